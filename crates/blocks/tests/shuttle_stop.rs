@@ -152,7 +152,8 @@ fn stop_in(
 /// Others do all there is, while at most `missing_max` frames are missing.
 fn others_go_on(world: &World, missing_max: u64) {
     for of in [0, 3, 6, 8, 9] {
-        for (cpu, to) in [(OTHER, THIRD), (THIRD, THIRD), (THIRD, OTHER)] {
+        // The stopped CPU too: an interrupt handler that stopped it allocates and frees.
+        for (cpu, to) in [(OTHER, THIRD), (THIRD, THIRD), (CPU, CPU), (THIRD, OTHER)] {
             let block = world.alloc(cpu, order(of), MOVABLE).expect("there is memory");
             world.free(to, block);
         }

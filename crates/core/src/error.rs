@@ -25,6 +25,9 @@ pub enum AllocError {
     BulkOrder(Order),
     /// The frames of an [`alloc_at`](crate::PageAllocator::alloc_at) are not all free.
     NotFree(Pfn),
+    /// The frames are all free, but their pageblock has a hole. `pageset-blocks` hands out single frames of such a pageblock, and no
+    /// larger blocks.
+    SingleFramesOnly(Pfn),
     /// The frame lies in no zone, or in a hole of one.
     Foreign(Pfn),
     /// The first frame is not a multiple of the block's size.
@@ -46,6 +49,9 @@ impl fmt::Display for AllocError {
                 write!(f, "the bulk interface allocates single pages, not order {order}")
             }
             Self::NotFree(pfn) => write!(f, "frame {pfn} is not free"),
+            Self::SingleFramesOnly(pfn) => {
+                write!(f, "the pageblock of frame {pfn} has a hole, so it has single frames only")
+            }
             Self::Foreign(pfn) => write!(f, "frame {pfn} lies in no zone of this allocator"),
             Self::Misaligned(pfn, order) => {
                 write!(f, "frame {pfn} is not aligned to a block of order {order}")
@@ -113,6 +119,30 @@ impl fmt::Display for FreeError {
 
 impl core::error::Error for FreeError {}
 
+/// What is wrong with a region of usable frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RegionFault {
+    /// It is empty, or its end lies before its start.
+    NoFrames,
+    /// It begins before its zone's span, or ends behind it.
+    OutsideZone,
+    /// It begins before the end of the region in front of it: regions overlap, or are not in ascending order.
+    OverlapsPrevious,
+}
+
+impl fmt::Display for RegionFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoFrames => "has no frames: it is empty, or its end lies before its start",
+            Self::OutsideZone => "lies outside the zone's span",
+            Self::OverlapsPrevious => {
+                "begins before the end of the region in front of it: regions are ascending and do not overlap"
+            }
+        })
+    }
+}
+
 /// Why an allocator could not be built, or refused a change of its settings. Nothing is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -125,8 +155,15 @@ pub enum ConfigError {
     BadZoneSpan(usize),
     /// Two zones' spans overlap, or zones are not in ascending order of (node, kind).
     ZonesOverlap(usize, usize),
-    /// A usable region has no frames or lies outside its zone, or regions overlap or are out of order.
-    BadRegion(usize),
+    /// A region of usable frames cannot be.
+    BadRegion {
+        /// The index of its zone in [`Config::zones`](crate::Config::zones).
+        zone: usize,
+        /// Its index in [`ZoneConfig::regions`](crate::ZoneConfig::regions).
+        region: usize,
+        /// What is wrong with it.
+        why: RegionFault,
+    },
     /// A CPU or a zone names a node above 255.
     BadNode(u16),
     /// No CPU was given.
@@ -151,7 +188,7 @@ pub enum ConfigError {
     BadType(MigrateType),
     /// The range has no frames, or its end lies before its start.
     BadRange(Pfn, Pfn),
-    /// The heap has not so many bytes for a table.
+    /// The heap, or the memory that the caller lends, has not so many bytes for a table.
     OutOfMemory(usize),
 }
 
@@ -166,12 +203,7 @@ impl fmt::Display for ConfigError {
             Self::ZonesOverlap(a, b) => {
                 write!(f, "zones {a} and {b} overlap, or are not in ascending order of node and kind")
             }
-            Self::BadRegion(zone) => {
-                write!(
-                    f,
-                    "a region of zone {zone} has no frames, lies outside it, overlaps another or is out of order"
-                )
-            }
+            Self::BadRegion { zone, region, why } => write!(f, "region {region} of zone {zone} {why}"),
             Self::BadNode(node) => write!(f, "node {node} is too high: nodes are 0 to {}", MAX_NODES - 1),
             Self::NoCpus => f.write_str("an allocator needs at least one CPU"),
             Self::BadDistances(entries) => {

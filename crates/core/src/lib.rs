@@ -53,7 +53,7 @@ pub use allocator::{
     Reclaim, TableCounts, Tables, TickOutcome, ZoneConfig, ZoneInfo, spread_tick_offset,
 };
 pub use check::{FrameCensus, Violation};
-pub use error::{AllocError, ConfigError, FreeError};
+pub use error::{AllocError, ConfigError, FreeError, RegionFault};
 pub use event::{DrainReason, Event, EventSink, FoundAt};
 pub use frame::{
     FrameCounts, FrameIndex, FrameLinks, FrameState, FrameTables, PageblockOwner, PageblockType,

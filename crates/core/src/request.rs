@@ -7,11 +7,11 @@ use crate::{MigrateType, NodeId, Order, Pfn, ZoneKind};
 /// One allocation request.
 ///
 /// ```
-/// use pageset_core::{Order, Pfn, Request, ZoneKind};
+/// use pageset_core::{Order, Request, ZoneKind};
 ///
-/// let dma = Request::new(Order::ZERO).in_zone(ZoneKind::Dma32).below(Pfn(0x8_0000));
+/// let for_a_device = Request::new(Order::ZERO).in_zone(ZoneKind::Dma32);
 /// let page_of_a_process = Request::new(Order::ZERO).movable();
-/// # let _ = (dma, page_of_a_process);
+/// # let _ = (for_a_device, page_of_a_process);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -24,8 +24,8 @@ pub struct Request {
     pub highest_zone: ZoneKind,
     /// Which nodes may be used.
     pub nodes: NodeChoice,
-    /// If set, only zones that end at or below this frame may be used.
-    pub below: Option<Pfn>,
+    /// If set, only zones whose span ends at or below this frame may be used: see [`zones_below`](Self::zones_below).
+    pub zones_below: Option<Pfn>,
     /// How urgent it is and what it may do.
     pub traits: RequestTraits,
 }
@@ -72,7 +72,7 @@ impl Request {
             migratetype: MigrateType::Unmovable,
             highest_zone: ZoneKind::Normal,
             nodes: NodeChoice::Local,
-            below: None,
+            zones_below: None,
             traits: RequestTraits::WAKE_KSWAPD.union(RequestTraits::MAY_WAIT),
         }
     }
@@ -106,10 +106,24 @@ impl Request {
         self
     }
 
-    /// As `self`, only from zones that end at or below `limit`.
+    /// As `self`, only from zones whose whole span lies below `limit`.
+    ///
+    /// The limit chooses zones, not frames. Where the lowest zone ends at 16 MiB, `zones_below(Pfn(256))` leaves no zone, though there
+    /// are free frames below 1 MiB, and the error is [`NoEligibleZone`](crate::AllocError::NoEligibleZone). For one of those frames, as
+    /// the code that starts other CPUs needs it, try the frames one after the other:
+    ///
+    /// ```
+    /// use pageset_core::{AllocError, CpuId, FrameAllocator, Order, Pfn, Request};
+    ///
+    /// /// The first free frame below `limit`. Frame 0 is left out: many kernels take its address for "none".
+    /// fn alloc_frame_below(allocator: &impl FrameAllocator, cpu: CpuId, limit: u64) -> Option<Pfn> {
+    ///     let request = Request::new(Order::ZERO);
+    ///     (1..limit).map(Pfn).find(|pfn| allocator.alloc_at(cpu, *pfn, &request).is_ok())
+    /// }
+    /// ```
     #[must_use]
-    pub const fn below(mut self, limit: Pfn) -> Self {
-        self.below = Some(limit);
+    pub const fn zones_below(mut self, limit: Pfn) -> Self {
+        self.zones_below = Some(limit);
         self
     }
 

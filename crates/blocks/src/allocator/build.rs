@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use pageset_core::{Config, ConfigError, CpuId, MigrateType, Order, ZoneConfig, ZoneId, ZoneKind};
+use pageset_core::{Config, ConfigError, CpuId, MigrateType, Order, ZoneId, ZoneKind};
 
 use super::parts::Parts;
 use super::tables::{covering, pageblocks_of};
@@ -33,7 +33,6 @@ impl<'a> BlockAllocator<'a> {
         for (index, (zone, of)) in tables.zones.iter_mut().zip(config.zones).enumerate() {
             let blocks = pageblocks_of(of).ok_or(ConfigError::BadZoneSpan(index))?;
             let first_frame = covering(of).ok_or(ConfigError::BadZoneSpan(index))?.start;
-            check_regions(index, of)?;
             zone.id = ZoneId(index as u16);
             zone.kind = of.kind;
             zone.node = of.node;
@@ -146,15 +145,4 @@ fn first_zones(config: &Config<'_>, zonelist: &[ZoneId]) -> [ZoneId; ZoneKind::C
         let first = zonelist.iter().find(|id| config.zones[id.index()].kind <= kind);
         *first.unwrap_or(&CpuHome::NO_ZONE)
     })
-}
-
-fn check_regions(index: usize, zone: &ZoneConfig<'_>) -> Result<(), ConfigError> {
-    let mut end = zone.span.start;
-    for region in zone.regions {
-        if region.is_empty() || region.start < end || region.end > zone.span.end {
-            return Err(ConfigError::BadRegion(index));
-        }
-        end = region.end;
-    }
-    Ok(())
 }

@@ -19,19 +19,21 @@ pub struct ZoneUse {
     pub node: NodeId,
     /// Frames that the allocator may hand out.
     pub managed: u64,
-    /// Frames that are free, wherever they are.
+    /// Frames that are free, wherever they are. Blocks in [`CpuArrays`](crate::CpuArrays) are in use.
     pub free: u64,
-    /// Of these, frames that a CPU keeps for its own requests: others get them when it gives them back.
+    /// The part of `free` that CPUs keep for their own requests under [`RemoteFrees::Kept`](crate::RemoteFrees::Kept). Another CPU gets these
+    /// frames when their CPU gives them back.
     pub held: u64,
-    /// Of these, frames of pageblocks that CPUs allocate from. Another CPU takes them if it finds no others.
+    /// Another part of `free`: frames of pageblocks that CPUs allocate from at this moment, and of whole pageblocks that CPUs have at
+    /// hand. Another CPU takes these frames if it finds no others.
     pub at_hand: u64,
-    /// Pageblocks that are free as a whole, those that CPUs keep at hand included: whoever needs one gets it.
+    /// Pageblocks that are free as a whole. Those that CPUs have at hand count too, since any CPU gets one that it needs.
     pub whole_pageblocks: u64,
-    /// Pageblocks that are out of service. Their free frames are none of the above.
+    /// Pageblocks that are out of service. Their free frames are in none of the counts above.
     pub isolated_pageblocks: u64,
     /// Frames of whole pageblocks that are kept for requests of high order that cannot wait.
     pub reserved_highatomic: u64,
-    /// Frames to keep free.
+    /// The watermarks, in frames: a request leaves so many free, see [`Watermark`].
     pub watermarks: Watermarks,
 }
 

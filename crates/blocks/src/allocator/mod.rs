@@ -65,7 +65,7 @@ pub use keep::RemoteFrees;
 #[cfg(feature = "line-counts")]
 pub use line::CONTENDED_NS;
 pub use parts::Part;
-pub use tables::{TableCounts, Tables};
+pub use tables::{TableCounts, TableLender, Tables};
 pub use whole_use::WholeUse;
 
 use parts::Parts;
@@ -83,8 +83,8 @@ use crate::zone::Zone;
 /// A page-frame allocator without a lock: CPUs own pageblocks, and a free sets a bit.
 ///
 /// A CPU splits the pageblocks that it owns into blocks of one type, and of one order if it needs many of that. An allocation clears
-/// a bit in a pageblock of its CPU's, a free sets it, whoever frees: one atomic exchange each. So no operation ever waits for another, and a CPU
-/// that stops in the middle of one blocks nobody.
+/// a bit in a pageblock of its CPU's, and a free from any CPU sets it: one atomic exchange each. So no operation ever waits for another, and
+/// a CPU that stops in the middle of one does not stop the others.
 ///
 /// Every operation takes the CPU it runs on. Several threads may pass the same one at once.
 ///
@@ -93,7 +93,13 @@ use crate::zone::Zone;
 /// zone is nearly used up; and much sooner, at a fifth of the memory, if most requests are [exact](Self::alloc_exact) counts that are no
 /// power of two, since their rests leave no pageblock whole. `pageset-core` serves those better.
 ///
-/// A pageblock with a hole, as at the ends of regions, has single frames only.
+/// # Holes
+/// A pageblock is 512 frames that begin at a multiple of 512. If one of them is no memory, the pageblock has single frames only, until
+/// [`add_memory`](Self::add_memory) fills the hole and all 512 are free. All its frames can be had one by one. What is lost is larger
+/// blocks: up to 511 frames in a row at each end of a region that is no multiple of 512. [`alloc`](Self::alloc) takes larger blocks
+/// elsewhere, or is out of memory. [`alloc_at`](Self::alloc_at) of free frames says [`SingleFramesOnly`](pageset_core::AllocError).
+///
+/// On a PC this is the first pageblock, since the frames from 640 KiB to 1 MiB are no memory.
 pub struct BlockAllocator<'a> {
     free: Storage<'a, FreeBits>,
     tails: Storage<'a, TailBits>,

@@ -19,9 +19,13 @@ impl BlockAllocator<'_> {
     /// ignored. O(CPUs), or O(pageblocks) near the watermark.
     ///
     /// # Errors
-    /// [`AllocError::Foreign`] if this frame is no memory; [`AllocError::NotFree`] if a frame of the block is in use, or is none of
-    /// the zone's; [`AllocError::OutOfMemory`] if the zone would not stay above its minimum watermark, unless the request ignores
-    /// it. See [`AllocError`] for what no request can be.
+    /// - [`AllocError::Foreign`] if this frame is no memory.
+    /// - [`AllocError::NotFree`] if a frame of the block is in use, or is none of the zone's. Also if another CPU changes the pageblock and
+    ///   does not go on: it may have stopped, or have been interrupted by the caller.
+    /// - [`AllocError::SingleFramesOnly`] if all frames of the block are free, but their pageblock has a [hole](BlockAllocator#holes).
+    /// - [`AllocError::OutOfMemory`] if the zone would not stay above its minimum watermark, unless the request ignores it.
+    ///
+    /// See [`AllocError`] for what no request can be.
     pub fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError> {
         if !self.is_known(cpu) {
             return Err(AllocError::BadCpu(cpu));
@@ -52,7 +56,7 @@ impl BlockAllocator<'_> {
             take()
         };
         if !taken {
-            return Err(AllocError::NotFree(pfn));
+            return Err(self.why_not_at(index, request.order, pfn));
         }
         if self.stays_above_min(zone, request) {
             return Ok(());
@@ -61,6 +65,21 @@ impl BlockAllocator<'_> {
         let freed = self.free(cpu, pfn, request.order);
         debug_assert!(freed.is_ok(), "a block that was just taken is in use");
         Err(AllocError::OutOfMemory { order: request.order })
+    }
+
+    /// Why a given place could not be had.
+    #[cold]
+    fn why_not_at(&self, index: usize, order: Order, pfn: Pfn) -> AllocError {
+        let (block, frame) = (index / FRAMES, index % FRAMES);
+        let state = self.states[block].get();
+        let has_single_frames = state.gives() && state.is_holed() && order != Order::ZERO;
+        // A pageblock with a hole is not all free, so the block is smaller than that.
+        let end = frame + order.frames() as usize;
+        if has_single_frames && end <= FRAMES && (frame..end).all(|frame| self.free[block].is_free(frame)) {
+            AllocError::SingleFramesOnly(pfn)
+        } else {
+            AllocError::NotFree(pfn)
+        }
     }
 
     /// Whether a zone has its minimum now that a block at a given place was taken (spec §1.8): a request of high priority has to
@@ -117,7 +136,8 @@ impl BlockAllocator<'_> {
     /// O(pageblocks) as soon as no pageblock is whole, which is soon if most requests are such.
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc) for the block that holds them; [`AllocError::BadCount`] if none does.
+    /// As [`alloc`](Self::alloc) for the block that holds them; [`AllocError::BadCount`] if none does. Pageblocks with a
+    /// [hole](BlockAllocator#holes) serve one frame only: if all free memory lies in these, more is [`AllocError::OutOfMemory`].
     /// [`AllocError::OutOfMemory`] too if other CPUs change each pageblock that was tried; [`AllocError::NotFree`] if somebody
     /// freed what was found, who did not own it.
     pub fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
@@ -213,7 +233,12 @@ impl BlockAllocator<'_> {
         if pfns.is_empty() {
             return Err(FreeError::BadRange(Pfn(pfns.start), Pfn(pfns.end)));
         }
-        for_each_part(self, pfns, |zone, block, frames| self.check_in_use(zone, block, frames))
+        let checked = for_each_part(self, pfns, |zone, block, frames| self.check_in_use(zone, block, frames));
+        checked.map_err(|error| match error {
+            // Nothing was done yet, so the caller begins anew.
+            FreeError::Busy(_) => FreeError::Busy(Pfn(pfns.start)),
+            error => error,
+        })
     }
 
     /// Frees frames of one pageblock, the first of which is `pfn`.
@@ -367,4 +392,39 @@ fn for_each_part(
 /// Where the pageblock or the zone of a frame ends, or else the range. Another zone may go on in the same 512 frames.
 fn part_end(zone: &Zone, start: u64, range_end: u64) -> u64 {
     (start / FRAMES as u64 * FRAMES as u64).saturating_add(FRAMES as u64).min(zone.span.end).min(range_end)
+}
+
+#[cfg(all(test, feature = "alloc", not(any(loom, shuttle))))]
+mod tests {
+    use pageset_core::{Config, MigrateType, NodeId, RequestTraits, ZoneConfig, ZoneId};
+
+    use super::*;
+    use crate::{RemoteFrees, Tables};
+
+    /// A caller frees the rest from the frame that `Busy` names, so the frames before it have to be free.
+    #[test]
+    fn busy_names_the_first_frame_if_nothing_was_freed() {
+        let regions = [0..4096];
+        let zones =
+            [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..4096, regions: &regions }];
+        let config = Config::new(&zones, &[NodeId(0); 2]);
+        let allocator = BlockAllocator::new(&config, Tables::on_heap(&config).unwrap()).unwrap();
+        let allocator = allocator.with_remote_frees(RemoteFrees::Kept);
+        let order = Order::new(10).unwrap();
+        let request = Request::new(order).movable().with(RequestTraits::NO_WATERMARKS);
+        let pfn = allocator.alloc(CpuId(0), &request).unwrap();
+        let single = Wanted { order: Order::ZERO, migratetype: MigrateType::Movable };
+        let kept = &allocator.lists_at(ZoneId(0), CpuId(1)).kept;
+        // As if CPU 1 was in the middle of a change, and an old entry names a frame of the second pageblock.
+        let in_second = pfn.0 + FRAMES as u64 + 7;
+        kept.try_with(|held| {
+            assert!(held.push(single, in_second as u32));
+            let all = pfn.0..pfn.0 + 1024;
+            assert_eq!(allocator.free_range(CpuId(0), all.clone()), Err(FreeError::Busy(pfn)));
+            assert_eq!(allocator.split_range(CpuId(0), all), Err(FreeError::Busy(pfn)));
+            assert_eq!(held.pop(single), Some(in_second as u32));
+        });
+        allocator.free_range(CpuId(0), pfn.0..pfn.0 + 1024).unwrap();
+        assert_eq!(allocator.validate().unwrap().allocated, 0);
+    }
 }

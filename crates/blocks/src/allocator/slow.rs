@@ -52,7 +52,7 @@ impl BlockAllocator<'_> {
         zonelist.iter().copied().filter(move |id| {
             let zone = &self.zones[id.index()];
             zone.kind <= request.highest_zone
-                && request.below.is_none_or(|limit| zone.span.end <= limit.0)
+                && request.zones_below.is_none_or(|limit| zone.span.end <= limit.0)
                 && (!matches!(request.nodes, NodeChoice::Only(_)) || zone.node == node)
         })
     }

@@ -2,11 +2,11 @@
 
 use pageset_blocks::{BlockAllocator, Tables};
 use pageset_core::{
-    AllocError, Config, ConfigError, CpuId, FreeError, MigrateType, NodeChoice, NodeId, Order, Pfn, Request,
-    RequestTraits, Watermarks, ZoneConfig, ZoneId, ZoneKind,
+    AllocError, Config, ConfigError, CpuId, FreeError, MigrateType, NodeChoice, NodeId, Order, Pfn,
+    RegionFault, Request, RequestTraits, Watermarks, ZoneConfig, ZoneId, ZoneKind,
 };
 
-use crate::machine::{order, plain, ragged, request};
+use crate::machine::{self, order, plain, ragged, request};
 
 const CPU: CpuId = CpuId(0);
 
@@ -21,8 +21,8 @@ fn requests_that_cannot_be() {
     );
     assert_eq!(allocator.alloc(CPU, &any.on(NodeChoice::Only(NodeId(1)))), Err(AllocError::NoEligibleZone));
     assert_eq!(allocator.alloc(CPU, &any.on(NodeChoice::Prefer(NodeId(9)))), Err(AllocError::NoEligibleZone));
-    assert_eq!(allocator.alloc(CPU, &any.below(Pfn(2047))), Err(AllocError::NoEligibleZone));
-    assert!(allocator.alloc(CPU, &any.below(Pfn(2048))).unwrap() < Pfn(2048));
+    assert_eq!(allocator.alloc(CPU, &any.zones_below(Pfn(2047))), Err(AllocError::NoEligibleZone));
+    assert!(allocator.alloc(CPU, &any.zones_below(Pfn(2048))).unwrap() < Pfn(2048));
     assert_eq!(allocator.alloc_exact(CPU, 0, &any), Err(AllocError::BadCount(0)));
     assert_eq!(allocator.alloc_exact(CPU, 1025, &any), Err(AllocError::BadCount(1025)));
     assert_eq!(
@@ -99,18 +99,58 @@ fn configurations_that_contradict_themselves() {
         assert_eq!(build(&[zone(end - 65_536..end, &[])]), Err(ConfigError::BadZoneSpan(0)), "{end:#x}");
     }
     assert_eq!(build(&[zone(u64::MAX - 65_535..u64::MAX - 1023, &[])]), Ok(()), "no table reaches beyond it");
-    assert_eq!(build(&[zone(0..100, &[10..10])]), Err(ConfigError::BadRegion(0)));
-    #[expect(clippy::reversed_empty_ranges, reason = "that is the mistake")]
-    let reversed = [20..10];
-    assert_eq!(build(&[zone(0..100, &reversed)]), Err(ConfigError::BadRegion(0)));
-    assert_eq!(build(&[zone(0..100, &[0..101])]), Err(ConfigError::BadRegion(0)));
-    assert_eq!(build(&[zone(0..100, &[10..20, 5..7])]), Err(ConfigError::BadRegion(0)));
+    let bad_region = |region, why| Err(ConfigError::BadRegion { zone: 0, region, why });
+    assert_eq!(build(&[zone(0..100, &[10..10])]), bad_region(0, RegionFault::NoFrames));
+    assert_eq!(build(&[zone(0..100, &[0..101])]), bad_region(0, RegionFault::OutsideZone));
+    assert_eq!(build(&[zone(0..100, &[10..20, 5..7])]), bad_region(1, RegionFault::OverlapsPrevious));
     assert_eq!(build(&[zone(0..100, &[10..20])]), Ok(()));
     let zones = [zone(0..4096, &[0..4096])];
     let config = Config::new(&zones, &[NodeId(0)]);
     let mut tables = Tables::on_heap(&config).unwrap();
     tables.free = pageset_core::Storage::owned(0, || unreachable!()).unwrap();
     assert_eq!(BlockAllocator::new(&config, tables).map(drop), Err(ConfigError::TableLength("free", 8)));
+}
+
+/// A PC: memory up to 640 KiB and from 1 MiB on, all of it in one zone of 16 MiB.
+#[test]
+fn a_pageblock_with_a_hole_says_that_it_has_single_frames_only() {
+    let allocator = machine::allocator(&[(ZoneKind::Dma, 0..4096, vec![1..160, 256..4096])], 1);
+    let at = |pfn, of| allocator.alloc_at(CPU, Pfn(pfn), &request(of, MigrateType::Unmovable));
+    assert_eq!(at(256, 4), Err(AllocError::SingleFramesOnly(Pfn(256))));
+    assert_eq!(at(2, 1), Err(AllocError::SingleFramesOnly(Pfn(2))));
+    assert_eq!(at(128, 5), Err(AllocError::SingleFramesOnly(Pfn(128))), "up to the hole");
+    assert_eq!(at(128, 6), Err(AllocError::NotFree(Pfn(128))), "the hole is not free");
+    assert_eq!(at(0, 9), Err(AllocError::Foreign(Pfn(0))));
+    assert_eq!((at(256, 0), at(512, 4)), (Ok(()), Ok(())));
+    assert_eq!(at(256, 4), Err(AllocError::NotFree(Pfn(256))), "one of the frames is in use");
+    allocator.add_memory(CPU, 0..1).unwrap();
+    allocator.free(CPU, Pfn(256), Order::ZERO).unwrap();
+    assert_eq!(at(256, 4), Err(AllocError::SingleFramesOnly(Pfn(256))), "there still is a hole");
+    allocator.add_memory(CPU, 160..256).unwrap();
+    assert_eq!(at(256, 4), Ok(()));
+    allocator.validate().unwrap();
+}
+
+/// With a zone that has nothing else: what is lost is larger blocks, and no frame.
+#[test]
+fn a_zone_of_one_pageblock_with_a_hole_is_out_of_memory_for_two_frames() {
+    let allocator = plain(511, 1);
+    let any = request(1, MigrateType::Movable);
+    let short = Err(AllocError::OutOfMemory { order: order(1) });
+    assert_eq!([allocator.alloc(CPU, &any), allocator.alloc_exact(CPU, 2, &any)], [short, short]);
+    let single = request(0, MigrateType::Movable);
+    assert_eq!(std::iter::from_fn(|| allocator.alloc(CPU, &single).ok()).count(), 511);
+}
+
+/// The limit chooses zones. A frame below 1 MiB is found by its place.
+#[test]
+fn zones_below_is_about_whole_zones() {
+    let allocator = machine::allocator(&[(ZoneKind::Dma, 0..4096, vec![1..160, 256..4096])], 1);
+    let low = request(0, MigrateType::Unmovable).in_zone(ZoneKind::Dma);
+    assert_eq!(allocator.alloc(CPU, &low.zones_below(Pfn(256))), Err(AllocError::NoEligibleZone));
+    assert!(allocator.alloc(CPU, &low.zones_below(Pfn(4096))).is_ok());
+    let found = (1..256).map(Pfn).find(|pfn| allocator.alloc_at(CPU, *pfn, &low).is_ok());
+    assert!(found.is_some());
 }
 
 #[test]

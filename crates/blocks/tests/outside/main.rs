@@ -12,6 +12,7 @@ mod errors;
 mod family;
 mod few;
 mod isolation;
+mod lent;
 mod machine;
 mod marks;
 mod misuse;

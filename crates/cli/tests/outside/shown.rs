@@ -38,7 +38,11 @@ fn shown(page: &str) -> Vec<(&str, &str)> {
 #[test]
 fn pages_show_the_code_as_it_is() {
     let mut count = 0;
-    for page in ["docs/book/src/guide/kernel.md", "docs/book/src/guide/c.md"] {
+    for page in [
+        "docs/book/src/guide/kernel.md",
+        "docs/book/src/guide/c.md",
+        "docs/book/src/guide/which-allocator.md",
+    ] {
         let text = read(page);
         assert!(!text.contains("{{#include"), "{page}: a reader without mdbook sees no code");
         for (place, code) in shown(&text) {

@@ -132,7 +132,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         let zonelist = &self.zonelists[node.index() * zones..][..zones];
         zonelist.iter().map(|id| &self.zones[id.index()]).filter(move |zone| {
             zone.body.kind <= request.highest_zone
-                && request.below.is_none_or(|limit| zone.body.span.pfns().end <= limit.0)
+                && request.zones_below.is_none_or(|limit| zone.body.span.pfns().end <= limit.0)
                 && (!matches!(request.nodes, NodeChoice::Only(_)) || zone.body.node == node)
         })
     }

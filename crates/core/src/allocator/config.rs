@@ -2,6 +2,7 @@
 
 use core::ops::Range;
 
+use crate::error::{ConfigError, RegionFault};
 use crate::policy::{LINUX_6_12, Policy};
 use crate::{NodeId, ZoneKind};
 
@@ -58,6 +59,28 @@ impl ZoneConfig<'_> {
     /// Whether the allocator gets any frame of the zone.
     pub(crate) fn has_memory(&self) -> bool {
         self.regions.iter().any(|region| !region.is_empty())
+    }
+
+    /// Checks span and regions of the zone that is `zone` in its list.
+    pub(super) fn check(&self, zone: usize) -> Result<(), ConfigError> {
+        if self.span.is_empty() {
+            return Err(ConfigError::BadZoneSpan(zone));
+        }
+        let mut previous_end = self.span.start;
+        for (region, frames) in self.regions.iter().enumerate() {
+            let bad = |why| Err(ConfigError::BadRegion { zone, region, why });
+            if frames.is_empty() {
+                return bad(RegionFault::NoFrames);
+            }
+            if frames.start < self.span.start || frames.end > self.span.end {
+                return bad(RegionFault::OutsideZone);
+            }
+            if frames.start < previous_end {
+                return bad(RegionFault::OverlapsPrevious);
+            }
+            previous_end = frames.end;
+        }
+        Ok(())
     }
 
     /// Frames that the allocator gets.

@@ -7,7 +7,9 @@ use crate::zone::{WatermarkInputs, WatermarkSettings, Watermarks, default_min_fr
 use crate::{NodeId, ZoneId, ZoneKind};
 
 impl Config<'_> {
-    /// Checks that the configuration does not contradict itself. O(zones²).
+    /// Checks that the configuration does not contradict itself: nodes, CPUs, spans, and every region. O(zones² + regions).
+    ///
+    /// An allocator may refuse a configuration that passes: for tables of the wrong length, or for a span that is too large for it.
     ///
     /// # Errors
     /// The first contradiction.
@@ -26,6 +28,7 @@ impl Config<'_> {
             return Err(ConfigError::BadDistances(entries));
         }
         for (index, zone) in self.zones.iter().enumerate() {
+            zone.check(index)?;
             for (other, earlier) in self.zones[..index].iter().enumerate() {
                 let in_order = (earlier.node, earlier.kind) < (zone.node, zone.kind);
                 let apart = earlier.span.end <= zone.span.start || zone.span.end <= earlier.span.start;

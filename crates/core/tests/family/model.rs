@@ -126,7 +126,7 @@ impl Model {
     /// Whether a zone may serve a request.
     pub(crate) fn is_eligible(&self, cpu: u32, zone: &ZoneShape, request: &Request) -> bool {
         zone.kind <= request.highest_zone
-            && request.below.is_none_or(|limit| zone.span.end <= limit.0)
+            && request.zones_below.is_none_or(|limit| zone.span.end <= limit.0)
             && (!matches!(request.nodes, NodeChoice::Only(_)) || zone.node == self.local_node(cpu, request))
     }
 

@@ -42,7 +42,7 @@ fn request(wish: &Wish) -> Request {
         Some((node, false)) => NodeChoice::Prefer(NodeId(node)),
         Some((node, true)) => NodeChoice::Only(NodeId(node)),
     };
-    request.below = wish.below.map(Pfn);
+    request.zones_below = wish.below.map(Pfn);
     request.traits = wish.traits;
     request
 }
@@ -288,7 +288,9 @@ impl<S: Subject> Run<S> {
                     let promises = self.subject.promises().finds_blocks && may_use_all(&request);
                     assert!(!promises || !self.model.is_block_free(pfn, order), "{pfn:#x} is free: {error}");
                     match error {
-                        AllocError::NotFree(at) => assert_eq!(at, Pfn(pfn)),
+                        AllocError::NotFree(at) | AllocError::SingleFramesOnly(at) => {
+                            assert_eq!(at, Pfn(pfn))
+                        }
                         error => assert_eq!(error, AllocError::OutOfMemory { order }),
                     }
                 }

@@ -7,8 +7,8 @@ use std::sync::Barrier;
 use crate::host::{self, Allocator, build, order};
 use pageset_core::{
     AllocError, BelowHighMark, Config, ConfigError, CpuId, FreeError, MigrateType, NodeChoice, NodeId, Order,
-    PageAllocator, Pfn, Policy, Reclaim, Request, RequestTraits, Storage, Tables, Violation, ZoneConfig,
-    ZoneId, ZoneKind,
+    PageAllocator, Pfn, Policy, Reclaim, RegionFault, Request, RequestTraits, Storage, Tables, Violation,
+    ZoneConfig, ZoneId, ZoneKind,
 };
 
 const CPU: CpuId = CpuId(0);
@@ -88,7 +88,7 @@ fn requests_that_cannot_be_served_say_why() {
     let refused = |request: &Request| allocator.alloc(CPU, request).expect_err("impossible");
     assert_eq!(allocator.alloc(NOBODY, &one), Err(AllocError::BadCpu(NOBODY)));
     assert_eq!(refused(&one.in_zone(ZoneKind::Dma)), AllocError::NoEligibleZone);
-    assert_eq!(refused(&one.below(Pfn(3071))), AllocError::NoEligibleZone);
+    assert_eq!(refused(&one.zones_below(Pfn(3071))), AllocError::NoEligibleZone);
     assert_eq!(refused(&one.on(NodeChoice::Only(NodeId(7)))), AllocError::NoEligibleZone);
     assert_eq!(refused(&one.on(NodeChoice::Prefer(NodeId(u16::MAX)))), AllocError::NoEligibleZone);
     for migratetype in [MigrateType::HighAtomic, MigrateType::Cma, MigrateType::Isolate] {
@@ -121,7 +121,7 @@ fn a_given_place_must_be_free_aligned_and_ours() {
     let four = Request::new(order(2));
     assert_eq!(allocator.alloc_at(CPU, Pfn(1100), &four), Err(AllocError::NotFree(Pfn(1100))));
     assert_eq!(
-        allocator.alloc_at(CPU, Pfn(1998), &four.below(Pfn(0))).err(),
+        allocator.alloc_at(CPU, Pfn(1998), &four.zones_below(Pfn(0))).err(),
         Some(AllocError::Misaligned(Pfn(1998), order(2)))
     );
     // A page that lies idle in a page set is as good as free.
@@ -206,12 +206,8 @@ fn contradictory_configurations_are_refused() {
     assert_eq!(bad(&[(Normal, 0, u64::MAX - 8..u64::MAX, &[])], &[0]), ConfigError::BadZoneSpan(0));
     assert_eq!(bad(&[(Dma, 0, 0..9, &[]), (Normal, 0, 8..16, &[])], &[0]), ConfigError::ZonesOverlap(0, 1));
     assert_eq!(bad(&[(Normal, 0, 0..8, &[]), (Dma, 0, 8..16, &[])], &[0]), ConfigError::ZonesOverlap(0, 1));
-    assert_eq!(bad(&[(Normal, 0, 0..8, from_ref(&(0..9)))], &[0]), ConfigError::BadRegion(0));
-    assert_eq!(bad(&[(Normal, 0, 0..8, &[4..6, 5..8])], &[0]), ConfigError::BadRegion(0));
-    assert_eq!(bad(&[(Normal, 0, 0..8, from_ref(&(4..4)))], &[0]), ConfigError::BadRegion(0));
-    #[expect(clippy::reversed_empty_ranges, reason = "that is the mistake")]
-    let reversed = 6..4;
-    assert_eq!(bad(&[(Normal, 0, 0..8, from_ref(&reversed))], &[0]), ConfigError::BadRegion(0));
+    let bad_region = |region, why| ConfigError::BadRegion { zone: 0, region, why };
+    assert_eq!(bad(&[(Normal, 0, 0..8, &[0..4, 4..9])], &[0]), bad_region(1, RegionFault::OutsideZone));
     for node in [256, 300, u16::MAX] {
         assert_eq!(bad(&[(Normal, node, 0..8, &[])], &[0]), ConfigError::BadNode(node));
         assert_eq!(bad(&[(Normal, 0, 0..8, &[])], &[node]), ConfigError::BadNode(node));
@@ -219,6 +215,37 @@ fn contradictory_configurations_are_refused() {
     // Each of 256 nodes orders all others: too much for miri.
     let most = if cfg!(miri) { 7 } else { 255 };
     assert_eq!(configure(&[(Normal, 0, 0..8, from_ref(&(0..8)))], &[most]), Ok(()));
+}
+
+/// A configuration that `check` approves is one that can be built, as far as its regions go.
+#[test]
+fn impossible_regions_are_refused_before_there_are_tables() {
+    let of_second_zone = |regions: &[Range<u64>]| {
+        let low = ZoneConfig { kind: ZoneKind::Dma, node: NodeId(0), span: 0..100, regions: &[] };
+        let zone = ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 100..5000, regions };
+        Config::new(&[low, zone], &[NodeId(0)]).check()
+    };
+    #[expect(clippy::reversed_empty_ranges, reason = "that is the mistake")]
+    let reversed = 200..110;
+    use RegionFault::{NoFrames, OutsideZone, OverlapsPrevious};
+    for (regions, region, why) in [
+        (&[107..107][..], 0, NoFrames),
+        (&[100..105, reversed], 1, NoFrames),
+        (&[99..200], 0, OutsideZone),
+        (&[100..200, 300..5001], 1, OutsideZone),
+        (&[100..200, 300..400, 399..500], 2, OverlapsPrevious),
+        (&[300..400, 100..200], 1, OverlapsPrevious),
+    ] {
+        assert_eq!(
+            of_second_zone(regions),
+            Err(ConfigError::BadRegion { zone: 1, region, why }),
+            "{regions:?}"
+        );
+    }
+    assert_eq!(of_second_zone(&[100..200, 200..300, 4999..5000]), Ok(()));
+    assert_eq!(of_second_zone(&[]), Ok(()), "a zone may get all of its memory later");
+    let empty = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 8..8, regions: &[] }];
+    assert_eq!(Config::new(&empty, &[NodeId(0)]).check(), Err(ConfigError::BadZoneSpan(0)));
 }
 
 #[test]
@@ -377,6 +404,10 @@ fn allocation_errors_say_what_is_wrong() {
     says(&AllocError::BadType(MigrateType::Cma), "CMA memory cannot be asked for");
     says(&AllocError::BulkOrder(order(3)), "the bulk interface allocates single pages, not order 3");
     says(&AllocError::NotFree(pfn), "frame 0x1234 is not free");
+    says(
+        &AllocError::SingleFramesOnly(pfn),
+        "the pageblock of frame 0x1234 has a hole, so it has single frames only",
+    );
     says(&AllocError::Foreign(pfn), "frame 0x1234 lies in no zone of this allocator");
     says(&AllocError::Misaligned(pfn, order(5)), "frame 0x1234 is not aligned to a block of order 5");
     says(&AllocError::BadCount(0), "cannot allocate 0 contiguous frames: use 1 to 1024");
@@ -405,9 +436,15 @@ fn configuration_errors_say_what_is_wrong() {
         &ConfigError::ZonesOverlap(0, 1),
         "zones 0 and 1 overlap, or are not in ascending order of node and kind",
     );
+    let bad_region = |why| ConfigError::BadRegion { zone: 2, region: 7, why };
     says(
-        &ConfigError::BadRegion(2),
-        "a region of zone 2 has no frames, lies outside it, overlaps another or is out of order",
+        &bad_region(RegionFault::NoFrames),
+        "region 7 of zone 2 has no frames: it is empty, or its end lies before its start",
+    );
+    says(&bad_region(RegionFault::OutsideZone), "region 7 of zone 2 lies outside the zone's span");
+    says(
+        &bad_region(RegionFault::OverlapsPrevious),
+        "region 7 of zone 2 begins before the end of the region in front of it: regions are ascending and do not overlap",
     );
     says(&ConfigError::BadRange(Pfn(10), Pfn(5)), "frames 0xa to 0x5 are no range: it has no frames");
     says(&ConfigError::OutOfMemory(4096), "out of memory: no 4096 bytes for a table");

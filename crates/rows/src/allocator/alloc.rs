@@ -49,7 +49,7 @@ impl BlockAllocator<'_> {
             NodeChoice::Only(_) => false,
         };
         let zone = home.zones[request.highest_zone.index()];
-        let is_simple = is_at_home && request.below.is_none() && request.migratetype.is_mergeable();
+        let is_simple = is_at_home && request.zones_below.is_none() && request.migratetype.is_mergeable();
         (is_simple && zone != CpuHome::NO_ZONE).then_some(zone)
     }
 

@@ -49,7 +49,7 @@ impl Home {
             NodeChoice::Prefer(node) => node == self.node,
             NodeChoice::Only(_) => false,
         };
-        is_at_home && self.kinds >> request.highest_zone.index() & 1 == 1 && request.below.is_none()
+        is_at_home && self.kinds >> request.highest_zone.index() & 1 == 1 && request.zones_below.is_none()
     }
 
     /// The frame number of a frame index.

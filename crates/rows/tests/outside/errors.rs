@@ -1,8 +1,8 @@
 //! Every misuse is told apart.
 
 use pageset_core::{
-    AllocError, Config, ConfigError, CpuId, FreeError, MigrateType, NodeChoice, NodeId, Order, Pfn, Request,
-    RequestTraits, Watermarks, ZoneConfig, ZoneId, ZoneKind,
+    AllocError, Config, ConfigError, CpuId, FreeError, MigrateType, NodeChoice, NodeId, Order, Pfn,
+    RegionFault, Request, RequestTraits, Watermarks, ZoneConfig, ZoneId, ZoneKind,
 };
 use pageset_rows::{BlockAllocator, Tables};
 
@@ -21,8 +21,8 @@ fn requests_that_cannot_be() {
     );
     assert_eq!(allocator.alloc(CPU, &any.on(NodeChoice::Only(NodeId(1)))), Err(AllocError::NoEligibleZone));
     assert_eq!(allocator.alloc(CPU, &any.on(NodeChoice::Prefer(NodeId(9)))), Err(AllocError::NoEligibleZone));
-    assert_eq!(allocator.alloc(CPU, &any.below(Pfn(2047))), Err(AllocError::NoEligibleZone));
-    assert!(allocator.alloc(CPU, &any.below(Pfn(2048))).unwrap() < Pfn(2048));
+    assert_eq!(allocator.alloc(CPU, &any.zones_below(Pfn(2047))), Err(AllocError::NoEligibleZone));
+    assert!(allocator.alloc(CPU, &any.zones_below(Pfn(2048))).unwrap() < Pfn(2048));
     assert_eq!(allocator.alloc_exact(CPU, 0, &any), Err(AllocError::BadCount(0)));
     assert_eq!(allocator.alloc_exact(CPU, 1025, &any), Err(AllocError::BadCount(1025)));
     assert_eq!(
@@ -99,12 +99,10 @@ fn configurations_that_contradict_themselves() {
         assert_eq!(build(&[zone(end - 65_536..end, &[])]), Err(ConfigError::BadZoneSpan(0)), "{end:#x}");
     }
     assert_eq!(build(&[zone(u64::MAX - 65_535..u64::MAX - 1023, &[])]), Ok(()), "no table reaches beyond it");
-    assert_eq!(build(&[zone(0..100, &[10..10])]), Err(ConfigError::BadRegion(0)));
-    #[expect(clippy::reversed_empty_ranges, reason = "that is the mistake")]
-    let reversed = [20..10];
-    assert_eq!(build(&[zone(0..100, &reversed)]), Err(ConfigError::BadRegion(0)));
-    assert_eq!(build(&[zone(0..100, &[0..101])]), Err(ConfigError::BadRegion(0)));
-    assert_eq!(build(&[zone(0..100, &[10..20, 5..7])]), Err(ConfigError::BadRegion(0)));
+    let bad_region = |region, why| Err(ConfigError::BadRegion { zone: 0, region, why });
+    assert_eq!(build(&[zone(0..100, &[10..10])]), bad_region(0, RegionFault::NoFrames));
+    assert_eq!(build(&[zone(0..100, &[0..101])]), bad_region(0, RegionFault::OutsideZone));
+    assert_eq!(build(&[zone(0..100, &[10..20, 5..7])]), bad_region(1, RegionFault::OverlapsPrevious));
     assert_eq!(build(&[zone(0..100, &[10..20])]), Ok(()));
     let zones = [zone(0..4096, &[0..4096])];
     let config = Config::new(&zones, &[NodeId(0)]);
