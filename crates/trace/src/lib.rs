@@ -39,6 +39,7 @@ mod sample;
 mod setting_change;
 mod sidecar;
 mod snapshot;
+mod tasks;
 mod visit_cost;
 mod without_recorder;
 mod xz;
@@ -70,6 +71,7 @@ pub use sample::{Sample, ZoneSample};
 pub use setting_change::SettingChange;
 pub use sidecar::find as side_file;
 pub use snapshot::Snapshot;
+pub use tasks::{Task, TaskBook, TaskIndex, Tasks};
 pub use visit_cost::VisitCost;
 pub use without_recorder::{RECORDER_UNKNOWN, WithoutRecorder};
 
