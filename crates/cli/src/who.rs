@@ -6,7 +6,7 @@ use pageset_report::{Cell, Column, Row, Table, printable};
 /// Rows of a table; further ones are put together.
 const ROWS: usize = 10;
 /// Characters of a control group's path that are shown: its end.
-const PATH_CHARACTERS: usize = 28;
+const PATH_CHARACTERS: usize = 24;
 
 /// The tables with their names in CSV.
 pub(crate) fn tables(who: &Who) -> Vec<(&'static str, Table)> {

@@ -95,32 +95,21 @@ impl Who {
     pub fn sentence(&self) -> Option<String> {
         let parts = self.by_party.as_ref()?;
         let part = |of: PartOf| parts.iter().find(|part| part.of == of);
-        let percent = |of: PartOf, share: fn(&Part) -> Option<f64>| part(of).and_then(share);
-        let mut shares = Vec::new();
-        for (what, share) in [
-            ("pages", (|part| part.allocated_percent) as fn(&Part) -> Option<f64>),
-            ("visits", |part| part.visits_percent),
-        ] {
-            let all = [PartOf::Command, PartOf::Recorder, PartOf::Interrupts, PartOf::Rest];
-            let [Some(command), Some(recorder), Some(interrupts), Some(rest)] =
-                all.map(|of| percent(of, share))
-            else {
-                continue;
-            };
-            shares.push((what, command, [recorder, interrupts, rest]));
+        let pages = |of: PartOf| part(of)?.allocated_percent;
+        let visits = part(PartOf::Command)?.visits_percent;
+        let visits =
+            visits.map_or_else(String::new, |percent| format!(" and {} of the visits", whole(percent)));
+        let mut said = format!(
+            "The command and its children took {} of the pages{visits}; the rest of the machine took {} of the pages",
+            whole(pages(PartOf::Command)?),
+            whole(pages(PartOf::Rest)?)
+        );
+        for (of, who) in [(PartOf::Interrupts, "interrupts"), (PartOf::Recorder, "the recorder")] {
+            if let Some(percent) = pages(of).filter(|percent| *percent > 0.0) {
+                said += &format!(", {who} {}", whole(percent));
+            }
         }
-        let (what, command, [recorder, interrupts, rest]) = *shares.first()?;
-        let visits = shares
-            .get(1)
-            .map_or_else(String::new, |(_, command, _)| format!(", and {} of the visits", whole(*command)));
-        Some(format!(
-            "The command and all that it started took {} of the {what}{visits}. Of the {what}, the recorder took {}, \
-             interrupts {}, and the rest of the machine {}.",
-            whole(command),
-            whole(recorder),
-            whole(interrupts),
-            whole(rest)
-        ))
+        Some(said + ".")
     }
 }
 
@@ -217,8 +206,8 @@ mod tests {
             Who { by_party: Some(parts.to_vec()), by_process: None, by_cgroup: None, tasks_left_out: 0 };
         assert_eq!(
             who.sentence().unwrap(),
-            "The command and all that it started took 90 % of the pages, and 45 % of the visits. Of the pages, the recorder \
-             took less than 1 %, interrupts 0 %, and the rest of the machine 10 %."
+            "The command and its children took 90 % of the pages and 45 % of the visits; the rest of the machine took 10 % of \
+             the pages, the recorder less than 1 %."
         );
         assert_eq!(Who { by_party: None, ..who }.sentence(), None);
     }

@@ -109,6 +109,12 @@ impl<'a> TaskIndex<'a> {
         self.tasks.tasks.get(*found.get(before.checked_sub(1)?)?)
     }
 
+    /// The task's own name.
+    #[must_use]
+    pub fn name(&self, task: &Task) -> Option<&'a str> {
+        self.tasks.name(task)
+    }
+
     /// The name of a task's process: that of its first thread, or the task's own where the first thread is unknown.
     #[must_use]
     pub fn process_name(&self, task: &'a Task) -> Option<&'a str> {
