@@ -20,10 +20,14 @@ pub(crate) fn tables(who: &Who) -> Vec<(&'static str, Table)> {
     }
     if let Some(parts) = &who.by_process {
         let mut table = table("Who it was, by process", "process", "processes", parts, name);
-        table.note(
-            "Page blocks are those that changed their migratetype or became mixed. What happened in interrupts is charged to \
-             no process. Unknown are tasks that began and ended unseen.",
-        );
+        let is_of_events = parts.iter().any(|part| part.allocated_pages.is_some());
+        table.note(if is_of_events {
+            "Page blocks are those that changed their migratetype or became mixed. What happened in interrupts is charged to no \
+             process. Unknown are tasks that began unseen."
+        } else {
+            "Visits are estimates, by those that were seen in slices of time. The process counts that ran meanwhile, also where \
+             an interrupt made the visit. Unknown are tasks that began unseen."
+        });
         if who.tasks_left_out > 0 {
             table.note(format!(
                 "{} tasks found no room in the file, and are among the unknown.",

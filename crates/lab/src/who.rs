@@ -4,9 +4,9 @@
 //! Processes and control groups are known where the recorder was asked for names (`record --names`). The command's part is
 //! known without names.
 
-use pageset_trace::{EventKind, Tasks, TraceInfo};
+use pageset_trace::{CountedParty, Counts, EventKind, Tasks, TraceInfo};
 use pageset_workload::recorded::needs;
-use pageset_workload::{Group, GroupName, Survey, TaskTotals};
+use pageset_workload::{Group, GroupName, Party, RecordedKinds, Survey, TaskShare, TaskTotals};
 use serde::Serialize;
 
 /// What tasks did, put together in three ways. A way that the recording does not allow is `None`.
@@ -75,10 +75,15 @@ impl Who {
     /// What a survey found, by what the recording says about itself. `None` if the recording tells no task from another.
     #[must_use]
     pub fn new(info: &TraceInfo, survey: &Survey) -> Option<Self> {
-        let who = &survey.who;
+        let (who, known) = match &info.counts {
+            Some(counts) => (&of_counts(counts), Known::of_counts(counts)),
+            None => (&survey.who, Known::of_events(&survey.recorded)),
+        };
         let total = who.total();
         let parts = |groups: Vec<Group>| -> Vec<Part> {
-            groups.into_iter().map(|group| Part::new(group, &total, survey)).collect()
+            let groups =
+                groups.into_iter().filter(|group| known.interrupts || group.name != GroupName::Interrupts);
+            groups.map(|group| Part::new(group, &total, known)).collect()
         };
         let named = info.tasks.as_ref().filter(|tasks| !tasks.all().is_empty());
         let found = Self {
@@ -95,22 +100,87 @@ impl Who {
     pub fn sentence(&self) -> Option<String> {
         let parts = self.by_party.as_ref()?;
         let part = |of: PartOf| parts.iter().find(|part| part.of == of);
-        let pages = |of: PartOf| part(of)?.allocated_percent;
-        let visits = part(PartOf::Command)?.visits_percent;
+        // Counts know visits only.
+        let knows_pages = part(PartOf::Command)?.allocated_percent.is_some();
+        let share = |of: PartOf| {
+            let part = part(of)?;
+            if knows_pages { part.allocated_percent } else { part.visits_percent }
+        };
+        let what = if knows_pages { "pages" } else { "visits" };
+        let visits = part(PartOf::Command)?.visits_percent.filter(|_| knows_pages);
         let visits =
             visits.map_or_else(String::new, |percent| format!(" and {} of the visits", whole(percent)));
         let mut said = format!(
-            "The command and its children took {} of the pages{visits}; the rest of the machine took {} of the pages",
-            whole(pages(PartOf::Command)?),
-            whole(pages(PartOf::Rest)?)
+            "The command and its children took {} of the {what}{visits}; the rest of the machine took {} of the {what}",
+            whole(share(PartOf::Command)?),
+            whole(share(PartOf::Rest)?)
         );
         for (of, who) in [(PartOf::Interrupts, "interrupts"), (PartOf::Recorder, "the recorder")] {
-            if let Some(percent) = pages(of).filter(|percent| *percent > 0.0) {
+            if let Some(percent) = share(of).filter(|percent| *percent > 0.0) {
                 said += &format!(", {who} {}", whole(percent));
             }
         }
         Some(said + ".")
     }
+}
+
+/// With fewer visits that counting has seen, it is not said whose they were: shares would be off by more than 10 points.
+const VISITS_MIN: u64 = 25;
+
+/// Which of a recording's figures are known by task.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    pages: bool,
+    visits: bool,
+    waits: bool,
+    pageblocks: bool,
+    interrupts: bool,
+}
+
+impl Known {
+    fn of_events(recorded: &RecordedKinds) -> Self {
+        Self {
+            pages: recorded.has(needs::ALLOCATIONS),
+            visits: recorded.has(needs::VISITS),
+            waits: recorded.has(needs::ZONE_WAITS),
+            pageblocks: recorded.has(&[EventKind::MmPageAllocExtfrag]),
+            interrupts: true,
+        }
+    }
+
+    /// Counts know which task visited zones and waited for their locks.
+    fn of_counts(counts: &Counts) -> Self {
+        let visits = counts.visits.is_some() && counts.visits_counted >= VISITS_MIN;
+        let waits = counts.zone_waits.is_some();
+        Self { pages: false, visits, waits, pageblocks: false, interrupts: false }
+    }
+}
+
+/// What counts say of tasks.
+fn of_counts(counts: &Counts) -> pageset_workload::Who {
+    let mut who = pageset_workload::Who {
+        is_command_known: counts.is_command_known,
+        ..pageset_workload::Who::default()
+    };
+    for task in &counts.tasks {
+        let totals = TaskTotals {
+            visits: task.visits,
+            waits: task.waits,
+            wait_ns: task.wait_ns,
+            ..TaskTotals::default()
+        };
+        let party = match task.party {
+            CountedParty::Command => Party::Command,
+            CountedParty::Recorder => Party::Recorder,
+            CountedParty::Rest => Party::Rest,
+        };
+        match task.tid {
+            // Of tasks with the same number, the last one is meant.
+            Some(tid) => who.tasks.push(TaskShare { tid, first_ns: u64::MAX, party, totals }),
+            None => who.unlisted.add(&totals),
+        }
+    }
+    who
 }
 
 /// A percentage in words. What is little is no zero.
@@ -119,8 +189,8 @@ fn whole(percent: f64) -> String {
 }
 
 impl Part {
-    fn new(group: Group, total: &TaskTotals, survey: &Survey) -> Self {
-        let (totals, recorded) = (group.totals, &survey.recorded);
+    fn new(group: Group, total: &TaskTotals, known: Known) -> Self {
+        let totals = group.totals;
         let (of, name) = match group.name {
             GroupName::Named(name) => (PartOf::Named, Some(name)),
             GroupName::Command => (PartOf::Command, None),
@@ -129,26 +199,25 @@ impl Part {
             GroupName::Interrupts => (PartOf::Interrupts, None),
             GroupName::Unknown => (PartOf::Unknown, None),
         };
-        let of_kind = |needed: &[EventKind], count: u64| recorded.known(needed, count);
-        let share = |needed: &[EventKind], part: u64, whole: u64| {
-            let percent = (whole > 0).then(|| part as f64 / whole as f64 * 100.0);
-            percent.and_then(|percent| recorded.known(needed, percent))
+        let of_kind = |is_known: bool, count: u64| is_known.then_some(count);
+        let share = |is_known: bool, part: u64, whole: u64| {
+            (is_known && whole > 0).then(|| part as f64 / whole as f64 * 100.0)
         };
-        let extfrag = &[EventKind::MmPageAllocExtfrag];
+        let Known { pages, visits, waits, pageblocks, .. } = known;
         Self {
             of,
             name,
             processes: group.processes,
-            allocated_pages: of_kind(needs::ALLOCATIONS, totals.allocated_pages),
-            allocated_percent: share(needs::ALLOCATIONS, totals.allocated_pages, total.allocated_pages),
-            visits: of_kind(needs::VISITS, totals.visits),
-            visits_percent: share(needs::VISITS, totals.visits, total.visits),
-            zone_waits: of_kind(needs::ZONE_WAITS, totals.waits),
-            zone_wait_ns: of_kind(needs::ZONE_WAITS, totals.wait_ns),
-            zone_wait_percent: share(needs::ZONE_WAITS, totals.wait_ns, total.wait_ns),
-            pageblocks_changed: of_kind(extfrag, totals.pageblocks_changed),
-            pageblocks_mixed: of_kind(extfrag, totals.pageblocks_mixed),
-            pageblocks_percent: share(extfrag, totals.pageblocks(), total.pageblocks()),
+            allocated_pages: of_kind(pages, totals.allocated_pages),
+            allocated_percent: share(pages, totals.allocated_pages, total.allocated_pages),
+            visits: of_kind(visits, totals.visits),
+            visits_percent: share(visits, totals.visits, total.visits),
+            zone_waits: of_kind(waits, totals.waits),
+            zone_wait_ns: of_kind(waits, totals.wait_ns),
+            zone_wait_percent: share(waits, totals.wait_ns, total.wait_ns),
+            pageblocks_changed: of_kind(pageblocks, totals.pageblocks_changed),
+            pageblocks_mixed: of_kind(pageblocks, totals.pageblocks_mixed),
+            pageblocks_percent: share(pageblocks, totals.pageblocks(), total.pageblocks()),
         }
     }
 
@@ -174,6 +243,11 @@ impl Part {
 
 #[cfg(test)]
 mod tests {
+    use pageset_trace::{
+        CountedTask, HitEstimate, LostEvents, NativeWriter, OpenOptions, TaskBook, WriteOptions,
+    };
+    use pageset_workload::{SurveyOptions, survey};
+
     use super::*;
 
     fn part(of: PartOf, percent: f64) -> Part {
@@ -210,6 +284,44 @@ mod tests {
              the pages, the recorder less than 1 %."
         );
         assert_eq!(Who { by_party: None, ..who }.sentence(), None);
+    }
+
+    #[test]
+    fn counts_know_visits_and_no_pages() {
+        let counts = Counts {
+            visits: Some(HitEstimate { low: 50, hits: 100, high: 200 }),
+            visits_counted: VISITS_MIN,
+            is_command_known: true,
+            tasks: [
+                (Some(7), CountedParty::Command, 75),
+                (Some(8), CountedParty::Rest, 20),
+                (None, CountedParty::Rest, 5),
+            ]
+            .map(|(tid, party, visits)| CountedTask { tid, party, visits, waits: 0, wait_ns: 0 })
+            .to_vec(),
+            ..Counts::default()
+        };
+        let mut book = TaskBook::default();
+        book.add(7, 7, 0, b"make");
+        let info = TraceInfo { counts: Some(counts), tasks: Some(book.into_tasks()), ..TraceInfo::default() };
+        let mut writer = NativeWriter::new(Vec::new(), &info, WriteOptions::new()).unwrap();
+        writer.write(&[]).unwrap();
+        let (bytes, _) = writer.finish(LostEvents::default()).unwrap();
+        let mut reader = OpenOptions::new().open_bytes("t.pgtrace".as_ref(), bytes).unwrap();
+        let survey = survey(reader.as_mut(), &SurveyOptions::default(), |_| ()).unwrap();
+        let who = Who::new(&info, &survey).unwrap();
+        let said = who.sentence().unwrap();
+        assert_eq!(
+            said,
+            "The command and its children took 75 % of the visits; the rest of the machine took 25 % of the visits."
+        );
+        let processes = who.by_process.unwrap();
+        let shown: Vec<_> = processes.iter().map(|part| (part.name.as_deref(), part.visits)).collect();
+        assert_eq!(shown, [(Some("make"), Some(75)), (None, Some(25))]);
+        assert!(processes.iter().all(|part| part.allocated_pages.is_none() && part.zone_wait_ns.is_none()));
+        let mut few = info;
+        few.counts.as_mut().unwrap().visits_counted = VISITS_MIN - 1;
+        assert_eq!(Who::new(&few, &survey).unwrap().sentence(), None, "too few were seen");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! The recording's own instance stays as it is without names.
 
 use std::{
+    collections::HashSet,
     fs::{self, File, OpenOptions},
     io::{self, Read as _},
     os::unix::fs::OpenOptionsExt as _,
@@ -47,6 +48,10 @@ pub(crate) struct TaskWatch {
     book: TaskBook,
     looked: Instant,
     numbers: Numbers,
+    /// The command's first task.
+    root: Option<u32>,
+    /// The command's tasks by number, where the last task with a number is one.
+    command: HashSet<u32>,
     /// Removed after the rings are closed.
     instance: Instance,
 }
@@ -89,7 +94,31 @@ struct Seen {
     begins: Option<(u32, bool)>,
 }
 
+impl Numbers {
+    /// By whether `/proc` shows the kernel's own threads. Observed: their parent has the number 2, and no PID namespace but the
+    /// first has it.
+    pub(crate) fn of_this_process() -> Self {
+        let is_first = fs::read("/proc/2/comm").is_ok_and(|name| name == b"kthreadd\n");
+        if is_first { Self::OfTheTrace } else { Self::Others }
+    }
+}
+
 impl TaskWatch {
+    /// The recorded command begins with this task.
+    pub(crate) fn set_command(&mut self, tid: u32) {
+        self.root = Some(tid);
+    }
+
+    /// Whether the beginning of the command was seen.
+    pub(crate) fn knows_command(&self) -> bool {
+        self.root.is_some_and(|root| self.command.contains(&root))
+    }
+
+    /// Whether the last task with this number was the command's, as far as was read.
+    pub(crate) fn is_of_command(&self, tid: u32) -> bool {
+        self.command.contains(&tid)
+    }
+
     /// Begins to follow tasks, and looks at those that run.
     ///
     /// # Errors
@@ -140,7 +169,21 @@ impl TaskWatch {
             read_running(&mut book);
         }
         let (page, pending, looked) = (vec![0; layout.page_bytes], Vec::new(), Instant::now());
-        Ok(Self { rings, cpus, layout, begins, renames, page, pending, book, looked, numbers, instance })
+        Ok(Self {
+            rings,
+            cpus,
+            layout,
+            begins,
+            renames,
+            page,
+            pending,
+            book,
+            looked,
+            numbers,
+            root: None,
+            command: HashSet::new(),
+            instance,
+        })
     }
 
     /// Reads what there is, unless it was read a moment ago.
@@ -153,11 +196,16 @@ impl TaskWatch {
         }
     }
 
-    /// Reads the rest. Returns all tasks, and a sentence about those that were missed.
-    pub(crate) fn end(mut self) -> (Tasks, Option<String>) {
+    /// Reads all there is when recording is over.
+    pub(crate) fn look_last(&mut self) {
         drop(self.instance.set("tracing_on", "0"));
         self.read();
         self.note(u64::MAX);
+    }
+
+    /// Reads the rest. Returns all tasks, and a sentence about those that were missed.
+    pub(crate) fn end(mut self) -> (Tasks, Option<String>) {
+        self.look_last();
         let lost: u64 = self
             .cpus
             .iter()
@@ -203,6 +251,11 @@ impl TaskWatch {
             let of_parent = self.book.get(parent).map_or(parent, |parent| parent.process);
             let process = if is_thread { of_parent } else { seen.tid };
             self.book.add(seen.tid, process, seen.ts_ns, &seen.name);
+            if self.root == Some(seen.tid) || self.command.contains(&parent) {
+                self.command.insert(seen.tid);
+            } else {
+                self.command.remove(&seen.tid);
+            }
             let asks = !is_thread && asked < CGROUPS_MAX && self.numbers == Numbers::OfTheTrace;
             asked += usize::from(asks);
             match asks.then(|| cgroup_of(seen.tid)).flatten() {

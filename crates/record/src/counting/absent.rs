@@ -1,6 +1,9 @@
 //! A build without the feature `perf` counts nothing.
 
+use std::collections::HashMap;
+
 use super::Slice;
+use super::visits::TaskNumbers;
 use crate::cpus::CpuList;
 use crate::error::RecordError;
 
@@ -36,7 +39,7 @@ impl Counters {
         Ok(())
     }
 
-    pub(crate) fn take_samples(&mut self) -> Slice {
-        Slice::default()
+    pub(crate) fn take_samples(&mut self) -> (Slice, HashMap<TaskNumbers, f64>) {
+        (Slice::default(), HashMap::new())
     }
 }

@@ -1,5 +1,6 @@
 //! The kernel's counters (`perf_event_open`), one of each tracepoint on each CPU.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use perf_event_open::event::tp::Tracepoint;
 use perf_event_open::sample::Sampler;
 use perf_event_open::sample::record::Record;
 
-use super::visits::{self, Moved};
+use super::visits::{Block, Moved, TaskNumbers, visits};
 use super::{Slice, TRACEPOINT_COUNT, TRACEPOINTS};
 use crate::cpus::CpuList;
 use crate::error::RecordError;
@@ -134,8 +135,9 @@ impl Counters {
         Ok(())
     }
 
-    /// Visits to zones since the last call.
-    pub(crate) fn take_samples(&mut self) -> Slice {
+    /// Visits to zones since the last call, and those of each task among them that were seen.
+    pub(crate) fn take_samples(&mut self) -> (Slice, HashMap<TaskNumbers, f64>) {
+        let mut by_task = HashMap::new();
         let mut enabled = Mean::default();
         let mut hits = 0;
         for of_cpu in &mut self.samples {
@@ -144,21 +146,29 @@ impl Counters {
             for samples in of_cpu {
                 let kept =
                     samples.buffer.iter().into_iter().flatten().filter_map(|(_, record)| match record {
-                        Record::Sample(sample) => sample.record_id.time,
+                        Record::Sample(sample) => Some((sample.record_id.time?, sample.record_id.task)),
                         _ => None,
                     });
-                all.extend(kept.map(|time_ns| (time_ns, samples.moved)));
+                all.extend(kept.map(|(time_ns, task)| {
+                    let task = task.map(|task| TaskNumbers { tid: task.tid, process: task.pid });
+                    Block { time_ns, moved: samples.moved, task: task.unwrap_or_default() }
+                }));
                 if let Some((hits, here_ns)) = samples.of_cpu.take() {
                     happened += hits;
                     enabled.add(here_ns);
                 }
             }
             let kept = all.len() as u64;
-            let visits = visits::count(&mut all);
             // Those that found no room in the buffer are as the others.
-            hits += if happened > kept && kept > 0 { visits * happened / kept } else { visits };
+            let weight = if kept > 0 { happened.max(kept) as f64 / kept as f64 } else { 1.0 };
+            let mut here = 0.0;
+            for task in visits(&mut all) {
+                here += weight;
+                *by_task.entry(task).or_default() += weight;
+            }
+            hits += here as u64;
         }
-        Slice { hits, mean_ns: enabled.mean(), busiest_per_second: 0.0 }
+        (Slice { hits, mean_ns: enabled.mean(), busiest_per_second: 0.0 }, by_task)
     }
 }
 
@@ -198,7 +208,7 @@ fn samples(ids: &[Option<u64>; TRACEPOINT_COUNT], cpu: u32) -> Option<[Samples; 
     {
         let index = TRACEPOINTS.iter().position(|tracepoint| *tracepoint == name)?;
         let stat_format = StatFormat { time_enabled: true, ..StatFormat::default() };
-        let record_id_format = RecordIdFormat { time: true, ..RecordIdFormat::default() };
+        let record_id_format = RecordIdFormat { time: true, task: true, ..RecordIdFormat::default() };
         let sample_on = SampleOn::Count(1);
         let opts = Opts { stat_format, record_id_format, sample_on, ..Opts::default() };
         let counter = Counter::new(Tracepoint { id: ids[index]? }, (All, Cpu(cpu)), opts).ok()?;
