@@ -41,6 +41,7 @@ mod sidecar;
 mod snapshot;
 mod tasks;
 mod visit_cost;
+mod without_names;
 mod without_recorder;
 mod xz;
 mod zone_name;
@@ -73,6 +74,7 @@ pub use sidecar::find as side_file;
 pub use snapshot::Snapshot;
 pub use tasks::{Task, TaskBook, TaskIndex, Tasks};
 pub use visit_cost::VisitCost;
+pub use without_names::WithoutNames;
 pub use without_recorder::{RECORDER_UNKNOWN, WithoutRecorder};
 
 /// The crate's README, its example run as a test.

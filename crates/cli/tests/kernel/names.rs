@@ -99,6 +99,9 @@ fn names_are_kept_where_they_are_asked_for() {
     let unknown = row("unknown ").split_whitespace().nth(3).expect("a share").parse::<f64>();
     assert!(unknown.expect("a number") < 5.0, "{said}");
     assert!(said.lines().all(|line| line.len() <= 80), "{said}");
+    let shared = directory.path().join("shared.pgtrace");
+    succeeds(&["convert", &name, &shared.display().to_string(), "--without-names"]);
+    assert!(!holds(&everything(&shared), NAME) && !holds(&everything(&shared), "kthreadd"));
     let html = directory.path().join("r.html").display().to_string();
     succeeds(&["report", &name, "-o", &html]);
     assert!(fs::read_to_string(&html).expect("it was written").contains("Who it was, by process"));

@@ -1,0 +1,40 @@
+//! A trace without the names of tasks.
+
+use crate::{
+    error::TraceError,
+    event::Event,
+    info::{LostEvents, TraceInfo},
+    reader::TraceReader,
+};
+
+/// Leaves out [`TraceInfo::tasks`], and nothing else.
+pub struct WithoutNames<R> {
+    reader: R,
+    info: TraceInfo,
+}
+
+impl<R: TraceReader> WithoutNames<R> {
+    /// Of the rest of `reader`.
+    pub fn new(reader: R) -> Self {
+        let info = TraceInfo { tasks: None, ..reader.info().clone() };
+        Self { reader, info }
+    }
+}
+
+impl<R: TraceReader> TraceReader for WithoutNames<R> {
+    fn info(&self) -> &TraceInfo {
+        &self.info
+    }
+
+    fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
+        self.reader.read_block(events)
+    }
+
+    fn has_ticks(&mut self) -> Result<bool, TraceError> {
+        self.reader.has_ticks()
+    }
+
+    fn lost(&self) -> LostEvents {
+        self.reader.lost()
+    }
+}
