@@ -8,20 +8,21 @@ use crate::{
 };
 
 /// Leaves out [`TraceInfo::tasks`], and nothing else.
-pub struct WithoutNames<R> {
-    reader: R,
+pub struct WithoutNames {
+    reader: Box<dyn TraceReader>,
     info: TraceInfo,
 }
 
-impl<R: TraceReader> WithoutNames<R> {
+impl WithoutNames {
     /// Of the rest of `reader`.
-    pub fn new(reader: R) -> Self {
+    #[must_use]
+    pub fn new(reader: Box<dyn TraceReader>) -> Self {
         let info = TraceInfo { tasks: None, ..reader.info().clone() };
         Self { reader, info }
     }
 }
 
-impl<R: TraceReader> TraceReader for WithoutNames<R> {
+impl TraceReader for WithoutNames {
     fn info(&self) -> &TraceInfo {
         &self.info
     }
