@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # What `pageset record --counts` and `pageset record` cost a page-fault loop. Each round runs the loop bare, counted and fully
-# recorded, in an order that changes from round to round. Prints the loop's own run time and CPU time, and by how much they
-# grow: median and range over the rounds. Needs root, tracefs, cc and python3.
+# recorded, in an order that changes from round to round. The recorder has run for some seconds when the loop begins. Prints the
+# loop's own run time and CPU time, and by how much they grow: ratio of medians, with the 95 % interval of a bootstrap. A busy
+# machine disturbs run times more than CPU times. Needs root, tracefs, cc and python3.
 #
-#   ci/record-cost.sh             9 rounds of about 30 s
+#   ci/record-cost.sh             40 rounds of about 12 s
 #   ci/record-cost.sh ROUNDS      so many rounds
 #
-# PASSES (default 300) is how often the loop touches 64 MiB, PAGESET another program than the one that is built here.
+# PASSES (default 25) is how often the loop touches 64 MiB, PAGESET another program than the one that is built here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-rounds=${1:-9} passes=${PASSES:-300}
+rounds=${1:-40} passes=${PASSES:-25} lead=3
 
 if [[ -z ${PAGESET:-} ]]; then
     cargo build --release --package pageset-cli
@@ -52,13 +53,22 @@ int main(int count, char **words) {
 C
 cc -O2 -o "$work/loop" "$work/loop.c"
 
+# The recorder does not end with the loop, so that neither its beginning nor its end is measured.
 run() {
-    local loop=("$work/loop" "$passes" "$work/times" "$1")
+    local loop=("$work/loop" "$passes" "$work/times" "$1") recorder=()
     case $1 in
-        bare) "${loop[@]}" ;;
-        counts) "$PAGESET" record --counts --force -o "$work/counts.pgtrace" -- "${loop[@]}" >/dev/null ;;
-        full) "$PAGESET" record --force -o "$work/full.pgtrace" -- "${loop[@]}" >/dev/null ;;
+        counts) recorder=("$PAGESET" record --counts) ;;
+        full) recorder=("$PAGESET" record) ;;
     esac
+    if ((${#recorder[@]})); then
+        env --default-signal=INT "${recorder[@]}" --force -o "$work/$1.pgtrace" >/dev/null &
+        sleep "$lead"
+    fi
+    taskset --cpu-list "$(($(nproc) - 1))" "${loop[@]}"
+    if ((${#recorder[@]})); then
+        kill -INT $!
+        wait $!
+    fi
 }
 orders=("bare counts full" "full bare counts" "counts full bare" "bare full counts" "counts bare full" "full counts bare")
 run bare && : >"$work/times"
@@ -69,23 +79,23 @@ done
 echo "CPU: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(nproc) CPUs, Linux $(uname -r)"
 echo "load average at the end: $(cut -d' ' -f1 /proc/loadavg); $rounds rounds of $passes passes"
 python3 - "$work/times" <<'PY'
-import statistics, sys
-rounds = {}
+import random, statistics, sys
+times = {}
 for line in open(sys.argv[1]):
     kind, wall, cpu = line.split()
-    rounds.setdefault(kind, []).append((float(wall), float(cpu)))
-bare = rounds["bare"]
-print("| run | run time, s | more | range | CPU time, s | more | range |")
+    times.setdefault(kind, []).append((float(wall), float(cpu)))
+random.seed(1)
+def more(recorded, bare):
+    ratio = lambda a, b: 100 * (statistics.median(a) / statistics.median(b) - 1)
+    again = sorted(ratio(random.choices(recorded, k=len(recorded)), random.choices(bare, k=len(bare))) for _ in range(2000))
+    return f"{ratio(recorded, bare):+.1f} % | {again[50]:+.1f} to {again[1949]:+.1f}"
+print("| run | run time, s | more | 95 % | CPU time, s | more | 95 % |")
 print("|---|---:|---:|---:|---:|---:|---:|")
 for kind in ("bare", "counts", "full"):
     row = [kind]
     for which in (0, 1):
-        times = [run[which] for run in rounds[kind]]
-        more = [100 * (run[which] / own[which] - 1) for run, own in zip(rounds[kind], bare)]
-        row.append(f"{statistics.median(times):.2f}")
-        if kind == "bare":
-            row += ["", f"{min(times):.2f} to {max(times):.2f}"]
-        else:
-            row += [f"{statistics.median(more):+.1f} %", f"{min(more):+.1f} to {max(more):+.1f}"]
+        own, bare = ([run[which] for run in times[name]] for name in (kind, "bare"))
+        row.append(f"{statistics.median(own):.2f}")
+        row.append(" | " if kind == "bare" else more(own, bare))
     print("| " + " | ".join(row) + " |")
 PY

@@ -27,6 +27,12 @@ impl Counters {
         Ok(())
     }
 
+    pub(crate) const fn attach(&mut self, _tracepoint: usize) -> Result<(), RecordError> {
+        Ok(())
+    }
+
+    pub(crate) const fn detach(&mut self, _tracepoint: usize) {}
+
     pub(crate) fn take(&mut self, _tracepoint: usize) -> Slice {
         Slice::default()
     }

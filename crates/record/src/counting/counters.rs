@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
+use std::thread;
 
 use pageset_trace::TracepointCount;
 use perf_event_open::config::{All, Cpu, Opts, RecordIdFormat, SampleOn, StatFormat};
@@ -30,6 +31,9 @@ const EMFILE: i32 = 24;
 pub(crate) struct Counters {
     /// Empty for tracepoints that the kernel does not have.
     of_tracepoint: [Vec<OfCpu>; TRACEPOINT_COUNT],
+    /// Numbers of the tracepoints that the kernel has.
+    ids: [Option<u64>; TRACEPOINT_COUNT],
+    cpus: CpuList,
     /// Each block that moved with its time, by CPU. Empty where one of the tracepoints is missing, or the kernel gives no buffers.
     samples: Vec<[Samples; SAMPLED]>,
 }
@@ -64,11 +68,7 @@ impl Counters {
             let id = read(&path)?;
             let id = id.trim().parse().map_err(|_| RecordError::unknown(&path, "it is no number"))?;
             *known = Some(id);
-            for cpu in cpus.iter() {
-                let counter = open(id, cpu, *name == TracepointCount::CONTENTION)
-                    .map_err(|error| refused(cpu, &error))?;
-                counters.push(OfCpu { counter, hits: 0, enabled_ns: 0 });
-            }
+            *counters = of_cpus(id, cpus, name)?;
         }
         if of_tracepoint.iter().all(Vec::is_empty) {
             return Err(RecordError::Refused {
@@ -77,12 +77,32 @@ impl Counters {
             });
         }
         let samples = cpus.iter().map(|cpu| samples(&ids, cpu)).collect::<Option<_>>();
-        Ok(Self { of_tracepoint, samples: samples.unwrap_or_default() })
+        Ok(Self { of_tracepoint, ids, cpus: cpus.clone(), samples: samples.unwrap_or_default() })
     }
 
     /// Whether the kernel has the tracepoint.
     pub(crate) fn has(&self, tracepoint: usize) -> bool {
-        !self.of_tracepoint[tracepoint].is_empty()
+        self.ids[tracepoint].is_some()
+    }
+
+    /// Opens the counters of a tracepoint again. All are switched off.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub(crate) fn attach(&mut self, tracepoint: usize) -> Result<(), RecordError> {
+        if let Some(id) = self.ids[tracepoint].filter(|_| self.of_tracepoint[tracepoint].is_empty()) {
+            self.of_tracepoint[tracepoint] = of_cpus(id, &self.cpus, TRACEPOINTS[tracepoint])?;
+        }
+        Ok(())
+    }
+
+    /// Closes the counters of a tracepoint, which costs its hits nothing then. What was not taken is lost.
+    pub(crate) fn detach(&mut self, tracepoint: usize) {
+        let counters = std::mem::take(&mut self.of_tracepoint[tracepoint]);
+        if !counters.is_empty() {
+            // The kernel waits some 50 ms until no CPU uses it any more.
+            thread::spawn(move || drop(counters));
+        }
     }
 
     /// Switches a tracepoint on or off, on all CPUs.
@@ -216,6 +236,15 @@ fn samples(ids: &[Option<u64>; TRACEPOINT_COUNT], cpu: u32) -> Option<[Samples; 
         all.push(Samples { buffer, of_cpu: OfCpu { counter, hits: 0, enabled_ns: 0 }, moved });
     }
     all.try_into().ok()
+}
+
+fn of_cpus(id: u64, cpus: &CpuList, name: &str) -> Result<Vec<OfCpu>, RecordError> {
+    let one = |cpu| {
+        let counter =
+            open(id, cpu, name == TracepointCount::CONTENTION).map_err(|error| refused(cpu, &error))?;
+        Ok(OfCpu { counter, hits: 0, enabled_ns: 0 })
+    };
+    cpus.iter().map(one).collect()
 }
 
 fn open(id: u64, cpu: u32, is_contention: bool) -> io::Result<Counter> {

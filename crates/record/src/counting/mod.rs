@@ -1,7 +1,7 @@
 //! Counts the hits of tracepoints in the kernel instead of recording each: it costs little, and is enough for a verdict.
 //!
 //! A tracepoint that is rare is switched on throughout. One that is frequent would cost the load too much, and is switched on
-//! for slices of time at random places: `plan` says for what share, `estimate` what the slices say of the whole. `counters`
+//! for slices of time at random places, in some periods only (`window`): `plan` says for what share, `estimate` what the slices say of the whole. `counters`
 //! are the kernel's. A count of pages does not say in how many visits to the zones they were moved: `visits` finds that in
 //! other slices, of which the kernel keeps each hit with its time and its task: `by_task`. `waits` has how long zone locks were waited for.
 
@@ -16,6 +16,7 @@ mod plan;
 #[cfg_attr(not(feature = "perf"), expect(dead_code, reason = "nothing is sampled without perf"))]
 mod visits;
 mod waits;
+mod window;
 
 use std::{
     fs,
@@ -41,6 +42,7 @@ use by_task::VisitsByTask;
 use counters::Counters;
 use estimate::{Segment, Sum};
 use waits::Waits;
+use window::Window;
 
 /// What is counted: group and name, as paths below tracefs' `events`.
 pub(crate) const TRACEPOINTS: [&str; TRACEPOINT_COUNT] = [
@@ -177,6 +179,9 @@ struct Counting {
     visits: Sum,
     visits_by_task: VisitsByTask,
     tasks: Option<TaskWatch>,
+    /// Whether the frequent ones have counters in this period.
+    windows: [Window; FREQUENT],
+    periods: u32,
     segment: Duration,
     random: u64,
 }
@@ -199,6 +204,8 @@ impl Counting {
             visits: Sum::default(),
             visits_by_task: VisitsByTask::default(),
             tasks: None,
+            windows: [Window::OPEN; FREQUENT],
+            periods: 0,
             segment: SEGMENT + SEGMENT_OF_CPU * cpus.len() as u32,
             // Slices must not follow the beat of a load, and need no better numbers.
             random: RandomState::new().hash_one(now_ns()) | 1,
@@ -250,7 +257,7 @@ impl Counting {
     fn begin_segment(&mut self) -> Result<(), RecordError> {
         let draw = self.random();
         for tracepoint in 0..TRACEPOINT_COUNT {
-            if self.counters.has(tracepoint) && !self.is_on[tracepoint] && draw < self.shares[tracepoint] {
+            if self.counters.has(tracepoint) && !self.is_on[tracepoint] && draw < self.chance(tracepoint) {
                 self.counters.switch(tracepoint, true)?;
                 self.is_on[tracepoint] = true;
             }
@@ -266,7 +273,7 @@ impl Counting {
     /// Switches off what is not on throughout, and adds what was counted.
     fn end_segment(&mut self, length_ns: u64) -> Result<(), RecordError> {
         for tracepoint in 0..TRACEPOINT_COUNT {
-            let chance = self.shares[tracepoint];
+            let chance = self.chance(tracepoint);
             if chance >= 1.0 || !self.counters.has(tracepoint) {
                 continue;
             }
@@ -294,9 +301,35 @@ impl Counting {
         Ok(())
     }
 
+    /// The chance of a segment of this period to have a tracepoint switched on.
+    fn chance(&self, tracepoint: usize) -> f64 {
+        let share = self.shares[tracepoint];
+        self.windows.get(tracepoint).map_or(share, |window| window.share(share, plan::SHARE_MAX))
+    }
+
+    /// Draws which of the frequent ones have counters in the next period.
+    fn begin_period(&mut self) {
+        let draw = self.random();
+        for tracepoint in 0..FREQUENT {
+            let window = &mut self.windows[tracepoint];
+            window.draw(self.periods, self.shares[tracepoint], draw);
+            if window.is_open() {
+                // If it cannot be had, nothing is seen of it in this period.
+                drop(self.counters.attach(tracepoint));
+            } else {
+                self.counters.detach(tracepoint);
+            }
+        }
+        self.periods = self.periods.saturating_add(1);
+    }
+
     fn add(&mut self, tracepoint: usize, chance: f64) {
         let slice = self.counters.take(tracepoint);
-        self.sums[tracepoint].add(Segment { hits: slice.hits, on_ns: slice.mean_ns, chance });
+        let segment = Segment { hits: slice.hits, on_ns: slice.mean_ns, chance };
+        let window = self.windows.get_mut(tracepoint);
+        if let Some(segment) = window.map_or(Some(segment), |window| window.add(segment)) {
+            self.sums[tracepoint].add(segment);
+        }
         let (sum, slices) = &mut self.seen[tracepoint];
         *sum += slice.busiest_per_second;
         *slices += 1;
@@ -304,6 +337,11 @@ impl Counting {
 
     /// Adds what is on throughout, and decides the shares of the next segments.
     fn end_period(&mut self) {
+        for tracepoint in 0..FREQUENT {
+            let chance = self.chance(tracepoint);
+            let seen = self.windows[tracepoint].end(chance);
+            seen.into_iter().for_each(|segment| self.sums[tracepoint].add(segment));
+        }
         let load = self.load.look();
         for tracepoint in 0..TRACEPOINT_COUNT {
             if self.is_on[tracepoint] {
@@ -342,6 +380,7 @@ impl Counting {
                 self.add_rest(tracepoint);
             }
         }
+        self.begin_period();
     }
 
     /// Hits between the reading and the switching off.
