@@ -56,7 +56,7 @@ impl Window {
     /// What the period showed, whose segments had this chance.
     pub(super) fn end(&mut self, chance: f64) -> Option<Segment> {
         let (hits, on_ns) = (std::mem::take(&mut self.hits), std::mem::take(&mut self.on_ns));
-        (on_ns > 0).then(|| Segment { hits, on_ns, chance: self.chance * chance })
+        (on_ns > 0).then_some(Segment { hits, on_ns, chance: self.chance * chance })
     }
 }
 
