@@ -16,7 +16,7 @@ export CARGO_TARGET_DIR=$target
 profile=dev
 [[ ${1:-} != wheel ]] || profile=dist
 wheels=$target/wheels-$profile
-requirements=(pytest numpy polars pandas pyarrow duckdb tqdm nbclient ipykernel matplotlib)
+requirements=(pytest numpy polars pandas pyarrow duckdb altair tqdm nbclient ipykernel matplotlib)
 
 # Those that start, oldest first.
 pythons() {

@@ -405,7 +405,7 @@ int pageset_config_init(struct pageset_config *config, size_t struct_bytes);
 
 /*
  Makes a pool as *config says, or as pageset_config_init says if config is NULL, and writes its handle to *pool. Costs some
- system calls; memory is used when pages are touched, but for tables: about 40 KiB for each GiB.
+ system calls; memory is used when pages are touched, but for tables: about 140 KiB for each GiB, and 30 KiB.
 
  Errors: EINVAL (a field of config; pageset_message names it), E2BIG (config has fields that are set and that this library does
  not know), ENOMEM (address space, heap, or huge pages), EMFILE (4096 pools), EFBIG (a limit of file sizes), or what the system

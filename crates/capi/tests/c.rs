@@ -178,11 +178,22 @@ fn fault_11_populate_in_c_does_itself_what_threads_would_that_cannot_be_started(
     shortage("threads");
 }
 
+/// Builds one of the examples, linked so, and runs it. What it prints.
+fn example(source: &str, linked: &[&str]) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let program = directory.path().join("program");
+    let mut compiler = Command::new("cc");
+    compiler.arg("-I").arg(root.join("include")).arg(root.join("examples").join(source));
+    succeed(compiler.args(linked).arg("-o").arg(&program));
+    let output = Command::new("timeout").arg("120").arg(&program).output().expect("it was built");
+    assert!(output.status.success(), "{source}: {output:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
 /// Each way that the guide links a program.
 #[test]
 fn the_guides_example_is_linked_in_each_way() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let directory = tempfile::tempdir().expect("a temporary directory");
     let archive = libraries().join("libpageset_capi.a").display().to_string();
     let search = libraries().display().to_string();
     let ways: [&[&str]; 3] = [
@@ -190,21 +201,16 @@ fn the_guides_example_is_linked_in_each_way() {
         &["-static", &archive, "-lgcc_eh"],
         &[&format!("-L{search}"), "-lpageset_capi", &format!("-Wl,-rpath,{search}")],
     ];
-    for (index, way) in ways.iter().enumerate() {
-        let program = directory.path().join(format!("blocks-{index}"));
-        succeed(
-            Command::new("cc")
-                .arg("-I")
-                .arg(root.join("include"))
-                .arg(root.join("examples/blocks.c"))
-                .args(*way)
-                .arg("-o")
-                .arg(&program),
-        );
-        let output = Command::new("timeout").arg("120").arg(&program).output().expect("it was built");
-        let text = String::from_utf8_lossy(&output.stdout);
+    for way in ways {
+        let text = example("blocks.c", way);
         assert!(text.contains("freed twice: refused\nhello in 512 pages"), "{way:?}: {text}");
     }
+}
+
+#[test]
+fn the_guides_pinned_pool_can_be_registered() {
+    let archive = libraries().join("libpageset_capi.a").display().to_string();
+    assert!(example("pinned.c", &[&archive]).starts_with("register 268435456 bytes from 0x"));
 }
 
 #[test]

@@ -128,8 +128,7 @@ How to read this:
   The load is the same in every row; what differs is the policy. Without -p,
   the first row is the recorded kernel's, and the releases from 5.14 on follow.
 
-  zone locks                times a zone's lock was taken: what page sets exist
-                            to avoid
+  visits                    refills and drains: what page sets exist to avoid
   pages in, pages back      pages that refills took from the zone (\"alloc_zone\"
                             in the tables of the 2023 series), and that drains
                             gave back
@@ -137,13 +136,15 @@ How to read this:
                             \"idle\" is after a minute without work
 
   With --all there are besides:
+  zone lock acquisitions    visits, further slices of a drain, and blocks that
+                            went past the page sets
   pages per acquisition     how well each taking of the lock is used
   drains by free_high       page sets emptied because of high-order frees
   and a second table, in which the first row is 100
 
-  80 % interval             of the acquisitions, or of a series' zone lock. It
-                            held 81 % of real runs where repeats agree within
-                            25 %, and 75 % of others; JSON has more intervals
+  80 % interval             of the visits, or of a series' zone lock. It held
+                            81 % of real runs where repeats agree within 25 %,
+                            and 75 % of others; JSON has more intervals
 
   Below the table you see what the recorded kernel did, and what its own policy
   does with the recording. If the two differ by more than a quarter, a warning
@@ -189,7 +190,7 @@ pub(crate) struct ReplayArgs {
     #[arg(value_parser = policy())]
     pub(crate) policies: Vec<&'static Policy>,
     /// Every policy, and every column
-    #[arg(long, conflicts_with_all = ["policies", "series", "sweep"])]
+    #[arg(long, conflicts_with_all = ["series", "sweep"])]
     pub(crate) all: bool,
     /// Say where each count comes from, what was left out, and how to get the result again
     #[arg(short, long, help_heading = "Output")]

@@ -6,9 +6,9 @@ use pageset_trace::TraceError;
 /// Adds a remedy to errors of the system, and the option that helps to those that have one.
 pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
     let hint = match &error {
-        TraceError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-            Some("check the path, or leave it out to use the bundled recording")
-        }
+        TraceError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Some(
+            "`pageset record -o FILE -- COMMAND` makes a recording; without a name, the bundled one is read",
+        ),
         TraceError::Line { remedy, .. } if remedy.contains("leniently") => {
             Some("the option for that is --lenient")
         }

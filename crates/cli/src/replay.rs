@@ -79,9 +79,9 @@ fn choose(args: &ReplayArgs, recorded: Option<Policy>) -> Vec<Candidate> {
         return parse(&args.sweep).candidates(&base);
     }
     let policies = match (args.all, named.is_empty()) {
-        (true, _) => replayable(),
+        (true, true) => replayable(),
         (false, true) => releases(recorded),
-        (false, false) => named,
+        (_, false) => named,
     };
     if args.set.is_empty() {
         return of(policies);

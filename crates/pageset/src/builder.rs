@@ -128,9 +128,9 @@ pub enum FastPath {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReturnPolicy {
-    /// Time between two scans for idle memory. A pageblock goes back when two scans in a row found it free.
+    /// Time between two scans for idle memory. A pageblock goes back when two scans in a row found it free. Default: 100 ms.
     pub interval: Duration,
-    /// Most bytes that go back in one second.
+    /// Most bytes that go back in one second. Default: 4 GiB.
     pub bytes_per_second: u64,
     /// Bytes of free pageblocks (2 MiB) that scans leave with the pool, so that the next allocations need not wait for the
     /// system. The lowest pageblocks stay: they are used first. `None` keeps a fiftieth of the pool, 32 MiB at most.
@@ -138,9 +138,9 @@ pub struct ReturnPolicy {
     /// nothing may go back, see [`Builder::pinned`].
     pub keep_bytes: Option<u64>,
     /// Whether a thread of the pool returns memory. If not, call [`Pool::tick`]. Where nothing ever goes back and nothing is
-    /// cleared ([`Builder::pinned`], [`Residency::Locked`], hugetlb, a caller's region), there is no thread.
+    /// cleared ([`Builder::pinned`], [`Residency::Locked`], hugetlb, a caller's region), there is no thread. Default: a thread.
     pub worker: Worker,
-    /// Whether the pool clears free pages for `alloc_zeroed` in idle time.
+    /// Whether the pool clears free pages for `alloc_zeroed` in idle time. Default: no.
     pub prezero: Prezero,
 }
 
@@ -256,7 +256,8 @@ impl Builder {
         self
     }
 
-    /// Most bytes that may be handed out at any time, caches included. Default: the pool's size.
+    /// Most bytes that may be handed out at any time, caches included. Default, and at most: the pool's size. With 0, every
+    /// allocation fails (in C, 0 stands for the default).
     #[must_use]
     pub fn capacity(mut self, bytes: usize) -> Self {
         self.capacity = Some(bytes);

@@ -157,6 +157,7 @@ const OPERATIONS: [Operation; 20] = [
         }
     }),
     ("alloc_owned", |held| held.owned.extend(held.pool.alloc_owned(order(1)))),
+    ("alloc_owned_zeroed", |held| held.owned.extend(held.pool.alloc_owned_zeroed(order(1)))),
     ("alloc_bulk into a list with room", |held| {
         let _ = held.pool.alloc_bulk(usize::MAX, &mut held.pages);
     }),

@@ -1,5 +1,6 @@
 //! Policies that users write: TOML files that begin with a named policy, and say what differs.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::Range;
 use std::path::Path;
@@ -21,6 +22,9 @@ const OF_KEYS: [&str; 7] = [
     "free_high.keep_batch",
     "buddy",
 ];
+
+/// Where to look.
+const SHOWN: &str = "`pageset policies linux-6.18 --toml` shows what may stand there";
 
 /// `scale_max` above this says nothing more: a batch is scaled to all that a page set can hold.
 const SCALE_MAX: u8 = 24;
@@ -68,7 +72,49 @@ pub fn policy_to_toml(policy: &Policy) -> String {
         _ = writeln!(text, "# {line}");
     }
     _ = writeln!(text, "base = \"{}\"", policy.name);
-    text + &rules(policy)
+    text += &rules(policy);
+    _ = writeln!(text, "\n# Other choices, as named policies have them:");
+    let own = choices(policy);
+    let others = POLICIES.iter().flat_map(choices).collect::<BTreeMap<_, _>>();
+    for (choice, line) in others {
+        if !own.contains_key(&choice) {
+            _ = writeln!(text, "# {line}");
+        }
+    }
+    text
+}
+
+/// The choices of a policy, by key and name, each as a line of a file.
+fn choices(policy: &Policy) -> BTreeMap<(String, String), String> {
+    let mut found = BTreeMap::new();
+    let rules = rules(policy).parse::<toml::Table>().expect("what was written is TOML");
+    for (key, value) in &rules {
+        find_choices(key, value, &mut found);
+    }
+    found
+}
+
+/// A word is a choice, and so is a table of one key that says which table it is. Other tables have more rules.
+fn find_choices(path: &str, value: &toml::Value, found: &mut BTreeMap<(String, String), String>) {
+    match value {
+        toml::Value::String(word) => {
+            found.insert((path.to_owned(), word.clone()), format!("{path} = \"{word}\""));
+        }
+        toml::Value::Table(table) if !OF_KEYS.contains(&path) => {
+            let name = table.keys().next().cloned().unwrap_or_default();
+            found.insert((path.to_owned(), name), format!("{path} = {}", in_one_line(value)));
+        }
+        toml::Value::Table(table) => {
+            table.iter().for_each(|(key, value)| find_choices(&format!("{path}.{key}"), value, found));
+        }
+        _ => {}
+    }
+}
+
+fn in_one_line(value: &toml::Value) -> String {
+    let toml::Value::Table(table) = value else { return value.to_string() };
+    let keys: Vec<_> = table.iter().map(|(key, value)| format!("{key} = {}", in_one_line(value))).collect();
+    format!("{{ {} }}", keys.join(", "))
 }
 
 fn rules(policy: &Policy) -> String {
@@ -192,8 +238,9 @@ fn with_nearest(message: &str) -> String {
     match words.next() {
         Some(unknown) if message.starts_with("unknown ") => {
             let nearest = nearest(unknown, words);
-            format!("{message}; did you mean `{nearest}`?")
+            format!("{message}; did you mean `{nearest}`? {SHOWN}")
         }
+        _ if message.starts_with("invalid type") => format!("{message}. {SHOWN}"),
         _ => message.to_owned(),
     }
 }
@@ -226,6 +273,23 @@ mod tests {
                 (read.name, read.kernel) = (policy.name, policy.kernel);
                 (read.summary, read.source) = (policy.summary, policy.source);
                 assert_eq!(read, policy, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_choices_are_shown_and_can_be_taken() {
+        let text = policy_to_toml(&LINUX_6_18);
+        for line in ["# batch = { fixed = ", "# free_high = \"none\"", "# high = "] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        let (_, others) = text.split_once("# Other choices").unwrap();
+        for line in others.lines().filter_map(|line| line.strip_prefix("# ")) {
+            let file = format!("base = \"linux-6.18\"\n{line}\n");
+            match policy_from_toml(&file, "mine") {
+                Ok(_) => {}
+                // Some choices go together with others.
+                Err((_, why)) => assert!(why.contains("go together"), "{line}: {why}"),
             }
         }
     }

@@ -8,7 +8,8 @@ use pageset_report::{
 };
 use pageset_trace::{LostEvents, TraceReader as _};
 use pageset_workload::{
-    FEW_VISITS, INTERVAL_COVERAGE, Interval, KernelTotals, Outcome, Replay, Unreplayed, Unseen, Window,
+    FEW_VISITS, INTERVAL_COVERAGE, Interval, Intervals, KernelTotals, Outcome, Replay, Unreplayed, Unseen,
+    Window,
 };
 use serde::Serialize;
 
@@ -45,8 +46,8 @@ pub(crate) enum Columns {
 /// Columns of the brief table, by their keys in the counts, and what they are called there.
 const BRIEF: [(&str, &str); 7] = [
     ("policy", "policy"),
-    ("zone_lock_acquisitions", "zone locks"),
-    ("zone_lock_interval", "80 % interval"),
+    ("visits", "visits"),
+    ("visits_interval", "80 % interval"),
     ("refilled_pages", "pages in"),
     ("drained_pages", "pages back"),
     ("pcp_pages_peak", "PCP pages, peak"),
@@ -68,18 +69,22 @@ const MADE_UP: &str = "The recording does not describe its machine: CPUs and fra
     watermarks are Linux's defaults. `pageset convert --to layout` prints them, `--layout` replaces them.";
 
 /// Columns of the second table.
-const RELATIVE: [&str; 10] = [
+const RELATIVE: [&str; 11] = [
     "refills",
     "refilled_pages",
     "drains",
     "drained_pages",
     "free_high_drains",
+    "visits",
     "zone_lock_acquisitions",
     "pages_per_acquisition",
     "pcp_pages_peak",
     "pcp_pages_end",
     "pcp_pages_idle",
 ];
+
+/// An interval in the table for people: the key of its lower end in the counts, key and heading here, and what it is of.
+type IntervalColumn = (&'static str, &'static str, &'static str, fn(&Intervals) -> Interval);
 
 impl Finished {
     pub(super) fn write(&self, format: RowsFormat, out: &mut dyn Write) -> Result<()> {
@@ -147,6 +152,9 @@ impl Finished {
             Column::count("drains", "drains"),
             Column::count("drained_pages", "drained pages"),
             Column::count("free_high_drains", "drains by free_high"),
+            Column::count("visits", "visits"),
+            Column::count("visits_low", "visits, from"),
+            Column::count("visits_high", "visits, to"),
             Column::count("zone_lock_acquisitions", "zone lock acquisitions"),
             Column::count("zone_lock_acquisitions_low", "zone locks, from"),
             Column::count("zone_lock_acquisitions_high", "zone locks, to"),
@@ -162,16 +170,24 @@ impl Finished {
         table
     }
 
-    /// The same for people: both ends of the interval are in one column.
+    /// The same for people: both ends of an interval are in one column.
     fn counts_with_intervals(&self) -> Table {
-        let counts = self.counts();
-        let at = counts.column_index("zone_lock_acquisitions_low").expect("the counts have intervals");
+        let visits: IntervalColumn =
+            ("visits_low", "visits_interval", "visits, 80 % interval", |of| of.visits);
+        let locks: IntervalColumn =
+            ("zone_lock_acquisitions_low", "zone_lock_interval", "acquisitions, 80 % interval", |of| {
+                of.zone_lock_acquisitions
+            });
+        self.with_interval(&self.with_interval(&self.counts(), visits), locks)
+    }
+
+    fn with_interval(&self, counts: &Table, (low_key, key, heading, interval): IntervalColumn) -> Table {
+        let at = counts.column_index(low_key).expect("the counts have intervals");
         let mut columns = counts.columns().to_vec();
-        let interval = Column::ratio("zone_lock_interval", "acquisitions, 80 % interval");
-        columns.splice(at..at + 2, [interval]);
+        columns.splice(at..at + 2, [Column::ratio(key, heading)]);
         let mut table = Table::new(self.title(), columns);
         for (row, outcome) in counts.rows().iter().zip(&self.replay.outcomes) {
-            let ends = outcome.interval.map(|interval| interval.zone_lock_acquisitions);
+            let ends = outcome.interval.map(|of| interval(&of));
             let ends = ends.map(|Interval(low, high)| format!("{low} to {high}"));
             let mut cells = row.cells.clone();
             cells.splice(at..at + 2, [ends.into()]);
@@ -203,7 +219,7 @@ impl Finished {
         self.trust().into_iter().for_each(|note| table.note(note));
         self.assumed().into_iter().for_each(|note| table.note(note));
         table.note(
-            "Counted, not timed. `-v` says what was left out and how to repeat this, `--all` has more.",
+            "Counted, not timed. A visit is a refill or a drain. `-v` says what was left out and how to repeat this, `--all` has more.",
         );
         table
     }
@@ -411,6 +427,7 @@ fn range(Interval(low, high): Interval, base: u64) -> String {
 fn row(outcome: &Outcome) -> Row {
     let real = |value: Option<f64>, digits| value.map_or(Cell::Absent, |value| Cell::real(value, digits));
     let ends = outcome.interval.map(|interval| interval.zone_lock_acquisitions);
+    let visits = outcome.interval.map(|interval| interval.visits);
     Row::new([
         outcome.policy.as_str().into(),
         outcome.allocs.into(),
@@ -421,6 +438,9 @@ fn row(outcome: &Outcome) -> Row {
         outcome.drains.into(),
         outcome.drained_pages.into(),
         outcome.free_high_drains.into(),
+        outcome.visits().into(),
+        visits.map(|ends| ends.0).into(),
+        visits.map(|ends| ends.1).into(),
         outcome.zone_lock_acquisitions.into(),
         ends.map(|ends| ends.0).into(),
         ends.map(|ends| ends.1).into(),
@@ -461,6 +481,7 @@ struct TraceOfReplay {
 struct RowDocument<'a> {
     #[serde(flatten)]
     outcome: &'a Outcome,
+    visits: u64,
     hit_percent: Option<f64>,
     pages_per_acquisition: Option<f64>,
 }
@@ -468,7 +489,7 @@ struct RowDocument<'a> {
 impl<'a> RowDocument<'a> {
     fn new(outcome: &'a Outcome) -> Self {
         let (hit_percent, pages_per_acquisition) = (outcome.hit_percent(), outcome.pages_per_acquisition());
-        Self { outcome, hit_percent, pages_per_acquisition }
+        Self { outcome, visits: outcome.visits(), hit_percent, pages_per_acquisition }
     }
 }
 

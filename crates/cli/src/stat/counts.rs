@@ -63,7 +63,7 @@ fn hits(info: &TraceInfo, counts: &Counts) -> Table {
 fn visits(info: &TraceInfo, counts: &Counts) -> Table {
     let mut table = Table::new("Zones", columns());
     let throughout = Some(counts.elapsed_ns);
-    table.push(row("visits", counts.zone_visits(), Some(counts.visits_counted_ns), counts));
+    table.push(row("visits, blocks past sets", counts.zone_visits(), Some(counts.visits_counted_ns), counts));
     table.push(row("blocks moved", counts.moved_blocks(), None, counts));
     let waits = counts.zone_waits;
     let waited = waits.map(|waits| HitEstimate {
@@ -82,8 +82,8 @@ fn visits(info: &TraceInfo, counts: &Counts) -> Table {
     table.push(row("pages allocated", info.pgalloc_delta.map(HitEstimate::exact), throughout, counts));
     table.push(row("pages freed", info.pgfree_delta.map(HitEstimate::exact), throughout, counts));
     table.note(
-        "A visit is a refill or a drain of a page set, or a block that went past it. Visits are found in slices of time \
-         that keep each hit with its time.",
+        "Counts do not tell a visit (a refill or a drain of a page set) from a block that went past the page set: both are \
+         in the first row. They are found in slices of time that keep each hit with its time.",
     );
     table
 }

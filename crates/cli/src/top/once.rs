@@ -17,6 +17,7 @@ use super::frame::WIDTH;
 use super::tables;
 use crate::invocation::Invocation;
 use crate::output;
+use crate::paragraph;
 use crate::signals::Signals;
 use crate::terminal;
 
@@ -57,13 +58,14 @@ fn write(view: &View, provenance: &Provenance, format: Format, out: &mut dyn Wri
         Format::Json => json_document(&TopDocument { view, provenance }, out)?,
         Format::Csv => format.exporter().export(&pagesets(), out)?,
         Format::Table | Format::Markdown => {
+            paragraph::write(out, 0, &tables::verdict(view))?;
+            writeln!(out)?;
             let counters = view.counted.as_ref().map(tables::counters);
             let zone_lock = view.zone_lock.as_ref().map(tables::zone_lock);
             for table in [Some(tables::zones(view, |_| true)), counters, zone_lock].into_iter().flatten() {
                 writeln!(out, "{}", printed(table, format))?;
             }
             let mut last = pagesets();
-            last.note(tables::verdict(view));
             view.missing.iter().for_each(|sentence| last.note(sentence));
             write!(out, "{}", printed(last.with_provenance(provenance.clone()), format))?;
         }

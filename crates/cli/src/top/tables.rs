@@ -34,7 +34,7 @@ pub(super) fn verdict(view: &View) -> String {
     let Some(verdict) = view.verdict else { return "No verdict was asked for.".to_owned() };
     let share = verdict.all_percent.map(|all| {
         format!(
-            " about {:.2} %, and at most {:.2} %, of the busy time of all CPUs",
+            " about {:.2} % of the busy time of all CPUs, if each visit moved a batch (if each moved one block, {:.2} %)",
             all.estimate, all.at_most
         )
     });

@@ -108,8 +108,13 @@ fn spent(findings: &Findings) -> String {
     };
     let Some(visits) = spending.visits_percent else { return waited };
     let of = if spending.is_busy_time { "for which CPUs were busy" } else { "of all CPUs" };
+    let unsure = if cost.visit_ns.min <= 0.0 {
+        " (the machine was busy then: `pageset bench machine` on a quiet one narrows this)"
+    } else {
+        ""
+    };
     format!(
-        "{waited} Visits to the zones took {} of the time {of}, at the cost measured there on {}.",
+        "{waited} Visits to the zones took {} of the time {of}, at the cost measured there on {}{unsure}.",
         shares(visits.low, visits.high),
         cost.date
     )
@@ -162,7 +167,7 @@ fn held(findings: &Findings) -> String {
     let most = findings.held_pages_peak.max(findings.held_pages_end);
     match (most, findings.held_percent()) {
         (Some(pages), Some(percent)) => format!(
-            "Page sets held {} {pages} pages ({}), {} of memory, {}.",
+            "Page sets held {} {pages} pages ({}), {} of what zones manage, {}.",
             if findings.is_counted { "at the end" } else { "at most" },
             mib(pages),
             share(percent),

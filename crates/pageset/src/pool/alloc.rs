@@ -59,6 +59,14 @@ impl Pool {
     pub fn alloc_owned(self: &Arc<Self>, order: Order) -> Result<OwnedPages, AllocError> {
         Ok(self.alloc(order)?.into_owned(self))
     }
+
+    /// As [`alloc_zeroed`](Self::alloc_zeroed), with pages that keep the pool alive.
+    ///
+    /// # Errors
+    /// As `alloc`.
+    pub fn alloc_owned_zeroed(self: &Arc<Self>, order: Order) -> Result<OwnedPages, AllocError> {
+        Ok(self.alloc_zeroed(order)?.into_owned(self))
+    }
 }
 
 impl Inner {

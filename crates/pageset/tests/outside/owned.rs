@@ -28,6 +28,14 @@ fn the_last_slice_of_bytes_frees_the_page() {
 }
 
 #[test]
+fn owned_pages_are_zero_where_that_is_asked_for() {
+    let pool = pool();
+    pool.alloc_owned(Order::THP).unwrap().fill(1);
+    let pages = pool.alloc_owned_zeroed(Order::THP).unwrap();
+    assert!(pages.iter().all(|byte| *byte == 0));
+}
+
+#[test]
 fn pages_outlive_the_pool_of_whoever_made_them_and_end_on_another_thread() {
     let (send, receive) = mpsc::channel::<OwnedPages>();
     let reader = thread::spawn(move || {
