@@ -13,6 +13,11 @@ pub(crate) fn tables(who: &Who) -> Vec<(&'static str, Table)> {
     let mut tables = Vec::new();
     if let Some(parts) = &who.by_party {
         let mut table = table("The command, and the rest of the machine", "whose", "tasks", parts, name);
+        if who.is_incomplete {
+            table.note(
+                "Events are missing: a child of the command whose fork is among them counts as another's.",
+            );
+        }
         if who.by_process.is_none() {
             table.note("Record with --names to see the names of processes.");
         }

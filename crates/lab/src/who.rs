@@ -20,6 +20,8 @@ pub struct Who {
     pub by_cgroup: Option<Vec<Part>>,
     /// Tasks that were too many for the file: they are among the unknown.
     pub tasks_left_out: u64,
+    /// Whether events are missing: tasks whose fork is among them count as the rest of the machine's.
+    pub is_incomplete: bool,
 }
 
 /// What some tasks did. Percentages are of all tasks together. What the recording does not say is `None`.
@@ -91,6 +93,7 @@ impl Who {
             by_process: named.map(|tasks| parts(who.by_process(tasks))),
             by_cgroup: named.map(|tasks| parts(who.by_cgroup(tasks))).filter(|parts| !parts.is_empty()),
             tasks_left_out: named.map_or(0, Tasks::left_out),
+            is_incomplete: survey.lost.missing() > 0,
         };
         (found.by_party.is_some() || found.by_process.is_some()).then_some(found)
     }
@@ -276,8 +279,13 @@ mod tests {
             part(PartOf::Interrupts, 0.0),
             part(PartOf::Rest, 9.8),
         ];
-        let who =
-            Who { by_party: Some(parts.to_vec()), by_process: None, by_cgroup: None, tasks_left_out: 0 };
+        let who = Who {
+            by_party: Some(parts.to_vec()),
+            by_process: None,
+            by_cgroup: None,
+            tasks_left_out: 0,
+            is_incomplete: false,
+        };
         assert_eq!(
             who.sentence().unwrap(),
             "The command and its children took 90 % of the pages and 45 % of the visits; the rest of the machine took 10 % of \

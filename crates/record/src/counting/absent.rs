@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::Slice;
-use super::visits::TaskNumbers;
+use super::by_task::TaskNumbers;
 use crate::cpus::CpuList;
 use crate::error::RecordError;
 

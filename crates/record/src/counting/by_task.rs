@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use pageset_trace::{CountedParty, CountedTask, HitEstimate};
 
-use super::visits::TaskNumbers;
 use crate::lock_watch::Waited;
 use crate::task_watch::TaskWatch;
 
@@ -12,6 +11,13 @@ use crate::task_watch::TaskWatch;
 const TASKS_MAX: usize = 1 << 16;
 /// Tasks in a file; what further ones did is one entry.
 const LISTED_MAX: usize = 4096;
+
+/// A task and its process, by their numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct TaskNumbers {
+    pub(crate) tid: u32,
+    pub(crate) process: u32,
+}
 
 /// Visits by task, each weighted by the chance it had to be seen.
 #[derive(Debug, Default)]

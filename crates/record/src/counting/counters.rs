@@ -12,7 +12,8 @@ use perf_event_open::event::tp::Tracepoint;
 use perf_event_open::sample::Sampler;
 use perf_event_open::sample::record::Record;
 
-use super::visits::{Block, Moved, TaskNumbers, visits};
+use super::by_task::TaskNumbers;
+use super::visits::{Block, Moved, visits};
 use super::{Slice, TRACEPOINT_COUNT, TRACEPOINTS};
 use crate::cpus::CpuList;
 use crate::error::RecordError;

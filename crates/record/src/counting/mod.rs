@@ -13,7 +13,7 @@ mod counters;
 mod counters;
 mod estimate;
 mod plan;
-#[cfg_attr(not(feature = "perf"), expect(dead_code, reason = "nothing is sampled without perf"))]
+#[cfg(feature = "perf")]
 mod visits;
 mod waits;
 mod window;

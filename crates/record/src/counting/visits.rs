@@ -1,5 +1,7 @@
 //! How many visits to zones there are in the times at which blocks moved.
 
+use super::by_task::TaskNumbers;
+
 /// Which way a block went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moved {
@@ -20,13 +22,6 @@ pub(crate) struct Block {
     pub(crate) moved: Moved,
     /// The task that ran.
     pub(crate) task: TaskNumbers,
-}
-
-/// A task and its process, by their numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct TaskNumbers {
-    pub(crate) tid: u32,
-    pub(crate) process: u32,
 }
 
 /// Visits in what one CPU moved: runs of blocks that went one way. Each is the task's that moved its first block. A visit that
