@@ -30,6 +30,8 @@ class Forecast:
     visits_range: Range
     visits_percent: tuple[float, float] | None
     """The range in percent of the recorded kernel's visits."""
+    saved_percent: tuple[float, float] | None
+    """What it would save of the CPU time, in percent, if what a visit costs is in the recording."""
     held_pages_peak: int
     held_pages_idle: int
     ends_tuning: bool

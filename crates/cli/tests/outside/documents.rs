@@ -1,5 +1,6 @@
 //! JSON results have the keys that programs rely on, and numbers are numbers.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use serde_json::Value;
@@ -227,4 +228,33 @@ fn a_replay_of_the_bundled_recording_fits_24_lines() {
     assert!(printed.lines().all(|line| line.len() <= 80), "{printed}");
     assert!(printed.contains("\nlinux-6.18 ") && printed.contains("\nlinux-5.14 "), "{printed}");
     assert!(!printed.contains("linux-4.9") && !printed.contains("commit"), "{printed}");
+}
+
+/// The names of a Python class's fields.
+fn fields(file: &str, class: &str) -> BTreeSet<String> {
+    let path = format!("{}/../../python/pageset/{file}", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).expect("the repository has the Python package");
+    let (_, body) = text.split_once(&format!("\nclass {class}:\n")).expect("the class is there");
+    let body = body.lines().take_while(|line| line.is_empty() || line.starts_with("    "));
+    let fields = body.filter_map(|line| line.strip_prefix("    ")?.split_once(": "));
+    let is_name = |name: &str| {
+        name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_' || byte.is_ascii_digit())
+    };
+    fields.map(|(name, _)| name.to_owned()).filter(|name| is_name(name)).collect()
+}
+
+/// Python makes its results of JSON: a key that its class lacks is an error there.
+#[test]
+fn python_has_every_key() {
+    let keys =
+        |row: &Value| row.as_object().expect("a row has keys").keys().cloned().collect::<BTreeSet<_>>();
+    let advice = json(&["advise", TRACE, "--format", "json"]);
+    assert_eq!(fields("advice.py", "Forecast"), keys(&advice["forecasts"][0]));
+    let replay = json(&["replay", TRACE, "--policy", TWO, "--format", "json"]);
+    let mut row = keys(&replay["rows"][0]);
+    // Python computes these.
+    for computed in ["visits", "hit_percent", "pages_per_acquisition"] {
+        assert!(row.remove(computed), "{computed}");
+    }
+    assert_eq!(fields("forecast.py", "Outcome"), row);
 }

@@ -3,14 +3,15 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::{FrameIndex, FrameTables};
+use crate::pcp::BlockList;
 
 const NIL: FrameIndex = FrameIndex::MAX;
 
-/// Ends of one list.
+/// A list of frames: its ends. Frames link each other.
 ///
 /// The outer links of the end elements are never read, so taking from an end writes nothing to its neighbour.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct List {
+pub struct List {
     head: FrameIndex,
     tail: FrameIndex,
 }
@@ -113,6 +114,42 @@ impl List {
             at = if frame == tail { NIL } else { frames.links[frame as usize].next.load(Relaxed) };
             (frame < frames.len()).then_some(frame)
         })
+    }
+}
+
+impl BlockList for List {
+    type Block = FrameIndex;
+    type Frames<'f> = FrameTables<'f>;
+    const EMPTY: Self = Self::EMPTY;
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        Self::is_empty(self)
+    }
+
+    /// O(blocks).
+    fn len(&self, frames: &FrameTables<'_>) -> u32 {
+        self.iter(frames).count() as u32
+    }
+
+    #[inline]
+    fn push_head(&mut self, frames: &FrameTables<'_>, frame: FrameIndex) {
+        Self::push_head(self, frames, frame);
+    }
+
+    #[inline]
+    fn push_tail(&mut self, frames: &FrameTables<'_>, frame: FrameIndex) {
+        Self::push_tail(self, frames, frame);
+    }
+
+    #[inline]
+    fn pop_head(&mut self, frames: &FrameTables<'_>) -> Option<FrameIndex> {
+        Self::pop_head(self, frames)
+    }
+
+    #[inline]
+    fn pop_tail(&mut self, frames: &FrameTables<'_>) -> Option<FrameIndex> {
+        Self::pop_tail(self, frames)
     }
 }
 

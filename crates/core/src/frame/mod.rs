@@ -14,7 +14,7 @@ use core::sync::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed},
 };
 
-pub(crate) use list::List;
+pub use list::List;
 pub(crate) use owners::Owners;
 pub use owners::PageblockOwner;
 pub(crate) use state::State;

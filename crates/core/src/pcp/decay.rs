@@ -25,7 +25,7 @@ pub enum Place {
 /// Ticks that an idle page set of a remote node survives. Source: spec §2.11.
 const REMOTE_EXPIRE_TICKS: u8 = 3;
 
-impl Pcp {
+impl<L> Pcp<L> {
     /// Counts down to the drain of a page set that holds pages of a remote node and lies idle (spec §2.11). `None` if
     /// nothing is to expire, otherwise how many ticks are left; with none left, a batch is due.
     pub fn expire(&mut self, place: Place, activity: Activity) -> Option<u8> {

@@ -24,9 +24,10 @@ mod golden;
 pub use decay::{Decayed, Place};
 pub use pageset::{Activity, Pageset};
 pub(crate) use pageset::{Claimed, CpuZone, Pagesets};
-pub use set::{ListIndex, ListScheme, Pcp};
+pub use set::{BlockCount, BlockList, ListIndex, ListScheme, Pcp};
 pub(crate) use tuning::scaled;
 pub use tuning::{DueDrain, Limits};
 pub use visit::DrainFrom;
 
+pub use crate::frame::List;
 pub use crate::zone::Pressure;

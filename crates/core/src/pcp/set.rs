@@ -105,13 +105,80 @@ impl ListScheme {
     }
 }
 
+/// Where a page set keeps the blocks of one list.
+///
+/// An allocator needs to know which blocks these are: its lists are threaded through the frames' links. A replay needs their
+/// number only: [`BlockCount`].
+pub trait BlockList: Copy {
+    /// What names a block.
+    type Block: Copy;
+    /// The tables that hold what the list itself does not.
+    type Frames<'f>;
+    /// A list without blocks.
+    const EMPTY: Self;
+
+    /// Whether the list holds nothing.
+    fn is_empty(&self) -> bool;
+    /// How many blocks the list holds.
+    fn len(&self, frames: &Self::Frames<'_>) -> u32;
+    /// Adds a block in front: it is the next to be allocated.
+    fn push_head(&mut self, frames: &Self::Frames<'_>, block: Self::Block);
+    /// Adds a block behind the others.
+    fn push_tail(&mut self, frames: &Self::Frames<'_>, block: Self::Block);
+    /// Takes the first block.
+    fn pop_head(&mut self, frames: &Self::Frames<'_>) -> Option<Self::Block>;
+    /// Takes the last block.
+    fn pop_tail(&mut self, frames: &Self::Frames<'_>) -> Option<Self::Block>;
+}
+
+/// A list that knows how many blocks it holds, and not which.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockCount(u32);
+
+impl BlockList for BlockCount {
+    type Block = ();
+    type Frames<'f> = ();
+    const EMPTY: Self = Self(0);
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.0 == 0
+    }
+
+    #[inline]
+    fn len(&self, (): &()) -> u32 {
+        self.0
+    }
+
+    #[inline]
+    fn push_head(&mut self, (): &(), (): ()) {
+        self.0 += 1;
+    }
+
+    #[inline]
+    fn push_tail(&mut self, (): &(), (): ()) {
+        self.0 += 1;
+    }
+
+    #[inline]
+    fn pop_head(&mut self, (): &()) -> Option<()> {
+        self.0 = self.0.checked_sub(1)?;
+        Some(())
+    }
+
+    #[inline]
+    fn pop_tail(&mut self, (): &()) -> Option<()> {
+        self.pop_head(&())
+    }
+}
+
 /// One CPU's page set of one zone.
 ///
 /// # Invariants
 /// `count` is the pages on the lists; every block on a list has the list's order.
 #[derive(Debug)]
-pub struct Pcp {
-    pub(super) lists: [List; MAX_LISTS],
+pub struct Pcp<L = List> {
+    pub(super) lists: [L; MAX_LISTS],
     pub(super) scheme: ListScheme,
     /// Pages held.
     pub count: i32,
@@ -138,11 +205,11 @@ pub struct Pcp {
 // The 2023 series keeps the kernel's structure, with 14 lists, at 256 bytes on 64-bit machines (spec, series cover letter).
 const _: () = assert!(size_of::<Pcp>() - (MAX_LISTS - 14) * size_of::<List>() <= 256);
 
-impl Pcp {
-    pub(crate) const fn new() -> Self {
+impl<L: BlockList> Pcp<L> {
+    const fn of(scheme: ListScheme) -> Self {
         Self {
-            lists: [List::EMPTY; MAX_LISTS],
-            scheme: ListScheme::LowOrders,
+            lists: [L::EMPTY; MAX_LISTS],
+            scheme,
             count: 0,
             high: 0,
             free_count: 0,
@@ -156,12 +223,6 @@ impl Pcp {
         }
     }
 
-    /// An empty page set.
-    #[must_use]
-    pub fn with_scheme(scheme: ListScheme) -> Self {
-        Self { scheme, ..Self::new() }
-    }
-
     /// Which list holds what.
     #[must_use]
     pub fn scheme(&self) -> ListScheme {
@@ -172,7 +233,7 @@ impl Pcp {
     #[inline]
     pub(super) fn assert_consistent(&self) {
         if cfg!(debug_assertions) {
-            let is_empty = self.lists.iter().all(List::is_empty);
+            let is_empty = self.lists.iter().all(L::is_empty);
             assert!(
                 self.count >= 0 && is_empty == (self.count == 0),
                 "a page set's count equals its lists (7): {} pages, and lists are {}",
@@ -182,13 +243,9 @@ impl Pcp {
         }
     }
 
-    pub(crate) fn list(&self, list: ListIndex) -> &List {
-        &self.lists[list]
-    }
-
     /// Takes the block that was freed last, or else fetched first.
     #[inline]
-    pub fn pop(&mut self, frames: &FrameTables<'_>, list: ListIndex, order: Order) -> Option<FrameIndex> {
+    pub fn pop(&mut self, frames: &L::Frames<'_>, list: ListIndex, order: Order) -> Option<L::Block> {
         debug_assert_eq!(self.scheme.order(list), order, "a block has its list's order (8)");
         let frame = self.lists[list].pop_head(frames)?;
         self.count -= order.frames() as i32;
@@ -200,10 +257,10 @@ impl Pcp {
     #[inline]
     pub(super) fn pop_cold(
         &mut self,
-        frames: &FrameTables<'_>,
+        frames: &L::Frames<'_>,
         list: ListIndex,
         order: Order,
-    ) -> Option<FrameIndex> {
+    ) -> Option<L::Block> {
         let frame = self.lists[list].pop_tail(frames)?;
         self.count -= order.frames() as i32;
         Some(frame)
@@ -211,7 +268,7 @@ impl Pcp {
 
     /// Adds a freed block: it is the next to be allocated.
     #[inline]
-    pub fn push(&mut self, frames: &FrameTables<'_>, list: ListIndex, frame: FrameIndex, order: Order) {
+    pub fn push(&mut self, frames: &L::Frames<'_>, list: ListIndex, frame: L::Block, order: Order) {
         debug_assert_eq!(self.scheme.order(list), order, "a block has its list's order (8)");
         self.lists[list].push_head(frames, frame);
         self.count += order.frames() as i32;
@@ -219,14 +276,37 @@ impl Pcp {
 
     /// Adds a fetched block behind the others. `count` follows once per refill.
     #[inline]
-    pub(super) fn push_cold(&mut self, frames: &FrameTables<'_>, list: ListIndex, frame: FrameIndex) {
+    pub(super) fn push_cold(&mut self, frames: &L::Frames<'_>, list: ListIndex, frame: L::Block) {
         self.lists[list].push_tail(frames, frame);
     }
 
     /// Adds a block behind the others, as a refill does, and counts it.
-    pub fn append(&mut self, frames: &FrameTables<'_>, list: ListIndex, frame: FrameIndex, order: Order) {
+    pub fn append(&mut self, frames: &L::Frames<'_>, list: ListIndex, frame: L::Block, order: Order) {
         self.push_cold(frames, list, frame);
         self.count += order.frames() as i32;
+    }
+
+    /// Whether a list holds nothing.
+    #[must_use]
+    pub fn is_list_empty(&self, list: ListIndex) -> bool {
+        self.lists[list].is_empty()
+    }
+}
+
+/// A page set of blocks that are known.
+impl Pcp {
+    pub(crate) const fn new() -> Self {
+        Self::of(ListScheme::LowOrders)
+    }
+
+    /// An empty page set.
+    #[must_use]
+    pub fn with_scheme(scheme: ListScheme) -> Self {
+        Self::of(scheme)
+    }
+
+    pub(crate) fn list(&self, list: ListIndex) -> &List {
+        &self.lists[list]
     }
 
     /// Takes a block out of the middle. It must be on that list.
@@ -243,11 +323,14 @@ impl Pcp {
     ) -> impl Iterator<Item = FrameIndex> + 'f {
         self.lists[list].iter(frames)
     }
+}
 
-    /// Whether a list holds nothing.
+/// A page set whose blocks are only counted.
+impl Pcp<BlockCount> {
+    /// An empty page set.
     #[must_use]
-    pub fn is_list_empty(&self, list: ListIndex) -> bool {
-        self.lists[list].is_empty()
+    pub fn counted(scheme: ListScheme) -> Self {
+        Self::of(scheme)
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn scaled(batch: i32, scale: u8) -> i32 {
     wide.min(i64::from(i32::MAX / 4)) as i32
 }
 
-impl Pcp {
+impl<L> Pcp<L> {
     /// Notes an allocation: half of the free history is forgotten.
     #[inline]
     pub fn note_alloc(&mut self, policy: &Policy) {

@@ -1,8 +1,8 @@
 //! Which lists a drain visits, and how many blocks it takes at each (spec §2.10, §4.2).
 
+use super::set::BlockList;
 use super::{ListIndex, Pcp};
 use crate::Order;
-use crate::frame::{FrameIndex, FrameTables};
 use crate::policy::{DrainOrder, FirstList};
 
 /// How much a drain takes, and where it begins.
@@ -14,15 +14,15 @@ pub struct DrainFrom {
     pub list: ListIndex,
 }
 
-impl Pcp {
+impl<L: BlockList> Pcp<L> {
     /// Removes at least this many pages (or all there are) from the cold ends of the lists, handing each block to `give`.
     /// Returns the pages removed; the last block may overshoot.
     pub fn remove(
         &mut self,
-        frames: &FrameTables<'_>,
+        frames: &L::Frames<'_>,
         order: DrainOrder,
         from: DrainFrom,
-        mut give: impl FnMut(FrameIndex, Order),
+        mut give: impl FnMut(L::Block, Order),
     ) -> u32 {
         let from = DrainFrom { pages: from.pages.min(self.count), ..from };
         let give = &mut give;
@@ -40,9 +40,9 @@ impl Pcp {
     /// Empties each list before the next is visited.
     fn remove_list_by_list(
         &mut self,
-        frames: &FrameTables<'_>,
+        frames: &L::Frames<'_>,
         from: DrainFrom,
-        give: &mut impl FnMut(FrameIndex, Order),
+        give: &mut impl FnMut(L::Block, Order),
     ) -> u32 {
         let lists = self.scheme().lists();
         let mut left = from.pages;
@@ -59,10 +59,10 @@ impl Pcp {
     /// because a list ended is carried over. A lone list gives everything.
     fn remove_in_turn(
         &mut self,
-        frames: &FrameTables<'_>,
+        frames: &L::Frames<'_>,
         pages: i32,
         first: FirstList,
-        give: &mut impl FnMut(FrameIndex, Order),
+        give: &mut impl FnMut(L::Block, Order),
     ) -> u32 {
         let lists = self.scheme().lists();
         let mut list = match first {
@@ -104,15 +104,14 @@ impl Pcp {
     /// Takes from lists that hold more than an equal share of `high`, the fullest first.
     fn remove_excess(
         &mut self,
-        frames: &FrameTables<'_>,
+        frames: &L::Frames<'_>,
         pages: i32,
-        give: &mut impl FnMut(FrameIndex, Order),
+        give: &mut impl FnMut(L::Block, Order),
     ) -> u32 {
         let lists = self.scheme().lists();
         let share = self.high.max(0) as u32 / lists as u32;
-        let held = |pcp: &Self, list: ListIndex| {
-            pcp.lists[list].iter(frames).count() as u32 * pcp.scheme().order(list).frames()
-        };
+        let held =
+            |pcp: &Self, list: ListIndex| pcp.lists[list].len(frames) * pcp.scheme().order(list).frames();
         let mut removed = 0;
         while (removed as i32) < pages {
             let Some((list, pages_held)) =
@@ -132,10 +131,10 @@ impl Pcp {
     /// Takes at least `pages` pages of one list, or all of it.
     fn remove_from(
         &mut self,
-        frames: &FrameTables<'_>,
+        frames: &L::Frames<'_>,
         list: ListIndex,
         pages: i32,
-        give: &mut impl FnMut(FrameIndex, Order),
+        give: &mut impl FnMut(L::Block, Order),
     ) -> u32 {
         let order = self.scheme().order(list);
         let (mut left, mut removed) = (pages, 0);
@@ -156,6 +155,7 @@ mod tests {
 
     use super::*;
     use crate::frame::tests::owned;
+    use crate::frame::{FrameIndex, FrameTables};
     use crate::pcp::ListScheme;
 
     fn filled(scheme: ListScheme, blocks: &[(ListIndex, FrameIndex)]) -> (FrameTables<'static>, Pcp) {

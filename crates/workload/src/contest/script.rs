@@ -64,7 +64,7 @@ impl Script {
         let mut events = Vec::new();
         let (mut read, mut kinds) = (0, [0; EventKind::COUNT]);
         while reader.read_block(&mut events)? > 0 {
-            events.iter().for_each(|event| script.take(event, &mut in_use));
+            script.take_all(&events, &mut in_use);
             read += events.len() as u64;
             recorded::count(&mut kinds, &events);
             progress(read);
@@ -77,6 +77,11 @@ impl Script {
     #[must_use]
     pub fn events(&self) -> usize {
         self.acts.len()
+    }
+
+    /// A loop of this crate, and not of the generic function that calls it, so that it is optimised as this crate is.
+    fn take_all(&mut self, events: &[Event], in_use: &mut HashMap<u64, u32>) {
+        events.iter().for_each(|event| self.take(event, in_use));
     }
 
     fn take(&mut self, event: &Event, in_use: &mut HashMap<u64, u32>) {

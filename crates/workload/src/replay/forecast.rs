@@ -202,8 +202,6 @@ impl Forecaster<'_> {
             ZoneStart {
                 limits: limits(&candidate.policy, &machine.layout, zone),
                 idle: i64::try_from(before.free.saturating_add(held)).unwrap_or(i64::MAX / 2),
-                // A recording is played twice at most, with its remainder in between; what a list held at first is held, or was allocated.
-                blocks: held + 2 * (self.traffic.allocs + self.traffic.frees),
             }
         });
         starts.collect()

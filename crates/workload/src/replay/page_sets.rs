@@ -1,10 +1,9 @@
-//! A machine's page sets under one policy: the core's own, with tokens for pages, so that only what they decide matters.
+//! A machine's page sets under one policy: the core's own, which count blocks and do not know them, since only what they
+//! decide matters. So a play needs no memory for frames.
 
-use pageset_core::pcp::{Activity, DrainFrom, DueDrain, Limits, ListIndex, Pcp, Place};
+use pageset_core::pcp::{Activity, BlockCount, DrainFrom, DueDrain, Limits, ListIndex, Pcp, Place};
 use pageset_core::policy::DecayDrain;
-use pageset_core::{DrainReason, FrameCounts, FrameTables, Order, Policy};
-
-use pageset_trace::ZoneDescription;
+use pageset_core::{DrainReason, Order, Policy};
 
 use super::act::{Act, ActKind, BlockKind};
 use super::machine::{Machine, index_of};
@@ -12,7 +11,6 @@ use super::start::SetStart;
 use super::totals::Totals;
 use crate::limits::has_large_slice;
 use crate::pressure::ZonePressure;
-use crate::tokens::Tokens;
 
 /// Page sets at work.
 #[derive(Debug)]
@@ -32,8 +30,8 @@ pub(super) struct PageSets<'m> {
 /// What the page sets of one zone share.
 #[derive(Debug)]
 struct ZoneSets {
-    frames: FrameTables<'static>,
-    tokens: Tokens,
+    /// Pages that are in no page set. Only a hostile recording makes page sets hold all of them.
+    outside: u64,
     pressure: ZonePressure,
     /// Pages that are free or held when the recording begins.
     idle_before: i64,
@@ -44,7 +42,7 @@ struct ZoneSets {
 
 #[derive(Debug)]
 struct PageSet {
-    pcp: Pcp,
+    pcp: Pcp<BlockCount>,
     limits: Limits,
     activity: Activity,
 }
@@ -54,16 +52,19 @@ struct PageSet {
 pub(super) struct ZoneStart {
     pub(super) limits: Limits,
     pub(super) idle: i64,
-    /// Blocks that its page sets get at most besides by refills.
-    pub(super) blocks: u64,
 }
 
-impl ZoneStart {
-    /// Most blocks that all page sets of the zone can hold: a list is refilled only when it is empty.
-    fn tokens(&self, zone: &ZoneDescription, policy: &Policy, cpus: usize) -> u64 {
-        let refill = u64::from(self.limits.batch.unsigned_abs()) << policy.scale_max.min(16);
-        let by_refills = refill.saturating_mul((cpus * policy.lists.lists()) as u64);
-        self.blocks.saturating_add(by_refills).clamp(1, zone.managed)
+impl ZoneSets {
+    /// How many blocks of so many can come into a page set.
+    fn admit(&mut self, blocks: u32, order: Order) -> u32 {
+        let room = self.outside >> order.get();
+        let blocks = blocks.min(u32::try_from(room).unwrap_or(u32::MAX));
+        self.outside -= u64::from(blocks) << order.get();
+        blocks
+    }
+
+    fn leave(&mut self, order: Order) {
+        self.outside += u64::from(order.frames());
     }
 }
 
@@ -72,14 +73,11 @@ impl<'m> PageSets<'m> {
     pub(super) fn new(machine: &'m Machine, policy: Policy, starts: &[ZoneStart]) -> Self {
         let cpus = machine.cpus();
         let zones = machine.zones.iter().zip(starts).map(|(zone, start)| {
-            let tokens = start.tokens(zone, &policy, cpus);
-            let counts =
-                FrameCounts::for_span(0..tokens).expect("no larger than the span, which was checked");
             let mut pressure = ZonePressure::new(zone, machine.layout.online_cpus());
             pressure.set_visible(start.idle.max(0) as u64);
             ZoneSets {
-                frames: FrameTables::on_heap(counts).expect("the heap has room for the page sets' frames"),
-                tokens: Tokens::new(tokens as usize),
+                // A page set counts its pages in an `i32`.
+                outside: zone.managed.min(i32::MAX as u64),
                 pressure,
                 idle_before: start.idle,
                 index: index_of(zone),
@@ -87,7 +85,7 @@ impl<'m> PageSets<'m> {
             }
         });
         let set = |(start, cpu): (&ZoneStart, usize)| {
-            let mut pcp = Pcp::with_scheme(policy.lists);
+            let mut pcp = Pcp::counted(policy.lists);
             pcp.high = start.limits.high_min;
             pcp.has_large_slice = has_large_slice(&policy, &machine.layout, cpu as u32, start.limits.batch);
             PageSet { pcp, limits: start.limits, activity: Activity::None }
@@ -200,8 +198,8 @@ impl<'m> PageSets<'m> {
             self.totals.refilled(u64::from(blocks) << order.get());
         }
         let (zone, set) = (&mut self.zones[zone], &mut self.sets[at]);
-        if let Some(token) = set.pcp.pop(&zone.frames, list, order) {
-            zone.tokens.give(token);
+        if set.pcp.pop(&(), list, order).is_some() {
+            zone.leave(order);
         }
         self.totals.note_held(at, set.pcp.count);
     }
@@ -237,10 +235,8 @@ impl<'m> PageSets<'m> {
         let (zone, cpu) = (at / self.machine.cpus(), at % self.machine.cpus());
         let (zone, set) = (&mut self.zones[zone], &mut self.sets[at]);
         set.activity = Activity::Touched;
-        for _ in 0..blocks {
-            // A page set that holds more blocks than its zone has frames comes from a hostile recording.
-            let Some(token) = zone.tokens.take() else { break };
-            set.pcp.append(&zone.frames, list, token, order);
+        for _ in 0..zone.admit(blocks, order) {
+            set.pcp.append(&(), list, (), order);
         }
         zone.pressure.change(cpu, -(i64::from(blocks) << order.get()));
     }
@@ -254,8 +250,10 @@ impl<'m> PageSets<'m> {
         };
         let zone = &mut self.zones[at / self.machine.cpus()];
         let set = &mut self.sets[at];
-        let Some(token) = zone.tokens.take() else { return };
-        set.pcp.push(&zone.frames, list, token, order);
+        if zone.admit(1, order) == 0 {
+            return;
+        }
+        set.pcp.push(&(), list, (), order);
         if let Some(due) = set.pcp.note_free(&self.policy, set.limits, zone.pressure.flags(), order) {
             self.drain_due(at, list, due);
         }
@@ -283,9 +281,7 @@ impl<'m> PageSets<'m> {
     fn give_back(&mut self, at: usize, from: DrainFrom) {
         let (zone, cpu) = (at / self.machine.cpus(), at % self.machine.cpus());
         let (zone, set) = (&mut self.zones[zone], &mut self.sets[at]);
-        let tokens = &mut zone.tokens;
-        let pages =
-            set.pcp.remove(&zone.frames, self.policy.drain_order, from, |token, _| tokens.give(token));
+        let pages = set.pcp.remove(&(), self.policy.drain_order, from, |(), order| zone.leave(order));
         set.activity = Activity::Touched;
         zone.pressure.change(cpu, i64::from(pages));
         self.totals.drain_holds += 1;
@@ -349,11 +345,7 @@ mod tests {
     const E1: Limits = Limits { batch: 63, high_min: 6862, high_max: 90_112 };
 
     fn starts(machine: &Machine) -> Vec<ZoneStart> {
-        machine
-            .zones
-            .iter()
-            .map(|zone| ZoneStart { limits: E1, idle: zone.managed as i64, blocks: 100_000 })
-            .collect()
+        machine.zones.iter().map(|zone| ZoneStart { limits: E1, idle: zone.managed as i64 }).collect()
     }
 
     fn act(kind: ActKind, at: u32, order: u8) -> Act {

@@ -94,12 +94,7 @@ impl Traffic {
         let mut events = Vec::new();
         let (mut read, mut kinds) = (0, [0; EventKind::COUNT]);
         while reader.read_block(&mut events)? > 0 {
-            for event in &events {
-                reading.event(event);
-                if times == Times::Keep {
-                    reading.note_time(event.ts_ns);
-                }
-            }
+            reading.events(&events, times);
             read += events.len() as u64;
             recorded::count(&mut kinds, &events);
             progress(read)?;

@@ -51,7 +51,7 @@ pub fn timeline(
     let mut counter = Counter::new(survey);
     let (mut events, mut read) = (Vec::new(), 0);
     while reader.read_block(&mut events)? > 0 {
-        events.iter().for_each(|event| counter.record(event));
+        counter.record_all(&events);
         read += events.len() as u64;
         progress(read);
     }
@@ -78,6 +78,11 @@ impl<'s> Counter<'s> {
             decisions: Decisions::default(),
             waits: LockWaits::default(),
         }
+    }
+
+    /// A loop of this crate, and not of the generic function that calls it, so that it is optimised as this crate is.
+    fn record_all(&mut self, events: &[Event]) {
+        events.iter().for_each(|event| self.record(event));
     }
 
     fn record(&mut self, event: &Event) {

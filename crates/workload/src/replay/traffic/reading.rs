@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use pageset_core::{MigrateType, Order, PAGEBLOCK_FRAMES};
 use pageset_trace::{Event, EventKind};
 
-use super::{Decided, Moved, Traffic};
+use super::{Decided, Moved, Times, Traffic};
 use crate::pressure::highest_zone;
 use crate::recorded::{RecordedKinds, needs};
 use crate::replay::act::{Act, ActKind, BlockKind};
@@ -140,8 +140,18 @@ impl<'m> Reading<'m> {
         self.forks.push(act);
     }
 
+    /// A loop of this crate, and not of the generic function that calls it, so that it is optimised as this crate is.
+    pub(super) fn events(&mut self, events: &[Event], times: Times) {
+        for event in events {
+            self.event(event);
+            if times == Times::Keep {
+                self.note_time(event.ts_ns);
+            }
+        }
+    }
+
     #[inline]
-    pub(super) fn event(&mut self, event: &Event) {
+    fn event(&mut self, event: &Event) {
         self.ticks.bring(event, self.machine.cpus() as u32, &mut self.traffic.acts);
         if !self.machine.has_cpu(event.cpu) {
             let counts = matches!(
@@ -185,7 +195,7 @@ impl<'m> Reading<'m> {
     }
 
     /// Acts that have no time yet have this one.
-    pub(super) fn note_time(&mut self, at_ns: u64) {
+    fn note_time(&mut self, at_ns: u64) {
         self.traffic.times_ns.resize(self.traffic.acts.len(), at_ns);
     }
 
