@@ -13,6 +13,8 @@ use super::zone_lock::CallerWaits;
 
 /// Tasks that are told apart. Further ones are counted together.
 const TASKS_MAX: usize = 1 << 20;
+/// Tasks that are found without a search.
+const RECENT: usize = 64;
 
 /// What tasks did. What needs events that were not recorded is 0 here, and not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,7 +110,7 @@ impl TaskSlot {
 }
 
 /// Counts by task.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct WhoCounter {
     who: Who,
     recorder: HashSet<u32>,
@@ -116,6 +118,14 @@ pub(super) struct WhoCounter {
     /// Tasks of the command, by number.
     command: HashSet<u32>,
     slots: HashMap<u32, TaskSlot>,
+    /// Tasks that were looked up lately, each at the place of its number's last digits: most events are of few tasks.
+    recent: [Option<(u32, TaskSlot)>; RECENT],
+}
+
+impl Default for WhoCounter {
+    fn default() -> Self {
+        Self::new(&TraceInfo::default())
+    }
 }
 
 impl WhoCounter {
@@ -123,7 +133,10 @@ impl WhoCounter {
         Self {
             recorder: info.recorder_pids.iter().copied().collect(),
             has_command: !info.command.is_empty(),
-            ..Self::default()
+            who: Who::default(),
+            command: HashSet::new(),
+            slots: HashMap::new(),
+            recent: [None; RECENT],
         }
     }
 
@@ -155,6 +168,7 @@ impl WhoCounter {
         self.slot(event.pid, event.in_interrupt(), event.ts_ns)
     }
 
+    #[inline]
     fn of_event(&mut self, event: &Event) -> &mut TaskTotals {
         let slot = self.slot_of(event);
         self.totals(slot)
@@ -163,6 +177,7 @@ impl WhoCounter {
     fn forked(&mut self, parent: u32, child: u32) {
         // The number may have been another task's.
         self.slots.remove(&child);
+        self.recent[child as usize % RECENT] = None;
         let is_first = self.has_command && self.recorder.contains(&parent);
         if is_first || self.command.contains(&parent) {
             if self.command.len() < TASKS_MAX {
@@ -174,10 +189,22 @@ impl WhoCounter {
         }
     }
 
+    #[inline]
     fn slot(&mut self, tid: u32, in_interrupt: bool, at_ns: u64) -> TaskSlot {
         if in_interrupt {
             return TaskSlot::INTERRUPTS;
         }
+        if let Some((recent, slot)) = self.recent[tid as usize % RECENT]
+            && recent == tid
+        {
+            return slot;
+        }
+        let slot = self.look_up(tid, at_ns);
+        self.recent[tid as usize % RECENT] = Some((tid, slot));
+        slot
+    }
+
+    fn look_up(&mut self, tid: u32, at_ns: u64) -> TaskSlot {
         if let Some(slot) = self.slots.get(&tid) {
             return *slot;
         }
@@ -197,6 +224,7 @@ impl WhoCounter {
         slot
     }
 
+    #[inline]
     fn totals(&mut self, slot: TaskSlot) -> &mut TaskTotals {
         match slot {
             TaskSlot::INTERRUPTS => &mut self.who.interrupts,
