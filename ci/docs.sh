@@ -18,7 +18,7 @@ harper=2.10.0
 tools=${CARGO_TARGET_DIR:-target}/tools
 book=docs/book/book
 export PATH=$PATH:$PWD/$tools/bin:$tools/bin
-pages=(README.md crates/pageset/README.md docs/limits.md docs/book/src/*.md docs/book/src/*/*.md)
+pages=(README.md crates/pageset/README.md docs/book/src/*.md docs/book/src/*/*.md)
 
 setup() {
     local tool

@@ -73,9 +73,12 @@ pub fn policy_to_toml(policy: &Policy) -> String {
     }
     _ = writeln!(text, "base = \"{}\"", policy.name);
     text += &rules(policy);
-    _ = writeln!(text, "\n# Other choices, as named policies have them:");
+    _ = writeln!(text, "\n# Other choices:");
     let own = choices(policy);
-    let others = POLICIES.iter().flat_map(choices).collect::<BTreeMap<_, _>>();
+    // Those of named policies, and amounts that no named policy has.
+    let mut fixed = *policy;
+    (fixed.batch, fixed.high) = (BatchRule::Fixed(31), HighRule::Fixed(186));
+    let others = POLICIES.iter().chain([&fixed]).flat_map(choices).collect::<BTreeMap<_, _>>();
     for (choice, line) in others {
         if !own.contains_key(&choice) {
             _ = writeln!(text, "# {line}");

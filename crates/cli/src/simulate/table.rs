@@ -87,6 +87,10 @@ pub(super) fn table(
     }
     if let Some(played) = results.first().and_then(|result| result.played) {
         table.note(played::note(&played));
+        table.note(
+            "Each copy keeps the recorded time between its events, so copies do not tell how long locks are waited for: compare \
+             counts.",
+        );
     }
     if args.check {
         table.note("Run twice; the results are equal.");
