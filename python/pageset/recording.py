@@ -179,8 +179,8 @@ def record(
 
     It ends with ``command``, after ``seconds``, or at an interrupt, whichever is first; the file is whole after each of them.
     ``cpus`` are those to record, as in ``0-3,8``; ``buffer_bytes`` the kernel's buffer for each. ``faults`` records page faults
-    of user mode too, ``call_chains`` who waits for zone locks, ``names`` keeps names of tasks. ``flight_recorder`` keeps what was last only;
-    ``until`` ends such a recording at a condition, as ``zone_wait_us > 500``. ``force`` replaces a file that is there.
+    of user mode too, ``call_chains`` who waits for zone locks, ``names`` keeps names of tasks. ``flight_recorder`` keeps what was
+    last only; ``until`` ends such a recording at a condition, as ``zone_wait_us > 500``. ``force`` replaces a file that is there.
     """
     removed = _native.record(
         path,
