@@ -8,7 +8,7 @@
 #   ci/night.sh PART...         these parts
 #
 # `faults` needs the Python package of the part `python`, and no huge page in use.
-# Needs root for `examples-root`, `guest`, `faults`, `settings` and `advise`: those are left out without it, and the end says so.
+# Needs root for `examples-root`, `guest`, `faults`, `settings`, `record-cost`, `verdicts` and `advise`: those are left out without it, and the end says so.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,6 +32,8 @@ parts=(
     "soak|10 minutes||ci/soak.sh"
     "faults|4 minutes|root|env PAGESET_PYTHON=$PWD/target/python/3.11/bin/python cargo test --workspace --exclude pageset-peers --exclude pageset-arrow --exclude pageset-python --no-fail-fast fault_ -- --ignored --test-threads 1"
     "settings|4 minutes|root|cargo test --release --package pageset-cli --test kernel -- --include-ignored --test-threads 1 advise::"
+    "record-cost|10 minutes|root|ci/record-cost.sh"
+    "verdicts|6 minutes|root|ci/verdicts.sh"
     "first-minutes|1 minute|root|cargo test --release --package pageset-cli --test kernel -- --include-ignored first_"
     "advise|10 minutes|root|ci/advise.sh"
     "cluster|10 minutes||ci/cluster.sh"

@@ -17,7 +17,7 @@ from .errors import Error, FileError, OutOfMemoryError
 from .forecast import Intervals, Outcome, Replay, replay
 from .many import Results, replay_many, sweep
 from .progress import Bar
-from .recording import Recording, open, record
+from .recording import Recording, Task, open, record
 from .simulation import RunResult, Runs, RunSpec, SharedUse, simulate, simulate_all
 from .verification import Verification, verify
 
@@ -43,6 +43,7 @@ __all__ = [
     "Runs",
     "SharedUse",
     "Table",
+    "Task",
     "Verification",
     "advise",
     "open",

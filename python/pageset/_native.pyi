@@ -202,6 +202,7 @@ def record(
     buffer_bytes: int | None,
     faults: bool,
     call_chains: bool,
+    names: bool,
     flight_recorder: bool,
     until: str | None,
     force: bool,

@@ -57,6 +57,9 @@ class Advice(Tabular):
     """What follows."""
     latency: dict[str, Any] | None
     """What allocations would take, where something is advised."""
+    who: dict[str, Any] | None
+    """Who it was: ``by_party`` (the command and the rest), ``by_process`` and ``by_cgroup`` (with names). A name may hold any
+    characters. ``None`` if the recording tells no task from another."""
     sentences: tuple[str, ...]
     """The verdict in words."""
     warnings: tuple[str, ...]

@@ -4,11 +4,28 @@ import json
 import os
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from . import _native
 from .document import Progress, html_table, listed
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task of a recording that was made with names."""
+
+    tid: int
+    """Its number, as the column ``pid`` of the events has it."""
+    process: int
+    """The number of its process."""
+    since_ns: int
+    """When it began; 0 if it was there before. Numbers are used again."""
+    name: str | None
+    """What it calls itself: any characters."""
+    cgroup: str | None
+    """Its control group, where that is known."""
 
 
 class Recording:
@@ -77,6 +94,21 @@ class Recording:
         return samples
 
     @property
+    def tasks(self) -> list[Task] | None:
+        """Tasks with their names. ``None`` if the recording was made without names."""
+        tasks = self.info.get("tasks")
+        if tasks is None:
+            return None
+
+        def at(texts: list[str], index: int | None) -> str | None:
+            return texts[index] if index is not None and index < len(texts) else None
+
+        return [
+            Task(tid, process, since_ns, at(tasks["names"], name), at(tasks.get("cgroups", []), cgroup))
+            for tid, process, since_ns, name, cgroup in tasks["tasks"]
+        ]
+
+    @property
     def lost(self) -> dict[str, int]:
         """What is known to be missing, by reason."""
         lost: dict[str, int] = self.info["lost"]
@@ -137,6 +169,7 @@ def record(
     buffer_bytes: int | None = None,
     faults: bool = False,
     call_chains: bool = False,
+    names: bool = False,
     flight_recorder: bool = False,
     until: str | None = None,
     force: bool = False,
@@ -146,8 +179,8 @@ def record(
 
     It ends with ``command``, after ``seconds``, or at an interrupt, whichever is first; the file is whole after each of them.
     ``cpus`` are those to record, as in ``0-3,8``; ``buffer_bytes`` the kernel's buffer for each. ``faults`` records page faults
-    of user mode too, ``call_chains`` who waits for zone locks. ``flight_recorder`` keeps what was last only;
-    ``until`` ends such a recording at a condition, as ``zone_wait_us > 500``. ``force`` replaces a file that is there.
+    of user mode too, ``call_chains`` who waits for zone locks, ``names`` keeps names of tasks. ``flight_recorder`` keeps what was
+    last only; ``until`` ends such a recording at a condition, as ``zone_wait_us > 500``. ``force`` replaces a file that is there.
     """
     removed = _native.record(
         path,
@@ -157,6 +190,7 @@ def record(
         buffer_bytes=buffer_bytes,
         faults=faults,
         call_chains=call_chains,
+        names=names,
         flight_recorder=flight_recorder,
         until=until,
         force=force,

@@ -15,7 +15,7 @@ use crate::work::{Interrupted, run};
 
 /// Records into a new file. Returns the tracing instances of killed recorders that it has removed.
 #[pyfunction]
-#[pyo3(signature = (path, command, *, seconds, cpus, buffer_bytes, faults, call_chains, flight_recorder, until, force, progress))]
+#[pyo3(signature = (path, command, *, seconds, cpus, buffer_bytes, faults, call_chains, names, flight_recorder, until, force, progress))]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn record(
     py: Python<'_>,
@@ -26,6 +26,7 @@ pub(crate) fn record(
     buffer_bytes: Option<Whole<u64>>,
     faults: bool,
     call_chains: bool,
+    names: bool,
     flight_recorder: bool,
     until: Option<&str>,
     force: bool,
@@ -44,6 +45,7 @@ pub(crate) fn record(
         command,
         with_faults: faults,
         with_call_chains: call_chains,
+        with_names: names,
         only_counts: false,
         cost: None,
         visit_cost: pageset_lab::visit_cost::kept(),

@@ -30,6 +30,15 @@ def test_a_command_is_recorded(tmp_path: Path) -> None:
 
 
 @with_rights
+def test_names_are_kept_if_they_are_asked_for(tmp_path: Path) -> None:
+    recording = pageset.record(tmp_path / "named.pgtrace", ["sleep", "0.5"], names=True)
+    assert recording.tasks is not None
+    sleep = next(task for task in recording.tasks if task.name == "sleep")
+    assert sleep.process == sleep.tid and sleep.since_ns > 0
+    assert pageset.record(tmp_path / "bare.pgtrace", ["true"]).tasks is None
+
+
+@with_rights
 def test_a_command_that_is_missing_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(pageset.Error, match="cannot start /missing/command: .*; check its name"):
         pageset.record(tmp_path / "none.pgtrace", ["/missing/command"])

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, bail};
 use pageset_lab::advise::{Advice, Forecast, RunTimes, Verdict, advise};
 use pageset_lab::host::Settings;
+use pageset_lab::who::Who;
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, command_line, json_document, printable};
 use pageset_trace::{TraceError, TraceReader};
 use pageset_workload::{Against, INTERVAL_COVERAGE, ReplayError};
@@ -33,6 +34,7 @@ use crate::progress::Progress;
 use crate::signals::Signals;
 use crate::source::Source;
 use crate::verify;
+use crate::who;
 use apply::{Trial, Tried};
 use recorder::{Recorder, Runs};
 
@@ -189,6 +191,7 @@ struct AdviceDocument<'a> {
 impl Said<'_> {
     fn write(&self, format: Format, out: &mut dyn Write) -> Result<()> {
         let Self { advice, tried, provenance, is_brief } = *self;
+        let whose = advice.who.as_ref().and_then(Who::sentence);
         match format {
             Format::Json => {
                 let compared = tried.and_then(Tried::compared);
@@ -212,6 +215,7 @@ impl Said<'_> {
                     .sentences
                     .iter()
                     .try_for_each(|sentence| writeln!(out, "- {}", printable(sentence)))?;
+                whose.iter().try_for_each(|sentence| writeln!(out, "- {sentence}"))?;
                 advice
                     .warnings
                     .iter()
@@ -221,6 +225,7 @@ impl Said<'_> {
                 writeln!(out, "{}\n", title(advice))?;
                 let sentences = advice.sentences.iter().take(BRIEF);
                 { sentences }.try_for_each(|sentence| paragraph::write(out, 0, sentence))?;
+                whose.iter().try_for_each(|sentence| paragraph::write(out, 0, sentence))?;
                 for warning in &advice.warnings {
                     paragraph::write(out, 0, &format!("Note: {warning}"))?;
                 }
@@ -236,6 +241,7 @@ impl Said<'_> {
             Format::Table => {
                 writeln!(out, "{}\n", title(advice))?;
                 advice.sentences.iter().try_for_each(|sentence| paragraph::write(out, 0, sentence))?;
+                whose.iter().try_for_each(|sentence| paragraph::write(out, 0, sentence))?;
                 for warning in &advice.warnings {
                     paragraph::write(out, 0, &format!("Note: {warning}"))?;
                 }
@@ -253,6 +259,10 @@ impl Said<'_> {
         }
         if let Some(compared) = tried.and_then(Tried::compared) {
             format.exporter().export(&verify::compared(&compared.against), out)?;
+            writeln!(out)?;
+        }
+        for (_, table) in advice.who.iter().flat_map(who::tables) {
+            format.exporter().export(&table, out)?;
             writeln!(out)?;
         }
         if advice.forecasts.is_empty() {

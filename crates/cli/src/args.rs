@@ -557,6 +557,9 @@ pub(crate) struct ConvertArgs {
     /// Leave out the pages that the recorder itself used, with --to pgtrace. Only files of `pageset record` tell them apart
     #[arg(long)]
     pub(crate) without_recorder: bool,
+    /// Leave out the names of tasks and their control groups, which `record --names` keeps
+    #[arg(long)]
+    pub(crate) without_names: bool,
     #[command(flatten)]
     pub(crate) opening: OpeningArgs,
 }

@@ -26,6 +26,9 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
     if args.without_recorder && args.to != ConvertTo::Pgtrace {
         refuse("--without-recorder goes with --to pgtrace");
     }
+    if args.without_names && args.to != ConvertTo::Pgtrace {
+        refuse("--without-names goes with --to pgtrace");
+    }
     if args.machine.layout.is_some() && args.to == ConvertTo::Layout {
         refuse("--layout goes with --to pgtrace and --to perfetto");
     }
@@ -54,6 +57,9 @@ fn native(args: &ConvertArgs, output: &Path, existing: Existing) -> Result<()> {
     }
     let layout = args.machine.layout.as_deref().map(|path| (path, facts.options()));
     let mut source = Source::open_path(input, &args.opening, layout)?;
+    if args.without_names {
+        source = source.forget_names();
+    }
     let mut file = AtomicFile::create(output, existing)?;
     let mut progress = Progress::new("converting", "events", source.info().events);
     let info = source.info().clone();

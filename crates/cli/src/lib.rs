@@ -45,6 +45,7 @@ mod sweep;
 mod terminal;
 mod top;
 mod verify;
+mod who;
 
 use std::ffi::OsString;
 use std::io;

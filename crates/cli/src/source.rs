@@ -7,7 +7,7 @@ use pageset_lab::recordings::bundled;
 use pageset_report::{printable, shell_word};
 use pageset_trace::{
     Event, Layout, LayoutOptions, LostEvents, OpenOptions, Recovery, Strictness, TraceError, TraceInfo,
-    TraceReader,
+    TraceReader, WithoutNames,
 };
 
 use crate::hint;
@@ -22,6 +22,11 @@ pub(crate) struct Source {
 }
 
 impl Source {
+    /// From now on, the recording has no names of tasks.
+    pub(crate) fn forget_names(self) -> Self {
+        Self { reader: Box::new(WithoutNames::new(self.reader)), ..self }
+    }
+
     /// Opens the recording that the arguments name.
     pub(crate) fn open(args: &SourceArgs) -> Result<Self> {
         match &args.recording {
@@ -192,6 +197,6 @@ mod tests {
         let error =
             Source::open_path(Path::new("missing.pgtrace"), &OpeningArgs::default(), None).err().unwrap();
         assert!(error.to_string().starts_with("missing.pgtrace: cannot open"), "{error}");
-        assert!(error.to_string().ends_with("the bundled recording"), "{error}");
+        assert!(error.to_string().ends_with("the bundled one is read"), "{error}");
     }
 }

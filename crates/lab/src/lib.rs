@@ -13,6 +13,7 @@
 //! | [`pageops`] | what clearing and copying pages costs on this machine |
 //! | [`calibrate`] | what this machine costs, as a file that simulates it |
 //! | [`visit_cost`] | what a visit to a zone costs this machine's kernel |
+//! | [`who`] | what each process did, and how much was the command's |
 //! | [`host`] | this machine: CPUs, memory, CPU time, settings that are changed and put back |
 //!
 //! A function is given a spec and returns a result; both can be written as JSON. Long work says how far it is to a
@@ -45,6 +46,7 @@ pub mod reproduce;
 pub mod simulate;
 pub mod sweep;
 pub mod visit_cost;
+pub mod who;
 
 // Their types are in signatures here.
 pub use {

@@ -37,6 +37,7 @@ mod roll_call;
 mod sampler;
 mod session;
 mod setup;
+mod task_watch;
 mod tracefs;
 mod watch;
 mod writing;

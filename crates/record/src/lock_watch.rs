@@ -1,11 +1,16 @@
 //! Waits for zone locks as they happen, without a recording: for programs that show what a machine does now.
 
+use std::collections::HashMap;
+
 use pageset_trace::{Caller, EventKind, LockWaits};
 
 use crate::cpus::CpuList;
 use crate::error::RecordError;
 use crate::tracefs::Tracefs;
 use crate::watch::{Watch, Watched};
+
+/// Tasks that are told apart.
+const TASKS_MAX: usize = 1 << 16;
 
 /// Waits for spinning locks since a watch began. Times are sums over all CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,8 +38,14 @@ impl WaitTotals {
             Some(caller) => &mut self.callers[usize::from(caller.code()) - 1],
             None => &mut self.unknown,
         };
-        waited.waits += 1;
-        waited.wait_ns = waited.wait_ns.saturating_add(wait_ns);
+        waited.add(wait_ns);
+    }
+}
+
+impl Waited {
+    fn add(&mut self, wait_ns: u64) {
+        self.waits += 1;
+        self.wait_ns = self.wait_ns.saturating_add(wait_ns);
     }
 }
 
@@ -43,6 +54,8 @@ pub struct LockWatch {
     watch: Watch,
     waits: LockWaits,
     totals: WaitTotals,
+    /// Waits for zone locks by task; those in interrupts have no number, nor do those of further tasks.
+    by_task: HashMap<Option<u32>, Waited>,
 }
 
 impl LockWatch {
@@ -55,7 +68,12 @@ impl LockWatch {
         let kinds = &[EventKind::ContentionBegin, EventKind::ContentionEnd];
         let watch = Watch::prepare(&tracefs, &CpuList::online(), Watched { kinds, with_call_chains: true })?;
         watch.begin()?;
-        Ok(Self { watch, waits: LockWaits::default(), totals: WaitTotals::default() })
+        Ok(Self {
+            watch,
+            waits: LockWaits::default(),
+            totals: WaitTotals::default(),
+            by_task: HashMap::new(),
+        })
     }
 
     /// All waits that have ended since it began, but those of the last 5 ms.
@@ -69,6 +87,12 @@ impl LockWatch {
                 EventKind::ContentionEnd => {
                     if let Some(wait) = self.waits.end(event).filter(|wait| wait.is_spin) {
                         self.totals.add(wait.caller, wait.wait_ns);
+                        if wait.caller.is_some_and(|caller| caller.is_of_zone()) {
+                            let tid = Some(event.pid).filter(|_| !event.in_interrupt());
+                            let is_listed = self.by_task.len() < TASKS_MAX || self.by_task.contains_key(&tid);
+                            let tid = tid.filter(|_| is_listed);
+                            self.by_task.entry(tid).or_default().add(wait.wait_ns);
+                        }
                     }
                 }
                 _ => {}
@@ -76,6 +100,13 @@ impl LockWatch {
         }
         self.totals.lost = self.watch.lost();
         Ok(self.totals)
+    }
+}
+
+impl LockWatch {
+    /// Waits for zone locks by the number of the task, as far as [`LockWatch::totals`] has read them.
+    pub(crate) const fn by_task(&self) -> &HashMap<Option<u32>, Waited> {
+        &self.by_task
     }
 }
 

@@ -23,6 +23,8 @@ pub struct Options {
     pub with_faults: bool,
     /// Who waits for a zone's lock, by the call chains of waits.
     pub with_call_chains: bool,
+    /// Names of tasks, and their control groups. Without it, no name of a task is in the trace.
+    pub with_names: bool,
     /// Hits of tracepoints instead of events: [`count`](crate::count).
     pub only_counts: bool,
     /// What recording costs the command, if it was [measured](crate::measure): kept in the trace.

@@ -25,6 +25,7 @@ use crate::merge::Merger;
 use crate::options::{Options, Timing};
 use crate::ring::Reading;
 use crate::session::{Ending, Going, Status};
+use crate::task_watch::TaskWatch;
 use crate::writing::Piece;
 
 /// Between two rounds of reading, as long as the buffers are far from full.
@@ -41,6 +42,8 @@ pub(crate) struct Reader<'a> {
     instance: &'a Instance,
     intrusions: Intrusions,
     timing: Timing,
+    /// Follows names of tasks, if they are wanted.
+    pub(crate) tasks: Option<TaskWatch>,
     /// What is older is left out: a flight recorder's buffers do not all reach back as far.
     begin_ns: u64,
 }
@@ -55,8 +58,19 @@ impl<'a> Reader<'a> {
         buffer_pages: u64,
         timing: Timing,
     ) -> Self {
-        let (batch, events, begin_ns) = (Vec::new(), 0, 0);
-        Self { merger, sender, batch, events, buffer_pages, bytes, instance, intrusions, timing, begin_ns }
+        Self {
+            merger,
+            sender,
+            batch: Vec::new(),
+            events: 0,
+            buffer_pages,
+            bytes,
+            instance,
+            intrusions,
+            timing,
+            tasks: None,
+            begin_ns: 0,
+        }
     }
 
     /// Switches recording on, follows it to its end, and switches it off.
@@ -95,6 +109,10 @@ impl<'a> Reader<'a> {
         if lost > 0 {
             head.not_recorded.push(format!("{lost} events of the condition: what met it may be among them"));
         }
+        if let Some((tasks, missed)) = self.tasks.take().map(TaskWatch::end) {
+            head.tasks = Some(tasks);
+            head.not_recorded.extend(missed);
+        }
         machine::note_end(head, machine::snapshot()?);
         let ending = ending?;
         let is_over = matches!(ending, Ending::Command(_));
@@ -124,6 +142,9 @@ impl<'a> Reader<'a> {
             }
             let elapsed = on.elapsed();
             self.intrusions.look(elapsed);
+            if let Some(tasks) = &mut self.tasks {
+                tasks.look();
+            }
             let status = Status {
                 elapsed,
                 events: self.events,

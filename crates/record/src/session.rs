@@ -12,7 +12,7 @@ use std::{
 };
 
 use pageset_trace::{
-    LostEvents, RECORDER_UNKNOWN, Sample, TraceInfo,
+    LostEvents, RECORDER_UNKNOWN, Sample, Tasks, TraceInfo,
     raw::{Decoder, PageLayout},
 };
 
@@ -32,6 +32,7 @@ use crate::ring::Ring;
 use crate::roll_call::RollCall;
 use crate::sampler::Sampler;
 use crate::setup::{Setup, Wanted, set_up};
+use crate::task_watch::{Numbers, TaskWatch};
 use crate::tracefs::Tracefs;
 use crate::writing;
 
@@ -184,6 +185,7 @@ impl Session {
                 Ok(pids) => head.recorder_pids = pids,
                 Err(reason) => head.not_recorded.push(format!("{RECORDER_UNKNOWN}: {reason}")),
             }
+            let tasks = options.with_names.then(|| watch_tasks(&mut head)).flatten();
             let sampler = Sampler::new(&instance, cpus.clone())?;
             if !sampler.is_marking() {
                 head.not_recorded.push("marks around samples: trace_marker_raw cannot be written".to_owned());
@@ -193,6 +195,7 @@ impl Session {
             let merger = merger(&instance, &cpus, setup.layout, setup.decoder)?;
             let reading = options.reading;
             let mut reader = Reader::new(&instance, intrusions, merger, sender, bytes, buffer_pages, reading);
+            reader.tasks = tasks;
             // Both threads wait for nothing else, so they take it.
             drop((give_head.send(head.clone()), give_sampler.send(sampler)));
             let busy_before = busy();
@@ -214,6 +217,27 @@ impl Session {
             let ((ending, duration, still_running), lost) = ended?;
             Ok(Recording { info: head, events, bytes, lost, duration, ending, still_running })
         })
+    }
+}
+
+/// Follows the names of tasks, or says in the trace why not.
+fn watch_tasks(head: &mut TraceInfo) -> Option<TaskWatch> {
+    // Marks have told which numbers the recorder's threads have in the trace.
+    let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+    let numbers = if head.recorder_pids.contains(&own) { Numbers::OfTheTrace } else { Numbers::Others };
+    if numbers == Numbers::Others {
+        let why = "/proc has other numbers than the trace, as in a container";
+        head.not_recorded.push(format!("names of tasks that ran before: {why}"));
+    }
+    match TaskWatch::begin(numbers) {
+        Ok(watch) => {
+            head.tasks = Some(Tasks::default());
+            Some(watch)
+        }
+        Err(error) => {
+            head.not_recorded.push(format!("names of tasks: {error}"));
+            None
+        }
     }
 }
 

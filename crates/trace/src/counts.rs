@@ -23,6 +23,39 @@ pub struct Counts {
     /// Waits for zone locks; `None` is unknown.
     #[serde(default)]
     pub zone_waits: Option<ZoneWaits>,
+    /// What each task did, most visits first. Empty if tasks were not told apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<CountedTask>,
+    /// Whether the tasks of the recorded command are known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_command_known: bool,
+}
+
+/// What a task did, by its number. Its name is in [`TraceInfo::tasks`](crate::TraceInfo::tasks), if names were asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountedTask {
+    /// Its number; `None` for all tasks that are not listed, and for interrupts.
+    pub tid: Option<u32>,
+    /// Whose it is.
+    pub party: CountedParty,
+    /// Its part of [`Counts::visits`]. The task counts that an interrupt interrupted.
+    pub visits: u64,
+    /// Its part of [`Counts::zone_waits`].
+    pub waits: u64,
+    /// Their time in nanoseconds.
+    pub wait_ns: u64,
+}
+
+/// Whose a task is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CountedParty {
+    /// The recorded command's.
+    Command,
+    /// The recorder's.
+    Recorder,
+    /// Neither's, or unknown.
+    Rest,
 }
 
 /// Waits for zone locks on all CPUs, each seen.
@@ -133,6 +166,14 @@ mod tests {
             visits_counted: 3,
             visits_counted_ns: 2,
             zone_waits: Some(ZoneWaits { waits: 1, wait_ns: 9, ..ZoneWaits::default() }),
+            tasks: vec![CountedTask {
+                tid: Some(7),
+                party: CountedParty::Command,
+                visits: 2,
+                waits: 1,
+                wait_ns: 9,
+            }],
+            is_command_known: true,
             tracepoints: vec![count("kmem/mm_page_free", Some(estimate)), count("kmem/mm_page_alloc", None)],
         };
         let json = serde_json::to_string(&counts).unwrap();

@@ -12,6 +12,7 @@ use crate::{
     opening::OpenOptions,
     reader::{Recovery, Strictness},
     sidecar,
+    tasks::Tasks,
 };
 
 /// A name that no file has, so that no side file is found.
@@ -61,6 +62,24 @@ pub fn block(bytes: &[u8], events: u32) -> Result<Vec<Event>, &'static str> {
 pub fn side_file(text: &str) -> Result<(), String> {
     let mut info = TraceInfo::default();
     sidecar::parse_into(Path::new(NAME), text, &mut info).map_err(|error| error.to_string())
+}
+
+/// Parses `text` as the names of tasks in a description, and asks for all of them.
+///
+/// # Errors
+/// What is wrong.
+pub fn tasks(text: &str) -> Result<(), String> {
+    let tasks: Tasks = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let index = tasks.index();
+    for task in tasks.all() {
+        let found = index.find(task.tid, task.since_ns).expect("each is found at its beginning");
+        assert_eq!((found.tid, found.since_ns), (task.tid, task.since_ns));
+        // Most lead nowhere.
+        let _ = (tasks.name(task), tasks.cgroup(task), index.process_name(task));
+    }
+    let json = serde_json::to_string(&tasks).map_err(|error| error.to_string())?;
+    assert_eq!(serde_json::from_str::<Tasks>(&json).ok(), Some(tasks), "it survives being written");
+    Ok(())
 }
 
 /// Parses `text` as a machine description in TOML; what is accepted survives writing.

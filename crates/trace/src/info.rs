@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     counts::Counts, layout::Layout, recording_cost::RecordingCost, sample::Sample,
-    setting_change::SettingChange, snapshot::Snapshot, visit_cost::VisitCost,
+    setting_change::SettingChange, snapshot::Snapshot, tasks::Tasks, visit_cost::VisitCost,
 };
 
 /// The formats that can be read.
@@ -148,6 +148,9 @@ pub struct TraceInfo {
     /// Threads of the recorder. Their events are not part of the recorded load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recorder_pids: Vec<u32>,
+    /// Names of tasks, if the recorder was asked to keep them. `None`: the file holds no name of a task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<Tasks>,
     /// Tracepoints that were switched on, by the kernel's names; empty if the source does not say. One that is not among them
     /// was not recorded, and that there are none of its events means nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -39,7 +39,9 @@ mod sample;
 mod setting_change;
 mod sidecar;
 mod snapshot;
+mod tasks;
 mod visit_cost;
+mod without_names;
 mod without_recorder;
 mod xz;
 mod zone_name;
@@ -48,7 +50,7 @@ mod zone_name;
 pub use pageset_core;
 
 pub use convert::{CONVERT_WRITES, ConvertSummary, convert};
-pub use counts::{Counts, HitEstimate, TracepointCount, ZoneWaits};
+pub use counts::{CountedParty, CountedTask, Counts, HitEstimate, TracepointCount, ZoneWaits};
 pub use error::TraceError;
 pub use event::{Caller, Event, EventKind, Extfrag, MIGRATETYPE_NONE, PFN_NONE, Work, irq_flag};
 pub use gfp::{gfp_bits, gfp_names};
@@ -70,7 +72,9 @@ pub use sample::{Sample, ZoneSample};
 pub use setting_change::SettingChange;
 pub use sidecar::find as side_file;
 pub use snapshot::Snapshot;
+pub use tasks::{Task, TaskBook, TaskIndex, Tasks};
 pub use visit_cost::VisitCost;
+pub use without_names::WithoutNames;
 pub use without_recorder::{RECORDER_UNKNOWN, WithoutRecorder};
 
 /// The crate's README, its example run as a test.

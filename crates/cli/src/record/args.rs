@@ -19,7 +19,9 @@ How it works:
 What is in the file besides events:
   zones, free lists and counters before and after; the page sets of each CPU,
   fifty times a second; CPUs, caches, nodes and settings; what was lost, and
-  where; what could not be recorded, and why.
+  where; what could not be recorded, and why. No name of a task is among that,
+  but for the recorded command line. --names keeps the names of all tasks, and
+  their control groups: look at them before you send FILE to others.
 
 Privileges:
   The kernel gives its tracing files to root only. --check says what is
@@ -33,6 +35,8 @@ Examples:
                                          what was last before Ctrl-C
   sudo pageset record --when 'zone_wait_us > 500'
                                          what was last before a long wait
+  sudo pageset record --names -- make -j4
+                                         with names of tasks, for `stat`
   sudo pageset record --counts --for 10s
                                          how often it happens, at little cost
   pageset replay my.pgtrace";
@@ -70,6 +74,9 @@ pub(crate) struct RecordArgs {
     /// Record who waits for each spin lock: a refill, a drain, or a request that goes past the page set
     #[arg(long)]
     stack: bool,
+    /// Keep names of tasks and their control groups in FILE, to see who it was. Without this, FILE has no name of a task
+    #[arg(long)]
+    names: bool,
     /// Keep the latest events, and stop when this condition is met: 'zone_wait_us > 500', 'spin_wait_us > 500' or
     /// 'reclaim_us > 10000'
     #[arg(long, value_name = "CONDITION")]
@@ -101,6 +108,7 @@ impl RecordArgs {
             with_faults: self.faults,
             with_call_chains: self.stack,
             until: self.when,
+            with_names: self.names,
             only_counts: self.counts,
             cost: None,
             visit_cost: visit_cost::kept(),

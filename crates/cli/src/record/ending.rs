@@ -45,6 +45,13 @@ pub(crate) fn print(out: &mut dyn Write, path: &Path, recording: &Recording) -> 
             info.gaps.len()
         )?;
     }
+    if let Some(tasks) = &info.tasks {
+        let count = tasks.all().len();
+        writeln!(
+            out,
+            "The file has names of {count} tasks (--names): look at them before you send it to others."
+        )?;
+    }
     print_not_recorded(out, &info.not_recorded)?;
     for change in &info.setting_changes {
         let SettingChange { name, from, to, .. } = change;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pageset_lab::who::Who;
 use pageset_report::{Histogram, Provenance};
 use pageset_trace::{Counts, EventKind, TraceInfo};
 use pageset_workload::recorded::needs;
@@ -28,6 +29,9 @@ pub(super) struct StatDocument<'a> {
     /// What the kernel counted, in a recording without events.
     #[serde(skip_serializing_if = "Option::is_none")]
     counts: Option<Counts>,
+    /// Who it was; left out if the recording tells no task from another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    who: Option<Who>,
     zones: Vec<Zone>,
     warnings: Vec<String>,
     provenance: &'a Provenance,
@@ -233,6 +237,7 @@ impl<'a> StatDocument<'a> {
             }),
             kernel: kernel(survey),
             counts: info.counts.clone(),
+            who: Who::new(info, survey),
             zones: zones(survey),
             warnings: warnings(info, survey),
             provenance,

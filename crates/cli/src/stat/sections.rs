@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use pageset_core::MigrateType;
+use pageset_lab::who::Who;
 use pageset_report::{Cell, Column, Histogram, Matrix, Row, Table, command_line};
 use pageset_trace::{EventKind, TraceInfo};
 use pageset_workload::recorded::needs;
@@ -10,6 +11,7 @@ use pageset_workload::{Log2Counts, Survey, ZoneState};
 
 use super::{counts, histogram, kernel_hit_percent, percent};
 use crate::source;
+use crate::who;
 
 /// Titles of what needs both ends of a block.
 const MATRIX: &str = "Who frees what whom allocated, in blocks";
@@ -36,6 +38,9 @@ pub(crate) fn sections(info: &TraceInfo, survey: &Survey) -> Vec<Section> {
         Some(counts) => counts::sections(info, counts),
         None => of_events(info, survey),
     };
+    let who = Who::new(info, survey);
+    let tables = who.iter().flat_map(who::tables);
+    sections.extend(tables.map(|(key, table)| plain(key, table)));
     if !survey.zones.is_empty() {
         sections.push(plain("zones", zones(survey)));
         sections.push(plain("pagesets", pagesets(survey)));

@@ -6,6 +6,7 @@ mod counts;
 mod disturbances;
 mod faults;
 mod first_minutes;
+mod names;
 mod record;
 mod refusals;
 

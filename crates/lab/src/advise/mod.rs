@@ -24,6 +24,7 @@ use pageset_workload::{
 use serde::Serialize;
 
 use crate::Progress;
+use crate::who::Who;
 
 pub use findings::{Doubts, Findings, Waiting};
 pub use forecast::{Forecast, Range};
@@ -51,6 +52,8 @@ pub struct Advice {
     pub verdict: Verdict,
     /// What allocations would take, where something is advised and the recording is a file.
     pub latency: Option<Latency>,
+    /// Who it was; `None` if the recording tells no task from another.
+    pub who: Option<Who>,
     /// The verdict in words, a sentence or two each.
     pub sentences: Vec<String>,
     /// What is easily overlooked when the advice is followed.
@@ -171,6 +174,7 @@ pub fn examine<R: TraceReader>(
         kernel: Some(release).filter(|release| !release.is_empty()),
         policy: policy.map(|policy| policy.name.to_owned()),
         command: info.command.clone(),
+        who: Who::new(&info, &surveyed),
         findings,
         forecasts,
         verdict,

@@ -1,6 +1,9 @@
 //! A build without the feature `perf` counts nothing.
 
+use std::collections::HashMap;
+
 use super::Slice;
+use super::by_task::TaskNumbers;
 use crate::cpus::CpuList;
 use crate::error::RecordError;
 
@@ -24,6 +27,12 @@ impl Counters {
         Ok(())
     }
 
+    pub(crate) const fn attach(&mut self, _tracepoint: usize) -> Result<(), RecordError> {
+        Ok(())
+    }
+
+    pub(crate) const fn detach(&mut self, _tracepoint: usize) {}
+
     pub(crate) fn take(&mut self, _tracepoint: usize) -> Slice {
         Slice::default()
     }
@@ -36,7 +45,7 @@ impl Counters {
         Ok(())
     }
 
-    pub(crate) fn take_samples(&mut self) -> Slice {
-        Slice::default()
+    pub(crate) fn take_samples(&mut self) -> (Slice, HashMap<TaskNumbers, f64>) {
+        (Slice::default(), HashMap::new())
     }
 }

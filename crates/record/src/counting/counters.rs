@@ -1,7 +1,9 @@
 //! The kernel's counters (`perf_event_open`), one of each tracepoint on each CPU.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::Path;
+use std::thread;
 
 use pageset_trace::TracepointCount;
 use perf_event_open::config::{All, Cpu, Opts, RecordIdFormat, SampleOn, StatFormat};
@@ -10,7 +12,8 @@ use perf_event_open::event::tp::Tracepoint;
 use perf_event_open::sample::Sampler;
 use perf_event_open::sample::record::Record;
 
-use super::visits::{self, Moved};
+use super::by_task::TaskNumbers;
+use super::visits::{Block, Moved, visits};
 use super::{Slice, TRACEPOINT_COUNT, TRACEPOINTS};
 use crate::cpus::CpuList;
 use crate::error::RecordError;
@@ -29,6 +32,9 @@ const EMFILE: i32 = 24;
 pub(crate) struct Counters {
     /// Empty for tracepoints that the kernel does not have.
     of_tracepoint: [Vec<OfCpu>; TRACEPOINT_COUNT],
+    /// Numbers of the tracepoints that the kernel has.
+    ids: [Option<u64>; TRACEPOINT_COUNT],
+    cpus: CpuList,
     /// Each block that moved with its time, by CPU. Empty where one of the tracepoints is missing, or the kernel gives no buffers.
     samples: Vec<[Samples; SAMPLED]>,
 }
@@ -63,11 +69,7 @@ impl Counters {
             let id = read(&path)?;
             let id = id.trim().parse().map_err(|_| RecordError::unknown(&path, "it is no number"))?;
             *known = Some(id);
-            for cpu in cpus.iter() {
-                let counter = open(id, cpu, *name == TracepointCount::CONTENTION)
-                    .map_err(|error| refused(cpu, &error))?;
-                counters.push(OfCpu { counter, hits: 0, enabled_ns: 0 });
-            }
+            *counters = of_cpus(id, cpus, name)?;
         }
         if of_tracepoint.iter().all(Vec::is_empty) {
             return Err(RecordError::Refused {
@@ -76,12 +78,32 @@ impl Counters {
             });
         }
         let samples = cpus.iter().map(|cpu| samples(&ids, cpu)).collect::<Option<_>>();
-        Ok(Self { of_tracepoint, samples: samples.unwrap_or_default() })
+        Ok(Self { of_tracepoint, ids, cpus: cpus.clone(), samples: samples.unwrap_or_default() })
     }
 
     /// Whether the kernel has the tracepoint.
     pub(crate) fn has(&self, tracepoint: usize) -> bool {
-        !self.of_tracepoint[tracepoint].is_empty()
+        self.ids[tracepoint].is_some()
+    }
+
+    /// Opens the counters of a tracepoint again. All are switched off.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub(crate) fn attach(&mut self, tracepoint: usize) -> Result<(), RecordError> {
+        if let Some(id) = self.ids[tracepoint].filter(|_| self.of_tracepoint[tracepoint].is_empty()) {
+            self.of_tracepoint[tracepoint] = of_cpus(id, &self.cpus, TRACEPOINTS[tracepoint])?;
+        }
+        Ok(())
+    }
+
+    /// Closes the counters of a tracepoint, which costs its hits nothing then. What was not taken is lost.
+    pub(crate) fn detach(&mut self, tracepoint: usize) {
+        let counters = std::mem::take(&mut self.of_tracepoint[tracepoint]);
+        if !counters.is_empty() {
+            // The kernel waits some 50 ms until no CPU uses it any more.
+            thread::spawn(move || drop(counters));
+        }
     }
 
     /// Switches a tracepoint on or off, on all CPUs.
@@ -134,8 +156,9 @@ impl Counters {
         Ok(())
     }
 
-    /// Visits to zones since the last call.
-    pub(crate) fn take_samples(&mut self) -> Slice {
+    /// Visits to zones since the last call, and those of each task among them that were seen.
+    pub(crate) fn take_samples(&mut self) -> (Slice, HashMap<TaskNumbers, f64>) {
+        let mut by_task = HashMap::new();
         let mut enabled = Mean::default();
         let mut hits = 0;
         for of_cpu in &mut self.samples {
@@ -144,21 +167,29 @@ impl Counters {
             for samples in of_cpu {
                 let kept =
                     samples.buffer.iter().into_iter().flatten().filter_map(|(_, record)| match record {
-                        Record::Sample(sample) => sample.record_id.time,
+                        Record::Sample(sample) => Some((sample.record_id.time?, sample.record_id.task)),
                         _ => None,
                     });
-                all.extend(kept.map(|time_ns| (time_ns, samples.moved)));
+                all.extend(kept.map(|(time_ns, task)| {
+                    let task = task.map(|task| TaskNumbers { tid: task.tid, process: task.pid });
+                    Block { time_ns, moved: samples.moved, task: task.unwrap_or_default() }
+                }));
                 if let Some((hits, here_ns)) = samples.of_cpu.take() {
                     happened += hits;
                     enabled.add(here_ns);
                 }
             }
             let kept = all.len() as u64;
-            let visits = visits::count(&mut all);
             // Those that found no room in the buffer are as the others.
-            hits += if happened > kept && kept > 0 { visits * happened / kept } else { visits };
+            let weight = if kept > 0 { happened.max(kept) as f64 / kept as f64 } else { 1.0 };
+            let mut here = 0.0;
+            for task in visits(&mut all) {
+                here += weight;
+                *by_task.entry(task).or_default() += weight;
+            }
+            hits += here as u64;
         }
-        Slice { hits, mean_ns: enabled.mean(), busiest_per_second: 0.0 }
+        (Slice { hits, mean_ns: enabled.mean(), busiest_per_second: 0.0 }, by_task)
     }
 }
 
@@ -198,7 +229,7 @@ fn samples(ids: &[Option<u64>; TRACEPOINT_COUNT], cpu: u32) -> Option<[Samples; 
     {
         let index = TRACEPOINTS.iter().position(|tracepoint| *tracepoint == name)?;
         let stat_format = StatFormat { time_enabled: true, ..StatFormat::default() };
-        let record_id_format = RecordIdFormat { time: true, ..RecordIdFormat::default() };
+        let record_id_format = RecordIdFormat { time: true, task: true, ..RecordIdFormat::default() };
         let sample_on = SampleOn::Count(1);
         let opts = Opts { stat_format, record_id_format, sample_on, ..Opts::default() };
         let counter = Counter::new(Tracepoint { id: ids[index]? }, (All, Cpu(cpu)), opts).ok()?;
@@ -206,6 +237,15 @@ fn samples(ids: &[Option<u64>; TRACEPOINT_COUNT], cpu: u32) -> Option<[Samples; 
         all.push(Samples { buffer, of_cpu: OfCpu { counter, hits: 0, enabled_ns: 0 }, moved });
     }
     all.try_into().ok()
+}
+
+fn of_cpus(id: u64, cpus: &CpuList, name: &str) -> Result<Vec<OfCpu>, RecordError> {
+    let one = |cpu| {
+        let counter =
+            open(id, cpu, name == TracepointCount::CONTENTION).map_err(|error| refused(cpu, &error))?;
+        Ok(OfCpu { counter, hits: 0, enabled_ns: 0 })
+    };
+    cpus.iter().map(one).collect()
 }
 
 fn open(id: u64, cpu: u32, is_contention: bool) -> io::Result<Counter> {

@@ -1,10 +1,11 @@
 //! Counts the hits of tracepoints in the kernel instead of recording each: it costs little, and is enough for a verdict.
 //!
 //! A tracepoint that is rare is switched on throughout. One that is frequent would cost the load too much, and is switched on
-//! for slices of time at random places: `plan` says for what share, `estimate` what the slices say of the whole. `counters`
+//! for slices of time at random places, in some periods only (`window`): `plan` says for what share, `estimate` what the slices say of the whole. `counters`
 //! are the kernel's. A count of pages does not say in how many visits to the zones they were moved: `visits` finds that in
-//! other slices, of which the kernel keeps each hit with its time. `waits` has how long zone locks were waited for.
+//! other slices, of which the kernel keeps each hit with its time and its task: `by_task`. `waits` has how long zone locks were waited for.
 
+mod by_task;
 #[cfg(not(feature = "perf"))]
 #[path = "absent.rs"]
 mod counters;
@@ -15,6 +16,7 @@ mod plan;
 #[cfg(feature = "perf")]
 mod visits;
 mod waits;
+mod window;
 
 use std::{
     fs,
@@ -25,7 +27,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pageset_trace::{Counts, LostEvents, NativeWriter, TracepointCount, Vmstat, WriteOptions};
+use pageset_trace::{Counts, LostEvents, NativeWriter, TraceInfo, TracepointCount, Vmstat, WriteOptions};
 
 use crate::clock::now_ns;
 use crate::cost::{busy, busy_ns_since};
@@ -35,9 +37,12 @@ use crate::machine;
 use crate::options::Options;
 use crate::reader::{ending, start};
 use crate::session::{Ending, Going, Recording, Status, describe, note_newcomers};
+use crate::task_watch::{Numbers, TaskWatch};
+use by_task::VisitsByTask;
 use counters::Counters;
 use estimate::{Segment, Sum};
 use waits::Waits;
+use window::Window;
 
 /// What is counted: group and name, as paths below tracefs' `events`.
 pub(crate) const TRACEPOINTS: [&str; TRACEPOINT_COUNT] = [
@@ -86,6 +91,7 @@ pub fn count(
     let waits = Waits::begin(&mut not_recorded);
     let mut head = describe(options, &cpus, Vec::new(), not_recorded)?;
     let mut counting = Counting::new(counters, waits, &cpus);
+    counting.tasks = watch_tasks(options, &mut head);
     let (on, busy_before) = (Instant::now(), busy());
     head.t_on_ns = Some(now_ns());
     head.t_start_ns = head.t_on_ns;
@@ -95,6 +101,9 @@ pub fn count(
         Some((program, arguments)) => Some(start(program, arguments)?),
         None => None,
     };
+    if let (Some(tasks), Some(child)) = (&mut counting.tasks, &child) {
+        tasks.set_command(child.id());
+    }
     let ending = counting.follow(options, child.as_mut(), on, tell)?;
     let elapsed = on.elapsed();
     head.busy_ns = busy_ns_since(busy_before);
@@ -105,13 +114,45 @@ pub fn count(
         note_newcomers(&mut head, &cpus);
     }
     head.not_recorded.extend(counting.waits.missing());
+    if let Some(tasks) = &mut counting.tasks {
+        tasks.look_last();
+    }
     head.counts = Some(counting.counts(elapsed, &cpus));
+    if let Some((tasks, missed)) = counting.tasks.take().map(TaskWatch::end)
+        && options.with_names
+    {
+        head.tasks = Some(tasks);
+        head.not_recorded.extend(missed);
+    }
     let lost = LostEvents::default();
     let writer = NativeWriter::new(out, &head, WriteOptions::new()).map_err(RecordError::Output)?;
     let (_, bytes) = writer.finish(lost).map_err(RecordError::Output)?;
     let is_over = matches!(ending, Ending::Command(_));
     let still_running = child.filter(|_| !is_over).map(|child| child.id());
     Ok(Recording { info: head, events: 0, bytes, lost, duration: elapsed, ending, still_running })
+}
+
+/// Follows tasks where their names are wanted, or a command's tasks are to be told from others.
+fn watch_tasks(options: &Options, head: &mut TraceInfo) -> Option<TaskWatch> {
+    if !options.with_names && options.command.is_empty() {
+        return None;
+    }
+    let numbers = Numbers::of_this_process();
+    if options.with_names && numbers == Numbers::Others {
+        let why =
+            "this process is in a PID namespace, as in a container, and does not know the numbers of tasks";
+        head.not_recorded.push(format!("names of tasks: {why}"));
+    }
+    if numbers == Numbers::Others {
+        return None;
+    }
+    match TaskWatch::begin(numbers) {
+        Ok(watch) => Some(watch),
+        Err(error) => {
+            head.not_recorded.push(format!("which tasks are the command's, and names of tasks: {error}"));
+            None
+        }
+    }
 }
 
 /// Tracepoints that this kernel does not have, in sentences.
@@ -136,6 +177,11 @@ struct Counting {
     sample_share: f64,
     is_sampling: bool,
     visits: Sum,
+    visits_by_task: VisitsByTask,
+    tasks: Option<TaskWatch>,
+    /// Whether the frequent ones have counters in this period.
+    windows: [Window; FREQUENT],
+    periods: u32,
     segment: Duration,
     random: u64,
 }
@@ -156,6 +202,10 @@ impl Counting {
             sample_share: plan::SHARE_MIN,
             is_sampling: false,
             visits: Sum::default(),
+            visits_by_task: VisitsByTask::default(),
+            tasks: None,
+            windows: [Window::OPEN; FREQUENT],
+            periods: 0,
             segment: SEGMENT + SEGMENT_OF_CPU * cpus.len() as u32,
             // Slices must not follow the beat of a load, and need no better numbers.
             random: RandomState::new().hash_one(now_ns()) | 1,
@@ -183,6 +233,9 @@ impl Counting {
             self.end_segment((end - begun).as_nanos() as u64)?;
             begun = end;
             segments += 1;
+            if let Some(tasks) = &mut self.tasks {
+                tasks.look();
+            }
             if segments.is_multiple_of(SEGMENTS) || ending.is_some() {
                 self.end_period();
             }
@@ -204,7 +257,7 @@ impl Counting {
     fn begin_segment(&mut self) -> Result<(), RecordError> {
         let draw = self.random();
         for tracepoint in 0..TRACEPOINT_COUNT {
-            if self.counters.has(tracepoint) && !self.is_on[tracepoint] && draw < self.shares[tracepoint] {
+            if self.counters.has(tracepoint) && !self.is_on[tracepoint] && draw < self.chance(tracepoint) {
                 self.counters.switch(tracepoint, true)?;
                 self.is_on[tracepoint] = true;
             }
@@ -220,7 +273,7 @@ impl Counting {
     /// Switches off what is not on throughout, and adds what was counted.
     fn end_segment(&mut self, length_ns: u64) -> Result<(), RecordError> {
         for tracepoint in 0..TRACEPOINT_COUNT {
-            let chance = self.shares[tracepoint];
+            let chance = self.chance(tracepoint);
             if chance >= 1.0 || !self.counters.has(tracepoint) {
                 continue;
             }
@@ -236,7 +289,8 @@ impl Counting {
             if self.is_sampling {
                 self.counters.switch_samples(false)?;
                 self.is_sampling = false;
-                let slice = self.counters.take_samples();
+                let (slice, by_task) = self.counters.take_samples();
+                self.visits_by_task.add(by_task, self.sample_share);
                 self.visits.add(Segment {
                     hits: slice.hits,
                     on_ns: slice.mean_ns,
@@ -247,9 +301,35 @@ impl Counting {
         Ok(())
     }
 
+    /// The chance of a segment of this period to have a tracepoint switched on.
+    fn chance(&self, tracepoint: usize) -> f64 {
+        let share = self.shares[tracepoint];
+        self.windows.get(tracepoint).map_or(share, |window| window.share(share, plan::SHARE_MAX))
+    }
+
+    /// Draws which of the frequent ones have counters in the next period.
+    fn begin_period(&mut self) {
+        let draw = self.random();
+        for tracepoint in 0..FREQUENT {
+            let window = &mut self.windows[tracepoint];
+            window.draw(self.periods, self.shares[tracepoint], draw);
+            if window.is_open() {
+                // If it cannot be had, nothing is seen of it in this period.
+                drop(self.counters.attach(tracepoint));
+            } else {
+                self.counters.detach(tracepoint);
+            }
+        }
+        self.periods = self.periods.saturating_add(1);
+    }
+
     fn add(&mut self, tracepoint: usize, chance: f64) {
         let slice = self.counters.take(tracepoint);
-        self.sums[tracepoint].add(Segment { hits: slice.hits, on_ns: slice.mean_ns, chance });
+        let segment = Segment { hits: slice.hits, on_ns: slice.mean_ns, chance };
+        let window = self.windows.get_mut(tracepoint);
+        if let Some(segment) = window.map_or(Some(segment), |window| window.add(segment)) {
+            self.sums[tracepoint].add(segment);
+        }
         let (sum, slices) = &mut self.seen[tracepoint];
         *sum += slice.busiest_per_second;
         *slices += 1;
@@ -257,6 +337,11 @@ impl Counting {
 
     /// Adds what is on throughout, and decides the shares of the next segments.
     fn end_period(&mut self) {
+        for tracepoint in 0..FREQUENT {
+            let chance = self.chance(tracepoint);
+            let seen = self.windows[tracepoint].end(chance);
+            seen.into_iter().for_each(|segment| self.sums[tracepoint].add(segment));
+        }
         let load = self.load.look();
         for tracepoint in 0..TRACEPOINT_COUNT {
             if self.is_on[tracepoint] {
@@ -295,6 +380,7 @@ impl Counting {
                 self.add_rest(tracepoint);
             }
         }
+        self.begin_period();
     }
 
     /// Hits between the reading and the switching off.
@@ -311,7 +397,10 @@ impl Counting {
         (self.random >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    fn counts(&self, elapsed: Duration, cpus: &CpuList) -> Counts {
+    fn counts(&mut self, elapsed: Duration, cpus: &CpuList) -> Counts {
+        let visits = self.counters.can_sample().then(|| self.visits.estimate()).flatten();
+        let by_task = std::mem::take(&mut self.visits_by_task);
+        let tasks = by_task.list(visits, self.waits.by_task(), self.tasks.as_ref());
         let count = |(index, sum): (usize, &Sum)| {
             self.counters.has(index).then(|| TracepointCount {
                 name: TRACEPOINTS[index].to_owned(),
@@ -324,10 +413,12 @@ impl Counting {
             elapsed_ns: elapsed.as_nanos() as u64,
             cpus: cpus.len() as u32,
             tracepoints: self.sums.iter().enumerate().filter_map(count).collect(),
-            visits: self.counters.can_sample().then(|| self.visits.estimate()).flatten(),
+            visits,
             visits_counted: self.visits.counted(),
             visits_counted_ns: self.visits.counted_ns(),
             zone_waits: self.waits.counts(),
+            tasks,
+            is_command_known: self.tasks.as_ref().is_some_and(TaskWatch::knows_command),
         }
     }
 }

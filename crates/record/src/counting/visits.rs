@@ -1,5 +1,7 @@
 //! How many visits to zones there are in the times at which blocks moved.
 
+use super::by_task::TaskNumbers;
+
 /// Which way a block went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moved {
@@ -13,17 +15,27 @@ pub(crate) enum Moved {
 /// some 0.1 us, and 0.5 us while hits are kept.
 const GAP_NS: u64 = 10_000;
 
-/// Visits in what one CPU moved: runs of blocks that went one way. A visit that began before the first one is counted, and so
-/// is each part of one that the host of a virtual machine interrupted. Two within [`GAP_NS`] look like one.
-pub(crate) fn count(blocks: &mut [(u64, Moved)]) -> u64 {
-    blocks.sort_by_key(|(time_ns, _)| *time_ns);
-    let (mut visits, mut before) = (0, None);
-    for (time_ns, moved) in blocks {
-        let goes_on = before.is_some_and(|(before_ns, way)| way == *moved && *time_ns - before_ns <= GAP_NS);
-        visits += u64::from(!goes_on);
-        before = Some((*time_ns, *moved));
-    }
-    visits
+/// A block that moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub(crate) time_ns: u64,
+    pub(crate) moved: Moved,
+    /// The task that ran.
+    pub(crate) task: TaskNumbers,
+}
+
+/// Visits in what one CPU moved: runs of blocks that went one way. Each is the task's that moved its first block. A visit that
+/// began before the first one is counted, and so is each part of one that the host of a virtual machine interrupted. Two within
+/// [`GAP_NS`] look like one.
+pub(crate) fn visits(blocks: &mut [Block]) -> impl Iterator<Item = TaskNumbers> {
+    blocks.sort_by_key(|block| block.time_ns);
+    let mut before: Option<Block> = None;
+    blocks.iter().filter_map(move |block| {
+        let goes_on = before
+            .is_some_and(|before| before.moved == block.moved && block.time_ns - before.time_ns <= GAP_NS);
+        before = Some(*block);
+        (!goes_on).then_some(block.task)
+    })
 }
 
 #[cfg(test)]
@@ -34,10 +46,24 @@ mod tests {
     #[test]
     fn a_visit_is_a_run_of_blocks_that_go_one_way_without_a_gap() {
         let (near, far) = (200 + GAP_NS, 201 + 2 * GAP_NS);
-        let mut blocks = [(0, Out), (100, Out), (200, Back), (near, Back), (far, Back), (far + 100, Out)];
-        assert_eq!(count(&mut blocks), 4);
+        let block = |(time_ns, moved, tid): (u64, Moved, u32)| Block {
+            time_ns,
+            moved,
+            task: TaskNumbers { tid, process: 1 },
+        };
+        let mut blocks = [
+            (0, Out, 7),
+            (100, Out, 8),
+            (200, Back, 8),
+            (near, Back, 9),
+            (far, Back, 9),
+            (far + 100, Out, 7),
+        ]
+        .map(block);
+        let tids = |blocks: &mut [Block]| visits(blocks).map(|task| task.tid).collect::<Vec<_>>();
+        assert_eq!(tids(&mut blocks), [7, 8, 9, 7]);
         blocks.reverse();
-        assert_eq!(count(&mut blocks), 4, "by time");
-        assert_eq!(count(&mut []), 0);
+        assert_eq!(tids(&mut blocks), [7, 8, 9, 7], "by time");
+        assert!(tids(&mut []).is_empty());
     }
 }

@@ -1,8 +1,10 @@
 //! How long zone locks were waited for, while that is rare: each wait costs a record with its call chain.
 
+use std::collections::HashMap;
+
 use pageset_trace::{Caller, ZoneWaits};
 
-use crate::lock_watch::{LockWatch, WaitTotals};
+use crate::lock_watch::{LockWatch, WaitTotals, Waited};
 
 /// Waits of a CPU in a second from which on none is timed any more. Guess: at 2 us each, one percent of its time.
 const TOO_MANY: f64 = 5000.0;
@@ -46,6 +48,11 @@ impl Waits {
     /// Why it ended before its time, if it did.
     pub(crate) fn missing(&self) -> Option<String> {
         self.missing.clone()
+    }
+
+    /// Waits of each task, as far as they are known.
+    pub(crate) fn by_task(&self) -> HashMap<Option<u32>, Waited> {
+        self.watch.as_ref().map(|watch| watch.by_task().clone()).unwrap_or_default()
     }
 
     /// All waits, unless some were not seen.

@@ -3,7 +3,7 @@
 use crate::bundled::{all, path};
 use pageset_trace::{
     BLOCK_EVENTS_MAX, Event, EventKind, Gap, LostEvents, NativeReader, NativeWriter, OpenOptions, Recovery,
-    TraceError, TraceInfo, WriteOptions, convert, open,
+    TaskBook, Tasks, TraceError, TraceInfo, WriteOptions, convert, open,
 };
 
 const BUNDLED: [(&str, usize); 12] = [
@@ -251,6 +251,15 @@ fn an_empty_trace_is_a_trace() {
     assert!(all(reader.as_mut()).is_empty());
 }
 
+/// Two tasks, one of which gives itself a hostile name.
+fn tasks() -> Tasks {
+    let mut book = TaskBook::default();
+    book.add(8, 8, 3, b"make");
+    book.put_cgroup(8, "/build");
+    book.add(9, 8, 4, b"\x1b[31m\xff");
+    book.into_tasks()
+}
+
 /// A recording whose description at the end is another than that at the head.
 fn recorded() -> (Vec<u8>, TraceInfo, TraceInfo, Vec<Event>) {
     let head = TraceInfo { name: Some("as it began".into()), t_on_ns: Some(1), ..TraceInfo::default() };
@@ -258,6 +267,7 @@ fn recorded() -> (Vec<u8>, TraceInfo, TraceInfo, Vec<Event>) {
         name: Some("as it ended".into()),
         t_off_ns: Some(9),
         recorder_pids: vec![7],
+        tasks: Some(tasks()),
         not_recorded: vec!["kmem:mm_page_free: no".into()],
         gaps: vec![Gap { cpu: 1, after_ns: 2, before_ns: 5, events: Some(3) }],
         ..head.clone()

@@ -5,7 +5,8 @@
 use std::sync::LazyLock;
 
 use pageset_trace::{
-    Event, EventKind, LostEvents, NativeWriter, Recovery, Strictness, TraceInfo, WriteOptions, fuzzing, open,
+    Event, EventKind, LostEvents, NativeWriter, Recovery, Strictness, TaskBook, TraceInfo, WriteOptions,
+    fuzzing, open,
 };
 use proptest::{collection::vec, prelude::*, sample::Index};
 
@@ -19,7 +20,11 @@ fn text(name: &str) -> Vec<u8> {
 /// One valid file of each format, small.
 static VALID: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let reader = open(&crate::bundled::path("formats/ftrace-old.txt")).expect("bundled");
-    let info = TraceInfo { samples: Vec::new(), ..reader.info().clone() };
+    let mut book = TaskBook::default();
+    (0..5).for_each(|tid| book.add(tid, 1, u64::from(tid), b"\x1b[31m\xff"));
+    book.put_cgroup(1, "/build");
+    let tasks = Some(book.into_tasks());
+    let info = TraceInfo { samples: Vec::new(), tasks, ..reader.info().clone() };
     let events: Vec<Event> = (0..300_u16)
         .map(|number| Event {
             pfn: u64::from(number) * 77,
@@ -190,6 +195,14 @@ proptest! {
     #[test]
     fn damaged_side_files(damage in vec(damage(), 1..4)) {
         drop(fuzzing::side_file(&damaged_text(&SIDE, &damage)));
+    }
+
+    #[test]
+    fn damaged_names_of_tasks(damage in vec(damage(), 1..6), text in "\\PC{0,80}") {
+        let valid = r#"{"names":["sh","cc1"],"cgroups":["/a"],"tasks":[[7,7,0,0,null],[8,7,5,1,0],[7,7,9,1,0]],"left_out":1}"#;
+        fuzzing::tasks(valid).expect("valid as it is");
+        drop(fuzzing::tasks(&damaged_text(valid, &damage)));
+        drop(fuzzing::tasks(&text));
     }
 
     #[test]

@@ -16,6 +16,10 @@ pub struct Decision {
     pub first_ns: u64,
     /// When the last one was.
     pub last_ns: u64,
+    /// The task that ran when the first block was moved.
+    pub pid: u32,
+    /// Whether an interrupt had interrupted it.
+    pub in_interrupt: bool,
 }
 
 /// Puts events together, CPU by CPU.
@@ -50,7 +54,8 @@ impl Decisions {
             return None;
         }
         let (first_ns, last_ns) = (event.ts_ns, event.ts_ns);
-        open.replace(Decision { refill, pages, pfn: event.pfn, first_ns, last_ns })
+        let (pid, in_interrupt) = (event.pid, event.in_interrupt());
+        open.replace(Decision { refill, pages, pfn: event.pfn, first_ns, last_ns, pid, in_interrupt })
     }
 
     /// The runs that no event ended, with their CPUs.

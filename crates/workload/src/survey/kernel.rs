@@ -1,9 +1,10 @@
 //! What the recorded kernel itself did: refills, drains, fallbacks, ticks, reclaim.
 
-use pageset_trace::{Event, EventKind, LockWaits, PFN_NONE, Work};
+use pageset_trace::{Event, EventKind, LockWaits, PFN_NONE, TraceInfo, Work};
 
 use super::decisions::{Decision, Decisions, pages_of};
 use super::log2::Log2Counts;
+use super::who::{Who, WhoCounter};
 use super::zone_lock::{ZoneLockCounter, ZoneLocks};
 
 /// The recorded kernel's own decisions, as far as its events show them.
@@ -62,9 +63,15 @@ pub struct KernelCounter {
     decisions: Decisions,
     waits: LockWaits,
     zone_locks: ZoneLockCounter,
+    who: WhoCounter,
 }
 
 impl KernelCounter {
+    /// Knows whose tasks are whose, by what the recording says about itself.
+    pub(super) fn of(info: &TraceInfo) -> Self {
+        Self { who: WhoCounter::new(info), ..Self::default() }
+    }
+
     /// Counts one event.
     #[inline]
     pub fn record(&mut self, event: &Event) {
@@ -78,6 +85,7 @@ impl KernelCounter {
     }
 
     fn count(&mut self, event: &Event) {
+        self.who.record(event);
         let kernel = &mut self.kernel;
         match event.kind {
             EventKind::MmPageAllocZoneLocked if !event.is_pcp_refill() && event.pfn != PFN_NONE => {
@@ -96,7 +104,8 @@ impl KernelCounter {
                     let waits = if wait.is_spin { &mut kernel.spin_waits } else { &mut kernel.other_waits };
                     waits.record(wait.wait_ns);
                     if wait.is_spin {
-                        self.zone_locks.obtained(event, wait);
+                        let task = self.who.slot_of(event);
+                        self.zone_locks.obtained(event, wait, task);
                     }
                 }
             }
@@ -126,17 +135,25 @@ impl KernelCounter {
 
     /// What the events have shown.
     #[must_use]
-    pub fn finish(mut self) -> Kernel {
+    pub fn finish(self) -> Kernel {
+        self.finish_with_tasks().0
+    }
+
+    /// As [`KernelCounter::finish`], and what each task did.
+    pub(super) fn finish_with_tasks(mut self) -> (Kernel, Who) {
         for (_, decision) in std::mem::take(&mut self.decisions).finish() {
             self.add(decision);
         }
-        Kernel { unpaired_waits: self.waits.unpaired(), zone_locks: self.zone_locks.finish(), ..self.kernel }
+        let (zone_locks, waits) = self.zone_locks.finish();
+        let kernel = Kernel { unpaired_waits: self.waits.unpaired(), zone_locks, ..self.kernel };
+        (kernel, self.who.finish(waits))
     }
 
     #[inline]
     fn add(&mut self, decision: Decision) {
         let runs = if decision.refill.is_some() { &mut self.kernel.refills } else { &mut self.kernel.drains };
         runs.record(decision.pages);
+        self.who.decided(&decision);
     }
 }
 

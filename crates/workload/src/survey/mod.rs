@@ -4,7 +4,7 @@
 //!
 //! One concept a file: `orders` (sizes and types), `cpus` (who frees whose pages), `lifetimes`, `bursts`, `kernel` (the
 //! kernel's refills and drains; `decisions` puts its events together, `zone_lock` knows
-//! its locks), `zones` (before and after), `timeline` (when, in a second
+//! its locks), `who` (what each task did; `groups` puts tasks together), `zones` (before and after), `timeline` (when, in a second
 //! reading), `extent` (whose events). `blocks` follows what is allocated.
 //!
 //! A count is of events. Where [`Survey::recorded`] does not have their kind, it is no figure of the load.
@@ -14,6 +14,7 @@ mod bursts;
 mod cpus;
 pub(crate) mod decisions;
 mod extent;
+mod groups;
 mod kernel;
 mod lifetimes;
 mod log2;
@@ -21,6 +22,7 @@ mod orders;
 #[cfg(test)]
 mod smoke;
 mod timeline;
+mod who;
 mod zone_lock;
 mod zones;
 
@@ -36,11 +38,13 @@ pub use bursts::{Bursts, Runs};
 pub use cpus::{CpuTotals, Cpus, MATRIX_CPUS_MAX};
 pub use decisions::{Decision, Decisions};
 pub use extent::Extent;
+pub use groups::{Group, GroupName};
 pub use kernel::{Kernel, KernelCounter};
 pub use lifetimes::Lifetimes;
 pub use log2::Log2Counts;
 pub use orders::{Orders, TYPE_COLUMNS};
 pub use timeline::{CpuTimeline, Timeline, timeline};
+pub use who::{Party, TaskShare, TaskTotals, Who};
 pub use zone_lock::{CallerWaits, ZoneLocks};
 pub use zones::{PagesetState, ZoneState, ZoneSurvey};
 
@@ -85,6 +89,8 @@ pub struct Survey {
     pub bursts: Bursts,
     /// What the kernel itself did.
     pub kernel: Kernel,
+    /// What each task did.
+    pub who: Who,
     /// The zones before and after.
     pub zones: Vec<ZoneSurvey>,
 }
@@ -98,7 +104,7 @@ pub fn survey(
     options: &SurveyOptions,
     mut progress: impl FnMut(u64),
 ) -> Result<Survey, TraceError> {
-    let mut counter = Counter::new(options);
+    let mut counter = Counter::new(options, reader.info());
     let mut events = Vec::new();
     while reader.read_block(&mut events)? > 0 {
         counter.record_all(&events);
@@ -123,7 +129,7 @@ struct Counter {
 }
 
 impl Counter {
-    fn new(options: &SurveyOptions) -> Self {
+    fn new(options: &SurveyOptions, info: &TraceInfo) -> Self {
         Self {
             events: 0,
             kinds: [0; EventKind::COUNT],
@@ -134,7 +140,7 @@ impl Counter {
             cpus: Cpus::default(),
             lifetimes: Lifetimes::default(),
             bursts: BurstCounter::default(),
-            kernel: KernelCounter::default(),
+            kernel: KernelCounter::of(info),
             blocks: LiveBlocks::new(options.table_bytes_max),
         }
     }
@@ -213,6 +219,7 @@ impl Counter {
             self.lifetimes.alive_at_end += blocks;
             self.lifetimes.alive_pages_at_end += blocks << order;
         }
+        let (kernel, who) = self.kernel.finish_with_tasks();
         Survey {
             events: self.events,
             kinds: EventKind::ALL.map(|kind| (kind, self.kinds[kind.index()])),
@@ -225,7 +232,8 @@ impl Counter {
             cpus: self.cpus,
             lifetimes: self.lifetimes,
             bursts: self.bursts.finish(),
-            kernel: self.kernel.finish(),
+            kernel,
+            who,
             zones: Vec::new(),
         }
     }

@@ -155,7 +155,10 @@ mod tests {
     }
 
     fn survey() -> Survey {
-        let mut counter = super::super::Counter::new(&super::super::SurveyOptions::default());
+        let mut counter = super::super::Counter::new(
+            &super::super::SurveyOptions::default(),
+            &pageset_trace::TraceInfo::default(),
+        );
         counter.record(&event(EventKind::MmPageAlloc, 1_000, 0));
         counter.record(&event(EventKind::MmPageAlloc, 11_000, 3));
         counter.finish(&pageset_trace::TraceInfo::default())

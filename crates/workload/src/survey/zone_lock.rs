@@ -8,10 +8,14 @@ use std::collections::HashMap;
 
 use pageset_trace::{Caller, Event, EventKind, LockWait};
 
+use super::who::TaskSlot;
+
 /// Locks that are told apart; more than a kernel has contended ones, unless the recording is hostile.
 const LOCKS_MAX: usize = 64 << 10;
 /// Between two blocks under one hold lies less than this. Longer gaps are two holds: a kernel moves a block in 0.1 to 2 us.
 const GAP_NS_MAX: u64 = 20_000;
+/// Pairs of a lock and a task that are told apart. The waits of further ones are counted together.
+const PAIRS_MAX: usize = 1 << 20;
 
 /// What a recording shows of its zone locks. Times are sums over all CPUs, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,6 +71,10 @@ pub(super) struct ZoneLockCounter {
     locks: HashMap<u64, Lock>,
     beyond: Lock,
     callers: [CallerWaits; CALLERS],
+    /// Waits for zone locks by task, as call chains say.
+    by_task: HashMap<TaskSlot, CallerWaits>,
+    /// Pairs of a lock and a task without a call chain.
+    pairs: usize,
     /// By CPU, what its last event may be continued by.
     last: Vec<Last>,
     gaps: u64,
@@ -75,7 +83,7 @@ pub(super) struct ZoneLockCounter {
     holds: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Lock {
     /// Waits without a call chain.
     waits: u64,
@@ -84,6 +92,8 @@ struct Lock {
     moved: u64,
     /// Waits whose call chain says that the lock is no zone's.
     elsewhere: CallerWaits,
+    /// Those without a call chain, by task.
+    by_task: HashMap<TaskSlot, CallerWaits>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -136,11 +146,12 @@ impl ZoneLockCounter {
         }
     }
 
-    /// A wait for a spinning lock ended.
-    pub(super) fn obtained(&mut self, event: &Event, wait: LockWait) {
+    /// A wait of a task for a spinning lock ended.
+    pub(super) fn obtained(&mut self, event: &Event, wait: LockWait, task: TaskSlot) {
         let of_zone = wait.caller.filter(|caller| caller.is_of_zone());
         if let Some(caller) = of_zone {
             self.callers[usize::from(caller.code()) - 1].add(wait.wait_ns);
+            self.by_task.entry(task).or_default().add(wait.wait_ns);
             return;
         }
         let room = self.locks.len() < LOCKS_MAX;
@@ -155,6 +166,10 @@ impl ZoneLockCounter {
         }
         lock.waits += 1;
         lock.wait_ns = lock.wait_ns.saturating_add(wait.wait_ns);
+        let is_new = !lock.by_task.contains_key(&task);
+        let task = if is_new && self.pairs >= PAIRS_MAX { TaskSlot::UNLISTED } else { task };
+        self.pairs += usize::from(is_new);
+        lock.by_task.entry(task).or_default().add(wait.wait_ns);
         *self.last(event.cpu) = Last::Obtained { lock: event.pfn, pid: event.pid, at_ns: event.ts_ns };
     }
 
@@ -166,7 +181,8 @@ impl ZoneLockCounter {
         &mut self.last[cpu]
     }
 
-    pub(super) fn finish(self) -> ZoneLocks {
+    /// What was found, and the waits for zone locks by task.
+    pub(super) fn finish(mut self) -> (ZoneLocks, HashMap<TaskSlot, CallerWaits>) {
         let of_one = self.gaps_ns.checked_div(self.gaps).unwrap_or(0);
         let mut found = ZoneLocks {
             held_ns: self.gaps_ns.saturating_add(self.holds.saturating_mul(of_one)),
@@ -185,6 +201,11 @@ impl ZoneLockCounter {
                 found.addresses.extend(address);
                 found.waits += lock.waits;
                 found.wait_ns = found.wait_ns.saturating_add(lock.wait_ns);
+                for (task, waited) in &lock.by_task {
+                    let sum = self.by_task.entry(*task).or_default();
+                    sum.waits += waited.waits;
+                    sum.wait_ns = sum.wait_ns.saturating_add(waited.wait_ns);
+                }
             } else {
                 other.waits += lock.waits;
                 other.wait_ns = other.wait_ns.saturating_add(lock.wait_ns);
@@ -194,7 +215,7 @@ impl ZoneLockCounter {
             found.other_longest_wait_ns = found.other_longest_wait_ns.max(other.wait_ns);
         }
         found.addresses.sort_unstable();
-        found
+        (found, self.by_task)
     }
 }
 
@@ -230,7 +251,7 @@ mod tests {
         ] {
             counter.record(&event(kind, ts_ns, cpu));
         }
-        assert_eq!(counter.finish().held_ns, 100 + 4 * 100, "one gap, and four holds begin");
+        assert_eq!(counter.finish().0.held_ns, 100 + 4 * 100, "one gap, and four holds begin");
     }
 
     fn wait(wait_ns: u64) -> LockWait {
@@ -243,12 +264,16 @@ mod tests {
         for (lock, caller, wait_ns) in
             [(1, Caller::Drain, 5), (1, Caller::Drain, 6), (2, Caller::Refill, 7), (3, Caller::Elsewhere, 8)]
         {
-            counter.obtained(&end(1000, lock), LockWait { wait_ns, is_spin: true, caller: Some(caller) });
+            counter.obtained(
+                &end(1000, lock),
+                LockWait { wait_ns, is_spin: true, caller: Some(caller) },
+                TaskSlot::UNLISTED,
+            );
         }
         counter.record(&event(MmPagePcpuDrain, 1001, 0));
-        counter.obtained(&end(2000, 4), wait(100));
+        counter.obtained(&end(2000, 4), wait(100), TaskSlot::UNLISTED);
         counter.record(&event(MmPagePcpuDrain, 2001, 0));
-        let found = counter.finish();
+        let found = counter.finish().0;
         let by_caller: Vec<_> =
             found.by_caller().map(|(caller, found)| (caller, found.waits, found.wait_ns)).collect();
         assert_eq!(by_caller, [(Caller::Refill, 1, 7), (Caller::Drain, 2, 11)]);
@@ -266,12 +291,12 @@ mod tests {
             (4000, 2, MmPageAlloc),
             (5000, 2, MmPageAllocZoneLocked),
         ] {
-            counter.obtained(&end(at, lock), wait(10 * lock));
+            counter.obtained(&end(at, lock), wait(10 * lock), TaskSlot::UNLISTED);
             counter.record(&event(next, at + 100, 0));
         }
-        counter.obtained(&end(6000, 3), wait(7));
+        counter.obtained(&end(6000, 3), wait(7), TaskSlot::UNLISTED);
         counter.record(&event(MmPagePcpuDrain, 6000 + GAP_NS_MAX + 1, 0));
-        let found = counter.finish();
+        let found = counter.finish().0;
         assert_eq!((found.waits, found.wait_ns), (3, 30), "two of three waits for lock 1");
         assert_eq!((found.other_waits, found.other_wait_ns, found.other_longest_wait_ns), (3, 47, 40));
     }
@@ -279,8 +304,9 @@ mod tests {
     #[test]
     fn locks_are_bounded() {
         let mut counter = ZoneLockCounter::default();
-        (0..LOCKS_MAX as u64 + 5).for_each(|lock| counter.obtained(&end(lock, lock), wait(1)));
+        (0..LOCKS_MAX as u64 + 5)
+            .for_each(|lock| counter.obtained(&end(lock, lock), wait(1), TaskSlot::UNLISTED));
         assert_eq!(counter.locks.len(), LOCKS_MAX);
-        assert_eq!(counter.finish().other_waits, LOCKS_MAX as u64 + 5, "none is lost");
+        assert_eq!(counter.finish().0.other_waits, LOCKS_MAX as u64 + 5, "none is lost");
     }
 }

@@ -15,14 +15,14 @@ use self::reclaim::Reclaim;
 use super::flows::{Flows, Origin};
 use super::group::Group;
 use super::names::{Key, Name};
-use super::packets::{Flow, Packets, TrackId, Value, What};
+use super::packets::{Fact, Flow, Packets, TrackId, Value, What};
 use super::samples::{SampledSets, Samples, corrected};
 use super::threads::Threads;
 use super::waits::{LockKind, Wait, Waits};
 use super::zones::Zones;
 
 /// The tracks of the recorded kernel.
-pub(super) struct Kernel {
+pub(super) struct Kernel<'info> {
     group: Group,
     zones: Zones,
     /// Of each zone: its free pages, and the min, low and high watermark.
@@ -35,7 +35,7 @@ pub(super) struct Kernel {
     pub(super) sampled: SampledSets,
     waits: Waits,
     reclaim: Reclaim,
-    threads: Threads,
+    threads: Threads<'info>,
     pub(super) flows: Flows,
     /// Slices that were written, by the same rules as the survey's counts.
     pub(super) refills: u64,
@@ -43,12 +43,12 @@ pub(super) struct Kernel {
     last_ns: u64,
 }
 
-impl Kernel {
+impl<'info> Kernel<'info> {
     /// Its tracks, and what was known when the recording began.
     pub(super) fn begin(
         packets: &mut Packets<'_>,
         (name, description): (&str, &str),
-        info: &TraceInfo,
+        info: &'info TraceInfo,
         machine: &Layout,
         lists: ListScheme,
         first_ns: u64,
@@ -76,7 +76,7 @@ impl Kernel {
             sampled: SampledSets::default(),
             waits: Waits::default(),
             reclaim: Reclaim::default(),
-            threads: Threads::default(),
+            threads: Threads::new(info),
             flows: Flows::default(),
             refills: 0,
             drains: 0,
@@ -169,20 +169,16 @@ impl Kernel {
             let cpu = self.cpus.of(packets, &mut self.group, event.cpu)?;
             (cpu.sequence(), cpu.track())
         };
-        let facts = |pid: u32, cpu: u16| {
-            [
-                (Key::Pfn, Value::Number(event.pfn)),
-                (Key::Order, Value::Number(u64::from(event.order))),
-                (Key::Thread, Value::Number(u64::from(pid))),
-                (Key::Cpu, Value::Number(u64::from(cpu))),
-            ]
-        };
         let at_ns = origin.at_ns.min(event.ts_ns);
+        let (taker, freer) =
+            (self.threads.process(origin.pid, at_ns), self.threads.process(event.pid, event.ts_ns));
+        let taken = facts_of_block(event, (origin.pid, taker.as_deref()), event.cpu);
+        let freed = facts_of_block(event, (event.pid, freer.as_deref()), origin.cpu);
         let (begins, ends) = (Flow::Begins(number), Flow::Ends(number));
         let here = What::Moment(Name::Allocated);
         let there = What::Moment(Name::FreedElsewhere);
-        packets.linked_event(sequence, at_ns, from, here, &facts(origin.pid, event.cpu), Some(begins))?;
-        packets.linked_event(sequence, event.ts_ns, to, there, &facts(event.pid, origin.cpu), Some(ends))
+        packets.linked_event(sequence, at_ns, from, here, &taken, Some(begins))?;
+        packets.linked_event(sequence, event.ts_ns, to, there, &freed, Some(ends))
     }
 
     /// A block enters a page set from its zone, or leaves it for the zone.
@@ -253,18 +249,20 @@ impl Kernel {
         let pages = (Key::Pages, Value::Number(decision.pages));
         let why = (Key::Reason, Value::Text(reason));
         let who = (Key::Thread, Value::Number(u64::from(thread)));
+        let process = self.threads.process(thread, decision.first_ns);
+        let process = process.as_deref().map(|process| (Key::Process, Value::Text(process)));
         match decision.refill {
             Some((order, migratetype)) => {
                 self.refills += 1;
                 let order = (Key::Order, Value::Number(u64::from(order)));
                 let kind = usize::try_from(migratetype).ok().and_then(pageset_core::MigrateType::from_index);
                 let kind = (Key::Migratetype, Value::Text(kind.map_or("unknown", |kind| kind.name())));
-                let facts = [pages, order, kind, why, who];
+                let facts: Vec<_> = [pages, order, kind, why, who].into_iter().chain(process).collect();
                 packets.event(sequence, decision.first_ns, track, What::Begin(Name::Refill), &facts)?;
             }
             None => {
                 self.drains += 1;
-                let facts = [pages, why, who];
+                let facts: Vec<_> = [pages, why, who].into_iter().chain(process).collect();
                 packets.event(sequence, decision.first_ns, track, What::Begin(Name::Drain), &facts)?;
             }
         }
@@ -279,13 +277,17 @@ impl Kernel {
     /// A wait is over.
     fn waited(&mut self, packets: &mut Packets<'_>, wait: &Wait) -> io::Result<()> {
         let sequence = self.group.of_cpu(packets, u32::from(wait.cpu))?;
-        let track = self.threads.track(packets, sequence, (wait.pid, wait.cpu))?;
+        let track = self.threads.track(packets, sequence, (wait.pid, wait.cpu), wait.since_ns)?;
+        let process = self.threads.process(wait.pid, wait.since_ns);
         let name = match wait.kind {
             LockKind::Zone => Name::WaitForZoneLock,
             LockKind::Spin => Name::WaitForSpinlock,
             LockKind::Other => Name::WaitForOtherLock,
         };
         let mut facts = vec![(Key::Lock, Value::Address(wait.lock)), (Key::Cpu, number(wait.cpu))];
+        if let Some(process) = &process {
+            facts.push((Key::Process, Value::Text(process)));
+        }
         if let Some(caller) = wait.caller {
             facts.push((Key::Reason, Value::Text(caller.name())));
         }
@@ -363,6 +365,22 @@ fn block_of(event: &Event) -> Option<(u64, Order)> {
 
 fn number<'a>(number: impl Into<u64>) -> Value<'a> {
     Value::Number(number.into())
+}
+
+/// What is said of a block at one end of its life: by whom, and the CPU of the other end.
+fn facts_of_block<'a>(
+    event: &Event,
+    (thread, process): (u32, Option<&'a str>),
+    other_cpu: u16,
+) -> Vec<Fact<'a>> {
+    let facts = [
+        (Key::Pfn, Value::Number(event.pfn)),
+        (Key::Order, Value::Number(u64::from(event.order))),
+        (Key::Thread, Value::Number(u64::from(thread))),
+        (Key::Cpu, Value::Number(u64::from(other_cpu))),
+    ];
+    let process = process.map(|process| (Key::Process, Value::Text(process)));
+    facts.into_iter().chain(process).collect()
 }
 
 fn to_i64(pages: u64) -> i64 {

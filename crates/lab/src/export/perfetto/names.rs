@@ -79,10 +79,11 @@ pub(super) enum Key {
     Kernel,
     Recorded,
     WrittenBy,
+    Process,
 }
 
 impl Key {
-    pub(super) const ALL: [Self; 16] = [
+    pub(super) const ALL: [Self; 17] = [
         Self::Pages,
         Self::Order,
         Self::Migratetype,
@@ -99,6 +100,7 @@ impl Key {
         Self::Kernel,
         Self::Recorded,
         Self::WrittenBy,
+        Self::Process,
     ];
 
     /// Its number in every sequence; 0 is none.
@@ -124,6 +126,7 @@ impl Key {
             Self::Kernel => "kernel",
             Self::Recorded => "recorded",
             Self::WrittenBy => "written_by",
+            Self::Process => "process",
         }
     }
 }

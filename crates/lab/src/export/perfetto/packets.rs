@@ -209,6 +209,9 @@ impl<'w> Packets<'w> {
                     TrackKind::Thread { tid } => descriptor.message(4, |thread| {
                         thread.uint(1, u64::from(tid));
                         thread.uint(2, u64::from(tid));
+                        if !track.name.is_empty() {
+                            thread.text(5, track.name);
+                        }
                     }),
                 }
             });

@@ -1,8 +1,12 @@
 //! The tracks of threads. A recording may name any number of them: only those with slices of their own have a track, and
 //! which of them were described is forgotten now and then, so that some are described again.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io;
+
+use pageset_report::printable;
+use pageset_trace::{TaskIndex, Tasks, TraceInfo};
 
 use super::packets::{Descriptor, Packets, Sequence, TrackId, TrackKind};
 
@@ -16,18 +20,31 @@ const FIRST_IDLE_TRACK: u64 = FIRST_TRACK + (1 << 32);
 const TID_MAX: u32 = i32::MAX as u32;
 
 /// Tracks of threads.
-#[derive(Debug, Default)]
-pub(super) struct Threads {
+#[derive(Debug)]
+pub(super) struct Threads<'info> {
     described: HashSet<TrackId>,
+    /// Names of tasks, if the recording has them.
+    names: Option<TaskIndex<'info>>,
 }
 
-impl Threads {
+impl<'info> Threads<'info> {
+    pub(super) fn new(info: &'info TraceInfo) -> Self {
+        Self { described: HashSet::new(), names: info.tasks.as_ref().map(Tasks::index) }
+    }
+
+    /// The name of a thread's process, without what a reader would not see.
+    pub(super) fn process(&self, tid: u32, at_ns: u64) -> Option<Cow<'info, str>> {
+        let names = self.names.as_ref()?;
+        names.process_name(names.find(tid, at_ns)?).map(printable)
+    }
+
     /// The track of a thread; of the idle task, that of its CPU.
     pub(super) fn track(
         &mut self,
         packets: &mut Packets<'_>,
         sequence: Sequence,
         (pid, cpu): (u32, u16),
+        at_ns: u64,
     ) -> io::Result<TrackId> {
         let number = if pid == 0 { FIRST_IDLE_TRACK + u64::from(cpu) } else { FIRST_TRACK + u64::from(pid) };
         let id = TrackId(number);
@@ -35,9 +52,11 @@ impl Threads {
             self.described.clear();
         }
         if self.described.insert(id) {
+            let own =
+                self.names.as_ref().and_then(|names| names.name(names.find(pid, at_ns)?)).map(printable);
             let (name, kind) = match pid {
                 0 => (format!("idle task of CPU {cpu}"), TrackKind::Slices),
-                1..=TID_MAX => (String::new(), TrackKind::Thread { tid: pid }),
+                1..=TID_MAX => (own.map(Cow::into_owned).unwrap_or_default(), TrackKind::Thread { tid: pid }),
                 _ => (format!("thread {pid}"), TrackKind::Slices),
             };
             packets.describe(

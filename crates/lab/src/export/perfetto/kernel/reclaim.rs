@@ -33,7 +33,7 @@ impl Reclaim {
     pub(super) fn event(
         &mut self,
         packets: &mut Packets<'_>,
-        (group, threads): (&Group, &mut Threads),
+        (group, threads): (&Group, &mut Threads<'_>),
         event: &Event,
     ) -> io::Result<()> {
         match event.kind {
@@ -82,14 +82,14 @@ impl Reclaim {
     fn begins(
         &mut self,
         packets: &mut Packets<'_>,
-        (group, threads): (&Group, &mut Threads),
+        (group, threads): (&Group, &mut Threads<'_>),
         event: &Event,
     ) -> io::Result<()> {
         if self.tasks.len() >= TASKS_MAX {
             self.unpaired += 1;
             return Ok(());
         }
-        let track = threads.track(packets, group.sequence, (event.pid, event.cpu))?;
+        let track = threads.track(packets, group.sequence, (event.pid, event.cpu), event.ts_ns)?;
         if let Some(since_ns) = self.tasks.insert(task(event), event.ts_ns) {
             // Its end was lost.
             self.unpaired += 1;
@@ -102,14 +102,14 @@ impl Reclaim {
     fn ends(
         &mut self,
         packets: &mut Packets<'_>,
-        (group, threads): (&Group, &mut Threads),
+        (group, threads): (&Group, &mut Threads<'_>),
         event: &Event,
     ) -> io::Result<()> {
         let Some(since_ns) = self.tasks.remove(&task(event)) else {
             self.unpaired += 1;
             return Ok(());
         };
-        let track = threads.track(packets, group.sequence, (event.pid, event.cpu))?;
+        let track = threads.track(packets, group.sequence, (event.pid, event.cpu), event.ts_ns)?;
         let pages = (Key::Pages, Value::Number(event.pfn));
         packets.event(group.sequence, event.ts_ns.max(since_ns), track, What::End, &[pages])
     }

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use pageset_core::{POLICIES, ZoneKind};
 use pageset_trace::{
-    EventKind, Gap, NativeWriter, Node, OpenOptions, Sysctls, TraceInfo, WriteOptions, ZoneDescription,
+    EventKind, Gap, NativeWriter, Node, OpenOptions, Sysctls, TaskBook, TraceInfo, WriteOptions,
+    ZoneDescription,
 };
 use pageset_workload::{ReplayOptions, SurveyOptions, replay, survey};
 use proptest::prelude::*;
@@ -216,6 +217,29 @@ fn a_wait_for_the_zone_lock_is_on_the_waiters_track_and_names_the_holder() {
     assert_eq!((wait.numbers["lock"], wait.numbers["cpu"]), (0xffff, 0));
     assert_eq!((wait.numbers["holder_cpu"], wait.numbers["holder_thread"]), (1, 9));
     assert_eq!(summary.unpaired, 0);
+}
+
+#[test]
+fn names_stand_with_threads_slices_and_waits() {
+    let mut book = TaskBook::default();
+    book.add(8, 7, 0, b"worker");
+    book.add(7, 7, 0, b"make\x1b[31m");
+    let info = TraceInfo { tasks: Some(book.into_tasks()), ..TraceInfo::default() };
+    let at = |kind, ts_ns, pid, pfn| Event { pfn, pid, gfp: 1, ..Event::new(kind, ts_ns, 0) };
+    let events = [
+        at(EventKind::ContentionBegin, 100, 8, 0xffff),
+        at(EventKind::ContentionEnd, 150, 8, 0xffff),
+        at(EventKind::MmPagePcpuDrain, 160, 8, 4),
+        at(EventKind::ContentionBegin, 170, 9, 0xffff),
+        at(EventKind::ContentionEnd, 180, 9, 0xffff),
+    ];
+    let (found, _) = exported(recording(&info, &events), &[]);
+    let process = |name: &str| {
+        let slices = found.slices.iter().filter(|slice| slice.name.starts_with(name));
+        slices.map(|slice| slice.texts.get("process").cloned()).collect::<Vec<_>>()
+    };
+    let make = || Some("make\\x1b[31m".to_owned());
+    assert_eq!((process("drain"), process("wait")), (vec![make()], vec![make(), None]));
 }
 
 #[test]

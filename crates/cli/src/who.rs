@@ -1,0 +1,186 @@
+//! Who it was, as tables: for `stat`, `report` and `advise --evidence`.
+
+use pageset_lab::who::{Part, PartOf, Who};
+use pageset_report::{Cell, Column, Row, Table, printable};
+
+/// Rows of a table; further ones are put together.
+const ROWS: usize = 10;
+/// Characters of a control group's path that are shown: its end.
+const PATH_CHARACTERS: usize = 24;
+
+/// The tables with their names in CSV.
+pub(crate) fn tables(who: &Who) -> Vec<(&'static str, Table)> {
+    let mut tables = Vec::new();
+    if let Some(parts) = &who.by_party {
+        let mut table = table("The command, and the rest of the machine", "whose", "tasks", parts, name);
+        if who.is_incomplete {
+            table.note(
+                "Events are missing: a child of the command whose fork is among them counts as another's.",
+            );
+        }
+        if who.by_process.is_none() {
+            table.note("Record with --names to see the names of processes.");
+        }
+        tables.push(("parties", table));
+    }
+    if let Some(parts) = &who.by_process {
+        let mut table = table("Who it was, by process", "process", "processes", parts, name);
+        let is_of_events = parts.iter().any(|part| part.allocated_pages.is_some());
+        table.note(if is_of_events {
+            "Page blocks are those that changed their migratetype or became mixed. What happened in interrupts is charged to no \
+             process. Unknown are tasks that began unseen."
+        } else {
+            "Visits are estimates, by those that were seen in slices of time. The process counts that ran meanwhile, also where \
+             an interrupt made the visit. Unknown are tasks that began unseen."
+        });
+        if who.tasks_left_out > 0 {
+            table.note(format!(
+                "{} tasks found no room in the file, and are among the unknown.",
+                who.tasks_left_out
+            ));
+        }
+        tables.push(("processes", table));
+    }
+    if let Some(parts) = &who.by_cgroup {
+        let title = "Who it was, by control group";
+        tables.push(("cgroups", table(title, "control group", "processes", parts, path)));
+    }
+    tables
+}
+
+fn table(title: &str, what: &str, number: &str, parts: &[Part], name: fn(&Part) -> String) -> Table {
+    let share = |key: &str| Column::ratio(key, "%");
+    let columns = vec![
+        Column::label("name", what),
+        Column::count("processes", number),
+        Column::count("allocated_pages", "pages"),
+        share("allocated_percent"),
+        Column::count("visits", "zone visits"),
+        share("visits_percent"),
+        Column::measure("zone_wait_ms", "lock waits").with_unit("ms"),
+        share("zone_wait_percent"),
+        Column::count("pageblocks", "page blocks"),
+        share("pageblocks_percent"),
+    ];
+    let mut table = Table::new(title, columns);
+    // What is unknown stands at the end, and is no row that others are put together with.
+    let (unknown, known): (Vec<_>, Vec<_>) = parts.iter().partition(|part| part.of == PartOf::Unknown);
+    let shown = if known.len() > ROWS + 1 { ROWS } else { known.len() };
+    let (first, others) = known.split_at(shown);
+    first.iter().for_each(|part| table.push(row(&name(part), part)));
+    if let Some((one, rest)) = others.split_first() {
+        let mut together = (*one).clone();
+        rest.iter().for_each(|part| together.add(part));
+        table.push(row(&format!("{} others", others.len()), &together));
+    }
+    unknown.iter().for_each(|part| table.push(row("unknown", part)));
+    table.without_empty_columns()
+}
+
+fn row(name: &str, part: &Part) -> Row {
+    let share = |percent: Option<f64>| percent.map_or(Cell::Absent, |percent| Cell::real(percent, 1));
+    let wait_ms = part.zone_wait_ns.map_or(Cell::Absent, |ns| Cell::real(ns as f64 / 1e6, 1));
+    let pageblocks = part.pageblocks_changed.zip(part.pageblocks_mixed);
+    let processes = if part.of == PartOf::Interrupts { Cell::Absent } else { part.processes.into() };
+    Row::new([
+        name.into(),
+        processes,
+        part.allocated_pages.into(),
+        share(part.allocated_percent),
+        part.visits.into(),
+        share(part.visits_percent),
+        wait_ms,
+        share(part.zone_wait_percent),
+        pageblocks.map(|(changed, mixed)| changed.saturating_add(mixed)).into(),
+        share(part.pageblocks_percent),
+    ])
+}
+
+/// The name of a row. A process may call itself anything: nothing of it reaches a terminal that the terminal would obey.
+fn name(part: &Part) -> String {
+    match part.of {
+        PartOf::Named => printable(part.name.as_deref().unwrap_or_default()).into_owned(),
+        PartOf::Command => "the command".to_owned(),
+        PartOf::Recorder => "the recorder".to_owned(),
+        PartOf::Rest => "all others".to_owned(),
+        PartOf::Interrupts => "in interrupts".to_owned(),
+        PartOf::Unknown => "unknown".to_owned(),
+    }
+}
+
+/// The end of a control group's path, which tells it from others.
+fn path(part: &Part) -> String {
+    let name = name(part);
+    let characters = name.chars().count();
+    if characters <= PATH_CHARACTERS {
+        return name;
+    }
+    let end: String = name.chars().skip(characters - PATH_CHARACTERS + 3).collect();
+    format!("...{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use pageset_trace::TraceInfo;
+    use pageset_trace::{Event, EventKind, LostEvents, NativeWriter, OpenOptions, TaskBook, WriteOptions};
+    use pageset_workload::{Survey, SurveyOptions, survey};
+
+    use super::*;
+
+    /// A recording of so many processes, each with more pages than the one before, and one of which nothing is known.
+    fn recorded(names: &[&[u8]]) -> (TraceInfo, Survey) {
+        let mut book = TaskBook::default();
+        let mut events = Vec::new();
+        for (tid, name) in (1_u32..).zip(names) {
+            book.add(tid, tid, 0, name);
+            book.put_cgroup(tid, "/a/very/long/path/of/a/control/group.slice");
+            for _ in 0..tid {
+                let ts_ns = events.len() as u64;
+                events.push(Event {
+                    pid: tid,
+                    pfn: ts_ns,
+                    ..Event::new(EventKind::MmPageAlloc, ts_ns + 1, 0)
+                });
+            }
+        }
+        events.push(Event { pid: 999, pfn: 5000, ..Event::new(EventKind::MmPageAlloc, 9999, 0) });
+        let info = TraceInfo { tasks: Some(book.into_tasks()), ..TraceInfo::default() };
+        let mut writer = NativeWriter::new(Vec::new(), &info, WriteOptions::new()).unwrap();
+        writer.write(&events).unwrap();
+        let (bytes, _) = writer.finish(LostEvents::default()).unwrap();
+        let mut reader = OpenOptions::new().open_bytes("t.pgtrace".as_ref(), bytes).unwrap();
+        let survey = survey(reader.as_mut(), &SurveyOptions::default(), |_| ()).unwrap();
+        (reader.info().clone(), survey)
+    }
+
+    fn shown(names: &[&[u8]]) -> String {
+        let (info, survey) = recorded(names);
+        let who = Who::new(&info, &survey).expect("names are known");
+        tables(&who).iter().map(|(_, table)| table.to_text(80)).collect()
+    }
+
+    #[test]
+    fn ten_processes_are_shown_and_the_others_are_one_row() {
+        let names: Vec<String> = (0..13).map(|number| format!("p{number}")).collect();
+        let names: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
+        let text = shown(&names);
+        assert!(text.contains("p12 ") && text.contains("p3 ") && !text.contains("p2 "), "{text}");
+        assert!(text.contains("3 others") && text.contains("unknown"), "{text}");
+        assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+        // Neither visits nor waits were recorded.
+        assert!(!text.contains("visits") && !text.contains("waits"), "{text}");
+    }
+
+    #[test]
+    fn a_name_cannot_write_to_the_terminal() {
+        let text = shown(&[b"\x1b[31mred", b"a\nb", b"\xff\xe2\x80\xae"]);
+        assert!(text.contains("\\x1b[31mred") && text.contains("a\\nb"), "{text}");
+        assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'), "{text:?}");
+    }
+
+    #[test]
+    fn without_names_and_without_a_command_there_is_no_table() {
+        let (info, survey) = recorded(&[b"a"]);
+        assert_eq!(Who::new(&TraceInfo { tasks: None, ..info }, &survey), None);
+    }
+}

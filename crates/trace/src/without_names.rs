@@ -1,0 +1,41 @@
+//! A trace without the names of tasks.
+
+use crate::{
+    error::TraceError,
+    event::Event,
+    info::{LostEvents, TraceInfo},
+    reader::TraceReader,
+};
+
+/// Leaves out [`TraceInfo::tasks`], and nothing else.
+pub struct WithoutNames {
+    reader: Box<dyn TraceReader>,
+    info: TraceInfo,
+}
+
+impl WithoutNames {
+    /// Of the rest of `reader`.
+    #[must_use]
+    pub fn new(reader: Box<dyn TraceReader>) -> Self {
+        let info = TraceInfo { tasks: None, ..reader.info().clone() };
+        Self { reader, info }
+    }
+}
+
+impl TraceReader for WithoutNames {
+    fn info(&self) -> &TraceInfo {
+        &self.info
+    }
+
+    fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
+        self.reader.read_block(events)
+    }
+
+    fn has_ticks(&mut self) -> Result<bool, TraceError> {
+        self.reader.has_ticks()
+    }
+
+    fn lost(&self) -> LostEvents {
+        self.reader.lost()
+    }
+}
