@@ -7,10 +7,11 @@
 #   ci/record-cost.sh             40 rounds of about 12 s
 #   ci/record-cost.sh ROUNDS      so many rounds
 #
-# PASSES (default 25) is how often the loop touches 64 MiB, PAGESET another program than the one that is built here.
+# PASSES (default 25) is how often the loop touches 64 MiB, KINDS (default "bare counts full") what is run,
+# PAGESET another program than the one that is built here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-rounds=${1:-40} passes=${PASSES:-25} lead=3
+rounds=${1:-40} passes=${PASSES:-25} kinds=${KINDS:-bare counts full} lead=3
 
 if [[ -z ${PAGESET:-} ]]; then
     cargo build --release --package pageset-cli
@@ -73,7 +74,9 @@ run() {
 orders=("bare counts full" "full bare counts" "counts full bare" "bare full counts" "counts bare full" "full counts bare")
 run bare && : >"$work/times"
 for ((round = 0; round < rounds; round++)); do
-    for kind in ${orders[round % ${#orders[@]}]}; do run "$kind"; done
+    for kind in ${orders[round % ${#orders[@]}]}; do
+        [[ " $kinds " != *" $kind "* ]] || run "$kind"
+    done
 done
 
 echo "CPU: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(nproc) CPUs, Linux $(uname -r)"
@@ -91,7 +94,7 @@ def more(recorded, bare):
     return f"{ratio(recorded, bare):+.1f} % | {again[50]:+.1f} to {again[1949]:+.1f}"
 print("| run | run time, s | more | 95 % | CPU time, s | more | 95 % |")
 print("|---|---:|---:|---:|---:|---:|---:|")
-for kind in ("bare", "counts", "full"):
+for kind in (kind for kind in ("bare", "counts", "full") if kind in times):
     row = [kind]
     for which in (0, 1):
         own, bare = ([run[which] for run in times[name]] for name in (kind, "bare"))
