@@ -143,7 +143,7 @@ fn use_up(held: &mut Held<'_>, of: u8) {
 }
 
 /// Every operation that needs no memory of the heap.
-const OPERATIONS: [Operation; 20] = [
+const OPERATIONS: [Operation; 21] = [
     ("alloc order 0", |held| use_up(held, 0)),
     ("alloc order 2", |held| use_up(held, 2)),
     ("alloc order 5", |held| use_up(held, 5)),
