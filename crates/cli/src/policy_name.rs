@@ -112,7 +112,12 @@ where
             if let Some(arg) = arg {
                 error.insert(ContextKind::InvalidArg, ContextValue::String(arg.to_string()));
             }
-            let nearest = nearest(&typed, possible.iter().map(PossibleValue::get_name));
+            let file = format!("{typed}.toml");
+            let nearest = if Path::new(&file).exists() {
+                file
+            } else {
+                nearest(&typed, possible.iter().map(PossibleValue::get_name))
+            };
             error.insert(ContextKind::InvalidValue, ContextValue::String(typed));
             error.insert(ContextKind::SuggestedValue, ContextValue::String(nearest));
             error
@@ -140,7 +145,7 @@ fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> String {
     let alike = names.map(|name| (likeness(name), name)).max_by(|one, other| one.0.total_cmp(&other.0));
     match alike {
         Some((likeness, name)) if likeness >= ALIKE => name.to_owned(),
-        _ => "one of `pageset policies`".to_owned(),
+        _ => "linux-6.18".to_owned(),
     }
 }
 

@@ -14,6 +14,8 @@ mod settings;
 mod traffic;
 mod verdict;
 
+use std::io::{self, IsTerminal as _};
+
 use anyhow::Result;
 use pageset_lab::dossier::{Dossier, dossier};
 use pageset_report::Provenance;
@@ -46,6 +48,9 @@ pub(crate) fn run(args: &ReportArgs, invocation: &Invocation) -> Result<()> {
     }
     if sources.is_empty() {
         sources.push(SourceArgs { recording: None, opening: args.opening.clone() });
+    }
+    if args.target.output.is_none() && io::stdout().is_terminal() {
+        refuse("a report is a page for a browser: name a file with -o, or send it through a pipe");
     }
     let mut dossiers = Vec::new();
     for source in &sources {

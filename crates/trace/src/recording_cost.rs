@@ -25,6 +25,12 @@ pub struct CostRange {
 }
 
 impl CostRange {
+    /// Whether it says little: it includes 0, or its ends differ by more than three times.
+    #[must_use]
+    pub fn is_wide(&self) -> bool {
+        self.min <= 0.0 || self.max > 3.0 * self.min
+    }
+
     /// Of these values, which are sorted; `None` if there is none.
     #[must_use]
     pub fn of(values: &mut [f64]) -> Option<Self> {

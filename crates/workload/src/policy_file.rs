@@ -141,7 +141,7 @@ fn policy_from_toml(text: &str, stem: &str) -> Result<Policy, Wrong> {
     let Some((at, base)) = base else {
         return Err((None, "say which policy it begins with: base = \"linux-6.18\"".to_owned()));
     };
-    let base = Policy::named(&base).ok_or_else(|| {
+    let base = Policy::named(&base).or_else(|| Policy::named(&format!("linux-{base}"))).ok_or_else(|| {
         let nearest = nearest(&base, POLICIES.iter().map(|policy| policy.name));
         (Some(at), format!("no policy is called `{base}`; did you mean `{nearest}`?"))
     })?;
@@ -243,7 +243,9 @@ fn with_nearest(message: &str) -> String {
             let nearest = nearest(unknown, words);
             format!("{message}; did you mean `{nearest}`? {SHOWN}")
         }
-        _ if message.starts_with("invalid type") => format!("{message}. {SHOWN}"),
+        _ if message.starts_with("invalid type") || message.starts_with("wanted") => {
+            format!("{message}. {SHOWN}")
+        }
         _ => message.to_owned(),
     }
 }
@@ -317,6 +319,7 @@ mod tests {
         let after = |lines: &str| refused(&format!("base = \"linux-6.18\"\n{lines}"));
         for (lines, parts) in [
             ("free_hihg = \"none\"", [":2:1", "`free_high`"]),
+            ("batch = 31", [":2:", "`pageset policies linux-6.18 --toml`"]),
             ("free_high.drains = { prat = 0.5 }", [":2:22", "`part`"]),
             ("\n[tuning]\nraise = \"unless_below_hihg\"", [":4:9", "`unless_below_high`"]),
             ("free_high.drains = { part = 1.5 }", [":2:29", "from 0 to 1"]),

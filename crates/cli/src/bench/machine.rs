@@ -41,7 +41,7 @@ Examples:
 
 /// Measure this machine: a file that simulates it, and what a visit to a zone costs
 ///
-/// Takes half a minute, on a machine that does nothing else meanwhile. The cost of a visit needs root; -o writes the file.
+/// Takes about a minute, on a machine that does nothing else meanwhile. The cost of a visit needs root; -o writes the file.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING)]
 pub(crate) struct MachineCostsArgs {

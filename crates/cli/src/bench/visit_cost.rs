@@ -27,7 +27,7 @@ pub(super) fn run(invocation: &Invocation) -> Result<()> {
     left::offer(&settings)?;
     let signals = Signals::watch()?;
     say(
-        "Some minute of page faults, under two values of vm.percpu_pagelist_high_fraction by turns; it is put back.",
+        "About a minute of page faults, under two values of vm.percpu_pagelist_high_fraction by turns; it is put back.",
     );
     let measured = measured(&settings, &invocation.provenance().command, &signals);
     // Settings are put back by now.
@@ -35,8 +35,8 @@ pub(super) fn run(invocation: &Invocation) -> Result<()> {
     let cost = measured?;
     let path = visit_cost::path().ok_or_else(|| anyhow!("neither XDG_STATE_HOME nor HOME is set"))?;
     visit_cost::keep(&cost, &path)?;
-    if cost.visit_ns.min <= 0.0 {
-        say("The range includes 0: other programs disturbed it. Run it again when the machine is quiet.");
+    if cost.visit_ns.is_wide() {
+        say("The range is wide: other programs disturbed it. Run it again when the machine is quiet.");
     }
     say(&format!("{} Kept in {}; recordings carry it from now on.", told(&cost), path.display()));
     Ok(())

@@ -44,12 +44,9 @@ fn multiples(dossier: &Dossier) -> Vec<Bars> {
             Bars { title: title.to_owned(), unit: unit.to_owned(), bars: outcomes.iter().map(bar).collect() }
         };
     vec![
-        bars(
-            "Zone locks taken",
-            "times",
-            |outcome| outcome.zone_lock_acquisitions,
-            |outcome| outcome.interval.map(|interval| interval.zone_lock_acquisitions),
-        ),
+        bars("Visits to zones", "visits", Outcome::visits, |outcome| {
+            outcome.interval.map(|interval| interval.visits)
+        }),
         bars(
             "Pages fetched from zones",
             "pages",

@@ -1,9 +1,11 @@
 //! One row for each policy, or, for programs, for each run.
 
+use std::path::Path;
+
 use pageset_core::Policy;
 use pageset_lab::simulate::{RunResult, RunSpec};
 use pageset_report::{Cell, Column, Format, Kind, Provenance, Row, Seeds, Spread, Table};
-use pageset_workload::names_policy_file;
+use pageset_workload::{names_policy_file, read_policy};
 
 use super::played;
 use crate::args::SimulateArgs;
@@ -103,6 +105,12 @@ fn title(args: &SimulateArgs, results: &[RunResult]) -> String {
     format!("{} on {}, {workers} CPUs (simulated)", args.workload, args.machine)
 }
 
+/// The name of a row: a file's is that of the policy in it, as in `replay`.
+fn row_name(policy: &str) -> String {
+    let of_file = names_policy_file(policy).then(|| read_policy(Path::new(policy)).ok()).flatten();
+    of_file.map_or_else(|| policy.to_owned(), |of_file| of_file.name.to_owned())
+}
+
 /// One row for each run.
 fn runs(args: &SimulateArgs, specs: &[RunSpec], results: &[RunResult], is_for_programs: bool) -> Table {
     let played = results.first().and_then(|result| result.played).filter(|_| is_for_programs);
@@ -115,7 +123,7 @@ fn runs(args: &SimulateArgs, specs: &[RunSpec], results: &[RunResult], is_for_pr
     columns.extend(counts.iter().map(|(key, _)| Column::count(key, key)));
     let mut table = Table::new(title(args, results), columns);
     for (spec, result) in specs.iter().zip(results) {
-        let mut cells = vec![Cell::from(spec.policy.as_str())];
+        let mut cells = vec![Cell::from(row_name(&spec.policy))];
         cells.extend(is_for_programs.then(|| spec.seed.into()));
         cells.extend(figures.iter().map(|(column, decimals, value)| match column.kind {
             Kind::Count => (value(result) as u64).into(),
@@ -147,7 +155,7 @@ fn means(args: &SimulateArgs, specs: &[RunSpec], results: &[RunResult]) -> Table
             };
             [cell(|spread| spread.mean), cell(|spread| spread.stddev)]
         };
-        let policy = Cell::from(specs[0].policy.as_str());
+        let policy = Cell::from(row_name(&specs[0].policy));
         table.push(Row::new(std::iter::once(policy).chain(figures.iter().flat_map(values))));
     }
     table.note(format!(

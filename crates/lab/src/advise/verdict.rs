@@ -166,8 +166,8 @@ fn what_helps(findings: &Findings, forecasts: &[Forecast], matter: Matter) -> Ve
     }
 }
 
-/// The forecast to follow: of those that certainly help, and of those that cannot be told from the best of them, the one
-/// whose page sets hold least.
+/// The forecast to follow: of those that certainly help, and of those that cannot be told from the best of them, one that leaves
+/// the kernel its tuning, and then the one whose page sets hold least.
 fn best(findings: &Findings, forecasts: &[Forecast], matter: Matter, is_kernel: bool) -> Option<usize> {
     let visits = findings.visits?;
     let held_max = (findings.managed_pages? as f64 * HELD_PERCENT_MAX / 100.0) as u64;
@@ -186,7 +186,7 @@ fn best(findings: &Findings, forecasts: &[Forecast], matter: Matter, is_kernel: 
         .collect();
     let first = *those.iter().min_by_key(|at| forecasts[**at].visits)?;
     let alike = those.into_iter().filter(|at| forecasts[*at].overlaps(&forecasts[first]));
-    alike.min_by_key(|at| (forecasts[*at].held_pages_peak, forecasts[*at].visits))
+    alike.min_by_key(|at| (forecasts[*at].ends_tuning, forecasts[*at].held_pages_peak, forecasts[*at].visits))
 }
 
 #[cfg(test)]

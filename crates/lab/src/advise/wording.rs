@@ -53,6 +53,7 @@ pub(super) fn sentences(
             all.push(format!("No: no setting certainly saves {SAVED_PERCENT} % of the CPU time."));
             all.push(spent(findings));
             all.push(most(findings));
+            all.push(held(findings));
         }
         Verdict::NothingHelps { matter } => {
             all.push(format!("Yes, but no setting certainly helps: {}", because(*matter, findings)));
@@ -103,12 +104,12 @@ fn spent(findings: &Findings) -> String {
     let spending = &findings.spending;
     let Some(cost) = &spending.cost else {
         return format!(
-            "{waited} What a visit to a zone costs was not measured; run `pageset bench machine`."
+            "{waited} What a visit to a zone costs was not measured; run `pageset bench machine`, then record again."
         );
     };
     let Some(visits) = spending.visits_percent else { return waited };
     let of = if spending.is_busy_time { "for which CPUs were busy" } else { "of all CPUs" };
-    let unsure = if cost.visit_ns.min <= 0.0 {
+    let unsure = if cost.visit_ns.is_wide() {
         " (the machine was busy then: `pageset bench machine` on a quiet one narrows this)"
     } else {
         ""
@@ -373,8 +374,11 @@ fn share(percent: f64) -> String {
 
 /// From and to, once if both are shown alike.
 fn shares(low: f64, high: f64) -> String {
-    let (low, high) = (share(low), share(high));
-    if low == high { low } else { format!("{low} to {high}") }
+    match (share(low), share(high)) {
+        (low, high) if low == high => low,
+        (low, high) if low.starts_with("less") => format!("at most {high}"),
+        (low, high) => format!("{low} to {high}"),
+    }
 }
 
 fn lowered(sentence: String) -> String {

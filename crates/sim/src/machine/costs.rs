@@ -10,7 +10,7 @@ use crate::time::Span;
 pub struct Cost {
     /// Nanoseconds, with a fraction.
     pub ns: f64,
-    /// "measured by pageset calibrate", a text, "fitted on …", or "guess: why".
+    /// "measured by pageset bench machine", a text, "fitted on …", or "guess: why".
     pub source: String,
 }
 

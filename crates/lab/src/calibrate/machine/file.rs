@@ -18,7 +18,7 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
     let turn = lines::turn();
     let line = turn.map_or(60.0, |turn| (turn - atomic).max(0.0));
     let line_source = match turn {
-        Some(_) => "measured by pageset calibrate: two CPUs write a line in turn",
+        Some(_) => "measured by pageset bench machine: two CPUs write a line in turn",
         None => "guess: there is one CPU",
     };
     let wakeup = match turn {
@@ -28,7 +28,7 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
     // A contended hand-over moves the lock's line twice, and the zone's lines once.
     let lock_pass = (costs.contended_visit() - costs.visit - line * f64::from(2 + ZONE_LINES)).max(0.0);
     let fault = (lines::fault() - costs.clear[2]).max(0.0);
-    let measured = |how: &str| format!("measured by pageset calibrate: {how}");
+    let measured = |how: &str| format!("measured by pageset bench machine: {how}");
     let cost =
         |key: &str, ns: f64, source: &str| format!("{key} = {{ ns = {ns:.2}, source = \"{source}\" }}\n");
     let levels = |key: &str, ns: [f64; 3], source: &str| {
