@@ -32,20 +32,24 @@ pub(crate) const ROW_ORDER: usize = ROW_FRAMES.trailing_zeros() as usize;
 /// All frames of a row, as bits.
 pub(crate) const ALL: usize = usize::MAX >> ROW_FRAMES;
 
-/// By order, where a block may begin: every first bit of so many. A power of two of entries, so that each place is one without a check.
-const STARTS: [usize; 8] = {
-    let mut starts = [0; 8];
+/// By order, where a block of a row at most may begin; `ENDS`: where it may end. Nothing for larger orders. A power of two of entries, so
+/// that each place is one without a check.
+const STARTS: [usize; 16] = places(false);
+const ENDS: [usize; 16] = places(true);
+
+const fn places(ends: bool) -> [usize; 16] {
+    let mut places = [0; 16];
     let mut order = 0;
     while order <= ROW_ORDER {
         let mut at = 0;
         while at < ROW_FRAMES {
-            starts[order] |= 1 << at;
+            places[order] |= 1 << if ends { at + (1 << order) - 1 } else { at };
             at += 1 << order;
         }
         order += 1;
     }
-    starts
-};
+    places
+}
 
 /// What the frames of a row are.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -151,10 +155,10 @@ impl Row {
     /// Where free blocks of this order, a row's at most, begin.
     #[inline]
     pub(crate) const fn free_blocks(self, order: Order) -> usize {
-        runs(self.free(), order.index())
+        runs(self.free(), order.index()) >> (frames_in(order) - 1)
     }
 
-    /// Whether a block of this order, a row's at most, is free.
+    /// Whether a block of this order is free in this row. None is if the order is larger than a row's.
     #[inline]
     pub(crate) const fn has_free(self, order: usize) -> bool {
         runs(self.free(), order) != 0
@@ -180,20 +184,20 @@ impl Row {
     /// With these free blocks of an order in use.
     #[inline]
     pub(crate) const fn with_taken(self, heads: usize, order: Order) -> Self {
-        Self(self.0 & !frames_of(heads, order) | heads << ROW_FRAMES)
+        Self(self.0 ^ (frames_of(heads, order) | heads << ROW_FRAMES))
     }
 
-    /// With these blocks of an order free. `None` if one of them is no block in use of this order, as far as this row tells.
+    /// With these blocks of an order, a row's at most, free. `None` if one of them is no block in use of this order, as far as this row
+    /// tells.
     #[inline]
     pub(crate) const fn with_put(self, heads: usize, order: Order) -> Option<Self> {
-        let frames = frames_of(heads, order);
+        let (frames, firsts) = (frames_of(heads, order), heads << ROW_FRAMES);
         // Where the next block begins, or else the block is larger.
-        let ends = if order.index() < ROW_ORDER { (heads << order.frames()) & ALL } else { 0 };
-        let is_right = heads & !STARTS[order.index() & 7] == 0
-            && self.lower() & frames == 0
-            && self.upper() & frames == heads
-            && self.inside() & ends == 0;
-        if is_right { Some(Self(self.0 & !(frames << ROW_FRAMES) | frames)) } else { None }
+        let next = (heads << frames_in(order)) & ALL;
+        let is_right = heads & !STARTS[order.index() & 15] == 0
+            && self.0 & (frames | frames << ROW_FRAMES) == firsts
+            && self.inside() & next == 0;
+        if is_right { Some(Self(self.0 ^ (frames | firsts))) } else { None }
     }
 
     /// With these frames, which lie together and must be in use, free, whatever blocks of one row they are parts of. What is left of those
@@ -302,48 +306,30 @@ impl fmt::Debug for Row {
     }
 }
 
-/// Where blocks of an order begin of which all bits are set. Without a loop, since each allocation asks.
+/// Where blocks of an order end of which all bits are set. Nothing if the order is larger than a row's.
+///
+/// Each allocation and free asks this, for orders that come in no order. So no branch depends on the order: processors would guess wrong
+/// often.
 #[inline]
 const fn runs(bits: usize, order: usize) -> usize {
-    let mut runs = bits;
-    if order >= 1 {
-        runs &= runs >> 1;
-        if order >= 2 {
-            runs &= runs >> 2;
-            if order >= 3 {
-                runs &= runs >> 4;
-                if order >= 4 {
-                    runs &= runs >> 8;
-                    if order >= 5 {
-                        runs &= runs >> (ROW_FRAMES / 2);
-                    }
-                }
-            }
-        }
-    }
-    runs & STARTS[order & 7]
+    let ends = ENDS[order & 15];
+    let (clear, others) = (!bits & ALL, ALL & !ends);
+    // A clear bit carries into its block's last bit.
+    let has_clear = ((clear & others) + others) | clear;
+    ends & !has_clear
 }
 
-/// All frames of blocks of an order, by a bit for each first one.
+/// All frames of blocks of an order, a row's at most, by a bit for each first one: as many below the next block's first frame.
 #[inline]
 pub(crate) const fn frames_of(heads: usize, order: Order) -> usize {
-    let (mut frames, order) = (heads, order.index());
-    if order >= 1 {
-        frames |= frames << 1;
-        if order >= 2 {
-            frames |= frames << 2;
-            if order >= 3 {
-                frames |= frames << 4;
-                if order >= 4 {
-                    frames |= frames << 8;
-                    if order >= 5 {
-                        frames |= frames << (ROW_FRAMES / 2);
-                    }
-                }
-            }
-        }
-    }
-    frames & ALL
+    (heads << frames_in(order)).wrapping_sub(heads)
+}
+
+/// Frames of a block of this order in one row.
+#[inline]
+const fn frames_in(order: Order) -> usize {
+    let order = if order.index() < ROW_ORDER { order.index() } else { ROW_ORDER };
+    1 << order
 }
 
 /// The lowest bits, `limit` at most.

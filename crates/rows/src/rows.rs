@@ -103,7 +103,7 @@ impl Rows {
     }
 
     /// Changes a row by `change`, unless that returns none. Returns the row as it is then, or the one that was not changed.
-    #[inline]
+    #[inline(always)]
     fn change(&self, row: usize, change: impl Fn(Row) -> Option<Row>) -> Result<Row, Row> {
         let cell = &self.rows[row];
         let mut now = cell.load(Relaxed);
@@ -129,16 +129,18 @@ impl Rows {
             let first = row & !(rows - 1);
             return self.take_rows(first, rows).then_some(first * ROW_FRAMES);
         }
-        // Apart, so that the compiler knows the order of most blocks.
-        let heads = match order {
-            Order::ZERO => self.take_blocks(row, Order::ZERO, 1),
-            _ => self.take_blocks(row, order, 1),
-        };
+        self.take_in_row(row, order)
+    }
+
+    /// Takes a free block of `order`, a row's at most, from `row`. Returns its first frame.
+    #[inline(always)]
+    pub(crate) fn take_in_row(&self, row: usize, order: Order) -> Option<usize> {
+        let heads = self.take_blocks(row, order, 1);
         (heads != 0).then(|| row * ROW_FRAMES + heads.trailing_zeros() as usize)
     }
 
     /// Takes up to `limit` blocks of `order`, a row's at most, by one exchange, the lowest first. Returns a bit for each.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_blocks(&self, row: usize, order: Order, limit: usize) -> usize {
         let cell = &self.rows[row];
         let mut now = cell.load(Relaxed);
@@ -198,14 +200,11 @@ impl Rows {
         if order.index() > ROW_ORDER {
             return if at == 0 { self.put_rows(row, order.index()) } else { Err(NoBlock) };
         }
-        match order {
-            Order::ZERO => self.put_blocks(row, Order::ZERO, 1 << at),
-            _ => self.put_blocks(row, order, 1 << at),
-        }
+        self.put_blocks(row, order, 1 << at)
     }
 
     /// Frees blocks of an order up to a row's, by one exchange: a bit for each. Returns the row as it is then.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put_blocks(&self, row: usize, order: Order, heads: usize) -> Result<Row, NoBlock> {
         self.change(row, |now| now.with_put(heads, order)).map_err(|_| NoBlock)
     }

@@ -7,6 +7,7 @@ use super::reserve::Reserve;
 use super::{BlockAllocator, FRAMES};
 use crate::cpu_lists::{CpuHome, CpuLists, Wanted};
 use crate::index::BlockIndex;
+use crate::row::ROW_ORDER;
 use crate::rows::Rows;
 
 impl BlockAllocator<'_> {
@@ -24,16 +25,13 @@ impl BlockAllocator<'_> {
 
     #[inline(always)]
     pub(super) fn alloc_at_hand(&self, cpu: CpuId, request: &Request) -> Option<Pfn> {
-        if request.order >= Order::PAGEBLOCK {
+        if request.order.index() > ROW_ORDER {
             return None;
         }
         let lists = self.lists_at(self.home_zone(cpu, request)?, cpu);
         let wanted = Wanted::of(request);
         let (block, row) = lists.at_hand(wanted).get()?;
-        let Some(frame) = self.rows.get(block)?.take(row, wanted.order) else {
-            self.note_missed(block, wanted.order);
-            return None;
-        };
+        let frame = self.rows.get(block)?.take_in_row(row, wanted.order)?;
         self.note_line(block, cpu);
         let index = self.still(block, frame, wanted)?;
         Some(Pfn((index as u64).wrapping_add(lists.offset)))
@@ -70,26 +68,21 @@ impl BlockAllocator<'_> {
         self.settle(block);
     }
 
-    /// From another row of the pageblock at hand, or wherever there is one.
+    /// The CPU's spare pageblock, a block from another row of the pageblock at hand, or wherever there is one.
     #[inline(never)]
     fn alloc_near(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
-        if request.order == Order::PAGEBLOCK
-            && let Some(zone) = self.home_zone(cpu, request)
-            && let Some(block) = self.take_spare(zone, cpu, request.migratetype)
-        {
-            self.lists_at(zone, cpu).activity.note();
-            return Ok(self.zones[zone.index()].pfn(block * FRAMES));
+        let Some(zone) = self.home_zone(cpu, request) else { return self.alloc_slow(cpu, request) };
+        let needy = self.needy(zone, cpu, request, Reserve::Closed);
+        needy.lists.activity.note();
+        let found = match request.order {
+            Order::PAGEBLOCK => self.take_spare(needy.lists, request.migratetype).map(|block| block * FRAMES),
+            Order::MAX => None,
+            _ => self.take_rest(needy),
+        };
+        match found {
+            Some(index) => Ok(Pfn((index as u64).wrapping_add(needy.lists.offset))),
+            None => self.alloc_slow(cpu, request),
         }
-        if let Some(zone) = self.home_zone(cpu, request)
-            && request.order < Order::PAGEBLOCK
-        {
-            let needy = self.needy(zone, cpu, request, Reserve::Closed);
-            needy.lists.activity.note();
-            if let Some(index) = self.take_rest(needy) {
-                return Ok(self.zones[zone.index()].pfn(index));
-            }
-        }
-        self.alloc_slow(cpu, request)
     }
 
     /// A block of the pageblock that the CPU reserves. The allocator looks at no watermark: the memory left the zone before.

@@ -38,6 +38,11 @@ pub struct CpuArrays<'a> {
     /// Where the CPU's requests go first. If it is unknown, nothing is kept here.
     home: Home,
     arrays: [[Array; ORDERS]; TYPES],
+    /// The type of the blocks that are freed at the moment.
+    ///
+    /// A free compares its block's type with this one. So it knows the array before it knows the pageblock: what the next allocation
+    /// reads does not wait for the block that is freed now, of which the caches may have nothing.
+    recent_type: usize,
     /// Whether an array was filled or emptied since the last tick.
     is_busy: bool,
     /// Frames at the last tick.
@@ -55,6 +60,7 @@ impl<'a> CpuArrays<'a> {
             cpu,
             home: Home::of(allocator, cpu),
             arrays: [(); TYPES].map(|()| ARRAY_ORDERS.map(Array::empty)),
+            recent_type: 0,
             is_busy: false,
             frames_before: 0,
         }
@@ -127,12 +133,15 @@ impl<'a> CpuArrays<'a> {
         if self.home.serves(request) { self.array(request.migratetype.index(), request.order) } else { None }
     }
 
-    /// Puts a block into an array, if there is room, and it is a block in use.
+    /// Puts a block into an array, if there is room, and it is a block in use of the type that is freed at the moment.
     #[inline]
     fn keep(&mut self, pfn: Pfn, order: Order) -> bool {
+        let recent = self.recent_type;
         let Some((type_index, index)) = self.look(pfn, order) else { return false };
-        self.array(type_index, order)
-            .is_some_and(|array| (order != Order::PAGEBLOCK || !array.has(index)) && array.push(index))
+        type_index == recent
+            && self
+                .array(recent, order)
+                .is_some_and(|array| (order != Order::PAGEBLOCK || !array.has(index)) && array.push(index))
     }
 
     /// Frees what is not for the arrays, or for which they have no room yet.
@@ -141,19 +150,21 @@ impl<'a> CpuArrays<'a> {
         let Some((type_index, index)) = self.look(pfn, order) else {
             return self.allocator.free(self.cpu, pfn, order);
         };
-        let Some(array) = self.array(type_index, order) else {
-            return self.allocator.free(self.cpu, pfn, order);
-        };
-        if order == Order::PAGEBLOCK {
-            return match array.has(index) {
-                true => Err(FreeError::DoubleFree(pfn)),
-                false => self.allocator.free(self.cpu, pfn, order),
-            };
+        self.recent_type = type_index;
+        if self.keep(pfn, order) {
+            return Ok(());
+        }
+        if self.array(type_index, order).is_some_and(|array| order == Order::PAGEBLOCK && array.has(index)) {
+            return Err(FreeError::DoubleFree(pfn));
         }
         self.is_busy = true;
-        self.give_back(type_index, order, most(order) as usize / 2);
-        let is_kept = self.array(type_index, order).is_some_and(|array| array.push(index));
-        if is_kept { Ok(()) } else { self.allocator.free(self.cpu, pfn, order) }
+        if order < Order::PAGEBLOCK {
+            self.give_back(type_index, order, most(order) as usize / 2);
+            if self.keep(pfn, order) {
+                return Ok(());
+            }
+        }
+        self.allocator.free(self.cpu, pfn, order)
     }
 
     /// The type of a block in use that may go to an array, and the index of its first frame.

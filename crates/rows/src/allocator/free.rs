@@ -4,6 +4,7 @@ use pageset_core::{CpuId, FreeError, Order, Pfn};
 
 use super::{BlockAllocator, FRAMES};
 use crate::index::BlockIndex;
+use crate::row::{ROW_FRAMES, ROW_ORDER};
 use crate::rows::Use;
 use crate::state::Phase;
 
@@ -14,12 +15,33 @@ impl BlockAllocator<'_> {
     /// [`FreeError`] if it is no block of this order that is in use. The allocator is unchanged then.
     #[inline]
     pub fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
-        if order < Order::PAGEBLOCK
+        if order.index() <= ROW_ORDER
             && let Some((_, index)) = self.locate(pfn)
             && self.is_known(cpu)
-            && self.put(cpu, index / FRAMES, index % FRAMES, order)
         {
-            return Ok(());
+            let (block, frame) = (index / FRAMES, index % FRAMES);
+            let (row, head) = (frame / ROW_FRAMES, 1 << (frame % ROW_FRAMES));
+            if self.put_heads(cpu, (block, row), order, head) {
+                return Ok(());
+            }
+        }
+        self.free_past(cpu, pfn, order)
+    }
+
+    /// Frees what is larger than a row, or no block in use.
+    #[inline(never)]
+    fn free_past(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        if let Some((zone, index)) = self.locate(pfn)
+            && self.is_known(cpu)
+        {
+            let (block, frame) = (index / FRAMES, index % FRAMES);
+            let is_freed = match order {
+                Order::PAGEBLOCK => frame == 0 && self.free_to_spare(self.lists_at(zone.id, cpu), block),
+                _ => order < Order::PAGEBLOCK && self.put(cpu, block, frame, order),
+            };
+            if is_freed {
+                return Ok(());
+            }
         }
         self.free_slow(cpu, pfn, order)
     }
