@@ -4,10 +4,13 @@
 //!
 //! | lower | upper | the frame |
 //! |---|---|---|
-//! | 1 | 0 | is free |
+//! | 1 | 1 | is free |
 //! | 0 | 1 | is in use: a block begins here |
 //! | 0 | 0 | is in use: the block that begins before goes on |
-//! | 1 | 1 | is *withheld*: no memory, or out of service |
+//! | 1 | 0 | is *withheld*: no memory, or out of service |
+//!
+//! So the upper bit says where a block cannot go on, but for withheld frames, of which there are few. A free compares once: the block's
+//! frames, and that the next frame has an upper bit.
 //!
 //! One exchange of the word takes a block or frees it, and checks the block's order on the way. So of two that free a block, one
 //! finds that it is no block in use any more.
@@ -70,9 +73,9 @@ pub(crate) enum Frame {
 
 impl Row {
     /// Every frame is free.
-    pub(crate) const FREE: Self = Self(ALL);
+    pub(crate) const FREE: Self = Self(usize::MAX);
     /// Every frame is withheld.
-    pub(crate) const WITHHELD: Self = Self(usize::MAX);
+    pub(crate) const WITHHELD: Self = Self(ALL);
     /// A block goes on in every frame.
     pub(crate) const INSIDE: Self = Self(0);
     /// A block begins with the first frame, and has the whole row and no more.
@@ -94,8 +97,9 @@ impl Row {
     /// The order of the block of several rows that begins here, in use or withheld; one more than a pageblock's for
     /// [`CHANGING`](Self::CHANGING).
     pub(crate) const fn long_order(self) -> Option<usize> {
-        let rest = self.upper() & !1;
-        let is_long = self.lower() <= 1 && self.upper() & 1 == 1 && rest.is_power_of_two();
+        let (rest, first) = (self.upper() & !1, self.upper() & 1);
+        // In use or withheld.
+        let is_long = self.lower() ^ first == 1 && rest.is_power_of_two();
         let place = rest.trailing_zeros() as usize;
         if is_long && place % 2 == 1 && place > 1 { Some(ROW_ORDER + place / 2) } else { None }
     }
@@ -103,7 +107,8 @@ impl Row {
     /// As a row of one block, if a block of several rows begins here.
     const fn plain(self) -> Self {
         match self.long_order() {
-            Some(_) => Self(Self::HEAD.0 | self.lower()),
+            Some(_) if self.lower() == 0 => Self::HEAD,
+            Some(_) => Self(1),
             None => self,
         }
     }
@@ -131,7 +136,7 @@ impl Row {
     /// The free frames, as bits.
     #[inline]
     pub(crate) const fn free(self) -> usize {
-        self.lower() & !self.upper()
+        self.0 & self.upper()
     }
 
     /// The frames at which blocks in use begin, if none has several rows.
@@ -149,7 +154,7 @@ impl Row {
     /// The frames that nobody has.
     #[inline]
     pub(crate) const fn withheld(self) -> usize {
-        self.lower() & self.upper()
+        self.lower() & !self.upper()
     }
 
     /// Where free blocks of this order, a row's at most, begin.
@@ -184,20 +189,32 @@ impl Row {
     /// With these free blocks of an order in use.
     #[inline]
     pub(crate) const fn with_taken(self, heads: usize, order: Order) -> Self {
-        Self(self.0 ^ (frames_of(heads, order) | heads << ROW_FRAMES))
+        Self(self.0 ^ changes(heads, order))
     }
 
     /// With these blocks of an order, a row's at most, free. `None` if one of them is no block in use of this order, as far as this row
     /// tells.
     #[inline]
     pub(crate) const fn with_put(self, heads: usize, order: Order) -> Option<Self> {
-        let (frames, firsts) = (frames_of(heads, order), heads << ROW_FRAMES);
+        let frames = frames_of(heads, order);
         // Where the next block begins, or else the block is larger.
-        let next = (heads << frames_in(order)) & ALL;
+        let next = heads << frames_in(order);
+        let looked_at = frames | (frames | next) << ROW_FRAMES;
+        if heads & !STARTS[order.index() & 15] != 0 || self.0 & looked_at != (heads | next) << ROW_FRAMES {
+            return self.with_put_before_withheld(heads, order);
+        }
+        Some(Self(self.0 ^ changes(heads, order)))
+    }
+
+    /// The same if a withheld frame may follow one of the blocks.
+    #[cold]
+    const fn with_put_before_withheld(self, heads: usize, order: Order) -> Option<Self> {
+        let (frames, next) = (frames_of(heads, order), (heads << frames_in(order)) & ALL);
         let is_right = heads & !STARTS[order.index() & 15] == 0
-            && self.0 & (frames | frames << ROW_FRAMES) == firsts
+            && self.lower() & frames == 0
+            && self.upper() & frames == heads
             && self.inside() & next == 0;
-        if is_right { Some(Self(self.0 ^ (frames | firsts))) } else { None }
+        if is_right { Some(Self(self.0 ^ changes(heads, order))) } else { None }
     }
 
     /// With these frames, which lie together and must be in use, free, whatever blocks of one row they are parts of. What is left of those
@@ -212,7 +229,7 @@ impl Row {
             let Some(both) = cut.with_border(end) else { return None };
             cut = both;
         }
-        Some(Self(cut.0 & !(frames << ROW_FRAMES) | frames))
+        Some(Self(cut.0 | frames | frames << ROW_FRAMES))
     }
 
     /// With a border between blocks before this frame: a block that has it inside is cut, in halves, and the half that still has it inside
@@ -229,19 +246,19 @@ impl Row {
 
     /// With these frames, which must be free, as blocks of one frame or withheld. `None` if one is not free.
     pub(crate) const fn with_free_withheld(self, frames: usize) -> Option<Self> {
-        if self.free() & frames != frames { None } else { Some(Self(self.0 | frames << ROW_FRAMES)) }
+        if self.free() & frames != frames { None } else { Some(Self(self.0 & !(frames << ROW_FRAMES))) }
     }
 
     /// With these withheld frames free. `None` if one is not withheld.
     pub(crate) const fn with_freed_withheld(self, frames: usize) -> Option<Self> {
-        if self.withheld() & frames != frames { None } else { Some(Self(self.0 & !(frames << ROW_FRAMES))) }
+        if self.withheld() & frames != frames { None } else { Some(Self(self.0 | frames << ROW_FRAMES)) }
     }
 
     /// With a block in use that begins at this frame withheld: its first frame says so, the others go on as they do. And how many frames
     /// it has.
     pub(crate) const fn with_block_withheld(self, frame: usize) -> Option<(Self, usize)> {
         match self.frame(frame) {
-            Frame::Head(frames) => Some((Self(self.0 | 1 << frame), frames)),
+            Frame::Head(frames) => Some((Self(self.0 ^ (1 << frame | 1 << (ROW_FRAMES + frame))), frames)),
             _ => None,
         }
     }
@@ -271,8 +288,8 @@ impl Row {
         }
         let plain = self.plain();
         match (plain.lower() >> frame & 1, plain.upper() >> frame & 1) {
-            (1, 0) => Frame::Free,
-            (1, _) => Frame::Withheld,
+            (1, 0) => Frame::Withheld,
+            (1, _) => Frame::Free,
             (_, 0) => Frame::Inside,
             _ => Frame::Head(match self.long_order() {
                 Some(order) => 1 << order,
@@ -323,6 +340,13 @@ const fn runs(bits: usize, order: usize) -> usize {
 #[inline]
 pub(crate) const fn frames_of(heads: usize, order: Order) -> usize {
     (heads << frames_in(order)).wrapping_sub(heads)
+}
+
+/// The bits that change when these blocks are taken or freed.
+#[inline]
+const fn changes(heads: usize, order: Order) -> usize {
+    let frames = frames_of(heads, order);
+    frames | (frames ^ heads) << ROW_FRAMES
 }
 
 /// Frames of a block of this order in one row.

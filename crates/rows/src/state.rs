@@ -333,9 +333,9 @@ mod tests {
 
     #[test]
     fn a_free_is_minded_where_it_changes_the_index() {
-        let one = Row(1);
+        let [one, two] = [0b1, 0b11].map(|frames| Row::SINGLES.with_part_freed(frames).expect("in use"));
         let open = State::open(MigrateType::Movable);
-        assert!(open.minds(one) && !open.marked(1).minds(one) && open.marked(1).minds(Row(3)));
+        assert!(open.minds(one) && !open.marked(1).minds(one) && open.marked(1).minds(two));
         assert!(open.marked(9).minds(Row::FREE), "it may be whole now");
         assert!(open.marked(3).counted(true).minds(one), "the zone's count is old now");
         assert!(!open.reserved_by(CpuId(0)).minds(Row::FREE) && !open.isolated(true).minds(Row::FREE));

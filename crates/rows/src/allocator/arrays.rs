@@ -133,15 +133,15 @@ impl<'a> CpuArrays<'a> {
         if self.home.serves(request) { self.array(request.migratetype.index(), request.order) } else { None }
     }
 
-    /// Puts a block into an array, if there is room, and it is a block in use of the type that is freed at the moment.
-    #[inline]
+    /// Puts a block of a small order into an array, if there is room, and it is a block in use of the type that is freed at the moment.
+    #[inline(always)]
     fn keep(&mut self, pfn: Pfn, order: Order) -> bool {
         let recent = self.recent_type;
+        if order.index() > COSTLY_ORDER {
+            return false;
+        }
         let Some((type_index, index)) = self.look(pfn, order) else { return false };
-        type_index == recent
-            && self
-                .array(recent, order)
-                .is_some_and(|array| (order != Order::PAGEBLOCK || !array.has(index)) && array.push(index))
+        type_index == recent && self.array(recent, order).is_some_and(|array| array.push(index))
     }
 
     /// Frees what is not for the arrays, or for which they have no room yet.
@@ -151,24 +151,26 @@ impl<'a> CpuArrays<'a> {
             return self.allocator.free(self.cpu, pfn, order);
         };
         self.recent_type = type_index;
-        if self.keep(pfn, order) {
-            return Ok(());
-        }
-        if self.array(type_index, order).is_some_and(|array| order == Order::PAGEBLOCK && array.has(index)) {
+        let (allocator, cpu) = (self.allocator, self.cpu);
+        let Some(array) = self.array(type_index, order) else { return allocator.free(cpu, pfn, order) };
+        if order == Order::PAGEBLOCK && array.has(index) {
             return Err(FreeError::DoubleFree(pfn));
+        }
+        if array.push(index) {
+            return Ok(());
         }
         self.is_busy = true;
         if order < Order::PAGEBLOCK {
             self.give_back(type_index, order, most(order) as usize / 2);
-            if self.keep(pfn, order) {
+            if self.array(type_index, order).is_some_and(|array| array.push(index)) {
                 return Ok(());
             }
         }
-        self.allocator.free(self.cpu, pfn, order)
+        allocator.free(cpu, pfn, order)
     }
 
     /// The type of a block in use that may go to an array, and the index of its first frame.
-    #[inline]
+    #[inline(always)]
     fn look(&self, pfn: Pfn, order: Order) -> Option<(usize, u32)> {
         let index = self.home.frame(pfn)?;
         let (block, frame) = (index as usize / FRAMES, index as usize % FRAMES);

@@ -11,7 +11,7 @@ pub(super) struct Home {
     node: NodeId,
     /// The requests that use this zone first, by their highest zone: a bit for each kind.
     kinds: u8,
-    /// The first frame, and how many the zone spans.
+    /// The first frame, and how many the zone spans whose indices an array can hold.
     first: Pfn,
     frames: u64,
     /// Frame number minus frame index, modulo 2^64.
@@ -30,14 +30,16 @@ impl Home {
         let is_first = |kind: &ZoneKind| home.zones[kind.index()] == zone;
         let kinds =
             ZoneKind::ALL.into_iter().filter(is_first).fold(0, |kinds, kind| kinds | 1 << kind.index());
+        let offset = allocator.lists_at(zone, cpu).offset;
         let span = &allocator.zones[zone.index()].span;
         Self {
             zone,
             node: home.node,
             kinds,
             first: Pfn(span.start),
-            frames: span.end - span.start,
-            offset: allocator.lists_at(zone, cpu).offset,
+            frames: (span.end - span.start)
+                .min((1_u64 << u32::BITS).saturating_sub(span.start.wrapping_sub(offset))),
+            offset,
         }
     }
 
@@ -62,6 +64,6 @@ impl Home {
     #[inline]
     pub(super) fn frame(&self, pfn: Pfn) -> Option<u32> {
         let is_here = pfn.0.wrapping_sub(self.first.0) < self.frames;
-        is_here.then(|| u32::try_from(pfn.0.wrapping_sub(self.offset)).ok())?
+        is_here.then(|| pfn.0.wrapping_sub(self.offset) as u32)
     }
 }
