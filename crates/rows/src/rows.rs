@@ -204,7 +204,13 @@ impl Rows {
         if order.index() > ROW_ORDER {
             return if at == 0 { self.put_rows(row, order.index()) } else { Err(NoBlock) };
         }
-        self.put_blocks(row, order, 1 << at)
+        self.put_in_row(row, at, order)
+    }
+
+    /// Frees the block of an order up to a row's that begins at this frame of a row. Returns the row as it is then.
+    #[inline(always)]
+    pub(crate) fn put_in_row(&self, row: usize, at: usize, order: Order) -> Result<Row, NoBlock> {
+        self.change(row, |now| now.with_put_at(at, order)).map_err(|_| NoBlock)
     }
 
     /// Frees blocks of an order up to a row's, by one exchange: a bit for each. Returns the row as it is then.

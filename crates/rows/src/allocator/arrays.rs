@@ -177,7 +177,7 @@ impl<'a> CpuArrays<'a> {
         let state = self.states.get(block)?.get();
         let is_block = if order.index() <= COSTLY_ORDER {
             let (row, at) = (frame / ROW_FRAMES, frame % ROW_FRAMES);
-            self.rows.get(block)?.row(row).with_put(1 << at, order).is_some()
+            self.rows.get(block)?.row(row).with_put_at(at, order).is_some()
         } else {
             order == Order::PAGEBLOCK && frame == 0 && state.is_block_of(order)
         };

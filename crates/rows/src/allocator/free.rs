@@ -20,8 +20,9 @@ impl BlockAllocator<'_> {
             && self.is_known(cpu)
         {
             let (block, frame) = (index / FRAMES, index % FRAMES);
-            let (row, head) = (frame / ROW_FRAMES, 1 << (frame % ROW_FRAMES));
-            if self.put_heads(cpu, (block, row), order, head) {
+            if let Ok(row) = self.rows[block].put_in_row(frame / ROW_FRAMES, frame % ROW_FRAMES, order) {
+                self.note_line(block, cpu);
+                self.note_free(block, row);
                 return Ok(());
             }
         }
