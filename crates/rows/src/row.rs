@@ -56,24 +56,21 @@ const fn places(ends: bool) -> [usize; 16] {
 
 /// What a block of an order at the first frame of a row looks like.
 struct Shape {
-    /// Its bits, and the upper one of the next frame, if that is in the row.
+    /// Its bits, and the upper one of the next frame.
     looked_at: usize,
-    /// These bits if it is in use.
-    in_use: usize,
-    /// The bits that change when it is taken or freed.
+    /// The bits that change when it is taken or freed: of those looked at, they are clear if it is in use.
     changes: usize,
 }
 
 /// By order. Nothing is in use of an order larger than a row's.
 const SHAPES: [Shape; 8] = {
-    let mut shapes = [const { Shape { looked_at: 0, in_use: 1, changes: 0 } }; 8];
+    let mut shapes = [const { Shape { looked_at: 0, changes: 1 } }; 8];
     let mut index = 0;
     while index <= ROW_ORDER {
         let frames = ALL >> (ROW_FRAMES - (1 << index));
         let next = if index < ROW_ORDER { 1 << (1 << index) } else { 0 };
         shapes[index] = Shape {
             looked_at: frames | (frames | next) << ROW_FRAMES,
-            in_use: (1 | next) << ROW_FRAMES,
             changes: frames | (frames ^ 1) << ROW_FRAMES,
         };
         index += 1;
@@ -233,17 +230,21 @@ impl Row {
         Some(Self(self.0 ^ changes(heads, order)))
     }
 
-    /// The same for the one block at this frame, in fewer steps: each of these words is a constant for its order.
+    /// Whether the block of this order, a row's at most, that begins at this frame is in use. `false` if the frame after it is withheld.
+    #[inline]
+    pub(crate) const fn is_plain_block(self, at: usize, order: Order) -> bool {
+        let shape = &SHAPES[order.index() & 7];
+        // Shifted the other way round, so that a next row counts as one that does not go on with the block.
+        at & (frames_in(order) - 1) == 0 && (!self.0 >> at) & shape.looked_at == shape.changes
+    }
+
+    /// With the block of this order that begins at this frame free: as [`with_put`](Self::with_put), in fewer steps.
     #[inline]
     pub(crate) const fn with_put_at(self, at: usize, order: Order) -> Option<Self> {
-        let shape = &SHAPES[order.index() & 7];
-        let is_plain =
-            at & (frames_in(order) - 1) == 0 && self.0 & shape.looked_at << at == shape.in_use << at;
-        if is_plain {
-            Some(Self(self.0 ^ shape.changes << at))
-        } else {
-            self.with_put_before_withheld(1 << at, order)
+        if !self.is_plain_block(at, order) {
+            return self.with_put_before_withheld(1 << at, order);
         }
+        Some(Self(self.0 ^ SHAPES[order.index() & 7].changes << at))
     }
 
     /// The same if a withheld frame may follow one of the blocks.

@@ -82,6 +82,12 @@ impl State {
         Self(self.0 & ISOLATED | phase as u32)
     }
 
+    /// Whether both are for requests of the same type, and both in service or not.
+    #[inline]
+    pub(crate) const fn is_like(self, other: Self) -> bool {
+        (self.0 ^ other.0) & (TYPE | ISOLATED) == 0
+    }
+
     /// Whether frames of it may be taken for requests of this type.
     #[inline]
     pub(crate) const fn serves(self, migratetype: MigrateType) -> bool {
