@@ -407,8 +407,13 @@ impl Rows {
         Some(order)
     }
 
+    /// Takes a free block of `order` from the first row that has one, from `row` on and round. Returns its first frame.
+    pub(crate) fn take_any(&self, row: usize, order: Order) -> Option<usize> {
+        Self::rows_from(row, order).find_map(|row| self.take(row, order))
+    }
+
     /// The rows at which blocks of `order` may begin, from `row` on and round.
-    pub(crate) fn rows_from(row: usize, order: Order) -> impl Iterator<Item = usize> {
+    fn rows_from(row: usize, order: Order) -> impl Iterator<Item = usize> {
         let step = if order.index() > ROW_ORDER { rows_in(order) } else { 1 };
         let first = row & !(step - 1);
         (0..ROWS / step).map(move |at| (first + at * step) % ROWS)

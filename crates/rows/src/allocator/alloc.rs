@@ -7,8 +7,7 @@ use super::reserve::Reserve;
 use super::{BlockAllocator, FRAMES};
 use crate::cpu_lists::{CpuHome, CpuLists, Wanted};
 use crate::index::BlockIndex;
-use crate::row::ROW_ORDER;
-use crate::rows::Rows;
+use crate::row::{ROW_FRAMES, ROW_ORDER};
 
 impl BlockAllocator<'_> {
     /// Allocates a block. Of two requests at once, from the same CPU or others, each gets its own.
@@ -30,7 +29,7 @@ impl BlockAllocator<'_> {
         }
         let lists = self.lists_at(self.home_zone(cpu, request)?, cpu);
         let wanted = Wanted::of(request);
-        let (block, row) = lists.at_hand(wanted).get()?;
+        let (block, row) = lists.place(wanted)?;
         let frame = self.rows.get(block)?.take_in_row(row, wanted.order)?;
         self.note_line(block, cpu);
         let index = self.still(block, frame, wanted)?;
@@ -87,22 +86,18 @@ impl BlockAllocator<'_> {
 
     /// A block of the pageblock that the CPU reserves. The allocator looks at no watermark: the memory left the zone before.
     pub(super) fn take_rest(&self, needy: Needy<'_>) -> Option<usize> {
-        let at_hand = needy.lists.at_hand(needy.wanted);
-        let (block, row) = at_hand.get()?;
+        let (block, row) = needy.lists.place(needy.wanted)?;
         let state = self.states.get(block)?.get();
         if !state.is_reserved_by(needy.cpu) || !state.serves(needy.wanted.migratetype) {
             return None;
         }
-        let found = Rows::rows_from(row, needy.wanted.order).find_map(|next| {
-            let frame = self.rows[block].take(next, needy.wanted.order)?;
-            at_hand.advance(block, row, next);
-            self.note_line(block, needy.cpu);
-            self.still(block, frame, needy.wanted)
-        });
-        if found.is_none() {
+        let Some(frame) = self.rows[block].take_any(row, needy.wanted.order) else {
             self.note_missed(block, needy.wanted.order);
-        }
-        found
+            return None;
+        };
+        needy.lists.advance(needy.wanted, frame / ROW_FRAMES);
+        self.note_line(block, needy.cpu);
+        self.still(block, frame, needy.wanted)
     }
 
     /// What a CPU has of a zone, and what a request wants.

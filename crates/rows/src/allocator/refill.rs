@@ -7,7 +7,6 @@ use super::reserve::Reserve;
 use crate::atomic::Relaxed;
 use crate::cpu_lists::{AtHand, CpuLists, Wanted, count, types};
 use crate::index::{BlockIndex, Set};
-use crate::rows::Rows;
 use crate::state::{Phase, State};
 use crate::zone::Zone;
 
@@ -58,7 +57,7 @@ impl BlockAllocator<'_> {
                 continue;
             }
             count(&needy.lists.counters.adopted);
-            self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
+            self.put_at_hand(needy, block);
             // Others may have been faster: then the next one.
             if let Some(index) = self.take_rest(needy) {
                 return Some(index);
@@ -75,7 +74,7 @@ impl BlockAllocator<'_> {
                 continue;
             }
             self.zones[needy.zone.index()].note_reserved();
-            self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
+            self.put_at_hand(needy, block);
             if let Some(index) = self.take_rest(needy) {
                 return Some(index);
             }
@@ -98,8 +97,7 @@ impl BlockAllocator<'_> {
 
     /// One block of a pageblock, whoever reserves it.
     pub(super) fn take_one(&self, block: BlockIndex, wanted: Wanted) -> Option<usize> {
-        let take = |row| self.rows[block].take(row, wanted.order);
-        let Some(frame) = Rows::rows_from(0, wanted.order).find_map(take) else {
+        let Some(frame) = self.rows[block].take_any(0, wanted.order) else {
             self.note_missed(block, wanted.order);
             return None;
         };
@@ -185,8 +183,13 @@ impl BlockAllocator<'_> {
         true
     }
 
-    /// From now on blocks come from this pageblock; the one before is anybody's.
-    pub(super) fn put_at_hand(&self, at_hand: &AtHand, block: Option<BlockIndex>, cpu: CpuId) {
+    /// From now on blocks come from this pageblock, its first row first; the one before is anybody's.
+    pub(super) fn put_at_hand(&self, needy: Needy<'_>, block: BlockIndex) {
+        needy.lists.forget_rows(needy.wanted);
+        self.replace_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
+    }
+
+    fn replace_at_hand(&self, at_hand: &AtHand, block: Option<BlockIndex>, cpu: CpuId) {
         if let Some(before) = at_hand.replace(block)
             && Some(before) != block
         {
@@ -244,7 +247,7 @@ impl BlockAllocator<'_> {
     pub(super) fn unreserve_of(&self, zone: ZoneId, cpu: CpuId) {
         self.give_spare_of(self.lists_at(zone, cpu));
         for at_hand in self.lists_at(zone, cpu).all_at_hand().filter(|at_hand| at_hand.get().is_some()) {
-            self.put_at_hand(at_hand, None, cpu);
+            self.replace_at_hand(at_hand, None, cpu);
         }
     }
 }
