@@ -57,6 +57,8 @@ pub struct CpuLists {
     at_hand: [[AtHand; 2]; TYPES],
     /// By type: the row that the last block of each order came from.
     rows: [RowHints; TYPES],
+    /// By order, the first frame of the block that the CPU freed last, plus 1: a hint that may be old.
+    freed: [AtomicU32; ROW_ORDER + 1],
     pub(crate) counters: Counters,
 }
 
@@ -78,6 +80,7 @@ impl CpuLists {
                 activity: Activity::new(),
                 at_hand: array!(array!(AtHand::new())),
                 rows: array!(RowHints::new()),
+                freed: array!(AtomicU32::new(0)),
                 counters: Counters::new(),
             }
         }
@@ -100,6 +103,24 @@ impl CpuLists {
     #[inline]
     pub(crate) fn advance(&self, wanted: Wanted, row: usize) {
         self.rows[wanted.migratetype.index()].set(wanted.order, row);
+    }
+
+    /// The CPU freed this block of an order up to a row's.
+    #[inline]
+    pub(crate) fn note_freed(&self, index: usize, order: Order) {
+        if let Some(freed) = self.freed.get(order.index()) {
+            // Frames beyond 16 TiB have no hint.
+            freed.store(u32::try_from(index + 1).unwrap_or(0), Relaxed);
+        }
+    }
+
+    /// The block of this order that the CPU freed last: to be tried once.
+    #[inline]
+    pub(crate) fn take_freed(&self, order: Order) -> Option<usize> {
+        let freed = self.freed.get(order.index())?;
+        let index = (freed.load(Relaxed) as usize).checked_sub(1)?;
+        freed.store(0, Relaxed);
+        Some(index)
     }
 
     /// Requests that this one shares a pageblock with look at the first row first from here on.

@@ -216,6 +216,15 @@ impl Row {
         Self(self.0 ^ changes(heads, order))
     }
 
+    /// With the block of this order, a row's at most, that begins at this frame in use. `None` if a frame of it is not free, or none can
+    /// begin there.
+    #[inline]
+    pub(crate) const fn with_taken_at(self, at: usize, order: Order) -> Option<Self> {
+        let frames = (ALL >> (ROW_FRAMES - frames_in(order))) << at;
+        let is_free = at & (frames_in(order) - 1) == 0 && self.free() & frames == frames;
+        if is_free { Some(Self(self.0 ^ SHAPES[order.index() & 7].changes << at)) } else { None }
+    }
+
     /// With these blocks of an order, a row's at most, free. `None` if one of them is no block in use of this order, as far as this row
     /// tells.
     #[inline]

@@ -189,12 +189,17 @@ impl Rows {
 
     /// Takes the block that begins at this frame, if all of it is free.
     pub(crate) fn take_at(&self, frame: usize, order: Order) -> bool {
-        let (row, at) = (frame / ROW_FRAMES, frame % ROW_FRAMES);
         if order.index() > ROW_ORDER {
-            return self.take_rows(row, rows_in(order));
+            return self.take_rows(frame / ROW_FRAMES, rows_in(order));
         }
-        let take = |now: Row| (now.free_blocks(order) >> at & 1 == 1).then(|| now.with_taken(1 << at, order));
-        self.change(row, take).is_ok()
+        self.take_at_in_row(frame, order)
+    }
+
+    /// The same for a block of an order up to a row's.
+    #[inline(always)]
+    pub(crate) fn take_at_in_row(&self, frame: usize, order: Order) -> bool {
+        let (row, at) = (frame / ROW_FRAMES, frame % ROW_FRAMES);
+        self.change(row, |now| now.with_taken_at(at, order)).is_ok()
     }
 
     /// Frees a block in use. Returns its row as it is then, its last one of several.

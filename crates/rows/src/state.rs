@@ -179,6 +179,12 @@ impl State {
         if self.0 & RESERVED == 0 { None } else { Some(CpuId(self.0 >> OWNER_AT)) }
     }
 
+    /// Whether no other CPU reserves it.
+    #[inline]
+    pub(crate) const fn may_be_used_by(self, cpu: CpuId) -> bool {
+        self.0 & RESERVED == 0 || self.0 >> OWNER_AT == cpu.0
+    }
+
     #[inline]
     pub(crate) const fn is_reserved_by(self, cpu: CpuId) -> bool {
         (self.0 ^ (RESERVED | cpu.0 << OWNER_AT)) & (RESERVED | u32::MAX << OWNER_AT) == 0

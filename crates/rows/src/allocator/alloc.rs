@@ -29,11 +29,29 @@ impl BlockAllocator<'_> {
         }
         let lists = self.lists_at(self.home_zone(cpu, request)?, cpu);
         let wanted = Wanted::of(request);
+        if let Some(index) = lists.take_freed(wanted.order)
+            && self.take_again(index, wanted)
+        {
+            self.note_line(index / FRAMES, cpu);
+            return Some(Pfn((index as u64).wrapping_add(lists.offset)));
+        }
         let (block, row) = lists.place(wanted)?;
         let frame = self.rows.get(block)?.take_in_row(row, wanted.order)?;
         self.note_line(block, cpu);
         let index = self.still(block, frame, wanted)?;
         Some(Pfn((index as u64).wrapping_add(lists.offset)))
+    }
+
+    /// The block that the CPU freed last, if it is still free: caches have it, and most programs that free one want one soon.
+    #[inline(always)]
+    fn take_again(&self, index: usize, wanted: Wanted) -> bool {
+        let (block, frame) = (index / FRAMES, index % FRAMES);
+        let Some(state) = self.states.get(block) else { return false };
+        if !state.get().serves(wanted.migratetype) || !self.rows[block].take_at_in_row(frame, wanted.order) {
+            return false;
+        }
+        self.note_taken(block, wanted.order);
+        self.still(block, frame, wanted).is_some()
     }
 
     /// The zone that such a request uses first, if that is simple to say.

@@ -16,13 +16,15 @@ impl BlockAllocator<'_> {
     #[inline]
     pub fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         if order.index() <= ROW_ORDER
-            && let Some((_, index)) = self.locate(pfn)
+            && let Some((zone, index)) = self.locate(pfn)
             && self.is_known(cpu)
         {
             let (block, frame) = (index / FRAMES, index % FRAMES);
             if let Ok(row) = self.rows[block].put_in_row(frame / ROW_FRAMES, frame % ROW_FRAMES, order) {
                 self.note_line(block, cpu);
-                self.note_free(block, row);
+                if self.note_free(block, row).may_be_used_by(cpu) {
+                    self.lists_at(zone.id, cpu).note_freed(index, order);
+                }
                 return Ok(());
             }
         }

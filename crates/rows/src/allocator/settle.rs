@@ -15,13 +15,14 @@ impl BlockAllocator<'_> {
     /// Frames came back to a pageblock, and left this row.
     ///
     /// The free comes before this look at the state. Whoever gives up a pageblock changes its state first and looks at its rows then. So
-    /// one of the two sees what the other did.
+    /// one of the two sees what the other did. Returns the state.
     #[inline]
-    pub(super) fn note_free(&self, block: BlockIndex, row: Row) {
+    pub(super) fn note_free(&self, block: BlockIndex, row: Row) -> State {
         let state = self.states[block].get();
         if state.minds(row) {
             self.mind(block, state);
         }
+        state
     }
 
     /// A block of this order could not be taken from a pageblock.
