@@ -193,23 +193,6 @@ impl Row {
         runs(self.free(), order) != 0
     }
 
-    /// The largest order of which a block is free; `None` if nothing is.
-    #[inline]
-    pub(crate) const fn largest_free(self) -> Option<usize> {
-        let (mut free, mut order) = (self.free(), 0);
-        if free == 0 {
-            return None;
-        }
-        while order < ROW_ORDER {
-            free = free & (free >> (1 << order)) & STARTS[order + 1];
-            if free == 0 {
-                break;
-            }
-            order += 1;
-        }
-        Some(order)
-    }
-
     /// With these free blocks of an order in use.
     #[inline]
     pub(crate) const fn with_taken(self, heads: usize, order: Order) -> Self {
@@ -386,6 +369,13 @@ const fn runs(bits: usize, order: usize) -> usize {
     ends & !has_clear
 }
 
+/// Where blocks of the next larger order begin, in two rows, by where those of this order do.
+#[inline]
+pub(crate) const fn larger_blocks(blocks: usize, order: usize) -> usize {
+    let starts = STARTS[(order + 1) & 15];
+    blocks & blocks >> (1 << order) & (starts | starts << ROW_FRAMES)
+}
+
 /// All frames of blocks of an order, a row's at most, by a bit for each first one: as many below the next block's first frame.
 #[inline]
 pub(crate) const fn frames_of(heads: usize, order: Order) -> usize {
@@ -411,6 +401,9 @@ const fn frames_in(order: Order) -> usize {
 pub(crate) const fn lowest(bits: usize, limit: usize) -> usize {
     if limit == 1 {
         return bits & bits.wrapping_neg();
+    }
+    if limit >= ROW_FRAMES {
+        return bits;
     }
     let (mut rest, mut left) = (bits, limit);
     while rest != 0 && left > 0 {
@@ -471,8 +464,10 @@ mod tests {
             }
             let in_use: usize = blocks.iter().map(|(_, of)| 1 << of).sum();
             assert_eq!(row.free().count_ones() as usize, ROW_FRAMES - in_use);
-            let largest = (0..=ROW_ORDER).rev().find(|of| row.free_blocks(order(*of)) != 0);
-            assert_eq!(row.largest_free(), largest);
+            for of in 0..ROW_ORDER {
+                let larger = larger_blocks(row.free_blocks(order(of)), of);
+                assert_eq!(larger, row.free_blocks(order(of + 1)), "{row:?}");
+            }
         }
     }
 

@@ -28,10 +28,10 @@
 use core::cell::Cell;
 use core::ops::Range;
 
-use pageset_core::Order;
+use pageset_core::{Order, PAGEBLOCK_ORDER};
 
 use crate::atomic::{Acquire, AtomicUsize, Relaxed, SeqCst, array, constant};
-use crate::row::{Frame, ROW_FRAMES, ROW_ORDER, ROWS, Row, lowest, rows_of};
+use crate::row::{Frame, ROW_FRAMES, ROW_ORDER, ROWS, Row, larger_blocks, lowest, rows_of};
 
 /// The frames of one pageblock, two bits each. As a table's zeros: no frame of it can be taken or freed.
 #[derive(Debug)]
@@ -133,7 +133,7 @@ impl Rows {
     }
 
     /// Takes a free block of `order`, a row's at most, from `row`. Returns its first frame.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn take_in_row(&self, row: usize, order: Order) -> Option<usize> {
         // Apart: for single frames the steps between the look at the row and the exchange are half as many.
         let heads = match order {
@@ -384,37 +384,70 @@ impl Rows {
         (0..ROWS).for_each(|row| self.set(row, Row::WITHHELD));
     }
 
+    /// The free frames as bits, two rows in a word: whoever looks at all rows needs half as many steps.
+    fn free_frames(&self) -> [usize; ROWS / 2] {
+        let mut frames = [0; ROWS / 2];
+        for (pair, frames) in frames.iter_mut().enumerate() {
+            let [even, odd] = [2 * pair, 2 * pair + 1].map(|row| self.row_in_order(row).free());
+            *frames = even | odd << ROW_FRAMES;
+        }
+        frames
+    }
+
     /// How many frames are free.
     pub(crate) fn free(&self) -> usize {
-        (0..ROWS).map(|row| self.row_in_order(row).free().count_ones() as usize).sum()
+        self.free_frames().iter().map(|frames| frames.count_ones() as usize).sum()
     }
 
     /// Whether all frames are free.
     pub(crate) fn is_free(&self) -> bool {
-        (0..ROWS).all(|row| self.row_in_order(row) == Row::FREE)
+        self.free_frames().iter().all(|frames| *frames == usize::MAX)
     }
 
-    /// The largest order below a pageblock's of which a block is free; `None` if nothing is.
+    /// The largest order of which a block is free, a pageblock's if all frames are; `None` if nothing is.
     pub(crate) fn largest_free(&self) -> Option<usize> {
-        let rows: [Row; ROWS] = core::array::from_fn(|row| self.row_in_order(row));
-        let in_rows = rows.iter().filter_map(|row| row.largest_free()).max()?;
-        if in_rows < ROW_ORDER {
-            return Some(in_rows);
+        let mut blocks = self.free_frames();
+        if blocks.iter().fold(0, |any, blocks| any | blocks) == 0 {
+            return None;
         }
-        let mut order = ROW_ORDER;
-        let has = |order: usize| {
-            let size = 1 << (order - ROW_ORDER);
-            rows.chunks(size).any(|rows| rows.iter().all(|row| *row == Row::FREE))
-        };
-        while order + 1 < pageset_core::PAGEBLOCK_ORDER && has(order + 1) {
-            order += 1;
+        for order in 0..ROW_ORDER {
+            let (mut larger, mut any) = (blocks, 0);
+            for larger in &mut larger {
+                *larger = larger_blocks(*larger, order);
+                any |= *larger;
+            }
+            if any == 0 {
+                return Some(order);
+            }
+            blocks = larger;
         }
-        Some(order)
+        // A bit for each row of which all is free.
+        let whole = |bits: usize, blocks: &usize| bits << 2 | blocks >> ROW_FRAMES << 1 & 0b10 | blocks & 1;
+        let (mut rows, mut order) = (blocks.iter().rev().fold(0, whole), ROW_ORDER);
+        loop {
+            let larger = larger_blocks(rows, order - ROW_ORDER);
+            if larger == 0 || order == PAGEBLOCK_ORDER {
+                return Some(order);
+            }
+            (rows, order) = (larger, order + 1);
+        }
     }
 
     /// Takes a free block of `order` from the first row that has one, from `row` on and round. Returns its first frame.
     pub(crate) fn take_any(&self, row: usize, order: Order) -> Option<usize> {
-        Self::rows_from(row, order).find_map(|row| self.take(row, order))
+        if order.index() > ROW_ORDER {
+            return Self::rows_from(row, order).find_map(|row| self.take(row, order));
+        }
+        for step in 0..ROWS {
+            let next = (row + step) % ROWS;
+            // The look alone is short, and most rows have none.
+            if self.row(next).has_free(order.index())
+                && let Some(frame) = self.take_in_row(next, order)
+            {
+                return Some(frame);
+            }
+        }
+        None
     }
 
     /// The rows at which blocks of `order` may begin, from `row` on and round.
@@ -543,7 +576,7 @@ mod tests {
                 );
             }
             let largest =
-                (0..9).rev().find(|of| (0..FRAMES).step_by(1 << of).any(|at| is_free(&blocks, at, *of)));
+                (0..=9).rev().find(|of| (0..FRAMES).step_by(1 << of).any(|at| is_free(&blocks, at, *of)));
             assert_eq!(rows.largest_free(), largest);
         }
     }

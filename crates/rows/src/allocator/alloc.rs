@@ -88,7 +88,7 @@ impl BlockAllocator<'_> {
     /// The CPU's spare pageblock, a block from another row of the pageblock at hand, or wherever there is one.
     #[inline(never)]
     fn alloc_near(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
-        let Some(zone) = self.home_zone(cpu, request) else { return self.alloc_slow(cpu, request) };
+        let Some(zone) = self.home_zone(cpu, request) else { return self.alloc_slow(cpu, request, false) };
         let needy = self.needy(zone, cpu, request, Reserve::Closed);
         needy.lists.activity.note();
         let found = match request.order {
@@ -98,7 +98,7 @@ impl BlockAllocator<'_> {
         };
         match found {
             Some(index) => Ok(Pfn((index as u64).wrapping_add(needy.lists.offset))),
-            None => self.alloc_slow(cpu, request),
+            None => self.alloc_slow(cpu, request, true),
         }
     }
 

@@ -55,14 +55,15 @@ impl BlockAllocator<'_> {
             if state.phase() != Phase::Open || state.owner().is_some() || state.is_isolated() {
                 return;
             }
-            if self.rows[block].is_free() {
+            let largest = self.rows[block].largest_free();
+            if largest == Some(PAGEBLOCK_ORDER) {
                 if self.close(block) {
                     return;
                 }
                 // Somebody took a frame, or changes the pageblock.
                 continue;
             }
-            let mark = self.rows[block].largest_free().map_or(0, |order| order + 1);
+            let mark = largest.map_or(0, |order| order + 1);
             let before = state.mark();
             if mark == before {
                 return;
