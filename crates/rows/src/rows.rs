@@ -388,8 +388,8 @@ impl Rows {
     fn free_frames(&self) -> [usize; ROWS / 2] {
         let mut frames = [0; ROWS / 2];
         for (pair, frames) in frames.iter_mut().enumerate() {
-            let [even, odd] = [2 * pair, 2 * pair + 1].map(|row| self.row_in_order(row).free());
-            *frames = even | odd << ROW_FRAMES;
+            let (even, odd) = (self.row_in_order(2 * pair), self.row_in_order(2 * pair + 1));
+            *frames = even.free() | odd.free() << ROW_FRAMES;
         }
         frames
     }
@@ -402,6 +402,16 @@ impl Rows {
     /// Whether all frames are free.
     pub(crate) fn is_free(&self) -> bool {
         self.free_frames().iter().all(|frames| *frames == usize::MAX)
+    }
+
+    /// Whether a block of this order is free in a row, or around it.
+    pub(crate) fn has_around(&self, row: usize, order: usize) -> bool {
+        if order <= ROW_ORDER {
+            return self.row_in_order(row).has_free(order);
+        }
+        let rows = rows_of_order(order);
+        let first = row & !(rows - 1);
+        (first..first + rows).all(|row| self.row_in_order(row) == Row::FREE)
     }
 
     /// The largest order of which a block is free, a pageblock's if all frames are; `None` if nothing is.

@@ -20,9 +20,10 @@ impl BlockAllocator<'_> {
             && self.is_known(cpu)
         {
             let (block, frame) = (index / FRAMES, index % FRAMES);
-            if let Ok(row) = self.rows[block].put_in_row(frame / ROW_FRAMES, frame % ROW_FRAMES, order) {
+            let row = frame / ROW_FRAMES;
+            if let Ok(left) = self.rows[block].put_in_row(row, frame % ROW_FRAMES, order) {
                 self.note_line(block, cpu);
-                if self.note_free(block, row).may_be_used_by(cpu) {
+                if self.note_free(block, row, left).may_be_used_by(cpu) {
                     self.lists_at(zone.id, cpu).note_freed(index, order);
                 }
                 return Ok(());
@@ -52,9 +53,9 @@ impl BlockAllocator<'_> {
     /// Puts a block back to its pageblock. `false` if it is no block in use.
     #[inline]
     fn put(&self, cpu: CpuId, block: BlockIndex, frame: usize, order: Order) -> bool {
-        let Ok(row) = self.rows[block].put(frame, order) else { return false };
+        let Ok(left) = self.rows[block].put(frame, order) else { return false };
         self.note_line(block, cpu);
-        self.note_free(block, row);
+        self.note_free(block, frame / ROW_FRAMES, left);
         true
     }
 
