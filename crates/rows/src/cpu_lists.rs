@@ -55,8 +55,6 @@ pub struct CpuLists {
     pub(crate) activity: Activity,
     /// By type: the pageblock for single frames, and the one for blocks of several.
     at_hand: [[AtHand; 2]; TYPES],
-    /// By type: the row that the last block of each order came from.
-    rows: [RowHints; TYPES],
     /// By order, the first frame of the block that the CPU freed last, plus 1: a hint that may be old.
     freed: [AtomicU32; ROW_ORDER + 1],
     pub(crate) counters: Counters,
@@ -79,7 +77,6 @@ impl CpuLists {
                 spare: AtomicU32::new(0),
                 activity: Activity::new(),
                 at_hand: array!(array!(AtHand::new())),
-                rows: array!(RowHints::new()),
                 freed: array!(AtomicU32::new(0)),
                 counters: Counters::new(),
             }
@@ -90,19 +87,6 @@ impl CpuLists {
     #[inline]
     pub(crate) fn at_hand(&self, wanted: Wanted) -> &AtHand {
         &self.at_hand[wanted.migratetype.index()][usize::from(wanted.order > Order::ZERO)]
-    }
-
-    /// The pageblock that serves such requests, and the row of it to look at first: hints that may be old.
-    #[inline]
-    pub(crate) fn place(&self, wanted: Wanted) -> Option<(BlockIndex, usize)> {
-        let row = self.rows[wanted.migratetype.index()].get(wanted.order);
-        self.at_hand(wanted).get().map(|block| (block, row))
-    }
-
-    /// Such requests look at this row first from here on.
-    #[inline]
-    pub(crate) fn advance(&self, wanted: Wanted, row: usize) {
-        self.rows[wanted.migratetype.index()].set(wanted.order, row);
     }
 
     /// The CPU freed this block of an order up to a row's.
@@ -123,12 +107,6 @@ impl CpuLists {
         Some(index)
     }
 
-    /// Requests that this one shares a pageblock with look at the first row first from here on.
-    pub(crate) fn forget_rows(&self, wanted: Wanted) {
-        let orders = if wanted.order == Order::ZERO { 0..1 } else { 1..ROW_ORDER as u8 + 1 };
-        { orders }.filter_map(Order::new).for_each(|order| self.advance(Wanted { order, ..wanted }, 0));
-    }
-
     /// All pageblocks that it may have.
     pub(crate) fn all_at_hand(&self) -> impl Iterator<Item = &AtHand> {
         self.at_hand.iter().flatten()
@@ -142,7 +120,7 @@ pub(crate) struct Wanted {
     pub(crate) migratetype: MigrateType,
 }
 
-/// The pageblock that a CPU reserves for some of its requests: a hint that may be old.
+/// The pageblock that a CPU reserves for some of its requests, and a row in it: a hint that may be old.
 #[derive(Debug)]
 pub(crate) struct AtHand(AtomicU32);
 
@@ -153,58 +131,44 @@ impl AtHand {
         }
     }
 
+    /// Pageblock and row in it.
     #[inline]
-    pub(crate) fn get(&self) -> Option<BlockIndex> {
-        (self.0.load(Relaxed) as BlockIndex).checked_sub(1)
+    pub(crate) fn get(&self) -> Option<(BlockIndex, usize)> {
+        place(self.0.load(Relaxed))
     }
 
     /// From now on this pageblock. Returns the one before.
     pub(crate) fn replace(&self, block: Option<BlockIndex>) -> Option<BlockIndex> {
-        let new = block.map_or(0, |block| block as u32 + 1);
-        (self.0.swap(new, SeqCst) as BlockIndex).checked_sub(1)
+        let new = block.map_or(0, |block| (block * ROWS) as u32 + 1);
+        place(self.0.swap(new, SeqCst)).map(|(block, _)| block)
     }
 
     /// No pageblock from now on, if it is this one. Returns whether it was.
     pub(crate) fn forget(&self, block: BlockIndex) -> bool {
-        self.0.compare_exchange(block as u32 + 1, 0, SeqCst, Relaxed).is_ok()
+        let now = self.0.load(SeqCst);
+        let is_this = place(now).is_some_and(|(at_hand, _)| at_hand == block);
+        is_this && self.0.compare_exchange(now, 0, SeqCst, Relaxed).is_ok()
+    }
+
+    /// From `from` on to another row of the same pageblock; unless somebody who runs as the same CPU went on to another
+    /// pageblock, which would be forgotten.
+    #[inline]
+    pub(crate) fn advance(&self, block: BlockIndex, from: usize, to: usize) {
+        let number = |row| (block * ROWS + row) as u32 + 1;
+        self.0.compare_exchange(number(from), number(to), Relaxed, Relaxed).ok();
     }
 }
 
-/// A row for each order up to a row's; larger orders have that of a row's. Threads that run as the same CPU may overwrite each other's:
-/// then one of them looks at a row more.
-#[derive(Debug)]
-struct RowHints(AtomicU32);
+/// Pageblocks that a place can name.
+pub(crate) const MAX_BLOCKS: usize = (u32::MAX as usize - 1) / ROWS;
 
-const HINT_BITS: u32 = ROWS.trailing_zeros();
-
-impl RowHints {
-    constant! {
-        fn new() -> Self {
-            Self(AtomicU32::new(0))
-        }
-    }
-
-    #[inline]
-    fn place(order: Order) -> u32 {
-        order.index().min(ROW_ORDER) as u32 * HINT_BITS
-    }
-
-    #[inline]
-    fn get(&self, order: Order) -> usize {
-        (self.0.load(Relaxed) >> Self::place(order)) as usize % ROWS
-    }
-
-    #[inline]
-    fn set(&self, order: Order, row: usize) {
-        let (place, others) = (Self::place(order), self.0.load(Relaxed));
-        self.0.store(others & !((ROWS as u32 - 1) << place) | (row as u32) << place, Relaxed);
+#[inline]
+const fn place(number: u32) -> Option<(BlockIndex, usize)> {
+    match number.checked_sub(1) {
+        Some(place) => Some((place as usize / ROWS, place as usize % ROWS)),
+        None => None,
     }
 }
-
-/// Pageblocks that a hint can name.
-pub(crate) const MAX_BLOCKS: usize = u32::MAX as usize - 1;
-
-const _: () = assert!((ROW_ORDER + 1) * HINT_BITS as usize <= u32::BITS as usize);
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {

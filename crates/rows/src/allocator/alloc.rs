@@ -35,7 +35,7 @@ impl BlockAllocator<'_> {
             self.note_line(index / FRAMES, cpu);
             return Some(Pfn((index as u64).wrapping_add(lists.offset)));
         }
-        let (block, row) = lists.place(wanted)?;
+        let (block, row) = lists.at_hand(wanted).get()?;
         let frame = self.rows.get(block)?.take_in_row(row, wanted.order)?;
         self.note_line(block, cpu);
         let index = self.still(block, frame, wanted)?;
@@ -104,7 +104,8 @@ impl BlockAllocator<'_> {
 
     /// A block of the pageblock that the CPU reserves. The allocator looks at no watermark: the memory left the zone before.
     pub(super) fn take_rest(&self, needy: Needy<'_>) -> Option<usize> {
-        let (block, row) = needy.lists.place(needy.wanted)?;
+        let at_hand = needy.lists.at_hand(needy.wanted);
+        let (block, row) = at_hand.get()?;
         let state = self.states.get(block)?.get();
         if !state.is_reserved_by(needy.cpu) || !state.serves(needy.wanted.migratetype) {
             return None;
@@ -113,7 +114,7 @@ impl BlockAllocator<'_> {
             self.note_missed(block, needy.wanted.order);
             return None;
         };
-        needy.lists.advance(needy.wanted, frame / ROW_FRAMES);
+        at_hand.advance(block, row, frame / ROW_FRAMES);
         self.note_line(block, needy.cpu);
         self.still(block, frame, needy.wanted)
     }

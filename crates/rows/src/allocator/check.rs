@@ -158,7 +158,9 @@ impl BlockAllocator<'_> {
             if !self.is_known(cpu) {
                 return Err("a CPU reserves a pageblock");
             }
-            if !self.lists_at(id, cpu).all_at_hand().any(|at_hand| at_hand.get() == Some(block)) {
+            let mut at_hand =
+                self.lists_at(id, cpu).all_at_hand().filter_map(|at_hand| Some(at_hand.get()?.0));
+            if !at_hand.any(|at_hand| at_hand == block) {
                 return Err("a CPU has at hand what it reserves");
             }
         } else {

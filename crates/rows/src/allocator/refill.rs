@@ -57,7 +57,7 @@ impl BlockAllocator<'_> {
                 continue;
             }
             count(&needy.lists.counters.adopted);
-            self.put_at_hand(needy, block);
+            self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
             // Others may have been faster: then the next one.
             if let Some(index) = self.take_rest(needy) {
                 return Some(index);
@@ -74,7 +74,7 @@ impl BlockAllocator<'_> {
                 continue;
             }
             self.zones[needy.zone.index()].note_reserved();
-            self.put_at_hand(needy, block);
+            self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
             if let Some(index) = self.take_rest(needy) {
                 return Some(index);
             }
@@ -183,13 +183,8 @@ impl BlockAllocator<'_> {
         true
     }
 
-    /// From now on blocks come from this pageblock, its first row first; the one before is anybody's.
-    pub(super) fn put_at_hand(&self, needy: Needy<'_>, block: BlockIndex) {
-        needy.lists.forget_rows(needy.wanted);
-        self.replace_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
-    }
-
-    fn replace_at_hand(&self, at_hand: &AtHand, block: Option<BlockIndex>, cpu: CpuId) {
+    /// From now on blocks come from this pageblock; the one before is anybody's.
+    pub(super) fn put_at_hand(&self, at_hand: &AtHand, block: Option<BlockIndex>, cpu: CpuId) {
         if let Some(before) = at_hand.replace(block)
             && Some(before) != block
         {
@@ -247,7 +242,7 @@ impl BlockAllocator<'_> {
     pub(super) fn unreserve_of(&self, zone: ZoneId, cpu: CpuId) {
         self.give_spare_of(self.lists_at(zone, cpu));
         for at_hand in self.lists_at(zone, cpu).all_at_hand().filter(|at_hand| at_hand.get().is_some()) {
-            self.replace_at_hand(at_hand, None, cpu);
+            self.put_at_hand(at_hand, None, cpu);
         }
     }
 }

@@ -5,7 +5,7 @@ use pageset_core::{Order, PAGEBLOCK_ORDER, Request, Watermark, ZoneId};
 use super::refill::Needy;
 use super::{BlockAllocator, FRAMES};
 use crate::atomic::Relaxed;
-use crate::cpu_lists::{AtHand, Wanted, count};
+use crate::cpu_lists::{Wanted, count};
 use crate::index::BlockIndex;
 use crate::row::FRAMES as PAGEBLOCK;
 use crate::state::State;
@@ -79,7 +79,7 @@ impl BlockAllocator<'_> {
                 {
                     count(&needy.lists.counters.retyped);
                     count(&needy.lists.counters.foreign);
-                    self.put_at_hand(needy, block);
+                    self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
                     if let Some(index) = self.take_rest(needy) {
                         return Some(index);
                     }
@@ -125,7 +125,7 @@ impl BlockAllocator<'_> {
         let taken = self.states[block].update(|now| (now == state).then_some(ours)).is_ok();
         if taken {
             self.forget(needy.zone, cpu, block);
-            self.put_at_hand(needy, block);
+            self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
         }
         taken
     }
@@ -133,7 +133,7 @@ impl BlockAllocator<'_> {
     /// Pageblocks of a zone that CPUs have at hand.
     pub(super) fn reserved_in(&self, zone: ZoneId) -> impl Iterator<Item = BlockIndex> {
         let lists = self.lists_in(zone).take_while(move |_| self.zones[zone.index()].has_reserved());
-        let blocks = lists.flat_map(|lists| lists.all_at_hand()).filter_map(AtHand::get);
+        let blocks = lists.flat_map(|lists| lists.all_at_hand()).filter_map(|at_hand| Some(at_hand.get()?.0));
         blocks.filter(|block| self.states.get(*block).is_some_and(|state| state.get().owner().is_some()))
     }
 

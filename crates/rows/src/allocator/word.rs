@@ -48,8 +48,8 @@ impl BlockAllocator<'_> {
     /// Blocks of the next row of the pageblock at hand that has any.
     fn take_word_of_rest(&self, cpu: CpuId, request: &Request, limit: usize) -> Option<BlockWord> {
         let needy = self.needy(self.home_zone(cpu, request)?, cpu, request, Reserve::Closed);
-        let wanted = Self::word_wanted(request, limit)?;
-        let (block, row) = needy.lists.place(wanted)?;
+        let at_hand = needy.lists.at_hand(Self::word_wanted(request, limit)?);
+        let (block, row) = at_hand.get()?;
         if !self.states.get(block)?.get().is_reserved_by(cpu) {
             return None;
         }
@@ -57,7 +57,7 @@ impl BlockAllocator<'_> {
         (1..ROWS).find_map(|step| {
             let next = (row + step) % ROWS;
             let blocks = self.take_word(needy.lists, (block, next), request, limit)?;
-            needy.lists.advance(wanted, next);
+            at_hand.advance(block, row, next);
             self.note_line(block, cpu);
             Some(blocks)
         })
@@ -67,7 +67,7 @@ impl BlockAllocator<'_> {
     #[inline]
     fn take_word_at_hand(&self, cpu: CpuId, request: &Request, limit: usize) -> Option<BlockWord> {
         let lists = self.lists_at(self.home_zone(cpu, request)?, cpu);
-        let place = lists.place(Self::word_wanted(request, limit)?)?;
+        let place = lists.at_hand(Self::word_wanted(request, limit)?).get()?;
         let blocks = self.take_word(lists, place, request, limit)?;
         self.note_line(place.0, cpu);
         Some(blocks)
