@@ -384,7 +384,7 @@ impl Rows {
         (0..ROWS).for_each(|row| self.set(row, Row::WITHHELD));
     }
 
-    /// The free frames as bits, two rows in a word: whoever looks at all rows needs half as many steps.
+    /// The free frames as bits, two rows in a word: a look at all rows takes half as many steps.
     fn free_frames(&self) -> [usize; ROWS / 2] {
         let mut frames = [0; ROWS / 2];
         for (pair, frames) in frames.iter_mut().enumerate() {
