@@ -1,6 +1,6 @@
 //! A whole pageblock that each CPU has at hand: the one of that size that it freed last, for its next request.
 //!
-//! Its state says that it is a spare one. Whoever takes it changes the state by exchange, so one gets it. The CPU's list names it, also
+//! Its state says that it is a spare one. A CPU that takes it changes the state by exchange, so one gets it. The CPU's list names it, also
 //! while it is in use. So a CPU that frees and takes the same one changes nothing else.
 //!
 //! # Which operations may race, who loses, and why that is safe
