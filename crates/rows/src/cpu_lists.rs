@@ -5,7 +5,7 @@ use pageset_core::{MigrateType, NodeId, Order, ZoneId, ZoneKind};
 use crate::activity::Activity;
 use crate::atomic::{AtomicU32, AtomicUsize, Relaxed, SeqCst, array, constant};
 use crate::index::BlockIndex;
-use crate::row::ROWS;
+use crate::row::{ROW_ORDER, ROWS};
 
 /// Types of requests.
 pub(crate) const TYPES: usize = MigrateType::PCP_COUNT;
@@ -55,6 +55,8 @@ pub struct CpuLists {
     pub(crate) activity: Activity,
     /// By type: the pageblock for single frames, and the one for blocks of several.
     at_hand: [[AtHand; 2]; TYPES],
+    /// By order, the first frame of the block that the CPU freed last, plus 1: a hint that may be old.
+    freed: [AtomicU32; ROW_ORDER + 1],
     pub(crate) counters: Counters,
 }
 
@@ -75,6 +77,7 @@ impl CpuLists {
                 spare: AtomicU32::new(0),
                 activity: Activity::new(),
                 at_hand: array!(array!(AtHand::new())),
+                freed: array!(AtomicU32::new(0)),
                 counters: Counters::new(),
             }
         }
@@ -84,6 +87,24 @@ impl CpuLists {
     #[inline]
     pub(crate) fn at_hand(&self, wanted: Wanted) -> &AtHand {
         &self.at_hand[wanted.migratetype.index()][usize::from(wanted.order > Order::ZERO)]
+    }
+
+    /// The CPU freed this block of an order up to a row's.
+    #[inline]
+    pub(crate) fn note_freed(&self, index: usize, order: Order) {
+        if let Some(freed) = self.freed.get(order.index()) {
+            // Frames beyond 16 TiB have no hint.
+            freed.store(u32::try_from(index + 1).unwrap_or(0), Relaxed);
+        }
+    }
+
+    /// The block of this order that the CPU freed last: to be tried once.
+    #[inline]
+    pub(crate) fn take_freed(&self, order: Order) -> Option<usize> {
+        let freed = self.freed.get(order.index())?;
+        let index = (freed.load(Relaxed) as usize).checked_sub(1)?;
+        freed.store(0, Relaxed);
+        Some(index)
     }
 
     /// All pageblocks that it may have.

@@ -4,10 +4,13 @@
 //!
 //! | lower | upper | the frame |
 //! |---|---|---|
-//! | 1 | 0 | is free |
+//! | 1 | 1 | is free |
 //! | 0 | 1 | is in use: a block begins here |
 //! | 0 | 0 | is in use: the block that begins before goes on |
-//! | 1 | 1 | is *withheld*: no memory, or out of service |
+//! | 1 | 0 | is *withheld*: no memory, or out of service |
+//!
+//! So the upper bit says where a block cannot go on, but for withheld frames, of which there are few. A free compares once: the block's
+//! frames, and that the next frame has an upper bit.
 //!
 //! One exchange of the word takes a block or frees it, and checks the block's order on the way. So of two that free a block, one
 //! finds that it is no block in use any more.
@@ -32,19 +35,47 @@ pub(crate) const ROW_ORDER: usize = ROW_FRAMES.trailing_zeros() as usize;
 /// All frames of a row, as bits.
 pub(crate) const ALL: usize = usize::MAX >> ROW_FRAMES;
 
-/// By order, where a block may begin: every first bit of so many. A power of two of entries, so that each place is one without a check.
-const STARTS: [usize; 8] = {
-    let mut starts = [0; 8];
+/// By order, where a block of a row at most may begin; `ENDS`: where it may end. Nothing for larger orders. A power of two of entries, so
+/// that each place is one without a check.
+const STARTS: [usize; 16] = places(false);
+const ENDS: [usize; 16] = places(true);
+
+const fn places(ends: bool) -> [usize; 16] {
+    let mut places = [0; 16];
     let mut order = 0;
     while order <= ROW_ORDER {
         let mut at = 0;
         while at < ROW_FRAMES {
-            starts[order] |= 1 << at;
+            places[order] |= 1 << if ends { at + (1 << order) - 1 } else { at };
             at += 1 << order;
         }
         order += 1;
     }
-    starts
+    places
+}
+
+/// What a block of an order at the first frame of a row looks like.
+struct Shape {
+    /// Its bits, and the upper one of the next frame.
+    looked_at: usize,
+    /// The bits that change when it is taken or freed: of those looked at, they are clear if it is in use.
+    changes: usize,
+}
+
+/// By order. Nothing is in use of an order larger than a row's.
+const SHAPES: [Shape; 8] = {
+    let mut shapes = [const { Shape { looked_at: 0, changes: 1 } }; 8];
+    let mut index = 0;
+    while index <= ROW_ORDER {
+        let frames = ALL >> (ROW_FRAMES - (1 << index));
+        let next = if index < ROW_ORDER { 1 << (1 << index) } else { 0 };
+        shapes[index] = Shape {
+            looked_at: frames | (frames | next) << ROW_FRAMES,
+            changes: frames | (frames ^ 1) << ROW_FRAMES,
+        };
+        index += 1;
+    }
+    shapes
 };
 
 /// What the frames of a row are.
@@ -66,9 +97,9 @@ pub(crate) enum Frame {
 
 impl Row {
     /// Every frame is free.
-    pub(crate) const FREE: Self = Self(ALL);
+    pub(crate) const FREE: Self = Self(usize::MAX);
     /// Every frame is withheld.
-    pub(crate) const WITHHELD: Self = Self(usize::MAX);
+    pub(crate) const WITHHELD: Self = Self(ALL);
     /// A block goes on in every frame.
     pub(crate) const INSIDE: Self = Self(0);
     /// A block begins with the first frame, and has the whole row and no more.
@@ -90,8 +121,9 @@ impl Row {
     /// The order of the block of several rows that begins here, in use or withheld; one more than a pageblock's for
     /// [`CHANGING`](Self::CHANGING).
     pub(crate) const fn long_order(self) -> Option<usize> {
-        let rest = self.upper() & !1;
-        let is_long = self.lower() <= 1 && self.upper() & 1 == 1 && rest.is_power_of_two();
+        let (rest, first) = (self.upper() & !1, self.upper() & 1);
+        // In use or withheld.
+        let is_long = self.lower() ^ first == 1 && rest.is_power_of_two();
         let place = rest.trailing_zeros() as usize;
         if is_long && place % 2 == 1 && place > 1 { Some(ROW_ORDER + place / 2) } else { None }
     }
@@ -99,7 +131,8 @@ impl Row {
     /// As a row of one block, if a block of several rows begins here.
     const fn plain(self) -> Self {
         match self.long_order() {
-            Some(_) => Self(Self::HEAD.0 | self.lower()),
+            Some(_) if self.lower() == 0 => Self::HEAD,
+            Some(_) => Self(1),
             None => self,
         }
     }
@@ -127,7 +160,7 @@ impl Row {
     /// The free frames, as bits.
     #[inline]
     pub(crate) const fn free(self) -> usize {
-        self.lower() & !self.upper()
+        self.0 & self.upper()
     }
 
     /// The frames at which blocks in use begin, if none has several rows.
@@ -145,55 +178,76 @@ impl Row {
     /// The frames that nobody has.
     #[inline]
     pub(crate) const fn withheld(self) -> usize {
-        self.lower() & self.upper()
+        self.lower() & !self.upper()
     }
 
     /// Where free blocks of this order, a row's at most, begin.
     #[inline]
     pub(crate) const fn free_blocks(self, order: Order) -> usize {
-        runs(self.free(), order.index())
+        runs(self.free(), order.index()) >> (frames_in(order) - 1)
     }
 
-    /// Whether a block of this order, a row's at most, is free.
+    /// Whether a block of this order is free in this row. None is if the order is larger than a row's.
     #[inline]
     pub(crate) const fn has_free(self, order: usize) -> bool {
         runs(self.free(), order) != 0
     }
 
-    /// The largest order of which a block is free; `None` if nothing is.
-    #[inline]
-    pub(crate) const fn largest_free(self) -> Option<usize> {
-        let (mut free, mut order) = (self.free(), 0);
-        if free == 0 {
-            return None;
-        }
-        while order < ROW_ORDER {
-            free = free & (free >> (1 << order)) & STARTS[order + 1];
-            if free == 0 {
-                break;
-            }
-            order += 1;
-        }
-        Some(order)
-    }
-
     /// With these free blocks of an order in use.
     #[inline]
     pub(crate) const fn with_taken(self, heads: usize, order: Order) -> Self {
-        Self(self.0 & !frames_of(heads, order) | heads << ROW_FRAMES)
+        Self(self.0 ^ changes(heads, order))
     }
 
-    /// With these blocks of an order free. `None` if one of them is no block in use of this order, as far as this row tells.
+    /// With the block of this order, a row's at most, that begins at this frame in use. `None` if a frame of it is not free, or none can
+    /// begin there.
+    #[inline]
+    pub(crate) const fn with_taken_at(self, at: usize, order: Order) -> Option<Self> {
+        let frames = (ALL >> (ROW_FRAMES - frames_in(order))) << at;
+        let is_free = at & (frames_in(order) - 1) == 0 && self.free() & frames == frames;
+        if is_free { Some(Self(self.0 ^ SHAPES[order.index() & 7].changes << at)) } else { None }
+    }
+
+    /// With these blocks of an order, a row's at most, free. `None` if one of them is no block in use of this order, as far as this row
+    /// tells.
     #[inline]
     pub(crate) const fn with_put(self, heads: usize, order: Order) -> Option<Self> {
         let frames = frames_of(heads, order);
         // Where the next block begins, or else the block is larger.
-        let ends = if order.index() < ROW_ORDER { (heads << order.frames()) & ALL } else { 0 };
-        let is_right = heads & !STARTS[order.index() & 7] == 0
+        let next = heads << frames_in(order);
+        let looked_at = frames | (frames | next) << ROW_FRAMES;
+        if heads & !STARTS[order.index() & 15] != 0 || self.0 & looked_at != (heads | next) << ROW_FRAMES {
+            return self.with_put_before_withheld(heads, order);
+        }
+        Some(Self(self.0 ^ changes(heads, order)))
+    }
+
+    /// Whether the block of this order, a row's at most, that begins at this frame is in use. `false` if the frame after it is withheld.
+    #[inline]
+    pub(crate) const fn is_plain_block(self, at: usize, order: Order) -> bool {
+        let shape = &SHAPES[order.index() & 7];
+        // Shifted the other way round, so that a next row counts as one that does not go on with the block.
+        at & (frames_in(order) - 1) == 0 && (!self.0 >> at) & shape.looked_at == shape.changes
+    }
+
+    /// With the block of this order that begins at this frame free: as [`with_put`](Self::with_put), in fewer steps.
+    #[inline]
+    pub(crate) const fn with_put_at(self, at: usize, order: Order) -> Option<Self> {
+        if !self.is_plain_block(at, order) {
+            return self.with_put_before_withheld(1 << at, order);
+        }
+        Some(Self(self.0 ^ SHAPES[order.index() & 7].changes << at))
+    }
+
+    /// The same if a withheld frame may follow one of the blocks.
+    #[cold]
+    const fn with_put_before_withheld(self, heads: usize, order: Order) -> Option<Self> {
+        let (frames, next) = (frames_of(heads, order), (heads << frames_in(order)) & ALL);
+        let is_right = heads & !STARTS[order.index() & 15] == 0
             && self.lower() & frames == 0
             && self.upper() & frames == heads
-            && self.inside() & ends == 0;
-        if is_right { Some(Self(self.0 & !(frames << ROW_FRAMES) | frames)) } else { None }
+            && self.inside() & next == 0;
+        if is_right { Some(Self(self.0 ^ changes(heads, order))) } else { None }
     }
 
     /// With these frames, which lie together and must be in use, free, whatever blocks of one row they are parts of. What is left of those
@@ -208,7 +262,7 @@ impl Row {
             let Some(both) = cut.with_border(end) else { return None };
             cut = both;
         }
-        Some(Self(cut.0 & !(frames << ROW_FRAMES) | frames))
+        Some(Self(cut.0 | frames | frames << ROW_FRAMES))
     }
 
     /// With a border between blocks before this frame: a block that has it inside is cut, in halves, and the half that still has it inside
@@ -225,19 +279,19 @@ impl Row {
 
     /// With these frames, which must be free, as blocks of one frame or withheld. `None` if one is not free.
     pub(crate) const fn with_free_withheld(self, frames: usize) -> Option<Self> {
-        if self.free() & frames != frames { None } else { Some(Self(self.0 | frames << ROW_FRAMES)) }
+        if self.free() & frames != frames { None } else { Some(Self(self.0 & !(frames << ROW_FRAMES))) }
     }
 
     /// With these withheld frames free. `None` if one is not withheld.
     pub(crate) const fn with_freed_withheld(self, frames: usize) -> Option<Self> {
-        if self.withheld() & frames != frames { None } else { Some(Self(self.0 & !(frames << ROW_FRAMES))) }
+        if self.withheld() & frames != frames { None } else { Some(Self(self.0 | frames << ROW_FRAMES)) }
     }
 
     /// With a block in use that begins at this frame withheld: its first frame says so, the others go on as they do. And how many frames
     /// it has.
     pub(crate) const fn with_block_withheld(self, frame: usize) -> Option<(Self, usize)> {
         match self.frame(frame) {
-            Frame::Head(frames) => Some((Self(self.0 | 1 << frame), frames)),
+            Frame::Head(frames) => Some((Self(self.0 ^ (1 << frame | 1 << (ROW_FRAMES + frame))), frames)),
             _ => None,
         }
     }
@@ -267,8 +321,8 @@ impl Row {
         }
         let plain = self.plain();
         match (plain.lower() >> frame & 1, plain.upper() >> frame & 1) {
-            (1, 0) => Frame::Free,
-            (1, _) => Frame::Withheld,
+            (1, 0) => Frame::Withheld,
+            (1, _) => Frame::Free,
             (_, 0) => Frame::Inside,
             _ => Frame::Head(match self.long_order() {
                 Some(order) => 1 << order,
@@ -302,48 +356,44 @@ impl fmt::Debug for Row {
     }
 }
 
-/// Where blocks of an order begin of which all bits are set. Without a loop, since each allocation asks.
+/// Where blocks of an order end of which all bits are set. Nothing if the order is larger than a row's.
+///
+/// Each allocation and free asks this, for orders that come in no order. So no branch depends on the order: processors would guess wrong
+/// often.
 #[inline]
 const fn runs(bits: usize, order: usize) -> usize {
-    let mut runs = bits;
-    if order >= 1 {
-        runs &= runs >> 1;
-        if order >= 2 {
-            runs &= runs >> 2;
-            if order >= 3 {
-                runs &= runs >> 4;
-                if order >= 4 {
-                    runs &= runs >> 8;
-                    if order >= 5 {
-                        runs &= runs >> (ROW_FRAMES / 2);
-                    }
-                }
-            }
-        }
-    }
-    runs & STARTS[order & 7]
+    let ends = ENDS[order & 15];
+    let (clear, others) = (!bits & ALL, ALL & !ends);
+    // A clear bit carries into its block's last bit.
+    let has_clear = ((clear & others) + others) | clear;
+    ends & !has_clear
 }
 
-/// All frames of blocks of an order, by a bit for each first one.
+/// Where blocks of the next larger order begin, in two rows, by where those of this order do.
+#[inline]
+pub(crate) const fn larger_blocks(blocks: usize, order: usize) -> usize {
+    let starts = STARTS[(order + 1) & 15];
+    blocks & blocks >> (1 << order) & (starts | starts << ROW_FRAMES)
+}
+
+/// All frames of blocks of an order, a row's at most, by a bit for each first one: as many below the next block's first frame.
 #[inline]
 pub(crate) const fn frames_of(heads: usize, order: Order) -> usize {
-    let (mut frames, order) = (heads, order.index());
-    if order >= 1 {
-        frames |= frames << 1;
-        if order >= 2 {
-            frames |= frames << 2;
-            if order >= 3 {
-                frames |= frames << 4;
-                if order >= 4 {
-                    frames |= frames << 8;
-                    if order >= 5 {
-                        frames |= frames << (ROW_FRAMES / 2);
-                    }
-                }
-            }
-        }
-    }
-    frames & ALL
+    (heads << frames_in(order)).wrapping_sub(heads)
+}
+
+/// The bits that change when these blocks are taken or freed.
+#[inline]
+const fn changes(heads: usize, order: Order) -> usize {
+    let frames = frames_of(heads, order);
+    frames | (frames ^ heads) << ROW_FRAMES
+}
+
+/// Frames of a block of this order in one row.
+#[inline]
+const fn frames_in(order: Order) -> usize {
+    let order = if order.index() < ROW_ORDER { order.index() } else { ROW_ORDER };
+    1 << order
 }
 
 /// The lowest bits, `limit` at most.
@@ -351,6 +401,9 @@ pub(crate) const fn frames_of(heads: usize, order: Order) -> usize {
 pub(crate) const fn lowest(bits: usize, limit: usize) -> usize {
     if limit == 1 {
         return bits & bits.wrapping_neg();
+    }
+    if limit >= ROW_FRAMES {
+        return bits;
     }
     let (mut rest, mut left) = (bits, limit);
     while rest != 0 && left > 0 {
@@ -399,6 +452,7 @@ mod tests {
                 let put = row.with_put(1 << at, order(of));
                 let known = blocks.iter().position(|block| *block == (at, of));
                 assert_eq!(put.is_some(), known.is_some(), "{row:?} {at} {of} {blocks:?}");
+                assert_eq!(put, row.with_put_at(at, order(of)));
                 if let Some((put, known)) = put.zip(known) {
                     row = put;
                     blocks.swap_remove(known);
@@ -410,8 +464,10 @@ mod tests {
             }
             let in_use: usize = blocks.iter().map(|(_, of)| 1 << of).sum();
             assert_eq!(row.free().count_ones() as usize, ROW_FRAMES - in_use);
-            let largest = (0..=ROW_ORDER).rev().find(|of| row.free_blocks(order(*of)) != 0);
-            assert_eq!(row.largest_free(), largest);
+            for of in 0..ROW_ORDER {
+                let larger = larger_blocks(row.free_blocks(order(of)), of);
+                assert_eq!(larger, row.free_blocks(order(of + 1)), "{row:?}");
+            }
         }
     }
 

@@ -28,10 +28,10 @@
 use core::cell::Cell;
 use core::ops::Range;
 
-use pageset_core::Order;
+use pageset_core::{Order, PAGEBLOCK_ORDER};
 
 use crate::atomic::{Acquire, AtomicUsize, Relaxed, SeqCst, array, constant};
-use crate::row::{Frame, ROW_FRAMES, ROW_ORDER, ROWS, Row, lowest, rows_of};
+use crate::row::{Frame, ROW_FRAMES, ROW_ORDER, ROWS, Row, larger_blocks, lowest, rows_of};
 
 /// The frames of one pageblock, two bits each. As a table's zeros: no frame of it can be taken or freed.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ impl Rows {
     }
 
     /// Changes a row by `change`, unless that returns none. Returns the row as it is then, or the one that was not changed.
-    #[inline]
+    #[inline(always)]
     fn change(&self, row: usize, change: impl Fn(Row) -> Option<Row>) -> Result<Row, Row> {
         let cell = &self.rows[row];
         let mut now = cell.load(Relaxed);
@@ -129,7 +129,13 @@ impl Rows {
             let first = row & !(rows - 1);
             return self.take_rows(first, rows).then_some(first * ROW_FRAMES);
         }
-        // Apart, so that the compiler knows the order of most blocks.
+        self.take_in_row(row, order)
+    }
+
+    /// Takes a free block of `order`, a row's at most, from `row`. Returns its first frame.
+    #[inline]
+    pub(crate) fn take_in_row(&self, row: usize, order: Order) -> Option<usize> {
+        // Apart: for single frames the steps between the look at the row and the exchange are half as many.
         let heads = match order {
             Order::ZERO => self.take_blocks(row, Order::ZERO, 1),
             _ => self.take_blocks(row, order, 1),
@@ -138,7 +144,7 @@ impl Rows {
     }
 
     /// Takes up to `limit` blocks of `order`, a row's at most, by one exchange, the lowest first. Returns a bit for each.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_blocks(&self, row: usize, order: Order, limit: usize) -> usize {
         let cell = &self.rows[row];
         let mut now = cell.load(Relaxed);
@@ -183,12 +189,17 @@ impl Rows {
 
     /// Takes the block that begins at this frame, if all of it is free.
     pub(crate) fn take_at(&self, frame: usize, order: Order) -> bool {
-        let (row, at) = (frame / ROW_FRAMES, frame % ROW_FRAMES);
         if order.index() > ROW_ORDER {
-            return self.take_rows(row, rows_in(order));
+            return self.take_rows(frame / ROW_FRAMES, rows_in(order));
         }
-        let take = |now: Row| (now.free_blocks(order) >> at & 1 == 1).then(|| now.with_taken(1 << at, order));
-        self.change(row, take).is_ok()
+        self.take_at_in_row(frame, order)
+    }
+
+    /// The same for a block of an order up to a row's.
+    #[inline(always)]
+    pub(crate) fn take_at_in_row(&self, frame: usize, order: Order) -> bool {
+        let (row, at) = (frame / ROW_FRAMES, frame % ROW_FRAMES);
+        self.change(row, |now| now.with_taken_at(at, order)).is_ok()
     }
 
     /// Frees a block in use. Returns its row as it is then, its last one of several.
@@ -198,14 +209,17 @@ impl Rows {
         if order.index() > ROW_ORDER {
             return if at == 0 { self.put_rows(row, order.index()) } else { Err(NoBlock) };
         }
-        match order {
-            Order::ZERO => self.put_blocks(row, Order::ZERO, 1 << at),
-            _ => self.put_blocks(row, order, 1 << at),
-        }
+        self.put_in_row(row, at, order)
+    }
+
+    /// Frees the block of an order up to a row's that begins at this frame of a row. Returns the row as it is then.
+    #[inline(always)]
+    pub(crate) fn put_in_row(&self, row: usize, at: usize, order: Order) -> Result<Row, NoBlock> {
+        self.change(row, |now| now.with_put_at(at, order)).map_err(|_| NoBlock)
     }
 
     /// Frees blocks of an order up to a row's, by one exchange: a bit for each. Returns the row as it is then.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put_blocks(&self, row: usize, order: Order, heads: usize) -> Result<Row, NoBlock> {
         self.change(row, |now| now.with_put(heads, order)).map_err(|_| NoBlock)
     }
@@ -370,36 +384,84 @@ impl Rows {
         (0..ROWS).for_each(|row| self.set(row, Row::WITHHELD));
     }
 
+    /// The free frames as bits, two rows in a word: a look at all rows takes half as many steps.
+    fn free_frames(&self) -> [usize; ROWS / 2] {
+        let mut frames = [0; ROWS / 2];
+        for (pair, frames) in frames.iter_mut().enumerate() {
+            let (even, odd) = (self.row_in_order(2 * pair), self.row_in_order(2 * pair + 1));
+            *frames = even.free() | odd.free() << ROW_FRAMES;
+        }
+        frames
+    }
+
     /// How many frames are free.
     pub(crate) fn free(&self) -> usize {
-        (0..ROWS).map(|row| self.row_in_order(row).free().count_ones() as usize).sum()
+        self.free_frames().iter().map(|frames| frames.count_ones() as usize).sum()
     }
 
     /// Whether all frames are free.
     pub(crate) fn is_free(&self) -> bool {
-        (0..ROWS).all(|row| self.row_in_order(row) == Row::FREE)
+        self.free_frames().iter().all(|frames| *frames == usize::MAX)
     }
 
-    /// The largest order below a pageblock's of which a block is free; `None` if nothing is.
+    /// Whether a block of this order is free in a row, or around it.
+    pub(crate) fn has_around(&self, row: usize, order: usize) -> bool {
+        if order <= ROW_ORDER {
+            return self.row_in_order(row).has_free(order);
+        }
+        let rows = rows_of_order(order);
+        let first = row & !(rows - 1);
+        (first..first + rows).all(|row| self.row_in_order(row) == Row::FREE)
+    }
+
+    /// The largest order of which a block is free, a pageblock's if all frames are; `None` if nothing is.
     pub(crate) fn largest_free(&self) -> Option<usize> {
-        let rows: [Row; ROWS] = core::array::from_fn(|row| self.row_in_order(row));
-        let in_rows = rows.iter().filter_map(|row| row.largest_free()).max()?;
-        if in_rows < ROW_ORDER {
-            return Some(in_rows);
+        let mut blocks = self.free_frames();
+        if blocks.iter().fold(0, |any, blocks| any | blocks) == 0 {
+            return None;
         }
-        let mut order = ROW_ORDER;
-        let has = |order: usize| {
-            let size = 1 << (order - ROW_ORDER);
-            rows.chunks(size).any(|rows| rows.iter().all(|row| *row == Row::FREE))
-        };
-        while order + 1 < pageset_core::PAGEBLOCK_ORDER && has(order + 1) {
-            order += 1;
+        for order in 0..ROW_ORDER {
+            let (mut larger, mut any) = (blocks, 0);
+            for larger in &mut larger {
+                *larger = larger_blocks(*larger, order);
+                any |= *larger;
+            }
+            if any == 0 {
+                return Some(order);
+            }
+            blocks = larger;
         }
-        Some(order)
+        // A bit for each row of which all is free.
+        let whole = |bits: usize, blocks: &usize| bits << 2 | blocks >> ROW_FRAMES << 1 & 0b10 | blocks & 1;
+        let (mut rows, mut order) = (blocks.iter().rev().fold(0, whole), ROW_ORDER);
+        loop {
+            let larger = larger_blocks(rows, order - ROW_ORDER);
+            if larger == 0 || order == PAGEBLOCK_ORDER {
+                return Some(order);
+            }
+            (rows, order) = (larger, order + 1);
+        }
+    }
+
+    /// Takes a free block of `order` from the first row that has one, from `row` on and round. Returns its first frame.
+    pub(crate) fn take_any(&self, row: usize, order: Order) -> Option<usize> {
+        if order.index() > ROW_ORDER {
+            return Self::rows_from(row, order).find_map(|row| self.take(row, order));
+        }
+        for step in 0..ROWS {
+            let next = (row + step) % ROWS;
+            // The look alone is short, and most rows have none.
+            if self.row(next).has_free(order.index())
+                && let Some(frame) = self.take_in_row(next, order)
+            {
+                return Some(frame);
+            }
+        }
+        None
     }
 
     /// The rows at which blocks of `order` may begin, from `row` on and round.
-    pub(crate) fn rows_from(row: usize, order: Order) -> impl Iterator<Item = usize> {
+    fn rows_from(row: usize, order: Order) -> impl Iterator<Item = usize> {
         let step = if order.index() > ROW_ORDER { rows_in(order) } else { 1 };
         let first = row & !(step - 1);
         (0..ROWS / step).map(move |at| (first + at * step) % ROWS)
@@ -524,7 +586,7 @@ mod tests {
                 );
             }
             let largest =
-                (0..9).rev().find(|of| (0..FRAMES).step_by(1 << of).any(|at| is_free(&blocks, at, *of)));
+                (0..=9).rev().find(|of| (0..FRAMES).step_by(1 << of).any(|at| is_free(&blocks, at, *of)));
             assert_eq!(rows.largest_free(), largest);
         }
     }

@@ -82,6 +82,12 @@ impl State {
         Self(self.0 & ISOLATED | phase as u32)
     }
 
+    /// Whether both are for requests of the same type, and both in service or not.
+    #[inline]
+    pub(crate) const fn is_like(self, other: Self) -> bool {
+        (self.0 ^ other.0) & (TYPE | ISOLATED) == 0
+    }
+
     /// Whether frames of it may be taken for requests of this type.
     #[inline]
     pub(crate) const fn serves(self, migratetype: MigrateType) -> bool {
@@ -171,6 +177,12 @@ impl State {
     #[inline]
     pub(crate) const fn owner(self) -> Option<CpuId> {
         if self.0 & RESERVED == 0 { None } else { Some(CpuId(self.0 >> OWNER_AT)) }
+    }
+
+    /// Whether no other CPU reserves it.
+    #[inline]
+    pub(crate) const fn may_be_used_by(self, cpu: CpuId) -> bool {
+        self.0 & RESERVED == 0 || self.0 >> OWNER_AT == cpu.0
     }
 
     #[inline]
@@ -333,9 +345,9 @@ mod tests {
 
     #[test]
     fn a_free_is_minded_where_it_changes_the_index() {
-        let one = Row(1);
+        let [one, two] = [0b1, 0b11].map(|frames| Row::SINGLES.with_part_freed(frames).expect("in use"));
         let open = State::open(MigrateType::Movable);
-        assert!(open.minds(one) && !open.marked(1).minds(one) && open.marked(1).minds(Row(3)));
+        assert!(open.minds(one) && !open.marked(1).minds(one) && open.marked(1).minds(two));
         assert!(open.marked(9).minds(Row::FREE), "it may be whole now");
         assert!(open.marked(3).counted(true).minds(one), "the zone's count is old now");
         assert!(!open.reserved_by(CpuId(0)).minds(Row::FREE) && !open.isolated(true).minds(Row::FREE));

@@ -6,8 +6,9 @@ use super::bulk::{
     Bulk,
     FreeOrder::{self, Fifo, Lifo, Random},
 };
+use super::client::{Client, Sizes};
 use super::mix::Orders;
-use super::{bulk, burst, handoff, huge, latency, mix, overhead, pair, resident, touch};
+use super::{bulk, burst, client, handoff, huge, latency, mix, overhead, pair, resident, touch};
 use crate::effort::Effort;
 use crate::target::{Line, PAGE, Target};
 
@@ -29,6 +30,7 @@ enum Work {
     Resident,
     Huge,
     Overhead,
+    Client(Client),
 }
 
 /// Orders that are constants in the loop that is measured, as they are in programs.
@@ -90,6 +92,7 @@ impl Job {
     pub(crate) fn pages(&self, effort: &Effort) -> usize {
         match self.work {
             Work::Bulk { count: MILLION, .. } => self.threads << 20,
+            Work::Client(client) => client.pages(),
             Work::Burst | Work::Resident | Work::Huge | Work::Overhead => effort.burst / PAGE / 64 * 65,
             _ => 1 << 20,
         }
@@ -124,11 +127,14 @@ impl Job {
 }
 
 const fn job(name: &'static str, threads: usize, rows: &'static [RowInfo], work: Work) -> Job {
-    let is_long = matches!(work, Work::Bulk { count: MILLION, .. });
+    let is_long =
+        matches!(work, Work::Bulk { count: MILLION, .. } | Work::Client(Client { mib: 4096.., .. }));
     let slow_for_kernel = match work {
-        Work::Handoff | Work::HandoffOrder3 | Work::Huge | Work::Bulk { count: MILLION, .. } => {
-            SlowFor::AllRuns
-        }
+        Work::Handoff
+        | Work::HandoffOrder3
+        | Work::Huge
+        | Work::Client(_)
+        | Work::Bulk { count: MILLION, .. } => SlowFor::AllRuns,
         Work::Mix(_) if threads > 1 => SlowFor::AllRuns,
         Work::Mix(_) | Work::Latency | Work::Bulk { .. } | Work::BulkHuge => SlowFor::QuickRuns,
         _ => SlowFor::None,
@@ -170,6 +176,22 @@ const fn pages(
     free_order: FreeOrder,
 ) -> Job {
     job(name, threads, rows, Work::Bulk { count, free_order })
+}
+
+/// A client's job, whose rows have its name.
+macro_rules! client {
+    ($name:literal, $sizes:ident, $mib:literal, $percent:literal) => {
+        job(
+            concat!("client-", $name),
+            1,
+            &[
+                RowInfo { name: concat!("client-", $name), unit: "ns/request" },
+                RowInfo { name: concat!("client-", $name, "-refused"), unit: "%" },
+                RowInfo { name: concat!("client-", $name, "-huge-missing"), unit: "%" },
+            ],
+            Work::Client(Client { sizes: Sizes::$sizes, mib: $mib, percent: $percent }),
+        )
+    };
 }
 
 /// All of them, in the order in which they are run and listed.
@@ -235,6 +257,23 @@ pub(crate) const JOBS: &[Job] = &[
         Work::Resident,
     ),
     job("huge-occupied", 1, rows!["huge-occupied": "2MiB/GiB"], Work::Huge),
+    client!("sizes-10m-50", Orders, 10, 50),
+    client!("sizes-10m-75", Orders, 10, 75),
+    client!("sizes-10m-90", Orders, 10, 90),
+    client!("sizes-64m-50", Orders, 64, 50),
+    client!("sizes-64m-75", Orders, 64, 75),
+    client!("sizes-64m-90", Orders, 64, 90),
+    client!("sizes-1024m-50", Orders, 1024, 50),
+    client!("sizes-1024m-75", Orders, 1024, 75),
+    client!("sizes-1024m-90", Orders, 1024, 90),
+    client!("counts-256m-50", Counts, 256, 50),
+    client!("counts-1024m-50", Counts, 1024, 50),
+    client!("counts-4096m-50", Counts, 4096, 50),
+    client!("counts-16384m-50", Counts, 16_384, 50),
+    client!("aligned-256m-50", Aligned, 256, 50),
+    client!("aligned-1024m-50", Aligned, 1024, 50),
+    client!("aligned-4096m-50", Aligned, 4096, 50),
+    client!("aligned-16384m-50", Aligned, 16_384, 50),
     job("metadata", 1, rows!["metadata": "KiB/GiB"], Work::Overhead),
 ];
 
@@ -260,6 +299,7 @@ pub(crate) fn run<T: Target>(target: &T, job: &Job, before: u64, effort: &Effort
         Work::Burst => burst::run(target, effort),
         Work::Resident => resident::run(target, before, effort),
         Work::Huge => vec![huge::run(target, effort)],
+        Work::Client(client) => client::run(target, client, effort),
         Work::Overhead => vec![overhead::run(target, before, effort)],
     }
 }

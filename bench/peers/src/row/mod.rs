@@ -11,10 +11,12 @@
 //! - `burst`: the same with a gibibyte, once and again;
 //! - `resident`: what memory a burst leaves behind, and what comes after it costs;
 //! - `huge`: how many huge blocks scattered pages occupy;
-//! - `overhead`: memory besides the pages themselves.
+//! - `overhead`: memory besides the pages themselves;
+//! - `client`: blocks of many sizes that are a steady part of all memory.
 
 mod bulk;
 mod burst;
+mod client;
 mod handoff;
 mod huge;
 mod latency;

@@ -5,9 +5,9 @@ use anyhow::bail;
 use super::kernel::{Huge, Mapping, Populated, Small};
 use super::recycled::{DontNeed, Free, Recycled};
 use super::{
-    Target, bitmap, buddy_system, floor, frame_alloc, free_list, glibc, gperftools, jemalloc,
-    jemalloc_on_pool, mimalloc2, mimalloc3, pageset, pageset_blocks, pageset_core, rpmalloc, rusty_alloc,
-    snmalloc, tcmalloc,
+    Target, bitmap, buddy_alloc, buddy_system, floor, frame_alloc, free_list, glibc, gperftools, jemalloc,
+    jemalloc_on_pool, mimalloc2, mimalloc3, pageset, pageset_blocks, pageset_core, pageset_rows, rpmalloc,
+    rusty_alloc, snmalloc, tcmalloc,
 };
 
 /// On whose side of a comparison a target stands.
@@ -78,6 +78,18 @@ pub(crate) const TARGETS: &[TargetInfo] = &[
         side: Side::Part,
     },
     TargetInfo {
+        name: "pageset-rows",
+        version: env!("CARGO_PKG_VERSION"),
+        build: "Rust, dist profile of this workspace; reserved pageblocks, called with a CPU number, no pool over it",
+        side: Side::Part,
+    },
+    TargetInfo {
+        name: "pageset-rows-arrays",
+        version: env!("CARGO_PKG_VERSION"),
+        build: "Rust, dist profile of this workspace; reserved pageblocks below arrays that each thread has to itself",
+        side: Side::Part,
+    },
+    TargetInfo {
         name: "pageset-core",
         version: env!("CARGO_PKG_VERSION"),
         build: "Rust, dist profile of this workspace; policy linux-6.18, a spin lock per CPU, no pool over it",
@@ -116,6 +128,7 @@ pub(crate) const TARGETS: &[TargetInfo] = &[
     ),
     peer("gperftools", "of the system", "shared library libtcmalloc_minimal.so.4; tc_memalign, tc_free"),
     peer("rusty_alloc", "2.4.0", RUST),
+    peer("buddy-alloc", "0.6.0", LOCKED),
     peer("buddy_system_allocator", "0.13.0", LOCKED),
     peer("frame-alloc", "0.1.0", RUST),
     peer("free-list", "0.3.4", LOCKED),
@@ -141,6 +154,8 @@ pub(crate) fn visit<V: Visit>(name: &str, visit: V) -> Option<V::Output> {
         "pageset" => visit.visit::<pageset::Pageset>(),
         "pageset-blocks" => visit.visit::<pageset_blocks::Blocks>(),
         "pageset-blocks-arrays" => visit.visit::<pageset_blocks::Arrays>(),
+        "pageset-rows" => visit.visit::<pageset_rows::Rows>(),
+        "pageset-rows-arrays" => visit.visit::<pageset_rows::Arrays>(),
         "pageset-core" => visit.visit::<pageset_core::Core>(),
         "jemalloc-on-pool" => visit.visit::<jemalloc_on_pool::JemallocOnPool>(),
         "floor" => visit.visit::<floor::Floor>(),
@@ -153,6 +168,7 @@ pub(crate) fn visit<V: Visit>(name: &str, visit: V) -> Option<V::Output> {
         "tcmalloc" => visit.visit::<tcmalloc::Tcmalloc>(),
         "gperftools" => visit.visit::<gperftools::Gperftools>(),
         "rusty_alloc" => visit.visit::<rusty_alloc::RustyAlloc>(),
+        "buddy-alloc" => visit.visit::<buddy_alloc::Buddies>(),
         "buddy_system_allocator" => visit.visit::<buddy_system::BuddySystem>(),
         "frame-alloc" => visit.visit::<frame_alloc::FrameAlloc>(),
         "free-list" => visit.visit::<free_list::Ranges>(),
@@ -202,8 +218,14 @@ mod tests {
     fn versions_are_those_of_the_lock_file() {
         let lock = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
         let lock = std::fs::read_to_string(lock).expect("the workspace has a lock file");
-        for name in ["rusty_alloc", "buddy_system_allocator", "frame-alloc", "free-list", "bitmap-allocator"]
-        {
+        for name in [
+            "rusty_alloc",
+            "buddy-alloc",
+            "buddy_system_allocator",
+            "frame-alloc",
+            "free-list",
+            "bitmap-allocator",
+        ] {
             let version = selected(&[name.to_owned()]).expect("it is in the list")[0].version;
             assert!(
                 lock.contains(&format!("name = \"{name}\"\nversion = \"{version}\"")),

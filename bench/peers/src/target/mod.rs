@@ -4,9 +4,10 @@
 //!
 //! - mallocs, asked for page alignment: `glibc`, `mimalloc2`, `mimalloc3`, `jemalloc`, `snmalloc`, `rpmalloc`,
 //!   `tcmalloc`, `gperftools`, `rusty_alloc`;
+//! - a heap of pages in memory of its own: `buddy_alloc`;
 //! - allocators of page numbers, over an [`arena`]: `buddy_system`, `bitmap`, `free_list`, `frame_alloc`;
 //! - the kernel: `kernel`, `recycled`;
-//! - ours: `pageset`, and `pageset_blocks` and `pageset_core` alone; `jemalloc_on_pool`, which is theirs on ours;
+//! - ours: `pageset`, and `pageset_blocks`, `pageset_rows` and `pageset_core` alone; `jemalloc_on_pool`, which is theirs on ours;
 //! - none: `floor`, what rows cost by themselves.
 //!
 //! Rows hold what `block` says and hand it to another thread in a `slot`.
@@ -14,6 +15,7 @@
 mod arena;
 mod bitmap;
 mod block;
+mod buddy_alloc;
 mod buddy_system;
 mod floor;
 mod frame_alloc;
@@ -29,6 +31,7 @@ mod mimalloc3;
 mod pageset;
 mod pageset_blocks;
 mod pageset_core;
+mod pageset_rows;
 mod recycled;
 mod rpmalloc;
 mod rusty_alloc;
@@ -73,6 +76,21 @@ pub(crate) trait Target: Sync + Sized {
 
     /// Takes back a block of this order.
     fn free(&self, cpu: usize, block: Self::Block, order: u32);
+
+    /// A block of so many pages. An allocator that has powers of two only rounds up.
+    fn alloc_pages(&self, cpu: usize, pages: usize) -> Option<Self::Block> {
+        self.alloc(cpu, order_of(pages))
+    }
+
+    /// Takes back a block of so many pages.
+    fn free_pages(&self, cpu: usize, block: Self::Block, pages: usize) {
+        self.free(cpu, block, order_of(pages));
+    }
+}
+
+/// The order of the smallest block that has so many pages.
+fn order_of(pages: usize) -> u32 {
+    pages.next_power_of_two().trailing_zeros()
 }
 
 /// Bytes of a block.

@@ -27,6 +27,16 @@ impl Target for Pageset {
     fn free(&self, _: usize, block: Pages<'static>, _: u32) {
         drop(block);
     }
+
+    #[inline]
+    fn alloc_pages(&self, _: usize, pages: usize) -> Option<Pages<'static>> {
+        self.pool.alloc_exact(pages).ok()
+    }
+
+    #[inline]
+    fn free_pages(&self, _: usize, block: Pages<'static>, _: usize) {
+        drop(block);
+    }
 }
 
 impl Held for Pages<'static> {

@@ -84,7 +84,7 @@ impl BlockAllocator<'_> {
             }
             let Ok(left) = self.rows[block].offer(row, bits) else { break };
             added += bits.count_ones() as usize;
-            self.note_free(block, left);
+            self.note_free(block, row, left);
         }
         self.settle(block);
         self.count_free(block);

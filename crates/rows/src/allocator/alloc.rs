@@ -7,7 +7,7 @@ use super::reserve::Reserve;
 use super::{BlockAllocator, FRAMES};
 use crate::cpu_lists::{CpuHome, CpuLists, Wanted};
 use crate::index::BlockIndex;
-use crate::rows::Rows;
+use crate::row::{ROW_FRAMES, ROW_ORDER};
 
 impl BlockAllocator<'_> {
     /// Allocates a block. Of two requests at once, from the same CPU or others, each gets its own.
@@ -24,19 +24,34 @@ impl BlockAllocator<'_> {
 
     #[inline(always)]
     pub(super) fn alloc_at_hand(&self, cpu: CpuId, request: &Request) -> Option<Pfn> {
-        if request.order >= Order::PAGEBLOCK {
+        if request.order.index() > ROW_ORDER {
             return None;
         }
         let lists = self.lists_at(self.home_zone(cpu, request)?, cpu);
         let wanted = Wanted::of(request);
+        if let Some(index) = lists.take_freed(wanted.order)
+            && self.take_again(index, wanted)
+        {
+            self.note_line(index / FRAMES, cpu);
+            return Some(Pfn((index as u64).wrapping_add(lists.offset)));
+        }
         let (block, row) = lists.at_hand(wanted).get()?;
-        let Some(frame) = self.rows.get(block)?.take(row, wanted.order) else {
-            self.note_missed(block, wanted.order);
-            return None;
-        };
+        let frame = self.rows.get(block)?.take_in_row(row, wanted.order)?;
         self.note_line(block, cpu);
         let index = self.still(block, frame, wanted)?;
         Some(Pfn((index as u64).wrapping_add(lists.offset)))
+    }
+
+    /// The block that the CPU freed last, if it is still free: caches have it, and most programs that free one want one soon.
+    #[inline(always)]
+    fn take_again(&self, index: usize, wanted: Wanted) -> bool {
+        let (block, frame) = (index / FRAMES, index % FRAMES);
+        let Some(state) = self.states.get(block) else { return false };
+        if !state.get().serves(wanted.migratetype) || !self.rows[block].take_at_in_row(frame, wanted.order) {
+            return false;
+        }
+        self.note_taken(block, wanted.order);
+        self.still(block, frame, wanted).is_some()
     }
 
     /// The zone that such a request uses first, if that is simple to say.
@@ -70,26 +85,21 @@ impl BlockAllocator<'_> {
         self.settle(block);
     }
 
-    /// From another row of the pageblock at hand, or wherever there is one.
+    /// The CPU's spare pageblock, a block from another row of the pageblock at hand, or wherever there is one.
     #[inline(never)]
     fn alloc_near(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
-        if request.order == Order::PAGEBLOCK
-            && let Some(zone) = self.home_zone(cpu, request)
-            && let Some(block) = self.take_spare(zone, cpu, request.migratetype)
-        {
-            self.lists_at(zone, cpu).activity.note();
-            return Ok(self.zones[zone.index()].pfn(block * FRAMES));
+        let Some(zone) = self.home_zone(cpu, request) else { return self.alloc_slow(cpu, request, false) };
+        let needy = self.needy(zone, cpu, request, Reserve::Closed);
+        needy.lists.activity.note();
+        let found = match request.order {
+            Order::PAGEBLOCK => self.take_spare(needy.lists, request.migratetype).map(|block| block * FRAMES),
+            Order::MAX => None,
+            _ => self.take_rest(needy),
+        };
+        match found {
+            Some(index) => Ok(Pfn((index as u64).wrapping_add(needy.lists.offset))),
+            None => self.alloc_slow(cpu, request, true),
         }
-        if let Some(zone) = self.home_zone(cpu, request)
-            && request.order < Order::PAGEBLOCK
-        {
-            let needy = self.needy(zone, cpu, request, Reserve::Closed);
-            needy.lists.activity.note();
-            if let Some(index) = self.take_rest(needy) {
-                return Ok(self.zones[zone.index()].pfn(index));
-            }
-        }
-        self.alloc_slow(cpu, request)
     }
 
     /// A block of the pageblock that the CPU reserves. The allocator looks at no watermark: the memory left the zone before.
@@ -100,16 +110,13 @@ impl BlockAllocator<'_> {
         if !state.is_reserved_by(needy.cpu) || !state.serves(needy.wanted.migratetype) {
             return None;
         }
-        let found = Rows::rows_from(row, needy.wanted.order).find_map(|next| {
-            let frame = self.rows[block].take(next, needy.wanted.order)?;
-            at_hand.advance(block, row, next);
-            self.note_line(block, needy.cpu);
-            self.still(block, frame, needy.wanted)
-        });
-        if found.is_none() {
+        let Some(frame) = self.rows[block].take_any(row, needy.wanted.order) else {
             self.note_missed(block, needy.wanted.order);
-        }
-        found
+            return None;
+        };
+        at_hand.advance(block, row, frame / ROW_FRAMES);
+        self.note_line(block, needy.cpu);
+        self.still(block, frame, needy.wanted)
     }
 
     /// What a CPU has of a zone, and what a request wants.

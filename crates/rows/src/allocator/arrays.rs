@@ -13,7 +13,7 @@ use crate::cpu_lists::{TYPES, count};
 use crate::index::BlockIndex;
 use crate::row::{ROW_FRAMES, ROWS};
 use crate::rows::Rows;
-use crate::state::BlockState;
+use crate::state::{BlockState, State};
 
 /// One CPU's arrays of one zone's blocks, up to order 3 and of a pageblock's order: those that it freed last, for its next
 /// requests.
@@ -31,13 +31,18 @@ use crate::state::BlockState;
 /// Likewise [`free_range`](BlockAllocator::free_range) takes a block in an array for one in use. All other mistakes are errors, as without arrays.
 pub struct CpuArrays<'a> {
     allocator: &'a BlockAllocator<'a>,
-    /// The allocator's, for each free.
+    /// The allocator's, those of the home zone, for each free.
     states: &'a [BlockState],
     rows: &'a [Rows],
     cpu: CpuId,
     /// Where the CPU's requests go first. If it is unknown, nothing is kept here.
     home: Home,
     arrays: [[Array; ORDERS]; TYPES],
+    /// A pageblock like those in service whose blocks are freed at the moment, and the number of its type.
+    ///
+    /// A free compares its block's pageblock with this one. So it knows the array before it knows the pageblock: what the next
+    /// allocation reads does not wait for the block that is freed now, of which the caches may have nothing.
+    recent: (State, usize),
     /// Whether an array was filled or emptied since the last tick.
     is_busy: bool,
     /// Frames at the last tick.
@@ -48,13 +53,15 @@ impl<'a> CpuArrays<'a> {
     /// Empty arrays for one CPU. For a CPU that the allocator does not know they stay empty, and each request is an error.
     #[must_use]
     pub fn new(allocator: &'a BlockAllocator<'a>, cpu: CpuId) -> Self {
+        let (home, blocks) = Home::of(allocator, cpu);
         Self {
             allocator,
-            states: &allocator.states,
-            rows: &allocator.rows,
+            states: &allocator.states[blocks.clone()],
+            rows: &allocator.rows[blocks],
             cpu,
-            home: Home::of(allocator, cpu),
+            home,
             arrays: [(); TYPES].map(|()| ARRAY_ORDERS.map(Array::empty)),
+            recent: (State::ABSENT, 0),
             is_busy: false,
             frames_before: 0,
         }
@@ -127,12 +134,17 @@ impl<'a> CpuArrays<'a> {
         if self.home.serves(request) { self.array(request.migratetype.index(), request.order) } else { None }
     }
 
-    /// Puts a block into an array, if there is room, and it is a block in use.
-    #[inline]
+    /// Puts a block of a small order into an array, if there is room, and it is a block in use like those that are freed at the moment.
+    #[inline(always)]
     fn keep(&mut self, pfn: Pfn, order: Order) -> bool {
-        let Some((type_index, index)) = self.look(pfn, order) else { return false };
-        self.array(type_index, order)
-            .is_some_and(|array| (order != Order::PAGEBLOCK || !array.has(index)) && array.push(index))
+        let (block, frame) = self.home.frame(pfn);
+        let (Some(state), Some(rows)) = (self.states.get(block), self.rows.get(block)) else { return false };
+        let (recent, type_index) = self.recent;
+        let row = rows.row(frame / ROW_FRAMES);
+        order.index() <= COSTLY_ORDER
+            && state.get().is_like(recent)
+            && row.is_plain_block(frame % ROW_FRAMES, order)
+            && self.array(type_index, order).is_some_and(|array| array.push((block * FRAMES + frame) as u32))
     }
 
     /// Frees what is not for the arrays, or for which they have no room yet.
@@ -141,41 +153,46 @@ impl<'a> CpuArrays<'a> {
         let Some((type_index, index)) = self.look(pfn, order) else {
             return self.allocator.free(self.cpu, pfn, order);
         };
-        let Some(array) = self.array(type_index, order) else {
-            return self.allocator.free(self.cpu, pfn, order);
-        };
-        if order == Order::PAGEBLOCK {
-            return match array.has(index) {
-                true => Err(FreeError::DoubleFree(pfn)),
-                false => self.allocator.free(self.cpu, pfn, order),
-            };
+        let (allocator, cpu) = (self.allocator, self.cpu);
+        let Some(array) = self.array(type_index, order) else { return allocator.free(cpu, pfn, order) };
+        if order == Order::PAGEBLOCK && array.has(index) {
+            return Err(FreeError::DoubleFree(pfn));
+        }
+        if array.push(index) {
+            return Ok(());
         }
         self.is_busy = true;
-        self.give_back(type_index, order, most(order) as usize / 2);
-        let is_kept = self.array(type_index, order).is_some_and(|array| array.push(index));
-        if is_kept { Ok(()) } else { self.allocator.free(self.cpu, pfn, order) }
+        if order < Order::PAGEBLOCK {
+            self.give_back(type_index, order, most(order) as usize / 2);
+            if self.array(type_index, order).is_some_and(|array| array.push(index)) {
+                return Ok(());
+            }
+        }
+        allocator.free(cpu, pfn, order)
     }
 
-    /// The type of a block in use that may go to an array, and the index of its first frame.
-    #[inline]
-    fn look(&self, pfn: Pfn, order: Order) -> Option<(usize, u32)> {
-        let index = self.home.frame(pfn)?;
-        let (block, frame) = (index as usize / FRAMES, index as usize % FRAMES);
+    /// The type of a block in use that may go to an array, and its place in the zone.
+    fn look(&mut self, pfn: Pfn, order: Order) -> Option<(usize, u32)> {
+        let (block, frame) = self.home.frame(pfn);
         let state = self.states.get(block)?.get();
         let is_block = if order.index() <= COSTLY_ORDER {
             let (row, at) = (frame / ROW_FRAMES, frame % ROW_FRAMES);
-            self.rows.get(block)?.row(row).with_put(1 << at, order).is_some()
+            self.rows[block].row(row).with_put_at(at, order).is_some()
         } else {
             order == Order::PAGEBLOCK && frame == 0 && state.is_block_of(order)
         };
-        (is_block && !state.is_isolated()).then_some((state.type_index(), index))
+        if !is_block || state.is_isolated() {
+            return None;
+        }
+        self.recent = (state, state.type_index());
+        Some((state.type_index(), (block * FRAMES + frame) as u32))
     }
 
     #[inline(never)]
     fn refill(&mut self, request: Request) -> Result<Pfn, AllocError> {
         let (allocator, cpu) = (self.allocator, self.cpu);
         self.is_busy = true;
-        let home = self.home;
+        let (home, blocks_here) = (self.home, self.states.len());
         let Some(array) = self.array_for(&request) else {
             return allocator.alloc(cpu, &request).or_else(|error| self.alloc_again(&request, error));
         };
@@ -189,11 +206,13 @@ impl<'a> CpuArrays<'a> {
         let first = blocks.next();
         // The lowest is used next.
         for pfn in blocks.rev() {
-            match home.frame(pfn) {
-                Some(block) => array.push(block),
-                // Blocks of another zone come one by one.
-                None => allocator.free(cpu, pfn, request.order).is_ok(),
-            };
+            let (block, frame) = home.frame(pfn);
+            // Blocks of another zone come one by one.
+            if block >= blocks_here || allocator.zones[home.zone.index()].frame(pfn).is_none() {
+                allocator.free(cpu, pfn, request.order).ok();
+            } else {
+                array.push((block * FRAMES + frame) as u32);
+            }
         }
         first.ok_or(AllocError::OutOfMemory { order: request.order })
     }
@@ -226,8 +245,9 @@ impl<'a> CpuArrays<'a> {
 impl BlockAllocator<'_> {
     /// Frees blocks that an array gives back, those together that lie together.
     #[inline(always)]
-    fn free_from_array(&self, cpu: CpuId, zone: ZoneId, blocks: &[u32], order: Order) {
-        let mut indices = blocks.iter().map(|block| *block as usize);
+    fn free_from_array(&self, cpu: CpuId, zone: ZoneId, places: &[u32], order: Order) {
+        let first = self.zones[zone.index()].blocks.start * FRAMES;
+        let mut indices = places.iter().map(|place| first + *place as usize);
         let mut next = indices.next();
         while let Some(first) = next {
             let mut together = Together::of(first);

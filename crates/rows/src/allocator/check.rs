@@ -174,7 +174,7 @@ impl BlockAllocator<'_> {
         if state.owner().is_some() || state.is_isolated() {
             return Ok(());
         }
-        let orders = self.rows[block].largest_free().map_or(0, |order| order + 1);
+        let orders = self.rows[block].largest_free().map_or(0, |order| order.min(PAGEBLOCK_ORDER - 1) + 1);
         if orders > state.mark() {
             return Err("a pageblock knows the largest order of which it has a free block");
         }

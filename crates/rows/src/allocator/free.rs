@@ -4,6 +4,7 @@ use pageset_core::{CpuId, FreeError, Order, Pfn};
 
 use super::{BlockAllocator, FRAMES};
 use crate::index::BlockIndex;
+use crate::row::{ROW_FRAMES, ROW_ORDER};
 use crate::rows::Use;
 use crate::state::Phase;
 
@@ -14,12 +15,37 @@ impl BlockAllocator<'_> {
     /// [`FreeError`] if it is no block of this order that is in use. The allocator is unchanged then.
     #[inline]
     pub fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
-        if order < Order::PAGEBLOCK
-            && let Some((_, index)) = self.locate(pfn)
+        if order.index() <= ROW_ORDER
+            && let Some((zone, index)) = self.locate(pfn)
             && self.is_known(cpu)
-            && self.put(cpu, index / FRAMES, index % FRAMES, order)
         {
-            return Ok(());
+            let (block, frame) = (index / FRAMES, index % FRAMES);
+            let row = frame / ROW_FRAMES;
+            if let Ok(left) = self.rows[block].put_in_row(row, frame % ROW_FRAMES, order) {
+                self.note_line(block, cpu);
+                if self.note_free(block, row, left).may_be_used_by(cpu) {
+                    self.lists_at(zone.id, cpu).note_freed(index, order);
+                }
+                return Ok(());
+            }
+        }
+        self.free_past(cpu, pfn, order)
+    }
+
+    /// Frees what is larger than a row, or no block in use.
+    #[inline(never)]
+    fn free_past(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        if let Some((zone, index)) = self.locate(pfn)
+            && self.is_known(cpu)
+        {
+            let (block, frame) = (index / FRAMES, index % FRAMES);
+            let is_freed = match order {
+                Order::PAGEBLOCK => frame == 0 && self.free_to_spare(self.lists_at(zone.id, cpu), block),
+                _ => order < Order::PAGEBLOCK && self.put(cpu, block, frame, order),
+            };
+            if is_freed {
+                return Ok(());
+            }
         }
         self.free_slow(cpu, pfn, order)
     }
@@ -27,9 +53,9 @@ impl BlockAllocator<'_> {
     /// Puts a block back to its pageblock. `false` if it is no block in use.
     #[inline]
     fn put(&self, cpu: CpuId, block: BlockIndex, frame: usize, order: Order) -> bool {
-        let Ok(row) = self.rows[block].put(frame, order) else { return false };
+        let Ok(left) = self.rows[block].put(frame, order) else { return false };
         self.note_line(block, cpu);
-        self.note_free(block, row);
+        self.note_free(block, frame / ROW_FRAMES, left);
         true
     }
 

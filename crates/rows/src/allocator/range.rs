@@ -8,6 +8,7 @@ use super::{BlockAllocator, FRAMES, blocks_in, head_of};
 use crate::atomic::relax;
 use crate::cpu_lists::Wanted;
 use crate::index::BlockIndex;
+use crate::row::ROW_FRAMES;
 use crate::rows::{Refused, Use};
 use crate::state::{Phase, State};
 use crate::zone::Zone;
@@ -281,9 +282,9 @@ impl BlockAllocator<'_> {
     ) -> Result<Attempt, FreeError> {
         while rest.start < rest.end {
             match self.rows[block].free_first(rest.clone()) {
-                Ok((freed, row)) => {
+                Ok((freed, left)) => {
+                    self.note_free(block, rest.start / ROW_FRAMES, left);
                     rest.start += freed;
-                    self.note_free(block, row);
                 }
                 Err(Refused::Changing) => return Ok(Attempt::Again),
                 // If all are in use by now, there were other blocks before.

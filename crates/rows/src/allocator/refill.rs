@@ -7,7 +7,6 @@ use super::reserve::Reserve;
 use crate::atomic::Relaxed;
 use crate::cpu_lists::{AtHand, CpuLists, Wanted, count, types};
 use crate::index::{BlockIndex, Set};
-use crate::rows::Rows;
 use crate::state::{Phase, State};
 use crate::zone::Zone;
 
@@ -98,8 +97,7 @@ impl BlockAllocator<'_> {
 
     /// One block of a pageblock, whoever reserves it.
     pub(super) fn take_one(&self, block: BlockIndex, wanted: Wanted) -> Option<usize> {
-        let take = |row| self.rows[block].take(row, wanted.order);
-        let Some(frame) = Rows::rows_from(0, wanted.order).find_map(take) else {
+        let Some(frame) = self.rows[block].take_any(0, wanted.order) else {
             self.note_missed(block, wanted.order);
             return None;
         };

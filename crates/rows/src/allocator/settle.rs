@@ -12,15 +12,26 @@ use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 impl BlockAllocator<'_> {
-    /// Frames came back to a pageblock, and left this row.
+    /// Frames came back to a pageblock, and left the row at this place like this.
     ///
     /// The free comes before this look at the state. Whoever gives up a pageblock changes its state first and looks at its rows then. So
-    /// one of the two sees what the other did.
+    /// one of the two sees what the other did. Returns the state.
     #[inline]
-    pub(super) fn note_free(&self, block: BlockIndex, row: Row) {
+    pub(super) fn note_free(&self, block: BlockIndex, at: usize, row: Row) -> State {
         let state = self.states[block].get();
         if state.minds(row) {
-            self.mind(block, state);
+            self.mind(block, state, at);
+        }
+        state
+    }
+
+    /// The same if rows anywhere in the pageblock may have come back.
+    #[cold]
+    pub(super) fn note_rows(&self, block: BlockIndex) {
+        let state = self.states[block].get();
+        if state.minds(Row::FREE) {
+            self.note_old_count(block, state);
+            self.settle(block);
         }
     }
 
@@ -31,20 +42,28 @@ impl BlockAllocator<'_> {
     #[inline]
     pub(super) fn note_missed(&self, block: BlockIndex, order: Order) {
         if order.index() > ROW_ORDER {
-            self.note_free(block, Row::FREE);
+            self.note_rows(block);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn mind(&self, block: BlockIndex, state: State) {
+    fn mind(&self, block: BlockIndex, state: State, at: usize) {
+        self.note_old_count(block, state);
+        // Of CPUs that free the last rows of a block at once, each looks after its free: one sees that all of it is free.
+        if self.rows[block].has_around(at, state.mark()) {
+            self.settle(block);
+        }
+    }
+
+    /// The zone's count of a pageblock is old, if it was not before.
+    fn note_old_count(&self, block: BlockIndex, state: State) {
         if state.is_counted() {
             let changed = self.states[block].update(|now| now.is_counted().then(|| now.counted(false)));
             if changed.is_ok() {
                 self.index.set(UNCOUNTED).add(block);
             }
         }
-        self.settle(block);
     }
 
     /// Makes a pageblock that no CPU reserves whole if all of it is free, and a member of the sets in which it belongs.
@@ -54,14 +73,15 @@ impl BlockAllocator<'_> {
             if state.phase() != Phase::Open || state.owner().is_some() || state.is_isolated() {
                 return;
             }
-            if self.rows[block].is_free() {
+            let largest = self.rows[block].largest_free();
+            if largest == Some(PAGEBLOCK_ORDER) {
                 if self.close(block) {
                     return;
                 }
                 // Somebody took a frame, or changes the pageblock.
                 continue;
             }
-            let mark = self.rows[block].largest_free().map_or(0, |order| order + 1);
+            let mark = largest.map_or(0, |order| order + 1);
             let before = state.mark();
             if mark == before {
                 return;

@@ -11,9 +11,15 @@ use crate::cpu_lists::count;
 use crate::zone::Zone;
 
 impl BlockAllocator<'_> {
+    /// What a CPU has left is looked at unless `is_left_tried`.
     #[cold]
     #[inline(never)]
-    pub(super) fn alloc_slow(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
+    pub(super) fn alloc_slow(
+        &self,
+        cpu: CpuId,
+        request: &Request,
+        is_left_tried: bool,
+    ) -> Result<Pfn, AllocError> {
         if !self.is_known(cpu) {
             return Err(AllocError::BadCpu(cpu));
         }
@@ -26,8 +32,8 @@ impl BlockAllocator<'_> {
         let first = needy(zones().next().ok_or(AllocError::NoEligibleZone)?, Reserve::Closed);
         first.lists.activity.note();
         let above_low = |zone| self.take_above(needy(zone, Reserve::Closed), request, Watermark::Low);
-        let found = self
-            .take_left(first)
+        let left = if is_left_tried { None } else { self.take_left(first) };
+        let found = left
             .or_else(|| zones().find_map(above_low))
             .or_else(|| self.take_above_min(cpu, request, zones))
             .or_else(|| self.open_reserves(cpu, request, zones));

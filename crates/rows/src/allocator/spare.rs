@@ -1,9 +1,16 @@
 //! A whole pageblock that each CPU has at hand: the one of that size that it freed last, for its next request.
 //!
-//! Its state says that it is one, and the CPU's list which one that is. Who takes it changes the state, so that one gets it. The list is
-//! a hint, which may be old. Whoever removes the hint makes what it names whole, unless it takes it. So none is forgotten.
+//! Its state says that it is a spare one. A CPU that takes it changes the state by exchange, so one gets it. The CPU's list names it, also
+//! while it is in use. So a CPU that frees and takes the same one changes nothing else.
+//!
+//! # Which operations may race, who loses, and why that is safe
+//!
+//! A CPU makes a pageblock its spare one, while another thread that runs as the same CPU names a different one. Each changes a state
+//! first. Then it reads the list, and names its own there if that is not there. The second one to write the list finds the first one's
+//! there, and makes that whole if it is a spare one. If it is not yet, then its thread reads the list later, finds that it is not there,
+//! and names it anew. So each spare one is named, by one list at least.
 
-use pageset_core::{CpuId, MigrateType, Order, ZoneId};
+use pageset_core::{MigrateType, Order, ZoneId};
 
 use super::{BlockAllocator, WholeUse};
 use crate::atomic::{Relaxed, SeqCst};
@@ -15,7 +22,8 @@ use crate::zone::Zone;
 impl BlockAllocator<'_> {
     /// Frees a block of a pageblock's size, and keeps it for this CPU. `false` if that has another one, or if it is no such block.
     pub(super) fn free_to_spare(&self, lists: &CpuLists, block: BlockIndex) -> bool {
-        if self.whole_use != WholeUse::AtHand || lists.spare.load(Relaxed) != 0 {
+        let named = lists.spare.load(Relaxed);
+        if self.whole_use != WholeUse::AtHand || named != block as u32 + 1 && self.is_spare(named) {
             return false;
         }
         let to_spare = |state: State| {
@@ -23,30 +31,35 @@ impl BlockAllocator<'_> {
             is_block.then(|| state.unused(Phase::Spare))
         };
         let is_spare = self.states[block].update(to_spare).is_ok();
-        if is_spare && let Some(before) = lists.spare.swap(block as u32 + 1, SeqCst).checked_sub(1) {
-            // Of another thread that runs as the same CPU.
-            self.give_spare(before as usize);
+        if is_spare && lists.spare.load(SeqCst) != block as u32 + 1 {
+            self.name_spare(lists, block);
         }
         is_spare
     }
 
-    /// The CPU's spare pageblock is a block in use from here on.
-    pub(super) fn take_spare(
-        &self,
-        zone: ZoneId,
-        cpu: CpuId,
-        migratetype: MigrateType,
-    ) -> Option<BlockIndex> {
-        let block = self.remove_spare(self.lists_at(zone, cpu))?;
+    #[cold]
+    fn name_spare(&self, lists: &CpuLists, block: BlockIndex) {
+        if let Some(before) = lists.spare.swap(block as u32 + 1, SeqCst).checked_sub(1) {
+            // Of another thread that runs as the same CPU.
+            self.give_spare(before as usize);
+        }
+    }
+
+    /// Whether this is what a list names, and a CPU keeps it.
+    fn is_spare(&self, named: u32) -> bool {
+        let block = (named as usize).wrapping_sub(1);
+        self.states.get(block).is_some_and(|state| state.get().phase() == Phase::Spare)
+    }
+
+    /// The CPU's spare pageblock, if it has one, is a block in use from here on.
+    #[inline]
+    pub(super) fn take_spare(&self, lists: &CpuLists, migratetype: MigrateType) -> Option<BlockIndex> {
+        let block = (lists.spare.load(Relaxed) as usize).wrapping_sub(1);
         let to_block = |state: State| {
             let is_there = state.phase() == Phase::Spare && !state.is_isolated();
             is_there.then(|| state.unused(Phase::Block).of_type(migratetype))
         };
-        if self.states[block].update(to_block).is_ok() {
-            return Some(block);
-        }
-        self.give_spare(block);
-        None
+        self.states.get(block)?.update(to_block).is_ok().then_some(block)
     }
 
     fn remove_spare(&self, lists: &CpuLists) -> Option<BlockIndex> {

@@ -8,7 +8,6 @@ use super::{BlockAllocator, blocks_in};
 use crate::atomic::Relaxed;
 use crate::cpu_lists::{TYPES, count};
 use crate::index::BlockIndex;
-use crate::row::Row;
 use crate::state::{Phase, State};
 use crate::zone::Zone;
 
@@ -205,7 +204,7 @@ impl BlockAllocator<'_> {
                 self.unreserve(block, |_| true);
             } else if open.owner().is_some() && now.owner().is_none() {
                 // It went out of service and came back, or somebody drained this CPU: whoever looked at it then did not see all rows.
-                self.note_free(block, Row::FREE);
+                self.note_rows(block);
             }
         }
         opened

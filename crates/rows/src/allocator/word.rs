@@ -150,9 +150,9 @@ impl BlockAllocator<'_> {
         if order.frames() as usize > ROW_FRAMES {
             return false;
         }
-        let Ok(row) = self.rows[block].put_blocks(row, order, heads) else { return false };
+        let Ok(left) = self.rows[block].put_blocks(row, order, heads) else { return false };
         self.note_line(block, cpu);
-        self.note_free(block, row);
+        self.note_free(block, row, left);
         true
     }
 
