@@ -77,7 +77,9 @@ fn a_memory_map_with_holes_becomes_an_allocator() {
         frames(range.end - range.start)
     });
     let allocator = allocator.unwrap();
-    assert_eq!((lent.end, lent.end - lent.start), (0xb000, 9), "256 MiB and 4 CPUs need 36 KiB");
+    assert_eq!(lent.end, 0xb000, "the tables lie at the end of the largest range");
+    // Features of the crate, such as those of model checkers, make tables longer.
+    assert!((9..=12).contains(&(lent.end - lent.start)), "256 MiB and 4 CPUs need some 36 KiB: {lent:?}");
     let census = allocator.validate().unwrap();
     assert_eq!(census.free, all - (lent.end - lent.start));
     let single = request(0, MigrateType::Movable);
