@@ -113,10 +113,14 @@ where
                 error.insert(ContextKind::InvalidArg, ContextValue::String(arg.to_string()));
             }
             let file = format!("{typed}.toml");
-            let nearest = if Path::new(&file).exists() {
-                file
+            let alike = if Path::new(&file).exists() {
+                Some(file)
             } else {
                 nearest(&typed, possible.iter().map(PossibleValue::get_name))
+            };
+            let Some(nearest) = alike else {
+                let why = format!("no policy is called `{typed}`; `pageset policies` lists all\n");
+                return clap::Error::raw(ErrorKind::InvalidValue, why).with_cmd(command);
             };
             error.insert(ContextKind::InvalidValue, ContextValue::String(typed));
             error.insert(ContextKind::SuggestedValue, ContextValue::String(nearest));
@@ -136,17 +140,14 @@ fn full_names(typed: &str) -> Vec<String> {
     vec![typed.to_owned(), format!("linux-{release}"), format!("linux-{}", numbers.join("."))]
 }
 
-/// The name that is most like what was typed, or the command that lists all.
-fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> String {
+/// The name that is most like what was typed, if one is like it.
+fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
     // What nearly all names begin with says nothing.
     let own = |name: &str| name.strip_prefix("linux-").unwrap_or(name).to_owned();
     let likeness =
         |name: &str| strsim::jaro_winkler(&own(typed), &own(name)).max(strsim::jaro(typed, name) - 0.05);
     let alike = names.map(|name| (likeness(name), name)).max_by(|one, other| one.0.total_cmp(&other.0));
-    match alike {
-        Some((likeness, name)) if likeness >= ALIKE => name.to_owned(),
-        _ => "linux-6.18".to_owned(),
-    }
+    alike.filter(|(likeness, _)| *likeness >= ALIKE).map(|(_, name)| name.to_owned())
 }
 
 #[cfg(test)]
