@@ -32,7 +32,7 @@ def test_what_a_notebook_shows_is_escaped(traces: Path, tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_an_error_of_the_system() -> None:
-    with pytest.raises(pageset.FileError, match="^/missing: cannot open: .*; check the path") as raised:
+    with pytest.raises(pageset.FileError, match="^/missing: cannot open: .*; `pageset record") as raised:
         pageset.open("/missing")
     assert isinstance(raised.value, OSError) and isinstance(raised.value, pageset.Error)
 
