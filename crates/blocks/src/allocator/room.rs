@@ -154,6 +154,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "takes all of 64 pageblocks: half an hour")]
     fn a_cpu_keeps_its_count_to_itself_until_it_is_much() {
         let allocator = allocator(64);
         let most = 64 * FRAMES as i64 / 128;
