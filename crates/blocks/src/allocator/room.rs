@@ -97,7 +97,8 @@ impl Zone {
     }
 }
 
-#[cfg(all(test, feature = "alloc", not(any(loom, shuttle))))]
+// They take all of 64 pageblocks, which takes half an hour each under miri.
+#[cfg(all(test, feature = "alloc", not(any(loom, shuttle, miri))))]
 mod tests {
     use std::vec::Vec;
 
@@ -154,7 +155,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "takes all of 64 pageblocks: half an hour")]
     fn a_cpu_keeps_its_count_to_itself_until_it_is_much() {
         let allocator = allocator(64);
         let most = 64 * FRAMES as i64 / 128;
