@@ -152,9 +152,9 @@ pub(crate) trait Visit {
 pub(crate) fn visit<V: Visit>(name: &str, visit: V) -> Option<V::Output> {
     Some(match name {
         "pageset" => visit.visit::<pageset::Pageset>(),
-        "pageset-blocks" => visit.visit::<pageset_blocks::Blocks>(),
+        "pageset-blocks" => visit.visit::<pageset_blocks::Alone>(),
         "pageset-blocks-arrays" => visit.visit::<pageset_blocks::Arrays>(),
-        "pageset-rows" => visit.visit::<pageset_rows::Rows>(),
+        "pageset-rows" => visit.visit::<pageset_rows::Alone>(),
         "pageset-rows-arrays" => visit.visit::<pageset_rows::Arrays>(),
         "pageset-core" => visit.visit::<pageset_core::Core>(),
         "jemalloc-on-pool" => visit.visit::<jemalloc_on_pool::JemallocOnPool>(),

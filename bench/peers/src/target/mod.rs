@@ -38,6 +38,7 @@ mod rusty_alloc;
 mod slot;
 mod snmalloc;
 mod tcmalloc;
+mod zone;
 
 pub(crate) use block::{Held, Line, PAGE};
 pub(crate) use kernel::{Huge, Mapping};

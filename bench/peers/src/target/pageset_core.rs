@@ -32,32 +32,5 @@ impl Target for Core {
         Ok(Self { arena: Arena::new(count)?, pages })
     }
 
-    #[inline]
-    fn alloc(&self, cpu: usize, order: u32) -> Option<Block> {
-        let request = Request::new(Order::new(order as u8)?).movable();
-        let pfn = self.pages.alloc(CpuId(cpu as u32), &request).ok()?;
-        // SAFETY: the zone spans the arena's pages, and the core hands each out once.
-        unsafe { self.arena.block(pfn.0 as usize) }
-    }
-
-    #[inline]
-    fn free(&self, cpu: usize, block: Block, order: u32) {
-        let pfn = Pfn(self.arena.page(block) as u64);
-        let order = Order::new(order as u8).expect("it was allocated with this order");
-        self.pages.free(CpuId(cpu as u32), pfn, order).expect("it is allocated");
-    }
-
-    #[inline]
-    fn alloc_pages(&self, cpu: usize, pages: usize) -> Option<Block> {
-        let request = Request::new(Order::ZERO).movable();
-        let pfn = self.pages.alloc_exact(CpuId(cpu as u32), pages as u64, &request).ok()?;
-        // SAFETY: the zone spans the arena's pages, and the core hands each out once.
-        unsafe { self.arena.block(pfn.0 as usize) }
-    }
-
-    #[inline]
-    fn free_pages(&self, cpu: usize, block: Block, pages: usize) {
-        let first = self.arena.page(block) as u64;
-        self.pages.free_range(CpuId(cpu as u32), first..first + pages as u64).expect("it is allocated");
-    }
+    super::zone::operations!();
 }
