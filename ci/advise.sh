@@ -26,25 +26,10 @@ for child in range(2):
 for child in range(2):
     os.wait()
 PY
-# One process sends 512 MiB to another, 16 KiB at a time.
-cat >"$work/tcp.py" <<'PY'
-import os, socket
-server = socket.create_server(("127.0.0.1", 0))
-if os.fork() == 0:
-    sender = socket.create_connection(server.getsockname())
-    for _ in range(32768):
-        sender.sendall(bytes(16384))
-    os._exit(0)
-receiver, _ = server.accept()
-while receiver.recv(16384):
-    pass
-os.wait()
-PY
-
 load() {
     case $1 in
         faults) echo "python3 $work/faults.py" ;;
-        tcp) echo "python3 $work/tcp.py" ;;
+        tcp) echo "python3 ci/sockets.py 32768" ;;
         pipes) echo 'for i in 1 2 3 4 5 6 7 8; do head -c 100000000 /dev/zero | cat | tail -c 1 >/dev/null; done' ;;
         forks) echo 'i=0; while [ $i -lt 1000 ]; do /bin/true; i=$((i+1)); done' ;;
         copies) echo "cp -r /usr/share/doc $work/copy && rm -r $work/copy" ;;

@@ -1,4 +1,4 @@
-//! Who it was, as tables: for `stat`, `report` and `advise --evidence`.
+//! Tables of each task's part, for `stat`, `report` and `advise --evidence`.
 
 use pageset_lab::who::{Part, PartOf, Who};
 use pageset_report::{Cell, Column, Row, Table, printable};

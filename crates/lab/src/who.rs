@@ -4,9 +4,9 @@
 //! Processes and control groups are known where the recorder was asked for names (`record --names`). The command's part is
 //! known without names.
 
-use pageset_trace::{CountedParty, Counts, EventKind, Tasks, TraceInfo};
+use pageset_trace::{Counts, EventKind, Tasks, TraceInfo};
 use pageset_workload::recorded::needs;
-use pageset_workload::{Group, GroupName, Party, RecordedKinds, Survey, TaskShare, TaskTotals};
+use pageset_workload::{Group, GroupName, RecordedKinds, Survey, TaskShare, TaskTotals};
 use serde::Serialize;
 
 /// What tasks did, put together in three ways. A way that the recording does not allow is `None`.
@@ -172,14 +172,9 @@ fn of_counts(counts: &Counts) -> pageset_workload::Who {
             wait_ns: task.wait_ns,
             ..TaskTotals::default()
         };
-        let party = match task.party {
-            CountedParty::Command => Party::Command,
-            CountedParty::Recorder => Party::Recorder,
-            CountedParty::Rest => Party::Rest,
-        };
         match task.tid {
             // Of tasks with the same number, the last one is meant.
-            Some(tid) => who.tasks.push(TaskShare { tid, first_ns: u64::MAX, party, totals }),
+            Some(tid) => who.tasks.push(TaskShare { tid, first_ns: u64::MAX, party: task.party, totals }),
             None => who.unlisted.add(&totals),
         }
     }
@@ -247,7 +242,7 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use pageset_trace::{
-        CountedTask, HitEstimate, LostEvents, NativeWriter, OpenOptions, TaskBook, WriteOptions,
+        CountedTask, HitEstimate, LostEvents, NativeWriter, OpenOptions, Party, TaskBook, WriteOptions,
     };
     use pageset_workload::{SurveyOptions, survey};
 
@@ -300,13 +295,9 @@ mod tests {
             visits: Some(HitEstimate { low: 50, hits: 100, high: 200 }),
             visits_counted: VISITS_MIN,
             is_command_known: true,
-            tasks: [
-                (Some(7), CountedParty::Command, 75),
-                (Some(8), CountedParty::Rest, 20),
-                (None, CountedParty::Rest, 5),
-            ]
-            .map(|(tid, party, visits)| CountedTask { tid, party, visits, waits: 0, wait_ns: 0 })
-            .to_vec(),
+            tasks: [(Some(7), Party::Command, 75), (Some(8), Party::Rest, 20), (None, Party::Rest, 5)]
+                .map(|(tid, party, visits)| CountedTask { tid, party, visits, waits: 0, wait_ns: 0 })
+                .to_vec(),
             ..Counts::default()
         };
         let mut book = TaskBook::default();

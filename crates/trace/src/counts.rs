@@ -36,8 +36,8 @@ pub struct Counts {
 pub struct CountedTask {
     /// Its number; `None` for all tasks that are not listed, and for interrupts.
     pub tid: Option<u32>,
-    /// Whose it is.
-    pub party: CountedParty,
+    /// The party that the task belongs to.
+    pub party: Party,
     /// Its part of [`Counts::visits`]. The task counts that an interrupt interrupted.
     pub visits: u64,
     /// Its part of [`Counts::zone_waits`].
@@ -46,10 +46,10 @@ pub struct CountedTask {
     pub wait_ns: u64,
 }
 
-/// Whose a task is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The party that a task belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CountedParty {
+pub enum Party {
     /// The recorded command's.
     Command,
     /// The recorder's.
@@ -166,13 +166,7 @@ mod tests {
             visits_counted: 3,
             visits_counted_ns: 2,
             zone_waits: Some(ZoneWaits { waits: 1, wait_ns: 9, ..ZoneWaits::default() }),
-            tasks: vec![CountedTask {
-                tid: Some(7),
-                party: CountedParty::Command,
-                visits: 2,
-                waits: 1,
-                wait_ns: 9,
-            }],
+            tasks: vec![CountedTask { tid: Some(7), party: Party::Command, visits: 2, waits: 1, wait_ns: 9 }],
             is_command_known: true,
             tracepoints: vec![count("kmem/mm_page_free", Some(estimate)), count("kmem/mm_page_alloc", None)],
         };

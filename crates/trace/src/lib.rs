@@ -50,7 +50,7 @@ mod zone_name;
 pub use pageset_core;
 
 pub use convert::{CONVERT_WRITES, ConvertSummary, convert};
-pub use counts::{CountedParty, CountedTask, Counts, HitEstimate, TracepointCount, ZoneWaits};
+pub use counts::{CountedTask, Counts, HitEstimate, Party, TracepointCount, ZoneWaits};
 pub use error::TraceError;
 pub use event::{Caller, Event, EventKind, Extfrag, MIGRATETYPE_NONE, PFN_NONE, Work, irq_flag};
 pub use gfp::{gfp_bits, gfp_names};

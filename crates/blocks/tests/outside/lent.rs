@@ -59,7 +59,7 @@ fn zone(end: u64, regions: &[Range<u64>]) -> ZoneConfig<'_> {
 }
 // ANCHOR_END: lent
 
-/// Memory as it is at boot: full of what was there before. The first byte lies at the beginning of a page.
+/// Memory as a kernel finds it at boot, full of old bytes. The first byte lies at the beginning of a page.
 fn frames(count: u64) -> &'static mut [MaybeUninit<u8>] {
     let memory = vec![MaybeUninit::new(0xa5); (count as usize + 1) * 4096].leak();
     let start = memory.as_ptr().align_offset(4096);

@@ -105,7 +105,7 @@ fn title(args: &SimulateArgs, results: &[RunResult]) -> String {
     format!("{} on {}, {workers} CPUs (simulated)", args.workload, args.machine)
 }
 
-/// The name of a row: a file's is that of the policy in it, as in `replay`.
+/// The name of a row. A file's row has the name of the policy in the file, as in `replay`.
 fn row_name(policy: &str) -> String {
     let of_file = names_policy_file(policy).then(|| read_policy(Path::new(policy)).ok()).flatten();
     of_file.map_or_else(|| policy.to_owned(), |of_file| of_file.name.to_owned())

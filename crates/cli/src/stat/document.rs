@@ -29,7 +29,7 @@ pub(super) struct StatDocument<'a> {
     /// What the kernel counted, in a recording without events.
     #[serde(skip_serializing_if = "Option::is_none")]
     counts: Option<Counts>,
-    /// Who it was; left out if the recording tells no task from another.
+    /// Each task's part. It is absent if the recording does not tell tasks apart.
     #[serde(skip_serializing_if = "Option::is_none")]
     who: Option<Who>,
     zones: Vec<Zone>,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pageset_trace::{CountedParty, CountedTask, HitEstimate};
+use pageset_trace::{CountedTask, HitEstimate, Party};
 
 use crate::lock_watch::Waited;
 use crate::task_watch::TaskWatch;
@@ -53,11 +53,11 @@ impl VisitsByTask {
         };
         let party = |tid: u32, process: Option<u32>| {
             if process == Some(own) || tid == own {
-                CountedParty::Recorder
+                Party::Recorder
             } else if watch.is_some_and(|watch| watch.is_of_command(tid)) {
-                CountedParty::Command
+                Party::Command
             } else {
-                CountedParty::Rest
+                Party::Rest
             }
         };
         let mut tasks: HashMap<Option<u32>, CountedTask> = HashMap::new();
@@ -68,11 +68,11 @@ impl VisitsByTask {
             entry.visits = entry.visits.saturating_add(of(weight));
         }
         for (tid, waited) in waits {
-            let party = tid.map_or(CountedParty::Rest, |tid| party(tid, None));
+            let party = tid.map_or(Party::Rest, |tid| party(tid, None));
             let entry = tasks.entry(tid).or_insert_with(|| empty(tid, party));
             (entry.waits, entry.wait_ns) = (waited.waits, waited.wait_ns);
         }
-        let mut rest = tasks.remove(&None).unwrap_or_else(|| empty(None, CountedParty::Rest));
+        let mut rest = tasks.remove(&None).unwrap_or_else(|| empty(None, Party::Rest));
         rest.visits = rest.visits.saturating_add(of(self.unlisted));
         let mut tasks: Vec<_> = tasks.into_values().collect();
         tasks.sort_by_key(|task| (std::cmp::Reverse((task.visits, task.wait_ns)), task.tid));
@@ -81,7 +81,7 @@ impl VisitsByTask {
             rest.waits = rest.waits.saturating_add(task.waits);
             rest.wait_ns = rest.wait_ns.saturating_add(task.wait_ns);
         }
-        if rest != empty(None, CountedParty::Rest) {
+        if rest != empty(None, Party::Rest) {
             tasks.push(rest);
         }
         tasks

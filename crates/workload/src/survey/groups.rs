@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use pageset_trace::{Task, TaskIndex, Tasks};
+use pageset_trace::{Party, Task, TaskIndex, Tasks};
 
-use super::who::{Party, TaskShare, TaskTotals, Who};
+use super::who::{TaskShare, TaskTotals, Who};
 
 /// What a row of tasks has in common.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,7 +17,7 @@ pub enum GroupName {
     Recorder,
     /// All other tasks.
     Rest,
-    /// What happened in interrupts, whatever task they interrupted.
+    /// Interrupts, whatever task they interrupted.
     Interrupts,
     /// Tasks whose name is not known.
     Unknown,

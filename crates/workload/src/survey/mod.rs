@@ -44,7 +44,7 @@ pub use lifetimes::Lifetimes;
 pub use log2::Log2Counts;
 pub use orders::{Orders, TYPE_COLUMNS};
 pub use timeline::{CpuTimeline, Timeline, timeline};
-pub use who::{Party, TaskShare, TaskTotals, Who};
+pub use who::{TaskShare, TaskTotals, Who};
 pub use zone_lock::{CallerWaits, ZoneLocks};
 pub use zones::{PagesetState, ZoneState, ZoneSurvey};
 

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use pageset_trace::{Event, EventKind, TraceInfo};
+use pageset_trace::{Event, EventKind, Party, TraceInfo};
 
 use super::decisions::{Decision, pages_of};
 use super::zone_lock::CallerWaits;
@@ -51,18 +51,7 @@ impl TaskTotals {
     }
 }
 
-/// Whose a task is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Party {
-    /// The recorded command's.
-    Command,
-    /// The recorder's.
-    Recorder,
-    /// Neither's.
-    Rest,
-}
-
-/// What a task did.
+/// One task's part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskShare {
     /// Its number.
