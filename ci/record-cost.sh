@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # What `pageset record --counts` and `pageset record` cost a page-fault loop. Each round runs the loop bare, counted and fully
 # recorded, in an order that changes from round to round. The recorder has run for some seconds when the loop begins. Prints the
-# loop's own run time and CPU time, and by how much they grow: ratio of medians, with the 95 % interval of a bootstrap. A busy
-# machine disturbs run times more than CPU times. Needs root, tracefs, cc and python3.
+# loop's own run time and CPU time, and by how much they grow: the median of each round's ratio, with the 95 % interval of a bootstrap. A
+# machine that is faster in one minute than in the next disturbs medians of all rounds, but few ratios within one. Needs root, tracefs, cc and python3.
 #
 #   ci/record-cost.sh             40 rounds of about 12 s
 #   ci/record-cost.sh ROUNDS      so many rounds
@@ -63,8 +63,8 @@ run() {
     esac
     if ((${#recorder[@]})); then
         env --default-signal=INT "${recorder[@]}" --force -o "$work/$1.pgtrace" >/dev/null &
-        sleep "$lead"
     fi
+    sleep "$lead"
     taskset --cpu-list "$(($(nproc) - 1))" "${loop[@]}"
     if ((${#recorder[@]})); then
         kill -INT $!
@@ -89,9 +89,9 @@ for line in open(sys.argv[1]):
     times.setdefault(kind, []).append((float(wall), float(cpu)))
 random.seed(1)
 def more(recorded, bare):
-    ratio = lambda a, b: 100 * (statistics.median(a) / statistics.median(b) - 1)
-    again = sorted(ratio(random.choices(recorded, k=len(recorded)), random.choices(bare, k=len(bare))) for _ in range(2000))
-    return f"{ratio(recorded, bare):+.1f} % | {again[50]:+.1f} to {again[1949]:+.1f}"
+    percent = [100 * (one / other - 1) for one, other in zip(recorded, bare)]
+    again = sorted(statistics.median(random.choices(percent, k=len(percent))) for _ in range(2000))
+    return f"{statistics.median(percent):+.1f} % | {again[50]:+.1f} to {again[1949]:+.1f}"
 print("| run | run time, s | more | 95 % | CPU time, s | more | 95 % |")
 print("|---|---:|---:|---:|---:|---:|---:|")
 for kind in (kind for kind in ("bare", "counts", "full") if kind in times):
