@@ -63,8 +63,9 @@ fn table(title: &str, what: &str, number: &str, parts: &[Part], name: fn(&Part) 
         share("pageblocks_percent"),
     ];
     let mut table = Table::new(title, columns);
-    // What is unknown stands at the end, and is no row that others are put together with.
-    let (unknown, known): (Vec<_>, Vec<_>) = parts.iter().partition(|part| part.of == PartOf::Unknown);
+    // Interrupts and what is unknown stand at the end: they are no processes that others are put together with.
+    let is_apart = |part: &&Part| matches!(part.of, PartOf::Interrupts | PartOf::Unknown);
+    let (apart, known): (Vec<_>, Vec<_>) = parts.iter().partition(is_apart);
     let shown = if known.len() > ROWS + 1 { ROWS } else { known.len() };
     let (first, others) = known.split_at(shown);
     first.iter().for_each(|part| table.push(row(&name(part), part)));
@@ -73,7 +74,7 @@ fn table(title: &str, what: &str, number: &str, parts: &[Part], name: fn(&Part) 
         rest.iter().for_each(|part| together.add(part));
         table.push(row(&format!("{} others", others.len()), &together));
     }
-    unknown.iter().for_each(|part| table.push(row("unknown", part)));
+    apart.iter().for_each(|part| table.push(row(&name(part), part)));
     table.without_empty_columns()
 }
 
@@ -169,6 +170,29 @@ mod tests {
         assert!(text.lines().all(|line| line.len() <= 80), "{text}");
         // Neither visits nor waits were recorded.
         assert!(!text.contains("visits") && !text.contains("waits"), "{text}");
+    }
+
+    #[test]
+    fn interrupts_are_no_process_that_is_put_together_with_others() {
+        let part = |of: PartOf, name: usize| Part {
+            of,
+            name: Some(format!("p{name}")),
+            processes: 1,
+            allocated_pages: Some(1),
+            allocated_percent: None,
+            visits: None,
+            visits_percent: None,
+            zone_waits: None,
+            zone_wait_ns: None,
+            zone_wait_percent: None,
+            pageblocks_changed: None,
+            pageblocks_mixed: None,
+            pageblocks_percent: None,
+        };
+        let mut parts: Vec<Part> = (0..13).map(|name| part(PartOf::Named, name)).collect();
+        parts.push(part(PartOf::Interrupts, 13));
+        let text = table("Who", "process", "processes", &parts, name).to_text(80);
+        assert!(text.contains("3 others") && text.contains("in interrupts"), "{text}");
     }
 
     #[test]

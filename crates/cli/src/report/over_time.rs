@@ -144,7 +144,9 @@ pub(super) fn map(dossier: &Dossier, link: usize, heading: String) -> Section {
     layers.extend(recorded.known(needs::DRAINS, layer("drains", "", of(|cpu| &cpu.drains))));
     let waits = layer("waits for zone locks", "ns", of(|cpu| &cpu.wait_ns));
     layers.extend(recorded.known(needs::ZONE_WAITS, waits));
-    let sums: Vec<String> = layers.iter().map(|layer| format!("{} {}", layer.name, layer.total())).collect();
+    let sums: Vec<String> =
+        layers.iter().map(|layer| format!("{} {} {}", layer.name, layer.total(), layer.unit)).collect();
+    let sums: Vec<&str> = sums.iter().map(|sum| sum.trim_end()).collect();
     if !dossier.samples.is_empty() {
         let samples = |cpu: usize| dossier.samples.cpus.iter().find(|samples| samples.cpu as usize == cpu);
         let held = rows.cells(|cpu| samples(cpu).map_or_else(Vec::new, |samples| held(samples, timeline)));
