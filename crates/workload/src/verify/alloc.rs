@@ -25,7 +25,7 @@ impl Engine {
         let last = self.collect(chunk, index, &mut run);
         if let Some(&(place, _)) = run.first() {
             let frames = 1_i64 << first.order.min(pageset_core::MAX_ORDER as u8);
-            let pfn = self.geometry.pfn(place.zone, place.frame);
+            let pfn = self.geometry.pfn(place.frame);
             let alloc = chunk
                 .after(last)
                 .take(SEARCHED)
@@ -131,7 +131,7 @@ impl Engine {
         }
         let Some((place, order)) = self.block(&event, event.order) else { return };
         let cpu = &mut self.cpus[usize::from(event.cpu)];
-        if let Some(at) = cpu.popped_early.iter().position(|early| *early == place.global) {
+        if let Some(at) = cpu.popped_early.iter().position(|early| *early == place.frame) {
             cpu.popped_early.swap_remove(at);
             return;
         }
@@ -215,7 +215,7 @@ impl Engine {
 
     /// Blocks that are believed to lie above the one that was allocated: those that were taken without an event go.
     fn drop_missed(&mut self, chunk: &Chunk, index: usize, place: Place, home: Home) {
-        let frames = &self.geometry.zones[place.zone].frames;
+        let frames = &self.geometry.frames;
         let set = &self.sets[home.set];
         if set.head(frames, home.list) == Some(place.frame) {
             return;
@@ -231,7 +231,7 @@ impl Engine {
         }
         for frame in above {
             let missed = self.place(place.zone, frame);
-            let is_gone = match self.future(chunk, missed.global) {
+            let is_gone = match self.future(chunk, missed.frame) {
                 Some((at, event)) => {
                     matches!(event.kind, EventKind::MmPageFree | EventKind::MmPageFreeBatched) && at > index
                 }

@@ -89,7 +89,7 @@ impl Engine {
         let zone = home.set / self.cpus.len();
         let mut taken = 0;
         while taken < pages {
-            let Some(frame) = self.sets[home.set].head(&self.geometry.zones[zone].frames, home.list) else {
+            let Some(frame) = self.sets[home.set].head(&self.geometry.frames, home.list) else {
                 break;
             };
             self.evict(self.place(zone, frame));

@@ -141,7 +141,7 @@ impl Engine {
                 let count = self.sets[home.set].pcp.count;
                 self.evict(place);
                 self.sets[home.set].pcp.count = count;
-                self.cpus[usize::from(free.cpu)].popped_early.push(place.global);
+                self.cpus[usize::from(free.cpu)].popped_early.push(place.frame);
                 return true;
             }
         }
@@ -242,7 +242,7 @@ impl Engine {
         predicted.clear();
         let count = self.sets[home.set].pcp.count;
         if known > 0 {
-            let frames = &self.geometry.zones[zone].frames;
+            let frames = &self.geometry.frames;
             self.sets[home.set].remove(frames, self.policy.drain_order, (known, home.list), &mut predicted);
         }
         let mut wrong = Vec::new();
@@ -254,24 +254,23 @@ impl Engine {
             self.out.drains.identity_exact += u64::from(right) * u64::from(order.frames());
             self.sets[home.set].note_removed(list);
             if right {
-                self.forget(place.global);
+                self.forget(place.frame);
             } else {
                 wrong.push((at, place, list, order));
             }
         }
         if !wrong.is_empty() {
-            let drained: HashSet<usize> = observed.iter().map(|(place, _)| place.global).collect();
-            let is_drained =
-                |(frame, _): &(FrameIndex, Order)| drained.contains(&self.geometry.global(zone, *frame));
+            let drained: HashSet<FrameIndex> = observed.iter().map(|(place, _)| place.frame).collect();
+            let is_drained = |(frame, _): &(FrameIndex, Order)| drained.contains(frame);
             let last = predicted.iter().rposition(is_drained).unwrap_or(0);
             // Those that were not drained go back to the cold ends they came from, the last first; but a block that the
             // kernel passed over was not there.
             for &(at, place, list, order) in wrong.iter().rev() {
-                if at > last || drained.contains(&place.global) {
+                if at > last || drained.contains(&place.frame) {
                     let next = self.next_of(place);
                     self.append(place, Home { list, ..home }, order, next);
                 } else {
-                    self.forget(place.global);
+                    self.forget(place.frame);
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! What goes on on one CPU at a moment of the trace: what has begun and not ended, and what is kept of what was.
 
+use pageset_core::FrameIndex;
 use pageset_trace::Event;
 
 use super::page_set::Home;
@@ -10,7 +11,7 @@ pub(super) struct CpuState {
     /// Commits whose drain comes later than an interrupt: the free's and the drain's first event.
     pub(super) deferred: Vec<(usize, usize)>,
     /// Allocations that were dealt with ahead of their events.
-    pub(super) popped_early: Vec<usize>,
+    pub(super) popped_early: Vec<FrameIndex>,
     pub(super) tick: Option<Tick>,
     pub(super) bulk: Option<Bulk>,
     /// This CPU's samples that are still to come, last first.

@@ -2,7 +2,7 @@
 //! to it.
 
 use pageset_core::pcp::{Limits, ListIndex};
-use pageset_core::{FrameIndex, Order, Policy, ZoneKind};
+use pageset_core::{FrameIndex, Order, PAGEBLOCK_FRAMES, Policy, ZoneKind};
 use pageset_trace::{Event, Layout, Sample, TraceInfo};
 
 use super::classes::Class;
@@ -74,8 +74,8 @@ impl Engine {
             policy,
             mode,
             sets,
-            notes: vec![0; geometry.frames],
-            block_types: vec![0; geometry.frames / 512 + 1],
+            notes: Vec::new(),
+            block_types: Vec::new(),
             cpus,
             samples: info.samples.clone(),
             has_bulk_events: false,
@@ -87,6 +87,17 @@ impl Engine {
             predicted: Vec::new(),
             geometry,
         })
+    }
+
+    /// Links a chunk's events, and makes room for the frames that are new in it.
+    pub(super) fn link(&mut self, chunk: &mut Chunk) -> Result<(), String> {
+        chunk.link(&mut self.geometry)?;
+        let numbers = self.geometry.numbers();
+        let more = numbers - self.notes.len();
+        self.notes.try_reserve_exact(more).map_err(|_| format!("there is no memory for {numbers} frames"))?;
+        self.notes.resize(numbers, 0);
+        self.block_types.resize(numbers / PAGEBLOCK_FRAMES as usize, 0);
+        Ok(())
     }
 
     /// An allocation walks to a zone, past the higher ones of its node that it may use too, or past all (`None`).
@@ -121,32 +132,32 @@ impl Engine {
     }
 
     pub(super) fn place(&self, zone: usize, frame: FrameIndex) -> Place {
-        Place { zone, frame, global: self.geometry.global(zone, frame) }
+        Place { zone, frame }
     }
 
     /// The list that a frame is believed to be on.
     #[inline]
     pub(super) fn home(&self, place: Place) -> Option<Home> {
-        let owner = self.notes[place.global] as u32;
+        let owner = self.notes[place.frame as usize] as u32;
         (owner != 0).then(|| Home { set: (owner >> 4) as usize - 1, list: (owner & 15) as ListIndex })
     }
 
     /// The next event about a frame that is on a list.
-    pub(super) fn future<'c>(&self, chunk: &'c Chunk, global: usize) -> Option<(usize, &'c Event)> {
-        let next = ((self.notes[global] >> 32) as u32).checked_sub(1)? as usize;
+    pub(super) fn future<'c>(&self, chunk: &'c Chunk, frame: FrameIndex) -> Option<(usize, &'c Event)> {
+        let next = ((self.notes[frame as usize] >> 32) as u32).checked_sub(1)? as usize;
         Some((next, chunk.events.get(next)?))
     }
 
     /// The link to the next event about a frame that was on a list.
     pub(super) fn next_of(&self, place: Place) -> u32 {
-        ((self.notes[place.global] >> 32) as u32).wrapping_sub(1)
+        ((self.notes[place.frame as usize] >> 32) as u32).wrapping_sub(1)
     }
 
     /// Notes that a frame went to a list; `next` is the next event about it.
     #[inline]
     pub(super) fn settle(&mut self, place: Place, home: Home, next: u32) {
         let owner = (home.set as u64 + 1) << 4 | home.list as u64;
-        self.notes[place.global] = u64::from(next.wrapping_add(1)) << 32 | owner;
+        self.notes[place.frame as usize] = u64::from(next.wrapping_add(1)) << 32 | owner;
     }
 
     /// Forgets what comes next about every frame, but not where it is.
@@ -156,16 +167,16 @@ impl Engine {
 
     /// Forgets where a frame is, without touching the list.
     #[inline]
-    pub(super) fn forget(&mut self, global: usize) {
-        self.notes[global] = 0;
+    pub(super) fn forget(&mut self, frame: FrameIndex) {
+        self.notes[frame as usize] = 0;
     }
 
     /// Takes a frame off the list that it is believed to be on.
     pub(super) fn evict(&mut self, place: Place) -> Option<Home> {
         let home = self.home(place)?;
-        self.forget(place.global);
+        self.forget(place.frame);
         let set = self.sets.get_mut(home.set)?;
-        set.unlink(&self.geometry.zones[place.zone].frames, home.list, place.frame);
+        set.unlink(&self.geometry.frames, home.list, place.frame);
         Some(home)
     }
 
@@ -182,24 +193,24 @@ impl Engine {
 
     /// Puts a frame at the hot end of a list.
     pub(super) fn push(&mut self, place: Place, home: Home, order: Order, next: u32) {
-        self.sets[home.set].push(&self.geometry.zones[place.zone].frames, home.list, place.frame, order);
+        self.sets[home.set].push(&self.geometry.frames, home.list, place.frame, order);
         self.settle(place, home, next);
     }
 
     /// Puts a frame at the cold end of a list.
     pub(super) fn append(&mut self, place: Place, home: Home, order: Order, next: u32) {
-        self.sets[home.set].append(&self.geometry.zones[place.zone].frames, home.list, place.frame, order);
+        self.sets[home.set].append(&self.geometry.frames, home.list, place.frame, order);
         self.settle(place, home, next);
     }
 
     pub(super) fn see_block_type(&mut self, place: Place, migratetype: i8) {
         if (0..6).contains(&migratetype) {
-            self.block_types[place.global >> 9] = migratetype as u8 + 1;
+            self.block_types[place.frame as usize / PAGEBLOCK_FRAMES as usize] = migratetype as u8 + 1;
         }
     }
 
     pub(super) fn block_type(&self, place: Place) -> Option<usize> {
-        usize::from(self.block_types[place.global >> 9]).checked_sub(1)
+        usize::from(self.block_types[place.frame as usize / PAGEBLOCK_FRAMES as usize]).checked_sub(1)
     }
 
     /// Counts a mismatch; `what` describes it if somebody asked.

@@ -1,6 +1,6 @@
 //! Mode `free`: the page sets decide for themselves from the first event to the last.
 //!
-//! Which page is which does not matter then, so the lists hold tokens: frames of the zone that stand for any page. What
+//! Which page is which does not matter then, so the lists hold tokens: numbers of frames that stand for any page. What
 //! the lists held at the start is not known; they start with as many movable pages as `/proc/zoneinfo` counted.
 
 use pageset_core::Order;
@@ -27,12 +27,14 @@ impl Engine {
     }
 
     fn add_token(&mut self, home: Home, order: Order, end: End) {
-        let zone = &mut self.geometry.zones[home.set / self.cpus.len()];
-        // A page set that holds more blocks than its zone has frames comes from a hostile trace.
-        let Some(token) = zone.tokens.take() else { return };
+        // Page sets that hold more blocks than there can be frames come from a hostile trace.
+        let Some(token) = self.geometry.tokens.take() else { return };
+        if self.geometry.make_room(token as usize + 1).is_err() {
+            return;
+        }
         match end {
-            End::Hot => self.sets[home.set].push(&zone.frames, home.list, token, order),
-            End::Cold => self.sets[home.set].append(&zone.frames, home.list, token, order),
+            End::Hot => self.sets[home.set].push(&self.geometry.frames, home.list, token, order),
+            End::Cold => self.sets[home.set].append(&self.geometry.frames, home.list, token, order),
         }
     }
 
@@ -81,9 +83,9 @@ impl Engine {
             (0..wanted).for_each(|_| self.add_token(home, order, End::Cold));
             wanted
         });
-        if let Some(token) = self.sets[home.set].head(&self.geometry.zones[zone].frames, home.list) {
-            self.sets[home.set].unlink(&self.geometry.zones[zone].frames, home.list, token);
-            self.geometry.zones[zone].tokens.give(token);
+        if let Some(token) = self.sets[home.set].head(&self.geometry.frames, home.list) {
+            self.sets[home.set].unlink(&self.geometry.frames, home.list, token);
+            self.geometry.tokens.give(token);
         }
         wanted
     }
@@ -135,18 +137,17 @@ impl Engine {
 
     /// Drains pages, beginning at a list.
     pub(super) fn drop_tokens(&mut self, home: Home, pages: i32) {
-        let zone = &mut self.geometry.zones[home.set / self.cpus.len()];
         let mut removed = std::mem::take(&mut self.predicted);
         removed.clear();
         let set = &mut self.sets[home.set];
         set.remove(
-            &zone.frames,
+            &self.geometry.frames,
             self.policy.drain_order,
             (pages.min(set.pcp.count), home.list),
             &mut removed,
         );
-        removed.iter().for_each(|(token, _)| zone.tokens.give(*token));
-        set.recount(&zone.frames);
+        removed.iter().for_each(|(token, _)| self.geometry.tokens.give(*token));
+        set.recount(&self.geometry.frames);
         self.predicted = removed;
     }
 

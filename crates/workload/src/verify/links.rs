@@ -29,11 +29,14 @@ pub(super) struct Chunk {
 
 impl Chunk {
     /// Links the events, from the last to the first.
-    pub(super) fn link(&mut self, geometry: &Geometry) {
+    pub(super) fn link(&mut self, geometry: &mut Geometry) -> Result<(), String> {
         let cpus = geometry.nodes.len();
         let mut next_on_cpu = vec![NEVER; cpus];
         // Index + 1 of the next event about each frame; 0 for none. Zeroed memory costs only what is touched.
-        let mut next_of_frame = vec![0_u32; geometry.frames];
+        for event in &self.events {
+            event.frame().map_or(Ok(None), |pfn| geometry.see(pfn.0))?;
+        }
+        let mut next_of_frame = vec![0_u32; geometry.numbers()];
         self.done.resize(self.events.len(), false);
         self.links.clear();
         self.links.resize(self.events.len(), Link { on_cpu: NEVER, of_frame: NEVER, order: 0 });
@@ -44,7 +47,8 @@ impl Chunk {
                 link.on_cpu = std::mem::replace(next, index as u32);
             }
             if let Some(place) = event.frame().and_then(|pfn| geometry.locate(pfn.0)) {
-                let next = next_of_frame[place.global].wrapping_sub(1);
+                let start = place.frame as usize;
+                let next = next_of_frame[start].wrapping_sub(1);
                 link.of_frame = next;
                 if event.kind == EventKind::MmPageFree
                     && let Some(commit) = self.events.get(next as usize)
@@ -59,14 +63,15 @@ impl Chunk {
                     }
                     _ => 1,
                 };
-                let end = (place.global + frames).min(next_of_frame.len());
-                next_of_frame[place.global..end].fill(index as u32 + 1);
+                let end = (start + frames).min(next_of_frame.len());
+                next_of_frame[start..end].fill(index as u32 + 1);
             }
             self.links[index] = Link {
                 order: if event.kind == EventKind::MmPageFreeBatched { 0 } else { link.order },
                 ..link
             };
         }
+        Ok(())
     }
 
     /// Drops the events up to `end`. Which of the others are done stays known.
@@ -120,9 +125,9 @@ mod tests {
                 ..ZoneDescription::empty(0, ZoneKind::Dma32)
             }],
         };
-        let geometry = Geometry::new(&machine, &LINUX_6_12).expect("a small machine");
+        let mut geometry = Geometry::new(&machine, &LINUX_6_12).expect("a small machine");
         let mut chunk = Chunk { events, ..Chunk::default() };
-        chunk.link(&geometry);
+        chunk.link(&mut geometry).expect("there is memory for a few frames");
         chunk
     }
 

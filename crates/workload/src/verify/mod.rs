@@ -53,8 +53,8 @@ use engine::Engine;
 use explain::Explainer;
 use links::Chunk;
 
-/// Events that are looked at together, 256 MiB of them.
-const CHUNK_EVENTS_MAX: usize = 8 << 20;
+/// Events that are looked at together: with their links, 90 MiB.
+const CHUNK_EVENTS_MAX: usize = 2 << 20;
 /// Events that are kept for the next part of the recording, since those before them have to see what comes.
 const LOOK_AHEAD: usize = 64 << 10;
 
@@ -108,7 +108,7 @@ pub fn verify(
                 }
             }
         }
-        chunk.link(&engine.geometry);
+        engine.link(&mut chunk).map_err(|problem| unusable(problem, "verify a part of it"))?;
         // The last events are only looked at, so that those before them see what comes.
         let seen = if is_read { 0 } else { LOOK_AHEAD };
         let end = chunk.events.len().saturating_sub(seen);

@@ -70,14 +70,14 @@ impl Engine {
     ) -> Option<Class> {
         let zone = home.set / self.cpus.len();
         let mut worst = None;
-        while let Some(frame) = self.sets[home.set].head(&self.geometry.zones[zone].frames, home.list) {
+        while let Some(frame) = self.sets[home.set].head(&self.geometry.frames, home.list) {
             let place = self.place(zone, frame);
-            let future = self.future(chunk, place.global).map(|(at, event)| (at, *event));
+            let future = self.future(chunk, place.frame).map(|(at, event)| (at, *event));
             let was_warm = self.sets[home.set].is_warm(home.list);
             self.evict(place);
             let class = match future {
                 Some((at, event)) if self.is_soon(chunk, (index, at), &event, home) => {
-                    self.cpus[usize::from(event.cpu)].popped_early.push(place.global);
+                    self.cpus[usize::from(event.cpu)].popped_early.push(place.frame);
                     self.sets[home.set].note_alloc(&self.policy);
                     continue;
                 }

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     fn blocks(orders: &[u8]) -> Vec<(Place, Order)> {
-        let place = Place { zone: 0, frame: 0, global: 0 };
+        let place = Place { zone: 0, frame: 0 };
         orders.iter().map(|order| (place, Order::new(*order).expect("an order"))).collect()
     }
 
