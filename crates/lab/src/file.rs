@@ -1,6 +1,6 @@
 //! Files that appear whole or not at all, and never in the place of somebody else's.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -30,11 +30,11 @@ pub fn write_file(
 }
 
 /// A file that has its name at once, for what must be there even if this process is killed. A device or a pipe is written
-/// to.
+/// to. As long as the file is open, no other process can begin it too: what two write at once is damaged.
 ///
 /// # Errors
 ///
-/// The name is taken and stays, or the system refuses.
+/// The name is taken and stays, another process writes the file, or the system refuses.
 pub fn begin_file(path: &Path, existing: Existing) -> Result<File> {
     check_file(path, existing)?;
     open_unlooked(path, existing)
@@ -44,7 +44,11 @@ pub fn begin_file(path: &Path, existing: Existing) -> Result<File> {
 fn open_unlooked(path: &Path, existing: Existing) -> Result<File> {
     match File::options().write(true).create_new(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        made => return made.with_context(|| cannot_write(path)),
+        made => {
+            let made = made.with_context(|| cannot_write(path))?;
+            lock(&made, path)?;
+            return Ok(made);
+        }
     }
     // Nothing is cut off before it is known what was opened.
     let opened = File::options().write(true).create(existing == Existing::Replace).truncate(false).open(path);
@@ -53,9 +57,39 @@ fn open_unlooked(path: &Path, existing: Existing) -> Result<File> {
         if existing == Existing::Refuse {
             return Err(exists(path));
         }
+        lock(&file, path)?;
         file.set_len(0).with_context(|| cannot_write(path))?;
     }
     Ok(file)
+}
+
+/// Refuses a file that another process has begun and not ended. A file system without locks is as it was.
+fn lock(file: &File, path: &Path) -> Result<()> {
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            let whose = writer(file).map_or_else(String::new, |pid| {
+                let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+                format!(", {} (process {pid})", name.trim())
+            });
+            bail!(
+                "{}: another program writes it{whose}; wait for its end, or choose another name",
+                path.display()
+            )
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The process that holds the lock of a file. Source: proc_locks(5).
+fn writer(file: &File) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt as _;
+    let inode = format!(":{}", file.metadata().ok()?.ino());
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|line| {
+        let mut words = line.split_whitespace().skip_while(|word| *word != "FLOCK").skip(3);
+        let pid = words.next()?.parse().ok()?;
+        words.next()?.ends_with(&inode).then_some(pid)
+    })
 }
 
 /// Removes a file that [`begin_file`] has begun and that has nothing of worth in it. A device or a pipe stays.
@@ -89,7 +123,10 @@ pub struct AtomicFile {
 }
 
 enum Sink {
-    /// Written beside the target, then renamed.
+    /// Written without a name, then linked: whatever ends this process, nothing is left behind.
+    #[cfg(target_os = "linux")]
+    Nameless(File, PathBuf),
+    /// Written beside the target, then renamed, where file systems have no files without a name.
     Beside(NamedTempFile),
     /// The target is a device or a pipe, which must not be replaced.
     Device(File),
@@ -98,6 +135,8 @@ enum Sink {
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
+            #[cfg(target_os = "linux")]
+            Self::Nameless(file, _) => file.write(bytes),
             // Not through the library's own `write`, whose errors name a file that has no name yet.
             Self::Beside(file) => file.as_file_mut().write(bytes),
             Self::Device(file) => file.write(bytes),
@@ -106,6 +145,8 @@ impl Write for Sink {
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
+            #[cfg(target_os = "linux")]
+            Self::Nameless(file, _) => file.flush(),
             Self::Beside(file) => file.as_file_mut().flush(),
             Self::Device(file) => file.flush(),
         }
@@ -142,11 +183,8 @@ impl AtomicFile {
                     directory.display()
                 );
             }
-            // The error of the library names its temporary file, which nobody has asked for.
-            let file = new_file_in(&directory)
-                .map_err(|error| io::Error::from(error.kind()))
-                .with_context(|| cannot_write(&target))?;
-            (target, Sink::Beside(file))
+            let sink = Sink::in_directory(directory).with_context(|| cannot_write(&target))?;
+            (target, sink)
         };
         Ok(Self { target, existing, out: BufWriter::with_capacity(1 << 16, sink) })
     }
@@ -156,6 +194,11 @@ impl AtomicFile {
         let Self { target, existing, out } = self;
         let sink = out.into_inner().map_err(io::IntoInnerError::into_error);
         match sink.with_context(|| cannot_write(&target))? {
+            #[cfg(target_os = "linux")]
+            Sink::Nameless(file, directory) => match link(&file, &directory, &target, existing) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(exists(&target)),
+                named => named.with_context(|| cannot_write(&target))?,
+            },
             Sink::Beside(file) => {
                 let named = match existing {
                     Existing::Refuse => file.persist_noclobber(&target),
@@ -192,6 +235,48 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
 
 fn cannot_write(path: &Path) -> String {
     format!("{}: cannot write", path.display())
+}
+
+impl Sink {
+    fn in_directory(directory: PathBuf) -> io::Result<Self> {
+        #[cfg(target_os = "linux")]
+        {
+            use std::os::unix::fs::OpenOptionsExt as _;
+            let flags = rustix::fs::OFlags::TMPFILE.bits().cast_signed();
+            let nameless = File::options().write(true).custom_flags(flags).mode(0o666).open(&directory);
+            // A name is given to it through /proc.
+            if let Ok(file) = nameless
+                && fs::symlink_metadata(own(&file)).is_ok()
+            {
+                return Ok(Self::Nameless(file, directory));
+            }
+        }
+        // The error of the library names its temporary file, which nobody has asked for.
+        new_file_in(&directory).map(Self::Beside).map_err(|error| io::Error::from(error.kind()))
+    }
+}
+
+/// The path of a file without a name.
+#[cfg(target_os = "linux")]
+fn own(file: &File) -> String {
+    use std::os::fd::AsRawFd as _;
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
+/// Gives a file without a name this one.
+#[cfg(target_os = "linux")]
+fn link(file: &File, directory: &Path, target: &Path, existing: Existing) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+    let name = |name: &Path| linkat(CWD, own(file), CWD, name, AtFlags::SYMLINK_FOLLOW);
+    match (name(target), existing) {
+        (Err(rustix::io::Errno::EXIST), Existing::Replace) => {
+            // No call replaces by linking: a second name is renamed.
+            let beside =
+                tempfile::Builder::new().prefix(".pageset-").make_in(directory, |path| Ok(name(path)?))?;
+            beside.persist(target).map(drop).map_err(|error| error.error)
+        }
+        (named, _) => Ok(named?),
+    }
 }
 
 /// Readable by whom the user's mask allows, unlike other temporary files.
@@ -245,6 +330,47 @@ mod tests {
         }
         assert_eq!(fs::read(&target).unwrap(), b"precious");
         assert_eq!(names(directory.path()), ["result"]);
+    }
+
+    #[test]
+    fn two_cannot_write_a_file_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("result");
+        let first = begin_file(&target, Existing::Refuse).unwrap();
+        let second = begin_file(&target, Existing::Replace).unwrap_err().to_string();
+        let me = format!("(process {})", std::process::id());
+        assert!(second.contains("another program writes it") && second.contains(&me), "{second}");
+        drop(first);
+        begin_file(&target, Existing::Replace).unwrap();
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_is_not_finished_has_no_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("result");
+        let mut file = AtomicFile::create(&target, Existing::Refuse).unwrap();
+        file.write_all(b"half").unwrap();
+        file.flush().unwrap();
+        // A process that is killed now leaves what is there now.
+        if matches!(file.out.get_ref(), Sink::Nameless(..)) {
+            assert!(names(directory.path()).is_empty());
+        }
+        file.finish().unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"half");
+    }
+
+    #[test]
+    fn file_systems_without_nameless_files_have_files_beside_the_target() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("result");
+        let beside = Sink::Beside(new_file_in(directory.path()).unwrap());
+        let out = BufWriter::new(beside);
+        let mut file = AtomicFile { target: target.clone(), existing: Existing::Refuse, out };
+        file.write_all(b"new").unwrap();
+        file.finish().unwrap();
+        assert_eq!(names(directory.path()), ["result"]);
+        assert_eq!(fs::read(&target).unwrap(), b"new");
     }
 
     #[test]
