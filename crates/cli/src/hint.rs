@@ -9,9 +9,7 @@ pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
         TraceError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Some(
             "`pageset record -o FILE -- COMMAND` makes a recording; without a name, the bundled one is read",
         ),
-        TraceError::Line { remedy, .. } if remedy.contains("leniently") => {
-            Some("the option for that is --lenient")
-        }
+        error if error.to_string().contains("leniently") => Some("the option for that is --lenient"),
         TraceError::Damaged { .. } => Some("the option for that is --recover"),
         _ => None,
     };
@@ -25,7 +23,7 @@ pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
 pub(crate) fn of_conversion(error: anyhow::Error) -> anyhow::Error {
     let option = match error.downcast_ref() {
         Some(TraceError::Damaged { .. }) => "--recover",
-        Some(TraceError::Line { remedy, .. }) if remedy.contains("leniently") => "--lenient",
+        Some(error) if error.to_string().contains("leniently") => "--lenient",
         _ => return error,
     };
     anyhow!("{error:#}: `pageset convert {option}` makes a file that can be used here")

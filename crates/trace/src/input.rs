@@ -4,10 +4,13 @@ use std::{
     fs::File,
     io::{self, Cursor, Read, Seek, SeekFrom, Write},
     path::Path,
+    sync::{Arc, atomic::AtomicBool},
 };
 
+use crate::cut::UpToTheCut;
 use crate::error::TraceError;
 use crate::packing::{self, Packing};
+use crate::reader::Strictness;
 
 /// Bytes looked at to tell formats apart.
 pub(crate) const HEAD_BYTES: usize = 64 << 10;
@@ -25,6 +28,8 @@ pub(crate) struct Input {
     /// Up to [`HEAD_BYTES`] bytes from the start.
     pub(crate) head: Vec<u8>,
     body: Body,
+    /// Set once damage was met and passed over; `None` if damage is an error.
+    is_cut: Option<Arc<AtomicBool>>,
 }
 
 enum Body {
@@ -35,8 +40,13 @@ enum Body {
 }
 
 impl Input {
-    /// Opens the file at `path`.
+    /// Opens the file at `path`. Damage of what is packed is an error.
     pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
+        Self::open_with(path, Strictness::Strict)
+    }
+
+    /// Opens the file at `path`.
+    pub(crate) fn open_with(path: &Path, strictness: Strictness) -> Result<Self, TraceError> {
         let file = File::open(path).map_err(|error| TraceError::io(path, "open", error))?;
         let kind = file.metadata().map_err(|error| TraceError::io(path, "inspect", error))?;
         if kind.is_dir() {
@@ -44,38 +54,60 @@ impl Input {
         }
         if !kind.is_file() {
             // A pipe cannot be rewound: treat it like a decompressor's output.
-            return Self::from_stream(path, Box::new(file));
+            return Self::from_stream(path, Box::new(file), strictness);
         }
-        Self::from_seekable(path, Box::new(file))
+        Self::from_seekable(path, Box::new(file), strictness)
     }
 
     /// The same for bytes in memory; `path` is for messages only.
-    pub(crate) fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Self, TraceError> {
-        Self::from_seekable(path, Box::new(Cursor::new(bytes)))
+    pub(crate) fn from_bytes(
+        path: &Path,
+        bytes: Vec<u8>,
+        strictness: Strictness,
+    ) -> Result<Self, TraceError> {
+        Self::from_seekable(path, Box::new(Cursor::new(bytes)), strictness)
     }
 
-    fn from_seekable(path: &Path, mut file: Box<dyn Seekable>) -> Result<Self, TraceError> {
+    fn from_seekable(
+        path: &Path,
+        mut file: Box<dyn Seekable>,
+        strictness: Strictness,
+    ) -> Result<Self, TraceError> {
         let mut magic = Vec::new();
         file.by_ref()
             .take(packing::MAGIC_BYTES as u64)
             .read_to_end(&mut magic)
             .and_then(|_| file.rewind())
             .map_err(|error| TraceError::io(path, "read", error))?;
-        if let Some(packing) = Packing::of(&magic) {
-            return Self::from_stream(path, packing.unpack(path, file)?);
+        if Packing::of(&magic).is_some() {
+            return Self::from_stream(path, Box::new(file), strictness);
         }
         let head = read_head(path, &mut file)?;
         file.rewind().map_err(|error| TraceError::io(path, "rewind", error))?;
-        Ok(Self { head, body: Body::Plain(file) })
+        Ok(Self { head, body: Body::Plain(file), is_cut: None })
     }
 
-    fn from_stream(path: &Path, mut stream: Box<dyn ByteStream>) -> Result<Self, TraceError> {
+    fn from_stream(
+        path: &Path,
+        mut stream: Box<dyn ByteStream>,
+        strictness: Strictness,
+    ) -> Result<Self, TraceError> {
         let mut head = read_head(path, &mut stream)?;
+        let mut is_cut = None;
         if let Some(packing) = Packing::of(&head) {
             stream = packing.unpack(path, Cursor::new(head).chain(stream))?;
+            if strictness == Strictness::Lenient {
+                let flag = is_cut.insert(Arc::default());
+                stream = Box::new(UpToTheCut::new(stream, Arc::clone(flag)));
+            }
             head = read_head(path, &mut stream)?;
         }
-        Ok(Self { head, body: Body::Packed(stream) })
+        Ok(Self { head, body: Body::Packed(stream), is_cut })
+    }
+
+    /// Whether damage was met and passed over, as far as it is read; `None` if damage is an error.
+    pub(crate) fn is_cut(&self) -> Option<Arc<AtomicBool>> {
+        self.is_cut.clone()
     }
 
     /// All bytes, in order.
@@ -130,7 +162,7 @@ pub(crate) fn read_text(path: &Path, bytes_max: u64) -> Result<String, TraceErro
         .into_stream()
         .take(bytes_max.saturating_add(1))
         .read_to_end(&mut bytes)
-        .map_err(|error| unreadable(path, error))?;
+        .map_err(|error| unreadable_or(path, error, ""))?;
     if bytes.len() as u64 > bytes_max {
         return Err(TraceError::file(
             path,
@@ -150,20 +182,28 @@ pub(crate) fn read_text(path: &Path, bytes_max: u64) -> Result<String, TraceErro
 
 /// The error for a failed read: damaged compression is told apart from the system's refusals.
 pub(crate) fn unreadable(path: &Path, error: io::Error) -> TraceError {
+    unreadable_or(path, error, ", or read leniently what stands before the damage")
+}
+
+/// The same with what else can be done about damage.
+fn unreadable_or(path: &Path, error: io::Error, or: &str) -> TraceError {
+    if !is_damage(&error) {
+        return TraceError::io(path, "read", error);
+    }
+    TraceError::file(
+        path,
+        format!("the packed data is damaged, truncated or needs too much memory ({error})"),
+        format!("check it with `xz -t`, `gzip -t` or `zstd -t`, copy it again{or}"),
+    )
+}
+
+/// Whether a read failed because of what is packed, and not because the system refused it.
+pub(crate) fn is_damage(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
     match error.kind() {
-        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
-            TraceError::file(
-                path,
-                format!("the packed data is damaged, truncated or needs too much memory ({error})"),
-                "check it with `xz -t`, `gzip -t` or `zstd -t`, copy it again",
-            )
-        }
-        io::ErrorKind::Other if error.raw_os_error().is_none() => TraceError::file(
-            path,
-            format!("the packed data is damaged ({error})"),
-            "check it with `xz -t`, `gzip -t` or `zstd -t`, copy it again",
-        ),
-        _ => TraceError::io(path, "read", error),
+        InvalidData | InvalidInput | UnexpectedEof => true,
+        Other => error.raw_os_error().is_none(),
+        _ => false,
     }
 }
 
@@ -210,11 +250,13 @@ mod tests {
         let path = Path::new("x");
         let long: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
         for bytes in [b"".as_slice(), b"abc", &long] {
-            let input = Input::from_bytes(path, bytes.to_vec()).unwrap();
+            let input = Input::from_bytes(path, bytes.to_vec(), Strictness::Strict).unwrap();
             assert_eq!(input.head, bytes[..bytes.len().min(HEAD_BYTES)]);
             assert_eq!(all(input.into_stream()), bytes);
-            let mut file =
-                Input::from_bytes(path, bytes.to_vec()).unwrap().into_seekable(path, 1 << 20).unwrap();
+            let mut file = Input::from_bytes(path, bytes.to_vec(), Strictness::Strict)
+                .unwrap()
+                .into_seekable(path, 1 << 20)
+                .unwrap();
             let mut back = Vec::new();
             file.read_to_end(&mut back).unwrap();
             assert_eq!(back, bytes);

@@ -17,6 +17,7 @@
 
 mod convert;
 mod counts;
+mod cut;
 mod error;
 mod event;
 #[doc(hidden)]

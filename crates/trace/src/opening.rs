@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use detect::detect;
 
 use crate::{
+    cut::CutReader,
     error::TraceError,
     import::{PcptReader, open_perf_data, open_text, open_trace_dat, unreadable},
     info::{SourceFormat, TraceInfo},
@@ -120,7 +121,7 @@ impl OpenOptions {
     /// # Errors
     /// As [`open`], and if a file these options name cannot be used.
     pub fn open(&self, path: &Path) -> Result<Box<dyn TraceReader>, TraceError> {
-        let input = Input::open(path)?;
+        let input = Input::open_with(path, self.strictness)?;
         self.open_input(path, input)
     }
 
@@ -129,11 +130,20 @@ impl OpenOptions {
     /// # Errors
     /// As [`OpenOptions::open`].
     pub fn open_bytes(&self, path: &Path, bytes: Vec<u8>) -> Result<Box<dyn TraceReader>, TraceError> {
-        let input = Input::from_bytes(path, bytes)?;
+        let input = Input::from_bytes(path, bytes, self.strictness)?;
         self.open_input(path, input)
     }
 
     fn open_input(&self, path: &Path, input: Input) -> Result<Box<dyn TraceReader>, TraceError> {
+        let is_cut = input.is_cut();
+        let reader = self.open_whole(path, input)?;
+        Ok(match is_cut {
+            Some(is_cut) => Box::new(CutReader { reader, is_cut }),
+            None => reader,
+        })
+    }
+
+    fn open_whole(&self, path: &Path, input: Input) -> Result<Box<dyn TraceReader>, TraceError> {
         let format = detect(&input.head).ok_or_else(|| unrecognised(path, &input.head))?;
         if format == SourceFormat::Native {
             let file = input.into_seekable(path, self.spool_bytes_max)?;

@@ -70,6 +70,7 @@ mod tests {
 
     use super::*;
     use crate::input::{HEAD_BYTES, Input};
+    use crate::reader::Strictness;
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
@@ -98,7 +99,8 @@ mod tests {
 
     fn unpacked(name: &str, stored: Vec<u8>, bytes_max: u64) -> Result<Vec<u8>, String> {
         let path = Path::new(name);
-        let seekable = Input::from_bytes(path, stored).and_then(|input| input.into_seekable(path, bytes_max));
+        let seekable = Input::from_bytes(path, stored, Strictness::Strict)
+            .and_then(|input| input.into_seekable(path, bytes_max));
         let mut bytes = Vec::new();
         seekable.map_err(|error| error.to_string())?.read_to_end(&mut bytes).unwrap();
         Ok(bytes)
@@ -109,7 +111,7 @@ mod tests {
         let long: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
         for pack in PACKERS {
             for bytes in [b"".as_slice(), b"abc", &long] {
-                let input = Input::from_bytes(Path::new("x"), pack(bytes)).unwrap();
+                let input = Input::from_bytes(Path::new("x"), pack(bytes), Strictness::Strict).unwrap();
                 assert_eq!(input.head, bytes[..bytes.len().min(HEAD_BYTES)]);
                 let mut stream = Vec::new();
                 input.into_stream().read_to_end(&mut stream).unwrap();

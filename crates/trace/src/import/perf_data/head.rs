@@ -81,7 +81,8 @@ impl Head {
             return Err(TraceError::file(
                 path,
                 problem,
-                "copy it again, or record again, and end perf by Ctrl-C",
+                "copy it again, or record again, and end perf by Ctrl-C; what describes its events stands at the end of such a \
+                 file, so nothing can be read without it",
             ));
         };
 

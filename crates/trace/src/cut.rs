@@ -1,0 +1,134 @@
+//! Packed files that are cut off or damaged: what comes before is read, and that something is missing is said.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::TraceError;
+use crate::event::Event;
+use crate::info::{LostEvents, TraceInfo};
+use crate::input::is_damage;
+use crate::reader::TraceReader;
+
+/// What is unpacked, up to the first damage.
+pub(crate) struct UpToTheCut<R> {
+    stream: R,
+    is_cut: Arc<AtomicBool>,
+}
+
+impl<R> UpToTheCut<R> {
+    /// `is_cut` is set when damage is met.
+    pub(crate) const fn new(stream: R, is_cut: Arc<AtomicBool>) -> Self {
+        Self { stream, is_cut }
+    }
+}
+
+impl<R: Read> Read for UpToTheCut<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // A decoder that has failed is not asked again.
+        if self.is_cut.load(Ordering::Relaxed) {
+            return Ok(0);
+        }
+        match self.stream.read(buffer) {
+            Err(error) if is_damage(&error) => {
+                self.is_cut.store(true, Ordering::Relaxed);
+                Ok(0)
+            }
+            read => read,
+        }
+    }
+}
+
+/// A trace from such a file: once the cut was met, a gap of unknown size is among the losses.
+pub(crate) struct CutReader {
+    pub(crate) reader: Box<dyn TraceReader>,
+    pub(crate) is_cut: Arc<AtomicBool>,
+}
+
+impl TraceReader for CutReader {
+    fn info(&self) -> &TraceInfo {
+        self.reader.info()
+    }
+
+    fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
+        self.reader.read_block(events)
+    }
+
+    fn has_ticks(&mut self) -> Result<bool, TraceError> {
+        self.reader.has_ticks()
+    }
+
+    fn lost(&self) -> LostEvents {
+        let lost = self.reader.lost();
+        let cuts = u64::from(self.is_cut.load(Ordering::Relaxed));
+        LostEvents { gaps_of_unknown_size: lost.gaps_of_unknown_size.saturating_add(cuts), ..lost }
+    }
+
+    fn seek_ns(&mut self, ts_ns: u64) -> Result<(), TraceError> {
+        self.reader.seek_ns(ts_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::path::Path;
+
+    use super::*;
+    use crate::opening::OpenOptions;
+    use crate::reader::Strictness;
+
+    /// Text of so many events.
+    fn text(events: u32) -> Vec<u8> {
+        let mut text = b"# tracer: nop\n#\n".to_vec();
+        for number in 0..events {
+            // Pages differ, so that the packed text is long.
+            let pfn = number.wrapping_mul(2_654_435_761) >> 8;
+            writeln!(
+                text,
+                "  load-7 [000] .... 1.{number:06}: mm_page_free: page=0x{pfn:x} pfn=0x{pfn:x} order=0"
+            )
+            .unwrap();
+        }
+        text
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn read(packed: Vec<u8>, strictness: Strictness) -> Result<(usize, LostEvents), TraceError> {
+        let mut reader = OpenOptions::new().strictness(strictness).open_bytes(Path::new("t.txt"), packed)?;
+        let (mut block, mut events) = (Vec::new(), 0);
+        loop {
+            match reader.read_block(&mut block)? {
+                0 => return Ok((events, reader.lost())),
+                count => events += count,
+            }
+        }
+    }
+
+    #[test]
+    fn a_cut_packed_text_is_an_error_or_is_read_up_to_the_cut() {
+        let text = text(20_000);
+        for pack in [gzip, |bytes: &[u8]| zstd::stream::encode_all(bytes, 3).unwrap()] {
+            let packed = pack(&text);
+            let half = packed[..packed.len() / 2].to_vec();
+            let error = read(half.clone(), Strictness::Strict).unwrap_err().to_string();
+            assert!(error.contains("damaged, truncated") && error.contains("leniently"), "{error}");
+            let (events, lost) = read(half, Strictness::Lenient).unwrap();
+            assert!((1000..20_000).contains(&events), "{events} events");
+            assert_eq!(lost.gaps_of_unknown_size, 1);
+            let (events, lost) = read(packed, Strictness::Lenient).unwrap();
+            assert_eq!((events, lost.gaps_of_unknown_size), (20_000, 0));
+        }
+    }
+
+    #[test]
+    fn what_is_cut_before_its_first_event_is_still_an_error() {
+        let packed = gzip(&text(20_000));
+        read(packed[..12].to_vec(), Strictness::Lenient).unwrap_err();
+    }
+}
