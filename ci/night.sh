@@ -34,6 +34,7 @@ parts=(
     "settings|4 minutes|root|cargo test --release --package pageset-cli --test kernel -- --include-ignored --test-threads 1 advise::"
     "record-cost|10 minutes|root|ci/record-cost.sh"
     "verdicts|6 minutes|root|ci/verdicts.sh"
+    "scale|5 minutes||ci/scale.sh"
     "first-minutes|1 minute|root|cargo test --release --package pageset-cli --test kernel -- --include-ignored first_"
     "advise|10 minutes|root|ci/advise.sh"
     "cluster|10 minutes||ci/cluster.sh"
