@@ -3,7 +3,7 @@
 //! A recording of `pageset record` names its tracepoints, and so does a `perf.data`. Text does not: there, one event of a kind
 //! shows that the kind was recorded, and no event shows nothing.
 
-use pageset_trace::{Event, EventKind, SourceFormat, TraceError, TraceInfo};
+use pageset_trace::{Event, EventKind, SourceFormat, TraceError, TraceInfo, TraceReader};
 
 /// Whether events of a kind were recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +82,17 @@ impl RecordedKinds {
             Some(false) => Recorded::No,
             None => Recorded::Unknown,
         }))
+    }
+
+    /// As far as a reader's first events show.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub fn at_the_start<R: TraceReader>(reader: &mut R) -> Result<Self, TraceError> {
+        let (mut events, mut counts) = (Vec::new(), [0; EventKind::COUNT]);
+        reader.read_block(&mut events)?;
+        count(&mut counts, &events);
+        Ok(Self::new(reader.info(), &counts))
     }
 
     /// Whether events of this kind were recorded.

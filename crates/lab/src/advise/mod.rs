@@ -18,7 +18,7 @@ use anyhow::anyhow;
 use pageset_trace::{TraceError, TraceInfo, TraceReader};
 use pageset_workload::recorded::needs;
 use pageset_workload::{
-    Candidate, OneSetting, Replay, ReplayError, ReplayOptions, Stage, Survey, SurveyOptions,
+    Candidate, OneSetting, RecordedKinds, Replay, ReplayError, ReplayOptions, Stage, Survey, SurveyOptions,
     policy_of_kernel, replay, survey, untimed,
 };
 use serde::Serialize;
@@ -97,6 +97,23 @@ fn play(
     Ok(replayed)
 }
 
+/// Refuses a recording that does not describe its machine before all of it is read. If it lacks events as well, it is read:
+/// what it does have can be counted.
+fn refuse_unplaced<R: TraceReader>(reader: &mut R) -> anyhow::Result<()> {
+    if reader.info().machine.is_some() || reader.info().counts.is_some() {
+        return Ok(());
+    }
+    let recorded = RecordedKinds::at_the_start(reader)?;
+    if recorded.has(needs::VISITS) { Err(no_layout(reader.info())) } else { Ok(()) }
+}
+
+fn no_layout(info: &TraceInfo) -> anyhow::Error {
+    let path = info.path.display();
+    anyhow!(ReplayError::NoMachine(format!(
+        "{path}: this recording does not say how memory is laid out; `pageset convert {path} OUT.pgtrace --layout FILE` adds that"
+    )))
+}
+
 /// Reads a recording twice, by `open`, and says what to do.
 ///
 /// # Errors
@@ -116,6 +133,7 @@ pub fn examine<R: TraceReader>(
     mut open: impl FnMut() -> anyhow::Result<R>,
     progress: &mut dyn Progress,
 ) -> anyhow::Result<Examined> {
+    refuse_unplaced(&mut open()?)?;
     let mut reader = part(open()?)?;
     progress.begin("reading", "events", reader.info().events);
     let mut going = Ok(());
@@ -128,10 +146,7 @@ pub fn examine<R: TraceReader>(
     let (info, said) = (reader.info().clone(), reader.said().map(str::to_owned));
     let unsaid = surveyed.recorded.unsaid(needs::VISITS);
     if info.machine.is_none() && (unsaid.is_none() || info.counts.is_some()) {
-        let path = info.path.display();
-        return Err(anyhow!(ReplayError::NoMachine(format!(
-            "{path}: advice needs the machine's zones, and this recording does not describe them"
-        ))));
+        return Err(no_layout(&info));
     }
     let machine = info.machine.as_ref();
     let release =
