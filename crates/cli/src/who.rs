@@ -7,6 +7,10 @@ use pageset_report::{Cell, Column, Row, Table, printable};
 const ROWS: usize = 10;
 /// Characters of a control group's path that are shown: its end.
 const PATH_CHARACTERS: usize = 24;
+/// A word of so many hexadecimal digits in a path is the number of a container.
+const NUMBER_DIGITS: usize = 32;
+/// So many of them tell it from others.
+const SHOWN_DIGITS: usize = 12;
 
 /// The tables with their names in CSV.
 pub(crate) fn tables(who: &Who) -> Vec<(&'static str, Table)> {
@@ -111,13 +115,23 @@ fn name(part: &Part) -> String {
 
 /// The end of a control group's path, which tells it from others.
 fn path(part: &Part) -> String {
-    let name = name(part);
+    let name = short_numbers(&name(part));
     let characters = name.chars().count();
     if characters <= PATH_CHARACTERS {
         return name;
     }
     let end: String = name.chars().skip(characters - PATH_CHARACTERS + 3).collect();
     format!("...{end}")
+}
+
+/// A path with containers' numbers as short as their tools print them.
+fn short_numbers(path: &str) -> String {
+    let is_number = |word: &str| word.len() >= NUMBER_DIGITS && word.bytes().all(|c| c.is_ascii_hexdigit());
+    let mut short = path.to_owned();
+    for word in path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| is_number(word)) {
+        short = short.replace(word, &word[..SHOWN_DIGITS]);
+    }
+    short
 }
 
 #[cfg(test)]
@@ -193,6 +207,14 @@ mod tests {
         parts.push(part(PartOf::Interrupts, 13));
         let text = table("Who", "process", "processes", &parts, name).to_text(80);
         assert!(text.contains("3 others") && text.contains("in interrupts"), "{text}");
+    }
+
+    #[test]
+    fn a_container_is_known_by_the_beginning_of_its_number() {
+        let number = "0123456789abcdef".repeat(4);
+        assert_eq!(short_numbers(&format!("/docker/{number}")), "/docker/0123456789ab");
+        assert_eq!(short_numbers(&format!("/x/docker-{number}.scope")), "/x/docker-0123456789ab.scope");
+        assert_eq!(short_numbers("/user.slice/user-1000.slice"), "/user.slice/user-1000.slice");
     }
 
     #[test]

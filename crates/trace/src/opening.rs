@@ -147,6 +147,16 @@ impl OpenOptions {
         let format = detect(&input.head).ok_or_else(|| unrecognised(path, &input.head))?;
         if format == SourceFormat::Native {
             let file = input.into_seekable(path, self.spool_bytes_max)?;
+            if let Some(side_file) = &self.sidecar {
+                return Err(TraceError::file(
+                    path,
+                    format!(
+                        "a .pgtrace has all that a side file says; {} is not needed",
+                        side_file.display()
+                    ),
+                    "leave the side file out",
+                ));
+            }
             let mut reader = NativeReader::new(path, file, self.recovery)?;
             self.complete(reader.info_mut())?;
             return Ok(Box::new(reader));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
 
@@ -46,8 +47,14 @@ pub fn names_policy_file(name: &str) -> bool {
 ///
 /// The file cannot be read, has unknown keys or values that cannot be, or its base is unknown.
 pub fn read_policy(path: &Path) -> Result<&'static Policy, PolicyFileError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| PolicyFileError(format!("{}: {error}", path.display())))?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let why = match error.kind() {
+            ErrorKind::InvalidData => "is no text, so no policy; recordings stand without -p".to_owned(),
+            ErrorKind::NotFound => "there is no such policy file; `pageset policies` lists names".to_owned(),
+            _ => error.to_string(),
+        };
+        PolicyFileError(format!("{}: {why}", path.display()))
+    })?;
     let stem = path.file_stem().map_or_else(|| "mine".into(), |stem| stem.to_string_lossy());
     let policy = policy_from_toml(&text, &stem).map_err(|(at, why)| {
         let place = at.map_or_else(String::new, |at| place(&text, at.start));

@@ -142,6 +142,11 @@ impl RecordedKinds {
         if lacking.is_empty() {
             return Ok(());
         }
+        if info.counts.is_some() {
+            let problem = "it has counts, which `pageset stat` and `pageset advise` print, and no events";
+            let remedy = "record the load again without --counts".to_owned();
+            return Err(TraceError::File { path: info.path.clone(), problem: problem.to_owned(), remedy });
+        }
         let problem = format!("This recording does not say. It has no {} events", listed(&lacking));
         Err(TraceError::File { path: info.path.clone(), problem, remedy: remedy(&lacking) })
     }

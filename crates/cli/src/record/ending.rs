@@ -32,7 +32,7 @@ pub(crate) fn print(out: &mut dyn Write, path: &Path, recording: &Recording) -> 
     }
     match (recording.ending, recording.still_running) {
         (Ending::Command(status), _) => writeln!(out, "`{command}` ended: {status}.")?,
-        (_, Some(pid)) => writeln!(out, "`{command}` still runs as process {pid}.")?,
+        (_, Some(pid)) if is_running(pid) => writeln!(out, "`{command}` still runs as process {pid}.")?,
         _ => {}
     }
     for note in origin::lost_notes(lost) {
@@ -87,6 +87,13 @@ pub(crate) fn print_not_recorded(out: &mut dyn Write, not_recorded: &[String]) -
     Ok(())
 }
 
+/// Whether a process goes on. One that has ended has a number until somebody asks how it ended. Source: proc_pid_stat(5).
+pub(crate) fn is_running(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next());
+    state.is_some_and(|state| !["Z", "X"].contains(&state))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,6 +103,18 @@ mod tests {
         let mut out = Vec::new();
         print_cost(&mut out, &cost).unwrap();
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_has_ended_and_was_not_asked_how_does_not_run() {
+        let mut child =
+            std::process::Command::new("true").stdin(std::process::Stdio::null()).spawn().unwrap();
+        assert!(is_running(std::process::id()));
+        while is_running(child.id()) {
+            std::thread::yield_now();
+        }
+        assert!(std::path::Path::new(&format!("/proc/{}", child.id())).exists(), "nobody has asked yet");
+        child.wait().unwrap();
     }
 
     #[test]

@@ -94,7 +94,7 @@ fn interval(typed: &str) -> Result<Duration, String> {
         let number: f64 = typed.strip_suffix(unit)?.parse().ok()?;
         Some(number * seconds)
     });
-    let seconds = found.ok_or("expected a number and a unit, such as 500ms, 1s or 2m")?;
+    let seconds = found.ok_or("write a time like 500ms, 1s or 2m")?;
     if !INTERVAL_S.contains(&seconds) {
         return Err("is out of range: from 100ms to 60m".to_owned());
     }

@@ -5,17 +5,9 @@
 use pageset_trace::{Event, EventKind, Work};
 
 use super::engine::Engine;
+use super::geometry::LimitsFrom;
 use super::links::Chunk;
 use super::mode::Mode;
-
-/// Where the limits of page sets come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LimitsFrom {
-    /// What the recorded kernel printed, where it did.
-    Samples,
-    /// The formulas alone, since settings are not the recorded ones.
-    Formulas,
-}
 
 impl Engine {
     /// Brings what is known before the first event.

@@ -8,7 +8,7 @@ use pageset_trace::{Event, Layout, Sample, TraceInfo};
 use super::classes::Class;
 use super::cpu_state::CpuState;
 use super::explain::Explainer;
-use super::geometry::{Geometry, Place, Zone};
+use super::geometry::{Geometry, LimitsFrom, Place, Zone};
 use super::links::Chunk;
 use super::mode::Mode;
 use super::page_set::{Home, PageSet};
@@ -45,8 +45,9 @@ impl Engine {
         (policy, mode, explainer): (Policy, Mode, Explainer),
         machine: &Layout,
         info: &TraceInfo,
+        limits: LimitsFrom,
     ) -> Result<Self, String> {
-        let geometry = Geometry::new(machine, &policy)?;
+        let geometry = Geometry::new(machine, &policy, limits)?;
         let mut sets = Vec::new();
         for zone in &geometry.zones {
             for cpu in 0..machine.cpus {

@@ -6,7 +6,7 @@ use pageset_core::{
 };
 use pageset_trace::{Layout, ZoneDescription};
 
-use crate::limits::printed_or_computed;
+use crate::limits::{computed, printed_or_computed};
 use crate::pressure::ZonePressure;
 use crate::tokens::Tokens;
 
@@ -28,6 +28,15 @@ pub(super) struct Zone {
     stretches: Vec<u32>,
     pub(super) limits: Limits,
     pub(super) pressure: ZonePressure,
+}
+
+/// Where the limits of page sets come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LimitsFrom {
+    /// What the recorded kernel printed, where it did.
+    Samples,
+    /// The formulas alone: settings are not the recorded ones, or the policy's formulas are its own.
+    Formulas,
 }
 
 /// A frame: its zone's number, and its own.
@@ -55,8 +64,9 @@ pub(super) struct Geometry {
 }
 
 impl Geometry {
-    pub(super) fn new(machine: &Layout, policy: &Policy) -> Result<Self, String> {
+    pub(super) fn new(machine: &Layout, policy: &Policy, from: LimitsFrom) -> Result<Self, String> {
         machine.check()?;
+        let limits = if from == LimitsFrom::Samples { printed_or_computed } else { computed };
         let mut described: Vec<_> = machine.zones.iter().filter(|zone| zone.managed > 0).collect();
         described.sort_by_key(|zone| (zone.node, zone.kind));
         if described.len().saturating_mul(machine.cpus as usize) > PAGE_SETS_MAX {
@@ -76,7 +86,7 @@ impl Geometry {
                 description: description.clone(),
                 end,
                 stretches: vec![0; stretches as usize],
-                limits: printed_or_computed(policy, machine, description),
+                limits: limits(policy, machine, description),
                 pressure: ZonePressure::new(description, machine.online_cpus()),
             });
         }
@@ -184,15 +194,15 @@ mod tests {
 
     #[test]
     fn limits_follow_from_watermark_and_size() {
-        let geometry = Geometry::new(&machine(), &LINUX_6_12).unwrap();
+        let geometry = Geometry::new(&machine(), &LINUX_6_12, LimitsFrom::Samples).unwrap();
         assert_eq!(geometry.zones[0].limits, Limits { batch: 63, high_min: 6985, high_max: 31_308 });
-        let geometry = Geometry::new(&machine(), &LINUX_6_1).unwrap();
+        let geometry = Geometry::new(&machine(), &LINUX_6_1, LimitsFrom::Samples).unwrap();
         assert_eq!(geometry.zones[0].limits, Limits { batch: 63, high_min: 6985, high_max: 6985 });
     }
 
     #[test]
     fn frames_are_found_and_named_again() {
-        let mut geometry = Geometry::new(&machine(), &LINUX_6_12).unwrap();
+        let mut geometry = Geometry::new(&machine(), &LINUX_6_12, LimitsFrom::Samples).unwrap();
         assert_eq!(geometry.locate(5000), None, "it was not seen");
         let place = geometry.see(5000).unwrap().unwrap();
         assert_eq!((place.zone, geometry.pfn(place.frame), geometry.locate(5000)), (0, 5000, Some(place)));
@@ -208,7 +218,7 @@ mod tests {
     fn tables_grow_with_what_was_seen_and_not_with_the_machine() {
         let mut machine = machine();
         machine.zones[0].spanned = 1 << 33;
-        let mut geometry = Geometry::new(&machine, &LINUX_6_12).unwrap();
+        let mut geometry = Geometry::new(&machine, &LINUX_6_12, LimitsFrom::Samples).unwrap();
         for pfn in [4096, 1 << 30, (1 << 33) + 4000] {
             assert_eq!(geometry.see(pfn).unwrap().map(|place| geometry.pfn(place.frame)), Some(pfn));
         }
@@ -219,7 +229,7 @@ mod tests {
 
     #[test]
     fn more_than_the_tables_can_hold_is_an_error() {
-        let mut geometry = Geometry::new(&machine(), &LINUX_6_12).unwrap();
+        let mut geometry = Geometry::new(&machine(), &LINUX_6_12, LimitsFrom::Samples).unwrap();
         assert!(geometry.make_room(FRAMES_MAX + 1).unwrap_err().contains("stretches"));
     }
 
@@ -227,6 +237,6 @@ mod tests {
     fn a_machine_too_large_for_the_tables_is_refused() {
         let mut machine = machine();
         machine.zones[0].spanned = 1 << 40;
-        assert!(Geometry::new(&machine, &LINUX_6_12).unwrap_err().contains("span"));
+        assert!(Geometry::new(&machine, &LINUX_6_12, LimitsFrom::Samples).unwrap_err().contains("span"));
     }
 }

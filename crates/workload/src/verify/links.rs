@@ -103,6 +103,8 @@ mod tests {
     use pageset_core::policy::LINUX_6_12;
     use pageset_trace::{Layout, Node, Sysctls, ZoneDescription};
 
+    use super::super::geometry::LimitsFrom;
+
     use pageset_trace::irq_flag;
 
     use super::*;
@@ -125,7 +127,8 @@ mod tests {
                 ..ZoneDescription::empty(0, ZoneKind::Dma32)
             }],
         };
-        let mut geometry = Geometry::new(&machine, &LINUX_6_12).expect("a small machine");
+        let mut geometry =
+            Geometry::new(&machine, &LINUX_6_12, LimitsFrom::Samples).expect("a small machine");
         let mut chunk = Chunk { events, ..Chunk::default() };
         chunk.link(&mut geometry).expect("there is memory for a few frames");
         chunk

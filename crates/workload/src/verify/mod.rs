@@ -43,14 +43,15 @@ pub use mode::Mode;
 pub use options::{VerifyError, VerifyOptions};
 pub use report::{Decays, Drains, PassedOver, Refills, Samples, Verification};
 
+use pageset_core::POLICIES;
 use pageset_trace::{BLOCK_EVENTS_MAX, EventKind, TraceReader};
 
 use crate::kernel_policy::policy_of_kernel;
 use crate::recorded::{self, RecordedKinds, needs};
 use crate::stretch::OneSetting;
-use dispatch::LimitsFrom;
 use engine::Engine;
 use explain::Explainer;
+use geometry::LimitsFrom;
 use links::Chunk;
 
 /// Events that are looked at together: with their links, 90 MiB.
@@ -87,8 +88,14 @@ pub fn verify(
         return Err(unusable(problem, "pass another --policy NAME"));
     }
     let explainer = Explainer::new(options.explain);
-    let limits = if options.settings.is_unchanged() { LimitsFrom::Samples } else { LimitsFrom::Formulas };
-    let mut engine = Engine::new((policy, options.mode, explainer), machine, &info)
+    // A kernel's limits were printed with its recording; those of rules that no kernel has were not.
+    let is_some_kernels =
+        POLICIES.iter().any(|known| (known.batch, known.high) == (policy.batch, policy.high));
+    let limits = match options.settings.is_unchanged() && is_some_kernels {
+        true => LimitsFrom::Samples,
+        false => LimitsFrom::Formulas,
+    };
+    let mut engine = Engine::new((policy, options.mode, explainer), machine, &info, limits)
         .map_err(|problem| unusable(problem, "pass a machine description that fits with --layout FILE"))?;
     engine.prepare(limits);
     let mut chunk = Chunk::default();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pageset_core::policy::{LINUX_6_1, LINUX_6_12};
+use pageset_core::policy::{HighRule, LINUX_6_1, LINUX_6_12};
 use pageset_workload::{Class, ExplainRequest, Mode, Verification, VerifyError, VerifyOptions, verify};
 
 fn bundled(name: &str) -> PathBuf {
@@ -110,6 +110,19 @@ fn the_policy_of_another_kernel_does_not_fit() {
     assert_eq!((right.policy.as_str(), wrong.policy.as_str()), (LINUX_6_12.name, LINUX_6_1.name));
     assert!(wrong.drains.exact < right.drains.exact / 2, "{:?}", wrong.drains);
     assert!(wrong.mismatches.get(Class::Unexplained) > 0, "{:?}", wrong.mismatches);
+}
+
+#[test]
+fn limits_of_a_users_policy_are_its_own_and_not_the_kernels() {
+    let in_mode = |high, mode| {
+        let mut policy = LINUX_6_12;
+        policy.high = high;
+        run("k612_2c_tcp", &VerifyOptions { policy: Some(policy), mode, ..VerifyOptions::default() }).drains
+    };
+    for mode in [Mode::Step, Mode::Free] {
+        let (kernels, small) = (in_mode(LINUX_6_12.high, mode), in_mode(HighRule::Fixed(100), mode));
+        assert!(small.predicted > kernels.predicted, "{mode:?}: {small:?} for {kernels:?}");
+    }
 }
 
 #[test]
