@@ -14,6 +14,7 @@ pub(crate) struct Live {
     bar: Option<ProgressBar>,
     shown: Instant,
     events: u64,
+    is_counting: bool,
 }
 
 impl Live {
@@ -25,13 +26,26 @@ impl Live {
             bar.set_message("recording; Ctrl-C ends it");
             bar
         });
-        Self { bar, shown: Instant::now(), events: 0 }
+        Self { bar, shown: Instant::now(), events: 0, is_counting: false }
+    }
+
+    /// The same for counts, which have no events.
+    pub(crate) fn counting(is_wanted: bool) -> Self {
+        let mut live = Self::new(is_wanted);
+        live.is_counting = true;
+        live
     }
 
     pub(crate) fn show(&mut self, status: &Status) {
         let Some(bar) = &self.bar else { return };
         let since = self.shown.elapsed();
         if since < PERIOD {
+            return;
+        }
+        if self.is_counting {
+            bar.set_message(format!("{:.0} s  counting; Ctrl-C ends it", status.elapsed.as_secs_f64()));
+            bar.tick();
+            self.shown = Instant::now();
             return;
         }
         let rate = (status.events - self.events) as f64 / since.as_secs_f64();

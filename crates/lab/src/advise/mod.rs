@@ -26,7 +26,7 @@ use serde::Serialize;
 use crate::Progress;
 use crate::who::Who;
 
-pub use findings::{Doubts, Findings, Waiting};
+pub use findings::{CountedTime, Doubts, Findings, Waiting};
 pub use forecast::{Forecast, Range};
 pub use latency::{Latency, Times};
 pub use run_times::{Difference, RunTimes};
