@@ -34,6 +34,7 @@ use crate::output;
 use crate::paragraph;
 use crate::progress::Progress;
 use crate::signals::Signals;
+use crate::sites;
 use crate::source::Source;
 use crate::verify;
 use crate::who;
@@ -274,7 +275,8 @@ impl Said<'_> {
             format.exporter().export(&verify::compared(&compared.against), out)?;
             writeln!(out)?;
         }
-        for (_, table) in advice.who.iter().flat_map(who::tables) {
+        let who = advice.who.iter().flat_map(who::tables);
+        for (_, table) in who.chain(advice.sites.iter().flat_map(sites::tables)) {
             format.exporter().export(&table, out)?;
             writeln!(out)?;
         }
