@@ -16,7 +16,7 @@ use crate::Caller;
 const FUNCTIONS_MAX: usize = 1 << 20;
 
 /// What functions take a zone's lock for. What follows a dot in a name is the compiler's.
-const KNOWN: [(&str, Caller); 26] = [
+const KNOWN: [(&str, Caller); 28] = [
     ("rmqueue_bulk", Caller::Refill),
     ("__rmqueue_pcplist", Caller::Refill),
     ("free_pcppages_bulk", Caller::Drain),
@@ -41,6 +41,9 @@ const KNOWN: [(&str, Caller); 26] = [
     ("__isolate_free_page", Caller::Other),
     ("walk_zones_in_node", Caller::Other),
     ("frag_show_print", Caller::Other),
+    // What walks the zones for a reader of /proc is a part of these.
+    ("zoneinfo_show", Caller::Other),
+    ("pagetypeinfo_show", Caller::Other),
     ("__setup_per_zone_wmarks", Caller::Other),
     ("split_free_frozen_page", Caller::Other),
 ];
@@ -64,7 +67,7 @@ const ALLOCATES: [&str; 58] = [
     "free_pages",
     "__free_pages",
     "___free_pages",
-    "free_frozen_pages",
+    "free_frozen_page",
     "__free_frozen_pages",
     "free_unref",
     "free_pcppages_bulk",
@@ -251,7 +254,7 @@ fn function(name: &str) -> Function {
 }
 
 fn takes_locks(name: &str) -> bool {
-    ["spin_lock", "lock_slowpath", "spin_trylock"].iter().any(|part| name.contains(part))
+    ["raw_spin_", "spin_lock", "lock_slowpath", "spin_trylock"].iter().any(|part| name.contains(part))
         || ["trace_", "__traceiter_", "event_trigger", "stacktrace_", "perf_trace_", "perf_tp_"]
             .iter()
             .any(|start| name.starts_with(start))
@@ -325,6 +328,20 @@ mod tests {
         assert_eq!(variable(0x10_9000), None, "behind the last there may be anything");
         assert_eq!((callers.variable(5), callers.variable(0xffff_8880_0000_1000)), (None, None));
         assert_eq!(callers.variable(0xffff_ffff_c000_0700), None, "a module's");
+    }
+
+    #[test]
+    fn readers_of_proc_wait_for_zone_locks() {
+        let text = "ffffffff81000100 t zoneinfo_show\nffffffff81000200 t pagetypeinfo_show\n\
+            ffffffff81000300 t seq_read_iter\nffffffff81000400 t _raw_spin_rq_lock_irqsave\n";
+        let callers = Callers::of(text.as_bytes()).unwrap();
+        let stack = |chain: [u64; 2]| callers.stack(chain.map(|at| 0xffff_ffff_8100_0000 + at).into_iter());
+        for function in [0x110, 0x210] {
+            let stack = stack([function, 0x310]);
+            assert_eq!(stack.caller, Some(Caller::Other));
+            assert_eq!(stack.site.map(|site| callers.name(site)), Some("seq_read_iter"));
+        }
+        assert_eq!(stack([0x410, 0x310]).site.map(|site| callers.name(site)), Some("seq_read_iter"));
     }
 
     #[test]
