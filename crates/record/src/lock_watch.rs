@@ -55,6 +55,15 @@ impl Waited {
     }
 }
 
+/// Waits by name.
+#[derive(Debug, Default)]
+pub(crate) struct NamedWaits {
+    /// Those for zone locks, by call site.
+    pub(crate) sites: HashMap<Option<String>, Waited>,
+    /// Those for other locks, and those of which no call chain says that they are for a zone's.
+    pub(crate) locks: HashMap<LockName, Waited>,
+}
+
 /// Watches waits in a tracing instance of its own, which goes when it is dropped.
 pub struct LockWatch {
     watch: Watch,
@@ -127,19 +136,18 @@ impl LockWatch {
         &self.by_task
     }
 
-    /// Waits for zone locks by the name of the call site, and waits for other locks, as far as [`LockWatch::totals`] has read
-    /// them. What no call chain tells from a wait for a zone's lock is among the others.
-    pub(crate) fn by_name(&self) -> (HashMap<Option<String>, Waited>, HashMap<LockName, Waited>) {
+    /// The same by name.
+    pub(crate) fn by_name(&self) -> NamedWaits {
         let names = self.watch.call_sites().unwrap_or_default();
-        let (mut sites, mut locks): (HashMap<_, Waited>, HashMap<_, Waited>) = Default::default();
+        let mut named = NamedWaits::default();
         for (site, waited) in &self.by_site {
             let name = site.and_then(|site| names.function(site)).map(str::to_owned);
-            sites.entry(name).or_default().plus(*waited);
+            named.sites.entry(name).or_default().plus(*waited);
         }
         for ((address, site), waited) in &self.others {
-            locks.entry(names.lock(*address, *site)).or_default().plus(*waited);
+            named.locks.entry(names.lock(*address, *site)).or_default().plus(*waited);
         }
-        (sites, locks)
+        named
     }
 }
 

@@ -413,7 +413,8 @@ impl Counting {
         let visits = self.counters.can_sample().then(|| self.visits.estimate()).flatten();
         let by_task = std::mem::take(&mut self.visits_by_task);
         let tasks = by_task.list(visits, self.waits.by_task(), self.tasks.as_ref());
-        let (waits_by_site, locks) = self.waits.by_name().unzip();
+        let named = self.waits.by_name();
+        let (waits_by_site, locks) = named.map(|named| (named.sites, named.locks)).unzip();
         let by_site = std::mem::take(&mut self.visits_by_site);
         let sites = by_site.list(visits, |site| self.counters.site_name(site), waits_by_site);
         let count = |(index, sum): (usize, &Sum)| {

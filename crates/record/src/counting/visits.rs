@@ -32,11 +32,11 @@ pub(crate) struct Block {
 pub(crate) fn visits(blocks: &mut [Block]) -> impl Iterator<Item = &Block> {
     blocks.sort_by_key(|block| block.time_ns);
     let mut before: Option<Block> = None;
-    blocks.iter().filter_map(move |block| {
+    blocks.iter().filter(move |block| {
         let goes_on = before
             .is_some_and(|before| before.moved == block.moved && block.time_ns - before.time_ns <= GAP_NS);
-        before = Some(*block);
-        (!goes_on).then_some(block)
+        before = Some(**block);
+        !goes_on
     })
 }
 
