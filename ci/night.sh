@@ -31,7 +31,7 @@ parts=(
     "shuttle|20 minutes||ci/shuttle.sh"
     "soak|10 minutes||ci/soak.sh"
     "faults|4 minutes|root|env PAGESET_PYTHON=$PWD/target/python/3.11/bin/python cargo test --workspace --exclude pageset-peers --exclude pageset-arrow --exclude pageset-python --no-fail-fast fault_ -- --ignored --test-threads 1"
-    "settings|4 minutes|root|cargo test --release --package pageset-cli --test kernel -- --include-ignored --test-threads 1 advise::"
+    "settings|5 minutes|root|cargo test --release --package pageset-cli --test kernel -- --include-ignored --test-threads 1 advise::"
     "record-cost|10 minutes|root|ci/record-cost.sh"
     "verdicts|6 minutes|root|ci/verdicts.sh"
     "scale|5 minutes||ci/scale.sh"

@@ -107,7 +107,11 @@ pub fn batch(events: &[Event]) -> Result<RecordBatch> {
         all::<UInt32Type>(events, |event| event.pid),
         some::<UInt64Type>(events, |event| event.frame().map(|pfn| pfn.0)),
         some::<UInt8Type>(events, order),
-        some::<Int8Type>(events, |event| Some(event.migratetype).filter(|kind| *kind != MIGRATETYPE_NONE)),
+        some::<Int8Type>(events, |event| {
+            // The beginning of a wait has a call site there.
+            let has_type = event.migratetype != MIGRATETYPE_NONE && event.kind != EventKind::ContentionBegin;
+            has_type.then_some(event.migratetype)
+        }),
         some::<UInt32Type>(events, gfp),
         some::<UInt64Type>(events, |event| (!event.kind.has_frame()).then_some(event.pfn)),
         Arc::new(events.iter().map(fits_page_set).collect::<BooleanArray>()),

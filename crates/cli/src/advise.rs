@@ -1,16 +1,18 @@
 //! `pageset advise`: is it the page sets, and what would help?
 //!
-//! `recorder` records this machine where no recording is given, `apply` tries a setting.
+//! `recorder` records this machine where no recording is given: counts, and events only if `counts_first` finds that they are
+//! needed. `apply` tries a setting.
 
 mod apply;
 mod args;
+mod counts_first;
 mod recorder;
 
 use std::error::Error;
 use std::fmt;
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use pageset_lab::advise::{Advice, Forecast, RunTimes, Verdict, advise};
@@ -32,10 +34,12 @@ use crate::output;
 use crate::paragraph;
 use crate::progress::Progress;
 use crate::signals::Signals;
+use crate::sites;
 use crate::source::Source;
 use crate::verify;
 use crate::who;
 use apply::{Trial, Tried};
+use counts_first::{Load as _, counts_first};
 use recorder::{Recorder, Runs};
 
 /// Name of a recording that `advise` has made itself.
@@ -70,24 +74,34 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
     if args.trace.is_none() || trial.is_some() {
         recorder.check()?;
     }
-    let before = match &args.trace {
-        Some(trace) => Runs { traces: vec![trace.clone()], ..Runs::default() },
-        None if trial.is_some() => recorder.record_settled("before", args.times)?,
-        None => recorder.record("now")?,
-    };
-    if let Some(file) = &args.keep_recording {
-        fs::copy(&before.traces[0], file).with_context(|| file.display().to_string())?;
-    }
     let opening = args.opening.clone();
     let open = move |trace: &PathBuf| {
         Source::open(&SourceArgs { recording: Some(trace.clone()), opening: opening.clone() })
     };
-    let (first, open_first) = (before.traces[0].clone(), open.clone());
-    let judged = signals.during(move || advise(|| open_first(&first), &mut Progress::on_terminal()))?;
-    let mut advice = judged.map_err(of_reading)?;
-    if args.trace.is_none() {
-        advice.recording = THIS_MACHINE.to_owned();
-    }
+    let advised = |trace: &Path| {
+        if let Some(file) = &args.keep_recording {
+            fs::copy(trace, file).with_context(|| file.display().to_string())?;
+        }
+        let (trace, open) = (trace.to_owned(), open.clone());
+        let judged = signals.during(move || advise(|| open(&trace), &mut Progress::on_terminal()))?;
+        let mut advice = judged.map_err(of_reading)?;
+        if args.trace.is_none() {
+            advice.recording = THIS_MACHINE.to_owned();
+        }
+        Ok(advice)
+    };
+    let (before, mut advice) = match &args.trace {
+        Some(trace) => {
+            let advice = advised(trace)?;
+            (Runs { traces: vec![trace.clone()], ..Runs::default() }, advice)
+        }
+        None if args.needs_events() => {
+            let events = recorder.record(None)?;
+            let advice = advised(&events.traces[0])?;
+            (events, advice)
+        }
+        None => counts_first(&recorder, advised)?,
+    };
     advice.warnings.extend(before.warnings.iter().cloned());
     let tried = match trial {
         Some(trial) => {
@@ -261,7 +275,8 @@ impl Said<'_> {
             format.exporter().export(&verify::compared(&compared.against), out)?;
             writeln!(out)?;
         }
-        for (_, table) in advice.who.iter().flat_map(who::tables) {
+        let who = advice.who.iter().flat_map(who::tables);
+        for (_, table) in who.chain(advice.sites.iter().flat_map(sites::tables)) {
             format.exporter().export(&table, out)?;
             writeln!(out)?;
         }

@@ -39,6 +39,7 @@ mod reproduce;
 mod rights;
 mod signals;
 mod simulate;
+mod sites;
 mod source;
 mod stat;
 mod sweep;

@@ -20,6 +20,7 @@ pub(crate) use args::{RecordArgs, time};
 use crate::left;
 use crate::output::{self, Existing};
 use crate::signals;
+pub(crate) use ending::is_running;
 pub(crate) use live::Live;
 
 /// The file of a recording that nobody has named.
@@ -58,7 +59,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<()> {
         ));
     }
     let file = output::begin_file(path, existing)?;
-    let mut live = Live::new(args.command.is_empty());
+    let mut live = Live::new(args.command.is_empty(), "ends it");
     let recording = session.run(file, &mut |status| {
         live.show(status);
         if is_interrupted.load(Ordering::Relaxed) { Going::End } else { Going::On }

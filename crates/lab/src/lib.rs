@@ -44,6 +44,7 @@ mod progress;
 pub mod recordings;
 pub mod reproduce;
 pub mod simulate;
+pub mod sites;
 pub mod sweep;
 pub mod visit_cost;
 pub mod who;

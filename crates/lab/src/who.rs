@@ -127,8 +127,8 @@ impl Who {
     }
 }
 
-/// With fewer visits that counting has seen, it is not said whose they were: shares would be off by more than 10 points.
-const VISITS_MIN: u64 = 25;
+/// With fewer visits that counting has seen, it is not said whose they were, or where: shares would be off by more than 10 points.
+pub(crate) const VISITS_MIN: u64 = 25;
 
 /// Which of a recording's figures are known by task.
 #[derive(Clone, Copy, Debug)]

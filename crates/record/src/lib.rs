@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod alarm;
+mod call_sites;
 mod check;
 mod clock;
 mod condition;

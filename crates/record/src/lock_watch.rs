@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pageset_trace::{Caller, EventKind, LockWaits};
+use pageset_trace::{Caller, EventKind, LockName, LockWaits};
 
 use crate::cpus::CpuList;
 use crate::error::RecordError;
@@ -11,6 +11,8 @@ use crate::watch::{Watch, Watched};
 
 /// Tasks that are told apart.
 const TASKS_MAX: usize = 1 << 16;
+/// Pairs of a lock and a call site that are told apart.
+const LOCKS_MAX: usize = 1 << 16;
 
 /// Waits for spinning locks since a watch began. Times are sums over all CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,9 +46,22 @@ impl WaitTotals {
 
 impl Waited {
     fn add(&mut self, wait_ns: u64) {
-        self.waits += 1;
-        self.wait_ns = self.wait_ns.saturating_add(wait_ns);
+        self.plus(Self { waits: 1, wait_ns });
     }
+
+    fn plus(&mut self, other: Self) {
+        self.waits = self.waits.saturating_add(other.waits);
+        self.wait_ns = self.wait_ns.saturating_add(other.wait_ns);
+    }
+}
+
+/// Waits by name.
+#[derive(Debug, Default)]
+pub(crate) struct NamedWaits {
+    /// Those for zone locks, by call site.
+    pub(crate) sites: HashMap<Option<String>, Waited>,
+    /// Those for other locks, and those of which no call chain says that they are for a zone's.
+    pub(crate) locks: HashMap<LockName, Waited>,
 }
 
 /// Watches waits in a tracing instance of its own, which goes when it is dropped.
@@ -56,6 +71,10 @@ pub struct LockWatch {
     totals: WaitTotals,
     /// Waits for zone locks by task; those in interrupts have no number, nor do those of further tasks.
     by_task: HashMap<Option<u32>, Waited>,
+    /// Waits for zone locks by call site.
+    by_site: HashMap<Option<u16>, Waited>,
+    /// Waits for other locks by address and call site; those for further ones have neither.
+    others: HashMap<(u64, Option<u16>), Waited>,
 }
 
 impl LockWatch {
@@ -73,6 +92,8 @@ impl LockWatch {
             waits: LockWaits::default(),
             totals: WaitTotals::default(),
             by_task: HashMap::new(),
+            by_site: HashMap::new(),
+            others: HashMap::new(),
         })
     }
 
@@ -92,6 +113,12 @@ impl LockWatch {
                             let is_listed = self.by_task.len() < TASKS_MAX || self.by_task.contains_key(&tid);
                             let tid = tid.filter(|_| is_listed);
                             self.by_task.entry(tid).or_default().add(wait.wait_ns);
+                            self.by_site.entry(wait.call_site).or_default().add(wait.wait_ns);
+                        } else {
+                            let lock = (event.pfn, wait.call_site);
+                            let is_listed = self.others.len() < LOCKS_MAX || self.others.contains_key(&lock);
+                            let lock = if is_listed { lock } else { (0, None) };
+                            self.others.entry(lock).or_default().add(wait.wait_ns);
                         }
                     }
                 }
@@ -107,6 +134,20 @@ impl LockWatch {
     /// Waits for zone locks by the number of the task, as far as [`LockWatch::totals`] has read them.
     pub(crate) const fn by_task(&self) -> &HashMap<Option<u32>, Waited> {
         &self.by_task
+    }
+
+    /// The same by name.
+    pub(crate) fn by_name(&self) -> NamedWaits {
+        let names = self.watch.call_sites().unwrap_or_default();
+        let mut named = NamedWaits::default();
+        for (site, waited) in &self.by_site {
+            let name = site.and_then(|site| names.function(site)).map(str::to_owned);
+            named.sites.entry(name).or_default().plus(*waited);
+        }
+        for ((address, site), waited) in &self.others {
+            named.locks.entry(names.lock(*address, *site)).or_default().plus(*waited);
+        }
+        named
     }
 }
 

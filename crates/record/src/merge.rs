@@ -5,8 +5,9 @@
 
 use std::io;
 
-use pageset_trace::Event;
+use pageset_trace::{CallSites, Event};
 
+use crate::call_sites::Sites;
 use crate::clock::now_ns;
 use crate::losses::Losses;
 use crate::ring::{Reading, Ring};
@@ -31,6 +32,7 @@ pub(crate) struct Merger {
     layout: PageLayout,
     decoder: Decoder,
     pub(crate) losses: Losses,
+    sites: Sites,
     /// Time of the last event that was handed on.
     last_ns: u64,
 }
@@ -39,7 +41,15 @@ impl Merger {
     pub(crate) fn new(rings: Vec<Ring>, layout: PageLayout, decoder: Decoder) -> Self {
         let share = ROUND_PAGES_MAX / rings.len().max(1);
         let pages_max = share.clamp(*RING_PAGES.start(), *RING_PAGES.end());
-        Self { rings, pages_max, layout, decoder, losses: Losses::default(), last_ns: 0 }
+        Self {
+            rings,
+            pages_max,
+            layout,
+            decoder,
+            losses: Losses::default(),
+            sites: Sites::default(),
+            last_ns: 0,
+        }
     }
 
     /// Reads each ring once, and puts what is complete into `out`, by time.
@@ -55,7 +65,8 @@ impl Merger {
                 until_ns = until_ns.min(ring.last_ns);
                 continue;
             }
-            let reading = ring.read(self.pages_max, &self.layout, &self.decoder, &mut self.losses)?;
+            let (losses, sites) = (&mut self.losses, &mut self.sites);
+            let reading = ring.read(self.pages_max, &self.layout, &self.decoder, losses, sites)?;
             if reading.is_cut {
                 until_ns = until_ns.min(ring.last_ns);
             }
@@ -74,6 +85,11 @@ impl Merger {
     /// Each CPU, and the records that were read of its ring.
     pub(crate) fn records(&self) -> impl Iterator<Item = (u16, u64)> {
         self.rings.iter().map(|ring| (ring.cpu, ring.records))
+    }
+
+    /// Names of the call sites and locks in what was read; `None` if no call chains are.
+    pub(crate) fn call_sites(&self) -> Option<CallSites> {
+        self.decoder.callers().map(|callers| self.sites.names(callers))
     }
 
     /// Puts all that waits into `out`: for when no more events come.

@@ -194,6 +194,7 @@ impl<'a> Reader<'a> {
         while self.round()?.pages > 0 || self.merger.is_behind() {}
         self.merger.finish(&mut self.batch);
         self.hand_on()?;
+        head.call_sites = self.merger.call_sites();
         let mut kernel = self.compare(head);
         if self.begin_ns > 0 {
             begins_late(head, self.begin_ns, kernel.overrun);

@@ -6,9 +6,10 @@ use std::{
     os::unix::fs::OpenOptionsExt as _,
 };
 
-use pageset_trace::{Caller, Event, EventKind, Gap};
+use pageset_trace::{Event, EventKind, Gap};
 use rustix::fs::OFlags;
 
+use crate::call_sites::Sites;
 use crate::error::RecordError;
 use crate::instance::Instance;
 use crate::losses::Losses;
@@ -93,11 +94,12 @@ impl Ring {
         layout: &PageLayout,
         decoder: &Decoder,
         losses: &mut Losses,
+        sites: &mut Sites,
     ) -> io::Result<Reading> {
         for pages in 0..pages_max {
             match self.pipe.read(&mut self.page) {
                 Ok(0) => return Ok(Reading { pages, is_cut: false }),
-                Ok(bytes) => self.take_page(bytes, layout, decoder, losses),
+                Ok(bytes) => self.take_page(bytes, layout, decoder, losses, sites),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return Ok(Reading { pages, is_cut: false });
                 }
@@ -108,7 +110,14 @@ impl Ring {
         Ok(Reading { pages: pages_max, is_cut: true })
     }
 
-    fn take_page(&mut self, bytes: usize, layout: &PageLayout, decoder: &Decoder, losses: &mut Losses) {
+    fn take_page(
+        &mut self,
+        bytes: usize,
+        layout: &PageLayout,
+        decoder: &Decoder,
+        losses: &mut Losses,
+        sites: &mut Sites,
+    ) {
         let Ok(records) = Records::of(layout, &self.page[..bytes]) else {
             losses.add(Gap { cpu: self.cpu, after_ns: self.last_ns, before_ns: self.last_ns, events: None });
             return;
@@ -122,8 +131,10 @@ impl Ring {
             self.records += 1;
             self.note_gap(&mut missed, record.ts_ns, losses);
             self.last_ns = record.ts_ns;
-            if let Some(caller) = decoder.stack(&record) {
-                note_caller(&mut self.pending, caller);
+            if let Some((stack, callers)) = decoder.stack(&record).zip(decoder.callers()) {
+                if let Some(begun) = begun(&mut self.pending) {
+                    sites.put(begun, stack, callers);
+                }
                 continue;
             }
             self.pending.extend(decoder.event(&record, self.cpu, &mut self.waits));
@@ -149,29 +160,33 @@ impl Ring {
     }
 }
 
-/// The call chain of a wait comes behind its beginning, and behind that of an interrupt which came between.
-fn note_caller(events: &mut [Event], caller: Option<Caller>) {
+/// The beginning that a call chain belongs to: it comes behind it, and behind that of an interrupt which came between.
+fn begun(events: &mut [Event]) -> Option<&mut Event> {
     let mut last = events.iter_mut().rev().take(NEAR);
-    let begun = last.find(|event| event.kind == EventKind::ContentionBegin && event.caller().is_none());
-    if let (Some(begun), Some(caller)) = (begun, caller) {
-        begun.order = caller.code();
-    }
+    last.find(|event| event.kind == EventKind::ContentionBegin && event.caller().is_none())
 }
 
 #[cfg(test)]
 mod tests {
+    use pageset_trace::Caller;
+    use pageset_trace::raw::{Callers, Stack};
+
     use super::*;
 
     #[test]
     fn a_call_chain_belongs_to_the_last_wait_without_one() {
         let wait = Event::new(EventKind::ContentionBegin, 1, 0);
         let mut events = [wait, wait, Event::new(EventKind::MmPageFree, 2, 0)];
-        note_caller(&mut events, Some(Caller::Drain));
-        note_caller(&mut events, None);
+        let put = |events: &mut [Event], caller: Option<Caller>| {
+            let stack = Stack { caller, site: None };
+            begun(events).map(|begun| Sites::default().put(begun, stack, &Callers::default()))
+        };
+        put(&mut events, Some(Caller::Drain));
+        put(&mut events, None);
         assert_eq!(events.map(|event| event.caller()), [None, Some(Caller::Drain), None]);
-        note_caller(&mut events, Some(Caller::Refill));
+        put(&mut events, Some(Caller::Refill));
         assert_eq!(events[0].caller(), Some(Caller::Refill));
-        note_caller(&mut events, Some(Caller::Free));
+        assert_eq!(put(&mut events, Some(Caller::Free)), None);
         assert_eq!(events[1].caller(), Some(Caller::Drain));
     }
 }

@@ -14,6 +14,7 @@ use std::{
 use pageset_trace::EventKind;
 use pageset_trace::raw::{Decoder, PageLayout};
 
+use crate::call_sites::Sites;
 use crate::clock::now_ns;
 use crate::cpus::CpuList;
 use crate::error::RecordError;
@@ -111,7 +112,7 @@ impl<'a> RollCall<'a> {
         let began = Instant::now();
         while answered.len() < THREADS && began.elapsed() < PATIENCE {
             for ring in &mut rings {
-                ring.read(PAGES, layout, decoder, &mut Losses::default())
+                ring.read(PAGES, layout, decoder, &mut Losses::default(), &mut Sites::default())
                     .map_err(|error| RecordError::io(self.instance.path("per_cpu"), "read", error))?;
                 ring.hand_on(u64::MAX, &mut events);
             }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use pageset_trace::{Event, EventKind, raw::RingCounts};
+use pageset_trace::{CallSites, Event, EventKind, raw::RingCounts};
 
 use crate::clock::now_ns;
 use crate::cpus::CpuList;
@@ -63,6 +63,11 @@ impl Watch {
         let read: io::Result<_> = self.merger.round(&mut self.events);
         read.map_err(|error| RecordError::io(self.instance.path("per_cpu"), "read", error))?;
         Ok(&self.events)
+    }
+
+    /// Names of the call sites and locks in what was read; `None` if no call chains are.
+    pub(crate) fn call_sites(&self) -> Option<CallSites> {
+        self.merger.call_sites()
     }
 
     /// Events missed so far.

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::call_sites::LockName;
+
 /// Hits of tracepoints on all CPUs that were recorded, and how they are known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
@@ -26,6 +28,12 @@ pub struct Counts {
     /// What each task did, most visits first. Empty if tasks were not told apart.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<CountedTask>,
+    /// Visits and waits by call site. Empty if no call chain was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sites: Vec<CountedSite>,
+    /// Spinning locks other than zones' that CPUs waited for; `None` if waits were not seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locks: Option<Vec<CountedLock>>,
     /// Whether the tasks of the recorded command are known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_command_known: bool,
@@ -41,6 +49,30 @@ pub struct CountedTask {
     /// Its part of [`Counts::visits`]. The task counts that an interrupt interrupted.
     pub visits: u64,
     /// Its part of [`Counts::zone_waits`].
+    pub waits: u64,
+    /// Their time in nanoseconds.
+    pub wait_ns: u64,
+}
+
+/// What happened at a call site: a function that wanted pages, or gave them back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountedSite {
+    /// Its name; `None` for call chains that do not say.
+    pub function: Option<String>,
+    /// Its part of [`Counts::visits`]; `None` if visits have no call chains.
+    pub visits: Option<u64>,
+    /// Its part of [`Counts::zone_waits`]; `None` if waits were not seen.
+    pub waits: Option<u64>,
+    /// Their time in nanoseconds.
+    pub wait_ns: Option<u64>,
+}
+
+/// Waits for a lock that is no zone's, or for several with one name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountedLock {
+    /// What is known of it.
+    pub lock: LockName,
+    /// How many waits.
     pub waits: u64,
     /// Their time in nanoseconds.
     pub wait_ns: u64,
@@ -167,6 +199,12 @@ mod tests {
             visits_counted_ns: 2,
             zone_waits: Some(ZoneWaits { waits: 1, wait_ns: 9, ..ZoneWaits::default() }),
             tasks: vec![CountedTask { tid: Some(7), party: Party::Command, visits: 2, waits: 1, wait_ns: 9 }],
+            sites: vec![CountedSite {
+                function: Some("f".into()),
+                visits: Some(2),
+                ..CountedSite::default()
+            }],
+            locks: Some(vec![CountedLock { lock: LockName::Unknown, waits: 1, wait_ns: 4 }]),
             is_command_known: true,
             tracepoints: vec![count("kmem/mm_page_free", Some(estimate)), count("kmem/mm_page_alloc", None)],
         };

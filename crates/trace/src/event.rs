@@ -54,7 +54,8 @@ pub struct Event {
     pub kind: EventKind,
     /// Size class of the block, or the value that [`EventKind`] documents. Not checked: hostile traces hold any number.
     pub order: u8,
-    /// The kernel's migratetype number, or [`MIGRATETYPE_NONE`].
+    /// The kernel's migratetype number, or [`MIGRATETYPE_NONE`]. For [`EventKind::ContentionBegin`] a part of
+    /// [`Event::call_site`], as is `refill`.
     pub migratetype: i8,
     /// For [`EventKind::MmPageAllocZoneLocked`]: 1 if the block could go to a per-CPU page set;
     /// for [`EventKind::MmPageAllocExtfrag`]: the fallback order; for [`EventKind::MmPageFreeBatched`]: 1 if no
@@ -108,7 +109,11 @@ impl Event {
     /// The migratetype, or `None` if the event has none or an unknown one.
     #[must_use]
     pub const fn block_type(&self) -> Option<MigrateType> {
-        if self.migratetype < 0 { None } else { MigrateType::from_index(self.migratetype as usize) }
+        if self.migratetype < 0 || matches!(self.kind, EventKind::ContentionBegin) {
+            None
+        } else {
+            MigrateType::from_index(self.migratetype as usize)
+        }
     }
 
     /// Whether an allocation failed.
@@ -197,6 +202,28 @@ impl Event {
             _ => None,
         }
     }
+
+    /// Where a wait began, as a place among [`CallSites::functions`](crate::CallSites::functions), for the beginnings of waits
+    /// whose call chain was recorded.
+    #[must_use]
+    pub const fn call_site(&self) -> Option<u16> {
+        if !matches!(self.kind, EventKind::ContentionBegin) || self.migratetype == MIGRATETYPE_NONE {
+            return None;
+        }
+        Some(u16::from_le_bytes([self.refill, self.migratetype as u8]))
+    }
+
+    /// Stores a call site where [`Event::call_site`] finds it. Those from [`Event::CALL_SITES_MAX`] on have no room.
+    pub const fn set_call_site(&mut self, site: u16) {
+        if site < Self::CALL_SITES_MAX {
+            let [low, high] = site.to_le_bytes();
+            self.refill = low;
+            self.migratetype = high as i8;
+        }
+    }
+
+    /// Call sites that events of a recording can tell apart.
+    pub const CALL_SITES_MAX: u16 = 0xff00;
 
     /// Frames requested (entry) or allocated (return), for the bulk-allocation kinds.
     #[must_use]
@@ -291,6 +318,21 @@ mod tests {
         event.set_extfrag(extfrag);
         assert_eq!(event.extfrag(), Some(extfrag));
         assert_eq!(event.gfp, 257);
+    }
+
+    #[test]
+    fn a_call_site_survives_the_packing() {
+        let begin = Event::new(EventKind::ContentionBegin, 1, 0);
+        assert_eq!(begin.call_site(), None);
+        for site in [0, 1, 0xff, 0x100, 0x8000, Event::CALL_SITES_MAX - 1] {
+            let mut event = begin;
+            event.set_call_site(site);
+            assert_eq!(event.call_site(), Some(site));
+        }
+        let mut event = begin;
+        event.set_call_site(Event::CALL_SITES_MAX);
+        assert_eq!(event.call_site(), None);
+        assert_eq!(Event::new(EventKind::MmPageFree, 1, 0).call_site(), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    counts::Counts, layout::Layout, recording_cost::RecordingCost, sample::Sample,
+    call_sites::CallSites, counts::Counts, layout::Layout, recording_cost::RecordingCost, sample::Sample,
     setting_change::SettingChange, snapshot::Snapshot, tasks::Tasks, visit_cost::VisitCost,
 };
 
@@ -179,6 +179,9 @@ pub struct TraceInfo {
     /// What the kernel counted, if that was recorded instead of events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<Counts>,
+    /// Names of the functions that waited for locks, and of locks, where call chains were recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_sites: Option<CallSites>,
 }
 
 impl TraceInfo {

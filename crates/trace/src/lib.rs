@@ -15,6 +15,7 @@
 //! never in a panic, and no length in a file is believed before memory is taken for it.
 #![forbid(unsafe_code)]
 
+mod call_sites;
 mod convert;
 mod counts;
 mod cut;
@@ -50,8 +51,11 @@ mod zone_name;
 // Its types are in signatures here.
 pub use pageset_core;
 
+pub use call_sites::{CallSites, LockName, NamedLock};
 pub use convert::{CONVERT_WRITES, ConvertSummary, convert};
-pub use counts::{CountedTask, Counts, HitEstimate, Party, TracepointCount, ZoneWaits};
+pub use counts::{
+    CountedLock, CountedSite, CountedTask, Counts, HitEstimate, Party, TracepointCount, ZoneWaits,
+};
 pub use error::TraceError;
 pub use event::{Caller, Event, EventKind, Extfrag, MIGRATETYPE_NONE, PFN_NONE, Work, irq_flag};
 pub use gfp::{gfp_bits, gfp_names};

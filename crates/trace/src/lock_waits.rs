@@ -19,6 +19,8 @@ pub struct LockWait {
     pub is_spin: bool,
     /// Who waited, if the call chain was recorded.
     pub caller: Option<Caller>,
+    /// Where, by [`Event::call_site`].
+    pub call_site: Option<u16>,
 }
 
 /// Pairs beginnings with ends.
@@ -42,6 +44,7 @@ struct Open {
     since_ns: u64,
     is_spin: bool,
     caller: Option<Caller>,
+    call_site: Option<u16>,
 }
 
 impl Waiter {
@@ -58,18 +61,19 @@ impl LockWaits {
             return;
         }
         let is_spin = event.gfp & FLAG_SPIN != 0;
-        let open = Open { since_ns: event.ts_ns, is_spin, caller: event.caller() };
+        let open =
+            Open { since_ns: event.ts_ns, is_spin, caller: event.caller(), call_site: event.call_site() };
         let replaced = self.open.insert(Waiter::of(event), open);
         self.unpaired += u64::from(replaced.is_some());
     }
 
     /// Notes an [`EventKind::ContentionEnd`](crate::EventKind::ContentionEnd); returns the wait, if its beginning is known.
     pub fn end(&mut self, event: &Event) -> Option<LockWait> {
-        let Some(Open { since_ns, is_spin, caller }) = self.open.remove(&Waiter::of(event)) else {
+        let Some(Open { since_ns, is_spin, caller, call_site }) = self.open.remove(&Waiter::of(event)) else {
             self.unpaired += 1;
             return None;
         };
-        Some(LockWait { wait_ns: event.ts_ns.saturating_sub(since_ns), is_spin, caller })
+        Some(LockWait { wait_ns: event.ts_ns.saturating_sub(since_ns), is_spin, caller, call_site })
     }
 
     /// Beginnings without an end so far, and ends without a beginning.
@@ -92,13 +96,17 @@ mod tests {
     fn a_wait_lasts_from_its_beginning_to_its_end() {
         let (begin, end) = (EventKind::ContentionBegin, EventKind::ContentionEnd);
         let mut waits = LockWaits::default();
-        let with_caller = Event { order: Caller::Drain.code(), ..event(begin, 10, 0, 7, 1, FLAG_SPIN) };
+        let mut with_caller = Event { order: Caller::Drain.code(), ..event(begin, 10, 0, 7, 1, FLAG_SPIN) };
+        with_caller.set_call_site(300);
         waits.begin(&with_caller);
         waits.begin(&event(begin, 20, 0, 7, 2, 32));
         let other = waits.end(&event(end, 25, 1, 7, 2, 0));
-        assert_eq!(other, Some(LockWait { wait_ns: 5, is_spin: false, caller: None }));
+        assert_eq!(other, Some(LockWait { wait_ns: 5, is_spin: false, caller: None, call_site: None }));
         let spin = waits.end(&event(end, 110, 0, 7, 1, 0));
-        assert_eq!(spin, Some(LockWait { wait_ns: 100, is_spin: true, caller: Some(Caller::Drain) }));
+        assert_eq!(
+            spin,
+            Some(LockWait { wait_ns: 100, is_spin: true, caller: Some(Caller::Drain), call_site: Some(300) })
+        );
         waits.begin(&event(begin, 200, 0, 0, 1, FLAG_SPIN));
         assert_eq!(
             waits.end(&event(end, 210, 1, 0, 1, 0)),

@@ -50,8 +50,9 @@ pub use slab::Object;
 pub use stretch::{OneSetting, untimed};
 pub use survey::{
     Bursts, CallerWaits, CpuTimeline, CpuTotals, Cpus, Decision, Decisions, Extent, Group, GroupName, Kernel,
-    KernelCounter, Lifetimes, Log2Counts, MATRIX_CPUS_MAX, Orders, PagesetState, Runs, Survey, SurveyOptions,
-    TYPE_COLUMNS, TaskShare, TaskTotals, Timeline, Who, ZoneLocks, ZoneState, ZoneSurvey, survey, timeline,
+    KernelCounter, Lifetimes, Log2Counts, MATRIX_CPUS_MAX, Orders, OtherLock, PagesetState, Runs, Survey,
+    SurveyOptions, TYPE_COLUMNS, TaskShare, TaskTotals, Timeline, Who, ZoneLocks, ZoneState, ZoneSurvey,
+    survey, timeline,
 };
 pub use target::{Access, Block, ChannelId, Fill, Hold, LockId, Message, Received, Target, locked};
 pub use threads::{ThreadError, ThreadOptions, ThreadOutcome, run_on_threads};

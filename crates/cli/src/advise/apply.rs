@@ -103,7 +103,7 @@ impl<'a> Trial<'a> {
         self.changes.set(&setting)?;
         let way_back = rights::as_root(&["advise", "--put-back"]);
         say(&format!("Set {setting}. Should this be killed, `{way_back}` puts it back."));
-        let after = recorder.record_settled("after", self.args.times);
+        let after = recorder.record_settled("after", self.args.times, None);
         // First of all: what comes then takes time, and needs the setting no longer.
         let (after, ended) = self.end(after, &setting)?;
         let traces = (before.traces.clone(), after.traces);

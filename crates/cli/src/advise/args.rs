@@ -5,11 +5,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueHint;
+use pageset_report::Format;
 
 use crate::options::{OpeningArgs, OutputArgs};
 use crate::record::time;
 
 const READING_ADVISE: &str = "\
+Without a FILE:
+  It counts first, which costs the load little. If counts are enough for a No,
+  that is the answer. Otherwise it records all events, as a forecast needs them:
+  --for lasts twice then, and COMMAND runs twice (--prepare runs before each
+  run). It records events at once for --evidence, for --format csv, and for a
+  setting that you name with --apply, since these show forecasts.
+
 How it decides:
   The answer is yes if a setting certainly saves 1 % of the CPU time, or halves
   what page sets hold where that is 1 % of a memory that is short. Otherwise it
@@ -43,7 +51,7 @@ Try it:
 
 Examples:
   pageset advise my.pgtrace
-  sudo pageset advise                    record for 30 seconds, then judge
+  sudo pageset advise                    count for 30 seconds, then judge
   sudo pageset advise --for 5m -o advice.md --format markdown
   sudo pageset advise --apply vm.percpu_pagelist_high_fraction=8 --times 4
   sudo pageset advise --apply --prepare 'make clean' -- make -j4";
@@ -60,14 +68,14 @@ pub(crate) struct AdviseArgs {
     pub(super) trace: Option<PathBuf>,
     #[command(flatten)]
     pub(super) opening: OpeningArgs,
-    /// How long to record, such as 30s or 5m
+    /// How long to count, and to record if counts are not enough, such as 30s or 5m
     #[arg(long = "for", value_name = "TIME", value_parser = time, default_value = "30s", help_heading = "Recording")]
     pub(super) duration: Duration,
-    /// Keep the recording that is judged in FILE
+    /// Keep the recording that is judged in FILE: counts or events
     #[arg(long, value_name = "FILE", help_heading = "Recording", value_hint = ValueHint::FilePath,
         conflicts_with = "trace")]
     pub(super) keep_recording: Option<PathBuf>,
-    /// Record while this command runs, instead of for a time
+    /// Count and record while this command runs, instead of for a time
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(super) command: Vec<OsString>,
     /// Run CMD by `sh` before each run of COMMAND, which could otherwise have nothing left to do
@@ -98,4 +106,41 @@ pub(crate) struct AdviseArgs {
     pub(super) exit_code: bool,
     #[command(flatten)]
     pub(super) output: OutputArgs,
+}
+
+impl AdviseArgs {
+    /// Whether forecasts are asked for, whatever the verdict: counts have none.
+    pub(super) fn needs_events(&self) -> bool {
+        let names_setting = self.apply.as_ref().is_some_and(Option::is_some);
+        self.evidence || names_setting || self.output.format() == Format::Csv
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Typed {
+        #[command(flatten)]
+        args: AdviseArgs,
+    }
+
+    #[test]
+    fn what_shows_forecasts_needs_events() {
+        let needs = |words: &[&str]| {
+            let typed = Typed::try_parse_from([&["advise"], words].concat()).expect("it can be typed");
+            typed.args.needs_events()
+        };
+        for words in [&["--evidence"][..], &["--apply", "vm.min_free_kbytes=1"], &["--format", "csv"]] {
+            assert!(needs(words), "{words:?}");
+        }
+        for words in
+            [&[][..], &["--apply"], &["--apply", "--times", "4", "--", "true"], &["--format", "json"]]
+        {
+            assert!(!needs(words), "{words:?}");
+        }
+    }
 }

@@ -2,20 +2,21 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use pageset_lab::visit_cost;
-use pageset_record::{Ending, Going, Options, Session, check};
+use pageset_record::{Ending, Going, Options, RecordError, Recording, Session, check, count};
 use pageset_report::command_line;
 use tempfile::TempDir;
 
 use super::args::AdviseArgs;
+use super::counts_first::{Counted, Load};
 use crate::output::say;
-use crate::record::Live;
+use crate::record::{Live, is_running};
 use crate::signals::Signals;
 
 /// A command that is so many times faster when it runs again has probably nothing left to do.
@@ -32,6 +33,8 @@ pub(super) struct Recorder<'a> {
     duration: Duration,
     command: &'a [OsString],
     prepare: Option<&'a OsString>,
+    /// How many recordings are made once page sets are as the load leaves them; `None`: one, and they may be as they are.
+    settled: Option<u32>,
     /// A signal does not end the process: a setting may have to be put back.
     signals: &'a Signals,
 }
@@ -44,6 +47,8 @@ pub(super) struct Runs {
     pub(super) seconds: Vec<f64>,
     /// Notes about them that are easily overlooked.
     pub(super) warnings: Vec<String>,
+    /// Whether the command probably had nothing left to do in the first.
+    pub(super) had_nothing_left: bool,
 }
 
 impl<'a> Recorder<'a> {
@@ -53,6 +58,7 @@ impl<'a> Recorder<'a> {
             duration: args.duration,
             command: &args.command,
             prepare: args.prepare.as_ref(),
+            settled: args.apply.as_ref().map(|_| args.times),
             signals,
         })
     }
@@ -71,44 +77,56 @@ impl<'a> Recorder<'a> {
         command_line(&words.collect::<Vec<_>>())
     }
 
-    /// Records so many times, each once page sets are as the load leaves them.
-    pub(super) fn record_settled(&self, name: &str, times: u32) -> Result<Runs> {
+    /// Records so many times, each once page sets are as the load leaves them. `settled` is how long the load took if it has
+    /// just run.
+    pub(super) fn record_settled(
+        &self,
+        name: &str,
+        times: u32,
+        mut settled: Option<Duration>,
+    ) -> Result<Runs> {
         let mut runs = Runs::default();
         for time in 1..=times {
-            let unrecorded = self.settle()?;
-            let recorded = self.record_into(&format!("{name}-{time}"), &mut runs)?;
-            if unrecorded >= DONE_MIN && recorded * DONE_FACTOR < unrecorded && self.prepare.is_none() {
-                runs.warnings.push(format!(
-                    "`{}` took {:.1} s unrecorded, and {:.1} s when it ran again to be recorded. It may have had nothing \
-                     left to do: --prepare CMD, as in --prepare 'make clean', runs before each run.",
-                    self.command(),
-                    unrecorded.as_secs_f64(),
-                    recorded.as_secs_f64()
-                ));
-            }
+            let before = settled.take().map_or_else(|| self.settle(), Ok)?;
+            self.record_again(&format!("{name}-{time}"), before, &mut runs)?;
         }
         runs.warnings.dedup();
         Ok(runs)
     }
 
-    /// Records once.
-    pub(super) fn record(&self, name: &str) -> Result<Runs> {
-        let mut runs = Runs::default();
-        self.record_into(name, &mut runs)?;
-        Ok(runs)
+    /// Records the load, which took so long when it ran before.
+    fn record_again(&self, name: &str, before: Duration, runs: &mut Runs) -> Result<()> {
+        let recorded = self.record_into(name, runs)?;
+        if before >= DONE_MIN && recorded * DONE_FACTOR < before && self.prepare.is_none() {
+            runs.had_nothing_left |= runs.traces.len() == 1;
+            runs.warnings.push(format!(
+                "`{}` took {:.1} s unrecorded, and {:.1} s when it ran again to be recorded. It may have had nothing left to \
+                 do: --prepare CMD, as in --prepare 'make clean', runs before each run.",
+                self.command(),
+                before.as_secs_f64(),
+                recorded.as_secs_f64()
+            ));
+        }
+        Ok(())
     }
 
     fn record_into(&self, name: &str, runs: &mut Runs) -> Result<Duration> {
         self.prepare()?;
         let path = self.directory.path().join(name).with_extension("pgtrace");
         let session = Session::prepare(self.options())?;
-        let mut live = Live::new(self.command.is_empty());
+        let mut live = Live::new(self.command.is_empty(), "gives up without a verdict");
         let file = File::create(&path).with_context(|| path.display().to_string())?;
         let recording = session.run(file, &mut |status| {
             live.show(status);
             if self.signals.has_come() { Going::End } else { Going::On }
         })?;
         drop(live);
+        self.note(path, &recording, runs)?;
+        Ok(recording.duration)
+    }
+
+    /// Adds what was recorded, unless a signal ended it.
+    fn note(&self, path: PathBuf, recording: &Recording, runs: &mut Runs) -> Result<()> {
         if self.signals.has_come()
             && let Some(pid) = recording.still_running
         {
@@ -120,7 +138,7 @@ impl<'a> Recorder<'a> {
             runs.seconds.push(recording.duration.as_secs_f64());
             self.note_failure(status, runs);
         }
-        Ok(recording.duration)
+        Ok(())
     }
 
     fn options(&self) -> Options {
@@ -179,10 +197,45 @@ impl<'a> Recorder<'a> {
     }
 }
 
+impl Load for Recorder<'_> {
+    fn count(&self) -> Result<Counted> {
+        self.prepare()?;
+        let path = self.directory.path().join("counts.pgtrace");
+        let file = File::create(&path).with_context(|| path.display().to_string())?;
+        let mut live = Live::counting(self.command.is_empty(), "gives up without a verdict");
+        let counted = count(&self.options(), file, &mut |status| {
+            live.show(status);
+            if self.signals.has_come() { Going::End } else { Going::On }
+        });
+        drop(live);
+        let recording = match counted {
+            Ok(recording) => recording,
+            // The command has not begun.
+            Err(RecordError::Refused { problem, .. }) => return Ok(Counted::Refused(problem)),
+            Err(error) => return Err(error.into()),
+        };
+        let mut runs = Runs::default();
+        self.note(path, &recording, &mut runs)?;
+        Ok(Counted::Counts(runs, recording.duration))
+    }
+
+    fn record(&self, before: Option<Duration>) -> Result<Runs> {
+        if let Some(times) = self.settled {
+            return self.record_settled("before", times, before);
+        }
+        let mut runs = Runs::default();
+        match before {
+            Some(before) => self.record_again("now", before, &mut runs)?,
+            None => drop(self.record_into("now", &mut runs)?),
+        }
+        Ok(runs)
+    }
+}
+
 /// Says that a command goes on although pageset ends, unless it ends, too.
 fn say_running(name: &str, pid: u32) {
     thread::sleep(FAREWELL);
-    if Path::new(&format!("/proc/{pid}")).exists() {
+    if is_running(pid) {
         say(&format!("`{name}` still runs as process {pid}."));
     }
 }

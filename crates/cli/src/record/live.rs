@@ -14,18 +14,27 @@ pub(crate) struct Live {
     bar: Option<ProgressBar>,
     shown: Instant,
     events: u64,
+    is_counting: bool,
+    ctrl_c: &'static str,
 }
 
 impl Live {
-    /// If it is wanted: a command has the terminal to itself.
-    pub(crate) fn new(is_wanted: bool) -> Self {
+    /// If it is wanted: a command has the terminal to itself. `ctrl_c` is what Ctrl-C does.
+    pub(crate) fn new(is_wanted: bool, ctrl_c: &'static str) -> Self {
         let bar = (is_wanted && io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new_spinner();
             bar.set_style(ProgressStyle::with_template("{spinner} {msg}").expect("the template is right"));
-            bar.set_message("recording; Ctrl-C ends it");
+            bar.set_message(format!("recording; Ctrl-C {ctrl_c}"));
             bar
         });
-        Self { bar, shown: Instant::now(), events: 0 }
+        Self { bar, shown: Instant::now(), events: 0, is_counting: false, ctrl_c }
+    }
+
+    /// The same for counts, which have no events.
+    pub(crate) fn counting(is_wanted: bool, ctrl_c: &'static str) -> Self {
+        let mut live = Self::new(is_wanted, ctrl_c);
+        live.is_counting = true;
+        live
     }
 
     pub(crate) fn show(&mut self, status: &Status) {
@@ -34,8 +43,18 @@ impl Live {
         if since < PERIOD {
             return;
         }
+        if self.is_counting {
+            bar.set_message(format!(
+                "{:.0} s  counting; Ctrl-C {}",
+                status.elapsed.as_secs_f64(),
+                self.ctrl_c
+            ));
+            bar.tick();
+            self.shown = Instant::now();
+            return;
+        }
         let rate = (status.events - self.events) as f64 / since.as_secs_f64();
-        bar.set_message(line(status, rate));
+        bar.set_message(format!("{}; Ctrl-C {}", line(status, rate), self.ctrl_c));
         bar.tick();
         (self.shown, self.events) = (Instant::now(), status.events);
     }
@@ -51,7 +70,7 @@ impl Drop for Live {
 
 fn line(status: &Status, events_per_second: f64) -> String {
     format!(
-        "{:.0} s  {} events  {:.0}/s  lost {}  {:.1} MB  buffer {:.0} % full; Ctrl-C ends it",
+        "{:.0} s  {} events  {:.0}/s  lost {}  {:.1} MB  buffer {:.0} % full",
         status.elapsed.as_secs_f64(),
         status.events,
         events_per_second,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pageset_lab::sites::Sites;
 use pageset_lab::who::Who;
 use pageset_report::{Histogram, Provenance};
 use pageset_trace::{Counts, EventKind, TraceInfo};
@@ -32,6 +33,9 @@ pub(super) struct StatDocument<'a> {
     /// Each task's part. It is absent if the recording does not tell tasks apart.
     #[serde(skip_serializing_if = "Option::is_none")]
     who: Option<Who>,
+    /// Call sites, and locks that CPUs waited for. It is absent if the recording has no call chains.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sites: Option<Sites>,
     zones: Vec<Zone>,
     warnings: Vec<String>,
     provenance: &'a Provenance,
@@ -238,6 +242,7 @@ impl<'a> StatDocument<'a> {
             kernel: kernel(survey),
             counts: info.counts.clone(),
             who: Who::new(info, survey),
+            sites: Sites::new(info, survey),
             zones: zones(survey),
             warnings: warnings(info, survey),
             provenance,

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use pageset_core::MigrateType;
+use pageset_lab::sites::Sites;
 use pageset_lab::who::Who;
 use pageset_report::{Cell, Column, Histogram, Matrix, Row, Table, command_line};
 use pageset_trace::{EventKind, TraceInfo};
@@ -10,6 +11,7 @@ use pageset_workload::recorded::needs;
 use pageset_workload::{Log2Counts, Survey, ZoneState};
 
 use super::{counts, histogram, kernel_hit_percent, percent};
+use crate::sites;
 use crate::source;
 use crate::who;
 
@@ -40,6 +42,8 @@ pub(crate) fn sections(info: &TraceInfo, survey: &Survey) -> Vec<Section> {
     };
     let who = Who::new(info, survey);
     let tables = who.iter().flat_map(who::tables);
+    let sites = Sites::new(info, survey);
+    let tables = tables.chain(sites.iter().flat_map(sites::tables));
     sections.extend(tables.map(|(key, table)| plain(key, table)));
     if !survey.zones.is_empty() {
         sections.push(plain("zones", zones(survey)));

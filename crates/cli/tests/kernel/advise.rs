@@ -344,3 +344,88 @@ fn the_cost_of_a_visit_is_measured_and_recordings_carry_it() {
     assert!(spending["cost"]["visit_ns"]["median"].as_f64().unwrap() > 0.0, "{said}");
     assert!(spending["is_busy_time"].as_bool().unwrap(), "{said}");
 }
+
+/// Advice in JSON, and how often the command ran that `load` makes of the name of a file.
+fn advised(options: &[&str], load: impl Fn(&str) -> String) -> (serde_json::Value, usize) {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("log").display().to_string();
+    let command = load(&log);
+    let words = [&["advise", "-f", "json"], options, &["--", "sh", "-c", &command]].concat();
+    let output = Command::new(env!("CARGO_BIN_EXE_pageset"))
+        .args(words)
+        .env("XDG_STATE_HOME", directory.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let runs = fs::read_to_string(&log).unwrap().lines().count();
+    (serde_json::from_slice(&output.stdout).unwrap(), runs)
+}
+
+/// A file with a line more, some seconds later.
+fn some_seconds(log: &str) -> String {
+    format!("echo run >>{log}; sleep 3")
+}
+
+#[test]
+fn a_counted_no_takes_one_run_and_other_answers_take_events() {
+    let Some(_guard) = may_record() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let kept = directory.path().join("kept.pgtrace").display().to_string();
+    let (said, runs) = advised(&["--keep-recording", &kept], some_seconds);
+    // On a busy machine, counts may not be enough.
+    let is_no = said["findings"]["is_counted"] == true;
+    assert_eq!(is_no, runs == 1, "{said}");
+    assert_eq!(said["recording"], "This machine");
+    if is_no {
+        assert_eq!(said["verdict"]["verdict"], "leave_alone");
+        assert!(said.to_string().contains("This was counted: visits in "), "{said}");
+    } else {
+        assert_eq!(runs, 2);
+    }
+    let of_file =
+        serde_json::from_slice::<serde_json::Value>(&pageset(&["advise", &kept, "-f", "json"]).stdout);
+    let of_file = of_file.unwrap();
+    assert_eq!(of_file["findings"]["is_counted"] == true, is_no);
+    let keys = |said: &serde_json::Value| said.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&said), keys(&of_file));
+
+    // Counts of so short a time say nothing.
+    let (said, runs) = advised(&[], |log| format!("echo run >>{log}"));
+    assert_eq!((&said["findings"]["is_counted"], runs), (&serde_json::Value::Bool(false), 2), "{said}");
+}
+
+#[test]
+fn evidence_takes_events_at_once() {
+    let Some(_guard) = may_record() else { return };
+    let (said, runs) = advised(&["--evidence"], some_seconds);
+    assert_eq!((&said["findings"]["is_counted"], runs), (&serde_json::Value::Bool(false), 1), "{said}");
+}
+
+#[test]
+fn nothing_is_tried_after_a_counted_no() {
+    let Some(_guard) = may_record() else { return };
+    let before = fs::read_to_string(FRACTION).unwrap();
+    let (said, runs) = advised(&["--apply", "--yes", "--times", "3"], some_seconds);
+    assert_eq!(fs::read_to_string(FRACTION).unwrap(), before);
+    // The counted run is the first of three that are not recorded.
+    let all = if said["findings"]["is_counted"] == true { 1 } else { 6 };
+    assert_eq!(runs, all, "{said}");
+    assert_eq!(said["tried"][0], "Nothing was tried: no setting is advised.", "{said}");
+}
+
+#[test]
+#[ignore = "needs root, tracefs and setpriv(1)"]
+fn where_counting_is_refused_events_are_recorded_and_a_note_says_so() {
+    let _guard = machine();
+    // The files of tracefs are root's all the same.
+    let output = Command::new("setpriv")
+        .args(["--bounding-set=-perfmon,-sys_admin", env!("CARGO_BIN_EXE_pageset")])
+        .args(["advise", "--for", "600ms", "-f", "json"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(said["findings"]["is_counted"], false);
+    let notes = said["warnings"].to_string();
+    assert!(notes.contains("since counting was refused: the kernel does not count"), "{notes}");
+}

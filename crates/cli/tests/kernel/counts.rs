@@ -94,3 +94,40 @@ fn counts_are_printed_and_replays_say_what_is_missing() {
     assert!(text(&replayed.stderr).contains("has no mm_page_alloc"), "{}", text(&replayed.stderr));
     assert!(fs::metadata(&path).unwrap().len() < 100_000);
 }
+
+/// Files of a tmpfs: their pages are allocated by `shmem_alloc_folio` and the like.
+#[test]
+fn counts_know_where_visits_come_from() {
+    let Some(_guard) = machine() else { return };
+    let (directory, path, name) = directory();
+    let memory = Tmpfs::mount("64m");
+    let load = format!("cd {}; {LOAD}", memory.0.path().display());
+    succeeds(&["record", "--counts", "-o", &name, "--", "sh", "-c", &load]);
+    let counts = counted(&path);
+    let visits = |site: &pageset_trace::CountedSite| site.visits.expect("visits have call chains here");
+    let all: u64 = counts.sites.iter().map(visits).sum();
+    let estimate = counts.visits.expect("seconds are enough").hits;
+    assert!(all.abs_diff(estimate) <= counts.sites.len() as u64, "{all} of {estimate}");
+    let of_files = counts.sites.iter().filter(|site| {
+        site.function
+            .as_deref()
+            .is_some_and(|function| function.contains("shmem") || function.contains("folio"))
+    });
+    let of_files: u64 = of_files.map(visits).sum();
+    assert!(10 * of_files > all, "{:?}", counts.sites);
+    // Neither the page allocator nor a slab is a call site.
+    let is_allocator =
+        |function: &str| function.starts_with("rmqueue") || function.starts_with("kmem_cache_");
+    assert!(!counts.sites.iter().any(|site| site.function.as_deref().is_some_and(is_allocator)));
+    assert!(counts.locks.is_some(), "waits for other locks are seen");
+    let said = succeeds(&["stat", &name]);
+    assert!(said.contains("Where it was, by call site") && said.contains("other than the zones'"), "{said}");
+    assert!(said.lines().all(|line| line.len() <= 80), "{said}");
+    let all = directory.path().join("all.pgtrace").display().to_string();
+    succeeds(&["record", "--stack", "-o", &all, "--", "sh", "-c", &load]);
+    let (info, events) = read(all.as_ref(), Recovery::Refuse);
+    let names = info.call_sites.expect("call chains were recorded");
+    let of_waits = events.iter().filter_map(|event| event.call_site());
+    assert!(of_waits.into_iter().all(|site| names.function(site).is_some()));
+    assert!(succeeds(&["stat", &all]).contains("Where it was, by call site"));
+}

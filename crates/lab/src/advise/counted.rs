@@ -3,7 +3,7 @@
 use pageset_trace::{Counts, HitEstimate, TraceInfo, TracepointCount};
 use pageset_workload::untimed;
 
-use super::findings::{Doubts, Findings, Waiting};
+use super::findings::{CountedTime, Doubts, Findings, Waiting};
 use super::spending::{Figure, Load, Spending};
 
 /// What counts show. Numbers that were counted in slices are estimates, and `spending` has what they may be.
@@ -51,6 +51,7 @@ pub(super) fn findings(info: &TraceInfo, counts: &Counts, part_of_machine: Optio
     };
     Findings {
         is_counted: true,
+        counted_time: Some(time(counts)),
         spending: Spending::of_recording(info, Some(all_ns), Load { wait_ns, ..load }),
         cpus,
         seconds: counts.elapsed_ns as f64 / 1e9,
@@ -83,6 +84,17 @@ pub(super) fn findings(info: &TraceInfo, counts: &Counts, part_of_machine: Optio
     }
 }
 
+fn time(counts: &Counts) -> CountedTime {
+    // A slice may end after the last look at the clock.
+    let percent = |ns: u64| 100.0 * (ns as f64 / counts.elapsed_ns.max(1) as f64).min(1.0);
+    let moved = |name: &str| counts.tracepoints.iter().find(|tracepoint| tracepoint.name == name);
+    let moved = moved(TracepointCount::ZONE_LOCKED).zip(moved(TracepointCount::PCPU_DRAIN));
+    CountedTime {
+        visits_percent: counts.visits.map(|_| percent(counts.visits_counted_ns)),
+        moved_percent: moved.map(|(out, back)| percent(out.counted_ns.min(back.counted_ns))),
+    }
+}
+
 fn figure(hits: HitEstimate) -> Figure {
     Figure { value: hits.hits as f64, low: hits.low as f64, high: hits.high as f64 }
 }
@@ -102,6 +114,7 @@ mod tests {
         let of = |name: &str, hits| TracepointCount {
             name: name.into(),
             hits: exact(hits),
+            counted_ns: 10_000_000_000,
             ..TracepointCount::default()
         };
         Counts {
@@ -114,6 +127,7 @@ mod tests {
                 of(TracepointCount::DIRECT_RECLAIM, 0),
             ],
             visits: Some(HitEstimate { low: visits / 2, hits: visits, high: visits * 2 }),
+            visits_counted_ns: 900_000_000,
             zone_waits: Some(ZoneWaits::default()),
             ..Counts::default()
         }
@@ -137,6 +151,10 @@ mod tests {
             let (verdict, said) = found(&counts(100, 5000), has_cost);
             assert_eq!(verdict, Verdict::LeaveAlone, "{said}");
             assert!(said.contains("50 to 200 visits") && said.contains("estimate"), "{said}");
+            assert!(
+                said.ends_with("This was counted: visits in 9.0 % of the time, moved blocks in 100.0 %."),
+                "{said}"
+            );
         }
     }
 

@@ -12,6 +12,8 @@ use super::spending::{Figure, Load, Spending};
 pub struct Findings {
     /// Whether the recording has counts, and no events.
     pub is_counted: bool,
+    /// For what part of the time was counted, where there are counts.
+    pub counted_time: Option<CountedTime>,
     /// CPUs of the machine.
     pub cpus: Option<u32>,
     /// Time recorded.
@@ -82,6 +84,15 @@ impl Doubts {
             part_of_machine: survey.extent.part(info),
         }
     }
+}
+
+/// For what part of the time was counted, in percent. What is frequent is counted in slices of time, to cost the load little.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CountedTime {
+    /// Visits to zones; `None` if they were not counted.
+    pub visits_percent: Option<f64>,
+    /// Blocks that left a zone or went back; `None` if they were not counted.
+    pub moved_percent: Option<f64>,
 }
 
 /// How long zone locks were waited for, in percent of all CPUs' time.
@@ -158,6 +169,7 @@ impl Findings {
         let all_ns = cpus.map(|cpus| ns.saturating_mul(u64::from(cpus)));
         Self {
             is_counted: false,
+            counted_time: None,
             spending: Spending::of_recording(info, all_ns, load),
             cpus,
             seconds: ns as f64 / 1e9,

@@ -24,9 +24,10 @@ use pageset_workload::{
 use serde::Serialize;
 
 use crate::Progress;
+use crate::sites::Sites;
 use crate::who::Who;
 
-pub use findings::{Doubts, Findings, Waiting};
+pub use findings::{CountedTime, Doubts, Findings, Waiting};
 pub use forecast::{Forecast, Range};
 pub use latency::{Latency, Times};
 pub use run_times::{Difference, RunTimes};
@@ -54,6 +55,8 @@ pub struct Advice {
     pub latency: Option<Latency>,
     /// Who it was; `None` if the recording tells no task from another.
     pub who: Option<Who>,
+    /// Where it was; `None` if the recording has no call chains.
+    pub sites: Option<Sites>,
     /// The verdict in words, a sentence or two each.
     pub sentences: Vec<String>,
     /// What is easily overlooked when the advice is followed.
@@ -190,6 +193,7 @@ pub fn examine<R: TraceReader>(
         policy: policy.map(|policy| policy.name.to_owned()),
         command: info.command.clone(),
         who: Who::new(&info, &surveyed),
+        sites: Sites::new(&info, &surveyed),
         findings,
         forecasts,
         verdict,

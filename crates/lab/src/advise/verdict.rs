@@ -210,6 +210,7 @@ pub(super) mod tests {
     pub(crate) fn waiting(percent: f64) -> Findings {
         Findings {
             is_counted: false,
+            counted_time: None,
             cpus: Some(4),
             seconds: 10.0,
             events: 100_000,

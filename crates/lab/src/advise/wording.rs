@@ -75,6 +75,7 @@ pub(super) fn sentences(
         )
     }));
     all.push(if findings.is_counted { counted(findings) } else { reached(findings) });
+    all.extend(counted_time(findings));
     if let Some(percent) = findings.remote_percent {
         all.push(format!(
             "{percent:.1} % of the pages were freed by another CPU than the one that allocated them."
@@ -235,6 +236,17 @@ fn counted(findings: &Findings) -> String {
         sentence(of(load.visits, "visits")),
         of(load.moved_pages, "blocks")
     )
+}
+
+/// For what part of the time was counted.
+fn counted_time(findings: &Findings) -> Option<String> {
+    let time = findings.counted_time?;
+    let of = |what: &str, percent: Option<f64>| percent.map(|percent| format!("{what} in {percent:.1} %"));
+    Some(match (of("visits", time.visits_percent), of("moved blocks", time.moved_percent)) {
+        (Some(visits), Some(moved)) => format!("This was counted: {visits} of the time, {moved}."),
+        (Some(one), None) | (None, Some(one)) => format!("This was counted: {one} of the time."),
+        (None, None) => "This was counted: neither visits nor moved blocks.".to_owned(),
+    })
 }
 
 /// With a capital letter.

@@ -1,9 +1,6 @@
 //! A build without the feature `perf` counts nothing.
 
-use std::collections::HashMap;
-
-use super::Slice;
-use super::by_task::TaskNumbers;
+use super::{Seen, Slice};
 use crate::cpus::CpuList;
 use crate::error::RecordError;
 
@@ -45,7 +42,15 @@ impl Counters {
         Ok(())
     }
 
-    pub(crate) fn take_samples(&mut self) -> (Slice, HashMap<TaskNumbers, f64>) {
-        (Slice::default(), HashMap::new())
+    pub(crate) fn take_samples(&mut self) -> Seen {
+        Seen::default()
+    }
+
+    pub(crate) const fn has_chains(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn site_name(&self, _site: u32) -> String {
+        String::new()
     }
 }

@@ -6,15 +6,19 @@ use std::path::Path;
 use std::thread;
 
 use pageset_trace::TracepointCount;
-use perf_event_open::config::{All, Cpu, Opts, RecordIdFormat, SampleOn, StatFormat};
+use pageset_trace::raw::Callers;
+use perf_event_open::config::{
+    All, CallChain, Cpu, Opts, RecordIdFormat, SampleFormat, SampleOn, StatFormat,
+};
 use perf_event_open::count::Counter;
 use perf_event_open::event::tp::Tracepoint;
 use perf_event_open::sample::Sampler;
 use perf_event_open::sample::record::Record;
+use perf_event_open::sample::record::sample::CallChain as Chain;
 
 use super::by_task::TaskNumbers;
 use super::visits::{Block, Moved, visits};
-use super::{Slice, TRACEPOINT_COUNT, TRACEPOINTS};
+use super::{Seen, Slice, TRACEPOINT_COUNT, TRACEPOINTS};
 use crate::cpus::CpuList;
 use crate::error::RecordError;
 use crate::tracefs::{Tracefs, read};
@@ -23,8 +27,10 @@ use crate::tracefs::{Tracefs, read};
 const SPIN: &std::ffi::CStr = c"flags == 1 || flags == 8";
 /// Tracepoints whose hits are kept.
 const SAMPLED: usize = 2;
-/// 2^5 pages, which hold five thousand hits.
-const BUFFER_EXPONENT: u8 = 5;
+/// 2^6 pages, which hold fifteen hundred hits with their call chains.
+const BUFFER_EXPONENT: u8 = 6;
+/// Functions of a call chain that are kept: a dozen are the allocators' own. More would cost each hit more time.
+const CHAIN_MAX: u16 = 16;
 /// Too many open files.
 const EMFILE: i32 = 24;
 
@@ -37,6 +43,8 @@ pub(crate) struct Counters {
     cpus: CpuList,
     /// Each block that moved with its time, by CPU. Empty where one of the tracepoints is missing, or the kernel gives no buffers.
     samples: Vec<[Samples; SAMPLED]>,
+    /// The kernel's functions; `None` if its call chains are not kept.
+    callers: Option<Callers>,
 }
 
 /// Hits of one tracepoint on one CPU, each kept.
@@ -77,8 +85,15 @@ impl Counters {
                 remedy: "record under a kernel with CONFIG_TRACEPOINTS, as distributions have it".to_owned(),
             });
         }
-        let samples = cpus.iter().map(|cpu| samples(&ids, cpu)).collect::<Option<_>>();
-        Ok(Self { of_tracepoint, ids, cpus: cpus.clone(), samples: samples.unwrap_or_default() })
+        let samples = |has_chains: bool| {
+            cpus.iter().map(|cpu| samples(&ids, cpu, has_chains)).collect::<Option<Vec<_>>>()
+        };
+        let mut callers = Callers::read();
+        let mut all = callers.as_ref().and_then(|_| samples(true));
+        if all.is_none() {
+            (callers, all) = (None, samples(false));
+        }
+        Ok(Self { of_tracepoint, ids, cpus: cpus.clone(), samples: all.unwrap_or_default(), callers })
     }
 
     /// Whether the kernel has the tracepoint.
@@ -156,23 +171,39 @@ impl Counters {
         Ok(())
     }
 
-    /// Visits to zones since the last call, and those of each task among them that were seen.
-    pub(crate) fn take_samples(&mut self) -> (Slice, HashMap<TaskNumbers, f64>) {
-        let mut by_task = HashMap::new();
+    /// Whether it is known where visits come from.
+    pub(crate) fn has_chains(&self) -> bool {
+        self.can_sample() && self.callers.is_some()
+    }
+
+    /// The name of a call site.
+    pub(crate) fn site_name(&self, site: u32) -> String {
+        self.callers.as_ref().map_or_else(String::new, |callers| callers.name(site).to_owned())
+    }
+
+    /// Visits to zones since the last call.
+    pub(crate) fn take_samples(&mut self) -> Seen {
+        let (mut by_task, mut by_site) = (HashMap::new(), HashMap::new());
+        let mut chains: Vec<Vec<Chain>> = Vec::new();
         let mut enabled = Mean::default();
         let mut hits = 0;
         for of_cpu in &mut self.samples {
             let mut all = Vec::new();
+            chains.clear();
             let mut happened = 0;
             for samples in of_cpu {
                 let kept =
                     samples.buffer.iter().into_iter().flatten().filter_map(|(_, record)| match record {
-                        Record::Sample(sample) => Some((sample.record_id.time?, sample.record_id.task)),
+                        Record::Sample(sample) => {
+                            Some((sample.record_id.time?, sample.record_id.task, sample.call_chain))
+                        }
                         _ => None,
                     });
-                all.extend(kept.map(|(time_ns, task)| {
+                all.extend(kept.map(|(time_ns, task, chain)| {
                     let task = task.map(|task| TaskNumbers { tid: task.tid, process: task.pid });
-                    Block { time_ns, moved: samples.moved, task: task.unwrap_or_default() }
+                    chains.push(chain.unwrap_or_default());
+                    let chain = chains.len() - 1;
+                    Block { time_ns, moved: samples.moved, task: task.unwrap_or_default(), chain }
                 }));
                 if let Some((hits, here_ns)) = samples.of_cpu.take() {
                     happened += hits;
@@ -183,14 +214,28 @@ impl Counters {
             // Those that found no room in the buffer are as the others.
             let weight = if kept > 0 { happened.max(kept) as f64 / kept as f64 } else { 1.0 };
             let mut here = 0.0;
-            for task in visits(&mut all) {
+            for block in visits(&mut all) {
                 here += weight;
-                *by_task.entry(task).or_default() += weight;
+                *by_task.entry(block.task).or_default() += weight;
+                if let Some(callers) = &self.callers {
+                    let site = callers.site(addresses(&chains[block.chain]));
+                    *by_site.entry(site).or_default() += weight;
+                }
             }
             hits += here as u64;
         }
-        (Slice { hits, mean_ns: enabled.mean(), busiest_per_second: 0.0 }, by_task)
+        let slice = Slice { hits, mean_ns: enabled.mean(), busiest_per_second: 0.0 };
+        Seen { slice, by_task, by_site }
     }
+}
+
+/// The kernel's functions of a call chain.
+fn addresses(chain: &[Chain]) -> impl Iterator<Item = u64> {
+    let kernel = chain.iter().filter_map(|part| match part {
+        Chain::Kernel(addresses) => Some(addresses),
+        _ => None,
+    });
+    kernel.flatten().copied()
 }
 
 impl OfCpu {
@@ -222,7 +267,7 @@ impl Mean {
 }
 
 /// `None` if the kernel lacks a tracepoint, or gives no buffer.
-fn samples(ids: &[Option<u64>; TRACEPOINT_COUNT], cpu: u32) -> Option<[Samples; SAMPLED]> {
+fn samples(ids: &[Option<u64>; TRACEPOINT_COUNT], cpu: u32, has_chains: bool) -> Option<[Samples; SAMPLED]> {
     let mut all = Vec::new();
     for (name, moved) in
         [(TracepointCount::ZONE_LOCKED, Moved::Out), (TracepointCount::PCPU_DRAIN, Moved::Back)]
@@ -231,7 +276,14 @@ fn samples(ids: &[Option<u64>; TRACEPOINT_COUNT], cpu: u32) -> Option<[Samples; 
         let stat_format = StatFormat { time_enabled: true, ..StatFormat::default() };
         let record_id_format = RecordIdFormat { time: true, task: true, ..RecordIdFormat::default() };
         let sample_on = SampleOn::Count(1);
-        let opts = Opts { stat_format, record_id_format, sample_on, ..Opts::default() };
+        let call_chain = has_chains.then_some(CallChain {
+            exclude_user: true,
+            exclude_kernel: false,
+            defer_user: false,
+            max_stack_frames: CHAIN_MAX,
+        });
+        let sample_format = SampleFormat { call_chain, ..SampleFormat::default() };
+        let opts = Opts { stat_format, record_id_format, sample_format, sample_on, ..Opts::default() };
         let counter = Counter::new(Tracepoint { id: ids[index]? }, (All, Cpu(cpu)), opts).ok()?;
         let buffer = counter.sampler(BUFFER_EXPONENT).ok()?;
         all.push(Samples { buffer, of_cpu: OfCpu { counter, hits: 0, enabled_ns: 0 }, moved });

@@ -3,8 +3,9 @@
 //! A tracepoint that is rare is switched on throughout. One that is frequent would cost the load too much, and is switched on
 //! for slices of time at random places, in some periods only (`window`): `plan` says for what share, `estimate` what the slices say of the whole. `counters`
 //! are the kernel's. A count of pages does not say in how many visits to the zones they were moved: `visits` finds that in
-//! other slices, of which the kernel keeps each hit with its time and its task: `by_task`. `waits` has how long zone locks were waited for.
+//! other slices, of which the kernel keeps each hit with its time, its task and its call chain: `by_task`, `by_site`. `waits` has how long zone locks were waited for.
 
+mod by_site;
 mod by_task;
 #[cfg(not(feature = "perf"))]
 #[path = "absent.rs"]
@@ -19,6 +20,7 @@ mod waits;
 mod window;
 
 use std::{
+    collections::HashMap,
     fs,
     hash::{BuildHasher as _, RandomState},
     io::Write,
@@ -38,7 +40,8 @@ use crate::options::Options;
 use crate::reader::{ending, start};
 use crate::session::{Ending, Going, Recording, Status, describe, note_newcomers};
 use crate::task_watch::{Numbers, TaskWatch};
-use by_task::VisitsByTask;
+use by_site::VisitsBySite;
+use by_task::{TaskNumbers, VisitsByTask};
 use counters::Counters;
 use estimate::{Segment, Sum};
 use waits::Waits;
@@ -88,6 +91,12 @@ pub fn count(
     let cpus = options.cpus.clone().unwrap_or_else(CpuList::online);
     let counters = Counters::open(&cpus)?;
     let mut not_recorded = absent(&counters);
+    if counters.can_sample() && !counters.has_chains() {
+        not_recorded.push(
+            "call sites of visits: the kernel keeps no call chains, or hides where its functions are"
+                .to_owned(),
+        );
+    }
     let waits = Waits::begin(&mut not_recorded);
     let mut head = describe(options, &cpus, Vec::new(), not_recorded)?;
     let mut counting = Counting::new(counters, waits, &cpus);
@@ -178,6 +187,7 @@ struct Counting {
     is_sampling: bool,
     visits: Sum,
     visits_by_task: VisitsByTask,
+    visits_by_site: VisitsBySite,
     tasks: Option<TaskWatch>,
     /// Whether the frequent ones have counters in this period.
     windows: [Window; FREQUENT],
@@ -203,6 +213,7 @@ impl Counting {
             is_sampling: false,
             visits: Sum::default(),
             visits_by_task: VisitsByTask::default(),
+            visits_by_site: VisitsBySite::default(),
             tasks: None,
             windows: [Window::OPEN; FREQUENT],
             periods: 0,
@@ -289,8 +300,9 @@ impl Counting {
             if self.is_sampling {
                 self.counters.switch_samples(false)?;
                 self.is_sampling = false;
-                let (slice, by_task) = self.counters.take_samples();
+                let Seen { slice, by_task, by_site } = self.counters.take_samples();
                 self.visits_by_task.add(by_task, self.sample_share);
+                self.visits_by_site.add(by_site, self.sample_share);
                 self.visits.add(Segment {
                     hits: slice.hits,
                     on_ns: slice.mean_ns,
@@ -401,6 +413,10 @@ impl Counting {
         let visits = self.counters.can_sample().then(|| self.visits.estimate()).flatten();
         let by_task = std::mem::take(&mut self.visits_by_task);
         let tasks = by_task.list(visits, self.waits.by_task(), self.tasks.as_ref());
+        let named = self.waits.by_name();
+        let (waits_by_site, locks) = named.map(|named| (named.sites, named.locks)).unzip();
+        let by_site = std::mem::take(&mut self.visits_by_site);
+        let sites = by_site.list(visits, |site| self.counters.site_name(site), waits_by_site);
         let count = |(index, sum): (usize, &Sum)| {
             self.counters.has(index).then(|| TracepointCount {
                 name: TRACEPOINTS[index].to_owned(),
@@ -418,6 +434,8 @@ impl Counting {
             visits_counted_ns: self.visits.counted_ns(),
             zone_waits: self.waits.counts(),
             tasks,
+            sites,
+            locks: locks.map(by_site::locks),
             is_command_known: self.tasks.as_ref().is_some_and(TaskWatch::knows_command),
         }
     }
@@ -439,6 +457,16 @@ impl AllPages {
         let seconds = (now - then).as_secs_f64();
         (seconds > 0.0).then(|| machine::allocated(&before, state) as f64 / seconds)
     }
+}
+
+/// Visits since the look before.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    slice: Slice,
+    /// Those of each task.
+    by_task: HashMap<TaskNumbers, f64>,
+    /// Those of each call site. Empty if call chains are not kept.
+    by_site: HashMap<Option<u32>, f64>,
 }
 
 /// What was counted since the look before.

@@ -22,19 +22,21 @@ pub(crate) struct Block {
     pub(crate) moved: Moved,
     /// The task that ran.
     pub(crate) task: TaskNumbers,
+    /// A number of the call chain.
+    pub(crate) chain: usize,
 }
 
-/// Visits in what one CPU moved: runs of blocks that went one way. Each is the task's that moved its first block. A visit that
+/// Visits in what one CPU moved: the first blocks of runs that went one way. A visit that
 /// began before the first one is counted, and so is each part of one that the host of a virtual machine interrupted. Two within
 /// [`GAP_NS`] look like one.
-pub(crate) fn visits(blocks: &mut [Block]) -> impl Iterator<Item = TaskNumbers> {
+pub(crate) fn visits(blocks: &mut [Block]) -> impl Iterator<Item = &Block> {
     blocks.sort_by_key(|block| block.time_ns);
     let mut before: Option<Block> = None;
-    blocks.iter().filter_map(move |block| {
+    blocks.iter().filter(move |block| {
         let goes_on = before
             .is_some_and(|before| before.moved == block.moved && block.time_ns - before.time_ns <= GAP_NS);
-        before = Some(*block);
-        (!goes_on).then_some(block.task)
+        before = Some(**block);
+        !goes_on
     })
 }
 
@@ -50,6 +52,7 @@ mod tests {
             time_ns,
             moved,
             task: TaskNumbers { tid, process: 1 },
+            chain: 0,
         };
         let mut blocks = [
             (0, Out, 7),
@@ -60,7 +63,7 @@ mod tests {
             (far + 100, Out, 7),
         ]
         .map(block);
-        let tids = |blocks: &mut [Block]| visits(blocks).map(|task| task.tid).collect::<Vec<_>>();
+        let tids = |blocks: &mut [Block]| visits(blocks).map(|block| block.task.tid).collect::<Vec<_>>();
         assert_eq!(tids(&mut blocks), [7, 8, 9, 7]);
         blocks.reverse();
         assert_eq!(tids(&mut blocks), [7, 8, 9, 7], "by time");

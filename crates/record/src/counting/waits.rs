@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use pageset_trace::{Caller, ZoneWaits};
 
-use crate::lock_watch::{LockWatch, WaitTotals, Waited};
+use crate::lock_watch::{LockWatch, NamedWaits, WaitTotals, Waited};
 
 /// Waits of a CPU in a second from which on none is timed any more. Guess: at 2 us each, one percent of its time.
 const TOO_MANY: f64 = 5000.0;
@@ -53,6 +53,12 @@ impl Waits {
     /// Waits of each task, as far as they are known.
     pub(crate) fn by_task(&self) -> HashMap<Option<u32>, Waited> {
         self.watch.as_ref().map(|watch| watch.by_task().clone()).unwrap_or_default()
+    }
+
+    /// Waits for zone locks by call site, and those for other locks; `None` if some were not seen.
+    pub(crate) fn by_name(&self) -> Option<NamedWaits> {
+        let watch = self.watch.as_ref().filter(|_| self.totals.lost == 0)?;
+        Some(watch.by_name())
     }
 
     /// All waits, unless some were not seen.

@@ -1,4 +1,5 @@
-//! Who waits for a lock: the first function of a call chain that is no lock's.
+//! Who waits for a lock: the first function of a call chain that is no lock's; and at which call site pages are wanted: the first
+//! function outside the allocator.
 //!
 //! Source: names of functions in `/proc/kallsyms` of Linux 6.1 and 6.18, and call chains recorded there. A compiler may put a
 //! function into its caller, so some have two names for one purpose.
@@ -15,7 +16,7 @@ use crate::Caller;
 const FUNCTIONS_MAX: usize = 1 << 20;
 
 /// What functions take a zone's lock for. What follows a dot in a name is the compiler's.
-const KNOWN: [(&str, Caller); 26] = [
+const KNOWN: [(&str, Caller); 28] = [
     ("rmqueue_bulk", Caller::Refill),
     ("__rmqueue_pcplist", Caller::Refill),
     ("free_pcppages_bulk", Caller::Drain),
@@ -40,8 +41,73 @@ const KNOWN: [(&str, Caller); 26] = [
     ("__isolate_free_page", Caller::Other),
     ("walk_zones_in_node", Caller::Other),
     ("frag_show_print", Caller::Other),
+    // What walks the zones for a reader of /proc is a part of these.
+    ("zoneinfo_show", Caller::Other),
+    ("pagetypeinfo_show", Caller::Other),
     ("__setup_per_zone_wmarks", Caller::Other),
     ("split_free_frozen_page", Caller::Other),
+];
+
+/// Beginnings of names of functions that allocate and free for others: pages, and what slabs hold.
+const ALLOCATES: [&str; 58] = [
+    "alloc_pages",
+    "__alloc_pages",
+    "alloc_frozen_pages",
+    "__alloc_frozen_pages",
+    "alloc_page_interleave",
+    "folio_alloc",
+    "__folio_alloc",
+    "vma_alloc_folio",
+    "get_free_pages",
+    "__get_free_page",
+    "get_zeroed_page",
+    "rmqueue",
+    "__rmqueue",
+    "get_page_from_freelist",
+    "free_pages",
+    "__free_pages",
+    "___free_pages",
+    "free_frozen_page",
+    "__free_frozen_pages",
+    "free_unref",
+    "free_pcppages_bulk",
+    "free_one_page",
+    "__free_one_page",
+    "folios_put",
+    "__folio_put",
+    "__put_page",
+    "release_pages",
+    "drain_pages",
+    "drain_zone_pages",
+    "decay_pcp_high",
+    "alloc_slab_page",
+    "allocate_slab",
+    "new_slab",
+    "___slab_alloc",
+    "__slab_alloc",
+    "slab_alloc",
+    "kmem_cache_",
+    "__kmem_cache_",
+    "kmalloc",
+    "__kmalloc",
+    "___kmalloc",
+    "krealloc",
+    "kvmalloc",
+    "__kvmalloc",
+    "kfree",
+    "kvfree",
+    "free_large_kmalloc",
+    "free_slab",
+    "__free_slab",
+    "discard_slab",
+    "slab_free",
+    "__slab_free",
+    "free_to_partial_list",
+    "__put_partials",
+    "put_cpu_partial",
+    "get_partial",
+    "get_any_partial",
+    "unfreeze_partials",
 ];
 
 /// What a function in a call chain says.
@@ -50,23 +116,51 @@ enum Function {
     /// It takes locks for others, or traces: whoever called it says more.
     Lock,
     Known(Caller),
-    /// None of the page allocator's.
+    /// It takes no zone's lock itself, and allocates for others.
+    Allocates,
+    /// None of these.
     Foreign,
 }
 
-/// Knows the functions of a kernel by their addresses.
+/// A place in the kernel with a name.
+#[derive(Clone, Copy, Debug)]
+struct Place<T> {
+    address: u64,
+    /// Where its name begins among all names.
+    name: u32,
+    what: T,
+}
+
+/// Knows the functions of a kernel by their addresses, and its variables.
 #[derive(Clone, Debug, Default)]
 pub struct Callers {
-    /// By address; neighbours that say the same are one.
-    functions: Vec<(u64, Function)>,
+    /// By address.
+    functions: Vec<Place<Function>>,
+    /// Variables, by address. Those of modules are left out.
+    variables: Vec<Place<()>>,
+    /// Names, each with a line feed behind it.
+    names: String,
 }
+
+/// What a call chain says of a wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stack {
+    /// For what the lock is wanted; `None` if all of the chain takes locks.
+    pub caller: Option<Caller>,
+    /// The call site: for a zone's lock, the first function that neither takes locks nor allocates for others; for another lock,
+    /// the first that does not take locks for others. Its name is [`Callers::name`].
+    pub site: Option<u32>,
+}
+
+/// Bytes of a variable at most that may be taken for the one a lock is in.
+const VARIABLE_BYTES_MAX: u64 = 4096;
 
 impl Callers {
     /// Of the running kernel; `None` if this user may not see its addresses.
     #[must_use]
     pub fn read() -> Option<Self> {
         let callers = Self::of(BufReader::new(File::open("/proc/kallsyms").ok()?)).ok()?;
-        let knows = |caller| callers.functions.iter().any(|(_, known)| *known == Function::Known(caller));
+        let knows = |caller| callers.functions.iter().any(|place| place.what == Function::Known(caller));
         (knows(Caller::Refill) && knows(Caller::Drain)).then_some(callers)
     }
 
@@ -75,53 +169,93 @@ impl Callers {
     /// # Errors
     /// It cannot be read.
     pub fn of(text: impl BufRead) -> io::Result<Self> {
-        let mut functions = Vec::new();
-        kallsyms::read(text, |symbol| {
-            if functions.len() < FUNCTIONS_MAX {
-                functions.extend(function(&symbol));
-            }
-        })?;
-        functions.sort_by_key(|(address, _)| *address);
-        functions.dedup_by(|later, earlier| {
+        let mut callers = Self::default();
+        kallsyms::read(text, |symbol| callers.note(&symbol))?;
+        callers.functions.sort_by_key(|place| place.address);
+        callers.functions.dedup_by(|later, earlier| {
             // Of several names for one address, the one that says something counts.
-            if later.0 == earlier.0 && earlier.1 == Function::Foreign {
-                earlier.1 = later.1;
+            let is_same = later.address == earlier.address;
+            if is_same && earlier.what == Function::Foreign {
+                *earlier = *later;
             }
-            later.0 == earlier.0
+            is_same
         });
-        functions.dedup_by_key(|(_, function)| *function);
-        Ok(Self { functions })
+        callers.variables.sort_by_key(|place| place.address);
+        Ok(callers)
     }
 
-    /// Who is at the end of a call chain of addresses, the innermost first; `None` if all of it takes locks.
-    pub fn caller(&self, chain: impl Iterator<Item = u64>) -> Option<Caller> {
-        let mut functions = chain.filter_map(|address| {
-            let at = self.functions.partition_point(|(start, _)| *start <= address);
-            Some(self.functions.get(at.checked_sub(1)?)?.1)
-        });
-        functions.find_map(|function| match function {
-            Function::Lock => None,
-            Function::Known(caller) => Some(caller),
-            Function::Foreign => Some(Caller::Elsewhere),
-        })
+    fn note(&mut self, symbol: &Symbol<'_>) {
+        let name = self.names.len() as u32;
+        let Some(address) = symbol.address.filter(|_| self.functions.len() < FUNCTIONS_MAX) else { return };
+        if symbol.is_code {
+            self.functions.push(Place { address, name, what: function(symbol.name) });
+        } else if symbol.is_data && !symbol.is_in_module && self.variables.len() < FUNCTIONS_MAX {
+            self.variables.push(Place { address, name, what: () });
+        } else {
+            return;
+        }
+        self.names += symbol.name;
+        self.names.push('\n');
+    }
+
+    /// What a call chain of addresses says, the innermost first.
+    pub fn stack(&self, chain: impl Iterator<Item = u64>) -> Stack {
+        let mut places = chain.filter_map(|address| self.at(address));
+        let Some(first) = places.find(|place| place.what != Function::Lock) else { return Stack::default() };
+        match first.what {
+            Function::Known(caller) => Stack { caller: Some(caller), site: outside(places) },
+            _ => Stack { caller: Some(Caller::Elsewhere), site: Some(first.name) },
+        }
+    }
+
+    /// The call site of a chain of addresses that begins in the page allocator: the first function that neither takes locks nor
+    /// allocates for others.
+    pub fn site(&self, chain: impl Iterator<Item = u64>) -> Option<u32> {
+        outside(chain.filter_map(|address| self.at(address)))
+    }
+
+    /// The name of a call site, without what the compiler put behind a dot.
+    #[must_use]
+    pub fn name(&self, site: u32) -> &str {
+        let rest = self.names.get(site as usize..).unwrap_or_default();
+        let line = rest.split('\n').next().unwrap_or_default();
+        line.split('.').next().unwrap_or(line)
+    }
+
+    /// The variable that a lock at this address is, or is a part of.
+    #[must_use]
+    pub fn variable(&self, address: u64) -> Option<&str> {
+        let behind = self.variables.partition_point(|place| place.address <= address);
+        // Behind the last one there may be anything.
+        self.variables.get(behind)?;
+        let place = self.variables.get(behind.checked_sub(1)?)?;
+        (address - place.address < VARIABLE_BYTES_MAX).then(|| self.name(place.name))
+    }
+
+    fn at(&self, address: u64) -> Option<&Place<Function>> {
+        let at = self.functions.partition_point(|place| place.address <= address);
+        self.functions.get(at.checked_sub(1)?)
     }
 }
 
-fn function(symbol: &Symbol<'_>) -> Option<(u64, Function)> {
-    let address = symbol.address.filter(|_| symbol.is_code)?;
-    let name = symbol.name.split('.').next().unwrap_or(symbol.name);
+fn outside<'a>(mut places: impl Iterator<Item = &'a Place<Function>>) -> Option<u32> {
+    places.find(|place| place.what == Function::Foreign).map(|place| place.name)
+}
+
+fn function(name: &str) -> Function {
+    let name = name.split('.').next().unwrap_or(name);
     let known = KNOWN.iter().find(|(known, _)| *known == name);
-    let function = match known {
+    match known {
         Some((_, caller)) => Function::Known(*caller),
         None if takes_locks(name) => Function::Lock,
+        None if ALLOCATES.iter().any(|start| name.starts_with(start)) => Function::Allocates,
         None => Function::Foreign,
-    };
-    Some((address, function))
+    }
 }
 
 fn takes_locks(name: &str) -> bool {
-    ["spin_lock", "lock_slowpath", "spin_trylock"].iter().any(|part| name.contains(part))
-        || ["trace_", "__traceiter_", "event_trigger", "stacktrace_"]
+    ["raw_spin_", "spin_lock", "lock_slowpath", "spin_trylock"].iter().any(|part| name.contains(part))
+        || ["trace_", "__traceiter_", "event_trigger", "stacktrace_", "perf_trace_", "perf_tp_"]
             .iter()
             .any(|start| name.starts_with(start))
 }
@@ -138,13 +272,28 @@ mod tests {
         ffffffff81000500 T rmqueue_bulk.isra.0\n\
         ffffffff81000600 t get_page_from_freelist\n\
         ffffffff81000600 t an_alias_of_it\n\
-        ffffffff81000700 D some_data\n\
+        ffffffff81000700 t __kmalloc_noprof\n\
+        ffffffff81000800 t do_anonymous_page.constprop.0\n\
+        ffffffff81000900 t folio_lruvec_lock_irqsave\n\
+        ffffffff81100700 D some_data\n\
+        ffffffff81100720 b some_lock\n\
+        ffffffff81100740 R constant\n\
+        ffffffff81109000 B last\n\
+        ffffffffc0000700 b lock_of_module\t[module]\n\
         0000000000000000 t free_one_page\n\
         nonsense\n";
 
     fn caller(chain: &[u64]) -> Option<Caller> {
         let callers = Callers::of(KALLSYMS.as_bytes()).unwrap();
-        callers.caller(chain.iter().map(|offset| 0xffff_ffff_8100_0000 + offset))
+        callers.stack(chain.iter().map(|offset| 0xffff_ffff_8100_0000 + offset)).caller
+    }
+
+    /// The call sites of a wait and of a visit with this chain.
+    fn sites(chain: &[u64]) -> [Option<String>; 2] {
+        let callers = Callers::of(KALLSYMS.as_bytes()).unwrap();
+        let chain = || chain.iter().map(|offset| 0xffff_ffff_8100_0000 + offset);
+        let name = |site: Option<u32>| site.map(|site| callers.name(site).to_owned());
+        [name(callers.stack(chain()).site), name(callers.site(chain()))]
     }
 
     #[test]
@@ -156,11 +305,51 @@ mod tests {
     }
 
     #[test]
+    fn a_call_site_is_outside_the_allocator_and_a_lock_is_named_after_who_takes_it() {
+        let name = |name: &str| Some(name.to_owned());
+        // Page fault, refill, zone lock.
+        assert_eq!(sites(&[0x100, 0x205, 0x510, 0x610, 0x810]), [(); 2].map(|()| name("do_anonymous_page")));
+        // A slab's allocation says less than who wanted it.
+        assert_eq!(sites(&[0x510, 0x610, 0x710, 0x810]), [(); 2].map(|()| name("do_anonymous_page")));
+        assert_eq!(sites(&[0x100, 0x205, 0x910, 0x810])[0], name("folio_lruvec_lock_irqsave"));
+        // A slab's own lock is taken in the slab's function.
+        assert_eq!(sites(&[0x100, 0x205, 0x710, 0x810])[0], name("__kmalloc_noprof"));
+        assert_eq!(sites(&[0x100, 0x205, 0x510, 0x610]), [None, None], "the chain is cut off");
+        assert_eq!(sites(&[]), [None, None]);
+    }
+
+    #[test]
+    fn a_lock_that_is_a_variable_has_its_name() {
+        let callers = Callers::of(KALLSYMS.as_bytes()).unwrap();
+        let variable = |offset: u64| callers.variable(0xffff_ffff_8100_0000 + offset);
+        assert_eq!((variable(0x10_0720), variable(0x10_0724)), (Some("some_lock"), Some("some_lock")));
+        assert_eq!(variable(0x10_0700), Some("some_data"));
+        assert_eq!(variable(0x10_8000), None, "too far behind a variable");
+        assert_eq!(variable(0x10_9000), None, "behind the last there may be anything");
+        assert_eq!((callers.variable(5), callers.variable(0xffff_8880_0000_1000)), (None, None));
+        assert_eq!(callers.variable(0xffff_ffff_c000_0700), None, "a module's");
+    }
+
+    #[test]
+    fn readers_of_proc_wait_for_zone_locks() {
+        let text = "ffffffff81000100 t zoneinfo_show\nffffffff81000200 t pagetypeinfo_show\n\
+            ffffffff81000300 t seq_read_iter\nffffffff81000400 t _raw_spin_rq_lock_irqsave\n";
+        let callers = Callers::of(text.as_bytes()).unwrap();
+        let stack = |chain: [u64; 2]| callers.stack(chain.map(|at| 0xffff_ffff_8100_0000 + at).into_iter());
+        for function in [0x110, 0x210] {
+            let stack = stack([function, 0x310]);
+            assert_eq!(stack.caller, Some(Caller::Other));
+            assert_eq!(stack.site.map(|site| callers.name(site)), Some("seq_read_iter"));
+        }
+        assert_eq!(stack([0x410, 0x310]).site.map(|site| callers.name(site)), Some("seq_read_iter"));
+    }
+
+    #[test]
     fn chains_that_say_nothing_are_not_known() {
         assert_eq!(caller(&[]), None);
         assert_eq!(caller(&[0x100, 0x210]), None);
-        assert_eq!(Callers::default().caller([1, 2].into_iter()), None);
+        assert_eq!(Callers::default().stack([1, 2].into_iter()), Stack::default());
         let callers = Callers::of(KALLSYMS.as_bytes()).unwrap();
-        assert_eq!(callers.caller([5].into_iter()), None, "below all functions");
+        assert_eq!(callers.stack([5].into_iter()), Stack::default(), "below all functions");
     }
 }

@@ -1,8 +1,8 @@
 //! A record of the ring becomes an event of the trace.
 
-use crate::{Caller, Event, EventKind, MIGRATETYPE_NONE};
+use crate::{Event, EventKind, MIGRATETYPE_NONE};
 
-use super::callers::Callers;
+use super::callers::{Callers, Stack};
 use super::catalogue::{Slot, Tracepoint};
 use super::event_format::{EventFormat, Field};
 use super::ring_page::Record;
@@ -93,15 +93,21 @@ impl Decoder {
         Ok(self)
     }
 
-    /// Whether a record is a call chain; if so, who is at its end.
+    /// Whether a record is a call chain; if so, what it says.
     #[inline]
-    pub fn stack(&self, record: &Record<'_>) -> Option<Option<Caller>> {
+    pub fn stack(&self, record: &Record<'_>) -> Option<Stack> {
         let stacks = self.stacks.as_ref()?;
         if self.heading.id.read(record.bytes)? != u64::from(stacks.id) {
             return None;
         }
         let addresses = record.bytes.get(stacks.offset..).unwrap_or_default().as_chunks::<8>().0.iter();
-        Some(stacks.callers.caller(addresses.map(|address| u64::from_ne_bytes(*address))))
+        Some(stacks.callers.stack(addresses.map(|address| u64::from_ne_bytes(*address))))
+    }
+
+    /// The functions by which call chains are read.
+    #[must_use]
+    pub fn callers(&self) -> Option<&Callers> {
+        self.stacks.as_ref().map(|stacks| &stacks.callers)
     }
 
     /// The event of a record; `None` if it is of no interest, as an event that was not asked for.

@@ -11,6 +11,8 @@ pub(super) struct Symbol<'a> {
     /// `None` for who may not see it.
     pub(super) address: Option<u64>,
     pub(super) is_code: bool,
+    /// A variable.
+    pub(super) is_data: bool,
     pub(super) name: &'a str,
     pub(super) is_in_module: bool,
 }
@@ -33,10 +35,17 @@ pub(super) fn read(mut text: impl BufRead, mut note: impl FnMut(Symbol<'_>)) -> 
 fn symbol(line: &str) -> Option<Symbol<'_>> {
     let mut words = line.split_ascii_whitespace();
     let address = u64::from_str_radix(words.next()?, 16).ok()?;
-    let is_code = matches!(words.next()?, "t" | "T");
+    let kind = words.next()?;
+    let (is_code, is_data) = (matches!(kind, "t" | "T"), matches!(kind, "b" | "B" | "d" | "D"));
     let name = words.next()?;
     let is_in_module = words.next().is_some();
-    Some(Symbol { address: Some(address).filter(|address| *address != 0), is_code, name, is_in_module })
+    Some(Symbol {
+        address: Some(address).filter(|address| *address != 0),
+        is_code,
+        is_data,
+        name,
+        is_in_module,
+    })
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub use log2::Log2Counts;
 pub use orders::{Orders, TYPE_COLUMNS};
 pub use timeline::{CpuTimeline, Timeline, timeline};
 pub use who::{TaskShare, TaskTotals, Who};
-pub use zone_lock::{CallerWaits, ZoneLocks};
+pub use zone_lock::{CallerWaits, OtherLock, ZoneLocks};
 pub use zones::{PagesetState, ZoneState, ZoneSurvey};
 
 /// How a survey is done.

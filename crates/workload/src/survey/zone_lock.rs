@@ -28,6 +28,10 @@ pub struct ZoneLocks {
     pub wait_ns: u64,
     /// Of these, those of which the call chain says who waited, by [`Caller::ALL`] without the last.
     pub callers: [CallerWaits; CALLERS],
+    /// Waits for zone locks by call site, the longest first; `None` is unknown.
+    pub sites: Vec<(Option<u16>, CallerWaits)>,
+    /// Waits for other spinning locks, the longest first.
+    pub others: Vec<OtherLock>,
     /// Addresses of the locks that were found to be zones' without a call chain, in ascending order.
     pub addresses: Vec<u64>,
     /// Waits for spinning locks that are none of them.
@@ -36,6 +40,17 @@ pub struct ZoneLocks {
     pub other_wait_ns: u64,
     /// Of those, time for the one lock that was waited for longest.
     pub other_longest_wait_ns: u64,
+}
+
+/// Waits for a spinning lock that is no zone's, at one call site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OtherLock {
+    /// Its address; `None` for further locks together.
+    pub address: Option<u64>,
+    /// The call site; `None` is unknown.
+    pub site: Option<u16>,
+    /// The waits.
+    pub waits: CallerWaits,
 }
 
 /// Callers that wait for zone locks.
@@ -52,8 +67,12 @@ pub struct CallerWaits {
 
 impl CallerWaits {
     fn add(&mut self, wait_ns: u64) {
-        self.waits += 1;
-        self.wait_ns = self.wait_ns.saturating_add(wait_ns);
+        self.plus(Self { waits: 1, wait_ns });
+    }
+
+    fn plus(&mut self, other: Self) {
+        self.waits = self.waits.saturating_add(other.waits);
+        self.wait_ns = self.wait_ns.saturating_add(other.wait_ns);
     }
 }
 
@@ -71,6 +90,10 @@ pub(super) struct ZoneLockCounter {
     locks: HashMap<u64, Lock>,
     beyond: Lock,
     callers: [CallerWaits; CALLERS],
+    /// Waits for zone locks by call site, as call chains say.
+    by_site: HashMap<Option<u16>, CallerWaits>,
+    /// Waits for other locks by address and call site, as call chains say.
+    elsewhere: HashMap<(Option<u64>, Option<u16>), CallerWaits>,
     /// Waits for zone locks by task, as call chains say.
     by_task: HashMap<TaskSlot, CallerWaits>,
     /// Pairs of a lock and a task without a call chain.
@@ -151,6 +174,7 @@ impl ZoneLockCounter {
         let of_zone = wait.caller.filter(|caller| caller.is_of_zone());
         if let Some(caller) = of_zone {
             self.callers[usize::from(caller.code()) - 1].add(wait.wait_ns);
+            self.by_site.entry(wait.call_site).or_default().add(wait.wait_ns);
             self.by_task.entry(task).or_default().add(wait.wait_ns);
             return;
         }
@@ -162,6 +186,10 @@ impl ZoneLockCounter {
         };
         if wait.caller.is_some() {
             lock.elsewhere.add(wait.wait_ns);
+            let at = (Some(event.pfn), wait.call_site);
+            let is_listed = self.elsewhere.len() < LOCKS_MAX || self.elsewhere.contains_key(&at);
+            let at = if is_listed { at } else { (None, None) };
+            self.elsewhere.entry(at).or_default().add(wait.wait_ns);
             return;
         }
         lock.waits += 1;
@@ -196,17 +224,22 @@ impl ZoneLockCounter {
         let known = self.locks.iter().map(|(address, lock)| (Some(*address), lock));
         for (address, lock) in known.chain([(None, &self.beyond)]) {
             let mut other = lock.elsewhere;
+            let inferred = CallerWaits { waits: lock.waits, wait_ns: lock.wait_ns };
             // A lock without an address may be any: text does not tell them apart.
             if lock.moved * 2 > lock.waits {
                 found.addresses.extend(address);
                 found.waits += lock.waits;
                 found.wait_ns = found.wait_ns.saturating_add(lock.wait_ns);
+                self.by_site.entry(None).or_default().plus(inferred);
                 for (task, waited) in &lock.by_task {
                     let sum = self.by_task.entry(*task).or_default();
                     sum.waits += waited.waits;
                     sum.wait_ns = sum.wait_ns.saturating_add(waited.wait_ns);
                 }
             } else {
+                if inferred.waits > 0 {
+                    self.elsewhere.entry((address, None)).or_default().plus(inferred);
+                }
                 other.waits += lock.waits;
                 other.wait_ns = other.wait_ns.saturating_add(lock.wait_ns);
             }
@@ -215,6 +248,13 @@ impl ZoneLockCounter {
             found.other_longest_wait_ns = found.other_longest_wait_ns.max(other.wait_ns);
         }
         found.addresses.sort_unstable();
+        found.sites = self.by_site.into_iter().filter(|(_, waits)| waits.waits > 0).collect();
+        found.sites.sort_unstable_by_key(|(site, waits)| (std::cmp::Reverse(waits.wait_ns), *site));
+        let others = self.elsewhere.into_iter();
+        found.others = others.map(|((address, site), waits)| OtherLock { address, site, waits }).collect();
+        found
+            .others
+            .sort_unstable_by_key(|lock| (std::cmp::Reverse(lock.waits.wait_ns), lock.address, lock.site));
         (found, self.by_task)
     }
 }
@@ -255,7 +295,7 @@ mod tests {
     }
 
     fn wait(wait_ns: u64) -> LockWait {
-        LockWait { wait_ns, is_spin: true, caller: None }
+        LockWait { wait_ns, is_spin: true, caller: None, call_site: None }
     }
 
     #[test]
@@ -266,7 +306,7 @@ mod tests {
         {
             counter.obtained(
                 &end(1000, lock),
-                LockWait { wait_ns, is_spin: true, caller: Some(caller) },
+                LockWait { wait_ns, is_spin: true, caller: Some(caller), call_site: Some(lock as u16) },
                 TaskSlot::UNLISTED,
             );
         }
@@ -279,6 +319,11 @@ mod tests {
         assert_eq!(by_caller, [(Caller::Refill, 1, 7), (Caller::Drain, 2, 11)]);
         assert_eq!((found.waits, found.wait_ns), (4, 118), "one of them by what came next");
         assert_eq!((found.other_waits, found.other_wait_ns), (1, 8));
+        let waits = |waits, wait_ns| CallerWaits { waits, wait_ns };
+        let sites = [(None, waits(1, 100)), (Some(1), waits(2, 11)), (Some(2), waits(1, 7))];
+        assert_eq!(found.sites, sites, "the call site of what follows from what came next is unknown");
+        let other = OtherLock { address: Some(3), site: Some(3), waits: waits(1, 8) };
+        assert_eq!(found.others, [other]);
     }
 
     #[test]

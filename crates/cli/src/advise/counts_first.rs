@@ -1,0 +1,160 @@
+//! Which recording is judged: counts, which cost the load little, or events, which a forecast takes.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use pageset_lab::advise::{Advice, Verdict};
+
+use super::recorder::Runs;
+use crate::output::say;
+
+/// Lets the load run: a recorder, or what stands for one in a test.
+pub(super) trait Load {
+    /// Counts while the load runs once.
+    fn count(&self) -> Result<Counted>;
+
+    /// Records events. `before` is how long the load took when it ran just before, if it did.
+    fn record(&self, before: Option<Duration>) -> Result<Runs>;
+}
+
+/// What came of counting.
+pub(super) enum Counted {
+    /// The load ran so long.
+    Counts(Runs, Duration),
+    /// Nothing ran, since the kernel does not count. Why.
+    Refused(String),
+}
+
+/// Counts, and records events only if counts leave the answer open. Returns what was judged, and the judgement.
+pub(super) fn counts_first(
+    load: &impl Load,
+    mut advise: impl FnMut(&Path) -> Result<Advice>,
+) -> Result<(Runs, Advice)> {
+    let (mut counts, took) = match load.count()? {
+        Counted::Counts(counts, took) => (counts, took),
+        Counted::Refused(why) => {
+            let mut events = load.record(None)?;
+            events.warnings.push(format!("Events were recorded at once, since counting was refused: {why}"));
+            let advice = advise(&events.traces[0])?;
+            return Ok((events, advice));
+        }
+    };
+    let counted = advise(&counts.traces[0])?;
+    if counted.verdict == Verdict::LeaveAlone {
+        return Ok((counts, counted));
+    }
+    say("Counts do not settle it. Events are recorded now, for a forecast.");
+    let events = load.record(Some(took))?;
+    if events.had_nothing_left {
+        // A recording of no work would say No.
+        counts.warnings.extend(events.warnings);
+        return Ok((counts, counted));
+    }
+    let advice = advise(&events.traces[0])?;
+    Ok((events, advice))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::path::PathBuf;
+
+    use pageset_lab::advise::{Matter, Why};
+
+    use super::*;
+    use crate::options::{OpeningArgs, SourceArgs};
+    use crate::source::Source;
+
+    /// Notes what was asked of it.
+    struct Asked {
+        can_count: bool,
+        had_nothing_left: bool,
+        asked: RefCell<Vec<String>>,
+    }
+
+    fn asked(can_count: bool, had_nothing_left: bool) -> Asked {
+        Asked { can_count, had_nothing_left, asked: RefCell::default() }
+    }
+
+    fn runs(name: &str) -> Runs {
+        Runs { traces: vec![PathBuf::from(name)], ..Runs::default() }
+    }
+
+    impl Load for Asked {
+        fn count(&self) -> Result<Counted> {
+            self.asked.borrow_mut().push("count".to_owned());
+            Ok(if self.can_count {
+                Counted::Counts(runs("counts"), Duration::from_secs(3))
+            } else {
+                Counted::Refused("no perf events".to_owned())
+            })
+        }
+
+        fn record(&self, before: Option<Duration>) -> Result<Runs> {
+            self.asked.borrow_mut().push(format!("record after {before:?}"));
+            let warnings = if self.had_nothing_left { vec!["nothing left".to_owned()] } else { Vec::new() };
+            Ok(Runs { had_nothing_left: self.had_nothing_left, warnings, ..runs("events") })
+        }
+    }
+
+    /// Counts say `verdict`, and events name a setting.
+    fn judged(load: &Asked, verdict: Verdict) -> (String, Runs, Verdict, Vec<String>) {
+        let advice = |path: &Path| {
+            let verdict = match path.to_str() {
+                Some("counts") => verdict.clone(),
+                _ => Verdict::Set { matter: Matter::CpuTime, forecast: 0 },
+            };
+            Ok(Advice { verdict, ..any_advice() })
+        };
+        let (runs, advice) = counts_first(load, advice).expect("all of it can be done");
+        let judged = runs.traces[0].display().to_string();
+        (judged, runs, advice.verdict, load.asked.take())
+    }
+
+    fn any_advice() -> Advice {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/formats/allocs-only.txt");
+        let recording = SourceArgs { recording: Some(path.into()), opening: OpeningArgs::default() };
+        pageset_lab::advise::advise(|| Source::open(&recording), &mut ()).expect("it is advised")
+    }
+
+    #[test]
+    fn a_counted_no_is_the_verdict_and_no_event_is_recorded() {
+        let load = asked(true, false);
+        let (judged, _, verdict, done) = judged(&load, Verdict::LeaveAlone);
+        assert_eq!((judged.as_str(), verdict), ("counts", Verdict::LeaveAlone));
+        assert_eq!(done, ["count"]);
+    }
+
+    #[test]
+    fn other_answers_take_events_and_the_counted_run_is_the_one_before() {
+        for verdict in [
+            Verdict::Matters { matter: Matter::CpuTime },
+            Verdict::Unknown { why: Why::EventsNeeded },
+            Verdict::Unknown { why: Why::TooShort },
+        ] {
+            let load = asked(true, false);
+            let (judged, _, verdict, done) = judged(&load, verdict);
+            assert_eq!(judged, "events");
+            assert!(matches!(verdict, Verdict::Set { .. }));
+            assert_eq!(done, ["count", "record after Some(3s)"]);
+        }
+    }
+
+    #[test]
+    fn a_recording_of_a_command_with_nothing_left_to_do_is_not_judged() {
+        let load = asked(true, true);
+        let (judged, runs, verdict, _) = judged(&load, Verdict::Matters { matter: Matter::CpuTime });
+        assert_eq!((judged.as_str(), verdict), ("counts", Verdict::Matters { matter: Matter::CpuTime }));
+        assert_eq!(runs.warnings, ["nothing left"]);
+    }
+
+    #[test]
+    fn where_nothing_can_be_counted_events_are_recorded_at_once_and_a_line_says_so() {
+        let load = asked(false, false);
+        let (judged, runs, _, done) = judged(&load, Verdict::LeaveAlone);
+        assert_eq!((judged.as_str(), done.len()), ("events", 2));
+        assert_eq!(done[1], "record after None");
+        assert!(runs.warnings.iter().any(|warning| warning.contains("refused: no perf events")), "{runs:?}");
+    }
+}
