@@ -26,10 +26,11 @@ impl Engine {
         if let Some(&(place, _)) = run.first() {
             let frames = 1_i64 << first.order.min(pageset_core::MAX_ORDER as u8);
             let pfn = self.geometry.pfn(place.zone, place.frame);
-            let alloc = chunk
-                .after(last)
-                .take(SEARCHED)
-                .find(|at| chunk.events[*at].kind == EventKind::MmPageAlloc && chunk.events[*at].pfn == pfn);
+            let reports =
+                |at: &usize| chunk.events[*at].kind == EventKind::MmPageAlloc && chunk.events[*at].pfn == pfn;
+            // A task that is stopped before it reports may go on much later, and on another CPU.
+            let alloc = chunk.after(last).take(SEARCHED).find(reports);
+            let alloc = alloc.or_else(|| chunk.next_in_task(last).filter(reports));
             if let Some(alloc) = alloc {
                 let event = chunk.events[alloc];
                 self.geometry.zones[place.zone].pressure.walk(event.gfp, frames);
@@ -135,6 +136,10 @@ impl Engine {
             cpu.popped_early.swap_remove(at);
             return;
         }
+        // The list that a block comes from is that of its pageblock's type, unless an event has said more.
+        if self.block_type(place).is_none() {
+            self.see_block_type(place, event.migratetype);
+        }
         if run.is_none() {
             self.geometry.zones[place.zone].pressure.walk(event.gfp, i64::from(order.frames()));
             self.walk_past(Some(place.zone), event.gfp);
@@ -143,7 +148,10 @@ impl Engine {
             self.displace(place);
             return;
         };
-        let home = Home { set: self.set_index(place.zone, event.cpu), list };
+        let mut home = Home { set: self.set_index(place.zone, chunk.events[begin].cpu), list };
+        if run.is_none() && let Some(found) = self.taken_elsewhere(chunk, index, place, home) {
+            home = found;
+        }
         if matches!(run, Some([_])) {
             if !self.is_refill_of_one(home, order) {
                 self.out.passed_over.diverted_allocs += 1;
@@ -166,6 +174,13 @@ impl Engine {
                 self.take(chunk, index, (place, order), home);
             }
         }
+    }
+
+    /// The list that a block was taken from by a task that moved to another CPU before it reported that.
+    fn taken_elsewhere(&self, chunk: &Chunk, index: usize, place: Place, home: Home) -> Option<Home> {
+        let found = self.home(place).filter(|found| found.set != home.set && found.list == home.list)?;
+        let before = chunk.events.get(chunk.links[index].before_in_task as usize)?;
+        (found.set % self.cpus.len() == usize::from(before.cpu)).then_some(found)
     }
 
     /// Whether a lone block may be a whole refill: the list is empty, and one is all that is wanted or all there was.
@@ -231,7 +246,14 @@ impl Engine {
         }
         for frame in above {
             let missed = self.place(place.zone, frame);
-            let is_gone = match self.future(chunk, missed.global) {
+            let is_gone = match self.future(chunk, missed.global).map(|(at, event)| (at, *event)) {
+                Some((at, event)) if is_late(chunk, (index, at)) => {
+                    // A task took it that was stopped before it reported that.
+                    self.evict(missed);
+                    self.cpus[usize::from(event.cpu)].popped_early.push(missed.global);
+                    self.sets[home.set].note_alloc(&self.policy);
+                    continue;
+                }
                 Some((at, event)) => {
                     matches!(event.kind, EventKind::MmPageFree | EventKind::MmPageFreeBatched) && at > index
                 }
@@ -246,4 +268,10 @@ impl Engine {
             }
         }
     }
+}
+
+/// Whether the event at `at` reports an allocation that a task made before `now`, when it was stopped and others ran.
+pub(super) fn is_late(chunk: &Chunk, (now, at): (usize, usize)) -> bool {
+    let is_alloc = chunk.events.get(at).is_some_and(|event| event.kind == EventKind::MmPageAlloc);
+    is_alloc && chunk.stopped_at(at, now).is_some()
 }

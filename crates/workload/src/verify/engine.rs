@@ -3,7 +3,7 @@
 
 use pageset_core::pcp::{Limits, ListIndex};
 use pageset_core::{FrameIndex, Order, Policy, ZoneKind};
-use pageset_trace::{Event, Layout, Sample, TraceInfo};
+use pageset_trace::{Event, EventKind, Layout, Sample, TraceInfo};
 
 use super::classes::Class;
 use super::cpu_state::CpuState;
@@ -15,6 +15,7 @@ use super::page_set::{Home, PageSet};
 use super::report::Verification;
 use crate::limits::{has_large_slice, to_i32};
 use crate::pressure::highest_zone;
+use crate::recorded::RecordedKinds;
 
 /// A comparison under way.
 #[derive(Debug)]
@@ -78,7 +79,8 @@ impl Engine {
             block_types: vec![0; geometry.frames / 512 + 1],
             cpus,
             samples: info.samples.clone(),
-            has_bulk_events: false,
+            // Kernels that allocate stacks in blocks, as 7.1 and later do, may not allocate in bulk at all.
+            has_bulk_events: RecordedKinds::new(info, &[0; EventKind::COUNT]).has(&[EventKind::BulkAllocEntry]),
             has_begun: false,
             out: Verification::default(),
             explainer,

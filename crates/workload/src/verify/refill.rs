@@ -3,6 +3,7 @@
 use pageset_core::Order;
 use pageset_trace::{Event, EventKind};
 
+use super::alloc::is_late;
 use super::classes::Class;
 use super::engine::Engine;
 use super::geometry::Place;
@@ -76,7 +77,10 @@ impl Engine {
             let was_warm = self.sets[home.set].is_warm(home.list);
             self.evict(place);
             let class = match future {
-                Some((at, event)) if self.is_soon(chunk, (index, at), &event, home) => {
+                Some((at, event))
+                    if self.is_soon(chunk, (index, at), &event, home)
+                        || was_warm && is_late(chunk, (index, at)) =>
+                {
                     self.cpus[usize::from(event.cpu)].popped_early.push(place.global);
                     self.sets[home.set].note_alloc(&self.policy);
                     continue;
