@@ -13,6 +13,8 @@ use super::page_set::Home;
 
 /// Events of the same CPU that are searched for the allocation that a refill was made for.
 const SEARCHED: usize = 512;
+/// Events that are searched for what tasks report that are stopped.
+const LATE_SEARCHED: usize = 1 << 14;
 /// Blocks above an allocated one that are looked at.
 const LOOKED_AT: usize = 32;
 
@@ -228,6 +230,42 @@ impl Engine {
         }
     }
 
+    /// A list gives what came last. So if a block is freed to it, and a task that is stopped reports the block below while the
+    /// freed one is still there, it had taken that before it was stopped.
+    pub(super) fn take_before_free(&mut self, chunk: &Chunk, index: usize, home: Home) {
+        let zone = home.set / self.cpus.len();
+        while let Some(head) = self.sets[home.set].head(&self.geometry.zones[zone].frames, home.list) {
+            let below = self.place(zone, head);
+            let Some((at, event)) = self.future(chunk, below.global).map(|(at, event)| (at, *event)) else { return };
+            let stays = chunk.links[index].of_frame as usize > at;
+            if !(stays && is_late(chunk, (index, at))) {
+                return;
+            }
+            self.take_early(below, home, event.cpu);
+        }
+    }
+
+    /// Takes a block whose allocation is reported later.
+    pub(super) fn take_early(&mut self, place: Place, home: Home, reported_on: u16) {
+        self.evict(place);
+        self.cpus[usize::from(reported_on)].popped_early.push(place.global);
+        self.sets[home.set].note_alloc(&self.policy);
+    }
+
+    /// Blocks of a page set that tasks report later which are stopped now: they may have taken them already.
+    pub(super) fn reported_late(&self, chunk: &Chunk, now: usize, set: usize) -> Vec<(Place, u16)> {
+        let cpu = set % self.cpus.len();
+        let later = now + 1..chunk.events.len().min(now + LATE_SEARCHED);
+        later
+            .filter(|at| is_late(chunk, (now, *at)))
+            .filter(|at| {
+                chunk.stopped_at(*at, now).is_some_and(|before| usize::from(chunk.events[before].cpu) == cpu)
+            })
+            .filter_map(|at| Some((self.geometry.locate(chunk.events[at].pfn)?, chunk.events[at].cpu)))
+            .filter(|(place, _)| self.home(*place).is_some_and(|home| home.set == set))
+            .collect()
+    }
+
     /// Blocks that are believed to lie above the one that was allocated: those that were taken without an event go.
     fn drop_missed(&mut self, chunk: &Chunk, index: usize, place: Place, home: Home) {
         let frames = &self.geometry.zones[place.zone].frames;
@@ -249,9 +287,7 @@ impl Engine {
             let is_gone = match self.future(chunk, missed.global).map(|(at, event)| (at, *event)) {
                 Some((at, event)) if is_late(chunk, (index, at)) => {
                     // A task took it that was stopped before it reported that.
-                    self.evict(missed);
-                    self.cpus[usize::from(event.cpu)].popped_early.push(missed.global);
-                    self.sets[home.set].note_alloc(&self.policy);
+                    self.take_early(missed, home, event.cpu);
                     continue;
                 }
                 Some((at, event)) => {

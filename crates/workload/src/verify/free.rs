@@ -184,6 +184,7 @@ impl Engine {
                 self.free_free(chunk, index, (home, order), &observed);
             } else {
                 self.displace(place);
+                self.take_before_free(chunk, index, home);
                 self.push(place, home, order, chunk.links[index].of_frame);
                 self.compare_free(chunk, index, (home, order), (&observed, end));
             }

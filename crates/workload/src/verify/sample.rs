@@ -5,6 +5,7 @@ use pageset_trace::Event;
 
 use super::classes::Class;
 use super::engine::Engine;
+use super::geometry::Place;
 use super::links::Chunk;
 use super::mode::Mode;
 use crate::limits::to_i32;
@@ -116,8 +117,11 @@ impl Engine {
             });
             let Some(zone) = zone else { continue };
             let index_of_set = zone * self.cpus.len() + cpu;
-            let set = &mut self.sets[index_of_set];
             let (count, high) = (to_i32(u64::from(printed.count)), to_i32(u64::from(printed.high)));
+            if self.mode != Mode::Free && moment == Moment::Before {
+                self.take_before_sample(chunk, index, index_of_set, count);
+            }
+            let set = &mut self.sets[index_of_set];
             let (count_equal, high_equal) = (set.pcp.count == count, set.pcp.high == high);
             match moment {
                 // Printed between the two marks: equal to either state is equal.
@@ -159,6 +163,34 @@ impl Engine {
             }
         }
         self.samples[sample].zones = zones;
+    }
+
+    /// Pages that a sample does not count any more, if tasks report later that they took them.
+    fn take_before_sample(&mut self, chunk: &Chunk, index: usize, set: usize, count: i32) {
+        let missing = self.sets[set].pcp.count - count;
+        if missing <= 0 || !self.sets[set].count_known {
+            return;
+        }
+        let late = self.reported_late(chunk, index, set);
+        let pages = |place: &Place| -> i32 {
+            let home = self.home(*place).map_or(0, |home| home.list);
+            self.sets[set].pcp.scheme().order(home).frames() as i32
+        };
+        let mut taken = Vec::new();
+        let mut left = missing;
+        for (place, cpu) in late {
+            if pages(&place) <= left {
+                left -= pages(&place);
+                taken.push((place, cpu));
+            }
+        }
+        if left == 0 {
+            for (place, cpu) in taken {
+                if let Some(home) = self.home(place) {
+                    self.take_early(place, home, cpu);
+                }
+            }
+        }
     }
 
     fn class_of_sample(&self, set: usize) -> Class {
