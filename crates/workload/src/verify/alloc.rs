@@ -1,6 +1,6 @@
 //! Allocations: a page from a list, or a refill first.
 
-use pageset_core::policy::Fallback;
+use pageset_core::policy::{Fallback, SplitFrees};
 use pageset_core::{FrameIndex, Order};
 use pageset_trace::EventKind;
 
@@ -137,6 +137,9 @@ impl Engine {
         if let Some(at) = cpu.popped_early.iter().position(|early| *early == place.global) {
             cpu.popped_early.swap_remove(at);
             return;
+        }
+        if self.policy.split_frees == SplitFrees::Joined && order != Order::ZERO {
+            self.split.insert(place.global, order);
         }
         // The list that a block comes from is that of its pageblock's type, unless an event has said more.
         if self.block_type(place).is_none() {

@@ -1,6 +1,8 @@
 //! The comparison's state: page sets, what is on their lists, zones, CPUs. The files above it say what each kind of event does
 //! to it.
 
+use std::collections::HashMap;
+
 use pageset_core::pcp::{Limits, ListIndex};
 use pageset_core::{FrameIndex, Order, Policy, ZoneKind};
 use pageset_trace::{Event, EventKind, Layout, Sample, TraceInfo};
@@ -35,6 +37,8 @@ pub(super) struct Engine {
     pub(super) has_begun: bool,
     pub(super) out: Verification,
     pub(super) explainer: Explainer,
+    /// Orders of blocks that were allocated whole, by frame, where their pages may be freed one by one.
+    pub(super) split: HashMap<usize, Order>,
     /// Buffers, kept for their memory.
     pub(super) run: Vec<(Place, u32)>,
     pub(super) observed: Vec<(Place, Order)>,
@@ -84,6 +88,7 @@ impl Engine {
             has_begun: false,
             out: Verification::default(),
             explainer,
+            split: HashMap::new(),
             run: Vec::new(),
             observed: Vec::new(),
             predicted: Vec::new(),

@@ -1,6 +1,6 @@
 //! Frees: which list a block goes to, and whether the page set drains then.
 
-use pageset_core::policy::FreeDrain;
+use pageset_core::policy::{FreeDrain, SplitFrees};
 use pageset_core::{MigrateType, Order};
 use pageset_trace::{Event, EventKind};
 
@@ -20,6 +20,7 @@ impl Engine {
     pub(super) fn freed(&mut self, chunk: &mut Chunk, index: usize) {
         let event = chunk.events[index];
         let Some((place, order)) = self.block(&event, event.order) else { return };
+        let order = self.join_split(chunk, index, place).unwrap_or(order);
         let set = self.set_index(place.zone, event.cpu);
         self.sets[set].touched = true;
         if !self.policy.lists.holds(order) {
@@ -50,6 +51,51 @@ impl Engine {
             Fate::Type(_) | Fate::Unknown => {}
         }
         self.commit_or_defer(chunk, index);
+    }
+
+    /// The order of the block whose pages are freed one after the other from here on, if the kernel takes them as that block.
+    /// The events of the other pages are dealt with.
+    fn join_split(&mut self, chunk: &mut Chunk, index: usize, place: Place) -> Option<Order> {
+        if self.policy.split_frees == SplitFrees::Singly {
+            return None;
+        }
+        let first = chunk.events[index];
+        let allocated = self.split.remove(&place.global);
+        // One that was allocated before the recording shows when it is seen again.
+        let order = allocated.or_else(|| {
+            let next = chunk.events.get(chunk.links[index].of_frame as usize)?;
+            let is_block = matches!(next.kind, EventKind::MmPageAlloc | EventKind::MmPagePcpuDrain)
+                && next.pfn == first.pfn;
+            Order::new(next.order).filter(|_| is_block)
+        })?;
+        if first.order != 0 || order == Order::ZERO {
+            return None;
+        }
+        let mut pages = vec![index];
+        while (pages.len() as u64) < u64::from(order.frames()) {
+            let last = *pages.last()?;
+            let next = if first.interrupt_level() == 0 {
+                chunk.next_in_task(last)
+            } else {
+                chunk.after(last).next()
+            }?;
+            let event = &chunk.events[next];
+            let follows = event.kind == EventKind::MmPageFree
+                && same_context(event, &first)
+                && (event.cpu, event.order, event.pfn) == (first.cpu, 0, first.pfn + pages.len() as u64);
+            if !follows {
+                return None;
+            }
+            pages.push(next);
+        }
+        let last = *pages.last()?;
+        for page in &pages[1..] {
+            chunk.done[*page] = true;
+        }
+        let end = chunk.links[last];
+        let link = &mut chunk.links[index];
+        (link.order, link.in_task, link.on_cpu) = (order.get(), end.in_task, end.on_cpu);
+        Some(order)
     }
 
     /// A block of a batch reaches its page set.
