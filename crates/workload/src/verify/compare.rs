@@ -253,6 +253,36 @@ impl Engine {
             }
         }
         self.sets[home.set].set_scalars(after);
+        observed.is_empty() && self.explain_by_late_report(chunk, index, (home, order), before)
+    }
+
+    /// Whether nothing is due, since tasks that are stopped now have taken pages that they report later.
+    fn explain_by_late_report(
+        &mut self,
+        chunk: &Chunk,
+        index: usize,
+        (home, order): (Home, Order),
+        before: Scalars,
+    ) -> bool {
+        let after = self.sets[home.set].scalars();
+        let flags = self.geometry.zones[home.set / self.cpus.len()].pressure.flags();
+        let mut without = before;
+        let mut taken = Vec::new();
+        for (place, cpu) in self.reported_late(chunk, index, home.set) {
+            let Some(from) = self.home(place) else { continue };
+            without.count -= self.sets[home.set].pcp.scheme().order(from.list).frames() as i32;
+            taken.push((place, cpu));
+            if self.retry((home, order), without, flags).is_none() {
+                let decided = self.sets[home.set].scalars();
+                for (place, cpu) in taken {
+                    self.evict(place);
+                    self.cpus[usize::from(cpu)].popped_early.push(place.global);
+                }
+                self.sets[home.set].set_scalars(decided);
+                return true;
+            }
+        }
+        self.sets[home.set].set_scalars(after);
         false
     }
 
