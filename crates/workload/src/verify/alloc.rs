@@ -236,6 +236,10 @@ impl Engine {
     /// A list gives what came last. So if a block is freed to it, and a task that is stopped reports the block below while the
     /// freed one is still there, it had taken that before it was stopped.
     pub(super) fn take_before_free(&mut self, chunk: &Chunk, index: usize, home: Home) {
+        // Where pages come and go without events, the order of a list is not known well enough.
+        if !self.has_bulk_events {
+            return;
+        }
         let zone = home.set / self.cpus.len();
         while let Some(head) = self.sets[home.set].head(&self.geometry.zones[zone].frames, home.list) {
             let below = self.place(zone, head);

@@ -253,7 +253,9 @@ impl Engine {
             }
         }
         self.sets[home.set].set_scalars(after);
-        observed.is_empty() && self.explain_by_late_report(chunk, index, (home, order), before)
+        self.has_bulk_events
+            && observed.is_empty()
+            && self.explain_by_late_report(chunk, index, (home, order), before)
     }
 
     /// Whether nothing is due, since tasks that are stopped now have taken pages that they report later.
