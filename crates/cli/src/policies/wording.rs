@@ -4,7 +4,8 @@ use pageset_core::policy::{
     BatchRule, BelowHigh, BoostConsumer, BusyOwner, ClaimLimit, Decay, DecayDrain, DemandDrain,
     DivertedFrees, DrainOrder, DrainPicks, DrainType, FactorCap, FactorGrows, Fallback, FirstList, FreeDrain,
     FreeHighDrains, FreeHighRule, FreeHistory, HighAtomicRule, HighRule, NextSlice, Part, PressureStep,
-    PreviousFree, RaiseHigh, ReclaimLimit, RefillRule, SliceCaches, SplitFrees};
+    PreviousFree, RaiseHigh, ReclaimLimit, RefillRule, SliceCaches, SplitFrees,
+};
 use pageset_core::{ListScheme, Policy};
 use serde::Serialize;
 

@@ -154,7 +154,9 @@ impl Engine {
             return;
         };
         let mut home = Home { set: self.set_index(place.zone, chunk.events[begin].cpu), list };
-        if run.is_none() && let Some(found) = self.taken_elsewhere(chunk, index, place, home) {
+        if run.is_none()
+            && let Some(found) = self.taken_elsewhere(chunk, index, place, home)
+        {
             home = found;
         }
         if matches!(run, Some([_])) {
@@ -243,7 +245,9 @@ impl Engine {
         let zone = home.set / self.cpus.len();
         while let Some(head) = self.sets[home.set].head(&self.geometry.zones[zone].frames, home.list) {
             let below = self.place(zone, head);
-            let Some((at, event)) = self.future(chunk, below.global).map(|(at, event)| (at, *event)) else { return };
+            let Some((at, event)) = self.future(chunk, below.global).map(|(at, event)| (at, *event)) else {
+                return;
+            };
             let stays = chunk.links[index].of_frame as usize > at;
             if !(stays && is_late(chunk, (index, at))) {
                 return;

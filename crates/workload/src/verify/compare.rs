@@ -159,13 +159,7 @@ impl Engine {
     }
 
     /// How far the drained blocks are what is due.
-    fn progress(
-        &self,
-        home: Home,
-        due: DueDrain,
-        count: i32,
-        observed: &[(Place, Order)],
-    ) -> Progress {
+    fn progress(&self, home: Home, due: DueDrain, count: i32, observed: &[(Place, Order)]) -> Progress {
         let is_whole = |is_it: bool| if is_it { Progress::Whole } else { Progress::Differs };
         let (rule, batch) = (self.policy.free_drain, self.sets[home.set].limits.batch);
         let mut blocks = observed.iter().map(|(_, order)| order.frames() as i32);

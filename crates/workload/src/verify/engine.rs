@@ -84,7 +84,8 @@ impl Engine {
             cpus,
             samples: info.samples.clone(),
             // Kernels that allocate stacks in blocks, as 7.1 and later do, may not allocate in bulk at all.
-            has_bulk_events: RecordedKinds::new(info, &[0; EventKind::COUNT]).has(&[EventKind::BulkAllocEntry]),
+            has_bulk_events: RecordedKinds::new(info, &[0; EventKind::COUNT])
+                .has(&[EventKind::BulkAllocEntry]),
             has_begun: false,
             out: Verification::default(),
             explainer,

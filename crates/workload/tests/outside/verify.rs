@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use pageset_core::policy::{LINUX_6_1, LINUX_6_12};
+use pageset_core::Policy;
+use pageset_core::policy::{LINUX_6_1, LINUX_6_12, LINUX_6_18, LINUX_6_19, LINUX_7_2};
 use pageset_workload::{Class, ExplainRequest, Mode, Verification, VerifyError, VerifyOptions, verify};
 
 fn bundled(name: &str) -> PathBuf {
@@ -102,6 +103,37 @@ const FREE: [(&str, Counts); 2] = [
     ("k612_2c_tcp", [892, 895, 890, 0, 608, 609, 607, 0, 0, 6, 6, 299, 293, 282, 16]),
     ("k61_2c_unix_stream", [84, 80, 78, 0, 1, 1, 1, 0, 0, 9, 9, 712, 535, 712, 11]),
 ];
+
+/// A recording of Linux 7.1 or later, in which tasks are stopped in the middle of what they do.
+fn of_kernel_7(name: &str, policy: Option<Policy>) -> Verification {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/kernels-7").join(name);
+    let mut reader = pageset_trace::open(&path.with_extension("pgtrace")).expect("a bundled recording");
+    verify(reader.as_mut(), &VerifyOptions { policy, ..VerifyOptions::default() }, |_| ())
+        .expect("a verification")
+}
+
+/// Between two slices of a drain other tasks run, and pages are reported long after they were taken.
+#[test]
+fn a_stopped_task_goes_on_with_its_drain() {
+    let found = of_kernel_7("k71_faults_f8", None);
+    assert_eq!(found.policy, LINUX_6_19.name);
+    assert_eq!((found.refills.observed, found.refills.exact), (68, 68), "{:?}", found.refills);
+    assert_eq!((found.drains.observed, found.drains.exact), (9, 9), "{:?}", found.drains);
+    let whole = of_kernel_7("k71_faults_f8", Some(LINUX_6_18));
+    assert_eq!(whole.drains.exact, 1, "in one hold of the lock nobody could have run in between");
+}
+
+/// Linux 7.2 reports each page of an ended task's stack, and frees the block that they were.
+#[test]
+fn the_pages_of_a_split_block_are_freed_as_that_block_since_7_2() {
+    let joined = of_kernel_7("k72_files_f64", None);
+    assert_eq!(joined.policy, LINUX_7_2.name);
+    assert_eq!((joined.drains.observed, joined.drains.exact), (11, 11), "{:?}", joined.drains);
+    assert_eq!((joined.samples.n, joined.samples.count_exact), (24, 24), "{:?}", joined.samples);
+    assert_eq!(joined.mismatches.total(), 0, "{:?}", joined.mismatches);
+    let singly = of_kernel_7("k72_files_f64", Some(LINUX_6_19));
+    assert_eq!((singly.samples.count_exact, singly.mismatches.total()), (15, 23), "{:?}", singly.mismatches);
+}
 
 #[test]
 fn the_policy_of_another_kernel_does_not_fit() {
