@@ -118,7 +118,7 @@ impl Engine {
             let Some(zone) = zone else { continue };
             let index_of_set = zone * self.cpus.len() + cpu;
             let (count, high) = (to_i32(u64::from(printed.count)), to_i32(u64::from(printed.high)));
-            if self.mode != Mode::Free && moment == Moment::Before {
+            if self.mode == Mode::Step && moment == Moment::Before {
                 self.take_before_sample(chunk, index, index_of_set, count);
             }
             let set = &mut self.sets[index_of_set];
