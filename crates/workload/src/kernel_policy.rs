@@ -4,7 +4,7 @@ use pageset_core::Policy;
 
 /// First release of each policy, oldest first. 6.2 to 6.6 decide as the base of the auto-tuning series; stable 6.1 has one of
 /// its patches. Source: `Policy::kernel` and `Policy::summary` of each.
-const SINCE: [(Release, &str); 10] = [
+const SINCE: [(Release, &str); 11] = [
     ((4, 0, 0), "linux-4.9"),
     ((4, 18, 0), "linux-4.18"),
     ((4, 19, 0), "linux-4.19"),
@@ -15,6 +15,7 @@ const SINCE: [(Release, &str); 10] = [
     ((6, 12, 0), "linux-6.12.0"),
     ((6, 16, 0), "linux-6.18.0"),
     ((6, 19, 0), "linux-6.19"),
+    ((7, 2, 0), "linux-7.2"),
 ];
 /// Stable series in which a later change came, from this release on, with the policy that has it.
 const STABLE: [(Release, &str); 2] = [((6, 12, 67), "linux-6.12"), ((6, 18, 7), "linux-6.18")];
@@ -65,6 +66,9 @@ mod tests {
             ("6.18.44", "linux-6.18"),
             ("6.19.0", "linux-6.19"),
             ("7.0.1", "linux-6.19"),
+            ("7.1.3+deb13-cloud-amd64", "linux-6.19"),
+            ("7.2.13", "linux-7.2"),
+            ("7.3.4", "linux-7.2"),
             ("6.6.30", "linux-6.6"),
             ("4.19.0-18", "linux-4.19"),
             ("5.14.0-503.el9", "linux-5.14"),
@@ -89,7 +93,8 @@ mod tests {
             neighbours(Policy::named(name).unwrap()).iter().map(|policy| policy.name).collect()
         };
         assert_eq!(names("linux-6.12"), ["linux-6.12.0", "linux-6.18.0"]);
-        assert_eq!(names("linux-6.19"), ["linux-6.18"]);
+        assert_eq!(names("linux-6.19"), ["linux-6.18", "linux-7.2"]);
+        assert_eq!(names("linux-7.2"), ["linux-6.19"]);
         assert_eq!(names("linux-4.9"), ["linux-4.18"]);
         assert!(names("patch5").is_empty());
     }

@@ -72,6 +72,9 @@ pub mod needs {
 const NOT_ALWAYS: [EventKind; 3] =
     [EventKind::PageFaultUser, EventKind::MmPagePcpuRefill, EventKind::ContendedRelease];
 
+/// Bulk allocations are recorded by kprobes, which some kernels do not have.
+const BULK: [EventKind; 2] = [EventKind::BulkAllocEntry, EventKind::BulkAllocReturn];
+
 impl RecordedKinds {
     /// By what a recording says about itself, and by the events that are in it.
     #[must_use]
@@ -180,6 +183,10 @@ fn announced(info: &TraceInfo, kind: EventKind, counts: &KindCounts) -> Option<b
     }
     if !info.recorded.is_empty() {
         return Some(info.recorded.iter().any(|name| name == kind.name()));
+    }
+    // Recorders that do not say what they lack were run on kernels without kprobes, too.
+    if BULK.contains(&kind) && info.not_recorded.is_empty() {
+        return None;
     }
     // The recorders of this project recorded all kinds before they named them, and took a snapshot first.
     let is_ours = matches!(info.source, SourceFormat::Native | SourceFormat::Pcpt) && info.before.is_some();

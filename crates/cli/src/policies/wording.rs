@@ -4,7 +4,7 @@ use pageset_core::policy::{
     BatchRule, BelowHigh, BoostConsumer, BusyOwner, ClaimLimit, Decay, DecayDrain, DemandDrain,
     DivertedFrees, DrainOrder, DrainPicks, DrainType, FactorCap, FactorGrows, Fallback, FirstList, FreeDrain,
     FreeHighDrains, FreeHighRule, FreeHistory, HighAtomicRule, HighRule, NextSlice, Part, PressureStep,
-    PreviousFree, RaiseHigh, ReclaimLimit, RefillRule, SliceCaches,
+    PreviousFree, RaiseHigh, ReclaimLimit, RefillRule, SliceCaches, SplitFrees,
 };
 use pageset_core::{ListScheme, Policy};
 use serde::Serialize;
@@ -36,6 +36,7 @@ pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
         drain_order,
         drain_picks,
         free_drain,
+        split_frees,
         scale_max,
         decay_drain,
         demand_drain,
@@ -69,6 +70,7 @@ pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
     rule("order of a drain", drain_order_rule(*drain_order).to_owned());
     rule("a drain takes its blocks", drain_picks_rule(*drain_picks).to_owned());
     rule("a free's drain", free_drain_rule(*free_drain).to_owned());
+    rule("pages of a split block, freed at once", split_frees_rule(*split_frees).to_owned());
     rule(
         "scale_max",
         format!("{scale_max} (batch is scaled by at most 2^{scale_max} = {})", 1_u64 << scale_max),
@@ -263,6 +265,13 @@ fn drain_picks_rule(picks: DrainPicks) -> &'static str {
     }
 }
 
+fn split_frees_rule(frees: SplitFrees) -> &'static str {
+    match frees {
+        SplitFrees::Singly => "go one by one",
+        SplitFrees::Joined => "go as the block that they were",
+    }
+}
+
 fn free_drain_rule(drain: FreeDrain) -> &'static str {
     match drain {
         FreeDrain::Whole => "in one hold of the lock",
@@ -359,7 +368,7 @@ mod tests {
         assert_eq!(
             fields.join(" "),
             "name kernel summary source lists batch high refill tuning free_history free_high reclaim drain_order \
-             drain_picks free_drain scale_max decay_drain demand_drain buddy ownership"
+             drain_picks free_drain split_frees scale_max decay_drain demand_drain buddy ownership"
         );
     }
 

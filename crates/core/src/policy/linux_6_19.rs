@@ -8,9 +8,9 @@ use super::*;
 /// The release is inferred from the dates of the posts (v5, October 2025).
 pub const LINUX_6_19: Policy = Policy {
     name: "linux-6.19",
-    kernel: "6.19",
+    kernel: "6.19 to 7.1",
     summary: "as 6.18; a drain of a free takes the lock anew for each batch",
-    source: "mailing-list post v5 3/3, October 2025; the release is inferred; in no kernel that was recorded",
+    source: "mailing-list post v5 3/3, October 2025; the release is inferred; recordings of 7.1.3",
     free_drain: FreeDrain::Slices(NextSlice::WhileDue),
     ..LINUX_6_18
 };

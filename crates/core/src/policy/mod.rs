@@ -14,6 +14,7 @@ mod linux_6_1;
 mod linux_6_12;
 mod linux_6_18;
 mod linux_6_19;
+mod linux_7_2;
 #[cfg(feature = "serde")]
 mod or_none;
 mod pageblock_ownership;
@@ -33,6 +34,7 @@ pub use linux_6_1::LINUX_6_1;
 pub use linux_6_12::{LINUX_6_12, LINUX_6_12_0};
 pub use linux_6_18::{LINUX_6_18, LINUX_6_18_0};
 pub use linux_6_19::LINUX_6_19;
+pub use linux_7_2::LINUX_7_2;
 pub use pageblock_ownership::{BusyOwner, ClaimLimit, PageblockOwnership};
 pub use part::Part;
 pub use pcp_buddy::PCP_BUDDY_RFC;
@@ -73,6 +75,7 @@ pub static POLICIES: &[Policy] = &[
     LINUX_6_18_0,
     LINUX_6_18,
     LINUX_6_19,
+    LINUX_7_2,
     PCP_BUDDY_RFC,
 ];
 
@@ -135,6 +138,9 @@ pub struct Policy {
     pub drain_picks: DrainPicks,
     /// How a free takes the page set's lock for its drain.
     pub free_drain: FreeDrain,
+    /// How the pages of a block that was split go when all are freed at once.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub split_frees: SplitFrees,
     /// Refill, free history and decay never scale `batch` by more than `2^scale_max`.
     pub scale_max: u8,
     /// How a periodic tick drains what exceeds `high`.
@@ -428,6 +434,19 @@ impl FreeDrain {
             Self::Slices(NextSlice::WhileAtLimit) => count > 0 && count >= limit,
         }
     }
+}
+
+/// How the pages of a block that was allocated whole and split (a task's stack, say) go when all are freed at once. Read by
+/// those who play recordings: the kernel reports each page, and the events do not say which of the two it did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
+pub enum SplitFrees {
+    /// Page by page.
+    #[default]
+    Singly,
+    /// As the block that they were.
+    Joined,
 }
 
 /// When consecutive frees of order 1 to 3 drain the page set: *free_high* (spec §2.8).

@@ -22,6 +22,7 @@ pub const LINUX_6_6: Policy = Policy {
     drain_order: DrainOrder::ListByList,
     drain_picks: DrainPicks::UnderLock,
     free_drain: FreeDrain::Whole,
+    split_frees: SplitFrees::Singly,
     scale_max: 5,
     decay_drain: DecayDrain::Whole,
     demand_drain: DemandDrain::Chunks,

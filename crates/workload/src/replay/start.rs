@@ -3,8 +3,8 @@
 //! How much each set held, and its `high`, were read from `/proc/zoneinfo`. What its lists held follows from the
 //! recording: a list was empty when the kernel refilled it, so what was taken from it until then was there before.
 
-use pageset_core::Policy;
 use pageset_core::policy::RefillRule;
+use pageset_core::{Order, Policy};
 use pageset_trace::{Snapshot, ZoneDescription};
 
 use super::act::ActKind;
@@ -38,6 +38,26 @@ struct Tracked {
     known: [Option<i32>; LISTS_MAX],
     frees_before_refill: u32,
     first_refill_pages: Option<u32>,
+}
+
+impl SetStart {
+    /// Puts pages that no refill explains on lists that were not used up: pages of order 0 if there is such a list, most of
+    /// which are movable. Otherwise they were blocks of higher orders. Huge ones come last, since few loads have them.
+    fn place(&mut self, mut pages: i32, known: &[Option<i32>; LISTS_MAX], policy: &Policy) {
+        let scheme = policy.lists;
+        let mut open: Vec<usize> = (0..scheme.lists()).filter(|list| known[*list].is_none()).collect();
+        open.sort_by_key(|list| match scheme.order(*list) {
+            Order::ZERO => (0, list.abs_diff(MOVABLE_PAGES)),
+            Order::THP => (2, scheme.lists() - list),
+            _ => (1, scheme.lists() - list),
+        });
+        for list in open {
+            let block = scheme.order(list).frames() as i32;
+            self.lists[list] += pages / block;
+            pages %= block;
+        }
+        self.lists[MOVABLE_PAGES] += pages;
+    }
 }
 
 /// The zone's state at the beginning, which the snapshot has, or else the machine's description.
@@ -75,10 +95,7 @@ pub(super) fn find(
             let pages =
                 |list: usize| start.lists[list].saturating_mul(policy.lists.order(list).frames() as i32);
             let rest = to_i32(u64::from(printed.count)) - (0..lists).map(pages).sum::<i32>();
-            // What is not explained was on a list that was not used up; most pages are movable.
-            let open = (0..3).filter(|list| tracked.known[*list].is_none());
-            let list = open.min_by_key(|list| list.abs_diff(MOVABLE_PAGES)).unwrap_or(MOVABLE_PAGES);
-            start.lists[list] += rest.max(0);
+            start.place(rest.max(0), &tracked.known, policy);
             let batch = printed.batch.max(1);
             if policy.refill == RefillRule::Doubling
                 && tracked.frees_before_refill == 0
@@ -180,6 +197,21 @@ mod tests {
             "8 pages are a batch of 2, doubled twice"
         );
         assert_eq!(starts[1], SetStart::default());
+    }
+
+    /// A recording where the kernel refilled all lists of order 0 had what it printed on lists of higher orders.
+    #[test]
+    fn what_no_refill_explains_was_on_a_list_that_was_not_refilled() {
+        let mut start = SetStart::default();
+        let mut known = [None; LISTS_MAX];
+        known[..3].fill(Some(0));
+        start.place(8 * 5 + 3, &known, &LINUX_6_12);
+        assert_eq!((start.lists[11], start.lists[8], start.lists[5]), (5, 0, 1), "blocks of 8, and one of 2");
+        assert_eq!(start.lists[MOVABLE_PAGES], 1, "a page that no open list can hold");
+        assert_eq!(start.lists[12..14], [0, 0], "no huge page");
+        known.fill(Some(0));
+        start.place(9, &known, &LINUX_6_12);
+        assert_eq!(start.lists[MOVABLE_PAGES], 10);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Allocations: a page from a list, or a refill first.
 
-use pageset_core::policy::Fallback;
+use pageset_core::policy::{Fallback, SplitFrees};
 use pageset_core::{FrameIndex, Order};
 use pageset_trace::EventKind;
 
@@ -13,6 +13,8 @@ use super::page_set::Home;
 
 /// Events of the same CPU that are searched for the allocation that a refill was made for.
 const SEARCHED: usize = 512;
+/// Events that are searched for what tasks report that are stopped.
+const LATE_SEARCHED: usize = 1 << 14;
 /// Blocks above an allocated one that are looked at.
 const LOOKED_AT: usize = 32;
 
@@ -26,10 +28,11 @@ impl Engine {
         if let Some(&(place, _)) = run.first() {
             let frames = 1_i64 << first.order.min(pageset_core::MAX_ORDER as u8);
             let pfn = self.geometry.pfn(place.frame);
-            let alloc = chunk
-                .after(last)
-                .take(SEARCHED)
-                .find(|at| chunk.events[*at].kind == EventKind::MmPageAlloc && chunk.events[*at].pfn == pfn);
+            let reports =
+                |at: &usize| chunk.events[*at].kind == EventKind::MmPageAlloc && chunk.events[*at].pfn == pfn;
+            // A task that is stopped before it reports may go on much later, and on another CPU.
+            let alloc = chunk.after(last).take(SEARCHED).find(reports);
+            let alloc = alloc.or_else(|| chunk.next_in_task(last).filter(reports));
             if let Some(alloc) = alloc {
                 let event = chunk.events[alloc];
                 self.geometry.zones[place.zone].pressure.walk(event.gfp, frames);
@@ -135,6 +138,13 @@ impl Engine {
             cpu.popped_early.swap_remove(at);
             return;
         }
+        if self.policy.split_frees == SplitFrees::Joined && order != Order::ZERO {
+            self.split.insert(place.frame, order);
+        }
+        // The list that a block comes from is that of its pageblock's type, unless an event has said more.
+        if self.block_type(place).is_none() {
+            self.see_block_type(place, event.migratetype);
+        }
         if run.is_none() {
             self.geometry.zones[place.zone].pressure.walk(event.gfp, i64::from(order.frames()));
             self.walk_past(Some(place.zone), event.gfp);
@@ -143,7 +153,13 @@ impl Engine {
             self.displace(place);
             return;
         };
-        let home = Home { set: self.set_index(place.zone, event.cpu), list };
+        let mut home = Home { set: self.set_index(place.zone, chunk.events[begin].cpu), list };
+        if run.is_none()
+            && self.has_bulk_events
+            && let Some(found) = self.taken_elsewhere(chunk, index, place, home)
+        {
+            home = found;
+        }
         if matches!(run, Some([_])) {
             if !self.is_refill_of_one(home, order) {
                 self.out.passed_over.diverted_allocs += 1;
@@ -166,6 +182,13 @@ impl Engine {
                 self.take(chunk, index, (place, order), home);
             }
         }
+    }
+
+    /// The list that a block was taken from by a task that moved to another CPU before it reported that.
+    fn taken_elsewhere(&self, chunk: &Chunk, index: usize, place: Place, home: Home) -> Option<Home> {
+        let found = self.home(place).filter(|found| found.set != home.set && found.list == home.list)?;
+        let before = chunk.events.get(chunk.links[index].before_in_task as usize)?;
+        (found.set % self.cpus.len() == usize::from(before.cpu)).then_some(found)
     }
 
     /// Whether a lone block may be a whole refill: the list is empty, and one is all that is wanted or all there was.
@@ -213,6 +236,51 @@ impl Engine {
         }
     }
 
+    /// A list gives what came last. So if a block is freed to it, and a task that is stopped reports the block below while the
+    /// freed one is still there, it had taken that before it was stopped.
+    pub(super) fn take_before_free(&mut self, chunk: &Chunk, index: usize, home: Home) {
+        // Where pages come and go without events, the order of a list is not known well enough.
+        if !self.has_bulk_events {
+            return;
+        }
+        let zone = home.set / self.cpus.len();
+        while let Some(head) = self.sets[home.set].head(&self.geometry.frames, home.list) {
+            let below = self.place(zone, head);
+            let Some((at, event)) = self.future(chunk, below.frame).map(|(at, event)| (at, *event)) else {
+                return;
+            };
+            let stays = chunk.links[index].of_frame as usize > at;
+            if !(stays && is_late(chunk, (index, at))) {
+                return;
+            }
+            self.take_early(below, home, event.cpu);
+        }
+    }
+
+    /// Takes a block whose allocation is reported later.
+    pub(super) fn take_early(&mut self, place: Place, home: Home, reported_on: u16) {
+        self.evict(place);
+        // The machine may not have the CPU that a recording names.
+        if let Some(cpu) = self.cpus.get_mut(usize::from(reported_on)) {
+            cpu.popped_early.push(place.frame);
+        }
+        self.sets[home.set].note_alloc(&self.policy);
+    }
+
+    /// Blocks of a page set that tasks report later which are stopped now: they may have taken them already.
+    pub(super) fn reported_late(&self, chunk: &Chunk, now: usize, set: usize) -> Vec<(Place, u16)> {
+        let cpu = set % self.cpus.len();
+        let later = now + 1..chunk.events.len().min(now + LATE_SEARCHED);
+        later
+            .filter(|at| is_late(chunk, (now, *at)))
+            .filter(|at| {
+                chunk.stopped_at(*at, now).is_some_and(|before| usize::from(chunk.events[before].cpu) == cpu)
+            })
+            .filter_map(|at| Some((self.geometry.locate(chunk.events[at].pfn)?, chunk.events[at].cpu)))
+            .filter(|(place, _)| self.home(*place).is_some_and(|home| home.set == set))
+            .collect()
+    }
+
     /// Blocks that are believed to lie above the one that was allocated: those that were taken without an event go.
     fn drop_missed(&mut self, chunk: &Chunk, index: usize, place: Place, home: Home) {
         let frames = &self.geometry.frames;
@@ -231,7 +299,12 @@ impl Engine {
         }
         for frame in above {
             let missed = self.place(place.zone, frame);
-            let is_gone = match self.future(chunk, missed.frame) {
+            let is_gone = match self.future(chunk, missed.frame).map(|(at, event)| (at, *event)) {
+                Some((at, event)) if self.has_bulk_events && is_late(chunk, (index, at)) => {
+                    // A task took it that was stopped before it reported that.
+                    self.take_early(missed, home, event.cpu);
+                    continue;
+                }
                 Some((at, event)) => {
                     matches!(event.kind, EventKind::MmPageFree | EventKind::MmPageFreeBatched) && at > index
                 }
@@ -246,4 +319,10 @@ impl Engine {
             }
         }
     }
+}
+
+/// Whether the event at `at` reports an allocation that a task made before `now`, when it was stopped and others ran.
+pub(super) fn is_late(chunk: &Chunk, (now, at): (usize, usize)) -> bool {
+    let is_alloc = chunk.events.get(at).is_some_and(|event| event.kind == EventKind::MmPageAlloc);
+    is_alloc && chunk.stopped_at(at, now).is_some()
 }

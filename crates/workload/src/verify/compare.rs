@@ -8,8 +8,10 @@ use pageset_core::{DrainReason, FrameIndex, Order};
 use pageset_trace::EventKind;
 
 use super::classes::Class;
+use super::cpu_state::Slices;
 use super::engine::Engine;
 use super::fate::{Fate, fate};
+use super::free::DrainEnds;
 use super::geometry::Place;
 use super::links::Chunk;
 use super::page_set::{Home, Scalars};
@@ -25,7 +27,7 @@ impl Engine {
         chunk: &Chunk,
         index: usize,
         (home, order): (Home, Order),
-        observed: &[(Place, Order)],
+        (observed, end): (&[(Place, Order)], DrainEnds),
     ) {
         let zone = home.set / self.cpus.len();
         let flags = self.geometry.zones[zone].pressure.flags();
@@ -36,7 +38,19 @@ impl Engine {
         let count = before.count;
         self.out.drains.observed += u64::from(!observed.is_empty());
         self.out.drains.predicted += u64::from(due.is_some());
-        let agrees = self.agrees(home, due, count, observed)
+        if let DrainEnds::GoesOn(next) = end {
+            let left = match due.map(|due| (due, self.progress(home, due, count, observed))) {
+                Some((due, Progress::Ends(pages))) => Some(DueDrain { pages, ..due }),
+                _ => None,
+            };
+            self.wait_for_slices(Slices { home, next, left });
+            // The drain is compared when its last slice is there, unless it differs already.
+            if left.is_some() {
+                self.carry_out_drain(home, observed);
+                return;
+            }
+        }
+        let agrees = self.agrees_with(home, due, count, (observed, end))
             || self.explain_by_order(chunk, index, (home, order), before, observed);
         if agrees {
             self.out.drains.exact += u64::from(!observed.is_empty());
@@ -66,11 +80,69 @@ impl Engine {
             });
         }
         if !observed.is_empty() {
-            self.carry_out(home, observed);
-            let pages: i64 = observed.iter().map(|(_, order)| i64::from(order.frames())).sum();
-            let pressure = &mut self.geometry.zones[zone].pressure;
-            pressure.change(home.set % self.cpus.len(), pages);
-            pressure.drained();
+            self.carry_out_drain(home, observed);
+        }
+    }
+
+    /// Compares further slices of a drain, between which others ran, and carries them out.
+    pub(super) fn compare_slices(
+        &mut self,
+        chunk: &Chunk,
+        index: usize,
+        slices: Slices,
+        (observed, end): (&[(Place, Order)], DrainEnds),
+    ) {
+        let home = slices.home;
+        let count = self.sets[home.set].pcp.count;
+        let mut left = None;
+        if let Some(due) = slices.left {
+            match (self.progress(home, due, count, observed), end) {
+                (Progress::Ends(pages), DrainEnds::GoesOn(_)) => left = Some(DueDrain { pages, ..due }),
+                (Progress::Whole, DrainEnds::Here | DrainEnds::TaskMoved)
+                | (Progress::Ends(_), DrainEnds::TaskMoved) => self.out.drains.exact += 1,
+                _ => {
+                    let class = self.count_class(home.set);
+                    self.mismatch(chunk, index, class, home.set, || {
+                        let pages: u32 = observed.iter().map(|(_, order)| order.frames()).sum();
+                        format!("a drain goes on with {pages} pages; the policy: {}", describe(Some(due)))
+                    });
+                }
+            }
+        }
+        if let DrainEnds::GoesOn(next) = end {
+            self.wait_for_slices(Slices { next, left, ..slices });
+        }
+        self.carry_out_drain(home, observed);
+    }
+
+    fn wait_for_slices(&mut self, slices: Slices) {
+        let cpu = slices.home.set % self.cpus.len();
+        self.cpus[cpu].slices.push(slices);
+    }
+
+    /// Carries out what the kernel drained.
+    fn carry_out_drain(&mut self, home: Home, observed: &[(Place, Order)]) {
+        let zone = home.set / self.cpus.len();
+        self.carry_out(home, observed);
+        let pages: i64 = observed.iter().map(|(_, order)| i64::from(order.frames())).sum();
+        let pressure = &mut self.geometry.zones[zone].pressure;
+        pressure.change(home.set % self.cpus.len(), pages);
+        pressure.drained();
+    }
+
+    /// Whether the drained blocks are as many as due, or fewer whole slices if the task moved to another CPU.
+    fn agrees_with(
+        &self,
+        home: Home,
+        due: Option<DueDrain>,
+        count: i32,
+        (observed, end): (&[(Place, Order)], DrainEnds),
+    ) -> bool {
+        let Some(due) = due else { return observed.is_empty() };
+        match self.progress(home, due, count, observed) {
+            Progress::Whole => true,
+            Progress::Ends(_) => end == DrainEnds::TaskMoved,
+            Progress::Differs => false,
         }
     }
 
@@ -83,23 +155,32 @@ impl Engine {
         observed: &[(Place, Order)],
     ) -> bool {
         let Some(due) = due else { return observed.is_empty() };
+        matches!(self.progress(home, due, count, observed), Progress::Whole)
+    }
+
+    /// How far the drained blocks are what is due.
+    fn progress(&self, home: Home, due: DueDrain, count: i32, observed: &[(Place, Order)]) -> Progress {
+        let is_whole = |is_it: bool| if is_it { Progress::Whole } else { Progress::Differs };
         let (rule, batch) = (self.policy.free_drain, self.sets[home.set].limits.batch);
         let mut blocks = observed.iter().map(|(_, order)| order.frames() as i32);
-        let (mut left, mut count) = (due.pages.min(count), count);
+        let (count_before, mut left, mut count) = (count, due.pages.min(count), count);
         if left <= 0 {
-            return observed.is_empty();
+            return is_whole(observed.is_empty());
         }
         loop {
             let wanted = rule.slice(left, batch).min(count);
             let mut taken = 0;
             while taken < wanted {
-                let Some(pages) = blocks.next() else { return false };
+                let Some(pages) = blocks.next() else {
+                    let is_between = taken == 0 && left < due.pages.min(count_before);
+                    return if is_between { Progress::Ends(left) } else { Progress::Differs };
+                };
                 taken += pages;
             }
             left -= wanted;
             count -= taken;
             if left <= 0 || !rule.goes_on(count, due.limit) {
-                return blocks.next().is_none();
+                return is_whole(blocks.next().is_none());
             }
         }
     }
@@ -162,6 +243,38 @@ impl Engine {
                 let set = &mut self.sets[home.set].pcp;
                 set.count += pages;
                 set.free_count += pages;
+                return true;
+            }
+        }
+        self.sets[home.set].set_scalars(after);
+        self.has_bulk_events
+            && observed.is_empty()
+            && self.explain_by_late_report(chunk, index, (home, order), before)
+    }
+
+    /// Whether nothing is due, since tasks that are stopped now have taken pages that they report later.
+    fn explain_by_late_report(
+        &mut self,
+        chunk: &Chunk,
+        index: usize,
+        (home, order): (Home, Order),
+        before: Scalars,
+    ) -> bool {
+        let after = self.sets[home.set].scalars();
+        let flags = self.geometry.zones[home.set / self.cpus.len()].pressure.flags();
+        let mut without = before;
+        let mut taken = Vec::new();
+        for (place, cpu) in self.reported_late(chunk, index, home.set) {
+            let Some(from) = self.home(place) else { continue };
+            without.count -= self.sets[home.set].pcp.scheme().order(from.list).frames() as i32;
+            taken.push((place, cpu));
+            if self.retry((home, order), without, flags).is_none() {
+                let decided = self.sets[home.set].scalars();
+                for (place, cpu) in taken {
+                    self.evict(place);
+                    self.cpus[usize::from(cpu)].popped_early.push(place.frame);
+                }
+                self.sets[home.set].set_scalars(decided);
                 return true;
             }
         }
@@ -280,6 +393,16 @@ impl Engine {
         self.sets[home.set].pcp.count = count - pages;
         self.predicted = predicted;
     }
+}
+
+/// How far a kernel's drain is what was due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    /// All of it.
+    Whole,
+    /// Whole slices of it; so many pages are left.
+    Ends(i32),
+    Differs,
 }
 
 /// A drain, for people.

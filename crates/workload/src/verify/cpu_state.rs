@@ -1,6 +1,7 @@
 //! What goes on on one CPU at a moment of the trace: what has begun and not ended, and what is kept of what was.
 
 use pageset_core::FrameIndex;
+use pageset_core::pcp::DueDrain;
 use pageset_trace::Event;
 
 use super::page_set::Home;
@@ -8,6 +9,8 @@ use super::page_set::Home;
 /// What goes on on one CPU.
 #[derive(Debug, Default)]
 pub(super) struct CpuState {
+    /// Drains that go on later.
+    pub(super) slices: Vec<Slices>,
     /// Commits whose drain comes later than an interrupt: the free's and the drain's first event.
     pub(super) deferred: Vec<(usize, usize)>,
     /// Allocations that were dealt with ahead of their events.
@@ -24,6 +27,17 @@ pub(super) struct CpuState {
     pub(super) drained_owner: Option<(usize, usize)>,
     /// The last free of this CPU that needed no drain.
     pub(super) last_free: Option<usize>,
+}
+
+/// A free's drain that its task has not ended: between two slices others ran.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slices {
+    /// The list of the freed block.
+    pub(super) home: Home,
+    /// The first event of the next slice.
+    pub(super) next: usize,
+    /// What is still to be drained, by the policy; `None` once it differed.
+    pub(super) left: Option<DueDrain>,
 }
 
 /// A tick under way.

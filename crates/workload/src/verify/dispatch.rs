@@ -46,6 +46,7 @@ impl Engine {
             }
         }
         self.cpus.iter_mut().for_each(|cpu| {
+            cpu.slices.iter_mut().for_each(|slices| slices.next -= end.min(slices.next));
             cpu.last_free = None;
             cpu.drained_owner = None;
             cpu.last_by_level = [None; 4];

@@ -1,9 +1,11 @@
 //! The comparison's state: page sets, what is on their lists, zones, CPUs. The files above it say what each kind of event does
 //! to it.
 
+use std::collections::HashMap;
+
 use pageset_core::pcp::{Limits, ListIndex};
 use pageset_core::{FrameIndex, Order, PAGEBLOCK_FRAMES, Policy, ZoneKind};
-use pageset_trace::{Event, Layout, Sample, TraceInfo};
+use pageset_trace::{Event, EventKind, Layout, Sample, TraceInfo};
 
 use super::classes::Class;
 use super::cpu_state::CpuState;
@@ -15,6 +17,7 @@ use super::page_set::{Home, PageSet};
 use super::report::Verification;
 use crate::limits::{has_large_slice, to_i32};
 use crate::pressure::highest_zone;
+use crate::recorded::RecordedKinds;
 
 /// A comparison under way.
 #[derive(Debug)]
@@ -34,6 +37,8 @@ pub(super) struct Engine {
     pub(super) has_begun: bool,
     pub(super) out: Verification,
     pub(super) explainer: Explainer,
+    /// Orders of blocks that were allocated whole, by frame, where their pages may be freed one by one.
+    pub(super) split: HashMap<FrameIndex, Order>,
     /// Buffers, kept for their memory.
     pub(super) run: Vec<(Place, u32)>,
     pub(super) observed: Vec<(Place, Order)>,
@@ -79,10 +84,13 @@ impl Engine {
             block_types: Vec::new(),
             cpus,
             samples: info.samples.clone(),
-            has_bulk_events: false,
+            // Kernels that allocate stacks in blocks, as 7.1 and later do, may not allocate in bulk at all.
+            has_bulk_events: RecordedKinds::new(info, &[0; EventKind::COUNT])
+                .has(&[EventKind::BulkAllocEntry]),
             has_begun: false,
             out: Verification::default(),
             explainer,
+            split: HashMap::new(),
             run: Vec::new(),
             observed: Vec::new(),
             predicted: Vec::new(),

@@ -1,8 +1,10 @@
 //! Frees: which list a block goes to, and whether the page set drains then.
 
+use pageset_core::policy::{FreeDrain, SplitFrees};
 use pageset_core::{MigrateType, Order};
 use pageset_trace::{Event, EventKind};
 
+use super::cpu_state::Slices;
 use super::engine::Engine;
 use super::fate::{Fate, fate};
 use super::geometry::Place;
@@ -18,6 +20,7 @@ impl Engine {
     pub(super) fn freed(&mut self, chunk: &mut Chunk, index: usize) {
         let event = chunk.events[index];
         let Some((place, order)) = self.block(&event, event.order) else { return };
+        let order = self.join_split(chunk, index, place).unwrap_or(order);
         let set = self.set_index(place.zone, event.cpu);
         self.sets[set].touched = true;
         if !self.policy.lists.holds(order) {
@@ -50,6 +53,51 @@ impl Engine {
         self.commit_or_defer(chunk, index);
     }
 
+    /// The order of the block whose pages are freed one after the other from here on, if the kernel takes them as that block.
+    /// The events of the other pages are dealt with.
+    fn join_split(&mut self, chunk: &mut Chunk, index: usize, place: Place) -> Option<Order> {
+        if self.policy.split_frees == SplitFrees::Singly {
+            return None;
+        }
+        let first = chunk.events[index];
+        let allocated = self.split.remove(&place.frame);
+        // One that was allocated before the recording shows when it is seen again.
+        let order = allocated.or_else(|| {
+            let next = chunk.events.get(chunk.links[index].of_frame as usize)?;
+            let is_block = matches!(next.kind, EventKind::MmPageAlloc | EventKind::MmPagePcpuDrain)
+                && next.pfn == first.pfn;
+            Order::new(next.order).filter(|_| is_block)
+        })?;
+        if first.order != 0 || order == Order::ZERO {
+            return None;
+        }
+        let mut pages = vec![index];
+        while (pages.len() as u64) < u64::from(order.frames()) {
+            let last = *pages.last()?;
+            let next = if first.interrupt_level() == 0 {
+                chunk.next_in_task(last)
+            } else {
+                chunk.after(last).next()
+            }?;
+            let event = &chunk.events[next];
+            let follows = event.kind == EventKind::MmPageFree
+                && same_context(event, &first)
+                && (event.cpu, event.order, event.pfn) == (first.cpu, 0, first.pfn + pages.len() as u64);
+            if !follows {
+                return None;
+            }
+            pages.push(next);
+        }
+        let last = *pages.last()?;
+        for page in &pages[1..] {
+            chunk.done[*page] = true;
+        }
+        let end = chunk.links[last];
+        let link = &mut chunk.links[index];
+        (link.order, link.in_task, link.on_cpu) = (order.get(), end.in_task, end.on_cpu);
+        Some(order)
+    }
+
     /// A block of a batch reaches its page set.
     pub(super) fn committed(&mut self, chunk: &mut Chunk, index: usize) {
         self.commit_or_defer(chunk, index);
@@ -71,6 +119,10 @@ impl Engine {
         if let Some(at) = self.cpus[cpu].deferred.iter().position(|(_, drain)| *drain == index) {
             let (commit, _) = self.cpus[cpu].deferred.swap_remove(at);
             return self.commit(chunk, commit, Some(index));
+        }
+        if let Some(at) = self.cpus[cpu].slices.iter().position(|slices| slices.next == index) {
+            let slices = self.cpus[cpu].slices.swap_remove(at);
+            return self.next_slices(chunk, index, slices);
         }
         if self.is_of_tick(&chunk.events[index]) {
             return self.tick_drains(chunk, index);
@@ -151,8 +203,14 @@ impl Engine {
         let event = chunk.events[index];
         let mut observed = std::mem::take(&mut self.observed);
         observed.clear();
+        let mut end = DrainEnds::Here;
         if let Some(drain) = drain {
-            self.collect_drain(chunk, drain, &event, &mut observed);
+            end = self.collect_drain(chunk, drain, &event, &mut observed);
+            while self.mode == Mode::Free
+                && let DrainEnds::GoesOn(next) = end
+            {
+                end = self.collect_drain(chunk, next, &event, &mut observed);
+            }
         }
         if let Some((place, order)) = self.block(&event, chunk.links[index].order)
             && self.policy.lists.holds(order)
@@ -172,8 +230,9 @@ impl Engine {
                 self.free_free(chunk, index, (home, order), &observed);
             } else {
                 self.displace(place);
+                self.take_before_free(chunk, index, home);
                 self.push(place, home, order, chunk.links[index].of_frame);
-                self.compare_free(chunk, index, (home, order), &observed);
+                self.compare_free(chunk, index, (home, order), (&observed, end));
             }
             let cpu = &mut self.cpus[usize::from(event.cpu)];
             cpu.last_free = observed.is_empty().then_some(index);
@@ -181,15 +240,26 @@ impl Engine {
         self.observed = observed;
     }
 
-    /// The blocks that one thread of control drains from one zone's page set.
+    /// A task goes on with a drain, after others ran between two slices.
+    fn next_slices(&mut self, chunk: &mut Chunk, index: usize, slices: Slices) {
+        let event = chunk.events[index];
+        let mut observed = std::mem::take(&mut self.observed);
+        observed.clear();
+        let end = self.collect_drain(chunk, index, &event, &mut observed);
+        self.compare_slices(chunk, index, slices, (&observed, end));
+        self.observed = observed;
+    }
+
+    /// The blocks that one thread of control drains from one zone's page set, as far as nobody else runs in between.
     fn collect_drain(
         &mut self,
         chunk: &mut Chunk,
         drain: usize,
         commit: &Event,
         observed: &mut Vec<(Place, Order)>,
-    ) {
+    ) -> DrainEnds {
         let mut at = drain;
+        let mut last = drain;
         loop {
             let event = chunk.events[at];
             match event.kind {
@@ -201,20 +271,64 @@ impl Engine {
                     chunk.done[at] = true;
                     self.see_block_type(place, event.migratetype);
                     observed.push((place, order));
+                    last = at;
                 }
-                EventKind::ContentionBegin | EventKind::ContentionEnd => {}
+                EventKind::ContentionBegin | EventKind::ContentionEnd | EventKind::ContendedRelease => {}
+                // An interrupt comes between two slices.
+                _ if self.policy.free_drain != FreeDrain::Whole && commit.interrupt_level() == 0 => break,
                 _ if event.interrupt_level() > commit.interrupt_level() => {}
                 _ => break,
             }
             let Some(next) = chunk.after(at).next() else { break };
             at = next;
         }
+        if self.policy.free_drain == FreeDrain::Whole || commit.interrupt_level() > 0 {
+            return DrainEnds::Here;
+        }
+        let waits = [EventKind::ContentionBegin, EventKind::ContentionEnd, EventKind::ContendedRelease];
+        let mut next = chunk.next_in_task(last);
+        while let Some(at) = next.filter(|at| waits.contains(&chunk.events[*at].kind)) {
+            next = chunk.next_in_task(at);
+        }
+        let zone = observed.first().map(|(place, _)| place.zone);
+        match next.map(|at| (at, &chunk.events[at])) {
+            Some((_, next)) if next.cpu != commit.cpu => DrainEnds::TaskMoved,
+            Some((at, next))
+                if next.kind == EventKind::MmPagePcpuDrain
+                    && !chunk.done[at]
+                    && self.geometry.locate(next.pfn).map(|place| place.zone) == zone =>
+            {
+                DrainEnds::GoesOn(at)
+            }
+            _ => DrainEnds::Here,
+        }
     }
+}
+
+/// How a drain ends, as far as events show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DrainEnds {
+    /// With the last of its blocks.
+    Here,
+    /// Others run, and then the task goes on with this event.
+    GoesOn(usize),
+    /// The task does what comes next on another CPU.
+    TaskMoved,
 }
 
 /// The first event of the drain that follows a commit, and whether it follows at once.
 fn drain_of(chunk: &Chunk, index: usize) -> Option<(usize, bool)> {
     let commit = &chunk.events[index];
+    // A task that is stopped between its free and the page set goes on later.
+    if commit.interrupt_level() == 0
+        && let Some(at) = chunk.next_in_task(index)
+        && let Some(next) = chunk.events.get(at)
+        && next.kind == EventKind::MmPagePcpuDrain
+        && next.cpu == commit.cpu
+        && !chunk.done[at]
+    {
+        return Some((at, chunk.after(index).next() == Some(at)));
+    }
     let mut at_once = true;
     for at in chunk.after(index).take(SEARCHED) {
         let event = &chunk.events[at];

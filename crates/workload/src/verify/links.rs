@@ -1,4 +1,6 @@
-//! Looking ahead: what comes next on the same CPU, and what happens next to the same frame.
+//! Looking ahead: what comes next on the same CPU, what the same task does next, and what happens next to the same frame.
+
+use std::collections::HashMap;
 
 use pageset_trace::{Event, EventKind};
 
@@ -14,6 +16,10 @@ pub(super) struct Link {
     pub(super) on_cpu: u32,
     /// The next event about this frame.
     pub(super) of_frame: u32,
+    /// The next event of this task, on whatever CPU. Not of interrupts, which belong to no task.
+    pub(super) in_task: u32,
+    /// The last event of this task before this one.
+    pub(super) before_in_task: u32,
     /// Order of the block; for the commit of a batched free, that of the free it belongs to.
     pub(super) order: u8,
 }
@@ -39,10 +45,22 @@ impl Chunk {
         let mut next_of_frame = vec![0_u32; geometry.numbers()];
         self.done.resize(self.events.len(), false);
         self.links.clear();
-        self.links.resize(self.events.len(), Link { on_cpu: NEVER, of_frame: NEVER, order: 0 });
+        let unlinked =
+            Link { on_cpu: NEVER, of_frame: NEVER, in_task: NEVER, before_in_task: NEVER, order: 0 };
+        self.links.resize(self.events.len(), unlinked);
+        let mut next_in_task = HashMap::new();
         for index in (0..self.events.len()).rev() {
             let event = &self.events[index];
-            let mut link = Link { on_cpu: NEVER, of_frame: NEVER, order: event.order };
+            let mut link =
+                Link { order: event.order, before_in_task: self.links[index].before_in_task, ..unlinked };
+            if event.interrupt_level() == 0 {
+                // Each CPU has an idle task of its own, and all are number 0.
+                let task = (event.pid, if event.pid == 0 { event.cpu } else { 0 });
+                if let Some(next) = next_in_task.insert(task, index as u32) {
+                    link.in_task = next;
+                    self.links[next as usize].before_in_task = index as u32;
+                }
+            }
             if let Some(next) = next_on_cpu.get_mut(usize::from(event.cpu)) {
                 link.on_cpu = std::mem::replace(next, index as u32);
             }
@@ -78,6 +96,18 @@ impl Chunk {
     pub(super) fn forget(&mut self, end: usize) {
         self.events.drain(..end.min(self.events.len()));
         self.done.drain(..end.min(self.done.len()));
+    }
+
+    /// The next event of the same task.
+    pub(super) fn next_in_task(&self, index: usize) -> Option<usize> {
+        let next = self.links.get(index)?.in_task;
+        (next != NEVER).then_some(next as usize)
+    }
+
+    /// Where the task of the event at `at` did something last, if that was before `now`: it was stopped then, and others ran.
+    pub(super) fn stopped_at(&self, at: usize, now: usize) -> Option<usize> {
+        let before = self.links.get(at)?.before_in_task as usize;
+        (before < now && now < at && self.events[at].interrupt_level() == 0).then_some(before)
     }
 
     /// The events on this CPU behind `index`.

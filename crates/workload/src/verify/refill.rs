@@ -3,6 +3,7 @@
 use pageset_core::Order;
 use pageset_trace::{Event, EventKind};
 
+use super::alloc::is_late;
 use super::classes::Class;
 use super::engine::Engine;
 use super::geometry::Place;
@@ -76,8 +77,13 @@ impl Engine {
             let was_warm = self.sets[home.set].is_warm(home.list);
             self.evict(place);
             let class = match future {
-                Some((at, event)) if self.is_soon(chunk, (index, at), &event, home) => {
-                    self.cpus[usize::from(event.cpu)].popped_early.push(place.frame);
+                Some((at, event))
+                    if self.is_soon(chunk, (index, at), &event, home)
+                        || self.has_bulk_events && was_warm && is_late(chunk, (index, at)) =>
+                {
+                    if let Some(cpu) = self.cpus.get_mut(usize::from(event.cpu)) {
+                        cpu.popped_early.push(place.frame);
+                    }
                     self.sets[home.set].note_alloc(&self.policy);
                     continue;
                 }

@@ -116,8 +116,8 @@ impl Engine {
             });
             let Some(zone) = zone else { continue };
             let index_of_set = zone * self.cpus.len() + cpu;
-            let set = &mut self.sets[index_of_set];
             let (count, high) = (to_i32(u64::from(printed.count)), to_i32(u64::from(printed.high)));
+            let set = &mut self.sets[index_of_set];
             let (count_equal, high_equal) = (set.pcp.count == count, set.pcp.high == high);
             match moment {
                 // Printed between the two marks: equal to either state is equal.

@@ -104,7 +104,7 @@ impl<'m> Reading<'m> {
         for (cpu, decision) in std::mem::take(&mut self.decisions).finish() {
             self.decided(cpu, decision);
         }
-        if !self.has_bulk_events {
+        if !self.has_bulk_events && !recorded.has(&[EventKind::BulkAllocEntry]) {
             self.give_stacks();
         }
         self.traffic
