@@ -14,6 +14,9 @@ mod spending;
 mod verdict;
 mod wording;
 
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use anyhow::anyhow;
 use pageset_trace::{TraceError, TraceInfo, TraceReader};
 use pageset_workload::recorded::needs;
@@ -92,9 +95,16 @@ fn play(
     let candidates = candidates.to_vec();
     let rows = candidates.len() as u64;
     let asked = ReplayOptions { candidates, cancel: progress.cancel(), ..ReplayOptions::default() };
-    let replayed = replay(&mut reader, &asked, |stage| match stage {
-        // The replay plays rows side by side: nobody is told, since that would have to wait for others.
-        Stage::Read(_) | Stage::Played => {}
+    let (told, played) = (Mutex::new(&mut *progress), AtomicU64::new(0));
+    let replayed = replay(&mut reader, &asked, |stage| {
+        if stage != Stage::Played {
+            return;
+        }
+        let played = played.fetch_add(1, Ordering::Relaxed) + 1;
+        // Rows are played side by side: none waits until another one has told of itself. What ends the work is `cancel`.
+        if let Ok(mut told) = told.try_lock() {
+            told.update(played).ok();
+        }
     })?;
     progress.update(rows)?;
     Ok(replayed)
