@@ -25,7 +25,7 @@ native, text, packed = work / "r.pgtrace", work / "r.txt", work / "r.txt.zst"
 def rows(events):
     """What is run, with its name."""
     native_ = str(native)
-    yield "`stat` of .pgtrace", [pageset, "stat", native_]
+    yield "`stat` of `.pgtrace`", [pageset, "stat", native_]
     yield "`replay`, one policy", [pageset, "replay", "-p", "linux-6.18", native_]
     yield "`replay --all`, 28 policies", [pageset, "replay", "--all", native_]
     yield "`advise`", [pageset, "advise", native_]
