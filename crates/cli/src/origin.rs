@@ -67,7 +67,6 @@ pub(crate) fn lost_notes(lost: &LostEvents) -> Vec<String> {
         (lost.gaps_of_unknown_size, "gaps of unknown size"),
         (lost.malformed_lines, "malformed lines"),
         (lost.oversized_lines, "oversized lines"),
-        (lost.damaged_blocks, "damaged blocks with all that follows"),
         (lost.taken, "read by another program in the kernel's buffer"),
     ]);
     let unused = reasons([
@@ -76,7 +75,15 @@ pub(crate) fn lost_notes(lost: &LostEvents) -> Vec<String> {
         (lost.unknown_gfp_names, "unknown allocation flags"),
         (lost.out_of_order, "events out of order, kept"),
     ]);
+    let is_cut = lost.damaged_blocks > 0;
     let mut notes = match missing {
+        _ if is_cut => {
+            let others = missing.map_or_else(String::new, |missing| format!("; before it, {missing}"));
+            vec![
+                format!("Lost events: unknown (the file is damaged, and read up to the damage{others})."),
+                "Events are missing: small differences mean nothing.".to_owned(),
+            ]
+        }
         None => vec!["Lost events: 0.".to_owned()],
         Some(missing) => vec![
             match lost.gaps_of_unknown_size {
@@ -105,6 +112,11 @@ mod tests {
     #[test]
     fn losses_are_told_by_reason() {
         assert_eq!(lost_notes(&LostEvents::default()), ["Lost events: 0."]);
+        let cut = LostEvents { damaged_blocks: 1, ..LostEvents::default() };
+        assert_eq!(
+            lost_notes(&cut)[0],
+            "Lost events: unknown (the file is damaged, and read up to the damage)."
+        );
         let unknown = LostEvents { gaps_of_unknown_size: 2, taken: 5, ..LostEvents::default() };
         assert_eq!(
             lost_notes(&unknown)[0],

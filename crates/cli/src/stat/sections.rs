@@ -137,7 +137,7 @@ fn summary(info: &TraceInfo, survey: &Survey) -> Table {
     }
     for (count, what) in [
         (orders.impossible, "events with an order or frame that no block has"),
-        (lifetimes.allocated_twice, "blocks allocated where others were: their free is lost"),
+        (lifetimes.allocated_twice, "allocations of blocks in use: their free is lost"),
         (lifetimes.not_followed, "allocations not followed, because the table of blocks was full"),
     ] {
         if count > 0 {

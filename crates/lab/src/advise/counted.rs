@@ -57,6 +57,7 @@ pub(super) fn findings(info: &TraceInfo, counts: &Counts, part_of_machine: Optio
         seconds: counts.elapsed_ns as f64 / 1e9,
         events: 0,
         lost_events: 0,
+        is_cut: false,
         not_recorded: Vec::new(),
         allocated_pages: info.pgalloc_delta,
         zone_pages: None,

@@ -22,6 +22,9 @@ pub struct Findings {
     pub events: u64,
     /// Events known to be missing.
     pub lost_events: u64,
+    /// Whether the file is damaged, and all of this is of what stands before the damage.
+    #[serde(skip)]
+    pub is_cut: bool,
     /// Tracepoints that figures need, and that are not known to be recorded.
     pub not_recorded: Vec<&'static str>,
     /// Pages allocated.
@@ -175,6 +178,7 @@ impl Findings {
             seconds: ns as f64 / 1e9,
             events: survey.events,
             lost_events: survey.lost.missing(),
+            is_cut: survey.lost.damaged_blocks > 0,
             not_recorded: recorded.lacking(&needed).into_iter().map(EventKind::name).collect(),
             allocated_pages: recorded.known(needs::ALLOCATIONS, survey.orders.allocated_pages()),
             zone_pages: recorded.known(needs::ZONE_PAGES, kernel.refills.sum + kernel.direct_pages),

@@ -215,6 +215,7 @@ pub(super) mod tests {
             seconds: 10.0,
             events: 100_000,
             lost_events: 0,
+            is_cut: false,
             not_recorded: Vec::new(),
             allocated_pages: Some(40_000),
             zone_pages: Some(30_000),

@@ -314,7 +314,8 @@ fn unknown(why: Why, findings: &Findings) -> String {
         }
         Why::CostNotMeasured => format!(
             "Cost not measured: it has {:.0} visits to the zones a second, and what one costs was not measured on its \
-             machine. Run `pageset bench machine` there, and record again.",
+             machine. Run `pageset bench machine` there when it is quiet: a minute, as root, under two settings by turns. \
+             Then record again.",
             findings.visits.unwrap_or(0) as f64 / findings.seconds.max(f64::MIN_POSITIVE)
         ),
         Why::EventsNeeded if findings.is_memory_short() == Some(true) => {
@@ -369,6 +370,9 @@ pub(super) fn warnings(
     }
     if findings.lost_events > 0 && !matches!(verdict, Verdict::Unknown { why: Why::EventsLost }) {
         all.push(format!("{} events are missing from the recording.", findings.lost_events));
+    }
+    if findings.is_cut {
+        all.push("The file is damaged. All of this is of what stands before the damage.".to_owned());
     }
     all
 }
