@@ -43,11 +43,18 @@ impl BlockAllocator<'_> {
     }
 
     /// The block that the CPU freed last, if it is still free: caches have it, and most programs that free one want one soon.
+    ///
+    /// Not if the block beside it is free too. Both are one larger block then, and to break that up would cost a larger request its
+    /// place while smaller blocks are free.
     #[inline(always)]
     fn take_again(&self, index: usize, wanted: Wanted) -> bool {
         let (block, frame) = (index / FRAMES, index % FRAMES);
         let Some(state) = self.states.get(block) else { return false };
-        if !state.get().serves(wanted.migratetype) || !self.rows[block].take_at_in_row(frame, wanted.order) {
+        let rows = &self.rows[block];
+        if !state.get().serves(wanted.migratetype)
+            || rows.is_merged(frame, wanted.order)
+            || !rows.take_at_in_row(frame, wanted.order)
+        {
             return false;
         }
         self.note_taken(block, wanted.order);
@@ -110,7 +117,7 @@ impl BlockAllocator<'_> {
         if !state.is_reserved_by(needy.cpu) || !state.serves(needy.wanted.migratetype) {
             return None;
         }
-        let Some(frame) = self.rows[block].take_any(row, needy.wanted.order) else {
+        let Some(frame) = self.rows[block].take_any(needy.wanted.order) else {
             self.note_missed(block, needy.wanted.order);
             return None;
         };
