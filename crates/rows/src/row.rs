@@ -193,6 +193,13 @@ impl Row {
         runs(self.free(), order) != 0
     }
 
+    /// Whether all of the block of this order, a row's at most, that begins at this frame is free.
+    #[inline]
+    pub(crate) const fn is_free_at(self, at: usize, order: Order) -> bool {
+        let frames = (ALL >> (ROW_FRAMES - frames_in(order))) << at;
+        self.free() & frames == frames
+    }
+
     /// With these free blocks of an order in use.
     #[inline]
     pub(crate) const fn with_taken(self, heads: usize, order: Order) -> Self {
@@ -203,8 +210,7 @@ impl Row {
     /// begin there.
     #[inline]
     pub(crate) const fn with_taken_at(self, at: usize, order: Order) -> Option<Self> {
-        let frames = (ALL >> (ROW_FRAMES - frames_in(order))) << at;
-        let is_free = at & (frames_in(order) - 1) == 0 && self.free() & frames == frames;
+        let is_free = at & (frames_in(order) - 1) == 0 && self.is_free_at(at, order);
         if is_free { Some(Self(self.0 ^ SHAPES[order.index() & 7].changes << at)) } else { None }
     }
 

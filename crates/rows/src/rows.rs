@@ -11,14 +11,14 @@
 //! and those in which the block goes on, since no exchange takes or frees anything of such rows. So what is decided is decided by one
 //! exchange here too: it cannot hit a block of another order that came meanwhile. The losers:
 //!
-//! - [`take`](Rows::take): each row goes from free to changing. Another CPU that wants one of these rows finds it taken. If a row is not
+//! - [`take_at`](Rows::take_at): each row goes from free to changing. Another CPU that wants one of these rows finds it taken. If a row is not
 //!   free, the loser is this operation: it frees the rows that it has, and its caller looks after the pageblock, of which less
 //!   seemed free meanwhile.
 //! - [`put`](Rows::put): then the other rows become free, last to first, and the first one. A second CPU that frees the block finds
 //!   that it changes, and none later.
 //! - [`free_first`](Rows::free_first), [`split`](Rows::split): they find that another CPU changes the block, and say so. Their caller
 //!   looks again, since that one may have cut the block, and the part that they are for be still in use.
-//! - [`close`](Rows::close), which takes all rows, is a `take` of the whole pageblock.
+//! - [`close`](Rows::close), which takes all rows, is a `take_at` of the whole pageblock.
 //!
 //! A look at a block of several rows reads several words, which may be of different times. It trusts them only if the first row's order
 //! says that the block has this row; else the block changed meanwhile. Of a block that nobody changes, all looks are right.
@@ -119,17 +119,6 @@ impl Rows {
     /// For whoever has the row for himself.
     fn set(&self, row: usize, to: Row) {
         self.rows[row].store(to.0, SeqCst);
-    }
-
-    /// Takes a free block of `order` from `row`, or from the rows that a larger block has there. Returns its first frame.
-    #[inline]
-    pub(crate) fn take(&self, row: usize, order: Order) -> Option<usize> {
-        if order.index() > ROW_ORDER {
-            let rows = rows_in(order);
-            let first = row & !(rows - 1);
-            return self.take_rows(first, rows).then_some(first * ROW_FRAMES);
-        }
-        self.take_in_row(row, order)
     }
 
     /// Takes a free block of `order`, a row's at most, from `row`. Returns its first frame.
@@ -431,9 +420,7 @@ impl Rows {
             }
             blocks = larger;
         }
-        // A bit for each row of which all is free.
-        let whole = |bits: usize, blocks: &usize| bits << 2 | blocks >> ROW_FRAMES << 1 & 0b10 | blocks & 1;
-        let (mut rows, mut order) = (blocks.iter().rev().fold(0, whole), ROW_ORDER);
+        let (mut rows, mut order) = (whole_rows(&blocks), ROW_ORDER);
         loop {
             let larger = larger_blocks(rows, order - ROW_ORDER);
             if larger == 0 || order == PAGEBLOCK_ORDER {
@@ -443,29 +430,62 @@ impl Rows {
         }
     }
 
-    /// Takes a free block of `order` from the first row that has one, from `row` on and round. Returns its first frame.
-    pub(crate) fn take_any(&self, row: usize, order: Order) -> Option<usize> {
-        if order.index() > ROW_ORDER {
-            return Self::rows_from(row, order).find_map(|row| self.take(row, order));
-        }
-        for step in 0..ROWS {
-            let next = (row + step) % ROWS;
-            // The look alone is short, and most rows have none.
-            if self.row(next).has_free(order.index())
-                && let Some(frame) = self.take_in_row(next, order)
-            {
+    /// Takes a free block of `order`: of all, one that lies in the smallest free block that suffices. So larger ones stay for those
+    /// requests that need them. Returns its first frame.
+    pub(crate) fn take_any(&self, order: Order) -> Option<usize> {
+        // Who loses a race looks again: another CPU got on meanwhile.
+        loop {
+            let frame = self.best_fit(order)?;
+            if self.take_at(frame, order) {
                 return Some(frame);
             }
         }
-        None
     }
 
-    /// The rows at which blocks of `order` may begin, from `row` on and round.
-    fn rows_from(row: usize, order: Order) -> impl Iterator<Item = usize> {
-        let step = if order.index() > ROW_ORDER { rows_in(order) } else { 1 };
-        let first = row & !(step - 1);
-        (0..ROWS / step).map(move |at| (first + at * step) % ROWS)
+    /// Whether the block of the same order beside this one, a row's at most, is free: then both are one larger free block.
+    #[inline(always)]
+    pub(crate) fn is_merged(&self, frame: usize, order: Order) -> bool {
+        let beside = frame ^ order.frames() as usize;
+        self.row(beside / ROW_FRAMES).is_free_at(beside % ROW_FRAMES, order)
     }
+
+    /// Where a block of `order` is free in the smallest free block that suffices.
+    fn best_fit(&self, order: Order) -> Option<usize> {
+        let mut blocks = self.free_frames();
+        for at in 0..order.index().min(ROW_ORDER) {
+            blocks.iter_mut().for_each(|blocks| *blocks = larger_blocks(*blocks, at));
+        }
+        for at in order.index()..ROW_ORDER {
+            let (mut found, mut any) = (None, 0);
+            for (pair, blocks) in blocks.iter_mut().enumerate() {
+                let larger = larger_blocks(*blocks, at);
+                let alone = *blocks & !(larger | larger << (1 << at));
+                if found.is_none() && alone != 0 {
+                    found = Some(pair * 2 * ROW_FRAMES + alone.trailing_zeros() as usize);
+                }
+                any |= larger;
+                *blocks = larger;
+            }
+            if found.is_some() || any == 0 {
+                return found;
+            }
+        }
+        let mut rows = whole_rows(&blocks);
+        for at in ROW_ORDER..PAGEBLOCK_ORDER {
+            let larger = larger_blocks(rows, at - ROW_ORDER);
+            let alone = rows & !(larger | larger << (1 << (at - ROW_ORDER)));
+            if at >= order.index() && alone != 0 {
+                return Some(alone.trailing_zeros() as usize * ROW_FRAMES);
+            }
+            rows = larger;
+        }
+        (rows != 0).then_some(0)
+    }
+}
+
+/// A bit for each row of which all is free, by where blocks of a row's order begin, two rows in a word.
+fn whole_rows(blocks: &[usize; ROWS / 2]) -> usize {
+    blocks.iter().rev().fold(0, |bits, blocks| bits << 2 | blocks >> ROW_FRAMES << 1 & 0b10 | blocks & 1)
 }
 
 /// Rows of a block of an order that is a row's or larger.
@@ -517,9 +537,14 @@ mod tests {
             };
             match random(8) {
                 0..3 => {
-                    let taken =
-                        Rows::rows_from(random(ROWS), order(of)).find_map(|row| rows.take(row, order(of)));
+                    let taken = rows.take_any(order(of));
                     if let Some(at) = taken {
+                        // The free block in which a block of an order lies is so large.
+                        let around = |at: usize| {
+                            (of..=9).rev().find(|of| is_free(&blocks, at & !((1 << of) - 1), *of))
+                        };
+                        let smallest = (0..FRAMES).step_by(1 << of).filter_map(around).min();
+                        assert_eq!(around(at), smallest, "order {of} at {at}");
                         assert!(is_free(&blocks, at, of) && at.is_multiple_of(1 << of));
                         blocks.insert(at, of);
                     } else {
@@ -594,15 +619,15 @@ mod tests {
     #[test]
     fn what_is_withheld_cannot_be_taken_or_freed() {
         let rows = Rows::new();
-        assert!(rows.put(0, Order::ZERO).is_err() && rows.take(0, Order::ZERO).is_none());
+        assert!(rows.put(0, Order::ZERO).is_err() && rows.take_any(Order::ZERO).is_none());
         rows.open();
         assert!(rows.close() && !rows.close());
         assert_eq!((rows.look(7), rows.free(), rows.largest_free()), (Use::Changing, 0, None));
-        assert!(rows.put(0, Order::ZERO).is_err() && rows.take(0, order(8)).is_none());
+        assert!(rows.put(0, Order::ZERO).is_err() && rows.take_any(order(8)).is_none());
         assert_eq!(rows.free_first(0..1), Err(Refused::Changing));
         rows.withhold_everything();
         assert_eq!((rows.look(7), rows.free(), rows.largest_free()), (Use::Withheld, 0, None));
-        assert!(rows.put(0, Order::ZERO).is_err() && rows.take(0, order(8)).is_none());
+        assert!(rows.put(0, Order::ZERO).is_err() && rows.take_any(order(8)).is_none());
         assert_eq!(rows.free_first(0..1), Err(Refused::NoBlock));
         assert!(rows.offer(0, 0b11).is_ok() && rows.offer(0, 0b11).is_err());
         assert!(rows.withhold(0, 0b1) && !rows.withhold(0, 0b1));

@@ -1,6 +1,6 @@
 //! What nearly every allocation is: a block of the pageblock at hand.
 
-use pageset_core::{AllocError, CpuId, NodeChoice, Order, Pfn, Request, ZoneId};
+use pageset_core::{AllocError, CpuId, NodeChoice, Order, Pfn, Request, Watermark, ZoneId};
 
 use super::refill::Needy;
 use super::reserve::Reserve;
@@ -8,6 +8,8 @@ use super::{BlockAllocator, FRAMES};
 use crate::cpu_lists::{CpuHome, CpuLists, Wanted};
 use crate::index::BlockIndex;
 use crate::row::{ROW_FRAMES, ROW_ORDER};
+use crate::state::BlockState;
+use crate::zone::Zone;
 
 impl BlockAllocator<'_> {
     /// Allocates a block. Of two requests at once, from the same CPU or others, each gets its own.
@@ -27,10 +29,11 @@ impl BlockAllocator<'_> {
         if request.order.index() > ROW_ORDER {
             return None;
         }
-        let lists = self.lists_at(self.home_zone(cpu, request)?, cpu);
+        let zone = self.home_zone(cpu, request)?;
+        let lists = self.lists_at(zone, cpu);
         let wanted = Wanted::of(request);
         if let Some(index) = lists.take_freed(wanted.order)
-            && self.take_again(index, wanted)
+            && self.take_again(index, zone, cpu, request)
         {
             self.note_line(index / FRAMES, cpu);
             return Some(Pfn((index as u64).wrapping_add(lists.offset)));
@@ -43,11 +46,23 @@ impl BlockAllocator<'_> {
     }
 
     /// The block that the CPU freed last, if it is still free: caches have it, and most programs that free one want one soon.
+    ///
+    /// Not if the block beside it is free too. Both are one larger block then, and to break that up would cost a larger request its
+    /// place while smaller blocks are free.
+    ///
+    /// If the CPU does not reserve the pageblock, nobody looked at the watermark for this block yet: it may be one of those that the zone
+    /// has to keep.
     #[inline(always)]
-    fn take_again(&self, index: usize, wanted: Wanted) -> bool {
+    fn take_again(&self, index: usize, zone: ZoneId, cpu: CpuId, request: &Request) -> bool {
+        let wanted = Wanted::of(request);
         let (block, frame) = (index / FRAMES, index % FRAMES);
-        let Some(state) = self.states.get(block) else { return false };
-        if !state.get().serves(wanted.migratetype) || !self.rows[block].take_at_in_row(frame, wanted.order) {
+        let Some(state) = self.states.get(block).map(BlockState::get) else { return false };
+        let rows = &self.rows[block];
+        if !state.serves(wanted.migratetype)
+            || rows.is_merged(frame, wanted.order)
+            || !(state.is_reserved_by(cpu) || self.zones[zone.index()].can_spare(request))
+            || !rows.take_at_in_row(frame, wanted.order)
+        {
             return false;
         }
         self.note_taken(block, wanted.order);
@@ -110,7 +125,7 @@ impl BlockAllocator<'_> {
         if !state.is_reserved_by(needy.cpu) || !state.serves(needy.wanted.migratetype) {
             return None;
         }
-        let Some(frame) = self.rows[block].take_any(row, needy.wanted.order) else {
+        let Some(frame) = self.rows[block].take_any(needy.wanted.order) else {
             self.note_missed(block, needy.wanted.order);
             return None;
         };
@@ -127,6 +142,15 @@ impl BlockAllocator<'_> {
     /// What each CPU has of a zone.
     pub(super) fn lists_in(&self, zone: ZoneId) -> impl Iterator<Item = &CpuLists> {
         (0..self.cpus()).map(move |cpu| self.lists_at(zone, CpuId(cpu as u32)))
+    }
+}
+
+impl Zone {
+    /// Whether the minimum is left without such a block, by what is counted as free now.
+    #[inline]
+    fn can_spare(&self, request: &Request) -> bool {
+        let floor = self.floor(request, Watermark::Min);
+        self.free_at_least() >= floor.saturating_add(u64::from(request.order.frames()))
     }
 }
 

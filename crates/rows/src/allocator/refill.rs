@@ -97,7 +97,7 @@ impl BlockAllocator<'_> {
 
     /// One block of a pageblock, whoever reserves it.
     pub(super) fn take_one(&self, block: BlockIndex, wanted: Wanted) -> Option<usize> {
-        let Some(frame) = self.rows[block].take_any(0, wanted.order) else {
+        let Some(frame) = self.rows[block].take_any(wanted.order) else {
             self.note_missed(block, wanted.order);
             return None;
         };

@@ -8,6 +8,7 @@ mod errors;
 #[expect(dead_code, reason = "some operations are the core's only")]
 #[path = "../../../core/tests/family/mod.rs"]
 mod family;
+mod fit;
 mod isolation;
 mod machine;
 mod marks;

@@ -1,0 +1,58 @@
+//! Which free block a request takes: larger ones stay whole while a smaller one suffices.
+
+use pageset_core::{CpuId, MigrateType, Order, Pfn};
+use pageset_rows::BlockAllocator;
+
+use crate::machine::{order, plain, request};
+
+const CPU: CpuId = CpuId(0);
+const OTHER: CpuId = CpuId(1);
+
+/// One pageblock, all of it pages in use, of which the CPU took the last row last.
+fn in_single_pages() -> BlockAllocator<'static> {
+    let allocator = plain(512, 2);
+    while alloc(&allocator, 0).is_some() {}
+    allocator
+}
+
+fn alloc(allocator: &BlockAllocator<'_>, of: u8) -> Option<u64> {
+    allocator.alloc(CPU, &request(of, MigrateType::Movable)).ok().map(|pfn| pfn.0)
+}
+
+fn free(allocator: &BlockAllocator<'_>, cpu: CpuId, pages: impl IntoIterator<Item = u64>) {
+    pages.into_iter().for_each(|page| assert_eq!(allocator.free(cpu, Pfn(page), Order::ZERO), Ok(())));
+}
+
+#[test]
+fn a_request_takes_the_smallest_free_block_of_its_pageblock_that_suffices() {
+    let allocator = in_single_pages();
+    // Another CPU frees, so that no block is the one that this CPU freed last.
+    free(&allocator, OTHER, (0..4).chain([161]).chain(322..324));
+    assert_eq!(alloc(&allocator, 0), Some(161));
+    assert_eq!(alloc(&allocator, 1), Some(322));
+    assert_eq!(alloc(&allocator, 2), Some(0));
+    assert_eq!(alloc(&allocator, 0), None);
+    allocator.validate().expect("all tables agree");
+}
+
+#[test]
+fn the_block_that_was_freed_last_is_not_broken_out_of_a_larger_free_one() {
+    let allocator = in_single_pages();
+    free(&allocator, CPU, [481, 482, 483]);
+    assert_eq!(alloc(&allocator, 0), Some(481));
+    assert_eq!(alloc(&allocator, 1), Some(482), "483 was freed last, but 482 beside it is free");
+    allocator.validate().expect("all tables agree");
+}
+
+#[test]
+fn the_block_that_was_freed_last_is_taken_again_if_the_one_beside_it_is_in_use() {
+    for of in 0..=5 {
+        let allocator = plain(512, 1);
+        let blocks: Vec<_> = std::iter::from_fn(|| alloc(&allocator, of)).collect();
+        let [first, last] = [blocks[1], blocks[4]];
+        for block in [first, last] {
+            assert_eq!(allocator.free(CPU, Pfn(block), order(of)), Ok(()));
+        }
+        assert_eq!([alloc(&allocator, of), alloc(&allocator, of)], [Some(last), Some(first)], "order {of}");
+    }
+}
