@@ -578,7 +578,9 @@ int pageset_get_stats(struct pageset_pool *pool, struct pageset_stats *stats, si
 
  Errors: ENOENT (no counter has this name), EINVAL (NULL), EBADF, EPERM.
  */
-int pageset_get_counter(struct pageset_pool *pool, const char *name, uint64_t *value);
+int pageset_get_counter(struct pageset_pool *pool,
+                        const char *name,
+                        uint64_t *value);
 
 /*
  What memory the pool really has. struct_bytes is sizeof(pageset_backing). Reads /proc/self/smaps: O(mappings of the process).
