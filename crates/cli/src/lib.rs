@@ -52,6 +52,7 @@ use std::ffi::OsString;
 use std::io;
 
 use clap::FromArgMatches as _;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use args::{Args, Command};
 use invocation::Invocation;
@@ -65,7 +66,8 @@ pub fn command(typed: impl IntoIterator<Item = OsString>) -> u8 {
     let words: Vec<String> = typed.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     // clap prints usage errors itself and exits with status 2.
     let mut definition = args::definition();
-    let mut matches = definition.try_get_matches_from_mut(typed).unwrap_or_else(|error| error.exit());
+    let mut matches =
+        definition.try_get_matches_from_mut(typed).unwrap_or_else(|error| with_dashes(error, &words).exit());
     let invocation = Invocation::of(&definition, &matches);
     let check = output::check(&matches);
     let args =
@@ -82,6 +84,22 @@ pub fn command(typed: impl IntoIterator<Item = OsString>) -> u8 {
             1
         }
     }
+}
+
+/// Says to whom types a command to be recorded without dashes what is missing.
+fn with_dashes(mut error: clap::Error, words: &[String]) -> clap::Error {
+    let [verb, rest @ ..] = words else { return error };
+    let records = ["record", "advise"].contains(&verb.as_str());
+    let command = rest.iter().position(|word| !word.starts_with('-')).filter(|_| records);
+    if let Some(at) = command
+        && error.kind() == ErrorKind::UnknownArgument
+        && !rest.contains(&"--".to_owned())
+        && !rest[at..].iter().all(|word| word.starts_with('-'))
+    {
+        let tip = format!("a command to record stands behind `--`: 'pageset {verb} -- {} ...'", rest[at]);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
 }
 
 fn run(command: Command, invocation: &Invocation) -> anyhow::Result<()> {
@@ -107,6 +125,35 @@ fn run(command: Command, invocation: &Invocation) -> anyhow::Result<()> {
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let errors = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     errors.into_iter().any(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said to who types this.
+    fn said(typed: &str) -> String {
+        let words: Vec<String> = typed.split(' ').map(str::to_owned).collect();
+        let matches =
+            args::definition().try_get_matches_from(["pageset"].into_iter().chain(typed.split(' ')));
+        with_dashes(matches.expect_err("it makes no sense"), &words).to_string()
+    }
+
+    #[test]
+    fn a_command_without_dashes_gets_them() {
+        assert!(
+            said("advise tar cf x").contains("'pageset advise -- tar ...'"),
+            "{}",
+            said("advise tar cf x")
+        );
+        assert!(
+            said("record make -j4").contains("'pageset record -- make ...'"),
+            "{}",
+            said("record make -j4")
+        );
+        assert!(!said("stat a b").contains("behind `--`"), "{}", said("stat a b"));
+        assert!(!said("record -C 0 -- true").contains("behind `--`"));
+    }
 }
 
 /// The crate's README, its example run as a test.

@@ -66,7 +66,7 @@ impl Histogram {
     #[must_use]
     pub fn to_table(&self, title: &str) -> Table {
         let columns =
-            vec![Column::count("from", "from"), Column::count("to", "to"), Column::count("count", "count")];
+            vec![Column::count("from", "from"), Column::count("to", "to"), Column::count("count", "number")];
         let mut table = Table::new(title, columns);
         for (low, high, count) in self.ranges() {
             table.push(Row::new([low, high, count].map(Cell::Count)));

@@ -19,7 +19,7 @@ struct Figure {
 }
 
 // What is little is a guess: a thousandth of a CPU, at 2 us a visit and 50 pages in it.
-const FIGURES: [Figure; 4] = [
+const FIGURES: [Figure; 6] = [
     Figure {
         title: "Refills and drains",
         unit: "a second",
@@ -44,7 +44,23 @@ const FIGURES: [Figure; 4] = [
         },
     },
     HELD_SAMPLED,
+    Figure {
+        title: "Pages that came from zones",
+        unit: "% of those allocated",
+        little: 10.0,
+        of: |dossier| percent(dossier.examined.advice.findings.zone_percent()),
+    },
+    Figure {
+        title: "Pages freed by another CPU than the one that allocated them",
+        unit: "%",
+        little: 10.0,
+        of: |dossier| percent(dossier.examined.advice.findings.remote_percent),
+    },
 ];
+
+fn percent(percent: Option<f64>) -> Option<u64> {
+    Some(percent?.round() as u64)
+}
 
 /// Pages held, as the recorder saw them every 20 ms.
 const HELD_SAMPLED: Figure = Figure {
@@ -61,7 +77,7 @@ const HELD_REPLAYED: Figure = Figure {
 };
 
 /// What is compared: of the pages held, what all recordings have, so that like is compared with like.
-fn figures(dossiers: &[Dossier]) -> [Figure; 4] {
+fn figures(dossiers: &[Dossier]) -> [Figure; 6] {
     let mut figures = FIGURES;
     if dossiers.iter().any(|dossier| dossier.samples.held_peak().is_none()) {
         figures[3] = HELD_REPLAYED;
@@ -118,7 +134,11 @@ fn differences(
     for (Figure { title, unit, little, .. }, before, after) in figures {
         let Some((before, after)) = before.zip(after) else { continue };
         let percent = 100.0 * (after as f64 - before as f64) / before as f64;
-        let by = if percent.is_finite() { format!(" ({percent:+.0} %)") } else { String::new() };
+        let by = if percent.is_finite() && !unit.starts_with('%') {
+            format!(" ({percent:+.0} %)")
+        } else {
+            String::new()
+        };
         let distance = ((after as f64 + little) / (before as f64 + little)).ln().abs();
         if distance < (1.0 + TOLD_PERCENT / 100.0).ln() {
             continue;
