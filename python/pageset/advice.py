@@ -60,6 +60,9 @@ class Advice(Tabular):
     who: dict[str, Any] | None
     """Who it was: ``by_party`` (the command and the rest), ``by_process`` and ``by_cgroup`` (with names). A name may hold any
     characters. ``None`` if the recording tells no task from another."""
+    sites: dict[str, Any] | None
+    """Where it was: visits and waits by the kernel's function, and the other locks that CPUs waited for. ``None`` if the
+    recording has no call chains."""
     sentences: tuple[str, ...]
     """The verdict in words."""
     warnings: tuple[str, ...]
