@@ -4,8 +4,7 @@ use pageset_lab::sites::{Lock, Site, Sites};
 use pageset_report::{Cell, Column, Row, Table, printable};
 use pageset_trace::LockName;
 
-/// Rows of a table; further ones are put together.
-const ROWS: usize = 10;
+use crate::who::own_rows;
 
 /// The tables with their names in CSV.
 pub(crate) fn tables(sites: &Sites) -> Vec<(&'static str, Table)> {
@@ -24,7 +23,7 @@ fn call_sites(all: &[Site]) -> Table {
     ];
     let mut table = Table::new("Where it was, by call site", columns);
     let (unknown, known): (Vec<_>, Vec<_>) = all.iter().partition(|site| site.function.is_none());
-    let (first, others) = split(&known);
+    let (first, others) = own_rows(&known);
     for site in first {
         let name = site.function.as_deref().unwrap_or_default();
         table.push(site_row(&printable(name), &[*site]));
@@ -72,7 +71,7 @@ fn other_locks(all: &[Lock]) -> Table {
     ];
     let mut table = Table::new("Spinning locks other than the zones' that CPUs waited for", columns);
     let (unknown, known): (Vec<_>, Vec<_>) = all.iter().partition(|lock| lock.lock == LockName::Unknown);
-    let (first, others) = split(&known);
+    let (first, others) = own_rows(&known);
     for lock in first {
         let name = match &lock.lock {
             LockName::Variable(name) => printable(name).into_owned(),
@@ -109,11 +108,6 @@ fn lock_row(name: &str, locks: &[&Lock]) -> Row {
 
 fn ms(ns: u64) -> Cell {
     Cell::real(ns as f64 / 1e6, 3)
-}
-
-/// What has a row of its own, and what is put together. One more row is no shorter than that of the others.
-fn split<'a, 'b, T>(all: &'a [&'b T]) -> (&'a [&'b T], &'a [&'b T]) {
-    all.split_at(if all.len() > ROWS + 1 { ROWS } else { all.len() })
 }
 
 #[cfg(test)]

@@ -5,11 +5,17 @@ use pageset_report::{Cell, Column, Row, Table, printable};
 
 /// Rows of a table; further ones are put together.
 const ROWS: usize = 10;
+
+/// Those that have a row of their own, and those that are put together. One more row is no shorter than that of the others.
+pub(crate) fn own_rows<'p, T>(all: &'p [&T]) -> (&'p [&'p T], &'p [&'p T]) {
+    all.split_at(if all.len() > ROWS + 1 { ROWS } else { all.len() })
+}
+
 /// Characters of a control group's path that are shown: its end.
 const PATH_CHARACTERS: usize = 24;
 /// A word of so many hexadecimal digits in a path is the number of a container.
 const NUMBER_DIGITS: usize = 32;
-/// So many of them tell it from others.
+/// The first digits tell a container from others: these are shown.
 const SHOWN_DIGITS: usize = 12;
 
 /// The tables with their names in CSV.
@@ -67,11 +73,10 @@ fn table(title: &str, what: &str, number: &str, parts: &[Part], name: fn(&Part) 
         share("pageblocks_percent"),
     ];
     let mut table = Table::new(title, columns);
-    // Interrupts and what is unknown stand at the end: they are no processes that others are put together with.
+    // Interrupts and the unknown part stand at the end. Neither is a process, so no other row is added to them.
     let is_apart = |part: &&Part| matches!(part.of, PartOf::Interrupts | PartOf::Unknown);
     let (apart, known): (Vec<_>, Vec<_>) = parts.iter().partition(is_apart);
-    let shown = if known.len() > ROWS + 1 { ROWS } else { known.len() };
-    let (first, others) = known.split_at(shown);
+    let (first, others) = own_rows(&known);
     first.iter().for_each(|part| table.push(row(&name(part), part)));
     if let Some((one, rest)) = others.split_first() {
         let mut together = (*one).clone();

@@ -10,7 +10,7 @@ use pageset_workload::Survey;
 use pageset_workload::recorded::needs;
 use serde::Serialize;
 
-use crate::who::VISITS_MIN;
+use crate::who::{VISITS_MIN, percent};
 
 /// Call sites and locks. What the recording does not say is `None`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -21,7 +21,7 @@ pub struct Sites {
     pub other_locks: Option<Vec<Lock>>,
 }
 
-/// What happened at a call site. Percentages are of all call sites together.
+/// Visits and waits of one call site. Percentages are of all call sites together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Site {
     /// The function; `None` is unknown.
@@ -147,10 +147,6 @@ fn ranked(locks: impl Iterator<Item = (LockName, (u64, u64))>) -> Vec<Lock> {
         order(a).cmp(&order(b)).then_with(|| a.lock.cmp(&b.lock))
     });
     all
-}
-
-fn percent(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64 * 100.0)
 }
 
 #[cfg(test)]

@@ -181,6 +181,11 @@ fn of_counts(counts: &Counts) -> pageset_workload::Who {
     who
 }
 
+/// A part of all; `None` if there is nothing.
+pub(crate) fn percent(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64 * 100.0)
+}
+
 /// A percentage in words. What is little is no zero.
 fn whole(percent: f64) -> String {
     if percent > 0.0 && percent < 1.0 { "less than 1 %".to_owned() } else { format!("{percent:.0} %") }
@@ -198,9 +203,8 @@ impl Part {
             GroupName::Unknown => (PartOf::Unknown, None),
         };
         let of_kind = |is_known: bool, count: u64| is_known.then_some(count);
-        let share = |is_known: bool, part: u64, whole: u64| {
-            (is_known && whole > 0).then(|| part as f64 / whole as f64 * 100.0)
-        };
+        let share =
+            |is_known: bool, part: u64, whole: u64| if is_known { percent(part, whole) } else { None };
         let Known { pages, visits, waits, pageblocks, .. } = known;
         Self {
             of,

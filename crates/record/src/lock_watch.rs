@@ -49,7 +49,7 @@ impl Waited {
         self.plus(Self { waits: 1, wait_ns });
     }
 
-    fn plus(&mut self, other: Self) {
+    pub(crate) fn plus(&mut self, other: Self) {
         self.waits = self.waits.saturating_add(other.waits);
         self.wait_ns = self.wait_ns.saturating_add(other.wait_ns);
     }
@@ -58,9 +58,9 @@ impl Waited {
 /// Waits by name.
 #[derive(Debug, Default)]
 pub(crate) struct NamedWaits {
-    /// Those for zone locks, by call site.
+    /// Waits for zone locks, by call site.
     pub(crate) sites: HashMap<Option<String>, Waited>,
-    /// Those for other locks, and those of which no call chain says that they are for a zone's.
+    /// Waits for other locks. A wait for a zone lock is among them if no call chain says whose lock it was.
     pub(crate) locks: HashMap<LockName, Waited>,
 }
 

@@ -73,7 +73,7 @@ struct Cpu {
     files: VecDeque<u64>,
 }
 
-/// What a node's zone has: blocks that came back, by size, and the first frame that nobody had yet.
+/// A node's zone: blocks that came back, by size, and the first frame that nobody had yet.
 struct Zone {
     free: [VecDeque<u64>; 2],
     next: u64,

@@ -185,7 +185,7 @@ pub(crate) fn unreadable(path: &Path, error: io::Error) -> TraceError {
     unreadable_or(path, error, ", or read leniently what stands before the damage")
 }
 
-/// The same with what else can be done about damage.
+/// The same. `or` names another remedy for damage.
 fn unreadable_or(path: &Path, error: io::Error, or: &str) -> TraceError {
     if !is_damage(&error) {
         return TraceError::io(path, "read", error);

@@ -19,7 +19,7 @@ struct Class {
     covered: u32,
     widths: Vec<f64>,
     scores: Vec<f64>,
-    /// By how far the truths outside are off the nearer end.
+    /// For each truth outside: its distance from the nearer end.
     outside: Vec<f64>,
 }
 

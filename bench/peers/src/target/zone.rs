@@ -1,5 +1,21 @@
 //! What the targets over one zone of this project's allocators have in common: an arena, and an allocator of its pages' numbers.
 
+use pageset_core::{Config, ConfigError, NodeId, ZoneConfig, ZoneKind};
+
+/// CPUs that an allocator serves.
+const CPUS: usize = 2;
+
+/// An allocator of one zone that spans so many pages.
+pub(super) fn of_pages<A>(
+    count: usize,
+    new: impl FnOnce(Config<'_>) -> Result<A, ConfigError>,
+) -> Result<A, String> {
+    let span = 0..count as u64;
+    let regions = [span.clone()];
+    let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span, regions: &regions }];
+    new(Config::new(&zones, &[NodeId(0); CPUS])).map_err(|error| error.to_string())
+}
+
 /// The operations of a target that has an `arena` and an allocator `pages`, called with a CPU number.
 macro_rules! operations {
     () => {
@@ -41,15 +57,12 @@ macro_rules! block_targets {
         use std::cell::Cell;
         use std::ptr;
 
-        use pageset_core::{Config, CpuId, NodeId, Order, Pfn, Request, ZoneConfig, ZoneKind};
+        use pageset_core::{CpuId, Order, Pfn, Request};
         use $of::{BlockAllocator, CpuArrays, Tables};
 
         use super::Target;
         use super::arena::Arena;
         use super::block::Block;
-
-        /// CPUs that may have pageblocks of their own.
-        const CPUS: usize = 2;
 
         /// One zone over an arena.
         pub(super) struct Alone {
@@ -61,13 +74,9 @@ macro_rules! block_targets {
             type Block = Block;
 
             fn open(count: usize) -> Result<Self, String> {
-                let span = 0..count as u64;
-                let regions = [span.clone()];
-                let zone = ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span, regions: &regions };
-                let zones = [zone];
-                let config = Config::new(&zones, &[NodeId(0); CPUS]);
-                let tables = Tables::on_heap(&config).map_err(|error| error.to_string())?;
-                let pages = BlockAllocator::new(&config, tables).map_err(|error| error.to_string())?;
+                let pages = super::zone::of_pages(count, |config| {
+                    BlockAllocator::new(&config, Tables::on_heap(&config)?)
+                })?;
                 Ok(Self { arena: Arena::new(count)?, pages: $settled(pages) })
             }
 

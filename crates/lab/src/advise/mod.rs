@@ -110,14 +110,18 @@ fn play(
     Ok(replayed)
 }
 
-/// Refuses a recording that does not describe its machine before all of it is read. If it lacks events as well, it is read:
-/// what it does have can be counted.
-fn refuse_unplaced<R: TraceReader>(reader: &mut R) -> anyhow::Result<()> {
+/// Opens a recording. One that does not describe its machine is refused before all of it is read. If it lacks events as well,
+/// it is read: what it does have can be counted.
+fn open_placed<R: TraceReader>(open: &mut impl FnMut() -> anyhow::Result<R>) -> anyhow::Result<R> {
+    let mut reader = open()?;
     if reader.info().machine.is_some() || reader.info().counts.is_some() {
-        return Ok(());
+        return Ok(reader);
     }
-    let recorded = RecordedKinds::at_the_start(reader)?;
-    if recorded.has(needs::VISITS) { Err(no_layout(reader.info())) } else { Ok(()) }
+    if RecordedKinds::at_the_start(&mut reader)?.has(needs::VISITS) {
+        return Err(no_layout(reader.info()));
+    }
+    // Its first events are read.
+    open()
 }
 
 fn no_layout(info: &TraceInfo) -> anyhow::Error {
@@ -146,8 +150,7 @@ pub fn examine<R: TraceReader>(
     mut open: impl FnMut() -> anyhow::Result<R>,
     progress: &mut dyn Progress,
 ) -> anyhow::Result<Examined> {
-    refuse_unplaced(&mut open()?)?;
-    let mut reader = part(open()?)?;
+    let mut reader = part(open_placed(&mut open)?)?;
     progress.begin("reading", "events", reader.info().events);
     let mut going = Ok(());
     let surveyed = survey(&mut reader, &SurveyOptions::default(), |events| {

@@ -81,13 +81,11 @@ pub(super) fn locks(waits: HashMap<LockName, Waited>) -> Vec<CountedLock> {
     let mut locks: Vec<_> = waits.into_iter().map(counted).collect();
     locks.sort_by(|a, b| (b.wait_ns, &a.lock).cmp(&(a.wait_ns, &b.lock)));
     if locks.len() > LISTED_MAX {
-        let rest = locks.split_off(LISTED_MAX);
-        let (mut waits, mut wait_ns) = (0, 0_u64);
-        for lock in rest {
-            waits += lock.waits;
-            wait_ns = wait_ns.saturating_add(lock.wait_ns);
+        let mut rest = Waited::default();
+        for CountedLock { waits, wait_ns, .. } in locks.drain(LISTED_MAX..) {
+            rest.plus(Waited { waits, wait_ns });
         }
-        locks.push(CountedLock { lock: LockName::Unknown, waits, wait_ns });
+        locks.push(counted((LockName::Unknown, rest)));
     }
     locks
 }

@@ -1,9 +1,10 @@
 //! Counts the hits of tracepoints in the kernel instead of recording each: it costs little, and is enough for a verdict.
 //!
 //! A tracepoint that is rare is switched on throughout. One that is frequent would cost the load too much, and is switched on
-//! for slices of time at random places, in some periods only (`window`): `plan` says for what share, `estimate` what the slices say of the whole. `counters`
-//! are the kernel's. A count of pages does not say in how many visits to the zones they were moved: `visits` finds that in
-//! other slices, of which the kernel keeps each hit with its time, its task and its call chain: `by_task`, `by_site`. `waits` has how long zone locks were waited for.
+//! for slices of time at random places, in some periods only (`window`). `plan` chooses their share, `estimate` goes from the
+//! slices to the whole, `counters` are the kernel's. A count of pages does not say in how many visits to the zones they were
+//! moved. `visits` finds that in other slices. There the kernel keeps each hit with its time, its task and its call chain:
+//! `by_task`, `by_site`. `waits` times the waits for zone locks.
 
 mod by_site;
 mod by_task;
@@ -463,9 +464,9 @@ impl AllPages {
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     slice: Slice,
-    /// Those of each task.
+    /// Visits of each task.
     by_task: HashMap<TaskNumbers, f64>,
-    /// Those of each call site. Empty if call chains are not kept.
+    /// Visits of each call site. Empty if call chains are not kept.
     by_site: HashMap<Option<u32>, f64>,
 }
 

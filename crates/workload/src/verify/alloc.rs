@@ -260,11 +260,16 @@ impl Engine {
     /// Takes a block whose allocation is reported later.
     pub(super) fn take_early(&mut self, place: Place, home: Home, reported_on: u16) {
         self.evict(place);
+        self.expect_report(place, reported_on);
+        self.sets[home.set].note_alloc(&self.policy);
+    }
+
+    /// Notes that an allocation was dealt with whose event comes later, on this CPU.
+    pub(super) fn expect_report(&mut self, place: Place, reported_on: u16) {
         // The machine may not have the CPU that a recording names.
         if let Some(cpu) = self.cpus.get_mut(usize::from(reported_on)) {
             cpu.popped_early.push(place.frame);
         }
-        self.sets[home.set].note_alloc(&self.policy);
     }
 
     /// Blocks of a page set that tasks report later which are stopped now: they may have taken them already.

@@ -154,8 +154,7 @@ impl Engine {
         count: i32,
         observed: &[(Place, Order)],
     ) -> bool {
-        let Some(due) = due else { return observed.is_empty() };
-        matches!(self.progress(home, due, count, observed), Progress::Whole)
+        self.agrees_with(home, due, count, (observed, DrainEnds::Here))
     }
 
     /// How far the drained blocks are what is due.
@@ -222,7 +221,7 @@ impl Engine {
                 let count = self.sets[home.set].pcp.count;
                 self.evict(place);
                 self.sets[home.set].pcp.count = count;
-                self.cpus[usize::from(free.cpu)].popped_early.push(place.frame);
+                self.expect_report(place, free.cpu);
                 return true;
             }
         }
@@ -272,7 +271,7 @@ impl Engine {
                 let decided = self.sets[home.set].scalars();
                 for (place, cpu) in taken {
                     self.evict(place);
-                    self.cpus[usize::from(cpu)].popped_early.push(place.frame);
+                    self.expect_report(place, cpu);
                 }
                 self.sets[home.set].set_scalars(decided);
                 return true;

@@ -48,14 +48,14 @@ pub(super) struct Place {
 
 /// All zones, by node and kind, as the kernel visits them in a tick.
 ///
-/// A frame gets its number when the recording first shows one of its stretch. So tables of frames grow with what was seen, and
-/// not with the machine.
+/// All frames of a stretch get numbers when the recording first shows one of them. So tables of frames grow with the recording
+/// and not with the machine.
 #[derive(Debug)]
 pub(super) struct Geometry {
     pub(super) zones: Vec<Zone>,
     /// Node of each CPU.
     pub(super) nodes: Vec<u16>,
-    /// What lists need of each frame that has a number.
+    /// Links and states of each frame that has a number.
     pub(super) frames: FrameTables<'static>,
     /// Numbers that stand for any page.
     pub(super) tokens: Tokens,

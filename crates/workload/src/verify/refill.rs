@@ -81,9 +81,7 @@ impl Engine {
                     if self.is_soon(chunk, (index, at), &event, home)
                         || self.has_bulk_events && was_warm && is_late(chunk, (index, at)) =>
                 {
-                    if let Some(cpu) = self.cpus.get_mut(usize::from(event.cpu)) {
-                        cpu.popped_early.push(place.frame);
-                    }
+                    self.expect_report(place, event.cpu);
                     self.sets[home.set].note_alloc(&self.policy);
                     continue;
                 }
