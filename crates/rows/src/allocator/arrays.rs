@@ -15,19 +15,29 @@ use crate::row::{ROW_FRAMES, ROWS};
 use crate::rows::Rows;
 use crate::state::{BlockState, State};
 
-/// One CPU's arrays of one zone's blocks, up to order 3 and of a pageblock's order: those that it freed last, for its next
-/// requests.
+/// The blocks that one CPU freed last, for its next requests. It has an array for each type, and for each order up to 3 and a pageblock's.
 ///
-/// A kernel has one for each CPU, in memory that only this CPU uses, while it cannot be interrupted by another user of it. A
-/// program has one for each thread. Both are what `&mut` says. An allocation is a read and a free is a write then. An array
-/// that is empty gets half of what it holds by one exchange, and one that is full gives half of it back.
+/// The arrays hold blocks of one zone only, the one that [`Request::new`] tries first on this CPU: `Normal` of the CPU's node, or the next
+/// lower kind if the node has no such zone. Blocks of other zones, and of other orders, go to the allocator directly.
 ///
-/// An array holds at most 128 pages, and at most two pageblocks.
+/// A kernel has one `CpuArrays` for each CPU. `&mut` means: only this CPU uses it, and with interrupts off if an interrupt handler uses it
+/// too. A program has one for each thread. An allocation is then a read, and a free is a write. An array that is empty gets half of what
+/// it can hold by one exchange, and one that is full gives half of it back. An array holds at most 128 pages, and at most two pageblocks.
 ///
-/// To the allocator, blocks in arrays are in use. So a host [drains](Self::drain) the arrays of other CPUs before it reports
-/// that memory is short, and before it takes pageblocks out of service. Arrays that are dropped give everything back.
+/// # Out of memory
+/// To the allocator, blocks in arrays are in use, and [`drain_all`](BlockAllocator::drain_all) does not reach them. Before a host reports
+/// that memory is short, and before it takes pageblocks out of service, each CPU [drains](Self::drain) its own arrays. `drain` takes
+/// `&mut self`, so a kernel asks the other CPUs by an interrupt. Arrays that are dropped give everything back.
 ///
-/// A block that is freed twice may be handed out twice while one of the two is in an array. It is found when it is given back, and [counted](crate::BlockCounters::double_frees).
+/// # Double frees
+/// **This is the one misuse that is no error value by default.** A block that is freed a second time, while it lies in an array, is put
+/// into an array again, and may be handed out to two users. The allocator finds and [counts](crate::BlockCounters::double_frees) it when
+/// an array gives back a block that is free already. If both copies stay in use, or the block has got another user by then, it is never
+/// found.
+///
+/// Where debug assertions are on, [`free`](Self::free) looks at all blocks of these arrays first. Then a block that lies here is
+/// [`FreeError::DoubleFree`]. A block in the arrays of another CPU is still not found. A release build has the same look
+/// with `debug-assertions = true` in `[profile.release.package.pageset-blocks]`.
 /// Likewise [`free_range`](BlockAllocator::free_range) takes a block in an array for one in use. All other mistakes are errors, as without arrays.
 pub struct CpuArrays<'a> {
     allocator: &'a BlockAllocator<'a>,
@@ -84,10 +94,28 @@ impl<'a> CpuArrays<'a> {
     /// Frees a block, to an array if it has room for it. O(1) but for the exchanges of a half array once for as many frees.
     ///
     /// # Errors
-    /// As [`BlockAllocator::free`].
+    /// As [`BlockAllocator::free`], but for [double frees](Self#double-frees).
     #[inline]
     pub fn free(&mut self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        if cfg!(debug_assertions) && self.has(pfn) {
+            return Err(FreeError::DoubleFree(pfn));
+        }
         if self.keep(pfn, order) { Ok(()) } else { self.free_past(pfn, order) }
+    }
+
+    /// Whether this frame lies in a block of an array here. O(blocks here).
+    fn has(&self, pfn: Pfn) -> bool {
+        let (block, frame) = self.home.frame(pfn);
+        let Some(_) = self.states.get(block) else { return false };
+        let place = (block * FRAMES + frame) as u32;
+        let has = |array: &Array, of: Order| {
+            let with_frame = |first: &u32| place.checked_sub(*first).is_some_and(|at| at < of.frames());
+            array.oldest(usize::MAX).iter().any(with_frame)
+        };
+        let of_type = |arrays: &[Array; ORDERS]| {
+            arrays.iter().zip(ARRAY_ORDERS).any(|(array, order)| has(array, order))
+        };
+        self.arrays.iter().any(of_type)
     }
 
     /// Frames of all blocks here.

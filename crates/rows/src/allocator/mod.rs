@@ -45,7 +45,7 @@ pub use arrays::CpuArrays;
 pub use info::ZoneUse;
 #[cfg(feature = "line-counts")]
 pub use line::CONTENDED_NS;
-pub use tables::{TableCounts, Tables};
+pub use tables::{TableCounts, TableLender, Tables};
 pub use whole::WholeUse;
 
 use crate::atomic::AtomicUsize;

@@ -15,6 +15,11 @@ use crate::zone::Zone;
 /// Tables of an allocator: about 140 bytes for each pageblock (72 KiB for each GiB), 3.5 KiB for each CPU and zone.
 ///
 /// A zone's span is rounded to 1024 frames at both ends, holes included: a zone has as many pageblocks as that.
+///
+/// A host lends statics whose lengths [`TableCounts::new`] computes at compile time, or carves them from memory that it finds at boot
+/// ([`Tables::lent`]), or has a heap (`Tables::on_heap`, feature `alloc`).
+///
+/// `pageset-core` has a type of the same name, as for `TableCounts` and `Zone`: import them by name, not by `*`.
 #[derive(Debug)]
 pub struct Tables<'a> {
     /// The frames of each pageblock.
@@ -56,6 +61,68 @@ pub struct TableCounts {
 }
 
 impl TableCounts {
+    /// Where all tables lie one behind the other, as [`Tables::lent`] asks for them, the first begins at a multiple of this.
+    pub const ALIGN: usize = {
+        let aligns = [
+            align_of::<Rows>(),
+            align_of::<BadBits>(),
+            align_of::<BlockState>(),
+            align_of::<IndexWord>(),
+            align_of::<CpuLists>(),
+            align_of::<CpuHome>(),
+            align_of::<Zone>(),
+            align_of::<ZoneId>(),
+        ];
+        let (mut largest, mut index) = (1, 0);
+        while index < aligns.len() {
+            largest = if aligns[index] > largest { aligns[index] } else { largest };
+            index += 1;
+        }
+        largest
+    };
+
+    /// The entries for so many pageblocks of all zones together, zones, CPUs and nodes: a constant, for the lengths of statics.
+    ///
+    /// Pageblocks are 512 frames, counted over the spans of the zones, each rounded to 1024 frames at both ends.
+    ///
+    /// ```
+    /// use pageset_rows::{BadBits, Rows, TableCounts};
+    ///
+    /// // 1 GiB in one zone, two CPUs, one node.
+    /// const COUNTS: TableCounts = TableCounts::new((1 << 18) / 512, 1, 2, 1);
+    /// struct Bits {
+    ///     rows: [Rows; COUNTS.pageblocks],
+    ///     bad: [BadBits; COUNTS.bad],
+    /// }
+    /// # let bits = Bits { rows: [const { Rows::new() }; _], bad: [const { BadBits::new() }; _] };
+    /// # assert_eq!((bits.rows.len(), bits.bad.len()), (512, 16));
+    /// ```
+    #[must_use]
+    pub const fn new(pageblocks: usize, zones: usize, cpus: usize, nodes: usize) -> Self {
+        Self {
+            pageblocks,
+            bad: BadBits::entries(pageblocks),
+            index: SETS * Index::words(pageblocks),
+            lists: zones * cpus,
+            cpus,
+            zones,
+            zonelists: zones * nodes,
+        }
+    }
+
+    /// Bytes of all tables, one behind the other in the order in which [`Tables::lent`] asks for them, the first at a multiple of
+    /// [`ALIGN`](Self::ALIGN).
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        const fn behind<T>(at: usize, len: usize) -> usize {
+            at.next_multiple_of(align_of::<T>()) + len * size_of::<T>()
+        }
+        let bits = behind::<BadBits>(behind::<Rows>(0, self.pageblocks), self.bad);
+        let sets = behind::<IndexWord>(behind::<BlockState>(bits, self.pageblocks), self.index);
+        let homes = behind::<CpuHome>(behind::<CpuLists>(sets, self.lists), self.cpus);
+        behind::<ZoneId>(behind::<Zone>(homes, self.zones), self.zonelists)
+    }
+
     /// The entries that a configuration needs.
     ///
     /// # Errors
@@ -67,14 +134,44 @@ impl TableCounts {
             let blocks = pageblocks_of(zone).ok_or(ConfigError::BadZoneSpan(index))?;
             pageblocks += blocks;
         }
+        Ok(Self::new(pageblocks, zones, cpus, nodes))
+    }
+}
+
+/// Memory for tables, handed out piece by piece: a kernel's allocator of the first moments.
+///
+/// An implementation makes typed slices of bytes, which is unsafe code of the host's. There is none in this crate.
+pub trait TableLender<'a> {
+    /// A table of `len` entries, each made by `make`. `None` if there is not so much memory.
+    fn lend<T: 'a>(&mut self, len: usize, make: impl FnMut() -> T) -> Option<&'a mut [T]>;
+}
+
+impl<'a> Tables<'a> {
+    /// Tables for `config`, all from one lender. [`TableCounts::bytes`] says before how many bytes these are.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadZoneSpan`] if a zone is empty or larger than memory can be, [`ConfigError::OutOfMemory`] if the lender has
+    /// too little.
+    pub fn lent(config: &Config<'_>, lender: &mut impl TableLender<'a>) -> Result<Self, ConfigError> {
+        fn lend<'a, T: 'a>(
+            lender: &mut impl TableLender<'a>,
+            len: usize,
+            make: impl FnMut() -> T,
+        ) -> Result<Storage<'a, T>, ConfigError> {
+            let table = lender.lend(len, make);
+            table.map(Storage::from).ok_or(ConfigError::OutOfMemory(len.saturating_mul(size_of::<T>())))
+        }
+        let counts = TableCounts::for_config(config)?;
+        // In the order that `TableCounts::bytes` counts.
         Ok(Self {
-            pageblocks,
-            bad: BadBits::entries(pageblocks),
-            index: SETS * Index::words(pageblocks),
-            lists: zones * cpus,
-            cpus,
-            zones,
-            zonelists: zones * nodes,
+            rows: lend(lender, counts.pageblocks, Rows::new)?,
+            bad: lend(lender, counts.bad, BadBits::new)?,
+            states: lend(lender, counts.pageblocks, BlockState::new)?,
+            index: lend(lender, counts.index, IndexWord::new)?,
+            lists: lend(lender, counts.lists, CpuLists::new)?,
+            homes: lend(lender, counts.cpus, CpuHome::new)?,
+            zones: lend(lender, counts.zones, Zone::empty)?,
+            zonelists: lend(lender, counts.zonelists, || ZoneId(0))?,
         })
     }
 }

@@ -77,11 +77,52 @@ fn mistakes_are_errors_or_counted() {
     arrays.drain();
     assert_eq!(arrays.free(block, order(1)), Err(FreeError::DoubleFree(block)));
     let block = arrays.alloc(&request(1, MigrateType::Movable)).unwrap();
+    let mut others = CpuArrays::new(&allocator, OTHER);
     arrays.free(block, order(1)).unwrap();
-    arrays.free(block, order(1)).unwrap();
+    others.free(block, order(1)).unwrap();
     assert_eq!(double_frees(&allocator), 0);
+    drop((arrays, others));
+    assert_eq!((double_frees(&allocator), used(&allocator)), (1, 0), "it lay in the arrays of two CPUs");
+}
+
+/// A kernel's first bug in its tests is an error there. Release builds do not look, so that a free stays a write.
+#[test]
+fn a_second_free_on_one_cpu_is_an_error_where_debug_assertions_are_on() {
+    let is_checked = cfg!(debug_assertions);
+    for o in 0..=3 {
+        let allocator = plain(4096, 2);
+        let mut arrays = CpuArrays::new(&allocator, CPU);
+        let blocks = [0; 8].map(|_| arrays.alloc(&request(o, MigrateType::Movable)).unwrap());
+        blocks.iter().for_each(|pfn| arrays.free(*pfn, order(o)).unwrap());
+        for pfn in [blocks[0], blocks[7]] {
+            let again = arrays.free(pfn, order(o));
+            assert_eq!(again, if is_checked { Err(FreeError::DoubleFree(pfn)) } else { Ok(()) }, "order {o}");
+        }
+        let mut handed: Vec<Pfn> = Vec::new();
+        handed.extend(
+            (0..arrays.frames() >> o).map(|_| arrays.alloc(&request(o, MigrateType::Movable)).unwrap()),
+        );
+        let different: HashSet<Pfn> = handed.iter().copied().collect();
+        assert_eq!(handed.len() - different.len(), if is_checked { 0 } else { 2 }, "order {o}");
+        different.iter().for_each(|pfn| arrays.free(*pfn, order(o)).unwrap());
+        drop(arrays);
+        assert_eq!(used(&allocator), 0, "order {o}");
+    }
+}
+
+/// The allocator's own look at a block costs nothing more, so it is everywhere.
+#[test]
+fn a_free_of_what_another_cpu_freed_past_its_arrays_is_an_error() {
+    let allocator = plain(4096, 2);
+    let mut arrays = CpuArrays::new(&allocator, OTHER);
+    let page = request(0, MigrateType::Movable);
+    let pages = [0; 3].map(|_| allocator.alloc(CPU, &page).unwrap());
+    arrays.free(pages[0], Order::ZERO).unwrap();
+    allocator.free(CPU, pages[1], Order::ZERO).unwrap();
+    assert_eq!(arrays.free(pages[1], Order::ZERO), Err(FreeError::DoubleFree(pages[1])));
+    assert_eq!(arrays.free(pages[2], Order::ZERO), Ok(()));
     drop(arrays);
-    assert_eq!((double_frees(&allocator), used(&allocator)), (1, 0));
+    assert_eq!((double_frees(&allocator), used(&allocator)), (0, 0));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use pageset_core::{
 };
 use pageset_rows::{BlockAllocator, Tables};
 
-use crate::machine::{order, plain, ragged, request};
+use crate::machine::{self, order, plain, ragged, request};
 
 const CPU: CpuId = CpuId(0);
 
@@ -109,6 +109,42 @@ fn configurations_that_contradict_themselves() {
     let mut tables = Tables::on_heap(&config).unwrap();
     tables.rows = pageset_core::Storage::owned(0, || unreachable!()).unwrap();
     assert_eq!(BlockAllocator::new(&config, tables).map(drop), Err(ConfigError::TableLength("rows", 8)));
+}
+
+/// A PC: memory up to 640 KiB and from 1 MiB on, all of it in one zone of 16 MiB.
+#[test]
+fn a_hole_costs_no_more_than_the_blocks_that_would_have_it() {
+    let allocator = machine::allocator(&[(ZoneKind::Dma, 0..4096, vec![1..160, 256..4096])], 1);
+    let at = |pfn, of| allocator.alloc_at(CPU, Pfn(pfn), &request(of, MigrateType::Unmovable));
+    assert_eq!(at(128, 6), Err(AllocError::NotFree(Pfn(128))), "the hole is not free");
+    assert_eq!(at(0, 9), Err(AllocError::Foreign(Pfn(0))));
+    assert_eq!([at(256, 4), at(2, 1), at(128, 5), at(512, 4)], [Ok(()); 4]);
+    assert_eq!(at(256, 4), Err(AllocError::NotFree(Pfn(256))));
+    allocator.free(CPU, Pfn(128), order(5)).unwrap();
+    allocator.add_memory(CPU, 0..1).unwrap();
+    allocator.add_memory(CPU, 160..256).unwrap();
+    assert_eq!(at(128, 7), Ok(()), "the hole is filled");
+    allocator.validate().unwrap();
+}
+
+#[test]
+fn blocks_beside_a_hole_are_had_and_no_frame_is_lost() {
+    let allocator = plain(511, 1);
+    let pair = request(1, MigrateType::Movable);
+    assert_eq!(std::iter::from_fn(|| allocator.alloc(CPU, &pair).ok()).count(), 255);
+    assert_eq!(allocator.alloc(CPU, &pair), Err(AllocError::OutOfMemory { order: order(1) }));
+    assert_eq!(allocator.alloc(CPU, &request(0, MigrateType::Movable)), Ok(Pfn(510)));
+}
+
+/// The limit chooses zones. A frame below 1 MiB is found by its place.
+#[test]
+fn zones_below_is_about_whole_zones() {
+    let allocator = machine::allocator(&[(ZoneKind::Dma, 0..4096, vec![1..160, 256..4096])], 1);
+    let low = request(0, MigrateType::Unmovable).in_zone(ZoneKind::Dma);
+    assert_eq!(allocator.alloc(CPU, &low.zones_below(Pfn(256))), Err(AllocError::NoEligibleZone));
+    assert!(allocator.alloc(CPU, &low.zones_below(Pfn(4096))).is_ok());
+    let found = (1..256).map(Pfn).find(|pfn| allocator.alloc_at(CPU, *pfn, &low).is_ok());
+    assert!(found.is_some());
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod errors;
 mod family;
 mod fit;
 mod isolation;
+mod lent;
 mod machine;
 mod marks;
 mod misuse;

@@ -1,0 +1,130 @@
+//! A kernel that learns at boot how much memory there is, and lends a part of it for the tables: the guide shows this.
+
+use core::mem::{MaybeUninit, take};
+use core::ops::Range;
+use core::slice;
+
+use pageset_core::{Config, ConfigError, NodeId, ZoneConfig, ZoneKind};
+use pageset_core::{CpuId, MigrateType, Pfn};
+use pageset_rows::{BlockAllocator, TableCounts, TableLender, Tables};
+
+use crate::machine::request;
+
+// ANCHOR: lent
+/// Hands out memory that nothing else uses, from its beginning.
+struct Bump<'a>(&'a mut [MaybeUninit<u8>]);
+
+impl<'a> TableLender<'a> for Bump<'a> {
+    fn lend<T: 'a>(&mut self, len: usize, mut make: impl FnMut() -> T) -> Option<&'a mut [T]> {
+        let memory = take(&mut self.0);
+        let gap = memory.as_ptr().align_offset(align_of::<T>());
+        let (_, memory) = memory.split_at_mut_checked(gap)?;
+        let (table, rest) = memory.split_at_mut_checked(len.checked_mul(size_of::<T>())?)?;
+        self.0 = rest;
+        let first = table.as_mut_ptr().cast::<MaybeUninit<T>>();
+        // SAFETY: `table` is aligned for T, as long as `len` of them, and lent for 'a; nothing else refers to it from here on.
+        let table = unsafe { slice::from_raw_parts_mut(first, len) };
+        table.iter_mut().for_each(|entry| _ = entry.write(make()));
+        // SAFETY: each entry was just written.
+        Some(unsafe { table.assume_init_mut() })
+    }
+}
+
+/// Builds an allocator for the usable frames that the boot loader reports, in ascending order. The tables lie at the end of the largest
+/// range; `map` makes these frames accessible.
+fn boot<'a>(
+    usable: &mut [Range<u64>],
+    cpus: &[NodeId],
+    map: impl FnOnce(Range<u64>) -> &'a mut [MaybeUninit<u8>],
+) -> Result<BlockAllocator<'a>, ConfigError> {
+    let end = usable.last().map_or(0, |last| last.end);
+    // How long tables are depends on the span, and not on what they take away from it.
+    let zones = [zone(end, usable)];
+    let config = Config::new(&zones, cpus);
+    config.check()?;
+    let bytes = TableCounts::for_config(&config)?.bytes();
+    let frames = bytes.div_ceil(config.page_bytes as usize) as u64;
+    let largest = usable.iter_mut().max_by_key(|range| range.end - range.start);
+    let largest = largest.filter(|range| range.end - range.start > frames);
+    let largest = largest.ok_or(ConfigError::OutOfMemory(bytes))?;
+    largest.end -= frames;
+    let mut lender = Bump(map(largest.end..largest.end + frames));
+    let zones = [zone(end, usable)];
+    let config = Config::new(&zones, cpus);
+    BlockAllocator::new(&config, Tables::lent(&config, &mut lender)?)
+}
+
+fn zone(end: u64, regions: &[Range<u64>]) -> ZoneConfig<'_> {
+    ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..end, regions }
+}
+// ANCHOR_END: lent
+
+/// Memory as a kernel finds it at boot, full of old bytes. The first byte lies at the beginning of a page.
+fn frames(count: u64) -> &'static mut [MaybeUninit<u8>] {
+    let memory = vec![MaybeUninit::new(0xa5); (count as usize + 1) * 4096].leak();
+    let start = memory.as_ptr().align_offset(4096);
+    &mut memory[start..start + count as usize * 4096]
+}
+
+#[test]
+fn a_memory_map_with_holes_becomes_an_allocator() {
+    // 640 KiB, a hole, and 256 MiB with a hole of 19 frames in it.
+    let mut usable = [1..160, 256..0xb000, 0xb013..0x1_0000];
+    let all: u64 = usable.iter().map(|range| range.end - range.start).sum();
+    let mut lent = 0..0;
+    let allocator = boot(&mut usable, &[NodeId(0); 4], |range| {
+        lent = range.clone();
+        frames(range.end - range.start)
+    });
+    let allocator = allocator.unwrap();
+    assert_eq!(lent.end, 0xb000, "the tables lie at the end of the largest range");
+    // Features of the crate, such as those of model checkers, make tables longer.
+    assert!((6..=9).contains(&(lent.end - lent.start)), "256 MiB and 4 CPUs need some 24 KiB: {lent:?}");
+    let census = allocator.validate().unwrap();
+    assert_eq!(census.free, all - (lent.end - lent.start));
+    let single = request(0, MigrateType::Movable);
+    let mut had = 0;
+    while let Ok(Pfn(pfn)) = allocator.alloc(CpuId(3), &single) {
+        assert!(usable.iter().any(|range| range.contains(&pfn)), "{pfn:#x} is no memory, or has tables");
+        had += 1;
+    }
+    assert_eq!(had, census.free);
+}
+
+#[test]
+fn a_map_that_cannot_be_is_an_error_and_no_panic() {
+    let refused = |usable: &mut [Range<u64>]| {
+        let map = |range: Range<u64>| frames(range.end - range.start);
+        boot(usable, &[NodeId(0)], map).map(drop).unwrap_err()
+    };
+    assert_eq!(refused(&mut []), ConfigError::BadZoneSpan(0));
+    assert!(matches!(refused(&mut [100..200, 150..1000]), ConfigError::BadRegion { region: 1, .. }));
+    assert!(
+        matches!(refused(&mut [1..2, 1000..1001]), ConfigError::OutOfMemory(_)),
+        "no range has room for tables"
+    );
+}
+
+/// What is promised to be enough is, to the byte, wherever tables of other lengths begin.
+#[test]
+fn tables_take_as_many_bytes_as_was_said_before() {
+    for (frames_of_zone, cpus) in [(1_u64, 1), (1024, 1), (5000, 3), (700_000, 7), (1 << 20, 64)] {
+        let regions = [0..frames_of_zone];
+        let zones = [(ZoneKind::Dma32, 0..frames_of_zone), (ZoneKind::Normal, 1 << 30..(1 << 30) + 3000)];
+        let zones = zones.map(|(kind, span)| ZoneConfig { kind, node: NodeId(0), span, regions: &[] });
+        let zones = [ZoneConfig { regions: &regions, ..zones[0].clone() }, zones[1].clone()];
+        let nodes = vec![NodeId(0); cpus];
+        let config = Config::new(&zones, &nodes);
+        let counts = TableCounts::for_config(&config).unwrap();
+        let blocks = (frames_of_zone.next_multiple_of(1024) / 512) as usize + 6;
+        assert_eq!(counts, TableCounts::new(blocks, 2, cpus, 1));
+        const { assert!(TableCounts::ALIGN <= 4096) };
+        let bytes = counts.bytes();
+        let memory = frames(bytes.div_ceil(4096) as u64);
+        assert!(Tables::lent(&config, &mut Bump(&mut memory[..bytes - 1])).is_err(), "{counts:?}");
+        let tables = Tables::lent(&config, &mut Bump(&mut memory[..bytes])).unwrap();
+        let gaps = bytes - tables.bytes();
+        assert!(gaps < 9 * TableCounts::ALIGN, "{gaps} bytes are between the tables");
+        BlockAllocator::new(&config, tables).unwrap().validate().unwrap();
+    }
+}
