@@ -163,7 +163,7 @@ mod tests {
         r"pageset stat --lenient --sidecar s --recover it\'s",
         "pageset stat --lenient --sidecar=-s -- -t",
         "pageset stat -",
-        "pageset simulate --recording t --sidecar s --lenient --recover -p linux-6.1,linux-6.6 --ablations --layout m.toml --page-size 64K --node-cpus 0=0-3,1=4-7",
+        "pageset simulate --recording t --sidecar s --lenient --recover -p linux-6.1,linux-6.6 --layout m.toml --page-size 64K --node-cpus 0=0-3,1=4-7",
         "pageset simulate --recording",
         "pageset replay --all t",
         "pageset simulate -m m -w w -c 2 -p linux-6.1 --seed 3 --seeds 2 --set a=1 --set b=2 --warmup-ms 1 --duration-ms 2 --check",

@@ -44,17 +44,17 @@ pub(crate) fn policy_or_auto() -> impl TypedValueParser<Value = AutoOr> {
     }
 }
 
-/// The name of one of Linux's policies, or of an allocator of our own.
+/// The name of one of Linux's policies, or of our own allocator.
 pub(crate) fn policy_or_ours() -> impl TypedValueParser<Value = String> {
-    let ours = || [Entrant::OWNED_BLOCKS].into_iter().chain(Entrant::ablations());
     Names {
-        possible: move || {
-            let ours = ours().map(|entrant| PossibleValue::new(entrant.name()).help(entrant.summary()));
-            described().into_iter().chain(ours).collect()
+        possible: || {
+            let ours = Entrant::OwnedBlocks;
+            let ours = PossibleValue::new(ours.name()).help(ours.summary());
+            described().into_iter().chain([ours]).collect()
         },
-        known: move |name: &str| match Policy::named(name) {
+        known: |name: &str| match Policy::named(name) {
             Some(policy) => Some(policy.name.to_owned()),
-            None => ours().map(|entrant| entrant.name()).find(|ours| *ours == name).map(str::to_owned),
+            None => (name == Entrant::OwnedBlocks.name()).then(|| name.to_owned()),
         },
         // A run reads it again, as it does the machine's file.
         of_file: |path: &str, _: &'static Policy| path.to_owned(),

@@ -1,19 +1,18 @@
-//! The one edge to `pageset-blocks`: the base, which has every frame that is in no array, no depot and nobody's hands.
+//! The one edge to `pageset-rows`: the base, which has every frame that is in no array, no depot and nobody's hands.
 //!
 //! The pool names frames by 32 bits from its start; so does the allocator, by 64. The allocator knows one CPU only: what CPUs
 //! have for themselves is above it, in the arrays and the depot.
 
 use std::ops::Range;
 
-use pageset_blocks::{BlockAllocator, BlockCounters, RemoteFrees, WholeUse};
 pub(crate) use pageset_core::AllocError as BaseError;
 use pageset_core::{
     Config, CpuId, FreeError, NodeId, Order, PAGEBLOCK_FRAMES, Pfn, Request, RequestTraits, Violation,
     Watermarks, ZoneConfig, ZoneId, ZoneKind,
 };
+use pageset_rows::{BlockAllocator, BlockCounters, WholeUse};
 
 use crate::BuildError;
-use crate::scattered::Scattered;
 use crate::tables::Allocator;
 
 /// The CPU that everybody is.
@@ -24,8 +23,6 @@ const ZONE: ZoneId = ZoneId(0);
 /// The allocator of the pool's frames.
 pub(crate) struct Base {
     allocator: Allocator,
-    /// Where it has parts of pageblocks.
-    scattered: Scattered,
     /// Bytes of its tables.
     bytes: usize,
     /// Frames behind the pool's end that complete its last pageblock: in use for ever.
@@ -54,15 +51,12 @@ impl Base {
         let config = Config::new(&zones, &[NodeId(0)]);
         let (allocator, bytes) = Allocator::with_tables(&config, |tables| {
             // What lies at the end is given back first.
-            let allocator = BlockAllocator::new(&config, tables)?
-                .with_remote_frees(RemoteFrees::AtOnce)
-                .with_whole_use(WholeUse::LowestFirst);
+            let allocator = BlockAllocator::new(&config, tables)?.with_whole_use(WholeUse::LowestFirst);
             // A pool keeps no reserve: its users may have every page of it.
             allocator.set_watermarks(ZONE, Watermarks::default())?;
             Ok(allocator)
         })?;
-        let scattered = Scattered::new((end / pageblock) as usize)?;
-        let base = Self { allocator, bytes: bytes + scattered.bytes(), scattered, beyond: end - frames };
+        let base = Self { allocator, bytes, beyond: end - frames };
         if base.beyond > 0 {
             let first = (end - pageblock) as u32;
             let taken = base.alloc_at(first, Order::PAGEBLOCK);
@@ -76,55 +70,20 @@ impl Base {
         self.allocator.get()
     }
 
-    /// Allocates a block: its first frame. `None` if there is none, as far as one can soon see.
+    /// Allocates a block: its first frame. `None` if there is none.
     pub(crate) fn alloc(&self, order: Order) -> Option<u32> {
-        match self.allocator().alloc_soon(CPU, &request(order)) {
-            Some(block) => Some(self.taken(block.0 as u32, order)),
-            None if order < Order::PAGEBLOCK => {
-                self.scattered.find(order, |block| self.alloc_in(block, order))
-            }
-            None => None,
-        }
-    }
-
-    /// As [`alloc`](Self::alloc), but looks everywhere: others may be at work where one that is free was seen last. O(pages).
-    pub(crate) fn search(&self, order: Order) -> Option<u32> {
-        if order < Order::PAGEBLOCK {
-            let found = self.scattered.pageblocks().find_map(|block| self.alloc_in(block, order));
-            // What turned out to be whole is no part.
-            return found.or_else(|| self.alloc(order));
-        }
         let block = self.allocator().alloc(CPU, &request(order));
         block.ok().map(|pfn| pfn.0 as u32)
     }
 
-    fn alloc_in(&self, pageblock: u32, order: Order) -> Option<u32> {
-        let place = pfn(pageblock * PAGEBLOCK_FRAMES);
-        self.allocator().alloc_in(place, &request(order)).map(|pfn| pfn.0 as u32)
-    }
-
-    /// Notes where this block was taken.
-    fn taken(&self, frame: u32, order: Order) -> u32 {
-        if order < Order::PAGEBLOCK {
-            self.scattered.note_taken(frame);
-        }
-        frame
-    }
-
     /// Allocates the block at this place.
     pub(crate) fn alloc_at(&self, frame: u32, order: Order) -> Result<(), BaseError> {
-        self.allocator().alloc_at(CPU, pfn(frame), &request(order))?;
-        self.taken(frame, order);
-        Ok(())
+        self.allocator().alloc_at(CPU, pfn(frame), &request(order))
     }
 
     /// Frees a block.
     pub(crate) fn free(&self, frame: u32, order: Order) -> Result<(), FreeError> {
-        self.allocator().free(CPU, pfn(frame), order)?;
-        if order < Order::PAGEBLOCK {
-            self.scattered.note_freed(frame..frame + order.frames());
-        }
-        Ok(())
+        self.allocator().free(CPU, pfn(frame), order)
     }
 
     /// Frees frames, whatever blocks they are or are parts of. While another thread changes the same pageblock, this waits for
@@ -134,11 +93,7 @@ impl Base {
         while !rest.is_empty() {
             match self.allocator().free_range(CPU, rest.clone()) {
                 Err(FreeError::Busy(pfn)) => rest.start = pfn.0,
-                outcome => {
-                    outcome?;
-                    self.scattered.note_freed(frames);
-                    return Ok(());
-                }
+                outcome => return outcome,
             }
             std::thread::yield_now();
         }

@@ -46,7 +46,6 @@ mod percpu;
 mod pool;
 #[expect(unsafe_code, reason = "sequences are assembly")]
 mod rseq;
-mod scattered;
 #[expect(unsafe_code, reason = "the system's calls")]
 mod sys;
 #[expect(unsafe_code, reason = "an allocator and the tables that it borrows move together")]
@@ -59,7 +58,7 @@ pub use error::{AllocError, BuildError, FreeError, ValidateError};
 #[cfg(feature = "allocator-api2")]
 pub use pages::PageCollections;
 pub use pages::{OwnedPages, Pages, RawPages};
-pub use pageset_blocks::BlockCounters;
+pub use pageset_rows::BlockCounters;
 pub use pageset_core::{Order, Pfn, Violation};
 pub use pool::{BackingReport, CachedOrder, Pool, PopulateProgress, Populated, Stats, Trimmed};
 

@@ -1,34 +1,20 @@
-//! The memory of the base's tables: the bits of pageblocks lie on pages that the system provides when they are used. The
+//! The memory of the base's tables: the frames of pageblocks lie on pages that the system provides when they are used. The
 //! depot takes pageblocks as wholes and has bits of its own, so most of the base's never are.
 
-use std::io;
-
-use pageset_blocks::{BlockAllocator, FreeBits, TableCounts, Tables, TailBits};
 use pageset_core::Config;
+use pageset_rows::{BlockAllocator, Rows, TableCounts, Tables};
 
 use crate::BuildError;
 use crate::sys::zeros::Zeros;
 
-/// The bits of all pageblocks.
-struct Bits {
-    free: Zeros<FreeBits>,
-    tails: Zeros<TailBits>,
-}
-
-impl Bits {
-    fn new(pageblocks: usize) -> io::Result<Self> {
-        Ok(Self { free: Zeros::new(pageblocks)?, tails: Zeros::new(pageblocks)? })
-    }
-}
-
 /// An allocator, and the memory that it borrows.
 ///
 /// # Invariants
-/// Only the allocator uses the bits, and it goes first: fields are dropped in this order.
+/// Only the allocator uses the rows, and it goes first: fields are dropped in this order.
 pub(crate) struct Allocator {
     /// Only as long as this value lives: [`get`](Self::get) says so.
     allocator: BlockAllocator<'static>,
-    _bits: Bits,
+    _rows: Zeros<Rows>,
 }
 
 impl Allocator {
@@ -38,16 +24,14 @@ impl Allocator {
         build: impl for<'a> FnOnce(Tables<'a>) -> Result<BlockAllocator<'a>, BuildError>,
     ) -> Result<(Self, usize), BuildError> {
         let counts = TableCounts::for_config(config)?;
-        let mut bits = Bits::new(counts.pageblocks)
+        let mut rows = Zeros::new(counts.pageblocks)
             .map_err(|source| BuildError::System { what: "map the pool's tables", source })?;
         // SAFETY: `build` is for any lifetime, so it keeps none of them. The allocator has them, and by the invariant it goes before
-        // the bits.
-        let free = unsafe { bits.free.lend() };
-        // SAFETY: as above.
-        let tails = unsafe { bits.tails.lend() };
-        let tables = Tables::with_bits(free.into(), tails.into(), config)?;
+        // the rows.
+        let lent = unsafe { rows.lend() };
+        let tables = Tables::with_rows(lent.into(), config)?;
         let bytes = tables.bytes();
-        Ok((Self { allocator: build(tables)?, _bits: bits }, bytes))
+        Ok((Self { allocator: build(tables)?, _rows: rows }, bytes))
     }
 
     /// The allocator, for as long as its tables are there.

@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
-use pageset_blocks::{BlockAllocator, Part, RemoteFrees, observe_lines};
 use pageset_core::{
     Config, ConfigError, CpuId, FrameAllocator, FrameUsage, PageAllocator, Policy, Storage, TableCounts,
     Tables, Zone,
 };
+use pageset_rows::{BlockAllocator, observe_lines};
 
 use crate::charge::VirtualPlatform;
 use crate::engine::current;
@@ -21,8 +21,8 @@ use crate::time::Time;
 pub(crate) enum Choice {
     /// Linux's, under a policy.
     Linux(Policy),
-    /// That of owned pageblocks, without one of its parts if one is named.
-    OwnedBlocks { without: Option<Part> },
+    /// Ours.
+    OwnedBlocks,
 }
 
 /// The allocator of a simulation.
@@ -54,7 +54,7 @@ impl Choice {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Linux(policy) => policy.name,
-            Self::OwnedBlocks { .. } => "owned-blocks",
+            Self::OwnedBlocks => "owned-blocks",
         }
     }
 
@@ -66,7 +66,7 @@ impl Choice {
     ) -> Result<(Allocator, LockTable, Lines), ConfigError> {
         match self {
             Self::Linux(policy) => linux(&config.with_policy(policy), machine),
-            Self::OwnedBlocks { without } => owned_blocks(config, without),
+            Self::OwnedBlocks => owned_blocks(config),
         }
     }
 }
@@ -128,31 +128,22 @@ fn linux(config: &Config<'_>, machine: &Machine) -> Result<(Allocator, LockTable
     Ok((Allocator::Linux(Box::new(allocator)), locks, Lines::default()))
 }
 
-fn owned_blocks(
-    config: &Config<'_>,
-    without: Option<Part>,
-) -> Result<(Allocator, LockTable, Lines), ConfigError> {
+fn owned_blocks(config: &Config<'_>) -> Result<(Allocator, LockTable, Lines), ConfigError> {
     assert!(*IS_OBSERVED, "this process observes the lines of allocators for something else");
-    let tables = pageset_blocks::Tables::on_heap(config)?;
+    let tables = pageset_rows::Tables::on_heap(config)?;
     // As in `LineTraffic::TABLES`; the most frequent first.
     let lines = Lines::new(
         [
-            addresses(&tables.free),
+            addresses(&tables.rows),
             addresses(&tables.states),
             addresses(&tables.lists),
             addresses(&tables.zones),
-            addresses(&tables.whole),
-            addresses(&tables.tails),
+            addresses(&tables.index),
             addresses(&tables.bad),
         ],
         config.cpus.len() as u32,
     );
-    // What is studied is the allocator with all of its parts; the default leaves one out.
-    let whole = BlockAllocator::new(config, tables)?.with_clock(now_ns).with_remote_frees(RemoteFrees::Kept);
-    let allocator = match without {
-        Some(part) => whole.without(part),
-        None => whole,
-    };
+    let allocator = BlockAllocator::new(config, tables)?.with_clock(now_ns);
     Ok((Allocator::OwnedBlocks(Box::new(allocator)), LockTable::new(0..0, 0..0), lines))
 }
 

@@ -69,7 +69,6 @@ mod time;
 mod variation;
 
 // Its types are in signatures here.
-pub use pageset_blocks;
 pub use pageset_core;
 
 pub use channel::{Channel, TryReceived};

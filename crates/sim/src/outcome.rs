@@ -110,10 +110,9 @@ pub struct LineTraffic {
 }
 
 impl LineTraffic {
-    /// What lines are of: the free frames of a pageblock, the states of some pageblocks, what one CPU has of a zone, what all CPUs
-    /// share of a zone, the map of whole pageblocks, and what few pageblocks need.
-    pub const TABLES: [&'static str; 7] =
-        ["free_bits", "states", "cpu_lists", "zones", "whole_map", "tail_bits", "bad_bits"];
+    /// What lines are of: the frames of a pageblock, the states of some pageblocks, what one CPU has of a zone, what all CPUs
+    /// share of a zone, the sets of pageblocks, and what few pageblocks need.
+    pub const TABLES: [&'static str; 6] = ["rows", "states", "cpu_lists", "zones", "index", "bad_bits"];
 
     /// All lines that CPUs got from each other.
     #[must_use]

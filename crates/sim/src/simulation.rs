@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use pageset_blocks::Part;
 use pageset_core::{Config, ConfigError, CpuId, FrameAllocator, NodeId, Policy, Violation, ZoneConfig};
 use thiserror::Error;
 
@@ -289,10 +288,10 @@ impl Builder<'_> {
         self
     }
 
-    /// The allocator of owned pageblocks instead of Linux's; without one of its parts, to see what the part is worth.
+    /// Our own allocator instead of Linux's.
     #[must_use]
-    pub fn owned_blocks(mut self, without: Option<Part>) -> Self {
-        self.choice = Choice::OwnedBlocks { without };
+    pub fn owned_blocks(mut self) -> Self {
+        self.choice = Choice::OwnedBlocks;
         self
     }
 

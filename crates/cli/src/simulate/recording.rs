@@ -33,7 +33,7 @@ pub(super) fn run(args: &SimulateArgs, recording: Option<&Path>, invocation: &In
     let (machine, origin) = layouts::find(&source, &opened, &args.play.machine)?;
     let script = read(&mut source)?;
     let policies = policies(args);
-    let entrants = entrants(args, &policies);
+    let entrants = entrants(&policies);
     let standings = play(&script, &machine, &entrants)?;
     let mut provenance = invocation.provenance();
     provenance.machine = LayoutSummary::new(&machine, origin).line();
@@ -55,10 +55,9 @@ fn policies(args: &SimulateArgs) -> Vec<&'static Policy> {
 }
 
 /// Who takes part; ours comes last.
-fn entrants(args: &SimulateArgs, policies: &[&'static Policy]) -> Vec<Entrant> {
+fn entrants(policies: &[&'static Policy]) -> Vec<Entrant> {
     let linux = policies.iter().map(|policy| Entrant::Linux(Box::new(**policy)));
-    let ablations = Entrant::ablations().filter(|_| args.play.ablations);
-    linux.chain(ablations).chain([Entrant::OWNED_BLOCKS]).collect()
+    linux.chain([Entrant::OwnedBlocks]).collect()
 }
 
 fn read(source: &mut Source) -> Result<Script> {

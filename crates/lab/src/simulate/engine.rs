@@ -71,7 +71,7 @@ fn plan(spec: &RunSpec, resolved: &Resolved) -> Result<Plan> {
 fn with_allocator<'m>(builder: Builder<'m>, entrant: &Entrant) -> Result<Builder<'m>> {
     match entrant {
         Entrant::Linux(policy) => Ok(builder.policy(**policy)),
-        Entrant::OwnedBlocks { without } => Ok(builder.owned_blocks(*without)),
+        Entrant::OwnedBlocks => Ok(builder.owned_blocks()),
         _ => bail!("{} cannot be simulated", entrant.name()),
     }
 }

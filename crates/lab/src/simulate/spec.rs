@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn an_allocator_without_page_sets_refuses_their_settings() {
         let ours = RunSpec { policy: "owned-blocks".to_owned(), ..spec() };
-        assert_eq!(ours.resolve().unwrap().entrant, Entrant::OWNED_BLOCKS);
+        assert_eq!(ours.resolve().unwrap().entrant, Entrant::OwnedBlocks);
         expect_error(&RunSpec { batch: Some(63), ..ours.clone() }, "owned-blocks has no page sets");
         expect_error(&RunSpec { high: Some(63), ..ours.clone() }, "leave batch and high out");
         let settings = BTreeMap::from([("vm.percpu_pagelist_high_fraction".to_owned(), 8)]);

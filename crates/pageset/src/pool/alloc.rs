@@ -6,7 +6,6 @@ use pageset_core::Order;
 
 use super::{Inner, Pool};
 use crate::arrays::{Batch, Class, Entry, ZeroState};
-use crate::base::Base;
 use crate::error::AllocError;
 use crate::{OwnedPages, Pages};
 
@@ -85,11 +84,10 @@ impl Inner {
 
     /// Allocates one block directly from the base. If it has none, all that is free elsewhere is looked at, or goes there.
     pub(super) fn alloc_direct(&self, order: Order) -> Result<Entry, AllocError> {
-        let soon = || self.alloc_from_base(order, Base::alloc);
-        soon()
+        self.alloc_from_base(order)
             .or_else(|_| {
                 self.release_whole(0);
-                soon()
+                self.alloc_from_base(order)
             })
             .or_else(|_| {
                 self.drain_arrays();
@@ -110,7 +108,7 @@ impl Inner {
         self.dissolve_depot();
         // What is isolated for a moment comes back.
         let _all_there = self.returning.lock();
-        self.alloc_from_base(order, Base::alloc).or_else(|_| self.alloc_from_base(order, Base::search))
+        self.alloc_from_base(order)
     }
 
     /// Why nothing can be charged.
@@ -119,16 +117,12 @@ impl Inner {
         if has_limit { AllocError::OverCapacity } else { AllocError::OutOfMemory { order } }
     }
 
-    fn alloc_from_base(
-        &self,
-        order: Order,
-        alloc: impl Fn(&Base, Order) -> Option<u32>,
-    ) -> Result<Entry, AllocError> {
+    fn alloc_from_base(&self, order: Order) -> Result<Entry, AllocError> {
         let frames = u64::from(order.frames());
         if !self.capacity.try_charge(frames) {
             return Err(self.shortage(order));
         }
-        let Some(frame) = alloc(&self.base, order) else {
+        let Some(frame) = self.base.alloc(order) else {
             self.capacity.uncharge(frames);
             return Err(AllocError::OutOfMemory { order });
         };

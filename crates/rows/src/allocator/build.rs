@@ -92,7 +92,7 @@ impl<'a> BlockAllocator<'a> {
                 }
             }
             if frames == FRAMES {
-                self.rows[block].withhold_everything();
+                // Its rows stay zeros, of which nobody can take a frame: their memory is not used before the pageblock is.
                 self.states[block].set(State::ABSENT.in_phase(Phase::Whole));
                 self.publish(block);
             } else if frames > 0 {

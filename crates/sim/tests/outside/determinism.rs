@@ -4,7 +4,6 @@ use std::rc::Rc;
 use std::thread;
 
 use pageset_core::{CpuId, Order, Pfn, Request};
-use pageset_sim::pageset_blocks::Part;
 use pageset_sim::{
     Builder, Channel, LockClass, Machine, Outcome, SharedLine, Simulation, Span, VirtualCpu, VirtualMutex,
     mutex,
@@ -72,7 +71,7 @@ fn one_seed_gives_one_digest_on_any_number_of_threads() {
 /// Where tables lie in memory is another place each time; it must not matter.
 #[test]
 fn owned_pageblocks_are_determined_by_the_seed_too() {
-    let run = |seed: u64| run_with(seed, |builder| builder.owned_blocks(Some(Part::KeptBlocks)));
+    let run = |seed: u64| run_with(seed, |builder| builder.owned_blocks());
     let alone = run(1);
     let elsewhere = thread::spawn(move || {
         let _moves_what_comes_next = vec![1_u8; 100_001];

@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use pageset_blocks::{BlockAllocator, Part, RemoteFrees};
 use pageset_core::{
     Config, CpuId, Event, EventSink, NodeId, PageAllocator, Pfn, Platform, Policy, Tables, ZoneConfig,
 };
+use pageset_rows::BlockAllocator;
 use pageset_trace::Layout;
 use parking_lot::{Mutex, RawMutex};
 
@@ -21,26 +21,15 @@ use super::{ContestError, Script, Standing};
 pub enum Entrant {
     /// Linux's, under a policy.
     Linux(Box<Policy>),
-    /// Ours: CPUs own pageblocks.
-    OwnedBlocks {
-        /// The part that it has not, to see what the part is worth.
-        without: Option<Part>,
-    },
+    /// Ours.
+    OwnedBlocks,
 }
 
 impl Entrant {
-    /// Ours as it is meant to be used.
-    pub const OWNED_BLOCKS: Self = Self::OwnedBlocks { without: None };
-
-    /// Ours without one of its parts each.
-    pub fn ablations() -> impl Iterator<Item = Self> {
-        Part::ALL.into_iter().map(|part| Self::OwnedBlocks { without: Some(part) })
-    }
-
     /// The one with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        let ours = || Self::ablations().chain([Self::OWNED_BLOCKS]).find(|ours| ours.name() == name);
+        let ours = || (name == Self::OwnedBlocks.name()).then_some(Self::OwnedBlocks);
         Policy::named(name).map(|policy| Self::Linux(Box::new(*policy))).or_else(ours)
     }
 
@@ -49,12 +38,7 @@ impl Entrant {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Linux(policy) => policy.name,
-            Self::OwnedBlocks { without: None } => "owned-blocks",
-            Self::OwnedBlocks { without: Some(Part::KeptBlocks) } => "owned-blocks-at-once",
-            Self::OwnedBlocks { without: Some(Part::SparePageblocks) } => "owned-blocks-no-spares",
-            Self::OwnedBlocks { without: Some(Part::OwnStacks) } => "owned-blocks-no-stacks",
-            Self::OwnedBlocks { without: Some(Part::MixedPageblocks) } => "owned-blocks-no-mixed",
-            Self::OwnedBlocks { without: Some(Part::SharedPageblocks) } => "owned-blocks-no-sharing",
+            Self::OwnedBlocks => "owned-blocks",
         }
     }
 
@@ -63,22 +47,7 @@ impl Entrant {
     pub fn summary(&self) -> &'static str {
         match self {
             Self::Linux(policy) => policy.summary,
-            Self::OwnedBlocks { without: None } => "an allocator of our own: CPUs own pageblocks, no lock",
-            Self::OwnedBlocks { without: Some(Part::KeptBlocks) } => {
-                "the same, without keeping pages of other CPUs' pageblocks"
-            }
-            Self::OwnedBlocks { without: Some(Part::SparePageblocks) } => {
-                "the same, without whole pageblocks at hand"
-            }
-            Self::OwnedBlocks { without: Some(Part::OwnStacks) } => {
-                "the same, without pageblocks with free frames that are one CPU's own"
-            }
-            Self::OwnedBlocks { without: Some(Part::MixedPageblocks) } => {
-                "the same, without pageblocks that a CPU's orders share"
-            }
-            Self::OwnedBlocks { without: Some(Part::SharedPageblocks) } => {
-                "the same, without pageblocks that CPUs share"
-            }
+            Self::OwnedBlocks => "an allocator of our own: CPUs reserve pageblocks, no lock",
         }
     }
 
@@ -93,16 +62,9 @@ impl Entrant {
                 let allocator = PageAllocator::new(host, &config, Tables::on_heap(&config)?)?;
                 play(script, &allocator, machine.cpus)
             }
-            Self::OwnedBlocks { without } => {
-                let tables = pageset_blocks::Tables::on_heap(&config)?;
-                let whole = BlockAllocator::new(&config, tables)?
-                    .with_clock(|| NOW_NS.get())
-                    // The default leaves this part out.
-                    .with_remote_frees(RemoteFrees::Kept);
-                let allocator = match without {
-                    Some(part) => whole.without(*part),
-                    None => whole,
-                };
+            Self::OwnedBlocks => {
+                let tables = pageset_rows::Tables::on_heap(&config)?;
+                let allocator = BlockAllocator::new(&config, tables)?.with_clock(|| NOW_NS.get());
                 play(script, &allocator, machine.cpus)
             }
         };

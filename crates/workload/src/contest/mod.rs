@@ -1,7 +1,7 @@
 //! A recording's blocks on whole allocators: Linux's under several policies, and our own.
 //!
 //! A [replay](crate::replay()) puts a recording to page sets, which do not care which page comes and goes. An allocator whose
-//! CPUs own pageblocks does, and so does whoever counts pageblocks that are free as a whole. So here each block that the
+//! CPUs reserve pageblocks does, and so does whoever counts pageblocks that are free as a whole. So here each block that the
 //! recording allocates is allocated, and the same one is freed when the recording frees it, on the same CPU.
 //!
 //! `script` is the recording; `entrant` builds an allocator on its machine; `stage` plays the one on the other;
@@ -18,7 +18,6 @@ pub use entrant::Entrant;
 pub use script::{LeftOut, Script};
 pub use standing::Standing;
 
-pub use pageset_blocks::RemoteFrees;
 use pageset_core::ConfigError;
 use pageset_trace::{Layout, TraceError};
 
@@ -81,8 +80,7 @@ mod tests {
     use crate::replay::tests::small_layout;
 
     fn entrants() -> impl Iterator<Item = Entrant> {
-        let whole = [Entrant::Linux(Box::new(LINUX_6_18)), Entrant::OWNED_BLOCKS];
-        whole.into_iter().chain(Entrant::ablations())
+        [Entrant::Linux(Box::new(LINUX_6_18)), Entrant::OwnedBlocks].into_iter()
     }
 
     /// CPU 0 allocates a page, and another CPU frees it, at these times.

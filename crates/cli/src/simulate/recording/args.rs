@@ -6,7 +6,7 @@ use crate::options::{MachineArgs, OpeningArgs};
 pub(crate) const READING: &str = "\
 With --recording:
   The load is the same in every row; what differs is the allocator: Linux's
-  under a policy, then ours (owned-blocks), in which CPUs own pageblocks. Each
+  under a policy, then ours (owned-blocks), in which CPUs reserve pageblocks. Each
   block that the recording allocates is allocated, and the same one is freed
   where the recording frees it, on the same CPU.
 
@@ -36,12 +36,6 @@ With --recording:
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "A recording")]
 pub(crate) struct RecordingArgs {
-    /// Add rows for ours without one of its parts each: without pages of other CPUs' pageblocks that CPUs keep
-    /// (`owned-blocks-at-once`), without whole pageblocks at hand (`owned-blocks-no-spares`), without lists of
-    /// half-used pageblocks that are a CPU's own (`owned-blocks-no-stacks`), without pageblocks that a CPU's orders share
-    /// (`owned-blocks-no-mixed`), without pageblocks that CPUs share (`owned-blocks-no-sharing`)
-    #[arg(long, requires = "recording")]
-    pub(super) ablations: bool,
     #[command(flatten)]
     pub(super) machine: MachineArgs,
     #[command(flatten)]

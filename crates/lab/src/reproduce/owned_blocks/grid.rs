@@ -12,18 +12,7 @@ use crate::simulate::{RunResult, RunSpec, simulate_all};
 pub(super) const LINUX: [&str; 4] = ["linux-6.12", BASE, "linux-6.19", "pcp-buddy-rfc"];
 /// See [`LINUX`].
 pub(super) const BASE: &str = "linux-6.18";
-/// Ours, and then ours without one of its parts each.
-pub(super) const OURS: [&str; 6] = [
-    OWNED_BLOCKS,
-    "owned-blocks-at-once",
-    "owned-blocks-no-spares",
-    "owned-blocks-no-stacks",
-    "owned-blocks-no-mixed",
-    "owned-blocks-no-sharing",
-];
-/// CPUs of the largest machine that parts are left out on: larger ones take minutes.
-pub(super) const ABLATION_CPUS_MAX: u32 = 112;
-/// See [`OURS`].
+/// Ours.
 pub(super) const OWNED_BLOCKS: &str = "owned-blocks";
 
 /// The cases that the RFC was written for, then those of the studies in which the page allocator has work to do.
@@ -72,9 +61,8 @@ pub(super) struct Found {
 }
 
 impl Place {
-    fn policies(self) -> impl Iterator<Item = &'static str> {
-        let ours = if self.cpus <= ABLATION_CPUS_MAX { &OURS[..] } else { &OURS[..1] };
-        LINUX.into_iter().chain(ours.iter().copied())
+    fn policies() -> impl Iterator<Item = &'static str> {
+        LINUX.into_iter().chain([OWNED_BLOCKS])
     }
 }
 
@@ -101,8 +89,7 @@ pub(super) fn run(options: &Options, progress: &mut dyn Progress) -> Result<Vec<
         .into_iter()
         .rev()
         .map(|place| {
-            let by_policy = place
-                .policies()
+            let by_policy = Place::policies()
                 .map(|policy| (policy, results.by_ref().take(seeds.count as usize).collect()));
             Found { place, by_policy: by_policy.collect() }
         })
@@ -132,7 +119,7 @@ fn specs(place: Place, seeds: Seeds, is_quick: bool) -> impl Iterator<Item = Run
         settings: [(START_SPREAD_US.key.to_owned(), SPREAD_US)].into(),
         ..RunSpec::new(place.machine, place.workload, policy)
     };
-    place.policies().flat_map(move |policy| seeds.iter().map(move |seed| spec(policy, seed)))
+    Place::policies().flat_map(move |policy| seeds.iter().map(move |seed| spec(policy, seed)))
 }
 
 #[cfg(test)]
@@ -146,7 +133,7 @@ pub(super) mod tests {
     /// Made up: each allocator's result is `result(policy)`.
     pub(crate) fn found(workload: &'static str, result: impl Fn(&str) -> RunResult) -> Found {
         let place = Place { workload, machine: "xeon-36", cpus: 36, ms: QUICK_MS };
-        let by_policy = place.policies().map(|policy| (policy, vec![result(policy)])).collect();
+        let by_policy = Place::policies().map(|policy| (policy, vec![result(policy)])).collect();
         Found { place, by_policy }
     }
 
@@ -156,8 +143,7 @@ pub(super) mod tests {
             let machine = Machine::named(place.machine).unwrap();
             assert!(place.cpus <= machine.cpus() && Workload::named(place.workload).is_some(), "{place:?}");
         }
-        assert!(LINUX.into_iter().chain(OURS).all(|policy| Entrant::named(policy).is_some()));
-        assert_eq!(Entrant::ablations().map(|ours| ours.name()).collect::<Vec<_>>(), OURS[1..]);
+        assert!(LINUX.into_iter().chain([OWNED_BLOCKS]).all(|policy| Entrant::named(policy).is_some()));
         assert_eq!((places(false).len(), places(true).len()), (32, 3));
     }
 }

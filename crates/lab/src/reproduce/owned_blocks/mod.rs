@@ -1,4 +1,4 @@
-//! The allocator of owned pageblocks beside Linux's, on simulated machines: nothing published, but goals that were set before.
+//! Our own allocator beside Linux's, on simulated machines: nothing published, but goals that were set before.
 //!
 //! `grid` says what is run, `axes` what is compared, `tables` what is shown.
 
@@ -30,7 +30,7 @@ impl Study for OwnedBlocks {
 
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings> {
         let found = grid::run(options, progress)?;
-        let mut more = vec![tables::verdict(&found), tables::ablations(&found)];
+        let mut more = vec![tables::verdict(&found)];
         more.extend(tables::by_size(&found));
         more.push(tables::lines(&found));
         let mut machines: Vec<_> = found.iter().map(|found| found.place.machine).collect();
@@ -40,7 +40,7 @@ impl Study for OwnedBlocks {
             notes: NOTES.map(str::to_owned).to_vec(),
             explanations: tables::losses(&found).into_iter().chain(options.reasons(&REASONS)).collect(),
             machine: format!("simulated: {}", machines.join(", ")),
-            policies: grid::LINUX.into_iter().chain(grid::OURS).map(str::to_owned).collect(),
+            policies: grid::LINUX.into_iter().chain([grid::OWNED_BLOCKS]).map(str::to_owned).collect(),
             seeds: Some(options.seeds()),
             ..Findings::default()
         })

@@ -4,7 +4,7 @@ use pageset_report::{Cell, Column, Row, Spread, Table};
 use pageset_sim::LineTraffic;
 
 use super::axes::{AXES, Axis, Figure, Match, shared_percent, spread};
-use super::grid::{ABLATION_CPUS_MAX, BASE, Found, LINUX, OURS, OWNED_BLOCKS, Place};
+use super::grid::{BASE, Found, LINUX, OWNED_BLOCKS, Place};
 use crate::simulate::RunResult;
 
 /// Which goals are met, at how many places.
@@ -32,20 +32,6 @@ pub(super) fn verdict(found: &[Found]) -> Table {
         });
         let names = [Cell::from(axis.name), axis.goal.into()];
         table.push(Row::new(names.into_iter().chain(met).chain([mean(&of_base), ratio, at.into()])));
-    }
-    table
-}
-
-/// Ours, and ours without one part each: means over the places where parts are left out, beside the base.
-pub(super) fn ablations(found: &[Found]) -> Table {
-    let is_ablated = |found: &&Found| found.place.cpus <= ABLATION_CPUS_MAX;
-    let mut columns = vec![Column::label("axis", format!("mean, of {BASE}").as_str())];
-    columns.extend(OURS.map(|policy| Column::ratio(policy, policy)));
-    let title = format!("Ablations: ours without one part each, up to {ABLATION_CPUS_MAX} CPUs");
-    let mut table = Table::new(title, columns);
-    for axis in AXES {
-        let means = OURS.map(|ours| mean(&matches(found.iter().filter(is_ablated), &axis, ours, BASE)));
-        table.push(Row::new([Cell::from(axis.name)].into_iter().chain(means)));
     }
     table
 }
