@@ -98,13 +98,11 @@ impl BlockAllocator<'_> {
     /// Why a withheld frame cannot be freed.
     pub(super) fn why_withheld(&self, block: BlockIndex, frame: usize, pfn: Pfn) -> FreeError {
         let state = self.states[block].get();
-        if self.is_bad(block, frame, state) {
-            FreeError::Leaked(pfn)
-        } else if state.is_holed() {
+        // Of no hole, it is out of service, or another CPU takes it out of service at this moment.
+        if state.is_holed() && !self.is_bad(block, frame, state) {
             FreeError::Foreign(pfn)
         } else {
-            // Another CPU takes it out of service at this moment.
-            FreeError::DoubleFree(pfn)
+            FreeError::Leaked(pfn)
         }
     }
 }

@@ -30,7 +30,6 @@ mod room;
 mod settings;
 mod settle;
 mod slow;
-mod soon;
 mod spare;
 mod tables;
 mod tick;

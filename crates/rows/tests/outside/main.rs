@@ -18,7 +18,6 @@ mod model;
 mod reserve;
 mod reviewers;
 mod settings;
-mod soon;
 mod spare;
 mod split;
 mod threads;
