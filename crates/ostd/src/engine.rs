@@ -1,6 +1,6 @@
 //! Which allocator it is.
 
-use pageset_blocks::{BlockAllocator, RemoteFrees};
+use pageset_blocks::BlockAllocator;
 use pageset_core::{Config, ConfigError, FrameAllocator, PageAllocator, Platform};
 
 use crate::SpinLock;
@@ -58,7 +58,6 @@ impl Engine for BlockAllocator<'static> {
     }
 
     fn build(config: &Config<'_>, tables: Self::Tables) -> Result<Self, ConfigError> {
-        // OSTD counts references to its frames, so it frees none twice.
-        Ok(Self::new(config, tables)?.with_remote_frees(RemoteFrees::Kept))
+        Self::new(config, tables)
     }
 }

@@ -6,8 +6,8 @@ use super::kernel::{Huge, Mapping, Populated, Small};
 use super::recycled::{DontNeed, Free, Recycled};
 use super::{
     Target, bitmap, buddy_alloc, buddy_system, floor, frame_alloc, free_list, glibc, gperftools, jemalloc,
-    jemalloc_on_pool, mimalloc2, mimalloc3, pageset, pageset_blocks, pageset_core, pageset_rows, rpmalloc,
-    rusty_alloc, snmalloc, tcmalloc,
+    jemalloc_on_pool, mimalloc2, mimalloc3, pageset, pageset_blocks, pageset_core, rpmalloc, rusty_alloc,
+    snmalloc, tcmalloc,
 };
 
 /// On whose side of a comparison a target stands.
@@ -68,23 +68,11 @@ pub(crate) const TARGETS: &[TargetInfo] = &[
     TargetInfo {
         name: "pageset-blocks",
         version: env!("CARGO_PKG_VERSION"),
-        build: "Rust, dist profile of this workspace; owned pageblocks, called with a CPU number, no pool over it",
-        side: Side::Part,
-    },
-    TargetInfo {
-        name: "pageset-blocks-arrays",
-        version: env!("CARGO_PKG_VERSION"),
-        build: "Rust, dist profile of this workspace; owned pageblocks below arrays that each thread has to itself",
-        side: Side::Part,
-    },
-    TargetInfo {
-        name: "pageset-rows",
-        version: env!("CARGO_PKG_VERSION"),
         build: "Rust, dist profile of this workspace; reserved pageblocks, called with a CPU number, no pool over it",
         side: Side::Part,
     },
     TargetInfo {
-        name: "pageset-rows-arrays",
+        name: "pageset-blocks-arrays",
         version: env!("CARGO_PKG_VERSION"),
         build: "Rust, dist profile of this workspace; reserved pageblocks below arrays that each thread has to itself",
         side: Side::Part,
@@ -154,8 +142,6 @@ pub(crate) fn visit<V: Visit>(name: &str, visit: V) -> Option<V::Output> {
         "pageset" => visit.visit::<pageset::Pageset>(),
         "pageset-blocks" => visit.visit::<pageset_blocks::Alone>(),
         "pageset-blocks-arrays" => visit.visit::<pageset_blocks::Arrays>(),
-        "pageset-rows" => visit.visit::<pageset_rows::Alone>(),
-        "pageset-rows-arrays" => visit.visit::<pageset_rows::Arrays>(),
         "pageset-core" => visit.visit::<pageset_core::Core>(),
         "jemalloc-on-pool" => visit.visit::<jemalloc_on_pool::JemallocOnPool>(),
         "floor" => visit.visit::<floor::Floor>(),

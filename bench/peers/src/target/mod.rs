@@ -7,7 +7,7 @@
 //! - a heap of pages in memory of its own: `buddy_alloc`;
 //! - allocators of page numbers, over an [`arena`]: `buddy_system`, `bitmap`, `free_list`, `frame_alloc`;
 //! - the kernel: `kernel`, `recycled`;
-//! - ours: `pageset`, and `pageset_blocks`, `pageset_rows` and `pageset_core` alone; `jemalloc_on_pool`, which is theirs on ours;
+//! - ours: `pageset`, and `pageset_blocks` and `pageset_core` alone; `jemalloc_on_pool`, which is theirs on ours;
 //! - none: `floor`, what rows cost by themselves.
 //!
 //! Rows hold what `block` says and hand it to another thread in a `slot`.
@@ -31,7 +31,6 @@ mod mimalloc3;
 mod pageset;
 mod pageset_blocks;
 mod pageset_core;
-mod pageset_rows;
 mod recycled;
 mod rpmalloc;
 mod rusty_alloc;

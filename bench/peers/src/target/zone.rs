@@ -51,9 +51,9 @@ macro_rules! operations {
 }
 
 /// Two targets of a crate that has a `BlockAllocator` and `CpuArrays`: the allocator alone, called with a CPU number; and through
-/// arrays that each thread has to itself. `$settled` makes its choices.
+/// arrays that each thread has to itself.
 macro_rules! block_targets {
-    ($of:ident, $settled:expr) => {
+    ($of:ident) => {
         use std::cell::Cell;
         use std::ptr;
 
@@ -77,7 +77,7 @@ macro_rules! block_targets {
                 let pages = super::zone::of_pages(count, |config| {
                     BlockAllocator::new(&config, Tables::on_heap(&config)?)
                 })?;
-                Ok(Self { arena: Arena::new(count)?, pages: $settled(pages) })
+                Ok(Self { arena: Arena::new(count)?, pages })
             }
 
             super::zone::operations!();

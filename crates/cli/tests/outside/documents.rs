@@ -72,8 +72,7 @@ fn replay_has_a_trace_and_a_row_for_each_policy() {
 
 #[test]
 fn a_recording_on_allocators_has_a_row_for_each_allocator_and_ours_is_last() {
-    let document =
-        json(&["simulate", "--recording", TRACE, "--policy", TWO, "--format", "json"]);
+    let document = json(&["simulate", "--recording", TRACE, "--policy", TWO, "--format", "json"]);
     let trace = &document["trace"];
     assert_eq!((&trace["cpus"], &trace["events"]), (&2.into(), &17548.into()));
     assert!(document["left_out"]["unmatched_frees"].is_u64() && document["notes"].is_array());
