@@ -21,9 +21,9 @@ for test in crates/*/tests/shuttle*.rs; do
     RUSTFLAGS="$flags" cargo test --release --package "$package" --all-features --test "$name"
 done
 # Pairs of operations at one pageblock's frames, in every order of their steps.
-echo "== pageset-rows, rows"
+echo "== pageset-blocks, rows"
 RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/shuttle" \
-    cargo test --release --package pageset-rows --all-features --lib -- rows::races
+    cargo test --release --package pageset-blocks --all-features --lib -- rows::races
 # The pool's arrays use shuttle's atomics in a build of their own.
 echo "== pageset arrays, $SHUTTLE_ITERATIONS schedules"
 RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/shuttle" \

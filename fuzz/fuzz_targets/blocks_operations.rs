@@ -1,9 +1,9 @@
 //! Any machine, any operations, misuse included: every answer of a `BlockAllocator` is the family's model's
 //! (`crates/core/tests/family`), and every frame is accounted for. Many frees, of blocks and of ranges, lie beside or across what is in
-//! use, and are wrong; each is told. A find becomes a named test in `crates/rows/tests/outside/model/regressions.rs`.
+//! use, and are wrong; each is told. A find becomes a named test in `crates/blocks/tests/outside/model/regressions.rs`.
 #![no_main]
 
-#[path = "../../crates/rows/tests/outside/model/block_allocator.rs"]
+#[path = "../../crates/blocks/tests/outside/model/block_allocator.rs"]
 mod block_allocator;
 #[path = "../../crates/core/tests/family/bytes.rs"]
 mod bytes;

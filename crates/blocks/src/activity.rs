@@ -44,7 +44,8 @@ impl Activity {
     }
 
     /// Whether the CPU was active since the last tick but one.
-    pub(crate) fn is_recent(&self) -> bool {
+    #[cfg(test)]
+    fn is_recent(&self) -> bool {
         matches!(self.0.load(Relaxed), RECENT | ACTIVE)
     }
 

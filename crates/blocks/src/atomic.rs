@@ -17,7 +17,7 @@ use observed as chosen;
 use core::sync::atomic as chosen;
 
 pub(crate) use chosen::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
-pub(crate) use chosen::{AtomicU32, AtomicUsize, fence};
+pub(crate) use chosen::{AtomicU32, AtomicUsize};
 #[cfg(all(feature = "observed", not(any(loom, shuttle))))]
 pub use observed::{LineUse, observe_lines};
 #[cfg(all(loom, test))]

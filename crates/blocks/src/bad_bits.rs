@@ -3,16 +3,15 @@
 use pageset_core::PAGEBLOCK_FRAMES;
 
 use crate::atomic::{AcqRel, Acquire, AtomicU32, AtomicUsize, Release, array, constant};
-use crate::free_bits::{WORD_FRAMES, WORDS};
-use crate::stack::BlockIndex;
-use crate::tail_bits::words_of;
+use crate::index::BlockIndex;
+use crate::row::{ROW_FRAMES, ROWS, rows_of};
 
 /// The frames of one pageblock that are out of service.
 #[derive(Debug)]
 pub struct BadBits {
     /// Number of the pageblock, plus 1; 0 for none. It stays once it is set.
     block: AtomicU32,
-    words: [AtomicUsize; WORDS],
+    rows: [AtomicUsize; ROWS],
 }
 
 impl Default for BadBits {
@@ -26,7 +25,7 @@ impl BadBits {
         /// An entry of a table, to be filled when the allocator is built.
         #[must_use]
         pub fn new() -> Self {
-            Self { block: AtomicU32::new(0), words: array!(AtomicUsize::new(0)) }
+            Self { block: AtomicU32::new(0), rows: array!(AtomicUsize::new(0)) }
         }
     }
 
@@ -50,19 +49,19 @@ impl BadBits {
 
     pub(crate) fn is_bad(&self, frame: usize) -> bool {
         debug_assert!(frame < PAGEBLOCK_FRAMES as usize);
-        self.words[frame / WORD_FRAMES].load(Acquire) >> (frame % WORD_FRAMES) & 1 == 1
+        self.rows[frame / ROW_FRAMES].load(Acquire) >> (frame % ROW_FRAMES) & 1 == 1
     }
 
     /// These frames are out of service.
     pub(crate) fn mark(&self, frames: core::ops::Range<usize>) {
-        for (word, bits) in words_of(frames) {
-            self.words[word].fetch_or(bits, AcqRel);
+        for (row, bits) in rows_of(frames) {
+            self.rows[row].fetch_or(bits, AcqRel);
         }
     }
 
     /// No frame is out of service.
     pub(crate) fn clear(&self) {
-        self.words.iter().for_each(|word| word.store(0, Release));
+        self.rows.iter().for_each(|row| row.store(0, Release));
     }
 }
 

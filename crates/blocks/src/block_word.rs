@@ -2,9 +2,9 @@
 
 use pageset_core::{Order, Pfn};
 
-use crate::free_bits::WORD_FRAMES;
+use crate::row::ROW_FRAMES as WORD_FRAMES;
 
-/// Some blocks of one order that begin in the same word of frames: 64 on 64-bit machines. Blocks that are larger than a word
+/// Some blocks of one order that begin in the same word of frames: 32 on 64-bit machines. Blocks that are larger than a word
 /// come one at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockWord {
@@ -66,16 +66,7 @@ impl BlockWord {
     #[must_use]
     #[inline]
     pub const fn frames(self) -> usize {
-        crate::free_bits::frames_of(self.heads, self.order)
-    }
-
-    /// The block, if there is only one.
-    #[inline]
-    pub(crate) const fn alone(self) -> Option<(Pfn, Order)> {
-        if !self.heads.is_power_of_two() {
-            return None;
-        }
-        Some((Pfn(self.first.0 + self.heads.trailing_zeros() as u64), self.order))
+        crate::row::frames_of(self.heads, self.order)
     }
 
     /// How many blocks these are.

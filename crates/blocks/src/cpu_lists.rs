@@ -1,17 +1,11 @@
-//! What one CPU has of one zone: the pageblocks it allocates from, and those of its own that have free frames.
+//! What one CPU has of one zone: the pageblocks that it reserves.
 
-use pageset_core::{MigrateType, NodeId, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER, ZoneId, ZoneKind};
+use pageset_core::{MigrateType, NodeId, Order, ZoneId, ZoneKind};
 
 use crate::activity::Activity;
-use crate::atomic::{AtomicU32, AtomicUsize, Relaxed, array, constant};
-use crate::budget::Budget;
-use crate::free_bits::WORDS;
-use crate::kept::Kept;
-use crate::outlook::Outlook;
-use crate::spares::Spares;
-use crate::stack::{BlockIndex, Stack};
-use crate::state::State;
-use crate::surplus::Surplus;
+use crate::atomic::{AtomicU32, AtomicUsize, Relaxed, SeqCst, array, constant};
+use crate::index::BlockIndex;
+use crate::row::{ROW_ORDER, ROWS};
 
 /// Types of requests.
 pub(crate) const TYPES: usize = MigrateType::PCP_COUNT;
@@ -20,9 +14,6 @@ pub(crate) const TYPES: usize = MigrateType::PCP_COUNT;
 pub(crate) fn types() -> impl Iterator<Item = MigrateType> {
     MigrateType::ALL.into_iter().take(TYPES)
 }
-
-/// No pageblock.
-const NONE: u32 = u32::MAX;
 
 /// Where a CPU's requests go first.
 #[derive(Clone, Copy, Debug)]
@@ -51,37 +42,22 @@ impl CpuHome {
     }
 }
 
-/// One CPU's share of one zone. Others write here what they link to its stacks, and what they close of its pageblocks.
-///
-/// In this order, so that the words that a CPU needs to go to its next pageblock of movable single pages lie in the line that each
-/// allocation of one reads.
+/// One CPU's share of one zone.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct CpuLists {
     /// The zone's: frame number minus frame index, modulo 2^64.
     pub(crate) offset: u64,
-    /// Where this CPU looked for a whole pageblock last.
+    /// Where this CPU looked for a pageblock last.
     pub(crate) near: AtomicU32,
-    /// Single pages come last, and movable ones last of those.
-    supplies: [[Supply; TYPES]; PAGEBLOCK_ORDER],
-    pub(crate) surplus: Surplus,
-    pub(crate) outlook: Outlook,
+    /// Its spare whole pageblock, plus 1: a hint that may be old.
+    pub(crate) spare: AtomicU32,
     pub(crate) activity: Activity,
-    pub(crate) budget: Budget,
-    pub(crate) spares: Spares,
+    /// By type: the pageblock for single frames, and the one for blocks of several.
+    at_hand: [[AtHand; 2]; TYPES],
+    /// By order, the first frame of the block that the CPU freed last, plus 1: a hint that may be old.
+    freed: [AtomicU32; ROW_ORDER + 1],
     pub(crate) counters: Counters,
-    /// Blocks that it freed to pageblocks of others.
-    pub(crate) kept: Kept,
-}
-
-/// Where blocks of an order and type come from.
-#[derive(Debug)]
-struct Supply {
-    /// The CPU's pageblocks that have free frames and are not allocated from.
-    stack: Stack,
-    cursor: Cursor,
-    /// The pageblock of this type with blocks of several orders: of the supply of single pages only. It has the room that would be left.
-    mixed: AtHand,
 }
 
 impl Default for CpuLists {
@@ -98,104 +74,64 @@ impl CpuLists {
             Self {
                 offset: 0,
                 near: AtomicU32::new(0),
-                supplies: array!(array!(Supply { stack: Stack::new(), cursor: Cursor::new(), mixed: AtHand::new() })),
-                surplus: Surplus::new(),
-                outlook: Outlook::new(),
+                spare: AtomicU32::new(0),
                 activity: Activity::new(),
-                budget: Budget::new(),
-                spares: Spares::new(),
+                at_hand: array!(array!(AtHand::new())),
+                freed: array!(AtomicU32::new(0)),
                 counters: Counters::new(),
-                kept: Kept::new(),
             }
         }
     }
 
+    /// The pageblock that serves such requests.
     #[inline]
-    fn supply(&self, wanted: Wanted) -> &Supply {
-        // The type after movable comes first, so that movable comes last. Not by division, since each allocation asks.
-        let after = wanted.migratetype.index() + 1;
-        let place = if after == TYPES { 0 } else { after };
-        &self.supplies[PAGEBLOCK_ORDER - 1 - wanted.order.index()][place]
+    pub(crate) fn at_hand(&self, wanted: Wanted) -> &AtHand {
+        &self.at_hand[wanted.migratetype.index()][usize::from(wanted.order > Order::ZERO)]
     }
 
+    /// The CPU freed this block of an order up to a row's.
     #[inline]
-    pub(crate) fn cursor(&self, wanted: Wanted) -> &Cursor {
-        &self.supply(wanted).cursor
+    pub(crate) fn note_freed(&self, index: usize, order: Order) {
+        if let Some(freed) = self.freed.get(order.index()) {
+            // Frames beyond 16 TiB have no hint.
+            freed.store(u32::try_from(index + 1).unwrap_or(0), Relaxed);
+        }
     }
 
-    /// Its pageblock of a type with blocks of several orders.
-    pub(crate) fn mixed(&self, migratetype: MigrateType) -> &AtHand {
-        &self.supply(Wanted { order: Order::ZERO, migratetype }).mixed
-    }
-
-    /// By type and order, where the next block comes from.
-    pub(crate) fn cursors(&self) -> impl Iterator<Item = &Cursor> {
-        self.supplies.iter().flatten().map(|supply| &supply.cursor)
-    }
-
+    /// The block of this order that the CPU freed last: to be tried once.
     #[inline]
-    pub(crate) fn stack(&self, wanted: Wanted) -> &Stack {
-        &self.supply(wanted).stack
+    pub(crate) fn take_freed(&self, order: Order) -> Option<usize> {
+        let freed = self.freed.get(order.index())?;
+        let index = (freed.load(Relaxed) as usize).checked_sub(1)?;
+        freed.store(0, Relaxed);
+        Some(index)
+    }
+
+    /// All pageblocks that it may have.
+    pub(crate) fn all_at_hand(&self) -> impl Iterator<Item = &AtHand> {
+        self.at_hand.iter().flatten()
     }
 }
 
-/// What lies in the line of movable single pages: their supply, and all that a CPU needs to go to its next pageblock.
-#[cfg(all(target_pointer_width = "64", not(any(loom, shuttle))))]
-const _: () = {
-    use core::mem::offset_of;
-    const LINE: usize = 64;
-    assert!(MigrateType::Movable.index() + 1 == TYPES - 1);
-    assert!(offset_of!(CpuLists, surplus) % LINE == size_of::<Supply>());
-    assert!(
-        offset_of!(CpuLists, spares) + Spares::NUMBERS_BYTES
-            <= offset_of!(CpuLists, surplus).next_multiple_of(LINE)
-    );
-};
-
-/// Order and type of a block below pageblock size.
+/// Order and type of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) order: Order,
     pub(crate) migratetype: MigrateType,
 }
 
-impl Wanted {
-    /// What the blocks of a split pageblock are. None if nothing is split so: the state is damaged.
-    #[inline]
-    pub(crate) const fn of_split(state: State) -> Option<Self> {
-        let (order, migratetype) = (state.order(), state.migratetype());
-        let is_possible = order.index() < PAGEBLOCK_ORDER && migratetype.index() < TYPES;
-        if is_possible { Some(Self { order, migratetype }) } else { None }
-    }
-
-    /// All of them.
-    pub(crate) fn all() -> impl Iterator<Item = Self> {
-        types().flat_map(|migratetype| {
-            let orders = Order::ZERO.and_above().take(PAGEBLOCK_ORDER);
-            orders.map(move |order| Self { order, migratetype })
-        })
-    }
-}
-
-/// Frames of an order and type that a CPU takes of mixed pageblocks between two ticks, before it has a pageblock of its own for
-/// them: as many as that has.
-const FEW: u32 = PAGEBLOCK_FRAMES * KEPT_AS_ONE;
-
-/// Kept blocks that count as one frame of a mixed pageblock. Decision 0029 in the sources compares numbers.
-const KEPT_AS_ONE: u32 = 128;
-
-/// The pageblock that a CPU allocates from, and a word in it, by number: a hint that may be wrong.
+/// The pageblock that a CPU reserves for some of its requests, and a row in it: a hint that may be old.
 #[derive(Debug)]
 pub(crate) struct AtHand(AtomicU32);
 
 impl AtHand {
     constant! {
         fn new() -> Self {
-            Self(AtomicU32::new(NONE))
+            Self(AtomicU32::new(0))
         }
     }
 
-    /// Pageblock and word in it.
+    /// Pageblock and row in it.
     #[inline]
     pub(crate) fn get(&self) -> Option<(BlockIndex, usize)> {
         place(self.0.load(Relaxed))
@@ -203,107 +139,35 @@ impl AtHand {
 
     /// From now on this pageblock. Returns the one before.
     pub(crate) fn replace(&self, block: Option<BlockIndex>) -> Option<BlockIndex> {
-        let new = block.map_or(NONE, |block| (block * WORDS) as u32);
-        place(self.0.swap(new, Relaxed)).map(|(block, _)| block)
+        let new = block.map_or(0, |block| (block * ROWS) as u32 + 1);
+        place(self.0.swap(new, SeqCst)).map(|(block, _)| block)
     }
 
-    /// From now on this pageblock, if it was `before` until now.
-    pub(crate) fn replace_if(&self, before: Option<BlockIndex>, block: BlockIndex) -> bool {
-        let number = |block: BlockIndex| (block * WORDS) as u32;
-        let before = before.map_or(NONE, number);
-        self.0.compare_exchange(before, number(block), Relaxed, Relaxed).is_ok()
-    }
-}
-
-/// Where the next block of an order and type comes from.
-#[derive(Debug)]
-pub(crate) struct Cursor {
-    pub(crate) at_hand: AtHand,
-    /// To which this CPU freed last, in another pageblock of its own that is nearly full. A word by number, which may be wrong.
-    freed: AtomicU32,
-    /// What the CPU asked for since the last tick and took of mixed pageblocks, in frames, or of what it keeps: [`KEPT_AS_ONE`] for
-    /// each frame, one for each kept block.
-    needed: AtomicU32,
-}
-
-impl Cursor {
-    constant! {
-        fn new() -> Self {
-            Self { at_hand: AtHand::new(), freed: AtomicU32::new(NONE), needed: AtomicU32::new(0) }
-        }
+    /// No pageblock from now on, if it is this one. Returns whether it was.
+    pub(crate) fn forget(&self, block: BlockIndex) -> bool {
+        let now = self.0.load(SeqCst);
+        let is_this = place(now).is_some_and(|(at_hand, _)| at_hand == block);
+        is_this && self.0.compare_exchange(now, 0, SeqCst, Relaxed).is_ok()
     }
 
-    /// Pageblock and word in it.
-    #[inline]
-    pub(crate) fn get(&self) -> Option<(BlockIndex, usize)> {
-        self.at_hand.get()
-    }
-
-    /// From `from` on to another word of the same pageblock; unless somebody who runs as the same CPU went on to another
+    /// From `from` on to another row of the same pageblock; unless somebody who runs as the same CPU went on to another
     /// pageblock, which would be forgotten.
     #[inline]
     pub(crate) fn advance(&self, block: BlockIndex, from: usize, to: usize) {
-        let number = |word| (block * WORDS + word) as u32;
-        self.at_hand.0.compare_exchange(number(from), number(to), Relaxed, Relaxed).ok();
-    }
-
-    /// Whether the CPU has no pageblock for these blocks alone, and needs none.
-    pub(crate) fn needs_few(&self) -> bool {
-        self.needed.load(Relaxed) < FEW && self.get().is_none()
-    }
-
-    /// Whether the CPU has no pageblock for these blocks alone, and needs one.
-    pub(crate) fn needs_many(&self) -> bool {
-        self.needed.load(Relaxed) >= FEW && self.get().is_none()
-    }
-
-    /// Frames that the CPU took of mixed pageblocks since the last tick.
-    pub(crate) fn taken_of_mixed(&self) -> u32 {
-        self.needed.load(Relaxed) / KEPT_AS_ONE
-    }
-
-    /// The CPU took blocks of a mixed pageblock.
-    pub(crate) fn note_few(&self, order: Order, blocks: u32) {
-        self.note_needed(blocks.saturating_mul(order.frames()).saturating_mul(KEPT_AS_ONE));
-    }
-
-    /// The CPU took a block that it kept.
-    pub(crate) fn note_kept(&self) {
-        self.note_needed(1);
-    }
-
-    fn note_needed(&self, more: u32) {
-        self.needed.store(self.needed.load(Relaxed).saturating_add(more), Relaxed);
-    }
-
-    /// A tick has passed.
-    pub(crate) fn forget_few(&self) {
-        self.needed.store(0, Relaxed);
-    }
-
-    /// The CPU asks for many blocks.
-    pub(crate) fn note_many(&self) {
-        self.needed.store(FEW, Relaxed);
-    }
-
-    /// The next block comes from this word, once.
-    #[inline]
-    pub(crate) fn note_freed(&self, block: BlockIndex, word: usize) {
-        self.freed.store((block * WORDS + word) as u32, Relaxed);
-    }
-
-    /// The word that was freed to last, if nobody asked since.
-    #[inline]
-    pub(crate) fn take_freed(&self) -> Option<(BlockIndex, usize)> {
-        let freed = place(self.freed.load(Relaxed))?;
-        self.freed.store(NONE, Relaxed);
-        Some(freed)
+        let number = |row| (block * ROWS + row) as u32 + 1;
+        self.0.compare_exchange(number(from), number(to), Relaxed, Relaxed).ok();
     }
 }
 
+/// Pageblocks that a place can name.
+pub(crate) const MAX_BLOCKS: usize = (u32::MAX as usize - 1) / ROWS;
+
 #[inline]
-fn place(word: u32) -> Option<(BlockIndex, usize)> {
-    (word != NONE).then_some((word as usize / WORDS, word as usize % WORDS))
+const fn place(number: u32) -> Option<(BlockIndex, usize)> {
+    match number.checked_sub(1) {
+        Some(place) => Some((place as usize / ROWS, place as usize % ROWS)),
+        None => None,
+    }
 }
 
 macro_rules! counters {
@@ -352,9 +216,7 @@ impl BlockCounters {
 }
 
 counters! {
-    /// Pageblocks of its own that a CPU went on to allocate from.
-    reused,
-    /// Pageblocks that a CPU took over from one that had no use for them.
+    /// Pageblocks in part use that a CPU reserved.
     adopted,
     /// Times a CPU took whole pageblocks, one or several.
     claimed,
@@ -366,12 +228,8 @@ counters! {
     rescued,
     /// Blocks that came from pageblocks of another type than was asked for.
     foreign,
-    /// Pageblocks that were split for blocks of several orders, or cut for them later.
-    mixed,
     /// Pageblocks that changed their type because requests of another one found no other memory.
     retyped,
-    /// Times a CPU gave back blocks of other CPUs' pageblocks.
-    given_back,
     /// Blocks that were free already when a CPU gave them back: somebody freed them twice.
     double_frees,
     /// Entries of tables that contradicted another table, and were left alone: the allocator's own data is damaged.

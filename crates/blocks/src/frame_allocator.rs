@@ -105,8 +105,7 @@ impl FrameAllocator for BlockAllocator<'_> {
             FrameUsage { shared_visits: self.counters().shared() as u64, ..FrameUsage::default() };
         for zone in self.zones() {
             // Others may change what is counted meanwhile.
-            usage.free += zone.free.saturating_sub(zone.held + zone.at_hand);
-            usage.held += zone.held;
+            usage.free += zone.free.saturating_sub(zone.at_hand);
             usage.at_hand += zone.at_hand;
             usage.whole_pageblocks += zone.whole_pageblocks;
         }

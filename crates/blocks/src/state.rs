@@ -1,79 +1,73 @@
-//! What a pageblock is for: phase, order, type, owner, in one word that changes by exchange.
+//! What a pageblock is for: in one word, which changes by exchange.
 
 use pageset_core::{CpuId, MigrateType, Order, PAGEBLOCK_ORDER};
 
 use crate::atomic::{AtomicU32, SeqCst, constant};
+use crate::row::{ROW_ORDER, Row};
 
 /// What a pageblock is at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Phase {
-    /// No frame of it may be used.
+    /// No frame of it is memory.
     Absent = 0,
-    /// Free as a whole; a bit of the map of whole pageblocks says so.
+    /// Free as a whole.
     Whole = 1,
-    /// Free as a whole, and kept back by a CPU for its next request.
-    Spare = 2,
-    /// Allocated as a whole, or the first of several that are.
-    Handed = 3,
-    /// Split, and owned by a CPU that does not allocate from it.
-    Idle = 4,
-    /// Split, and owned by a CPU that allocates from it.
-    Current = 5,
-    /// Split, while a CPU changes what it is. Frames may come back to it, and nobody keeps what it takes of it.
-    Changing = 6,
-    /// Allocated as a whole together with the one before it.
-    Inner = 7,
+    /// One block in use, or the first half of one.
+    Block = 2,
+    /// The second half of a block in use.
+    SecondHalf = 3,
+    /// Its rows say what its frames are.
+    Open = 4,
+    /// One CPU changes it from one of these to another.
+    Changing = 5,
+    /// Free as a whole, and out of service.
+    Parked = 6,
+    /// Free as a whole, and kept by one CPU.
+    Spare = 7,
 }
 
-/// Everything about a pageblock but its free frames.
+/// Everything about a pageblock but its frames.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct State(u32);
 
 const PHASE: u32 = 0b111;
-const ORDER_AT: u32 = 3;
-const ORDER: u32 = 0b1111 << ORDER_AT;
-const TYPE_AT: u32 = 7;
+const PAIR: u32 = 1 << 3;
+const TYPE_AT: u32 = 4;
 const TYPE: u32 = 0b111 << TYPE_AT;
-const LINKED: u32 = 1 << 10;
-const MIXED: u32 = 1 << 11;
+const MARK_AT: u32 = 7;
+const MARK: u32 = 0b1111 << MARK_AT;
+const COUNTED: u32 = 1 << 11;
 const HOLED: u32 = 1 << 12;
 const ISOLATED: u32 = 1 << 13;
 const BAD: u32 = 1 << 14;
-const CUTTING: u32 = 1 << 15;
-/// What does not change with what a pageblock is for.
-const LASTING: u32 = LINKED | ISOLATED;
+const RESERVED: u32 = 1 << 15;
 const OWNER_AT: u32 = 16;
 
-/// CPUs that can own pageblocks.
+/// CPUs that can reserve pageblocks.
 pub(crate) const MAX_CPUS: usize = 1 << (32 - OWNER_AT);
 
 impl State {
-    pub(crate) const ABSENT: Self = Self(Phase::Absent as u32 | ORDER);
+    pub(crate) const ABSENT: Self = Self(Phase::Absent as u32);
 
-    /// A pageblock that is split into blocks of `order`, for requests of one type.
+    /// An open pageblock for requests of one type, which no CPU reserves.
     #[inline]
-    pub(crate) const fn split(order: Order, migratetype: MigrateType) -> Self {
-        Self(
-            Phase::Current as u32
-                | (order.get() as u32) << ORDER_AT
-                | (migratetype.index() as u32) << TYPE_AT,
-        )
+    pub(crate) const fn open(migratetype: MigrateType) -> Self {
+        Self(Phase::Open as u32).of_type(migratetype)
     }
 
     #[inline]
     pub(crate) const fn phase(self) -> Phase {
-        const PHASES: [Phase; 8] = [
-            Phase::Absent,
-            Phase::Whole,
-            Phase::Spare,
-            Phase::Handed,
-            Phase::Idle,
-            Phase::Current,
-            Phase::Changing,
-            Phase::Inner,
-        ];
-        PHASES[(self.0 & PHASE) as usize]
+        match self.0 & PHASE {
+            0 => Phase::Absent,
+            1 => Phase::Whole,
+            2 => Phase::Block,
+            3 => Phase::SecondHalf,
+            4 => Phase::Open,
+            5 => Phase::Changing,
+            6 => Phase::Parked,
+            _ => Phase::Spare,
+        }
     }
 
     #[inline]
@@ -82,79 +76,84 @@ impl State {
         Self(self.0 & !PHASE | phase as u32)
     }
 
-    /// Whether it is split, and nobody is changing it.
+    /// As a pageblock that nobody uses: only whether it is isolated stays.
+    #[must_use]
+    pub(crate) const fn unused(self, phase: Phase) -> Self {
+        Self(self.0 & ISOLATED | phase as u32)
+    }
+
+    /// Whether both are for requests of the same type, and both in service or not.
     #[inline]
-    pub(crate) const fn is_open(self) -> bool {
-        self.0 & 0b110 == Phase::Idle as u32
+    pub(crate) const fn is_like(self, other: Self) -> bool {
+        (self.0 ^ other.0) & (TYPE | ISOLATED) == 0
+    }
+
+    /// Whether frames of it may be taken for requests of this type.
+    #[inline]
+    pub(crate) const fn serves(self, migratetype: MigrateType) -> bool {
+        (self.0 ^ Self::open(migratetype).0) & (PHASE | TYPE | ISOLATED) == 0
     }
 
     /// Whether frames of it may be taken.
     #[inline]
     pub(crate) const fn gives(self) -> bool {
-        self.0 & (0b110 | ISOLATED) == Phase::Idle as u32
+        self.0 & (PHASE | ISOLATED) == Phase::Open as u32
     }
 
-    /// Whether frames may be taken, and are blocks of this order and type: nothing else has to be looked at then.
+    /// The largest order of which it has a free block, as far as is known: it stands in the set of that order, or is about to. `None` if
+    /// it stands in none.
     #[inline]
-    pub(crate) const fn serves(self, order: Order, migratetype: MigrateType) -> bool {
-        let wanted = Self::split(order, migratetype).in_phase(Phase::Idle);
-        // Idle and current differ in the lowest bit.
-        (self.0 ^ wanted.0) & (0b110 | ORDER | TYPE | MIXED | ISOLATED) == 0
-    }
-
-    /// Whether frees of `order`, below that of pageblocks, need no other look than at the block's bits.
-    #[inline]
-    pub(crate) const fn takes_back(self, order: Order) -> bool {
-        let wanted = (order.get() as u32) << ORDER_AT | Phase::Idle as u32;
-        // Idle, current and changing pageblocks are split. So says the phase of the second half of a block of several, whose
-        // order is none of these.
-        (self.0 ^ wanted) & (0b100 | ORDER | MIXED | HOLED | ISOLATED | BAD) == 0
-    }
-
-    /// Whether frees of `order` need no look afterwards: a CPU allocates such blocks from it, and no others.
-    #[inline]
-    pub(crate) const fn is_current_of(self, order: Order) -> bool {
-        let wanted = (order.get() as u32) << ORDER_AT | Phase::Current as u32;
-        (self.0 ^ wanted) & (PHASE | ORDER | MIXED | HOLED | ISOLATED | BAD) == 0
-    }
-
-    /// Whether this is a pageblock of the same order, type and owner, if `other` [takes back](Self::takes_back) such blocks without another
-    /// look than at their bits; then this one does too.
-    #[inline]
-    pub(crate) const fn is_like(self, other: Self) -> bool {
-        const OWNER: u32 = u32::MAX << OWNER_AT;
-        (self.0 ^ other.0) & (0b100 | ORDER | TYPE | MIXED | HOLED | ISOLATED | BAD | OWNER) == 0
-    }
-
-    /// Whether it is one block in use, which comes back as a whole without another look.
-    #[inline]
-    pub(crate) const fn is_pageblock_in_use(self) -> bool {
-        let wanted = (Order::PAGEBLOCK.get() as u32) << ORDER_AT | Phase::Handed as u32;
-        (self.0 ^ wanted) & (PHASE | ORDER | ISOLATED | BAD) == 0
-    }
-
-    /// The order of its blocks; of those that are cut, the order they were cut from.
-    #[inline]
-    pub(crate) const fn order(self) -> Order {
-        match Order::new(((self.0 & ORDER) >> ORDER_AT) as u8) {
-            Some(order) => order,
-            None => Order::MAX,
+    pub(crate) const fn set_order(self) -> Option<usize> {
+        if self.0 & (PHASE | ISOLATED | RESERVED) == Phase::Open as u32 {
+            self.mark().checked_sub(1)
+        } else {
+            None
         }
     }
 
-    /// The order of its blocks, if it is split: below that of pageblocks. Other bits are damage.
+    /// Whether a free that left this row asks for a look at the pageblock: one that a CPU reserves is looked at by that CPU.
     #[inline]
-    pub(crate) const fn split_order(self) -> Order {
-        if self.order().index() < PAGEBLOCK_ORDER { self.order() } else { Order::ZERO }
+    pub(crate) const fn minds(self, row: Row) -> bool {
+        if self.0 & (PHASE | RESERVED | ISOLATED) != Phase::Open as u32 {
+            return false;
+        }
+        if self.0 & COUNTED != 0 || row.0 == Row::FREE.0 {
+            return true;
+        }
+        let mark = self.mark();
+        mark <= ROW_ORDER && row.has_free(mark)
+    }
+
+    /// The order of a block in use that is a pageblock, or two.
+    #[inline]
+    pub(crate) const fn block_order(self) -> Order {
+        if self.0 & PAIR == 0 { Order::PAGEBLOCK } else { Order::MAX }
     }
 
     #[inline]
     #[must_use]
-    pub(crate) const fn of_order(self, order: Order) -> Self {
-        Self(self.0 & !ORDER | (order.get() as u32) << ORDER_AT)
+    pub(crate) const fn of_block(self, order: Order) -> Self {
+        if order.index() > PAGEBLOCK_ORDER { Self(self.0 | PAIR) } else { Self(self.0 & !PAIR) }
     }
 
-    /// The type's number, or another one if it is damaged.
+    #[inline]
+    pub(crate) const fn is_block_of(self, order: Order) -> bool {
+        let wanted = Self(Phase::Block as u32).of_block(order);
+        (self.0 ^ wanted.0) & (PHASE | PAIR | BAD) == 0
+    }
+
+    /// The lowest order of which it had no free block when it was looked at last.
+    #[inline]
+    pub(crate) const fn mark(self) -> usize {
+        ((self.0 & MARK) >> MARK_AT) as usize
+    }
+
+    #[inline]
+    #[must_use]
+    pub(crate) const fn marked(self, mark: usize) -> Self {
+        Self(self.0 & !MARK | (mark as u32) << MARK_AT & MARK)
+    }
+
     #[inline]
     pub(crate) const fn type_index(self) -> usize {
         ((self.0 & TYPE) >> TYPE_AT) as usize
@@ -174,60 +173,64 @@ impl State {
         Self(self.0 & !TYPE | (migratetype.index() as u32) << TYPE_AT)
     }
 
+    /// The CPU that reserves it.
     #[inline]
-    pub(crate) const fn owner(self) -> CpuId {
-        CpuId(self.0 >> OWNER_AT)
+    pub(crate) const fn owner(self) -> Option<CpuId> {
+        if self.0 & RESERVED == 0 { None } else { Some(CpuId(self.0 >> OWNER_AT)) }
+    }
+
+    /// Whether no other CPU reserves it.
+    #[inline]
+    pub(crate) const fn may_be_used_by(self, cpu: CpuId) -> bool {
+        self.0 & RESERVED == 0 || self.0 >> OWNER_AT == cpu.0
     }
 
     #[inline]
-    #[must_use]
-    pub(crate) const fn of_owner(self, cpu: CpuId) -> Self {
-        Self(self.0 & !(u32::MAX << OWNER_AT) | cpu.0 << OWNER_AT)
+    pub(crate) const fn is_reserved_by(self, cpu: CpuId) -> bool {
+        (self.0 ^ (RESERVED | cpu.0 << OWNER_AT)) & (RESERVED | u32::MAX << OWNER_AT) == 0
     }
 
-    /// Whether it is in somebody's list of pageblocks that have free frames.
-    #[inline]
-    pub(crate) const fn is_linked(self) -> bool {
-        self.0 & LINKED != 0
-    }
-
-    #[inline]
-    #[must_use]
-    pub(crate) const fn linked(self, is_linked: bool) -> Self {
-        if is_linked { Self(self.0 | LINKED) } else { Self(self.0 & !LINKED) }
-    }
-
-    /// Whether blocks of several orders are in use in it.
-    #[inline]
-    pub(crate) const fn is_mixed(self) -> bool {
-        self.0 & MIXED != 0
-    }
-
+    /// For one CPU, and in no index.
     #[inline]
     #[must_use]
-    pub(crate) const fn mixed(self) -> Self {
-        Self(self.0 | MIXED)
+    pub(crate) const fn reserved_by(self, cpu: CpuId) -> Self {
+        Self(self.unreserved().0 | RESERVED | cpu.0 << OWNER_AT)
     }
 
-    /// Whether some of its frames may not be used. Then its blocks are single frames, always.
+    /// For nobody, and not yet in an index.
+    #[inline]
+    #[must_use]
+    pub(crate) const fn unreserved(self) -> Self {
+        Self(self.0 & !(RESERVED | u32::MAX << OWNER_AT | MARK | COUNTED))
+    }
+
+    /// Whether the zone counts all of its free frames.
+    pub(crate) const fn is_counted(self) -> bool {
+        self.0 & COUNTED != 0
+    }
+
+    #[must_use]
+    pub(crate) const fn counted(self, is_counted: bool) -> Self {
+        if is_counted { Self(self.0 | COUNTED) } else { Self(self.0 & !COUNTED) }
+    }
+
+    /// Whether some of its frames are no memory.
     #[inline]
     pub(crate) const fn is_holed(self) -> bool {
         self.0 & HOLED != 0
     }
 
-    #[inline]
     #[must_use]
     pub(crate) const fn holed(self) -> Self {
         Self(self.0 | HOLED)
     }
 
-    /// Whether frames of it may be out of service for good; if it is a block in use, whether it is.
+    /// Whether frames of it are out of service for good; if it is a block in use, whether it is.
     #[inline]
     pub(crate) const fn has_bad(self) -> bool {
         self.0 & BAD != 0
     }
 
-    #[inline]
     #[must_use]
     pub(crate) const fn bad(self) -> Self {
         Self(self.0 | BAD)
@@ -239,75 +242,27 @@ impl State {
         self.0 & ISOLATED != 0
     }
 
-    #[inline]
     #[must_use]
     pub(crate) const fn isolated(self, is_isolated: bool) -> Self {
         if is_isolated { Self(self.0 | ISOLATED) } else { Self(self.0 & !ISOLATED) }
-    }
-
-    /// Whether a CPU is cutting blocks in use. Only a CPU that would cut others minds.
-    #[inline]
-    pub(crate) const fn is_being_cut(self) -> bool {
-        self.0 & CUTTING != 0
-    }
-
-    #[inline]
-    #[must_use]
-    pub(crate) const fn being_cut(self, is_being_cut: bool) -> Self {
-        if is_being_cut { Self(self.0 | CUTTING) } else { Self(self.0 & !CUTTING) }
-    }
-
-    /// Whether a block of `order`, below that of pageblocks, may come back to it: it is split, into no larger blocks.
-    pub(crate) const fn may_get_back(self, order: Order) -> bool {
-        let has_its_size = self.is_mixed() || self.is_holed() || self.order().index() <= order.index();
-        self.is_split() && has_its_size
-    }
-
-    /// Whether its free bits mean anything.
-    #[inline]
-    pub(crate) const fn is_split(self) -> bool {
-        matches!(self.phase(), Phase::Idle | Phase::Current | Phase::Changing)
-    }
-
-    /// With what lasts of the state before: whether it is in a list, for those who will find it there, and whether it is out of
-    /// service.
-    #[inline]
-    #[must_use]
-    pub(crate) const fn keeping(self, before: Self) -> Self {
-        Self(self.0 & !LASTING | before.0 & LASTING)
-    }
-
-    /// As it is when nobody uses it. What lasts stays.
-    #[inline]
-    #[must_use]
-    pub(crate) const fn unused(self, phase: Phase) -> Self {
-        Self(self.0 & LASTING | ORDER | phase as u32)
     }
 }
 
 impl core::fmt::Debug for State {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let flags =
-            [("linked", self.is_linked()), ("mixed", self.is_mixed()), ("isolated", self.is_isolated())];
-        write!(
-            f,
-            "{:?} order {} {} of CPU {}",
-            self.phase(),
-            self.order(),
-            self.migratetype(),
-            self.owner().0
-        )?;
+        write!(f, "{:?} {} mark {}", self.phase(), self.migratetype(), self.mark())?;
+        if let Some(cpu) = self.owner() {
+            write!(f, " reserved by CPU {}", cpu.0)?;
+        }
+        let flags = [("isolated", self.is_isolated()), ("holed", self.is_holed()), ("bad", self.has_bad())];
         flags.iter().filter(|(_, set)| *set).try_for_each(|(name, _)| write!(f, " {name}"))
     }
 }
 
-/// A pageblock's state, the next one in the list it is in, and how many of its frames the zone counts as free.
+/// A pageblock's state, and how many of its free frames the zone counts. A table's zeros: no memory.
 #[derive(Debug)]
 pub struct BlockState {
     state: AtomicU32,
-    /// See [`Stack`](crate::stack::Stack).
-    pub(crate) next: AtomicU32,
-    /// Free frames that the zone's count of idle frames includes.
     pub(crate) counted: AtomicU32,
 }
 
@@ -322,23 +277,13 @@ impl BlockState {
         /// An entry of a table, to be filled when the allocator is built.
         #[must_use]
         pub fn new() -> Self {
-            Self {
-                state: AtomicU32::new(State::ABSENT.0),
-                next: AtomicU32::new(0),
-                counted: AtomicU32::new(0),
-            }
+            Self { state: AtomicU32::new(State::ABSENT.0), counted: AtomicU32::new(0) }
         }
     }
 
     #[inline]
     pub(crate) fn get(&self) -> State {
         State(self.state.load(SeqCst))
-    }
-
-    /// Damages one bit.
-    #[cfg(all(test, not(any(loom, miri))))]
-    pub(crate) fn flip(&self, bit: u32) {
-        self.set(State(self.get().0 ^ 1 << bit));
     }
 
     /// For whoever has the pageblock for himself.
@@ -360,7 +305,7 @@ impl BlockState {
         }
     }
 
-    /// Changes the phase from `from`, in which the rest of the state does not matter, to `to`.
+    /// Changes the phase from `from` to `to`.
     #[inline]
     pub(crate) fn change(&self, from: Phase, to: Phase) -> bool {
         self.update(|state| (state.phase() == from).then(|| state.in_phase(to))).is_ok()
@@ -373,34 +318,38 @@ mod tests {
 
     #[test]
     fn parts_do_not_touch_each_other() {
-        for order in Order::ZERO.and_above() {
-            for migratetype in MigrateType::ALL {
-                let state = State::split(order, migratetype).of_owner(CpuId(65_535)).linked(true).mixed();
-                assert_eq!((state.order(), state.migratetype()), (order, migratetype));
-                assert_eq!((state.owner(), state.is_linked(), state.is_mixed()), (CpuId(65_535), true, true));
-                for phase in [Phase::Absent, Phase::Idle, Phase::Changing, Phase::Inner] {
-                    assert_eq!(state.in_phase(phase).phase(), phase);
-                    assert_eq!(state.in_phase(phase).order(), order);
-                }
-                assert!(!state.serves(order, migratetype), "mixed pageblocks need another look");
-                assert_eq!(state.unused(Phase::Whole), State::ABSENT.in_phase(Phase::Whole).linked(true));
+        for migratetype in MigrateType::ALL {
+            let open = State::open(migratetype);
+            assert_eq!((open.phase(), open.migratetype(), open.owner()), (Phase::Open, migratetype, None));
+            assert!(open.serves(migratetype) && !open.isolated(true).serves(migratetype));
+            let reserved = open.marked(9).reserved_by(CpuId(65_535));
+            assert_eq!((reserved.owner(), reserved.mark()), (Some(CpuId(65_535)), 0));
+            assert!(reserved.is_reserved_by(CpuId(65_535)) && !reserved.is_reserved_by(CpuId(1)));
+            assert_eq!(reserved.unreserved(), open);
+            for mark in 0..=9 {
+                let marked = open.marked(mark);
+                assert_eq!((marked.mark(), marked.migratetype()), (mark, migratetype));
+                assert_eq!(marked.set_order(), mark.checked_sub(1));
+                assert_eq!(
+                    (marked.reserved_by(CpuId(0)).set_order(), marked.isolated(true).set_order()),
+                    (None, None)
+                );
             }
+        }
+        for order in [Order::PAGEBLOCK, Order::MAX] {
+            let block = State::ABSENT.in_phase(Phase::Block).of_block(order);
+            assert!(block.is_block_of(order) && !block.bad().is_block_of(order));
+            assert_eq!(block.block_order(), order);
         }
     }
 
     #[test]
-    fn only_split_pageblocks_serve() {
-        let state = State::split(Order::ZERO, MigrateType::Movable).of_owner(CpuId(3)).linked(true);
-        assert!(state.serves(Order::ZERO, MigrateType::Movable));
-        assert!(state.in_phase(Phase::Idle).serves(Order::ZERO, MigrateType::Movable));
-        assert!(!state.serves(Order::ZERO, MigrateType::Unmovable));
-        assert!(!state.serves(Order::PAGEBLOCK, MigrateType::Movable));
-        for phase in [Phase::Absent, Phase::Whole, Phase::Spare, Phase::Handed, Phase::Changing, Phase::Inner]
-        {
-            assert!(
-                !state.in_phase(phase).is_open()
-                    && !state.in_phase(phase).serves(Order::ZERO, MigrateType::Movable)
-            );
-        }
+    fn a_free_is_minded_where_it_changes_the_index() {
+        let [one, two] = [0b1, 0b11].map(|frames| Row::SINGLES.with_part_freed(frames).expect("in use"));
+        let open = State::open(MigrateType::Movable);
+        assert!(open.minds(one) && !open.marked(1).minds(one) && open.marked(1).minds(two));
+        assert!(open.marked(9).minds(Row::FREE), "it may be whole now");
+        assert!(open.marked(3).counted(true).minds(one), "the zone's count is old now");
+        assert!(!open.reserved_by(CpuId(0)).minds(Row::FREE) && !open.isolated(true).minds(Row::FREE));
     }
 }

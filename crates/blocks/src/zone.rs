@@ -2,12 +2,10 @@
 
 use core::ops::Range;
 
-use pageset_core::{MigrateType, NodeId, PAGEBLOCK_FRAMES, Pfn, Watermark, Watermarks, ZoneId, ZoneKind};
+use pageset_core::{NodeId, PAGEBLOCK_FRAMES, Pfn, Watermark, Watermarks, ZoneId, ZoneKind};
 
-use crate::atomic::{AtomicU32, AtomicUsize, Relaxed, array, constant};
-use crate::cpu_lists::{TYPES, Wanted};
-use crate::stack::{BlockIndex, Stack};
-use crate::surplus::Surplus;
+use crate::atomic::{AtomicUsize, Relaxed, array, constant};
+use crate::index::BlockIndex;
 
 /// One zone. In this order: what says where it is lies in one line; then, on both sides of what changes often, what requests and
 /// frees compare with, and which seldom changes.
@@ -30,33 +28,17 @@ pub struct Zone {
     marks: [AtomicUsize; 3],
     /// Whole pageblocks that are kept for atomic requests of high order. There may be fewer at the moment.
     pub(crate) reserved: AtomicUsize,
-    /// Frames that a CPU may keep in its surplus.
-    surplus_max: AtomicU32,
-    common: Common,
 }
-
-/// What CPUs leave to each other. Lines of their own.
-#[derive(Debug)]
-#[repr(C, align(64))]
-struct Common {
-    /// Pageblocks with free frames whose owners are idle, by type and order.
-    shared: [[Stack; pageset_core::PAGEBLOCK_ORDER]; TYPES],
-    /// Pageblocks with blocks of several orders and free frames, which no CPU has at hand, by type.
-    mixed: [Stack; TYPES],
-}
-
-/// The share of a zone that all CPUs together may know free without the zone knowing it, by its inverse. Guess: of this much, a
-/// zone's low watermark is a small part or it has nothing else left.
-const HIDDEN_SHARE: u64 = 64;
 
 /// What is free and in nobody's use. A line of its own, which changes when CPUs take and give whole pageblocks.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Gauges {
     whole: AtomicUsize,
+    /// Free frames of open pageblocks that no CPU reserves, as far as they are counted.
     idle: AtomicUsize,
-    /// What no CPU has of the budget for pageblocks in CPUs' stacks.
-    unassigned: AtomicUsize,
+    /// Open pageblocks that CPUs reserve.
+    reserved: AtomicUsize,
 }
 
 impl Default for Zone {
@@ -81,15 +63,10 @@ impl Zone {
                 lowmem_reserve: [0; ZoneKind::COUNT],
                 marks: array!(AtomicUsize::new(0)),
                 reserved: AtomicUsize::new(0),
-                surplus_max: AtomicU32::new(0),
                 gauges: Gauges {
                     whole: AtomicUsize::new(0),
                     idle: AtomicUsize::new(0),
-                    unassigned: AtomicUsize::new(0),
-                },
-                common: Common {
-                    shared: array!(array!(Stack::new())),
-                    mixed: array!(Stack::new()),
+                    reserved: AtomicUsize::new(0),
                 },
             }
         }
@@ -111,19 +88,6 @@ impl Zone {
         self.managed.load(Relaxed) as u64
     }
 
-    pub(crate) fn shared(&self, wanted: Wanted) -> &Stack {
-        &self.common.shared[wanted.migratetype.index()][wanted.order.index()]
-    }
-
-    pub(crate) fn mixed(&self, migratetype: MigrateType) -> &Stack {
-        &self.common.mixed[migratetype.index()]
-    }
-
-    /// What no CPU has of the budget for pageblocks in CPUs' stacks.
-    pub(crate) fn unassigned(&self) -> &AtomicUsize {
-        &self.gauges.unassigned
-    }
-
     pub(crate) fn add_whole(&self, blocks: usize) {
         self.gauges.whole.fetch_add(blocks, Relaxed);
     }
@@ -132,32 +96,26 @@ impl Zone {
         self.gauges.whole.fetch_sub(blocks, Relaxed);
     }
 
-    /// Idle pageblocks had `before` frames that were counted as free, and have `now`. This changes the CPU's surplus, and the zone's
-    /// count only if that is not enough or too much.
-    pub(crate) fn recount_idle(&self, surplus: &Surplus, before: u32, now: u32) {
-        match now.checked_sub(before) {
-            Some(0) => {}
-            Some(more) => self.add_idle(surplus.add(more, self.surplus_max.load(Relaxed))),
-            None => {
-                let less = surplus.take(before - now);
-                if less > 0 {
-                    self.gauges.idle.fetch_sub(less as usize, Relaxed);
-                }
-            }
+    /// So many frames of a pageblock were counted as free, and so many are now.
+    pub(crate) fn recount(&self, before: u32, now: u32) {
+        if before != now {
+            self.gauges.idle.fetch_add((now as usize).wrapping_sub(before as usize), Relaxed);
         }
     }
 
-    /// Frames of a CPU's surplus that the zone counts from here on.
-    pub(crate) fn add_idle(&self, frames: u32) {
-        if frames > 0 {
-            self.gauges.idle.fetch_add(frames as usize, Relaxed);
-        }
+    /// A CPU reserves one more pageblock.
+    pub(crate) fn note_reserved(&self) {
+        self.gauges.reserved.fetch_add(1, Relaxed);
     }
 
-    /// What so many CPUs may keep to themselves follows from the memory there is.
-    pub(crate) fn set_surplus_max(&self, cpus: usize) {
-        let share = self.managed() / (HIDDEN_SHARE * cpus as u64);
-        self.surplus_max.store(u32::try_from(share).unwrap_or(u32::MAX), Relaxed);
+    /// A CPU reserves one pageblock less.
+    pub(crate) fn note_unreserved(&self) {
+        self.gauges.reserved.fetch_sub(1, Relaxed);
+    }
+
+    /// Whether a CPU reserves a pageblock.
+    pub(crate) fn has_reserved(&self) -> bool {
+        self.gauges.reserved.load(Relaxed) != 0
     }
 
     /// Pageblocks that are free as a whole, and that anybody can claim.
@@ -165,15 +123,14 @@ impl Zone {
         self.gauges.whole.load(Relaxed)
     }
 
-    /// Frames that are free at least: frames that were freed to pageblocks since those became idle are not counted, nor are
-    /// those of pageblocks that CPUs allocate from, nor what is in a CPU's surplus.
+    /// Frames that are free at least: what was freed to a pageblock since it was counted comes on top, and what is free in pageblocks that
+    /// CPUs reserve.
     pub(crate) fn free_at_least(&self) -> u64 {
         let whole = (self.whole_blocks() as u64).saturating_mul(u64::from(PAGEBLOCK_FRAMES));
-        // What one CPU took out of the count another one may have in its surplus.
         whole.saturating_add(self.idle_frames().max(0) as u64)
     }
 
-    /// Frames of idle pageblocks that are counted as free, without what is in CPUs' surplus.
+    /// Free frames that are counted in open pageblocks.
     pub(crate) fn idle_frames(&self) -> i64 {
         self.gauges.idle.load(Relaxed) as isize as i64
     }

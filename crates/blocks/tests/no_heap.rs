@@ -5,8 +5,7 @@ use std::cell::Cell;
 use std::sync::Mutex;
 
 use pageset_blocks::{
-    BadBits, BlockAllocator, BlockState, CpuHome, CpuLists, FreeBits, RemoteFrees, TableCounts, Tables,
-    TailBits, WholeWord, Zone,
+    BadBits, BlockAllocator, BlockState, CpuHome, CpuLists, IndexWord, Rows, TableCounts, Tables, Zone,
 };
 use pageset_core::{
     Config, ConfigError, CpuId, MigrateType, NodeId, Order, Pfn, Request, RequestTraits, Storage, Watermarks,
@@ -54,11 +53,10 @@ const BLOCKS: usize = 8;
 
 /// What a kernel has in a static.
 struct Memory {
-    free: [FreeBits; BLOCKS],
-    tails: [TailBits; BLOCKS],
+    rows: [Rows; BLOCKS],
     bad: [BadBits; 16],
     states: [BlockState; BLOCKS],
-    whole: [WholeWord; 1],
+    index: [IndexWord; 30],
     lists: [CpuLists; 2],
     homes: [CpuHome; 2],
     zones: [Zone; 1],
@@ -66,11 +64,10 @@ struct Memory {
 }
 
 static MEMORY: Mutex<Memory> = Mutex::new(Memory {
-    free: [const { FreeBits::new() }; BLOCKS],
-    tails: [const { TailBits::new() }; BLOCKS],
+    rows: [const { Rows::new() }; BLOCKS],
     bad: [const { BadBits::new() }; 16],
     states: [const { BlockState::new() }; BLOCKS],
-    whole: [const { WholeWord::new() }; 1],
+    index: [const { IndexWord::new() }; 30],
     lists: [const { CpuLists::new() }; 2],
     homes: [const { CpuHome::new() }; 2],
     zones: [const { Zone::empty() }; 1],
@@ -134,7 +131,7 @@ fn everything(allocator: &BlockAllocator<'_>, held: &mut [Option<(Pfn, Order)>])
     let census = allocator.validate().expect("nothing broke");
     assert_eq!((census.free, census.cached, census.allocated, census.leaked), (FRAMES - 1, 0, 0, 1));
     let counters = allocator.counters();
-    assert!(counters.rescued > 0 && counters.mixed > 0 && counters.given_back > 0, "{counters:?}");
+    assert!(counters.adopted > 0 && counters.claimed > 0, "{counters:?}");
 }
 
 #[test]
@@ -151,18 +148,16 @@ fn in_statics_no_operation_asks_the_heap() {
     let counts = TableCounts::for_config(&config).expect("the zone is possible");
     assert_eq!((counts.pageblocks, counts.bad, counts.lists), (BLOCKS, 16, 2));
     let tables = Tables {
-        free: Storage::Borrowed(&mut memory.free),
-        tails: Storage::Borrowed(&mut memory.tails),
+        rows: Storage::Borrowed(&mut memory.rows),
         bad: Storage::Borrowed(&mut memory.bad),
         states: Storage::Borrowed(&mut memory.states),
-        whole: Storage::Borrowed(&mut memory.whole),
+        index: Storage::Borrowed(&mut memory.index),
         lists: Storage::Borrowed(&mut memory.lists),
         homes: Storage::Borrowed(&mut memory.homes),
         zones: Storage::Borrowed(&mut memory.zones),
         zonelists: Storage::Borrowed(&mut memory.zonelists),
     };
     let allocator = BlockAllocator::new(&config, tables).expect("the zone is possible");
-    let allocator = allocator.with_remote_frees(RemoteFrees::Kept);
     everything(&allocator, &mut held);
     assert_eq!(ASKED.get(), before);
 }
@@ -195,7 +190,6 @@ fn fault_06_an_allocator_that_finds_no_memory_for_its_tables_is_an_error() {
     let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..FRAMES, regions: &regions }];
     let config = Config::new(&zones, &[NodeId(0); 2]);
     let allocator = each_request_refused(|| BlockAllocator::new(&config, Tables::on_heap(&config)?));
-    let allocator = allocator.with_remote_frees(RemoteFrees::Kept);
     // Each request of an operation's would be the first of all.
     REFUSED.set(ASKED.get() + 1);
     everything(&allocator, &mut held);

@@ -1,24 +1,22 @@
 //! What an administrator or the machine does, while others allocate and free, under shuttle: pageblocks and frames go out of
-//! service, CPUs off-line, budgets and watermarks change. Nothing is owned twice or lost, and what is out of service stays out.
+//! service, CPUs off-line, watermarks change. Nothing is owned twice or lost, and what is out of service stays out.
 //!
 //! Needs `RUSTFLAGS="--cfg shuttle"`, and is empty otherwise; `ci/shuttle.sh` runs it.
 #![cfg(shuttle)]
 
-#[path = "shuttle/random.rs"]
-mod random;
 #[path = "shuttle/world.rs"]
 mod world;
 
 use std::collections::BTreeSet;
 
-use pageset_blocks::RemoteFrees;
 use pageset_core::{CpuId, FreeError, MigrateType, Order, Pfn, Request, RequestTraits, Watermarks, ZoneId};
-use random::check;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Arc;
 use shuttle::thread;
-use world::{FRAMES, World};
+use world::{World, check};
 
+/// Pageblocks of the machine: few, so that threads meet.
+const FRAMES: u64 = 6 * 512;
 /// What each user does in turn.
 const STEPS: u32 = 8;
 const MOVABLE: MigrateType = MigrateType::Movable;
@@ -44,13 +42,11 @@ impl World {
 
 /// Two users on CPUs 0 and 1 beside `service`, which runs as CPU 2 or as one of theirs; then `check` looks.
 fn beside_users<R: Send + 'static>(
-    rule: RemoteFrees,
     service: impl Fn(&World) -> R + Send + Sync + Copy + 'static,
     look: impl Fn(&World, R) + Send + Sync + 'static,
 ) {
     check(move || {
-        let world = World::new(3, rule);
-        let world = Arc::new(if thread_rng().gen_bool(0.5) { world } else { world.apart() });
+        let world = Arc::new(World::new(3));
         let users: Vec<_> = (0..2)
             .map(|cpu| {
                 let world = world.clone();
@@ -83,7 +79,7 @@ fn what_is_isolated_is_not_handed_out_and_comes_back() {
         }
         isolated
     };
-    beside_users(RemoteFrees::Kept, isolate, |world, isolated| {
+    beside_users(isolate, |world, isolated| {
         world.allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));
         // What CPUs were freeing while it went out of service is theirs until they give it back.
         world.allocator.drain_all();
@@ -105,7 +101,7 @@ fn what_is_isolated_is_not_handed_out_and_comes_back() {
 #[test]
 fn a_pageblock_isolated_by_two_is_isolated_once() {
     check(|| {
-        let world = Arc::new(World::new(2, RemoteFrees::AtOnce));
+        let world = Arc::new(World::new(2));
         let page = world.alloc(CpuId(0), Order::ZERO, MOVABLE).expect("there is memory");
         let other = {
             let world = world.clone();
@@ -123,7 +119,7 @@ fn a_pageblock_isolated_by_two_is_isolated_once() {
 #[test]
 fn a_bad_frame_is_never_handed_out_again() {
     check(|| {
-        let world = Arc::new(World::new(3, RemoteFrees::AtOnce));
+        let world = Arc::new(World::new(3));
         // Three frames are in use, so that nobody frees them while they are marked: which may give them to one more user.
         let bad: Vec<_> =
             (0..3).map(|_| world.alloc(CpuId(2), Order::ZERO, MOVABLE).expect("there is memory").0).collect();
@@ -151,7 +147,7 @@ fn a_bad_frame_is_never_handed_out_again() {
 #[test]
 fn frames_marked_bad_at_any_moment_are_accounted_for() {
     check(|| {
-        let world = Arc::new(World::new(2, RemoteFrees::AtOnce));
+        let world = Arc::new(World::new(2));
         let user = {
             let world = world.clone();
             thread::spawn(move || {
@@ -192,7 +188,7 @@ fn cpus_come_and_go() {
         }
         world.allocator.cpu_offline(CpuId(1)).expect("it is a CPU");
     };
-    beside_users(RemoteFrees::Kept, come_and_go, |world, ()| {
+    beside_users(come_and_go, |world, ()| {
         world.allocator.drain_cpu(CpuId(1)).expect("it is a CPU");
         world.end();
     });
@@ -205,9 +201,7 @@ fn ticks_move_pageblocks_and_lose_none() {
             world.allocator.tick(CpuId(cpu)).expect("it is a CPU");
         }
     };
-    for rule in [RemoteFrees::Kept, RemoteFrees::AtOnce] {
-        beside_users(rule, tick, |world, ()| world.end());
-    }
+    beside_users(tick, |world, ()| world.end());
 }
 
 /// A request that heeds watermarks is refused or served by one set of them or the other, and nothing is lost.
@@ -224,5 +218,5 @@ fn watermarks_change_while_memory_is_used() {
         }
         world.allocator.set_min_free_kbytes(64);
     };
-    beside_users(RemoteFrees::Kept, change, |world, ()| world.end());
+    beside_users(change, |world, ()| world.end());
 }

@@ -10,13 +10,14 @@ mod world;
 use std::sync::Arc as StdArc;
 use std::sync::atomic::{AtomicBool as Flag, AtomicU64, Ordering::Relaxed};
 
-use pageset_blocks::RemoteFrees;
 use pageset_core::{CpuId, MigrateType, Order, Pfn, Request, RequestTraits};
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
 use shuttle::sync::Arc;
 use shuttle::thread;
-use world::{FRAMES, World, check_with};
+use world::{Blocks, World, check_with, order};
 
+/// Pageblocks of the machine.
+const FRAMES: u64 = 6 * 512;
 /// The CPU that stops.
 const CPU: CpuId = CpuId(0);
 /// Others.
@@ -25,8 +26,6 @@ const THIRD: CpuId = CpuId(2);
 /// The first thread that a test starts.
 const STOPPED: usize = 1;
 const MOVABLE: MigrateType = MigrateType::Movable;
-
-type Blocks = Vec<(Pfn, Order)>;
 
 /// Runs task 1 up to a step, and then only when nobody else can run; the next time, up to the next step.
 struct StopAt {
@@ -62,10 +61,6 @@ impl Scheduler for StopAt {
     }
 }
 
-fn order(order: u8) -> Order {
-    Order::new(order).expect("small")
-}
-
 fn request(of: u8) -> Request {
     Request::new(order(of)).movable().with(RequestTraits::NO_WATERMARKS)
 }
@@ -88,27 +83,21 @@ impl World {
 /// Stops CPU 0 at each step of `operate`, which gets what `prepare` left to it, and returns what it has then. `held_max` is how many
 /// frames it may have in hand meanwhile.
 fn stop_at_each_step(
-    rule: RemoteFrees,
     held_max: u64,
     prepare: impl Fn(&World) -> Blocks + Send + Sync + 'static,
     operate: impl Fn(&World, Blocks) -> Blocks + Send + Sync + Copy + 'static,
 ) {
-    stop_and_lose(rule, held_max, 0, prepare, operate);
+    stop_and_lose(held_max, 0, prepare, operate);
 }
 
-/// The same with an operation after which so many frames of one pageblock are out of service; with and without mixed pageblocks.
+/// The same with an operation after which so many frames of one pageblock are out of service.
 fn stop_and_lose(
-    rule: RemoteFrees,
     held_max: u64,
     lost: u64,
     prepare: impl Fn(&World) -> Blocks + Send + Sync + 'static,
     operate: impl Fn(&World, Blocks) -> Blocks + Send + Sync + Copy + 'static,
 ) {
-    let prepare = StdArc::new(prepare);
-    for world in [World::new, |cpus, rule| World::new(cpus, rule).apart()] {
-        let prepare = prepare.clone();
-        stop_in(move || world(3, rule), held_max, lost, move |world| prepare(world), operate);
-    }
+    stop_in(|| World::new(3), held_max, lost, prepare, operate);
 }
 
 fn stop_in(
@@ -176,27 +165,27 @@ fn others_go_on(world: &World, missing_max: u64) {
     world.give(OTHER, all);
 }
 
-/// What `validate` says of a pageblock, a list or a count in the middle of a change.
-const AT_WORK: [&str; 13] = [
-    "the zone counts free frames of idle pageblocks only",
-    "the second half of a block of two pageblocks has a first one",
-    "only frames of split pageblocks can be taken one by one",
-    "a block is aligned to its size",
-    "a block is free or in use as a whole",
-    "nobody changes a pageblock while nobody is at work",
-    "nobody is at what a CPU keeps while nobody is at work",
-    "the map of whole pageblocks has those that are whole, and no others",
+/// What `validate` says of a pageblock, a set or a count in the middle of a change.
+const AT_WORK: [&str; 15] = [
+    "the set of whole pageblocks has those that are whole, and no others",
+    "the zone counts free frames of pageblocks that no CPU reserves, and no others",
+    "a spare pageblock is at hand for a CPU, and in service",
+    "a CPU reserves a pageblock",
+    "a CPU has at hand what it reserves",
+    "a frame is withheld since it is no memory or out of service",
+    "only frames of open pageblocks can be taken one by one",
     "the count of whole pageblocks equals the pageblocks",
-    "what zone and CPUs count as free equals what each pageblock was counted with",
-    "a CPU has as many pageblocks in its stacks as its budget counts",
-    "every pageblock that says so is in a stack, once",
-    "a pageblock that a CPU allocates from is at hand for it",
+    "what a zone counts as free equals what each pageblock was counted with",
+    "nobody changes a pageblock while nobody is at work",
+    "a block of two pageblocks has both of them",
+    "the second half of a block of two pageblocks has a first one",
+    "nobody changes a block while nobody is at work",
+    "a pageblock knows the largest order of which it has a free block",
+    "a pageblock stands in the set of its largest free block",
 ];
 
 /// A pageblock, and what its CPU has at hand.
 const PAGEBLOCK: u64 = 512;
-/// Frames that a CPU takes of a mixed pageblock at once if it has taken few (decision 0029 in the sources).
-const AT_ONCE: u64 = 4;
 
 fn nothing(_: &World) -> Blocks {
     Vec::new()
@@ -206,34 +195,15 @@ fn nothing(_: &World) -> Blocks {
 fn an_allocation_of_any_order() {
     for of in [0, 3, 6, 7, 8, 9, 10] {
         let held_max = u64::from(order(of).frames()).max(PAGEBLOCK);
-        stop_at_each_step(RemoteFrees::Kept, held_max, nothing, move |world, _| {
+        stop_at_each_step(held_max, nothing, move |world, _| {
             world.alloc(CPU, order(of), MOVABLE).into_iter().collect()
         });
     }
 }
 
-/// One that is the CPU's own, of one order.
 #[test]
 fn an_allocation_from_the_pageblock_at_hand() {
-    let apart = || World::new(3, RemoteFrees::Kept).apart();
-    stop_in(apart, 1, 0, |world| world.take(CPU, 0, 1), one_more);
-}
-
-/// One that neighbours share. All but the frame that is asked for stay there if nothing may be kept.
-#[test]
-fn an_allocation_from_a_mixed_pageblock() {
-    let mixed = || World::new(3, RemoteFrees::AtOnce);
-    stop_in(mixed, 1, 0, |world| world.take(CPU, 0, 1), one_more);
-}
-
-/// A CPU takes some frames of it at once, so it may stop with these in hand: while it keeps the rest of them, while it takes one
-/// of what it keeps, or while it fetches the next.
-#[test]
-fn an_allocation_of_frames_that_are_taken_at_once() {
-    for taken in [1, AT_ONCE as usize] {
-        let mixed = || World::new(3, RemoteFrees::Kept);
-        stop_in(mixed, AT_ONCE, 0, move |world| world.take(CPU, 0, taken), one_more);
-    }
+    stop_at_each_step(1, |world| world.take(CPU, 0, 1), one_more);
 }
 
 fn one_more(world: &World, mut blocks: Blocks) -> Blocks {
@@ -243,7 +213,7 @@ fn one_more(world: &World, mut blocks: Blocks) -> Blocks {
 
 #[test]
 fn an_allocation_when_memory_is_short() {
-    // All is in use but some pages of CPU 1's pageblocks of order 3, and some that CPU 2 keeps.
+    // All is in use but some blocks of order 3.
     let short = |world: &World| {
         let large = world.take(OTHER, 3, 64);
         let pages = world.take_all(OTHER);
@@ -254,7 +224,7 @@ fn an_allocation_when_memory_is_short() {
     let is_over = StdArc::new(Flag::new(false));
     let scheduler = StopAt { step: 0, left: 0, is_over: is_over.clone() };
     check_with(scheduler, move || {
-        let world = Arc::new(World::new(3, RemoteFrees::Kept));
+        let world = Arc::new(World::new(3));
         short(&world);
         let is_done = StdArc::new(Flag::new(false));
         let stopped = {
@@ -281,7 +251,7 @@ fn an_allocation_when_memory_is_short() {
 fn a_free_of_any_order_to_its_own_pageblock() {
     for of in [0, 3, 7, 9, 10] {
         let one = move |world: &World| world.take(CPU, of, 1);
-        stop_at_each_step(RemoteFrees::Kept, 2 * PAGEBLOCK, one, |world, blocks| {
+        stop_at_each_step(2 * PAGEBLOCK, one, |world, blocks| {
             world.give(CPU, blocks);
             Vec::new()
         });
@@ -290,14 +260,12 @@ fn a_free_of_any_order_to_its_own_pageblock() {
 
 #[test]
 fn a_free_to_a_pageblock_of_another_cpu() {
-    for rule in [RemoteFrees::Kept, RemoteFrees::AtOnce] {
-        for of in [0, 3, 8, 9] {
-            let theirs = move |world: &World| world.take(OTHER, of, 1);
-            stop_at_each_step(rule, PAGEBLOCK, theirs, |world, blocks| {
-                world.give(CPU, blocks);
-                Vec::new()
-            });
-        }
+    for of in [0, 3, 8, 9] {
+        let theirs = move |world: &World| world.take(OTHER, of, 1);
+        stop_at_each_step(PAGEBLOCK, theirs, |world, blocks| {
+            world.give(CPU, blocks);
+            Vec::new()
+        });
     }
 }
 
@@ -310,7 +278,7 @@ fn a_free_that_makes_a_pageblock_whole() {
             world.allocator.drain_cpu(OTHER).expect("it is a CPU");
             blocks
         };
-        stop_at_each_step(RemoteFrees::AtOnce, PAGEBLOCK, last, |world, blocks| {
+        stop_at_each_step(PAGEBLOCK, last, |world, blocks| {
             world.give(CPU, blocks);
             Vec::new()
         });
@@ -319,7 +287,7 @@ fn a_free_that_makes_a_pageblock_whole() {
 
 #[test]
 fn many_at_once() {
-    stop_at_each_step(RemoteFrees::Kept, 2 * PAGEBLOCK, nothing, |world, _| {
+    stop_at_each_step(2 * PAGEBLOCK, nothing, |world, _| {
         let mut pages = [None; 70];
         // When it goes on, others have all the memory.
         let _ = world.allocator.alloc_bulk(CPU, &request(0), &mut pages);
@@ -335,7 +303,7 @@ fn many_at_once() {
 #[test]
 fn exact_counts_and_parts() {
     for frames in [300, 700] {
-        stop_at_each_step(RemoteFrees::Kept, 3 * PAGEBLOCK, nothing, move |world, _| {
+        stop_at_each_step(3 * PAGEBLOCK, nothing, move |world, _| {
             // The others may have all memory, or be at the pageblock, when this goes on.
             if let Ok(pfn) = world.allocator.alloc_exact(CPU, frames, &request(0)) {
                 let _ = world.allocator.split_range(CPU, pfn.0 + 10..pfn.0 + 20);
@@ -349,7 +317,7 @@ fn exact_counts_and_parts() {
 #[test]
 fn a_given_place() {
     for (pfn, of) in [(FRAMES - 1, 0), (FRAMES - 8, 3), (FRAMES - 512, 9), (FRAMES - 1024, 10)] {
-        stop_at_each_step(RemoteFrees::Kept, 3 * PAGEBLOCK, nothing, move |world, _| {
+        stop_at_each_step(3 * PAGEBLOCK, nothing, move |world, _| {
             if world.allocator.alloc_at(CPU, Pfn(pfn), &request(of)).is_err() {
                 return Vec::new();
             }
@@ -359,7 +327,7 @@ fn a_given_place() {
     }
 }
 
-/// What a CPU keeps of others, has at hand and in its stacks.
+/// A pageblock at hand, a spare one, and some of which parts came back.
 fn all_kinds(world: &World) -> Blocks {
     let theirs = world.take(OTHER, 0, 40);
     let mut ours = world.take(CPU, 0, 30);
@@ -372,13 +340,13 @@ fn all_kinds(world: &World) -> Blocks {
 #[test]
 fn a_tick_and_a_drain() {
     let held_max = 2 * PAGEBLOCK + 40;
-    stop_at_each_step(RemoteFrees::Kept, held_max, all_kinds, |world, blocks| {
+    stop_at_each_step(held_max, all_kinds, |world, blocks| {
         for _ in 0..3 {
             world.allocator.tick(CPU).expect("it is a CPU");
         }
         blocks
     });
-    stop_at_each_step(RemoteFrees::Kept, held_max, all_kinds, |world, blocks| {
+    stop_at_each_step(held_max, all_kinds, |world, blocks| {
         world.allocator.drain_all();
         blocks
     });
@@ -386,7 +354,7 @@ fn a_tick_and_a_drain() {
 
 #[test]
 fn a_cpu_that_leaves_and_comes_back() {
-    stop_at_each_step(RemoteFrees::Kept, 2 * PAGEBLOCK + 40, all_kinds, |world, blocks| {
+    stop_at_each_step(2 * PAGEBLOCK + 40, all_kinds, |world, blocks| {
         world.allocator.cpu_offline(CPU).expect("it is a CPU");
         world.allocator.cpu_online(CPU).expect("it is a CPU");
         blocks
@@ -395,7 +363,7 @@ fn a_cpu_that_leaves_and_comes_back() {
 
 #[test]
 fn pageblocks_out_of_service() {
-    stop_at_each_step(RemoteFrees::Kept, 3 * PAGEBLOCK + 40, all_kinds, |world, blocks| {
+    stop_at_each_step(3 * PAGEBLOCK + 40, all_kinds, |world, blocks| {
         for pfn in [blocks[0].0, Pfn(FRAMES - 1)] {
             world.allocator.isolate_pageblock(CPU, pfn).expect("it is in service");
             world.allocator.unisolate_pageblock(CPU, pfn, MOVABLE).expect("it is out of service");
@@ -406,7 +374,7 @@ fn pageblocks_out_of_service() {
 
 #[test]
 fn a_frame_out_of_service() {
-    stop_and_lose(RemoteFrees::Kept, 3 * PAGEBLOCK + 40, 1, all_kinds, |world, mut blocks| {
+    stop_and_lose(3 * PAGEBLOCK + 40, 1, all_kinds, |world, mut blocks| {
         let (bad, _) = blocks.pop().expect("there are some");
         world.mark(bad, 1, false);
         world.allocator.mark_bad(CPU, bad).expect("it is in use");
@@ -422,7 +390,7 @@ fn memory_that_is_added() {
     let is_over = StdArc::new(Flag::new(false));
     let scheduler = StopAt { step: 0, left: 0, is_over: is_over.clone() };
     check_with(scheduler, move || {
-        let world = Arc::new(World::with_memory(3, RemoteFrees::Kept, BEFORE));
+        let world = Arc::new(World::with_memory(3, BEFORE));
         let is_done = StdArc::new(Flag::new(false));
         let stopped = {
             let (world, is_done) = (world.clone(), is_done.clone());

@@ -1,16 +1,16 @@
-//! The one edge to `pageset-rows`: the base, which has every frame that is in no array, no depot and nobody's hands.
+//! The one edge to `pageset-blocks`: the base, which has every frame that is in no array, no depot and nobody's hands.
 //!
 //! The pool names frames by 32 bits from its start; so does the allocator, by 64. The allocator knows one CPU only: what CPUs
 //! have for themselves is above it, in the arrays and the depot.
 
 use std::ops::Range;
 
+use pageset_blocks::{BlockAllocator, BlockCounters, WholeUse};
 pub(crate) use pageset_core::AllocError as BaseError;
 use pageset_core::{
     Config, CpuId, FreeError, NodeId, Order, PAGEBLOCK_FRAMES, Pfn, Request, RequestTraits, Violation,
     Watermarks, ZoneConfig, ZoneId, ZoneKind,
 };
-use pageset_rows::{BlockAllocator, BlockCounters, WholeUse};
 
 use crate::BuildError;
 use crate::tables::Allocator;

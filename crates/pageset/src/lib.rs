@@ -58,8 +58,8 @@ pub use error::{AllocError, BuildError, FreeError, ValidateError};
 #[cfg(feature = "allocator-api2")]
 pub use pages::PageCollections;
 pub use pages::{OwnedPages, Pages, RawPages};
+pub use pageset_blocks::BlockCounters;
 pub use pageset_core::{Order, Pfn, Violation};
-pub use pageset_rows::BlockCounters;
 pub use pool::{BackingReport, CachedOrder, Pool, PopulateProgress, Populated, Stats, Trimmed};
 
 /// Bytes of a base page, which is a block of order 0.

@@ -1,8 +1,8 @@
 //! The memory of the base's tables: the frames of pageblocks lie on pages that the system provides when they are used. The
 //! depot takes pageblocks as wholes and has bits of its own, so most of the base's never are.
 
+use pageset_blocks::{BlockAllocator, Rows, TableCounts, Tables};
 use pageset_core::Config;
-use pageset_rows::{BlockAllocator, Rows, TableCounts, Tables};
 
 use crate::BuildError;
 use crate::sys::zeros::Zeros;

@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
+use pageset_blocks::{BlockAllocator, observe_lines};
 use pageset_core::{
     Config, ConfigError, CpuId, FrameAllocator, FrameUsage, PageAllocator, Policy, Storage, TableCounts,
     Tables, Zone,
 };
-use pageset_rows::{BlockAllocator, observe_lines};
 
 use crate::charge::VirtualPlatform;
 use crate::engine::current;
@@ -130,7 +130,7 @@ fn linux(config: &Config<'_>, machine: &Machine) -> Result<(Allocator, LockTable
 
 fn owned_blocks(config: &Config<'_>) -> Result<(Allocator, LockTable, Lines), ConfigError> {
     assert!(*IS_OBSERVED, "this process observes the lines of allocators for something else");
-    let tables = pageset_rows::Tables::on_heap(config)?;
+    let tables = pageset_blocks::Tables::on_heap(config)?;
     // As in `LineTraffic::TABLES`; the most frequent first.
     let lines = Lines::new(
         [

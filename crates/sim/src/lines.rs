@@ -8,7 +8,7 @@
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
-use pageset_rows::LineUse;
+use pageset_blocks::LineUse;
 
 use crate::engine::{Engine, current};
 use crate::footprint::{Footprint, LINE_BYTES};

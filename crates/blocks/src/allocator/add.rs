@@ -2,20 +2,19 @@
 
 use core::ops::Range;
 
-use pageset_core::{ConfigError, CpuId, MigrateType, Order, Pfn};
+use pageset_core::{ConfigError, CpuId, MigrateType, Pfn};
 
-use super::free::Back;
 use super::{BlockAllocator, FRAMES};
 use crate::atomic::Relaxed;
-use crate::stack::BlockIndex;
+use crate::index::BlockIndex;
+use crate::row::rows_of;
+use crate::rows::Use;
 use crate::state::{Phase, State};
-use crate::tail_bits::words_of;
 
 impl BlockAllocator<'_> {
     /// Takes frames that were holes until now, and makes them free. They have to lie in the spans of the zones. O(frames).
     ///
-    /// A pageblock that is added as a whole is like all others. One that is added in parts has single frames only, as each with a
-    /// hole has, until all of it is free. Watermarks follow; `min_free_kbytes` and the reserves of low zones stay as they were made from
+    /// Watermarks follow; `min_free_kbytes` and the reserves of low zones stay as they were made from
     /// the memory that was there first.
     ///
     /// # Errors
@@ -34,21 +33,20 @@ impl BlockAllocator<'_> {
                 return Err(ConfigError::AlreadyManaged(pfn));
             }
         }
-        let added = self.add_holes(cpu, pfns);
+        let added = self.add_holes(pfns);
         self.update_watermarks();
         added
     }
 
-    fn add_holes(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
+    fn add_holes(&self, pfns: Range<u64>) -> Result<(), ConfigError> {
         let mut start = pfns.start;
         while start < pfns.end {
             let pfn = Pfn(start);
             let (zone, index) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
             let (block, frame) = (index / FRAMES, index % FRAMES);
             let len = (FRAMES - frame).min((pfns.end.min(zone.span.end) - start) as usize);
-            let added = self.add_to_pageblock(cpu, block, frame..frame + len);
+            let added = self.add_to_pageblock(block, frame..frame + len);
             zone.managed.fetch_add(added, Relaxed);
-            zone.set_surplus_max(self.cpus());
             if added < len {
                 return Err(ConfigError::AlreadyManaged(pfn));
             }
@@ -61,32 +59,35 @@ impl BlockAllocator<'_> {
     pub(super) fn is_hole(&self, index: usize) -> bool {
         let (block, frame) = (index / FRAMES, index % FRAMES);
         let state = self.states[block].get();
-        state.phase() == Phase::Absent || state.is_holed() && self.tails[block].is_tail(frame)
+        state.phase() == Phase::Absent
+            || state.is_holed()
+                && self.rows[block].look(frame) == Use::Withheld
+                && !self.is_bad(block, frame, state)
     }
 
     /// Returns how many frames were added: fewer than asked for if somebody else is adding them.
-    fn add_to_pageblock(&self, cpu: CpuId, block: BlockIndex, frames: Range<usize>) -> usize {
+    fn add_to_pageblock(&self, block: BlockIndex, frames: Range<usize>) -> usize {
         if self.states[block].change(Phase::Absent, Phase::Changing) {
+            self.rows[block].withhold_everything();
             if frames.len() == FRAMES {
                 self.give_whole(block);
                 return FRAMES;
             }
-            self.tails[block].mark_tails(0..FRAMES);
-            let all_holes = State::split(Order::ZERO, MigrateType::Movable).in_phase(Phase::Idle).holed();
-            // Nobody else changes what is `Changing`, but for what lasts.
-            self.states[block].update(|state| Some(all_holes.of_owner(cpu).keeping(state))).ok();
+            let all_holes = State::open(MigrateType::Movable).holed();
+            // Nobody else changes what is `Changing`, but for whether it is isolated.
+            self.states[block].update(|state| Some(all_holes.isolated(state.is_isolated()))).ok();
         }
         let mut added = 0;
-        for (word, bits) in words_of(frames) {
-            if !self.states[block].get().is_holed() || !self.tails[block].take_holes(word, bits) {
+        for (row, bits) in rows_of(frames) {
+            if !self.states[block].get().is_holed() {
                 break;
             }
-            if let Ok(free) = self.free[block].put_frames(word, bits) {
-                added += bits.count_ones() as usize;
-                self.note_free(block, Order::ZERO, Back::of_word(word, bits, free)).ok();
-            }
+            let Ok(left) = self.rows[block].offer(row, bits) else { break };
+            added += bits.count_ones() as usize;
+            self.note_free(block, row, left);
         }
         self.settle(block);
+        self.count_free(block);
         added
     }
 }

@@ -1,15 +1,15 @@
-//! What nearly every allocation is: a bit of the pageblock at hand.
+//! What nearly every allocation is: a block of the pageblock at hand.
 
-use pageset_core::{
-    AllocError, CpuId, MigrateType, NodeChoice, Order, PAGEBLOCK_ORDER, Pfn, Request, ZoneId,
-};
+use pageset_core::{AllocError, CpuId, NodeChoice, Order, Pfn, Request, Watermark, ZoneId};
 
-use super::free::Back;
+use super::refill::Needy;
 use super::reserve::Reserve;
 use super::{BlockAllocator, FRAMES};
-use crate::cpu_lists::{CpuHome, CpuLists, Wanted, count};
-use crate::free_bits::{IsFree, WORD_FRAMES};
-use crate::stack::BlockIndex;
+use crate::cpu_lists::{CpuHome, CpuLists, Wanted};
+use crate::index::BlockIndex;
+use crate::row::{ROW_FRAMES, ROW_ORDER};
+use crate::state::BlockState;
+use crate::zone::Zone;
 
 impl BlockAllocator<'_> {
     /// Allocates a block. Of two requests at once, from the same CPU or others, each gets its own.
@@ -26,17 +26,47 @@ impl BlockAllocator<'_> {
 
     #[inline(always)]
     pub(super) fn alloc_at_hand(&self, cpu: CpuId, request: &Request) -> Option<Pfn> {
-        let lists = self.lists_at(self.home_zone(cpu, request)?, cpu);
-        let frame = match request.order.index() {
-            0..PAGEBLOCK_ORDER => {
-                let frame = self.take_at_hand(lists, Wanted::of(request))?;
-                self.note_line(frame / FRAMES, cpu);
-                frame
-            }
-            PAGEBLOCK_ORDER => self.take_last_spare(lists, request.migratetype)? * FRAMES,
-            _ => return None,
-        };
-        Some(Pfn((frame as u64).wrapping_add(lists.offset)))
+        if request.order.index() > ROW_ORDER {
+            return None;
+        }
+        let zone = self.home_zone(cpu, request)?;
+        let lists = self.lists_at(zone, cpu);
+        let wanted = Wanted::of(request);
+        if let Some(index) = lists.take_freed(wanted.order)
+            && self.take_again(index, zone, cpu, request)
+        {
+            self.note_line(index / FRAMES, cpu);
+            return Some(Pfn((index as u64).wrapping_add(lists.offset)));
+        }
+        let (block, row) = lists.at_hand(wanted).get()?;
+        let frame = self.rows.get(block)?.take_in_row(row, wanted.order)?;
+        self.note_line(block, cpu);
+        let index = self.still(block, frame, wanted)?;
+        Some(Pfn((index as u64).wrapping_add(lists.offset)))
+    }
+
+    /// The block that the CPU freed last, if it is still free: caches have it, and most programs that free one want one soon.
+    ///
+    /// Not if the block beside it is free too. Both are one larger block then, and to break that up would cost a larger request its
+    /// place while smaller blocks are free.
+    ///
+    /// If the CPU does not reserve the pageblock, nobody looked at the watermark for this block yet: it may be one of those that the zone
+    /// has to keep.
+    #[inline(always)]
+    fn take_again(&self, index: usize, zone: ZoneId, cpu: CpuId, request: &Request) -> bool {
+        let wanted = Wanted::of(request);
+        let (block, frame) = (index / FRAMES, index % FRAMES);
+        let Some(state) = self.states.get(block).map(BlockState::get) else { return false };
+        let rows = &self.rows[block];
+        if !state.serves(wanted.migratetype)
+            || rows.is_merged(frame, wanted.order)
+            || !(state.is_reserved_by(cpu) || self.zones[zone.index()].can_spare(request))
+            || !rows.take_at_in_row(frame, wanted.order)
+        {
+            return false;
+        }
+        self.note_taken(block, wanted.order);
+        self.still(block, frame, wanted).is_some()
     }
 
     /// The zone that such a request uses first, if that is simple to say.
@@ -53,98 +83,74 @@ impl BlockAllocator<'_> {
         (is_simple && zone != CpuHome::NO_ZONE).then_some(zone)
     }
 
-    /// A block from the word that the CPU's last one came from.
-    #[inline(always)]
-    fn take_at_hand(&self, lists: &CpuLists, wanted: Wanted) -> Option<usize> {
-        let cursor = lists.cursor(wanted);
-        if let Some((block, word)) = cursor.take_freed()
-            && let Some(frame) = self.take_in(block, word, wanted)
-        {
-            return Some(frame);
-        }
-        let (block, word) = cursor.get()?;
-        self.take_in(block, word, wanted)
-    }
-
-    #[inline(always)]
-    fn take_in(&self, block: BlockIndex, word: usize, wanted: Wanted) -> Option<usize> {
-        let frame = self.take_bits(block, word, wanted.order)?;
-        self.still(block, frame, wanted)
-    }
-
-    /// A free block of a word, or of the words from there on that a larger block takes.
-    #[inline(always)]
-    pub(super) fn take_bits(&self, block: BlockIndex, word: usize, order: Order) -> Option<usize> {
-        let frame = self.free.get(block)?.take(word, order);
-        if frame.is_none() {
-            self.note_miss(block, order);
-        }
-        frame
-    }
-
-    /// Who freed the rest of a pageblock, while a larger block was tried that was free in part, did not see that part.
-    #[inline]
-    pub(super) fn note_miss(&self, block: BlockIndex, order: Order) {
-        if order.frames() as usize > WORD_FRAMES {
-            self.settle(block);
-        }
-    }
-
-    /// The frame's index, if its pageblock is still what it was: a cursor may be old, and the pageblock another's, of another
-    /// order.
+    /// The frame's index, if its pageblock still gives frames of this type: what a CPU has at hand may be old, and the pageblock be
+    /// for another type by now, out of service, or about to be whole. Then the block that was just taken goes back.
     #[inline(always)]
     pub(super) fn still(&self, block: BlockIndex, frame: usize, wanted: Wanted) -> Option<usize> {
-        if self.states[block].get().serves(wanted.order, wanted.migratetype) {
+        if self.states[block].get().serves(wanted.migratetype) {
             return Some(block * FRAMES + frame);
         }
-        self.return_frames(block, frame, wanted.order);
+        self.return_block(block, frame, wanted.order);
         None
     }
 
-    /// From another word of the pageblock at hand, or wherever there is one.
+    #[cold]
+    pub(super) fn return_block(&self, block: BlockIndex, frame: usize, order: Order) {
+        self.rows[block].put(frame, order).ok();
+        self.settle(block);
+    }
+
+    /// The CPU's spare pageblock, a block from another row of the pageblock at hand, or wherever there is one.
     #[inline(never)]
     fn alloc_near(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
-        if let Some(zone) = self.home_zone(cpu, request)
-            && request.order < Order::PAGEBLOCK
-        {
-            let needy = self.needy(zone, cpu, request, Reserve::Closed);
-            needy.lists.activity.note();
-            let kept = || self.take_kept(needy.lists, needy.wanted);
-            // Who asks often has a pageblock at hand, which is faster than what it keeps.
-            let needs_many = needy.lists.cursor(needy.wanted).needs_many();
-            let first = if needs_many { None } else { kept() };
-            let left = first.or_else(|| self.take_rest(needy)).or_else(|| self.take_few(needy));
-            let more = left.or_else(|| {
-                // No watermark is near: what follows needs no other zone.
-                if needy.lists.outlook.is_plenty() { self.take_from_another(needy) } else { None }
-            });
-            let found = more.or_else(|| if needs_many { kept() } else { None });
-            if let Some(frame) = found {
-                return Ok(self.zones[zone.index()].pfn(frame));
-            }
+        let Some(zone) = self.home_zone(cpu, request) else { return self.alloc_slow(cpu, request, false) };
+        let needy = self.needy(zone, cpu, request, Reserve::Closed);
+        needy.lists.activity.note();
+        let found = match request.order {
+            Order::PAGEBLOCK => self.take_spare(needy.lists, request.migratetype).map(|block| block * FRAMES),
+            Order::MAX => None,
+            _ => self.take_rest(needy),
+        };
+        match found {
+            Some(index) => Ok(Pfn((index as u64).wrapping_add(needy.lists.offset))),
+            None => self.alloc_slow(cpu, request, true),
         }
-        self.alloc_slow(cpu, request)
     }
 
-    /// Puts back what was taken from a pageblock that is not what it was thought to be.
-    #[cold]
-    pub(super) fn return_frames(&self, block: usize, frame: usize, order: Order) {
-        let put = self.free[block].put(frame, order);
-        self.note_returned(block, order, put.map(|free| Back::of_block(frame, order, free)));
+    /// A block of the pageblock that the CPU reserves. The allocator looks at no watermark: the memory left the zone before.
+    pub(super) fn take_rest(&self, needy: Needy<'_>) -> Option<usize> {
+        let at_hand = needy.lists.at_hand(needy.wanted);
+        let (block, row) = at_hand.get()?;
+        let state = self.states.get(block)?.get();
+        if !state.is_reserved_by(needy.cpu) || !state.serves(needy.wanted.migratetype) {
+            return None;
+        }
+        let Some(frame) = self.rows[block].take_any(needy.wanted.order) else {
+            self.note_missed(block, needy.wanted.order);
+            return None;
+        };
+        at_hand.advance(block, row, frame / ROW_FRAMES);
+        self.note_line(block, needy.cpu);
+        self.still(block, frame, needy.wanted)
     }
 
-    /// Looks after a pageblock to which frames were put back, or were not, since they were free.
-    pub(super) fn note_returned(&self, block: usize, order: Order, put: Result<Back, IsFree>) {
-        match put {
-            Ok(back) if !self.states[block].get().is_split() => {
-                // They were there although the pageblock is no more split: a CPU freed them twice, and did not take them back yet.
-                self.take_back(block, order, back);
-            }
-            Ok(_) => {}
-            // Nobody else can have put back what was taken here, unless it was nobody's to take.
-            Err(IsFree) => count(&self.lists_of(block).counters.double_frees),
-        }
-        self.settle(block);
+    /// What a CPU has of a zone, and what a request wants.
+    pub(super) fn needy(&self, zone: ZoneId, cpu: CpuId, request: &Request, reserve: Reserve) -> Needy<'_> {
+        Needy { zone, cpu, lists: self.lists_at(zone, cpu), wanted: Wanted::of(request), reserve }
+    }
+
+    /// What each CPU has of a zone.
+    pub(super) fn lists_in(&self, zone: ZoneId) -> impl Iterator<Item = &CpuLists> {
+        (0..self.cpus()).map(move |cpu| self.lists_at(zone, CpuId(cpu as u32)))
+    }
+}
+
+impl Zone {
+    /// Whether the minimum is left without such a block, by what is counted as free now.
+    #[inline]
+    fn can_spare(&self, request: &Request) -> bool {
+        let floor = self.floor(request, Watermark::Min);
+        self.free_at_least() >= floor.saturating_add(u64::from(request.order.frames()))
     }
 }
 
@@ -152,14 +158,5 @@ impl Wanted {
     #[inline]
     pub(super) const fn of(request: &Request) -> Self {
         Self { order: request.order, migratetype: request.migratetype }
-    }
-
-    /// The type that requests of this type use if nothing else is left, next first.
-    pub(super) const fn fallbacks(self) -> [MigrateType; 2] {
-        match self.migratetype {
-            MigrateType::Movable => [MigrateType::Reclaimable, MigrateType::Unmovable],
-            MigrateType::Reclaimable => [MigrateType::Unmovable, MigrateType::Movable],
-            _ => [MigrateType::Reclaimable, MigrateType::Movable],
-        }
     }
 }

@@ -2,7 +2,7 @@
 
 use pageset_core::{COSTLY_ORDER, Order, PAGEBLOCK_ORDER};
 
-use crate::free_bits::WORD_FRAMES;
+use crate::row::ROW_FRAMES as WORD_FRAMES;
 
 /// Orders that have arrays: those up to [`COSTLY_ORDER`], and a pageblock's behind them.
 pub(super) const ORDERS: usize = COSTLY_ORDER + 2;

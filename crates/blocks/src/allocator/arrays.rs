@@ -3,17 +3,16 @@
 use core::fmt;
 
 use pageset_core::{
-    AllocError, COSTLY_ORDER, ConfigError, CpuId, FreeError, MigrateType, Order, Pfn, Request, TickOutcome,
-    ZoneId,
+    AllocError, COSTLY_ORDER, ConfigError, CpuId, FreeError, Order, Pfn, Request, TickOutcome, ZoneId,
 };
 
 use super::array::{ARRAY_ORDERS, Array, ORDERS, most, place};
 use super::home::Home;
-use super::in_use::FrameUse;
-use super::keep::Together;
 use super::{BlockAllocator, FRAMES};
 use crate::cpu_lists::{TYPES, count};
-use crate::free_bits::FreeBits;
+use crate::index::BlockIndex;
+use crate::row::{ROW_FRAMES, ROWS};
+use crate::rows::Rows;
 use crate::state::{BlockState, State};
 
 /// The blocks that one CPU freed last, for its next requests. It has an array for each type, and for each order up to 3 and a pageblock's.
@@ -36,56 +35,43 @@ use crate::state::{BlockState, State};
 /// an array gives back a block that is free already. If both copies stay in use, or the block has got another user by then, it is never
 /// found.
 ///
-/// Where debug assertions are on, [`free`](Self::free) looks at all blocks of these arrays first. Then a block that lies here, or is free in
-/// its pageblock, is [`FreeError::DoubleFree`]. A block in the arrays of another CPU is still not found. A release build has the same look
+/// Where debug assertions are on, [`free`](Self::free) looks at all blocks of these arrays first. Then a block that lies here is
+/// [`FreeError::DoubleFree`]. A block in the arrays of another CPU is still not found. A release build has the same look
 /// with `debug-assertions = true` in `[profile.release.package.pageset-blocks]`.
-///
 /// Likewise [`free_range`](BlockAllocator::free_range) takes a block in an array for one in use. All other mistakes are errors, as without arrays.
 pub struct CpuArrays<'a> {
     allocator: &'a BlockAllocator<'a>,
-    /// The allocator's, for each free.
+    /// The allocator's, those of the home zone, for each free.
     states: &'a [BlockState],
-    free: &'a [FreeBits],
+    rows: &'a [Rows],
     cpu: CpuId,
     /// Where the CPU's requests go first. If it is unknown, nothing is kept here.
     home: Home,
     arrays: [[Array; ORDERS]; TYPES],
-    /// By order, to what pageblocks blocks went last.
-    recent: [Recent; COSTLY_ORDER + 1],
+    /// A pageblock like those in service whose blocks are freed at the moment, and the number of its type.
+    ///
+    /// A free compares its block's pageblock with this one. So it knows the array before it knows the pageblock: what the next
+    /// allocation reads does not wait for the block that is freed now, of which the caches may have nothing.
+    recent: (State, usize),
     /// Whether an array was filled or emptied since the last tick.
     is_busy: bool,
     /// Frames at the last tick.
     frames_before: u32,
 }
 
-/// A pageblock to which a block of some order went, and what follows for all that are like it.
-///
-/// Most blocks of an order come from pageblocks of one type and owner. So a free compares with these, and knows the array before it knows
-/// the pageblock: what the next allocation reads does not wait for the block that is freed now, of which the caller may have known
-/// nothing since long. (Measured: 3 ns of a pair of `mix`.)
-///
-/// # Invariants
-/// A pageblock like `state` takes back blocks of the order without another look than at the block's bits. `type_index` is its type's.
-#[derive(Clone, Copy)]
-struct Recent {
-    state: State,
-    type_index: usize,
-    /// Whether it is this CPU's: to look at the bits of another CPU's pageblock would fetch its line.
-    is_own: bool,
-}
-
 impl<'a> CpuArrays<'a> {
     /// Empty arrays for one CPU. For a CPU that the allocator does not know they stay empty, and each request is an error.
     #[must_use]
     pub fn new(allocator: &'a BlockAllocator<'a>, cpu: CpuId) -> Self {
+        let (home, blocks) = Home::of(allocator, cpu);
         Self {
             allocator,
-            states: &allocator.states,
-            free: &allocator.free,
+            states: &allocator.states[blocks.clone()],
+            rows: &allocator.rows[blocks],
             cpu,
-            home: Home::of(allocator, cpu),
+            home,
             arrays: [(); TYPES].map(|()| ARRAY_ORDERS.map(Array::empty)),
-            recent: core::array::from_fn(|order| Recent::own(ARRAY_ORDERS[order], cpu)),
+            recent: (State::ABSENT, 0),
             is_busy: false,
             frames_before: 0,
         }
@@ -111,23 +97,25 @@ impl<'a> CpuArrays<'a> {
     /// As [`BlockAllocator::free`], but for [double frees](Self#double-frees).
     #[inline]
     pub fn free(&mut self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
-        if cfg!(debug_assertions) && self.is_free(pfn) {
+        if cfg!(debug_assertions) && self.has(pfn) {
             return Err(FreeError::DoubleFree(pfn));
         }
         if self.keep(pfn, order) { Ok(()) } else { self.free_past(pfn, order) }
     }
 
-    /// Whether this frame lies in a block of an array here, or is free in its pageblock. O(blocks here).
-    fn is_free(&self, pfn: Pfn) -> bool {
-        let Some(index) = self.home.frame(pfn) else { return false };
+    /// Whether this frame lies in a block of an array here. O(blocks here).
+    fn has(&self, pfn: Pfn) -> bool {
+        let (block, frame) = self.home.frame(pfn);
+        let Some(_) = self.states.get(block) else { return false };
+        let place = (block * FRAMES + frame) as u32;
         let has = |array: &Array, of: Order| {
-            let with_frame = |first: &u32| index.checked_sub(*first).is_some_and(|at| at < of.frames());
+            let with_frame = |first: &u32| place.checked_sub(*first).is_some_and(|at| at < of.frames());
             array.oldest(usize::MAX).iter().any(with_frame)
         };
         let of_type = |arrays: &[Array; ORDERS]| {
             arrays.iter().zip(ARRAY_ORDERS).any(|(array, order)| has(array, order))
         };
-        self.arrays.iter().any(of_type) || self.allocator.frame_use(index as usize) == FrameUse::Free
+        self.arrays.iter().any(of_type)
     }
 
     /// Frames of all blocks here.
@@ -174,80 +162,65 @@ impl<'a> CpuArrays<'a> {
         if self.home.serves(request) { self.array(request.migratetype.index(), request.order) } else { None }
     }
 
-    /// Puts a block into an array, if there is room, and it is known at once that it may go there.
-    #[inline]
+    /// Puts a block of a small order into an array, if there is room, and it is a block in use like those that are freed at the moment.
+    #[inline(always)]
     fn keep(&mut self, pfn: Pfn, order: Order) -> bool {
-        let Some(index) = self.home.frame(pfn) else { return false };
-        let Some(recent) = self.recent.get(order.index()) else { return self.keep_pageblock(index, order) };
-        let (block, frame) = (index as usize / FRAMES, index as usize % FRAMES);
-        let (Some(state), Some(free)) = (self.states.get(block), self.free.get(block)) else { return false };
-        let is_aligned = frame & (order.frames() as usize - 1) == 0;
-        let is_plain = is_aligned && state.get().is_like(recent.state);
-        if !is_plain || recent.is_own && free.is_free(frame) {
-            return false;
-        }
-        let arrays = self.arrays.get_mut(recent.type_index);
-        arrays.is_some_and(|arrays| arrays[order.index()].push(index))
+        let (block, frame) = self.home.frame(pfn);
+        let (Some(state), Some(rows)) = (self.states.get(block), self.rows.get(block)) else { return false };
+        let (recent, type_index) = self.recent;
+        let row = rows.row(frame / ROW_FRAMES);
+        order.index() <= COSTLY_ORDER
+            && state.get().is_like(recent)
+            && row.is_plain_block(frame % ROW_FRAMES, order)
+            && self.array(type_index, order).is_some_and(|array| array.push((block * FRAMES + frame) as u32))
     }
 
-    /// As [`look`](Self::look) has it for pageblocks, but apart. (Measured: by way of it, a pair takes 6.3 ns instead of 4.8.)
-    #[inline(never)]
-    fn keep_pageblock(&mut self, index: u32, order: Order) -> bool {
-        let (block, frame) = (index as usize / FRAMES, index as usize % FRAMES);
-        let Some(state) = self.states.get(block).map(BlockState::get) else { return false };
-        let is_plain = order == Order::PAGEBLOCK && frame == 0 && state.is_pageblock_in_use();
-        let array = self.arrays.get_mut(state.type_index()).map(|arrays| &mut arrays[ORDERS - 1]);
-        is_plain && array.is_some_and(|array| !array.has(index) && array.push(index))
-    }
-
-    /// Frees what is not for the arrays, or for which they have no room yet, or what is not known at once.
+    /// Frees what is not for the arrays, or for which they have no room yet.
     #[inline(never)]
     fn free_past(&mut self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
-        let Some((state, index)) = self.look(pfn, order) else {
+        let Some((type_index, index)) = self.look(pfn, order) else {
             return self.allocator.free(self.cpu, pfn, order);
         };
-        let type_index = state.type_index();
-        let Some(array) = self.array(type_index, order) else {
-            return self.allocator.free(self.cpu, pfn, order);
-        };
-        if order == Order::PAGEBLOCK {
-            return match array.has(index) {
-                true => Err(FreeError::DoubleFree(pfn)),
-                false => self.allocator.free(self.cpu, pfn, order),
-            };
+        let (allocator, cpu) = (self.allocator, self.cpu);
+        let Some(array) = self.array(type_index, order) else { return allocator.free(cpu, pfn, order) };
+        if order == Order::PAGEBLOCK && array.has(index) {
+            return Err(FreeError::DoubleFree(pfn));
         }
-        let mut is_kept = array.push(index);
-        if !is_kept {
-            self.is_busy = true;
+        if array.push(index) {
+            return Ok(());
+        }
+        self.is_busy = true;
+        if order < Order::PAGEBLOCK {
             self.give_back(type_index, order, most(order) as usize / 2);
-            is_kept = self.array(type_index, order).is_some_and(|array| array.push(index));
+            if self.array(type_index, order).is_some_and(|array| array.push(index)) {
+                return Ok(());
+            }
         }
-        let is_own = state.owner() == self.cpu;
-        // INVARIANT: `look` says so of blocks below pageblocks.
-        self.recent[order.index()] = Recent { state, type_index, is_own };
-        if is_kept { Ok(()) } else { self.allocator.free(self.cpu, pfn, order) }
+        allocator.free(cpu, pfn, order)
     }
 
-    /// The pageblock around a block that may go to an array, and the index of its first frame.
-    fn look(&self, pfn: Pfn, order: Order) -> Option<(State, u32)> {
-        let index = self.home.frame(pfn)?;
-        let (block, frame) = (index as usize / FRAMES, index as usize % FRAMES);
-        let state = self.states[block].get();
-        let is_plain = if order < Order::PAGEBLOCK {
-            let is_aligned = frame & (order.frames() as usize - 1) == 0;
-            let is_free = || state.owner() == self.cpu && self.free[block].is_free(frame);
-            is_aligned && state.takes_back(order) && !is_free()
+    /// The type of a block in use that may go to an array, and its place in the zone.
+    fn look(&mut self, pfn: Pfn, order: Order) -> Option<(usize, u32)> {
+        let (block, frame) = self.home.frame(pfn);
+        let state = self.states.get(block)?.get();
+        let is_block = if order.index() <= COSTLY_ORDER {
+            let (row, at) = (frame / ROW_FRAMES, frame % ROW_FRAMES);
+            self.rows[block].row(row).with_put_at(at, order).is_some()
         } else {
-            order == Order::PAGEBLOCK && frame == 0 && state.is_pageblock_in_use()
+            order == Order::PAGEBLOCK && frame == 0 && state.is_block_of(order)
         };
-        is_plain.then_some((state, index))
+        if !is_block || state.is_isolated() {
+            return None;
+        }
+        self.recent = (state, state.type_index());
+        Some((state.type_index(), (block * FRAMES + frame) as u32))
     }
 
     #[inline(never)]
     fn refill(&mut self, request: Request) -> Result<Pfn, AllocError> {
         let (allocator, cpu) = (self.allocator, self.cpu);
         self.is_busy = true;
-        let home = self.home;
+        let (home, blocks_here) = (self.home, self.states.len());
         let Some(array) = self.array_for(&request) else {
             return allocator.alloc(cpu, &request).or_else(|error| self.alloc_again(&request, error));
         };
@@ -261,11 +234,13 @@ impl<'a> CpuArrays<'a> {
         let first = blocks.next();
         // The lowest is used next.
         for pfn in blocks.rev() {
-            match home.frame(pfn) {
-                Some(block) => array.push(block),
-                // Blocks of another zone come one by one.
-                None => allocator.free(cpu, pfn, request.order).is_ok(),
-            };
+            let (block, frame) = home.frame(pfn);
+            // Blocks of another zone come one by one.
+            if block >= blocks_here || allocator.zones[home.zone.index()].frame(pfn).is_none() {
+                allocator.free(cpu, pfn, request.order).ok();
+            } else {
+                array.push((block * FRAMES + frame) as u32);
+            }
         }
         first.ok_or(AllocError::OutOfMemory { order: request.order })
     }
@@ -295,20 +270,12 @@ impl<'a> CpuArrays<'a> {
     }
 }
 
-impl Recent {
-    /// Pageblocks that are split into blocks of an order, and the CPU's own.
-    const fn own(order: Order, cpu: CpuId) -> Self {
-        let migratetype = MigrateType::Movable;
-        let state = State::split(order, migratetype).of_owner(cpu);
-        Self { state, type_index: migratetype.index(), is_own: true }
-    }
-}
-
 impl BlockAllocator<'_> {
     /// Frees blocks that an array gives back, those together that lie together.
     #[inline(always)]
-    fn free_from_array(&self, cpu: CpuId, zone: ZoneId, blocks: &[u32], order: Order) {
-        let mut indices = blocks.iter().map(|block| *block as usize);
+    fn free_from_array(&self, cpu: CpuId, zone: ZoneId, places: &[u32], order: Order) {
+        let first = self.zones[zone.index()].blocks.start * FRAMES;
+        let mut indices = places.iter().map(|place| first + *place as usize);
         let mut next = indices.next();
         while let Some(first) = next {
             let mut together = Together::of(first);
@@ -343,5 +310,42 @@ impl fmt::Debug for CpuArrays<'_> {
             .field("cpu", &self.cpu)
             .field("frames", &self.frames())
             .finish_non_exhaustive()
+    }
+}
+
+/// Blocks of one row, a bit for each first frame.
+struct Together {
+    /// The row's number, over all pageblocks.
+    row: usize,
+    frames: usize,
+}
+
+impl Together {
+    /// One block.
+    #[inline]
+    const fn of(index: usize) -> Self {
+        Self { row: index / ROW_FRAMES, frames: 1 << (index % ROW_FRAMES) }
+    }
+
+    /// Its pageblock, and the row in it.
+    const fn place(&self) -> (BlockIndex, usize) {
+        (self.row / ROWS, self.row % ROWS)
+    }
+
+    /// The indices of the first frames.
+    fn indices(&self) -> impl Iterator<Item = usize> {
+        let first = self.row * ROW_FRAMES;
+        (0..ROW_FRAMES).filter(|bit| self.frames >> bit & 1 == 1).map(move |bit| first + bit)
+    }
+
+    /// Adds a block, if it lies in the same row and is not there yet.
+    #[inline]
+    fn add(&mut self, index: usize) -> bool {
+        let (row, frame) = (index / ROW_FRAMES, 1 << (index % ROW_FRAMES));
+        let is_new = self.row == row && self.frames & frame == 0;
+        if is_new {
+            self.frames |= frame;
+        }
+        is_new
     }
 }

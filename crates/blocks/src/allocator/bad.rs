@@ -5,8 +5,9 @@ use pageset_core::{CpuId, FreeError, MigrateType, Order, Pfn};
 use super::{BlockAllocator, FRAMES, head_of};
 use crate::atomic::relax;
 use crate::bad_bits::BadBits;
-use crate::free_bits::WORD_FRAMES;
-use crate::stack::BlockIndex;
+use crate::index::BlockIndex;
+use crate::row::ROW_FRAMES;
+use crate::rows::Use;
 use crate::state::{Phase, State};
 use crate::zone::Zone;
 
@@ -24,8 +25,7 @@ enum Attempt {
 
 impl BlockAllocator<'_> {
     /// Takes a frame out of service: alone and at once if it is free, otherwise with the block that it is part of, which cannot be
-    /// freed any more. Memory that hardware reported as failing is the usual reason. (A block that another CPU frees at this very
-    /// moment may be handed out once more, and goes out of service when it is freed then.)
+    /// freed any more. Memory that hardware reported as failing is the usual reason.
     ///
     /// # Errors
     /// [`FreeError::Foreign`] if the frame is not memory of this allocator, [`FreeError::Leaked`] if it is out of service already,
@@ -40,12 +40,10 @@ impl BlockAllocator<'_> {
         if self.is_hole(index) {
             return Err(FreeError::Foreign(pfn));
         }
-        // Free frames that CPUs keep for themselves are in use as far as their pageblocks know.
-        self.give_back_of_all(zone);
         // Before anything changes, since afterwards nothing may fail.
         BadBits::entry(&self.bad, index / FRAMES).ok_or(FreeError::NoRoom(pfn))?;
         for _ in 0..ATTEMPTS {
-            if self.try_mark_bad(cpu, zone, index, pfn)? == Attempt::Done {
+            if self.try_mark_bad(zone, index, pfn)? == Attempt::Done {
                 return Ok(());
             }
             relax();
@@ -53,7 +51,7 @@ impl BlockAllocator<'_> {
         Err(FreeError::Busy(pfn))
     }
 
-    fn try_mark_bad(&self, cpu: CpuId, zone: &Zone, index: usize, pfn: Pfn) -> Result<Attempt, FreeError> {
+    fn try_mark_bad(&self, zone: &Zone, index: usize, pfn: Pfn) -> Result<Attempt, FreeError> {
         let (block, frame) = (index / FRAMES, index % FRAMES);
         let state = self.states[block].get();
         if self.is_bad(block, frame, state) {
@@ -61,24 +59,33 @@ impl BlockAllocator<'_> {
         }
         let done = match state.phase() {
             Phase::Absent => return Err(FreeError::Foreign(pfn)),
-            Phase::Whole => self.claim_whole_at(zone, block, 1) && self.open_without(cpu, block, frame),
-            Phase::Spare => {
-                self.states[block].change(Phase::Spare, Phase::Whole) && self.open_without(cpu, block, frame)
+            Phase::Whole => {
+                if self.claim_whole_at(zone, block, 1) {
+                    self.open(block, State::open(MigrateType::Movable));
+                    self.count_free(block);
+                }
+                false
             }
-            Phase::Handed => self.mark_handed(block, state),
-            Phase::Inner => {
+            Phase::Parked => self.unpark(block),
+            Phase::Spare => {
+                self.give_spare(block);
+                false
+            }
+            Phase::Block => self.mark_block(block, state),
+            Phase::SecondHalf => {
                 let head = self.states[head_of(block)].get();
                 // Who frees a part of it makes two blocks of it first.
-                head.order() > Order::PAGEBLOCK && self.mark_handed(head_of(block), head)
+                head.block_order() > Order::PAGEBLOCK && self.mark_block(head_of(block), head)
             }
             Phase::Changing => false,
-            Phase::Idle | Phase::Current if state.is_holed() && self.tails[block].is_tail(frame) => {
-                return Err(FreeError::Foreign(pfn));
-            }
-            Phase::Idle | Phase::Current if self.free[block].is_free(frame) => {
-                self.mark_free(block, frame, state)
-            }
-            Phase::Idle | Phase::Current => self.mark_used(block, frame, state),
+            Phase::Open => match self.rows[block].look(frame) {
+                Use::Free => self.mark_free(block, frame),
+                Use::Block(start, _) => self.mark_used(block, start),
+                Use::InsideWithheld => return Err(FreeError::Leaked(pfn)),
+                Use::Withheld if state.is_holed() => return Err(FreeError::Foreign(pfn)),
+                // What another CPU frees, takes or marks is looked at again.
+                Use::Withheld | Use::Changing => false,
+            },
         };
         Ok(if done { Attempt::Done } else { Attempt::Again })
     }
@@ -97,73 +104,59 @@ impl BlockAllocator<'_> {
     /// Whether a frame is out of service, alone or with the block around it.
     pub(super) fn is_bad(&self, block: BlockIndex, frame: usize, state: State) -> bool {
         match state.phase() {
-            Phase::Handed => state.has_bad(),
+            Phase::Block => state.has_bad(),
             // If it is no pair any more, its second half is about to be known as another block.
-            Phase::Inner => {
+            Phase::SecondHalf => {
                 let head = self.states[head_of(block)].get();
-                head.phase() == Phase::Handed && head.order() > Order::PAGEBLOCK && head.has_bad()
+                head.phase() == Phase::Block && head.block_order() > Order::PAGEBLOCK && head.has_bad()
             }
-            Phase::Idle | Phase::Current | Phase::Changing => {
+            Phase::Open | Phase::Changing => {
                 state.has_bad() && BadBits::of(&self.bad, block).is_some_and(|bad| bad.is_bad(frame))
             }
-            Phase::Absent | Phase::Whole | Phase::Spare => false,
+            Phase::Absent | Phase::Whole | Phase::Parked | Phase::Spare => false,
         }
-    }
-
-    /// A pageblock that the caller has for itself is split, without one frame.
-    fn open_without(&self, cpu: CpuId, block: BlockIndex, frame: usize) -> bool {
-        let split = State::split(Order::ZERO, MigrateType::Movable).of_owner(cpu);
-        self.mark_bits(block, frame..frame + 1);
-        if !self.turn_into(block, |state| split.in_phase(Phase::Changing).bad().keeping(state)) {
-            self.clear_bad(block);
-            return false;
-        }
-        let is_there = |word: usize| usize::from(word == frame / WORD_FRAMES);
-        let free = core::array::from_fn(|word| usize::MAX ^ is_there(word) << (frame % WORD_FRAMES));
-        self.end_opening(block, Phase::Idle, free);
-        self.settle(block);
-        true
     }
 
     /// A block of a pageblock or two does not come back.
-    fn mark_handed(&self, head: BlockIndex, state: State) -> bool {
-        let is_same = |now: State| now == state && now.phase() == Phase::Handed;
+    fn mark_block(&self, head: BlockIndex, state: State) -> bool {
+        let is_same = |now: State| now == state && now.phase() == Phase::Block;
         self.states[head].update(|now| is_same(now).then(|| now.bad())).is_ok()
     }
 
-    /// A free frame of a split pageblock leaves it.
-    fn mark_free(&self, block: BlockIndex, frame: usize, state: State) -> bool {
-        let has_single = |state: State| state.order() == Order::ZERO || state.is_mixed();
-        if !has_single(state) {
-            let _ = self.mix(block);
-            return false;
+    /// A whole pageblock that is out of service is open from here on, and still out of service.
+    fn unpark(&self, block: BlockIndex) -> bool {
+        if self.states[block].change(Phase::Parked, Phase::Changing) {
+            self.rows[block].open();
+            self.states[block]
+                .update(|state| Some(State::open(MigrateType::Movable).isolated(state.is_isolated())))
+                .ok();
+            self.settle(block);
         }
-        if !self.free[block].take_at(frame, Order::ZERO) {
-            return false;
-        }
-        // From here on the pageblock stays split, since not all of it is free.
-        let now = self.states[block].get();
-        if !matches!(now.phase(), Phase::Idle | Phase::Current) || !has_single(now) {
-            self.return_frames(block, frame, Order::ZERO);
-            return false;
-        }
-        if now.is_mixed() {
-            // In a pageblock with holes, the same marks say where these are.
-            self.begin_block(block, frame, Order::ZERO);
-        }
-        self.mark_bits(block, frame..frame + 1);
-        self.states[block].update(|state| Some(state.bad())).is_ok()
+        false
     }
 
-    /// The block in use around a frame does not come back.
-    fn mark_used(&self, block: BlockIndex, frame: usize, state: State) -> bool {
-        let (start, order) = self.block_in_split(block, frame, state);
-        // While its blocks are cut, one cannot say where this one ends.
-        let is_same = |now: State| now.linked(false) == state.linked(false) && !now.is_being_cut();
-        if self.states[block].update(|now| is_same(now).then(|| now.bad())).is_err() {
+    /// A free frame of an open pageblock leaves it. From then on that stays open, since not all of it is free.
+    fn mark_free(&self, block: BlockIndex, frame: usize) -> bool {
+        if !self.rows[block].withhold(frame / ROW_FRAMES, 1 << (frame % ROW_FRAMES)) {
             return false;
         }
-        self.mark_bits(block, start..start + order.frames() as usize);
+        self.mark_bits(block, frame..frame + 1);
+        self.note_bad(block, Order::ZERO);
         true
+    }
+
+    /// The block in use that begins at a frame does not come back.
+    fn mark_used(&self, block: BlockIndex, start: usize) -> bool {
+        // The exchange says how large the block is: another one may begin there than at the look before.
+        let Some(frames) = self.rows[block].withhold_block(start) else { return false };
+        self.mark_bits(block, start..start + frames);
+        self.states[block].update(|state| Some(state.bad())).ok();
+        true
+    }
+
+    fn note_bad(&self, block: BlockIndex, taken: Order) {
+        self.states[block].update(|state| Some(state.bad())).ok();
+        self.note_taken(block, taken);
+        self.settle(block);
     }
 }

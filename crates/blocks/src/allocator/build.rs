@@ -2,17 +2,15 @@
 
 use core::ops::Range;
 
-use pageset_core::{Config, ConfigError, CpuId, MigrateType, Order, ZoneId, ZoneKind};
+use pageset_core::{Config, ConfigError, CpuId, MigrateType, ZoneId, ZoneKind};
 
-use super::parts::Parts;
 use super::tables::{covering, pageblocks_of};
-use super::{BlockAllocator, FRAMES, TableCounts, Tables};
+use super::{BlockAllocator, FRAMES, TableCounts, Tables, WholeUse};
 use crate::atomic::{AtomicUsize, Relaxed};
-use crate::cpu_lists::CpuHome;
-use crate::stack::{BlockIndex, MAX_BLOCKS};
+use crate::cpu_lists::{CpuHome, MAX_BLOCKS};
+use crate::index::{BlockIndex, Index};
+use crate::row::{ROWS, rows_of};
 use crate::state::{MAX_CPUS, Phase, State};
-use crate::tail_bits::words_of;
-use crate::whole_map::WholeMap;
 
 impl<'a> BlockAllocator<'a> {
     /// Builds an allocator: every frame of every region free. The configuration's policy does not matter. O(pageblocks).
@@ -54,16 +52,15 @@ impl<'a> BlockAllocator<'a> {
         }
         let min_free_kbytes = config.min_free_kbytes_or_default();
         let allocator = Self {
-            free: tables.free,
-            tails: tables.tails,
+            rows: tables.rows,
             bad: tables.bad,
             states: tables.states,
-            whole: WholeMap(tables.whole),
+            index: Index::new(tables.index, counts.pageblocks),
             lists: tables.lists,
             homes: tables.homes,
             zones: tables.zones,
             zonelists: tables.zonelists,
-            parts: Parts::DEFAULT,
+            whole_use: WholeUse::default(),
             min_free_kbytes: AtomicUsize::new(usize::try_from(min_free_kbytes).unwrap_or(usize::MAX)),
             page_bytes: config.page_bytes,
             watermark_scale_factor: config.watermark_scale_factor,
@@ -71,10 +68,8 @@ impl<'a> BlockAllocator<'a> {
             now_ns: || 0,
         };
         for (index, of) in config.zones.iter().enumerate() {
-            allocator.zones[index].set_surplus_max(config.cpus.len());
             allocator.populate(ZoneId(index as u16), of.regions);
             allocator.spread_cpus(ZoneId(index as u16));
-            allocator.spread_budget(ZoneId(index as u16));
         }
         Ok(allocator)
     }
@@ -84,7 +79,7 @@ impl<'a> BlockAllocator<'a> {
         let zone = &self.zones[id.index()];
         for block in zone.blocks.clone() {
             let start = zone.pfn(block * FRAMES).0;
-            let mut free = [0; crate::free_bits::WORDS];
+            let mut free = [0; ROWS];
             let mut frames = 0;
             for region in regions {
                 let part = region.start.max(start)..region.end.min(start + FRAMES as u64);
@@ -92,40 +87,28 @@ impl<'a> BlockAllocator<'a> {
                     continue;
                 }
                 frames += (part.end - part.start) as usize;
-                for (word, bits) in words_of((part.start - start) as usize..(part.end - start) as usize) {
-                    free[word] |= bits;
+                for (row, bits) in rows_of((part.start - start) as usize..(part.end - start) as usize) {
+                    free[row] |= bits;
                 }
             }
             if frames == FRAMES {
+                // Its rows stay zeros, of which nobody can take a frame: their memory is not used before the pageblock is.
                 self.states[block].set(State::ABSENT.in_phase(Phase::Whole));
-                self.publish(block, 1);
+                self.publish(block);
             } else if frames > 0 {
                 self.open_with_holes(block, free);
             }
         }
     }
 
-    fn open_with_holes(&self, block: BlockIndex, free: [usize; crate::free_bits::WORDS]) {
-        for (word, bits) in free.into_iter().enumerate() {
-            self.free[block].set(word, bits);
+    fn open_with_holes(&self, block: BlockIndex, free: [usize; ROWS]) {
+        self.rows[block].withhold_everything();
+        for (row, bits) in free.into_iter().enumerate() {
+            self.rows[block].offer(row, bits).ok();
         }
-        for frame in (0..FRAMES).filter(|frame| !self.free[block].is_free(*frame)) {
-            self.tails[block].mark_tails(frame..frame + 1);
-        }
-        let state = State::split(Order::ZERO, MigrateType::Movable).in_phase(Phase::Idle).holed();
-        self.states[block].set(state.of_owner(CpuId(0)));
+        self.states[block].set(State::open(MigrateType::Movable).holed());
         self.settle(block);
-    }
-
-    /// CPUs begin with equal shares of the budget for pageblocks in their stacks: half of the zone. Guess: what they cannot have
-    /// is theirs all the same while nobody else needs it.
-    fn spread_budget(&self, id: ZoneId) {
-        let zone = &self.zones[id.index()];
-        let share = zone.blocks.len() / 2 / self.cpus();
-        for cpu in 0..self.cpus() {
-            self.lists_at(id, CpuId(cpu as u32)).budget.set_limit(share as u32);
-        }
-        zone.unassigned().store(zone.blocks.len() / 2 - share * self.cpus(), Relaxed);
+        self.count_free(block);
     }
 
     /// CPUs begin to look for whole pageblocks at places far from each other.

@@ -46,8 +46,8 @@ impl BlockAllocator<'_> {
         let mut outcome = Ok(());
         let mut done = 0;
         while let Some((together, count)) = BlockWord::leading(&blocks[done..]) {
-            // A block alone may be kept. One of several that is no block in use shows when they are freed one by one.
-            if count == 1 || !self.is_known(cpu) || !self.put_word(cpu, together) {
+            // One of several that is no block in use shows when they are freed one by one.
+            if !self.put_word(cpu, together) {
                 for (at, (pfn, order)) in blocks.iter().enumerate().skip(done).take(count) {
                     let freed = self.free(cpu, *pfn, *order).map_err(|error| (at, error));
                     outcome = outcome.and(freed);

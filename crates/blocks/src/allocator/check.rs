@@ -1,16 +1,18 @@
-//! `validate`: proof by inspection that no frame is lost, doubled or miscounted. `check_lists` has what CPUs have of pageblocks.
+//! `validate`: proof by inspection that no frame is lost, doubled or miscounted.
 
-use pageset_core::{FrameCensus, Order, Pfn, Violation, ZoneId};
+use pageset_core::{FrameCensus, Order, PAGEBLOCK_ORDER, Pfn, Violation, ZoneId};
 
 use super::{BlockAllocator, FRAMES, head_of};
-use crate::cpu_lists::Wanted;
-use crate::stack::BlockIndex;
+use crate::atomic::Relaxed;
+use crate::cpu_lists::TYPES;
+use crate::index::BlockIndex;
+use crate::rows::Use;
 use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 impl BlockAllocator<'_> {
     /// Checks everything that can be checked by looking. O(frames); exact only while no other CPU is inside the allocator.
-    /// What CPUs keep at hand counts as cached.
+    /// What CPUs reserve counts as cached.
     ///
     /// # Errors
     /// The first violated invariant.
@@ -32,57 +34,33 @@ impl BlockAllocator<'_> {
         for block in zone.blocks.clone() {
             let broken = |rule| Violation { zone: id, pfn: Some(zone.pfn(block * FRAMES)), rule };
             let state = self.states[block].get();
-            let free = self.free[block].count();
-            if self.whole.has(block) != (state.phase() == Phase::Whole) {
-                return Err(broken("the map of whole pageblocks has those that are whole, and no others"));
+            if self.is_published(block) != (state.phase() == Phase::Whole) {
+                return Err(broken("the set of whole pageblocks has those that are whole, and no others"));
             }
-            if !matches!(state.phase(), Phase::Idle | Phase::Current) && free != 0 {
-                return Err(broken("only frames of split pageblocks can be taken one by one"));
+            if state.phase() != Phase::Open && self.rows[block].free() != 0 {
+                return Err(broken("only frames of open pageblocks can be taken one by one"));
             }
-            let of_block = self.states[block].counted.load(crate::atomic::Relaxed);
-            if of_block != 0 && state.phase() != Phase::Idle {
-                return Err(broken("the zone counts free frames of idle pageblocks only"));
+            let of_block = self.states[block].counted.load(Relaxed);
+            let is_idle = state.phase() == Phase::Open && state.owner().is_none() && !state.is_isolated();
+            if of_block != 0 && !is_idle {
+                return Err(broken(
+                    "the zone counts free frames of pageblocks that no CPU reserves, and no others",
+                ));
             }
-            counted += u64::from(of_block);
-            match state.phase() {
-                Phase::Absent => {}
-                Phase::Whole => {
-                    whole += 1;
-                    census.free += FRAMES as u64;
-                }
-                Phase::Spare => census.cached += FRAMES as u64,
-                Phase::Handed => self.check_handed(zone, block, state).map_err(broken)?,
-                Phase::Inner => self.check_inner(zone, block).map_err(broken)?,
-                Phase::Changing => return Err(broken("nobody changes a pageblock while nobody is at work")),
-                Phase::Idle | Phase::Current => {
-                    self.check_split(id, block, state).map_err(broken)?;
-                    let share =
-                        if state.phase() == Phase::Idle { &mut census.free } else { &mut census.cached };
-                    *share += free as u64;
-                }
-            }
-            let used = match state.phase() {
-                Phase::Handed | Phase::Inner => FRAMES as u64,
-                Phase::Idle | Phase::Current => FRAMES.saturating_sub(free + self.holes(block, state)) as u64,
-                _ => 0,
-            };
-            let leaked = self.leaked(block, state);
-            census.leaked += leaked;
-            census.allocated += used.checked_sub(leaked).ok_or(broken("a frame out of service is memory"))?;
+            counted += i64::from(of_block);
+            let of_block = self.check_block(zone, block, state).map_err(broken)?;
+            whole += usize::from(state.phase() == Phase::Whole);
+            census.free += of_block.free;
+            census.cached += of_block.cached;
+            census.allocated += of_block.allocated;
+            census.leaked += of_block.leaked;
         }
         let broken = |rule| Violation { zone: id, pfn: None::<Pfn>, rule };
-        self.check_stacks(id, zone).map_err(broken)?;
-        let kept = self.check_kept(id, zone).map_err(broken)?;
-        let used = census.allocated.checked_sub(kept);
-        census.allocated = used.ok_or(broken("CPUs keep frames that are in use for their pageblocks"))?;
-        census.cached += kept;
         if whole != zone.whole_blocks() {
             return Err(broken("the count of whole pageblocks equals the pageblocks"));
         }
-        if i128::from(counted) != i128::from(zone.idle_frames()) + i128::from(self.surplus_in(id)) {
-            return Err(broken(
-                "what zone and CPUs count as free equals what each pageblock was counted with",
-            ));
+        if counted != zone.idle_frames() {
+            return Err(broken("what a zone counts as free equals what each pageblock was counted with"));
         }
         if census.free + census.cached + census.allocated + census.leaked != zone.managed() {
             return Err(broken("managed = free + cached + allocated + leaked"));
@@ -90,77 +68,122 @@ impl BlockAllocator<'_> {
         Ok(census)
     }
 
-    fn check_handed(&self, zone: &Zone, block: BlockIndex, state: State) -> Result<(), &'static str> {
-        if state.order() < Order::PAGEBLOCK {
-            return Err("a block smaller than a pageblock lies in a split one");
+    fn check_block(&self, zone: &Zone, block: BlockIndex, state: State) -> Result<FrameCensus, &'static str> {
+        let mut census = FrameCensus::default();
+        let frames = FRAMES as u64;
+        match state.phase() {
+            Phase::Absent => {}
+            Phase::Whole | Phase::Parked => census.free = frames,
+            Phase::Spare => {
+                census.cached = frames;
+                if state.is_isolated() || !self.is_spare_of_any(zone.id, block) {
+                    return Err("a spare pageblock is at hand for a CPU, and in service");
+                }
+            }
+            Phase::Block | Phase::SecondHalf => {
+                if state.phase() == Phase::Block {
+                    self.check_pair(zone, block, state)?;
+                } else {
+                    self.check_second_half(zone, block)?;
+                }
+                let is_bad = self.is_bad(block, 0, state);
+                *(if is_bad { &mut census.leaked } else { &mut census.allocated }) = frames;
+            }
+            Phase::Changing => return Err("nobody changes a pageblock while nobody is at work"),
+            Phase::Open => self.check_open(zone.id, block, state, &mut census)?,
         }
-        let parts = block..block + super::blocks_in(state.order());
-        let is_inner =
-            |part: BlockIndex| self.states.get(part).is_some_and(|s| s.get().phase() == Phase::Inner);
-        if parts.end > zone.blocks.end || !parts.skip(1).all(is_inner) {
-            return Err("a block of several pageblocks has all of them");
+        Ok(census)
+    }
+
+    fn check_pair(&self, zone: &Zone, block: BlockIndex, state: State) -> Result<(), &'static str> {
+        let parts = block..block + super::blocks_in(state.block_order());
+        let is_second =
+            |part: BlockIndex| self.states.get(part).is_some_and(|s| s.get().phase() == Phase::SecondHalf);
+        if parts.end > zone.blocks.end || !parts.skip(1).all(is_second) {
+            return Err("a block of two pageblocks has both of them");
         }
-        if !zone.pfn(block * FRAMES).is_aligned(state.order()) {
+        if !zone.pfn(block * FRAMES).is_aligned(state.block_order()) {
             return Err("a block is aligned to its size");
         }
         Ok(())
     }
 
-    fn check_inner(&self, zone: &Zone, block: BlockIndex) -> Result<(), &'static str> {
+    fn check_second_half(&self, zone: &Zone, block: BlockIndex) -> Result<(), &'static str> {
         let head = self.states[head_of(block)].get();
-        if block > zone.blocks.start && head.phase() == Phase::Handed && head.order() > Order::PAGEBLOCK {
+        let has_head = head.phase() == Phase::Block && head.block_order() > Order::PAGEBLOCK;
+        if block > zone.blocks.start && has_head {
             Ok(())
         } else {
             Err("the second half of a block of two pageblocks has a first one")
         }
     }
 
-    fn check_split(&self, id: ZoneId, block: BlockIndex, state: State) -> Result<(), &'static str> {
-        if !self.is_known(state.owner()) {
-            return Err("a split pageblock has an owner");
+    fn check_open(
+        &self,
+        id: ZoneId,
+        block: BlockIndex,
+        state: State,
+        census: &mut FrameCensus,
+    ) -> Result<(), &'static str> {
+        if state.type_index() >= TYPES {
+            return Err("an open pageblock has blocks of a type");
         }
-        let blocks = Wanted::of_split(state).ok_or("a split pageblock has blocks of an order and type")?;
-        if state.phase() == Phase::Current && !self.is_at_hand(id, block, state, blocks) {
-            return Err("a pageblock that a CPU allocates from is at hand for it");
-        }
-        if state.is_isolated() && state.phase() == Phase::Current {
-            return Err("no CPU allocates from a pageblock that is out of service");
-        }
-        if state.is_isolated() && self.states[block].counted.load(crate::atomic::Relaxed) != 0 {
-            return Err("free frames of a pageblock that is out of service are not counted");
-        }
-        if state.is_holed() && (state.is_mixed() || state.order() != Order::ZERO) {
-            return Err("a pageblock with holes has single frames");
-        }
-        if state.is_holed() {
-            let is_free_hole = |frame| self.tails[block].is_tail(frame) && self.free[block].is_free(frame);
-            if (0..FRAMES).any(is_free_hole) {
-                return Err("a hole is not free");
+        let mut frame = 0;
+        let (mut free, mut in_use, mut withheld) = (0, 0, 0);
+        while frame < FRAMES {
+            match self.rows[block].look(frame) {
+                Use::Free => free += 1,
+                Use::Withheld | Use::InsideWithheld => {
+                    withheld += u64::from(self.is_bad(block, frame, state));
+                    if !self.is_bad(block, frame, state) && !state.is_holed() {
+                        return Err("a frame is withheld since it is no memory or out of service");
+                    }
+                }
+                Use::Changing => return Err("nobody changes a block while nobody is at work"),
+                Use::Block(start, order) => {
+                    let size = order.frames() as usize;
+                    if start != frame || !frame.is_multiple_of(size) {
+                        return Err("a block is aligned to its size");
+                    }
+                    in_use += size as u64;
+                    frame += size - 1;
+                }
             }
-        } else if !state.is_mixed() {
-            let frames = state.order().frames() as usize;
-            let is_split = |start: usize| {
-                let free = (start..start + frames).filter(|frame| self.free[block].is_free(*frame)).count();
-                free != 0 && free != frames
-            };
-            if (0..FRAMES).step_by(frames).any(is_split) {
-                return Err("a block is free or in use as a whole");
-            }
+            frame += 1;
         }
-        Ok(())
+        census.allocated = in_use;
+        census.leaked = withheld;
+        if let Some(cpu) = state.owner() {
+            census.cached = free;
+            if !self.is_known(cpu) {
+                return Err("a CPU reserves a pageblock");
+            }
+            let mut at_hand =
+                self.lists_at(id, cpu).all_at_hand().filter_map(|at_hand| Some(at_hand.get()?.0));
+            if !at_hand.any(|at_hand| at_hand == block) {
+                return Err("a CPU has at hand what it reserves");
+            }
+        } else {
+            census.free = free;
+        }
+        self.check_sets(block, state)
     }
 
-    /// Frames that are out of service for good. Those that somebody freed while they were taken out are free.
-    fn leaked(&self, block: BlockIndex, state: State) -> u64 {
-        let is_leaked =
-            |frame: &usize| self.is_bad(block, *frame, state) && !self.free[block].is_free(*frame);
-        (0..FRAMES).filter(is_leaked).count() as u64
-    }
-
-    fn holes(&self, block: BlockIndex, state: State) -> usize {
-        if !state.is_holed() {
-            return 0;
+    /// Whoever looks for a block of an order finds this pageblock, if it has one.
+    fn check_sets(&self, block: BlockIndex, state: State) -> Result<(), &'static str> {
+        if state.owner().is_some() || state.is_isolated() {
+            return Ok(());
         }
-        (0..FRAMES).filter(|frame| self.tails[block].is_tail(*frame)).count()
+        let orders = self.rows[block].largest_free().map_or(0, |order| order.min(PAGEBLOCK_ORDER - 1) + 1);
+        if orders > state.mark() {
+            return Err("a pageblock knows the largest order of which it has a free block");
+        }
+        let is_there =
+            |order: usize| order < PAGEBLOCK_ORDER && self.set_of(state.type_index(), order).has(block);
+        if state.set_order().is_none_or(is_there) {
+            Ok(())
+        } else {
+            Err("a pageblock stands in the set of its largest free block")
+        }
     }
 }

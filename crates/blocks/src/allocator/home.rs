@@ -1,8 +1,12 @@
 //! The zone that a CPU's arrays hold blocks of.
 
+use core::ops::Range;
+
 use pageset_core::{CpuId, NodeChoice, NodeId, Order, Pfn, Request, ZoneId, ZoneKind};
 
-use super::BlockAllocator;
+use super::{BlockAllocator, FRAMES};
+use crate::index::BlockIndex;
+use crate::zone::Zone;
 
 /// What the arrays know of the zone, so that most requests need not look at the allocator's tables for it.
 #[derive(Clone, Copy)]
@@ -11,34 +15,24 @@ pub(super) struct Home {
     node: NodeId,
     /// The requests that use this zone first, by their highest zone: a bit for each kind.
     kinds: u8,
-    /// The first frame, and how many the zone spans.
+    /// Frame number of the zone's first pageblock: places in the zone count from there.
     first: Pfn,
-    frames: u64,
-    /// Frame number minus frame index, modulo 2^64.
-    offset: u64,
 }
 
 impl Home {
-    /// A zone that no request uses.
-    const NONE: Self =
-        Self { zone: ZoneId(0), node: NodeId(0), kinds: 0, first: Pfn(0), frames: 0, offset: 0 };
-
-    /// The zone that a CPU's requests use first.
-    pub(super) fn of(allocator: &BlockAllocator<'_>, cpu: CpuId) -> Self {
+    /// The zone that a CPU's requests use first, and its pageblocks. Without one, no request uses what this says.
+    pub(super) fn of(allocator: &BlockAllocator<'_>, cpu: CpuId) -> (Self, Range<BlockIndex>) {
+        let none = Self { zone: ZoneId(0), node: NodeId(0), kinds: 0, first: Pfn(0) };
         let zone = allocator.home_zone(cpu, &Request::new(Order::ZERO));
-        let Some((zone, home)) = zone.zip(allocator.homes.get(cpu.index())) else { return Self::NONE };
+        let Some((zone, home)) = zone.zip(allocator.homes.get(cpu.index())) else { return (none, 0..0) };
         let is_first = |kind: &ZoneKind| home.zones[kind.index()] == zone;
         let kinds =
             ZoneKind::ALL.into_iter().filter(is_first).fold(0, |kinds, kind| kinds | 1 << kind.index());
-        let span = &allocator.zones[zone.index()].span;
-        Self {
-            zone,
-            node: home.node,
-            kinds,
-            first: Pfn(span.start),
-            frames: span.end - span.start,
-            offset: allocator.lists_at(zone, cpu).offset,
-        }
+        let Zone { blocks, .. } = &allocator.zones[zone.index()];
+        let first = allocator.zones[zone.index()].pfn(blocks.start * FRAMES);
+        // An array holds places as 32 bits: 16 TiB of pages of 4 KiB. Blocks beyond go past the arrays.
+        let end = blocks.end.min(blocks.start + (u32::MAX as usize / FRAMES));
+        (Self { zone, node: home.node, kinds, first }, blocks.start..end)
     }
 
     /// Whether this is the zone that such a request uses first.
@@ -52,16 +46,18 @@ impl Home {
         is_at_home && self.kinds >> request.highest_zone.index() & 1 == 1 && request.zones_below.is_none()
     }
 
-    /// The frame number of a frame index.
+    /// The frame number of a place in the zone.
     #[inline]
-    pub(super) fn pfn(&self, index: u32) -> Pfn {
-        Pfn(u64::from(index).wrapping_add(self.offset))
+    pub(super) fn pfn(&self, place: u32) -> Pfn {
+        Pfn(u64::from(place).wrapping_add(self.first.0))
     }
 
-    /// The frame index of a frame number of this zone's.
+    /// The pageblock of a frame number, counted in the zone, and the frame in it. Another zone's frame may lie in one of them: there it
+    /// is withheld.
     #[inline]
-    pub(super) fn frame(&self, pfn: Pfn) -> Option<u32> {
-        let is_here = pfn.0.wrapping_sub(self.first.0) < self.frames;
-        is_here.then(|| u32::try_from(pfn.0.wrapping_sub(self.offset)).ok())?
+    pub(super) fn frame(&self, pfn: Pfn) -> (BlockIndex, usize) {
+        let place = pfn.0.wrapping_sub(self.first.0);
+        let block = usize::try_from(place / FRAMES as u64).unwrap_or(usize::MAX);
+        (block, place as usize % FRAMES)
     }
 }

@@ -19,21 +19,17 @@ pub struct ZoneUse {
     pub node: NodeId,
     /// Frames that the allocator may hand out.
     pub managed: u64,
-    /// Frames that are free, wherever they are. Blocks in [`CpuArrays`](crate::CpuArrays) are in use.
+    /// Frames that are free, wherever they are.
     pub free: u64,
-    /// The part of `free` that CPUs keep for their own requests under [`RemoteFrees::Kept`](crate::RemoteFrees::Kept). Another CPU gets these
-    /// frames when their CPU gives them back.
-    pub held: u64,
-    /// Another part of `free`: frames of pageblocks that CPUs allocate from at this moment, and of whole pageblocks that CPUs have at
-    /// hand. Another CPU takes these frames if it finds no others.
+    /// Of these, frames of pageblocks that CPUs reserve. Another CPU takes them if it finds no others.
     pub at_hand: u64,
-    /// Pageblocks that are free as a whole. Those that CPUs have at hand count too, since any CPU gets one that it needs.
+    /// Pageblocks that are free as a whole, those that CPUs reserve included: whoever needs one gets it.
     pub whole_pageblocks: u64,
-    /// Pageblocks that are out of service. Their free frames are in none of the counts above.
+    /// Pageblocks that are out of service. Their free frames are none of the above.
     pub isolated_pageblocks: u64,
     /// Frames of whole pageblocks that are kept for requests of high order that cannot wait.
     pub reserved_highatomic: u64,
-    /// The watermarks, in frames: a request leaves so many free, see [`Watermark`].
+    /// Frames to keep free.
     pub watermarks: Watermarks,
 }
 
@@ -41,27 +37,21 @@ impl BlockAllocator<'_> {
     /// What each zone's frames are used for. O(pageblocks).
     pub fn zones(&self) -> impl Iterator<Item = ZoneUse> {
         self.zones.iter().map(|zone| {
-            let at_hand = |block: usize| match self.states[block].get().phase() {
-                Phase::Current => self.free[block].count(),
-                Phase::Spare => FRAMES,
-                _ => 0,
-            };
-            let is_whole_at_hand = |block: &usize| match self.states[*block].get().phase() {
-                Phase::Spare => true,
-                Phase::Current => self.free[*block].is_full(),
-                _ => false,
-            };
+            self.count_frees(zone);
             let is_isolated = |block: &usize| self.states[*block].get().is_isolated();
-            let whole_at_hand = zone.blocks.clone().filter(is_whole_at_hand).count();
-            let held = self.kept_in(zone.id) as u64;
+            let reserved = || self.reserved_in(zone.id);
+            let is_spare = |block: &usize| self.states[*block].get().phase() == Phase::Spare;
+            let spare = zone.blocks.clone().filter(is_spare).count();
+            let of_reserved: u64 = reserved().map(|block| self.rows[block].free() as u64).sum();
+            let at_hand = of_reserved + (spare * FRAMES) as u64;
+            let whole_at_hand = reserved().filter(|block| self.rows[*block].is_free()).count();
             ZoneUse {
                 kind: zone.kind,
                 node: zone.node,
                 managed: zone.managed(),
-                free: self.free_in(zone) + held,
-                held,
-                at_hand: zone.blocks.clone().map(at_hand).sum::<usize>() as u64,
-                whole_pageblocks: (zone.whole_blocks() + whole_at_hand) as u64,
+                free: zone.free_at_least() + at_hand,
+                at_hand,
+                whole_pageblocks: (zone.whole_blocks() + whole_at_hand + spare) as u64,
                 isolated_pageblocks: zone.blocks.clone().filter(is_isolated).count() as u64,
                 reserved_highatomic: (zone.reserved.load(Relaxed) * FRAMES) as u64,
                 watermarks: Watermarks {
@@ -88,12 +78,11 @@ impl BlockAllocator<'_> {
         Some(ZoneId(zone as u16))
     }
 
-    /// The CPU that owns the pageblock of a frame, if it is split.
+    /// The CPU that reserves the pageblock of a frame.
     #[must_use]
     pub fn owner_of(&self, pfn: Pfn) -> Option<CpuId> {
         let (_, index) = self.locate(pfn)?;
-        let state = self.states[index / FRAMES].get();
-        state.is_open().then(|| state.owner())
+        self.states[index / FRAMES].get().owner()
     }
 
     /// The type of the pageblock of a frame, if it is in use.
@@ -103,9 +92,9 @@ impl BlockAllocator<'_> {
         let block = index / FRAMES;
         let state = self.states[block].get();
         match state.phase() {
-            Phase::Inner => Some(self.states[head_of(block)].get().migratetype()),
-            Phase::Handed | Phase::Idle | Phase::Current => Some(state.migratetype()),
-            Phase::Absent | Phase::Whole | Phase::Spare | Phase::Changing => None,
+            Phase::SecondHalf => Some(self.states[head_of(block)].get().migratetype()),
+            Phase::Block | Phase::Open => Some(state.migratetype()),
+            Phase::Absent | Phase::Whole | Phase::Parked | Phase::Spare | Phase::Changing => None,
         }
     }
 

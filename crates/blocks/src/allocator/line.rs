@@ -3,7 +3,7 @@
 use pageset_core::CpuId;
 
 use super::BlockAllocator;
-use crate::stack::BlockIndex;
+use crate::index::BlockIndex;
 
 /// A line is contended if another CPU changed it so short a time ago, in ns: as long as a CPU that is slow needs for an operation.
 #[cfg(feature = "line-counts")]
@@ -26,7 +26,7 @@ impl BlockAllocator<'_> {
         #[cfg(feature = "line-counts")]
         {
             let now_ns = (self.now_ns)() as usize;
-            if let Some(passed_ns) = self.free[block].last_change.note(cpu, now_ns)
+            if let Some(passed_ns) = self.rows[block].last_change.note(cpu, now_ns)
                 && self.is_known(cpu)
             {
                 let counters = &self.lists_at(self.zone_of_block(block), cpu).counters;

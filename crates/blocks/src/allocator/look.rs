@@ -1,74 +1,90 @@
 //! What is at one place, as far as one can see while others allocate and free.
 
-use pageset_core::{MAX_ORDER, Order, Pfn};
+use pageset_core::{MAX_ORDER, Order, PAGEBLOCK_ORDER, Pfn};
 
-use super::in_use::FrameUse;
-use super::{BlockAllocator, FRAMES};
-use crate::state::{Phase, State};
+use super::range::LOOKS;
+use super::{BlockAllocator, FRAMES, head_of};
+use crate::atomic::relax;
+use crate::index::BlockIndex;
+use crate::rows::Use;
+use crate::state::Phase;
 
 impl BlockAllocator<'_> {
-    /// The block in use around a frame: its first frame and order. `None` if the frame is free, be it that a CPU keeps it, or no memory
-    /// of this allocator. O(frames of a pageblock).
+    /// The block in use around a frame: its first frame and order. `None` if the frame is free or out of service, or no memory of this
+    /// allocator. O(1).
     #[must_use]
     pub fn block_in_use(&self, pfn: Pfn) -> Option<(Pfn, Order)> {
         let (_, index) = self.locate(pfn)?;
-        if self.frame_use(index) != FrameUse::InBlock || self.is_kept(pfn) {
-            return None;
-        }
-        let (block, frame) = (index / FRAMES, index % FRAMES);
-        let state = self.states[block].get();
-        let (before, order) = match state.phase() {
-            Phase::Inner => (frame + FRAMES, Order::MAX),
-            Phase::Handed => (frame, state.order()),
-            _ => {
-                let (start, order) = self.block_in_split(block, frame, state);
-                (frame - start, order)
+        for _ in 0..LOOKS {
+            match self.look_around(index / FRAMES, index % FRAMES) {
+                // Whoever changes it needs some exchanges only, unless it stopped in the middle.
+                Use::Changing => relax(),
+                Use::Block(before, order) => return Some((Pfn(pfn.0.checked_sub(before as u64)?), order)),
+                Use::Free | Use::Withheld | Use::InsideWithheld => return None,
             }
-        };
-        Some((Pfn(pfn.0.checked_sub(before as u64)?), order))
+        }
+        None
     }
 
-    /// Whether a frame is free. `false` for a frame that a CPU [keeps](crate::RemoteFrees::Kept) for its own requests, until it gives it
-    /// back. O(1).
+    /// What a frame is used for. Of a block in use, how many frames it has before this one.
+    fn look_around(&self, block: BlockIndex, frame: usize) -> Use {
+        let state = self.states[block].get();
+        match state.phase() {
+            Phase::Block if !state.has_bad() => Use::Block(frame, state.block_order()),
+            Phase::SecondHalf if !self.states[head_of(block)].get().has_bad() => {
+                Use::Block(frame + FRAMES, Order::MAX)
+            }
+            Phase::Open | Phase::Changing => match self.rows[block].look(frame) {
+                Use::Block(start, order) => Use::Block(frame - start, order),
+                other => other,
+            },
+            Phase::Whole | Phase::Parked | Phase::Spare => Use::Free,
+            Phase::Block | Phase::SecondHalf | Phase::Absent => Use::Withheld,
+        }
+    }
+
+    /// Whether a frame is free. O(1).
     #[must_use]
     pub fn is_free(&self, pfn: Pfn) -> bool {
         self.locate(pfn).is_some_and(|(_, index)| {
             let (block, frame) = (index / FRAMES, index % FRAMES);
             match self.states[block].get().phase() {
-                Phase::Whole | Phase::Spare => true,
-                Phase::Idle | Phase::Current => self.free[block].is_free(frame),
+                Phase::Whole | Phase::Parked | Phase::Spare => true,
+                Phase::Open => self.rows[block].look(frame) == Use::Free,
                 _ => false,
             }
         })
     }
 
-    /// Whether the pageblock of a frame is free as a whole, in service, and nobody's for certain. O(1).
+    /// Whether the pageblock of a frame is free as a whole and in service. O(1).
     #[must_use]
     pub fn is_whole(&self, pfn: Pfn) -> bool {
         self.locate(pfn).is_some_and(|(_, index)| {
             let block = index / FRAMES;
             let state = self.states[block].get();
-            !state.is_isolated() && self.free_of(block, state) == FRAMES
+            let is_free = state.phase() == Phase::Open && self.rows[block].is_free();
+            let is_spare = state.phase() == Phase::Spare;
+            !state.is_isolated() && (self.is_published(block) || is_spare || is_free)
         })
     }
 
-    /// The largest order of which a block is free. `None` if nothing is. O(frames).
+    /// The largest order of which a block is free. `None` if nothing is. O(pageblocks).
     #[must_use]
     pub fn largest_free_order(&self) -> Option<Order> {
-        let is_whole = |block: usize| self.free_of(block, self.states[block].get()) == FRAMES;
-        let pairs = (0..self.states.len() / 2).map(|pair| 2 * pair);
-        if { pairs }.any(|block| is_whole(block) && is_whole(block + 1)) {
+        let is_whole = |block: usize| {
+            let state = self.states[block].get();
+            let is_spare = state.phase() == Phase::Spare && !state.is_isolated();
+            state.gives() && self.rows[block].is_free() || is_spare || self.is_published(block)
+        };
+        if (0..self.states.len()).step_by(2).any(|block| is_whole(block) && is_whole(block + 1)) {
             return Order::new(MAX_ORDER as u8);
         }
-        if (0..self.states.len()).any(is_whole) {
-            return Some(Order::PAGEBLOCK);
-        }
-        // A pageblock with a hole has single frames only.
-        let may_have = |state: State, order| state.is_open() && (!state.is_holed() || order == Order::ZERO);
-        let has = |order: &Order| {
-            (0..self.states.len())
-                .any(|block| may_have(self.states[block].get(), *order) && self.free[block].has(*order))
+        let of_block = |block: usize| match self.states[block].get() {
+            _ if is_whole(block) => Some(PAGEBLOCK_ORDER),
+            state if state.gives() => self.rows[block].largest_free(),
+            _ => None,
         };
-        (0..Order::PAGEBLOCK.get()).rev().filter_map(Order::new).find(has)
+        let largest = (0..self.states.len()).filter_map(of_block).max()?;
+        Order::new(largest as u8)
     }
 }

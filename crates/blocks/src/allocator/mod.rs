@@ -1,15 +1,11 @@
 //! The allocator and its operations.
 //!
-//! Files in the order of an allocation: `alloc` (from the pageblock at hand), `refill` (another pageblock), `few` (orders that share
-//! one), `neighbours` (CPUs that do), `slow` (which zone, and what else to try), `room` (how much memory a zone has), `soon` (who gives
-//! up sooner), `rescue` (what is left when no pageblock is), `reserve` (for atomic
-//! requests of high order), `whole` (pageblocks and pairs of them), `whole_use` (which is next); `free`,
-//! `keep` (frees to pageblocks of other
-//! CPUs), `settle` (what a pageblock becomes after a free), `line` (which CPU changed it last); `word` (blocks that lie
-//! together), `arrays` and `array` (what a host's CPU has to itself), `bulk`; `mixed` (pageblocks with blocks of several orders), `mixed_layout` (which blocks are where in them), `in_use` (whether a frame is), `range` (a given place, exact counts, parts);
-//! `add` (memory that comes later); `isolation` (pageblocks out of service), `bad` (frames out of service for good); `tick`,
-//! `cpu`, `settings`; `build`, `tables`, `look` (what is at one place), `parts` (what a laboratory leaves out); `info`,
-//! `check`, `check_lists`; `orderings` (tests of the whole under loom), `damage` (tests of damaged tables).
+//! Files in the order of an allocation: `alloc` (from the pageblock at hand), `slow` (which zone), `room` (how much memory a zone has),
+//! `refill` (another pageblock), `rescue` (what is left when no pageblock of the right type is), `reserve` (for atomic requests of
+//! high order), `whole` (pageblocks and pairs of them), `spare` (one at hand); `free`, `settle` (what a pageblock becomes after a free); `word` (blocks that lie
+//! together), `bulk`, `arrays` and `array` (what a host's CPU has to itself); `range` (a given place, exact counts, parts), `look` (what is
+//! at one place); `add` (memory that comes later), `isolation` (pageblocks out of service), `bad` (frames out of service for good);
+//! `tick`, `cpu`, `settings`; `build`, `tables`, `info`, `check`.
 
 mod add;
 mod alloc;
@@ -19,27 +15,13 @@ mod bad;
 mod build;
 mod bulk;
 mod check;
-mod check_lists;
-mod collect;
 mod cpu;
-// Hours under miri.
-#[cfg(all(test, not(any(loom, miri))))]
-mod damage;
-mod few;
 mod free;
 mod home;
-mod in_use;
 mod info;
 mod isolation;
-mod keep;
 mod line;
 mod look;
-mod mixed;
-mod mixed_layout;
-mod neighbours;
-#[cfg(all(loom, test))]
-mod orderings;
-mod parts;
 mod range;
 mod refill;
 mod rescue;
@@ -48,11 +30,10 @@ mod room;
 mod settings;
 mod settle;
 mod slow;
-mod soon;
+mod spare;
 mod tables;
 mod tick;
 mod whole;
-mod whole_use;
 mod word;
 
 use core::fmt;
@@ -61,58 +42,43 @@ use pageset_core::{ConfigError, CpuId, Order, PAGEBLOCK_FRAMES, Pfn, Storage, Zo
 
 pub use arrays::CpuArrays;
 pub use info::ZoneUse;
-pub use keep::RemoteFrees;
 #[cfg(feature = "line-counts")]
 pub use line::CONTENDED_NS;
-pub use parts::Part;
 pub use tables::{TableCounts, TableLender, Tables};
-pub use whole_use::WholeUse;
-
-use parts::Parts;
+pub use whole::WholeUse;
 
 use crate::atomic::AtomicUsize;
 use crate::bad_bits::BadBits;
 use crate::cpu_lists::{CpuHome, CpuLists, count};
-use crate::free_bits::{FRAMES, FreeBits};
-use crate::stack::BlockIndex;
-use crate::state::{BlockState, State};
-use crate::tail_bits::TailBits;
-use crate::whole_map::WholeMap;
+use crate::index::{BlockIndex, Index};
+use crate::row::FRAMES;
+use crate::rows::Rows;
+use crate::state::BlockState;
 use crate::zone::Zone;
 
-/// A page-frame allocator without a lock: CPUs own pageblocks, and a free sets a bit.
+/// A page-frame allocator without a lock: a CPU reserves a pageblock, takes its frames one after the other, and then reserves another one.
 ///
-/// A CPU splits the pageblocks that it owns into blocks of one type, and of one order if it needs many of that. An allocation clears
-/// a bit in a pageblock of its CPU's, and a free from any CPU sets it: one atomic exchange each. So no operation ever waits for another, and
-/// a CPU that stops in the middle of one does not stop the others.
+/// An allocation takes a block of the pageblock that its CPU reserves, by one exchange. A free puts a block back to its pageblock, whoever
+/// frees, by one exchange too. Pageblocks that no CPU reserves stand in sets, by type and by the orders of which they have free
+/// blocks: so a CPU finds its next one in a few steps, however much memory there is. So no operation ever waits for another, and a
+/// CPU that stops in the middle of one blocks nobody.
 ///
 /// Every operation takes the CPU it runs on. Several threads may pass the same one at once.
 ///
-/// Cost: an allocation or free is O(1) while the CPU's pageblock has a free block, O(words of a pageblock) for each pageblock
-/// that it is done with. An allocation that finds no pageblock for its order and type looks at all of them: O(pageblocks). So it is when a
-/// zone is nearly used up; and much sooner, at a fifth of the memory, if most requests are [exact](Self::alloc_exact) counts that are no
-/// power of two, since their rests leave no pageblock whole. `pageset-core` serves those better.
-///
-/// # Holes
-/// A pageblock is 512 frames that begin at a multiple of 512. If one of them is no memory, the pageblock has single frames only, until
-/// [`add_memory`](Self::add_memory) fills the hole and all 512 are free. All its frames can be had one by one. What is lost is larger
-/// blocks: up to 511 frames in a row at each end of a region that is no multiple of 512. [`alloc`](Self::alloc) takes larger blocks
-/// elsewhere, or is out of memory. [`alloc_at`](Self::alloc_at) of free frames says [`SingleFramesOnly`](pageset_core::AllocError).
-///
-/// On a PC this is the first pageblock, since the frames from 640 KiB to 1 MiB are no memory.
+/// Cost: an allocation or free is O(1) while the CPU's pageblock has a free block. What an operation costs does not grow with the size
+/// of memory, unless its own text says so.
 pub struct BlockAllocator<'a> {
-    free: Storage<'a, FreeBits>,
-    tails: Storage<'a, TailBits>,
+    rows: Storage<'a, Rows>,
     bad: Storage<'a, BadBits>,
     states: Storage<'a, BlockState>,
-    whole: WholeMap<'a>,
+    index: Index<'a>,
     /// By zone and CPU.
     lists: Storage<'a, CpuLists>,
     homes: Storage<'a, CpuHome>,
     zones: Storage<'a, Zone>,
     /// One row of zones per node.
     zonelists: Storage<'a, ZoneId>,
-    parts: Parts,
+    whole_use: WholeUse,
     /// Memory to keep free, from which watermarks follow; at most what a word holds.
     min_free_kbytes: AtomicUsize,
     /// Bytes per frame.
@@ -145,12 +111,6 @@ impl BlockAllocator<'_> {
     #[inline]
     fn lists_at(&self, zone: ZoneId, cpu: CpuId) -> &CpuLists {
         &self.lists[zone.index() * self.cpus() + cpu.index()]
-    }
-
-    /// What the owner of a split pageblock has of its zone. A CPU that does not exist is damage; then it is CPU 0's.
-    fn lists_of_owner(&self, zone: ZoneId, state: State) -> &CpuLists {
-        let owner = state.owner();
-        self.lists_at(zone, if self.is_known(owner) { owner } else { CpuId(0) })
     }
 
     /// Notes that a table contradicts another one.

@@ -4,28 +4,27 @@ use core::ops::Range;
 
 use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request, RequestTraits, Watermark, ZoneKind};
 
-use super::free::Back;
-use super::mixed::{LOOKS, Mix};
 use super::{BlockAllocator, FRAMES, blocks_in, head_of};
 use crate::atomic::relax;
 use crate::cpu_lists::Wanted;
-use crate::stack::BlockIndex;
+use crate::index::BlockIndex;
+use crate::row::ROW_FRAMES;
+use crate::rows::{Refused, Use};
 use crate::state::{Phase, State};
-use crate::tail_bits::words_of;
 use crate::zone::Zone;
+
+/// How often to look again at what others change at this moment. Each of them needs some exchanges only, so this many looks fail if
+/// one of them stopped in the middle.
+pub(super) const LOOKS: u32 = 1000;
 
 impl BlockAllocator<'_> {
     /// Allocates the block that begins at this frame. Order and type are the request's; its zone, node and address limit are
-    /// ignored. O(CPUs), or O(pageblocks) near the watermark.
+    /// ignored. O(CPUs) near the watermark.
     ///
     /// # Errors
-    /// - [`AllocError::Foreign`] if this frame is no memory.
-    /// - [`AllocError::NotFree`] if a frame of the block is in use, or is none of the zone's. Also if another CPU changes the pageblock and
-    ///   does not go on: it may have stopped, or have been interrupted by the caller.
-    /// - [`AllocError::SingleFramesOnly`] if all frames of the block are free, but their pageblock has a [hole](BlockAllocator#holes).
-    /// - [`AllocError::OutOfMemory`] if the zone would not stay above its minimum watermark, unless the request ignores it.
-    ///
-    /// See [`AllocError`] for what no request can be.
+    /// [`AllocError::Foreign`] if this frame is no memory; [`AllocError::NotFree`] if a frame of the block is in use, or is none of
+    /// the zone's; [`AllocError::OutOfMemory`] if the zone would not stay above its minimum watermark, unless the request ignores
+    /// it. See [`AllocError`] for what no request can be.
     pub fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError> {
         if !self.is_known(cpu) {
             return Err(AllocError::BadCpu(cpu));
@@ -46,17 +45,13 @@ impl BlockAllocator<'_> {
         }
         let take = || {
             if request.order < Order::PAGEBLOCK {
-                self.take_place(cpu, index, Wanted::of(request))
+                self.take_place(index, Wanted::of(request))
             } else {
                 self.take_whole_place(index / FRAMES, request)
             }
         };
-        let taken = take() || {
-            self.give_back_of_all(zone);
-            take()
-        };
-        if !taken {
-            return Err(self.why_not_at(index, request.order, pfn));
+        if !take() {
+            return Err(AllocError::NotFree(pfn));
         }
         if self.stays_above_min(zone, request) {
             return Ok(());
@@ -67,21 +62,6 @@ impl BlockAllocator<'_> {
         Err(AllocError::OutOfMemory { order: request.order })
     }
 
-    /// Why a given place could not be had.
-    #[cold]
-    fn why_not_at(&self, index: usize, order: Order, pfn: Pfn) -> AllocError {
-        let (block, frame) = (index / FRAMES, index % FRAMES);
-        let state = self.states[block].get();
-        let has_single_frames = state.gives() && state.is_holed() && order != Order::ZERO;
-        // A pageblock with a hole is not all free, so the block is smaller than that.
-        let end = frame + order.frames() as usize;
-        if has_single_frames && end <= FRAMES && (frame..end).all(|frame| self.free[block].is_free(frame)) {
-            AllocError::SingleFramesOnly(pfn)
-        } else {
-            AllocError::NotFree(pfn)
-        }
-    }
-
     /// Whether a zone has its minimum now that a block at a given place was taken (spec §1.8): a request of high priority has to
     /// leave as much as any other, since it could do with another place.
     fn stays_above_min(&self, zone: &Zone, request: &Request) -> bool {
@@ -90,8 +70,8 @@ impl BlockAllocator<'_> {
         anywhere.highest_zone = ZoneKind::Dma;
         let floor = zone.floor(&anywhere, Watermark::Min);
         self.is_free_at_least(zone, floor) || {
-            self.give_up_at_hand(zone);
-            self.free_in(zone) >= floor
+            self.unreserve_all(zone);
+            self.is_free_at_least(zone, floor)
         }
     }
 
@@ -102,42 +82,33 @@ impl BlockAllocator<'_> {
         self.claim_whole_at(zone, block, blocks) && self.hand_out(block, request.order, request.migratetype)
     }
 
-    fn take_place(&self, cpu: CpuId, index: usize, wanted: Wanted) -> bool {
+    fn take_place(&self, index: usize, wanted: Wanted) -> bool {
         let (block, frame) = (index / FRAMES, index % FRAMES);
-        // One of which all is free would not stay split.
-        self.reap_block(block);
-        let zone = &self.zones[self.zone_of_block(block).index()];
-        if self.claim_whole_at(zone, block, 1) {
-            let split = State::split(wanted.order, wanted.migratetype).in_phase(Phase::Idle).of_owner(cpu);
-            if !self.open(block, split) {
+        self.give_spare(block);
+        if self.claim_whole_at(self.zone_at(block), block, 1) {
+            if !self.open(block, State::open(wanted.migratetype)) {
                 return false;
             }
+            self.count_free(block);
         }
-        let state = self.states[block].get();
-        if state.gives() && !state.is_mixed() && state.order() == wanted.order {
-            let is_same = |now: State| now.gives() && !now.is_mixed() && now.order() == wanted.order;
-            if !self.free[block].take_at(frame, wanted.order) {
-                self.note_miss(block, wanted.order);
-                return false;
-            }
-            if is_same(self.states[block].get()) {
-                self.settle(block);
-                self.note_taken(block);
-                return true;
-            }
-            self.return_frames(block, frame, wanted.order);
+        let taken = self.states[block].get().gives() && self.rows[block].take_at(frame, wanted.order);
+        if taken && !self.states[block].get().gives() {
+            // It went out of service, or becomes whole.
+            self.return_block(block, frame, wanted.order);
+            return false;
         }
-        self.mix(block) == Mix::Mixed && self.take_mixed_at(block, frame, wanted.order).is_some()
+        if taken {
+            self.note_taken(block, wanted.order);
+        }
+        self.settle(block);
+        taken
     }
 
     /// Allocates `frames` contiguous frames, 1024 at most; what the next power of two has beyond is free. The request's order is ignored.
     /// They are freed with [`free_range`](Self::free_range), all at once or in parts.
     ///
-    /// O(pageblocks) as soon as no pageblock is whole, which is soon if most requests are such.
-    ///
     /// # Errors
-    /// As [`alloc`](Self::alloc) for the block that holds them; [`AllocError::BadCount`] if none does. Pageblocks with a
-    /// [hole](BlockAllocator#holes) serve one frame only: if all free memory lies in these, more is [`AllocError::OutOfMemory`].
+    /// As [`alloc`](Self::alloc) for the block that holds them; [`AllocError::BadCount`] if none does.
     /// [`AllocError::OutOfMemory`] too if other CPUs change each pageblock that was tried; [`AllocError::NotFree`] if somebody
     /// freed what was found, who did not own it.
     pub fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
@@ -151,15 +122,12 @@ impl BlockAllocator<'_> {
             let end = pfn.0 + u64::from(order.frames());
             match self.free_parts(cpu, pfn.0 + frames..end) {
                 Ok(()) => return Ok(pfn),
-                Err(FreeError::Busy(_)) => {}
+                // Somebody is at what is ours alone. What was not freed goes back, part by part.
+                Err(FreeError::Busy(Pfn(at))) => {
+                    let ours = self.free_parts(cpu, pfn.0..pfn.0 + frames);
+                    ours.and(self.free_parts(cpu, at..end)).map_err(|_| AllocError::NotFree(pfn))?;
+                }
                 Err(_) => return Err(AllocError::NotFree(pfn)),
-            }
-            // Nothing of it was freed, since all of that lies in one pageblock; but a pair may be two blocks by now.
-            let halves =
-                || [pfn.0, pfn.0 + FRAMES as u64].map(Pfn).map(|half| self.free(cpu, half, Order::PAGEBLOCK));
-            let freed = self.free(cpu, pfn, order);
-            if freed.is_err() && (order <= Order::PAGEBLOCK || halves().iter().any(Result::is_err)) {
-                return Err(AllocError::NotFree(pfn));
             }
         }
         Err(AllocError::OutOfMemory { order })
@@ -182,8 +150,13 @@ impl BlockAllocator<'_> {
     /// Frees frames that are in use.
     fn free_parts(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         for_each_part(self, &pfns, |zone, block, frames| {
-            self.until_done(zone.pfn(block * FRAMES + frames.start), |pfn| {
-                self.try_free_part(cpu, zone, block, frames.clone(), pfn)
+            let mut rest = frames;
+            let pfn = |rest: &Range<usize>| zone.pfn(block * FRAMES + rest.start);
+            self.until_done(pfn(&rest), || self.try_free_part(cpu, zone, block, &mut rest)).map_err(|error| {
+                match error {
+                    FreeError::Busy(_) => FreeError::Busy(pfn(&rest)),
+                    other => other,
+                }
             })
         })
     }
@@ -206,7 +179,7 @@ impl BlockAllocator<'_> {
             let ours = pfns.start.max(first)..pfns.end.min(first + FRAMES as u64);
             let frames =
                 (ours.start.saturating_sub(first) as usize)..(ours.end.saturating_sub(first) as usize);
-            self.until_done(Pfn(pfns.start), |pfn| self.try_split_part(cpu, block, frames.clone(), pfn))
+            self.until_done(Pfn(pfns.start), || self.try_split_part(block, frames.clone(), Pfn(pfns.start)))
         })
     }
 
@@ -214,10 +187,10 @@ impl BlockAllocator<'_> {
     fn until_done(
         &self,
         pfn: Pfn,
-        mut attempt: impl FnMut(Pfn) -> Result<Attempt, FreeError>,
+        mut attempt: impl FnMut() -> Result<Attempt, FreeError>,
     ) -> Result<(), FreeError> {
         for _ in 0..LOOKS {
-            if attempt(pfn)? == Attempt::Done {
+            if attempt()? == Attempt::Done {
                 return Ok(());
             }
             relax();
@@ -233,67 +206,92 @@ impl BlockAllocator<'_> {
         if pfns.is_empty() {
             return Err(FreeError::BadRange(Pfn(pfns.start), Pfn(pfns.end)));
         }
-        let checked = for_each_part(self, pfns, |zone, block, frames| self.check_in_use(zone, block, frames));
-        checked.map_err(|error| match error {
-            // Nothing was done yet, so the caller begins anew.
-            FreeError::Busy(_) => FreeError::Busy(Pfn(pfns.start)),
-            error => error,
+        for_each_part(self, pfns, |zone, block, frames| {
+            self.until_done(Pfn(pfns.start), || self.check_in_use(zone, block, frames.clone()))
         })
     }
 
-    /// Frees frames of one pageblock, the first of which is `pfn`.
+    /// Checks that all these frames of a pageblock are in use. The error names the first that is not.
+    fn check_in_use(
+        &self,
+        zone: &Zone,
+        block: BlockIndex,
+        frames: Range<usize>,
+    ) -> Result<Attempt, FreeError> {
+        let state = self.states[block].get();
+        let pfn = |frame: usize| zone.pfn(block * FRAMES + frame);
+        match state.phase() {
+            Phase::Absent => Err(FreeError::Foreign(pfn(frames.start))),
+            Phase::Whole | Phase::Parked | Phase::Spare => Err(FreeError::DoubleFree(pfn(frames.start))),
+            Phase::Block | Phase::SecondHalf if self.is_bad(block, frames.start, state) => {
+                Err(FreeError::Leaked(pfn(frames.start)))
+            }
+            Phase::Block | Phase::SecondHalf => Ok(Attempt::Done),
+            Phase::Changing => Ok(Attempt::Again),
+            // Frames inside a block that is out of service look as if they were in use.
+            Phase::Open if !state.has_bad() && self.rows[block].are_in_use(frames.clone()) => {
+                Ok(Attempt::Done)
+            }
+            Phase::Open => {
+                { frames }.try_fold(Attempt::Done, |all, frame| match self.rows[block].look(frame) {
+                    Use::Block(..) => Ok(all),
+                    // Another CPU frees it, or owns another part of its block and cuts it.
+                    Use::Changing => Ok(Attempt::Again),
+                    Use::Free => Err(FreeError::DoubleFree(pfn(frame))),
+                    Use::InsideWithheld => Err(FreeError::Leaked(pfn(frame))),
+                    Use::Withheld => Err(self.why_withheld(block, frame, pfn(frame))),
+                })
+            }
+        }
+    }
+
+    /// Frees frames of one pageblock. What is left to do is the rest of them.
     fn try_free_part(
         &self,
         cpu: CpuId,
         zone: &Zone,
         block: BlockIndex,
-        frames: Range<usize>,
-        pfn: Pfn,
+        rest: &mut Range<usize>,
     ) -> Result<Attempt, FreeError> {
+        let pfn = zone.pfn(block * FRAMES + rest.start);
         let state = self.states[block].get();
         match state.phase() {
             Phase::Absent => return Err(FreeError::Foreign(pfn)),
-            Phase::Whole | Phase::Spare => return Err(FreeError::DoubleFree(pfn)),
+            Phase::Whole | Phase::Parked | Phase::Spare => return Err(FreeError::DoubleFree(pfn)),
             // Another CPU that owns a part of the same block may be faster with what follows: then one looks again.
             Phase::Changing => {}
-            Phase::Inner => self.cut_pair(head_of(block)),
-            Phase::Handed if state.has_bad() => return Err(FreeError::Leaked(pfn)),
-            Phase::Handed if state.order() > Order::PAGEBLOCK => self.cut_pair(block),
-            Phase::Handed if frames.len() == FRAMES => {
+            Phase::SecondHalf => self.cut_pair(head_of(block)),
+            Phase::Block if state.has_bad() => return Err(FreeError::Leaked(pfn)),
+            Phase::Block if state.block_order() > Order::PAGEBLOCK => self.cut_pair(block),
+            Phase::Block if rest.len() == FRAMES => {
                 if self.free_whole(cpu, zone.id, block, Order::PAGEBLOCK) {
                     return Ok(Attempt::Done);
                 }
             }
-            Phase::Handed => self.cut_whole(cpu, block, Order::PAGEBLOCK),
-            Phase::Idle | Phase::Current => return self.try_free_of_split(block, state, frames, pfn),
+            Phase::Block => self.open_in_use(block, Order::PAGEBLOCK),
+            Phase::Open => return self.free_rows(zone, block, rest),
         }
         Ok(Attempt::Again)
     }
 
-    fn try_free_of_split(
+    fn free_rows(
         &self,
+        zone: &Zone,
         block: BlockIndex,
-        state: State,
-        frames: Range<usize>,
-        pfn: Pfn,
+        rest: &mut Range<usize>,
     ) -> Result<Attempt, FreeError> {
-        let size = state.split_order().frames() as usize;
-        let are_blocks = frames.start.is_multiple_of(size) && frames.end.is_multiple_of(size);
-        let order = if state.is_mixed() {
-            if !self.cut_out(block, frames.clone()) {
-                return Ok(Attempt::Again);
+        while rest.start < rest.end {
+            match self.rows[block].free_first(rest.clone()) {
+                Ok((freed, left)) => {
+                    self.note_free(block, rest.start / ROW_FRAMES, left);
+                    rest.start += freed;
+                }
+                Err(Refused::Changing) => return Ok(Attempt::Again),
+                // If all are in use by now, there were other blocks before.
+                Err(Refused::NoBlock) => {
+                    return self.check_in_use(zone, block, rest.clone()).map(|_| Attempt::Again);
+                }
             }
-            Order::ZERO
-        } else if are_blocks {
-            state.split_order()
-        } else {
-            self.try_mix(block);
-            return Ok(Attempt::Again);
-        };
-        for (word, frames) in words_of(frames) {
-            let free = self.free[block].put_frames(word, frames).map_err(|_| FreeError::DoubleFree(pfn))?;
-            let noted = self.note_free(block, order, Back::of_word(word, frames, free));
-            noted.map_err(|_| FreeError::DoubleFree(pfn))?;
         }
         Ok(Attempt::Done)
     }
@@ -301,7 +299,6 @@ impl BlockAllocator<'_> {
     /// Splits the blocks around frames of one pageblock; all of it if these are none, and it is still one block.
     fn try_split_part(
         &self,
-        cpu: CpuId,
         block: BlockIndex,
         frames: Range<usize>,
         pfn: Pfn,
@@ -309,58 +306,58 @@ impl BlockAllocator<'_> {
         let state = self.states[block].get();
         match state.phase() {
             // Of a pair, the other half: another CPU that owns it has freed it.
-            Phase::Absent | Phase::Whole | Phase::Spare if frames.is_empty() => return Ok(Attempt::Done),
-            Phase::Absent | Phase::Whole | Phase::Spare => return Err(FreeError::DoubleFree(pfn)),
-            Phase::Changing => {}
-            Phase::Inner => self.cut_pair(head_of(block)),
-            Phase::Handed if state.order() > Order::PAGEBLOCK => self.cut_pair(block),
-            Phase::Handed => self.cut_whole(cpu, block, Order::ZERO),
-            // The CPU that made parts of it owns them.
-            Phase::Idle | Phase::Current if frames.is_empty() => return Ok(Attempt::Done),
-            Phase::Idle | Phase::Current if state.is_mixed() => {
-                let is_split = self.cut_up(block, frames);
-                return Ok(if is_split { Attempt::Done } else { Attempt::Again });
+            Phase::Absent | Phase::Whole | Phase::Parked | Phase::Spare if frames.is_empty() => {
+                return Ok(Attempt::Done);
             }
-            Phase::Idle | Phase::Current if state.split_order() == Order::ZERO => return Ok(Attempt::Done),
-            Phase::Idle | Phase::Current => _ = self.try_mix(block),
+            Phase::Absent | Phase::Whole | Phase::Parked | Phase::Spare => {
+                return Err(FreeError::DoubleFree(pfn));
+            }
+            Phase::Changing => {}
+            Phase::SecondHalf => self.cut_pair(head_of(block)),
+            Phase::Block if state.has_bad() => return Err(FreeError::Leaked(pfn)),
+            Phase::Block if state.block_order() > Order::PAGEBLOCK => self.cut_pair(block),
+            Phase::Block => self.open_in_use(block, Order::ZERO),
+            // The CPU that made parts of it owns them.
+            Phase::Open if frames.is_empty() => return Ok(Attempt::Done),
+            Phase::Open => match self.rows[block].split(frames) {
+                Ok(()) => return Ok(Attempt::Done),
+                Err(Refused::Changing) => {}
+                Err(Refused::NoBlock) => return Err(FreeError::DoubleFree(pfn)),
+            },
         }
         Ok(Attempt::Again)
     }
 
     /// A block of two pageblocks, the first of which this is, becomes two blocks.
     fn cut_pair(&self, head: BlockIndex) {
-        let is_pair = |state: State| state.phase() == Phase::Handed && state.order() > Order::PAGEBLOCK;
-        let cut = self.states[head].update(|state| is_pair(state).then(|| state.of_order(Order::PAGEBLOCK)));
+        let is_pair = |state: State| state.phase() == Phase::Block && state.block_order() > Order::PAGEBLOCK;
+        let cut = self.states[head].update(|state| is_pair(state).then(|| state.of_block(Order::PAGEBLOCK)));
         if let Ok(before) = cut
             && let Some(second) = self.states.get(head + 1)
         {
-            let inner = before.in_phase(Phase::Handed).of_order(Order::PAGEBLOCK);
-            second.update(|state| (state.phase() == Phase::Inner).then(|| inner.keeping(state))).ok();
+            let as_block = |state: State| before.of_block(Order::PAGEBLOCK).isolated(state.is_isolated());
+            second.update(|state| (state.phase() == Phase::SecondHalf).then(|| as_block(state))).ok();
         }
     }
 
-    /// A block that is a pageblock becomes a pageblock with one block, of which parts can be freed, or with blocks of one frame. One that
-    /// is out of service stays.
-    fn cut_whole(&self, cpu: CpuId, block: BlockIndex, into: Order) {
-        let is_whole = |state: State| {
-            state.phase() == Phase::Handed && state.order() == Order::PAGEBLOCK && !state.has_bad()
-        };
+    /// A block that is a pageblock becomes an open pageblock, all of which is in use as blocks of this order. One that is out of service
+    /// stays.
+    fn open_in_use(&self, block: BlockIndex, order: Order) {
+        let is_whole = |state: State| state.is_block_of(Order::PAGEBLOCK);
         let begun =
             self.states[block].update(|state| is_whole(state).then(|| state.in_phase(Phase::Changing)));
         if begun.is_err() {
             return;
         }
-        self.tails[block].clear();
-        if into == Order::PAGEBLOCK {
-            self.tails[block].mark_block(0, into);
-        }
-        let to_split = |state: State| {
-            let split = State::split(Order::ZERO, state.migratetype()).in_phase(Phase::Idle).mixed();
-            let split = split.of_owner(cpu).keeping(state);
-            // Out of service since.
-            if state.has_bad() { split.bad() } else { split }
+        self.rows[block].open_in_use(order);
+        let to_open = |state: State| {
+            let open = State::open(state.migratetype()).isolated(state.is_isolated());
+            if state.has_bad() { open.bad() } else { open }
         };
-        self.states[block].update(|state| Some(to_split(state))).ok();
+        self.states[block].update(|state| Some(to_open(state))).ok();
+        // A part that another CPU freed meanwhile.
+        self.settle(block);
+        self.count_free(block);
     }
 }
 
@@ -392,39 +389,4 @@ fn for_each_part(
 /// Where the pageblock or the zone of a frame ends, or else the range. Another zone may go on in the same 512 frames.
 fn part_end(zone: &Zone, start: u64, range_end: u64) -> u64 {
     (start / FRAMES as u64 * FRAMES as u64).saturating_add(FRAMES as u64).min(zone.span.end).min(range_end)
-}
-
-#[cfg(all(test, feature = "alloc", not(any(loom, shuttle))))]
-mod tests {
-    use pageset_core::{Config, MigrateType, NodeId, RequestTraits, ZoneConfig, ZoneId};
-
-    use super::*;
-    use crate::{RemoteFrees, Tables};
-
-    /// A caller frees the rest from the frame that `Busy` names, so the frames before it have to be free.
-    #[test]
-    fn busy_names_the_first_frame_if_nothing_was_freed() {
-        let regions = [0..4096];
-        let zones =
-            [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..4096, regions: &regions }];
-        let config = Config::new(&zones, &[NodeId(0); 2]);
-        let allocator = BlockAllocator::new(&config, Tables::on_heap(&config).unwrap()).unwrap();
-        let allocator = allocator.with_remote_frees(RemoteFrees::Kept);
-        let order = Order::new(10).unwrap();
-        let request = Request::new(order).movable().with(RequestTraits::NO_WATERMARKS);
-        let pfn = allocator.alloc(CpuId(0), &request).unwrap();
-        let single = Wanted { order: Order::ZERO, migratetype: MigrateType::Movable };
-        let kept = &allocator.lists_at(ZoneId(0), CpuId(1)).kept;
-        // As if CPU 1 was in the middle of a change, and an old entry names a frame of the second pageblock.
-        let in_second = pfn.0 + FRAMES as u64 + 7;
-        kept.try_with(|held| {
-            assert!(held.push(single, in_second as u32));
-            let all = pfn.0..pfn.0 + 1024;
-            assert_eq!(allocator.free_range(CpuId(0), all.clone()), Err(FreeError::Busy(pfn)));
-            assert_eq!(allocator.split_range(CpuId(0), all), Err(FreeError::Busy(pfn)));
-            assert_eq!(held.pop(single), Some(in_second as u32));
-        });
-        allocator.free_range(CpuId(0), pfn.0..pfn.0 + 1024).unwrap();
-        assert_eq!(allocator.validate().unwrap().allocated, 0);
-    }
 }

@@ -1,17 +1,14 @@
-//! Where a CPU's next block comes from when the word at hand has none: the rest of its pageblock, another one of its own, one
-//! that nobody uses, a whole one.
+//! Where a CPU's next block comes from when its pageblock has none: another pageblock, which the CPU reserves.
 
-use core::ops::Range;
-
-use pageset_core::{CpuId, ZoneId};
+use pageset_core::{CpuId, MigrateType, Order, PAGEBLOCK_ORDER, ZoneId};
 
 use super::BlockAllocator;
-use super::isolation::ALL_FREE;
 use super::reserve::Reserve;
-use crate::cpu_lists::{AtHand, CpuLists, Wanted, count};
-use crate::free_bits::WORDS;
-use crate::stack::BlockIndex;
+use crate::atomic::Relaxed;
+use crate::cpu_lists::{AtHand, CpuLists, Wanted, count, types};
+use crate::index::{BlockIndex, Set};
 use crate::state::{Phase, State};
+use crate::zone::Zone;
 
 /// A CPU that needs blocks of a zone.
 #[derive(Clone, Copy, Debug)]
@@ -23,126 +20,247 @@ pub(super) struct Needy<'l> {
     pub(super) reserve: Reserve,
 }
 
+/// A pageblock in part use that has a free block of this order is worth reserving for single frames before a whole one is opened.
+const RICH: usize = 2;
+/// A CPU that needs a block of a larger order takes this one alone, and goes on with its pageblock for smaller ones.
+const RESERVED_FOR_MAX: Order = match Order::new(3) {
+    Some(order) => order,
+    None => Order::ZERO,
+};
+
 impl BlockAllocator<'_> {
-    /// A block from the rest of the pageblock at hand.
-    pub(super) fn take_rest(&self, needy: Needy<'_>) -> Option<usize> {
-        self.take_from_words(needy, 1..WORDS + 1)
-    }
-
-    /// A block from a word of the pageblock at hand that is so many after the one at hand.
-    fn take_from_words(&self, needy: Needy<'_>, mut steps: Range<usize>) -> Option<usize> {
-        let cursor = needy.lists.cursor(needy.wanted);
-        let (block, word) = cursor.get()?;
-        let state = self.states.get(block)?.get();
-        let is_ours = state.phase() == Phase::Current && state.owner() == needy.cpu;
-        if !is_ours || !state.serves(needy.wanted.order, needy.wanted.migratetype) {
-            return None;
-        }
-        steps.find_map(|step| {
-            let next = (word + step) % WORDS;
-            let frame = self.take_bits(block, next, needy.wanted.order)?;
-            if step > 0 {
-                cursor.advance(block, word, next);
-            }
-            self.note_line(block, needy.cpu);
-            self.still(block, frame, needy.wanted)
-        })
-    }
-
-    /// A block from another pageblock, which is at hand from then on; or one of few, from a mixed one.
+    /// A block from another pageblock of the right type, or from a whole one.
     pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
-        if let Some(frame) = self.take_few_from_another(needy) {
-            return Some(frame);
+        let order = needy.wanted.order;
+        if order == Order::ZERO {
+            return self
+                .take_from_indexed(needy, RICH)
+                .or_else(|| self.take_from_whole(needy))
+                .or_else(|| (0..RICH).rev().find_map(|order| self.take_from_indexed(needy, order)));
         }
+        let is_small = order <= RESERVED_FOR_MAX;
+        let from_indexed = if is_small {
+            self.take_from_indexed(needy, order.index())
+        } else {
+            self.take_alone(needy, needy.wanted)
+        };
+        from_indexed.or_else(|| self.take_from_whole(needy))
+    }
+
+    /// Reserves a pageblock of the right type that has a free block of this order, and takes one of the wanted order.
+    fn take_from_indexed(&self, needy: Needy<'_>, order: usize) -> Option<usize> {
+        let zone = &self.zones[needy.zone.index()];
         loop {
-            let block = self.next_block(needy)?;
-            self.put_at_hand(&needy.lists.cursor(needy.wanted).at_hand, Some(block), needy.cpu);
-            // The word at hand has not been looked at yet. Others may have been faster: then the next pageblock.
-            if let Some(frame) = self.take_from_words(needy, 0..WORDS) {
-                return Some(frame);
+            let near = needy.lists.near.load(Relaxed) as usize;
+            let block = self.find_indexed(zone, needy.wanted.migratetype, order, near)?;
+            if !self.reserve_indexed(needy, block, needy.wanted.migratetype, order) {
+                continue;
+            }
+            count(&needy.lists.counters.adopted);
+            self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
+            // Others may have been faster: then the next one.
+            if let Some(index) = self.take_rest(needy) {
+                return Some(index);
             }
         }
     }
 
-    /// From now on blocks come from this pageblock; the one before is idle.
+    /// Reserves a whole pageblock, and takes a block of it.
+    fn take_from_whole(&self, needy: Needy<'_>) -> Option<usize> {
+        loop {
+            let block = self.claim_whole(needy)?;
+            let state = State::open(needy.wanted.migratetype).reserved_by(needy.cpu);
+            if !self.open(block, state) {
+                continue;
+            }
+            self.zones[needy.zone.index()].note_reserved();
+            self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
+            if let Some(index) = self.take_rest(needy) {
+                return Some(index);
+            }
+        }
+    }
+
+    /// One block of a pageblock of this type that no CPU reserves, and that stays so.
+    pub(super) fn take_alone(&self, needy: Needy<'_>, wanted: Wanted) -> Option<usize> {
+        let zone = &self.zones[needy.zone.index()];
+        loop {
+            let near = needy.lists.near.load(Relaxed) as usize;
+            let block = self.find_indexed(zone, wanted.migratetype, wanted.order.index(), near)?;
+            if let Some(index) = self.take_one(block, wanted) {
+                needy.lists.near.store(block as u32, Relaxed);
+                return Some(index);
+            }
+            self.settle(block);
+        }
+    }
+
+    /// One block of a pageblock, whoever reserves it.
+    pub(super) fn take_one(&self, block: BlockIndex, wanted: Wanted) -> Option<usize> {
+        let Some(frame) = self.rows[block].take_any(wanted.order) else {
+            self.note_missed(block, wanted.order);
+            return None;
+        };
+        self.note_taken(block, wanted.order);
+        self.still(block, frame, wanted)
+    }
+
+    /// A pageblock of this type, reserved by nobody, that has a free block of this order: of all such, one with the smallest largest
+    /// free block. So what is fullest is used up, and what is nearly free may become whole.
+    pub(super) fn find_indexed(
+        &self,
+        zone: &Zone,
+        migratetype: MigrateType,
+        order: usize,
+        near: BlockIndex,
+    ) -> Option<BlockIndex> {
+        (order..PAGEBLOCK_ORDER).find_map(|order| self.find_in_set(zone, migratetype, order, near))
+    }
+
+    /// A pageblock of this type, reserved by nobody, whose largest free block has this order.
+    pub(super) fn find_in_set(
+        &self,
+        zone: &Zone,
+        migratetype: MigrateType,
+        order: usize,
+        near: BlockIndex,
+    ) -> Option<BlockIndex> {
+        let set = self.set_of(migratetype.index(), order);
+        loop {
+            let block = set.find(&zone.blocks, near)?;
+            if self.belongs(block, migratetype.index(), order) {
+                return Some(block);
+            }
+            self.leave_set(block, migratetype.index(), order);
+        }
+    }
+
+    fn belongs(&self, block: BlockIndex, type_index: usize, order: usize) -> bool {
+        let state = self.states[block].get();
+        state.set_order() == Some(order) && state.type_index() == type_index
+    }
+
+    /// The set of pageblocks of a type whose largest free block has an order.
+    pub(super) fn set_of(&self, type_index: usize, order: usize) -> Set<'_> {
+        self.index.set(type_index * PAGEBLOCK_ORDER + order)
+    }
+
+    /// Removes a pageblock from a set in which it does not belong. If it does by now, whoever made that so may have added it before this
+    /// removed it: then it comes back.
+    pub(super) fn leave_set(&self, block: BlockIndex, type_index: usize, order: usize) {
+        let set = self.set_of(type_index, order);
+        set.remove(block);
+        if self.belongs(block, type_index, order) {
+            set.add(block);
+        }
+    }
+
+    /// A pageblock leaves the set in which it stood with this state, unless it belongs there by now.
+    pub(super) fn leave_set_of(&self, block: BlockIndex, before: State) {
+        if let Some(order) = before.mark().checked_sub(1) {
+            self.leave_set(block, before.type_index(), order);
+        }
+    }
+
+    /// A CPU reserves a pageblock of a type from the set of an order; from then on it is for the type that the CPU needs. `false` if
+    /// somebody was faster.
+    pub(super) fn reserve_indexed(
+        &self,
+        needy: Needy<'_>,
+        block: BlockIndex,
+        migratetype: MigrateType,
+        order: usize,
+    ) -> bool {
+        let has_block = |state: State| state.set_order().is_some_and(|largest| largest >= order);
+        let is_there = |state: State| has_block(state) && state.migratetype() == migratetype;
+        let reserve = |state: State| state.of_type(needy.wanted.migratetype).reserved_by(needy.cpu);
+        let reserved = self.states[block].update(|state| is_there(state).then(|| reserve(state)));
+        let Ok(before) = reserved else { return false };
+        self.leave_set_of(block, before);
+        self.uncount(block);
+        self.zones[needy.zone.index()].note_reserved();
+        needy.lists.near.store(block as u32, Relaxed);
+        true
+    }
+
+    /// From now on blocks come from this pageblock; the one before is anybody's.
     pub(super) fn put_at_hand(&self, at_hand: &AtHand, block: Option<BlockIndex>, cpu: CpuId) {
         if let Some(before) = at_hand.replace(block)
             && Some(before) != block
         {
-            self.retire(before, cpu);
+            self.unreserve(before, |state| state.is_reserved_by(cpu));
         }
     }
 
-    /// A CPU does not allocate from a pageblock any more.
-    pub(super) fn retire(&self, block: BlockIndex, cpu: CpuId) {
-        let is_ours = |state: State| state.phase() == Phase::Current && state.owner() == cpu;
-        let to_idle = |state: State| is_ours(state).then(|| state.in_phase(Phase::Idle));
-        if self.states.get(block).is_some_and(|state| state.update(to_idle).is_ok()) {
+    /// A pageblock is anybody's from here on, if `is_this`.
+    pub(super) fn unreserve(&self, block: BlockIndex, is_this: impl Fn(State) -> bool) {
+        let Some(of_block) = self.states.get(block) else { return };
+        let is_this =
+            |state: State| state.phase() == Phase::Open && state.owner().is_some() && is_this(state);
+        if let Ok(before) = of_block.update(|state| is_this(state).then(|| state.unreserved())) {
+            self.note_unreserved(block, before);
             self.settle(block);
+            self.count_free(block);
         }
     }
 
-    fn next_block(&self, needy: Needy<'_>) -> Option<BlockIndex> {
-        let lists = needy.lists;
-        if let Some(block) = self.pop_idle(|| self.pop_own(lists, needy.wanted), needy) {
-            count(&lists.counters.reused);
-            return Some(block);
+    /// A pageblock with this state before is not reserved any more.
+    pub(super) fn note_unreserved(&self, block: BlockIndex, before: State) {
+        let zone = self.zone_at(block);
+        zone.note_unreserved();
+        if let Some(cpu) = before.owner().filter(|cpu| self.is_known(*cpu)) {
+            self.forget(zone.id, cpu, block);
         }
-        lists.budget.note_miss();
-        let shared = self.zones[needy.zone.index()].shared(needy.wanted);
-        if let Some(block) = self.pop_idle(|| shared.pop(&self.states), needy) {
-            count(&lists.counters.adopted);
-            return Some(block);
-        }
-        self.claim(needy)
     }
 
-    /// A pageblock from the stack of a CPU.
-    pub(super) fn pop_own(&self, lists: &CpuLists, wanted: Wanted) -> Option<BlockIndex> {
-        let block = lists.stack(wanted).pop(&self.states)?;
-        lists.budget.remove();
-        Some(block)
+    /// A CPU does not reserve a pageblock any more, and has it no longer at hand.
+    ///
+    /// If it reserves it by now, whoever did that may have put it at hand before this forgot it. Then nobody reserves it: else the CPU could
+    /// not give it up.
+    pub(super) fn forget(&self, zone: ZoneId, cpu: CpuId, block: BlockIndex) {
+        let mut forgot_any = false;
+        for at_hand in self.lists_at(zone, cpu).all_at_hand() {
+            forgot_any |= at_hand.forget(block);
+        }
+        if forgot_any && self.states[block].get().is_reserved_by(cpu) {
+            self.unreserve(block, |state| state.is_reserved_by(cpu));
+        }
     }
 
-    /// The first pageblock of a stack that serves; it is this CPU's from then on.
-    fn pop_idle(&self, pop: impl Fn() -> Option<BlockIndex>, needy: Needy<'_>) -> Option<BlockIndex> {
-        // No more than there are: a list that is damaged may have no end.
-        for block in core::iter::from_fn(pop).take(self.zones[needy.zone.index()].blocks.len()) {
-            let wanted = needy.wanted;
-            // What became of it in the stack shows only now.
-            let before = self.states[block].update(|state| {
-                let state = state.linked(false);
-                let is_ours = state.phase() == Phase::Idle && state.serves(wanted.order, wanted.migratetype);
-                Some(if is_ours { state.in_phase(Phase::Current).of_owner(needy.cpu) } else { state })
-            });
-            let Ok(before) = before else { continue };
-            if before.phase() == Phase::Idle && before.serves(wanted.order, wanted.migratetype) {
-                self.uncount(block, needy.lists);
-                return Some(block);
-            }
-            // It may have free frames all the same: whoever may use them finds it in its own stack.
-            self.settle(block);
+    /// Nobody reserves a pageblock of this zone from here on. O(CPUs).
+    pub(super) fn unreserve_all(&self, zone: &Zone) {
+        self.give_spares(zone);
+        if !zone.has_reserved() {
+            return;
         }
-        None
+        for cpu in (0..self.cpus()).map(|cpu| CpuId(cpu as u32)) {
+            self.unreserve_of(zone.id, cpu);
+        }
     }
 
-    /// A whole pageblock, split for this CPU.
-    pub(super) fn claim(&self, needy: Needy<'_>) -> Option<BlockIndex> {
-        let split = State::split(needy.wanted.order, needy.wanted.migratetype).of_owner(needy.cpu);
-        let to_changing = |state: State| {
-            let is_spare = state.phase() == Phase::Spare && !state.is_isolated();
-            is_spare.then(|| split.in_phase(Phase::Changing).keeping(state))
-        };
-        if let Some(block) = self.take_spare(needy.lists, to_changing)
-            && self.end_opening(block, Phase::Current, ALL_FREE)
-        {
-            return Some(block);
+    /// A CPU keeps nothing of a zone from here on.
+    pub(super) fn unreserve_of(&self, zone: ZoneId, cpu: CpuId) {
+        self.give_spare_of(self.lists_at(zone, cpu));
+        for at_hand in self.lists_at(zone, cpu).all_at_hand().filter(|at_hand| at_hand.get().is_some()) {
+            self.put_at_hand(at_hand, None, cpu);
         }
-        loop {
-            let block = self.claim_some(needy)?;
-            if self.open(block, split) {
-                return Some(block);
-            }
+    }
+}
+
+impl Wanted {
+    /// The type that requests of this type use if nothing else is left, next first.
+    pub(super) const fn fallbacks(self) -> [MigrateType; 2] {
+        match self.migratetype {
+            MigrateType::Movable => [MigrateType::Reclaimable, MigrateType::Unmovable],
+            MigrateType::Reclaimable => [MigrateType::Unmovable, MigrateType::Movable],
+            _ => [MigrateType::Reclaimable, MigrateType::Movable],
         }
+    }
+
+    /// The same for each type, its own first.
+    pub(super) fn of_each_type(self) -> impl Iterator<Item = Self> {
+        let own = core::iter::once(self.migratetype);
+        own.chain(types().filter(move |other| *other != self.migratetype))
+            .map(move |migratetype| Self { migratetype, ..self })
     }
 }

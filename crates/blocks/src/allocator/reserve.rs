@@ -3,10 +3,8 @@
 
 use pageset_core::{CpuId, Order, Request, RequestTraits, ZoneId};
 
-use super::refill::Needy;
 use super::{BlockAllocator, FRAMES, blocks_in};
 use crate::atomic::Relaxed;
-use crate::cpu_lists::Wanted;
 use crate::zone::Zone;
 
 /// Whether a request takes the last whole pageblocks of a zone, those of its reserve.
@@ -17,11 +15,7 @@ pub(super) enum Reserve {
 }
 
 impl BlockAllocator<'_> {
-    pub(super) fn needy(&self, zone: ZoneId, cpu: CpuId, request: &Request, reserve: Reserve) -> Needy<'_> {
-        Needy { zone, cpu, lists: self.lists_at(zone, cpu), wanted: Wanted::of(request), reserve }
-    }
-
-    /// What is left when all zones are used up but for their reserves. O(pageblocks) for each pageblock of them.
+    /// What is left when all zones are used up but for their reserves.
     #[cold]
     pub(super) fn open_reserves<I: Iterator<Item = ZoneId>>(
         &self,

@@ -24,7 +24,6 @@ impl BlockAllocator<'_> {
         };
         for zone in self.zones.iter() {
             zone.set_marks(settings.watermarks(WatermarkInputs { kind: zone.kind, managed: zone.managed() }));
-            self.warn(zone);
         }
     }
 
@@ -36,7 +35,6 @@ impl BlockAllocator<'_> {
     pub fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) -> Result<(), ConfigError> {
         let zone = self.zones.get(zone.index()).ok_or(ConfigError::BadZone(zone))?;
         zone.set_marks(watermarks);
-        self.warn(zone);
         Ok(())
     }
 }

@@ -1,135 +1,200 @@
-//! What becomes of an idle pageblock after frames came back to it: whole again, or known to have free frames.
+//! What a pageblock becomes that no CPU reserves: whole, or a member of the sets of pageblocks with free blocks.
 
-use super::{BlockAllocator, WholeUse};
-use crate::atomic::{Relaxed, SeqCst, fence};
-use crate::cpu_lists::{CpuLists, Wanted, count};
-use crate::stack::BlockIndex;
+use pageset_core::{Order, PAGEBLOCK_ORDER};
+
+use super::BlockAllocator;
+use super::whole::UNCOUNTED;
+use crate::atomic::{Relaxed, SeqCst};
+use crate::cpu_lists::count;
+use crate::index::BlockIndex;
+use crate::row::{ROW_ORDER, Row};
 use crate::state::{Phase, State};
+use crate::zone::Zone;
 
 impl BlockAllocator<'_> {
-    /// Makes an idle pageblock whole if all of it is free, and known if it has enough free frames.
+    /// Frames came back to a pageblock, and left the row at this place like this.
+    ///
+    /// The free comes before this look at the state. Whoever gives up a pageblock changes its state first and looks at its rows then. So
+    /// one of the two sees what the other did. Returns the state.
+    #[inline]
+    pub(super) fn note_free(&self, block: BlockIndex, at: usize, row: Row) -> State {
+        let state = self.states[block].get();
+        if state.minds(row) {
+            self.mind(block, state, at);
+        }
+        state
+    }
+
+    /// The same if rows anywhere in the pageblock may have come back.
+    #[cold]
+    pub(super) fn note_rows(&self, block: BlockIndex) {
+        let state = self.states[block].get();
+        if state.minds(Row::FREE) {
+            self.note_old_count(block, state);
+            self.settle(block);
+        }
+    }
+
+    /// A block of this order could not be taken from a pageblock.
+    ///
+    /// If it would have several rows, some of them may have been taken until the next one was found in use. Whoever looked at the pageblock
+    /// meanwhile, because of a free or since it gave the pageblock up, saw less than there is: so they count as freed.
+    #[inline]
+    pub(super) fn note_missed(&self, block: BlockIndex, order: Order) {
+        if order.index() > ROW_ORDER {
+            self.note_rows(block);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn mind(&self, block: BlockIndex, state: State, at: usize) {
+        self.note_old_count(block, state);
+        // Of CPUs that free the last rows of a block at once, each looks after its free: one sees that all of it is free.
+        if self.rows[block].has_around(at, state.mark()) {
+            self.settle(block);
+        }
+    }
+
+    /// The zone's count of a pageblock is old, if it was not before.
+    fn note_old_count(&self, block: BlockIndex, state: State) {
+        if state.is_counted() {
+            let changed = self.states[block].update(|now| now.is_counted().then(|| now.counted(false)));
+            if changed.is_ok() {
+                self.index.set(UNCOUNTED).add(block);
+            }
+        }
+    }
+
+    /// Makes a pageblock that no CPU reserves whole if all of it is free, and a member of the sets in which it belongs.
     pub(super) fn settle(&self, block: BlockIndex) {
         loop {
-            // What the caller put back or changed comes before what is read here: of two who free the last two words of a
-            // pageblock, or of one who frees and one who makes the pageblock idle, one sees what the other did.
-            fence(SeqCst);
             let state = self.states[block].get();
-            if state.phase() != Phase::Idle || state.is_isolated() {
+            if state.phase() != Phase::Open || state.owner().is_some() || state.is_isolated() {
                 return;
             }
-            if self.free[block].is_full() {
+            let largest = self.rows[block].largest_free();
+            if largest == Some(PAGEBLOCK_ORDER) {
                 if self.close(block) {
                     return;
                 }
-                // Somebody took a frame or changes the pageblock; who freed one meanwhile did not see it idle.
+                // Somebody took a frame, or changes the pageblock.
                 continue;
             }
-            if state.is_linked() || self.link(block, state) {
+            let mark = largest.map_or(0, |order| order + 1);
+            let before = state.mark();
+            if mark == before {
                 return;
             }
+            if self.states[block].update(|now| (now == state).then(|| now.marked(mark))).is_err() {
+                continue;
+            }
+            if let Some(order) = mark.checked_sub(1) {
+                self.set_of(state.type_index(), order).add(block);
+            }
+            self.leave_set_of(block, state);
+            if mark > before {
+                return;
+            }
+            // A block that somebody freed before the mark was lowered: that one saw the old mark, and did not mind.
         }
     }
 
-    /// Puts a pageblock into the stack of its owner, or of the zone if the owner is idle or has enough, or if it is mixed; if it has
-    /// enough free frames. `false` if somebody changed it meanwhile.
-    fn link(&self, block: BlockIndex, state: State) -> bool {
-        let Some(wanted) = Wanted::of_split(state) else { return true };
-        let is_worthwhile = if state.is_mixed() {
-            self.is_mixed_worthwhile(block)
-        } else {
-            self.free[block].is_worthwhile(wanted.order)
+    /// Makes an open pageblock whole, if all of it is free.
+    fn close(&self, block: BlockIndex) -> bool {
+        let begin = |state: State| {
+            let is_open = state.phase() == Phase::Open && state.owner().is_none() && !state.is_isolated();
+            is_open.then(|| state.in_phase(Phase::Changing))
         };
-        if !is_worthwhile {
-            return true;
-        }
-        let is_same = |now: State| now == state;
-        if self.states[block].update(|now| is_same(now).then(|| now.linked(true))).is_err() {
+        let Ok(before) = self.states[block].update(begin) else { return false };
+        if !self.rows[block].close() {
+            // Whoever found it in its set meanwhile saw that it does not belong there, and removed it. So it begins anew, in no set.
+            let reopened =
+                self.states[block].update(|state| Some(state.in_phase(Phase::Open).marked(0).counted(false)));
+            self.leave_set_of(block, before);
+            if reopened.is_ok_and(|state| state.is_isolated()) {
+                // Whoever took it out of service left this to whoever changes it.
+                self.uncount(block);
+            } else if before.is_counted() {
+                // Who freed something meanwhile did not mind.
+                self.index.set(UNCOUNTED).add(block);
+            }
             return false;
         }
-        let zone = self.zone_of_block(block);
-        if state.is_mixed() {
-            self.zones[zone.index()].mixed(wanted.migratetype).push(&self.states, block);
-            return true;
-        }
-        let owner = self.lists_of_owner(zone, state);
-        self.count_idle(block, owner);
-        let may_keep = self.parts.has_own_stacks && owner.activity.is_recent();
-        let stack = if may_keep && owner.budget.add() {
-            owner.stack(wanted)
-        } else {
-            self.zones[zone.index()].shared(wanted)
-        };
-        stack.push(&self.states, block);
-        true
-    }
-
-    /// Makes an idle pageblock whole, if all of it is free. Its owner keeps it, unless that is idle or has enough.
-    pub(super) fn close(&self, block: BlockIndex) -> bool {
-        if !self.states[block].change(Phase::Idle, Phase::Changing) {
-            return false;
-        }
-        if !self.free[block].close() {
-            self.states[block].change(Phase::Changing, Phase::Idle);
-            return false;
-        }
-        let zone = self.zone_of_block(block);
-        let state = self.states[block].get();
-        if state.has_bad() {
-            // None of them is: all frames are free.
+        self.leave_set_of(block, before);
+        self.uncount(block);
+        let zone = self.zone_at(block);
+        count(&self.lists_at(zone.id, pageset_core::CpuId(0)).counters.closed);
+        if before.has_bad() {
+            // None of them is: all frames were free.
             self.clear_bad(block);
         }
-        let lists = self.lists_of_owner(zone, state);
-        self.uncount(block, lists);
-        count(&lists.counters.closed);
-        if lists.activity.is_recent() && self.parts.whole_use == WholeUse::AtHand {
-            if self.turn_into(block, |state| state.unused(Phase::Spare)) {
-                self.take_back_all(block);
-                self.keep_spare(lists, block);
-            }
-        } else if self.turn_into(block, |state| state.unused(Phase::Whole)) {
-            self.take_back_all(block);
-            self.publish(block, 1);
-            count(&lists.counters.published);
-        }
+        self.give_whole(block);
         true
     }
 
-    /// What is free in this idle pageblock, which is in a stack, counts as free, in this CPU's surplus first.
-    fn count_idle(&self, block: BlockIndex, lists: &CpuLists) {
-        self.recount(block, self.free[block].count(), lists);
-        let now = self.states[block].get();
-        if now.phase() != Phase::Idle || now.is_isolated() {
-            // Whoever made something else of it may have been faster.
-            self.uncount(block, lists);
-        }
+    /// The zone of a pageblock.
+    pub(super) fn zone_at(&self, block: BlockIndex) -> &Zone {
+        &self.zones[self.zone_of_block(block).index()]
     }
 
-    /// Frames were taken from a pageblock, idle or not: the zone must not count more than there are.
-    pub(super) fn note_taken(&self, block: BlockIndex) {
-        let counted = self.states[block].counted.load(Relaxed) as usize;
-        if counted != 0 && counted > self.free[block].count() {
-            self.count_idle(block, self.lists_of(block));
-        }
-    }
-
-    /// So many frames of this idle pageblock count as free.
-    fn recount(&self, block: BlockIndex, free: usize, lists: &CpuLists) {
-        let before = self.states[block].counted.swap(free as u32, SeqCst);
-        self.zones[self.zone_of_block(block).index()].recount_idle(&lists.surplus, before, free as u32);
-    }
-
-    /// Frames of this pageblock do not count as free any more: it is not idle.
+    /// What is free in a pageblock that no CPU reserves counts as free in its zone.
     ///
-    /// In one order with the changes of the pageblock's state: who counts it at this moment sees that it is not idle, or this sees
-    /// what was counted.
-    pub(super) fn uncount(&self, block: BlockIndex, lists: &CpuLists) {
-        if self.states[block].counted.load(SeqCst) != 0 {
-            self.recount(block, 0, lists);
+    /// The state says first that all is counted. So a free that this does not see finds that, and says that the count is old.
+    pub(super) fn count_free(&self, block: BlockIndex) {
+        let is_idle =
+            |state: State| state.phase() == Phase::Open && state.owner().is_none() && !state.is_isolated();
+        if self.states[block].update(|state| is_idle(state).then(|| state.counted(true))).is_err() {
+            return;
+        }
+        self.recount(block, self.rows[block].free());
+        if !is_idle(self.states[block].get()) {
+            // Whoever made something else of it may have been faster.
+            self.uncount(block);
         }
     }
 
-    /// What the owner of a pageblock, if it is split, has of its zone.
-    pub(super) fn lists_of(&self, block: BlockIndex) -> &CpuLists {
-        self.lists_of_owner(self.zone_of_block(block), self.states[block].get())
+    fn recount(&self, block: BlockIndex, free: usize) {
+        let before = self.states[block].counted.swap(free as u32, SeqCst);
+        self.zone_at(block).recount(before, free as u32);
+    }
+
+    /// Frames of a pageblock do not count as free any more.
+    pub(super) fn uncount(&self, block: BlockIndex) {
+        if self.states[block].counted.load(SeqCst) != 0 {
+            self.recount(block, 0);
+        }
+    }
+
+    /// A block was taken from a pageblock: the zone must not count more than there are.
+    pub(super) fn note_taken(&self, block: BlockIndex, order: Order) {
+        let counted = &self.states[block].counted;
+        if counted.load(Relaxed) != 0 {
+            let take = |counted: u32| Some(counted.saturating_sub(order.frames()));
+            if let Ok(before) = counted.fetch_update(SeqCst, SeqCst, take) {
+                self.zone_at(block).recount(before, before.saturating_sub(order.frames()));
+            }
+        }
+    }
+
+    /// The zone counts what was freed since. O(pageblocks to which something was freed since the last time).
+    pub(super) fn count_frees(&self, zone: &Zone) {
+        let uncounted = self.index.set(UNCOUNTED);
+        // No more than there are: others may free meanwhile, without end.
+        for _ in zone.blocks.clone() {
+            let Some(block) = uncounted.find(&zone.blocks, zone.blocks.start) else { return };
+            uncounted.remove(block);
+            self.count_free(block);
+        }
+    }
+
+    /// Whether so many frames of a zone are free, without those of pageblocks that CPUs reserve.
+    pub(super) fn is_free_at_least(&self, zone: &Zone, frames: u64) -> bool {
+        zone.free_at_least() >= frames || {
+            self.count_frees(zone);
+            zone.free_at_least() >= frames
+        }
     }
 }
+
+const _: () = assert!(PAGEBLOCK_ORDER < 15, "a mark has four bits");

@@ -11,9 +11,15 @@ use crate::cpu_lists::count;
 use crate::zone::Zone;
 
 impl BlockAllocator<'_> {
+    /// What a CPU has left is looked at unless `is_left_tried`.
     #[cold]
     #[inline(never)]
-    pub(super) fn alloc_slow(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
+    pub(super) fn alloc_slow(
+        &self,
+        cpu: CpuId,
+        request: &Request,
+        is_left_tried: bool,
+    ) -> Result<Pfn, AllocError> {
         if !self.is_known(cpu) {
             return Err(AllocError::BadCpu(cpu));
         }
@@ -26,8 +32,8 @@ impl BlockAllocator<'_> {
         let first = needy(zones().next().ok_or(AllocError::NoEligibleZone)?, Reserve::Closed);
         first.lists.activity.note();
         let above_low = |zone| self.take_above(needy(zone, Reserve::Closed), request, Watermark::Low);
-        let found = self
-            .take_left(first)
+        let left = if is_left_tried { None } else { self.take_left(first) };
+        let found = left
             .or_else(|| zones().find_map(above_low))
             .or_else(|| self.take_above_min(cpu, request, zones))
             .or_else(|| self.open_reserves(cpu, request, zones));
@@ -59,11 +65,8 @@ impl BlockAllocator<'_> {
 
     /// What the CPU has left of a pageblock that it took before. No watermark is looked at: the memory left the zone then.
     pub(super) fn take_left(&self, needy: Needy<'_>) -> Option<(ZoneId, usize)> {
-        if needy.wanted.order < Order::PAGEBLOCK {
-            let left = self.take_rest(needy).or_else(|| self.take_few(needy));
-            return left.map(|frame| (needy.zone, frame));
-        }
-        None
+        let left = if needy.wanted.order < Order::PAGEBLOCK { self.take_rest(needy) } else { None };
+        left.map(|frame| (needy.zone, frame))
     }
 
     /// Above the minimum watermark: a pageblock, or what there is.
@@ -80,7 +83,6 @@ impl BlockAllocator<'_> {
             .or_else(|| zones().find_map(|zone| self.rescue(needy(zone), request)));
         if let (Some((zone, _)), Reserve::Open) = (found, reserve) {
             self.zones[zone.index()].grow_reserve(request.order);
-            self.warn(&self.zones[zone.index()]);
         }
         found
     }

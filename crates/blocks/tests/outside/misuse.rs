@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 
-use pageset_blocks::{BlockAllocator, RemoteFrees, Tables};
+use pageset_blocks::{BlockAllocator, Tables};
 use pageset_core::{
     Config, CpuId, FreeError, MigrateType, NodeId, Order, Pfn, Request, RequestTraits, ZoneConfig, ZoneKind,
 };
@@ -16,7 +16,6 @@ use crate::machine::order;
 
 const CPU: CpuId = CpuId(0);
 const OTHER: CpuId = CpuId(1);
-const RULES: [RemoteFrees; 2] = [RemoteFrees::AtOnce, RemoteFrees::Kept];
 
 /// As an embedder that chooses nothing gets it.
 fn by_default(frames: u64, cpus: usize) -> BlockAllocator<'static> {
@@ -71,9 +70,9 @@ fn assert_nobody_has(allocator: &BlockAllocator<'_>, frames: Range<u64>) {
 
 #[test]
 fn fault_01_frames_that_a_cpu_took_ahead_cannot_be_freed() {
-    for rule in RULES {
+    {
         for cpus in [1, 4] {
-            let allocator = by_default(4096, cpus).with_remote_frees(rule);
+            let allocator = by_default(4096, cpus);
             allocator.alloc(CPU, &request(3, MigrateType::Reclaimable)).expect("memory enough");
             allocator.alloc(CPU, &movable(6)).expect("memory enough");
             let one = allocator.alloc(CPU, &movable(0)).expect("memory enough").0;
@@ -92,9 +91,9 @@ fn fault_01_frames_that_a_cpu_took_ahead_cannot_be_freed() {
 
 #[test]
 fn fault_01_frames_that_were_freed_cannot_be_freed_as_a_range() {
-    for rule in RULES {
+    {
         for of in [0, 1, 2, 3, 4, 7, 9, 10] {
-            let allocator = by_default(8192, 2).with_remote_frees(rule);
+            let allocator = by_default(8192, 2);
             let frames = u64::from(order(of).frames());
             for freer in [CPU, OTHER] {
                 let block = allocator.alloc(CPU, &movable(of)).expect("memory enough");
@@ -190,8 +189,8 @@ fn parts_of_a_block(
 fn fault_02_parts_of_a_block_that_several_threads_free_at_once_are_all_freed() {
     // As many as run at the same time on most machines: more would wait for each other.
     const THREADS: usize = 2;
-    for rule in RULES {
-        let allocator = by_default(4096, THREADS).with_remote_frees(rule);
+    {
+        let allocator = by_default(4096, THREADS);
         let (begin, end) = (Start::of(THREADS), Start::of(THREADS));
         let parts = Mutex::new(Vec::<Range<u64>>::new());
         // Told after the round, since others wait for its end.
@@ -236,9 +235,9 @@ fn fault_02_parts_of_a_block_that_several_threads_free_at_once_are_all_freed() {
             parts.lock().unwrap().clear();
             begin.wait();
         });
-        assert_eq!(refused.into_inner().unwrap(), [], "{rule:?}");
+        assert_eq!(refused.into_inner().unwrap(), []);
         allocator.drain_all();
-        assert_eq!(allocator.validate().map(|census| census.allocated), Ok(0), "{rule:?}");
+        assert_eq!(allocator.validate().map(|census| census.allocated), Ok(0));
         assert_every_frame_can_be_had_once(&allocator);
     }
 }
@@ -246,8 +245,8 @@ fn fault_02_parts_of_a_block_that_several_threads_free_at_once_are_all_freed() {
 /// The pageblock becomes whole at the moment of the last free, and either CPU may be the one that sees it.
 #[test]
 fn two_cpus_that_free_the_last_frames_of_a_pageblock_both_succeed() {
-    for rule in RULES {
-        let allocator = by_default(2048, 2).with_remote_frees(rule);
+    {
+        let allocator = by_default(2048, 2);
         let (begin, end) = (Start::of(2), Start::of(2));
         let frames = Mutex::new(Some([Pfn(0); 2]));
         let refused = Mutex::new(Vec::new());
@@ -284,9 +283,9 @@ fn two_cpus_that_free_the_last_frames_of_a_pageblock_both_succeed() {
             *frames.lock().unwrap() = None;
             begin.wait();
         });
-        assert_eq!(refused.into_inner().unwrap(), [], "{rule:?}");
+        assert_eq!(refused.into_inner().unwrap(), []);
         allocator.drain_all();
-        assert_eq!(allocator.validate().map(|census| census.allocated), Ok(0), "{rule:?}");
+        assert_eq!(allocator.validate().map(|census| census.allocated), Ok(0));
     }
 }
 
@@ -321,10 +320,10 @@ fn misuse(
 }
 
 /// Threads that free what is not theirs, at random.
-fn run_misuse(rule: RemoteFrees, seed: u64, calls: u64) -> BlockAllocator<'static> {
+fn run_misuse(seed: u64, calls: u64) -> BlockAllocator<'static> {
     const THREADS: u64 = 4;
     const FRAMES: u64 = 12 * 512;
-    let allocator = by_default(FRAMES, THREADS as usize).with_remote_frees(rule);
+    let allocator = by_default(FRAMES, THREADS as usize);
     let known = Mutex::new(Vec::new());
     let together = Barrier::new(THREADS as usize);
     std::thread::scope(|scope| {
@@ -370,24 +369,22 @@ fn run_misuse(rule: RemoteFrees, seed: u64, calls: u64) -> BlockAllocator<'stati
 #[test]
 fn fault_18_tables_are_consistent_after_threads_freed_what_was_not_theirs() {
     let calls = if cfg!(miri) { 200 } else { 8000 };
-    for rule in RULES {
+    {
         for seed in rounds(60) {
-            let allocator = run_misuse(rule, seed as u64, calls);
+            let allocator = run_misuse(seed as u64, calls);
             let told = |when: &str| {
-                allocator
-                    .validate()
-                    .unwrap_or_else(|violation| panic!("{rule:?}, seed {seed}, {when}: {violation}"))
+                allocator.validate().unwrap_or_else(|violation| panic!("seed {seed}, {when}: {violation}"))
             };
             allocator.drain_all();
             told("when all threads are done");
             let used: Vec<_> =
                 allocator.span().filter(|pfn| allocator.block_in_use(Pfn(*pfn)).is_some()).collect();
             for pfn in used {
-                assert_eq!(allocator.free_range(CPU, pfn..pfn + 1), Ok(()), "{rule:?}, seed {seed}: {pfn}");
+                assert_eq!(allocator.free_range(CPU, pfn..pfn + 1), Ok(()), "seed {seed}: {pfn}");
             }
             allocator.drain_all();
             let census = told("when all is freed");
-            assert_eq!((census.free, census.allocated), (allocator.span().end, 0), "{rule:?}, seed {seed}");
+            assert_eq!((census.free, census.allocated), (allocator.span().end, 0), "seed {seed}");
             assert_every_frame_can_be_had_once(&allocator);
         }
     }
@@ -400,8 +397,8 @@ fn right_calls_are_obeyed_and_wrong_ones_refused_whatever_other_threads_do() {
     const THREADS: u32 = 4;
     const FRAMES: u64 = 20 * 512;
     let calls = if cfg!(miri) { 100 } else { 60_000 };
-    for rule in RULES {
-        let allocator = by_default(FRAMES, THREADS as usize).with_remote_frees(rule);
+    {
+        let allocator = by_default(FRAMES, THREADS as usize);
         // Nobody gets a frame of this one.
         allocator.isolate_pageblock(CPU, Pfn(7 * 512)).expect("it is in service");
         std::thread::scope(|scope| {

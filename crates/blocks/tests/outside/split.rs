@@ -1,6 +1,5 @@
 //! Blocks that become single frames.
 
-use pageset_blocks::RemoteFrees;
 use pageset_core::{CpuId, FreeError, MigrateType, Order, Pfn};
 
 use crate::machine::{order, plain, request};
@@ -25,7 +24,7 @@ fn each_frame_of_a_split_block_is_freed_by_itself() {
 
 #[test]
 fn neighbours_stay_what_they_are() {
-    let allocator = plain(8192, 1).with_remote_frees(RemoteFrees::AtOnce);
+    let allocator = plain(8192, 1);
     let alloc = || allocator.alloc(CPU, &request(3, MigrateType::Unmovable)).expect("memory enough");
     let (first, second) = (alloc(), alloc());
     assert_eq!(allocator.split_range(CPU, first.0..first.0 + 8), Ok(()));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use pageset_blocks::BlockAllocator;
 use pageset_core::{CpuId, MigrateType, Order, Pfn};
 
-use crate::machine::{RAGGED_FRAMES, order, ragged, ragged_mixing, request};
+use crate::machine::{RAGGED_FRAMES, order, ragged, request};
 
 /// Rounds of each thread: so many, or as many as there are in a time. Miri is some thousand times slower.
 fn rounds() -> impl Iterator<Item = u64> {
@@ -23,11 +23,6 @@ const EXACT_MAX: u64 = if cfg!(miri) { 12 } else { 600 };
 #[test]
 fn nothing_is_lost_and_nothing_is_given_twice() {
     run_threads(&ragged(3));
-}
-
-#[test]
-fn nothing_is_lost_where_orders_share_pageblocks() {
-    run_threads(&ragged_mixing(3));
 }
 
 fn run_threads(allocator: &BlockAllocator<'_>) {

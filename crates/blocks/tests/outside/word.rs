@@ -26,8 +26,8 @@ fn words_of_every_order_hand_out_all_memory_and_take_it_back() {
             words.push(word);
         }
         assert!(frames.iter().all(|is_used| *is_used), "order {o}");
-        let most_in_word = if o < 6 { (64 >> o).min(5) } else { 1 };
-        assert!(words.iter().any(|word| word.len() == most_in_word), "order {o}");
+        let most_in_row = if o < 5 { (32_usize >> o).min(5) } else { 1 };
+        assert!(words.iter().any(|word| word.len() == most_in_row), "order {o}");
         for word in words {
             assert_eq!(allocator.free_word(OTHER, word), None, "order {o}");
             assert_eq!(allocator.free_word(OTHER, word), Some(word), "order {o}: twice");
@@ -57,7 +57,7 @@ fn of_a_word_only_what_is_in_use_is_freed() {
 fn a_word_of_a_pageblock_that_is_cut_or_has_holes_is_freed_too() {
     let allocator = ragged(1);
     let any = request(0, MigrateType::Movable);
-    for frame in [696, 697, 699, 800, 801] {
+    for frame in [676, 677, 679, 800, 801] {
         allocator.alloc_at(CPU, Pfn(frame), &any).unwrap();
     }
     let word = |frames: &[u64]| {
@@ -65,9 +65,10 @@ fn a_word_of_a_pageblock_that_is_cut_or_has_holes_is_freed_too() {
         frames[1..].iter().for_each(|frame| assert!(word.add(Pfn(*frame))));
         word
     };
-    assert_eq!(allocator.free_word(CPU, word(&[696, 697, 699])), None);
+    assert_eq!(allocator.free_word(CPU, word(&[676, 677, 679])), None);
     let hole = word(&[799]);
-    assert_eq!(allocator.free_word(CPU, word(&[799, 800, 801])), Some(hole));
+    assert_eq!(allocator.free_word(CPU, hole), Some(hole));
+    assert_eq!(allocator.free_word(CPU, word(&[800, 801])), None);
     allocator.alloc_at(CPU, Pfn(4096), &request(3, MigrateType::Movable)).unwrap();
     for frame in 4104..4108 {
         allocator.alloc_at(CPU, Pfn(frame), &any).unwrap();
@@ -85,7 +86,6 @@ fn a_word_that_another_cpu_frees_is_not_kept() {
     assert_eq!(allocator.free_word(OTHER, word), None);
     assert_eq!(allocator.free_word(OTHER, word), Some(word), "a double free shows at once");
     let pfn = word.first();
-    assert_eq!(allocator.zones().next().map(|zone| zone.held), Some(0));
     assert_eq!(allocator.free(CPU, pfn, Order::ZERO), Err(FreeError::DoubleFree(pfn)));
 }
 

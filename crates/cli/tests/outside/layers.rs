@@ -12,7 +12,7 @@ use serde_json::Value;
 const ALLOWED: &[(&str, Allowed)] = &[
     ("pageset-core", Allowed::Only(&[])),
     ("pageset-blocks", Allowed::Only(&["pageset-core"])),
-    ("pageset-rows", Allowed::Only(&["pageset-core"])),
+    ("pageset-blocks", Allowed::Only(&["pageset-core"])),
     ("pageset-pageops", Allowed::Only(&[])),
     ("pageset-fault", Allowed::Only(&["pageset-core", "pageset-pageops"])),
     ("pageset", Allowed::Only(&["pageset-blocks", "pageset-core", "pageset-pageops"])),

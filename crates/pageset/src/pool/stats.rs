@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use pageset_blocks::BlockCounters;
 use pageset_core::{Order, PAGEBLOCK_FRAMES};
-use pageset_rows::BlockCounters;
 
 use super::{Inner, Pool};
 use crate::arrays::{Class, Entry};

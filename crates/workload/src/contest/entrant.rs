@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use pageset_blocks::BlockAllocator;
 use pageset_core::{
     Config, CpuId, Event, EventSink, NodeId, PageAllocator, Pfn, Platform, Policy, Tables, ZoneConfig,
 };
-use pageset_rows::BlockAllocator;
 use pageset_trace::Layout;
 use parking_lot::{Mutex, RawMutex};
 
@@ -63,7 +63,7 @@ impl Entrant {
                 play(script, &allocator, machine.cpus)
             }
             Self::OwnedBlocks => {
-                let tables = pageset_rows::Tables::on_heap(&config)?;
+                let tables = pageset_blocks::Tables::on_heap(&config)?;
                 let allocator = BlockAllocator::new(&config, tables)?.with_clock(|| NOW_NS.get());
                 play(script, &allocator, machine.cpus)
             }

@@ -1,7 +1,7 @@
 //! How often CPUs meet at a page set of Linux's: only where pages go back to the page set of the CPU that owns them.
 
+use pageset_blocks::CONTENDED_NS;
 use pageset_core::{CpuId, ZoneId};
-use pageset_rows::CONTENDED_NS;
 
 /// A page set: of a zone and a CPU.
 type PageSet = (ZoneId, CpuId);

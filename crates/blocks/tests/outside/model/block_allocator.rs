@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pageset_blocks::{BlockAllocator, Part, RemoteFrees, Tables};
+use pageset_blocks::{BlockAllocator, Tables};
 use pageset_core::{CpuId, FrameAllocator, FreeError, FreeTraits, MigrateType, Order, Pfn, ZoneId};
 
 use crate::family::machine::Machine;
@@ -10,35 +10,18 @@ use crate::family::model::{Model, around};
 use crate::family::operation::Operation;
 use crate::family::subject::{Promises, Subject};
 
-/// Parts that the allocator may be without, besides its rule.
-pub(crate) const WITHOUT: [Option<Part>; 5] = [
-    None,
-    Some(Part::SharedPageblocks),
-    Some(Part::MixedPageblocks),
-    Some(Part::OwnStacks),
-    Some(Part::SparePageblocks),
-];
-
-/// A [`BlockAllocator`] and its rule.
+/// A [`BlockAllocator`].
 pub(crate) struct BlockSubject {
     allocator: BlockAllocator<'static>,
-    rule: RemoteFrees,
 }
 
 impl BlockSubject {
-    pub(crate) fn new(machine: &Machine, rule: RemoteFrees, without: Option<Part>) -> Self {
+    pub(crate) fn new(machine: &Machine) -> Self {
         let allocator = machine.with_config(|config| {
             let tables = Tables::on_heap(&config).expect("spans of a sensible size");
             BlockAllocator::new(&config, tables).expect("a configuration without contradictions")
         });
-        let allocator = allocator.with_remote_frees(rule);
-        Self {
-            allocator: match without {
-                Some(part) => allocator.without(part),
-                None => allocator,
-            },
-            rule,
-        }
+        Self { allocator }
     }
 }
 
@@ -50,12 +33,7 @@ impl Subject for BlockSubject {
     }
 
     fn promises(&self) -> Promises {
-        Promises {
-            // Of two CPUs that free a block, the second one may not be told.
-            tells_double_frees: self.rule == RemoteFrees::AtOnce || self.allocator.cpus() == 1,
-            finds_blocks: true,
-            keeps_isolated: true,
-        }
+        Promises { tells_double_frees: true, finds_blocks: true, keeps_isolated: true }
     }
 
     fn free(&mut self, cpu: CpuId, pfn: Pfn, order: Order, _: FreeTraits) -> Result<(), FreeError> {

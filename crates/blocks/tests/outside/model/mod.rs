@@ -8,26 +8,21 @@ mod regressions;
 #[path = "../../../../core/tests/family/strategies.rs"]
 mod strategies;
 
-use pageset_blocks::RemoteFrees;
 use proptest::prelude::*;
 
 use crate::family::operation::Operation;
 use crate::family::play::play;
-use block_allocator::{BlockSubject, WITHOUT};
+use block_allocator::BlockSubject;
 
 fn run(programs: impl Strategy<Value = Vec<Operation>>, share: u32) {
     let all = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(400);
     let cases = u32::div_ceil(all, share);
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
-    let strategy = (strategies::machines(), programs, any::<bool>(), prop::sample::select(&WITHOUT[..]));
-    let outcome = proptest::test_runner::TestRunner::new(config).run(
-        &strategy,
-        |(machine, operations, keeps, without)| {
-            let rule = if keeps { RemoteFrees::Kept } else { RemoteFrees::AtOnce };
-            play(BlockSubject::new(&machine, rule, without), &machine, &operations, 1);
-            Ok(())
-        },
-    );
+    let strategy = (strategies::machines(), programs);
+    let outcome = proptest::test_runner::TestRunner::new(config).run(&strategy, |(machine, operations)| {
+        play(BlockSubject::new(&machine), &machine, &operations, 1);
+        Ok(())
+    });
     outcome.unwrap_or_else(|failure| panic!("{failure}"));
 }
 

@@ -1,6 +1,5 @@
 //! What random programs once found, by name.
 
-use pageset_blocks::RemoteFrees;
 use pageset_core::{AllocError, CpuId, FreeError, MigrateType, Order, Pfn, ZoneKind};
 
 use crate::machine::{allocator, order, plain, ragged, request};
@@ -67,7 +66,7 @@ fn a_place_that_is_no_memory_is_foreign() {
 
 #[test]
 fn frames_inside_a_block_out_of_service_are_no_blocks() {
-    let allocator = plain(4096, 1).with_remote_frees(RemoteFrees::AtOnce);
+    let allocator = plain(4096, 1);
     for of in [2, 8, 9, 10] {
         let block = allocator.alloc(CPU, &request(of, MOVABLE)).expect("memory enough");
         allocator.mark_bad(CPU, block).expect("it is memory");
@@ -91,21 +90,17 @@ fn a_hole_takes_no_place_among_the_bad_frames() {
     assert_eq!(allocator.mark_bad(CPU, Pfn(0)), Err(FreeError::NoRoom(Pfn(0))));
 }
 
-/// It was told as one of the wrong order, since its pageblock knows it as in use.
 #[test]
-fn a_frame_that_a_cpu_keeps_is_freed_twice_whatever_order_is_given() {
+fn a_frame_that_another_cpu_freed_is_freed_twice_whatever_order_is_given() {
     let (owner, other) = (CPU, CpuId(1));
-    for allocator in
-        [plain(4096, 2), ragged(2)].map(|allocator| allocator.with_remote_frees(RemoteFrees::Kept))
-    {
+    for allocator in [plain(4096, 2), ragged(2)] {
         for of in [0, 2] {
             // Aligned to more than their order.
             let blocks: Vec<_> =
                 (0..40).filter_map(|_| allocator.alloc(owner, &request(of, MOVABLE)).ok()).collect();
             let block = blocks.into_iter().find(|pfn| pfn.is_aligned(order(of + 1))).expect("memory enough");
             assert_eq!(allocator.free(other, block, order(of)), Ok(()), "order {of}");
-            // Of the right order, and by another CPU, it may be found later.
-            for given in (0..=10).filter(|given| *given != of) {
+            for given in 0..=10 {
                 let again = allocator.free(owner, block, order(given));
                 assert_eq!(again, Err(FreeError::DoubleFree(block)), "order {of}, then {given}");
             }

@@ -1,4 +1,4 @@
-//! What small memories cost and refuse: `cargo run --release -p pageset-rows --example small`.
+//! What small memories cost and refuse: `cargo run --release -p pageset-blocks --example small`.
 //!
 //! Blocks of 4 to 512 KiB, powers of two, are a part of all memory. A step frees random blocks until it has room, and asks for one. Printed
 //! are nanoseconds for each step, the share of requests that were refused, and how much of the free memory is whole pageblocks
@@ -92,8 +92,8 @@ fn main() {
             let zones = [zone];
             let nodes = [NodeId(0); 2];
             let config = Config::new(&zones, &nodes);
-            let tables = pageset_rows::Tables::on_heap(&config).expect("heap enough");
-            let rows = pageset_rows::BlockAllocator::new(&config, tables).expect("a plain zone");
+            let tables = pageset_blocks::Tables::on_heap(&config).expect("heap enough");
+            let rows = pageset_blocks::BlockAllocator::new(&config, tables).expect("a plain zone");
             play("rows", &rows, mib, percent);
             let tables = pageset_core::Tables::on_heap(&config).expect("heap enough");
             let core = PageAllocator::new(Host, &config, tables).expect("a plain zone");

@@ -1,7 +1,7 @@
 //! Which free block a request takes: larger ones stay whole while a smaller one suffices.
 
+use pageset_blocks::BlockAllocator;
 use pageset_core::{CpuId, MigrateType, Order, Pfn};
-use pageset_rows::BlockAllocator;
 
 use crate::machine::{order, plain, request};
 

@@ -1,7 +1,7 @@
 //! The whole pageblock that a CPU freed last: its own next one, and everybody's who finds no other.
 
+use pageset_blocks::BlockAllocator;
 use pageset_core::{CpuId, FreeError, MigrateType, Order, PAGEBLOCK_FRAMES, Pfn};
-use pageset_rows::BlockAllocator;
 
 use crate::machine::{plain, request};
 

@@ -1,4 +1,4 @@
-//! What 1 to 64 frames cost by the size of memory: `cargo run --release -p pageset-rows --example scale`.
+//! What 1 to 64 frames cost by the size of memory: `cargo run --release -p pageset-blocks --example scale`.
 //!
 //! Requests for 1 to 64 frames, at random, keep a part of the memory in use. Printed are nanoseconds for each allocation and free, the
 //! medians of five rounds, for this allocator and Linux's.
@@ -101,8 +101,8 @@ fn main() {
             let Cost { alloc_ns, free_ns, refused } = cost;
             println!("| {mib} MiB | {full_percent} % | {name} | {alloc_ns:.0} | {free_ns:.0} | {refused} |");
         };
-        let tables = pageset_rows::Tables::on_heap(&config).expect("heap enough");
-        let blocks = pageset_rows::BlockAllocator::new(&config, tables).expect("a plain zone");
+        let tables = pageset_blocks::Tables::on_heap(&config).expect("heap enough");
+        let blocks = pageset_blocks::BlockAllocator::new(&config, tables).expect("a plain zone");
         tell("blocks", play(&blocks, frames, full_percent));
         let tables = pageset_core::Tables::on_heap(&config).expect("heap enough");
         let core = PageAllocator::new(Host, &config, tables).expect("a plain zone");
