@@ -502,7 +502,7 @@ fn order_of(frames: usize) -> Order {
     Order::new(frames.ilog2() as u8).unwrap_or(Order::MAX)
 }
 
-#[cfg(all(test, shuttle))]
+#[cfg(all(test, any(loom, shuttle)))]
 mod races;
 
 #[cfg(all(test, not(any(loom, shuttle))))]

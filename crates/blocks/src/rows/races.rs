@@ -1,8 +1,12 @@
-//! Pairs of threads at one pageblock's frames, under shuttle, which tries every order of their atomic operations.
+//! Pairs of threads at one pageblock's frames, under shuttle, which tries every order of their atomic operations; and under loom, which
+//! tries every outcome that the language's memory orderings allow as well.
 
 use std::sync::Arc;
 use std::vec::Vec;
 
+#[cfg(loom)]
+use loom::thread;
+#[cfg(not(loom))]
 use shuttle::thread;
 
 use super::*;
@@ -60,7 +64,28 @@ fn race<A: Send + 'static, B: Send + 'static>(
         let second = other.join().expect("it ends");
         end(&rows, first, second);
     };
+    every_order(body);
+}
+
+#[cfg(not(loom))]
+fn every_order(body: impl Fn() + Send + Sync + 'static) {
     shuttle::check_dfs(body, Some(2_000_000));
+}
+
+#[cfg(loom)]
+fn every_order(body: impl Fn() + Send + Sync + 'static) {
+    use crate::atomic::{Fences, set_fences};
+
+    let body = Arc::new(body);
+    for fences in [Fences::Before, Fences::After] {
+        set_fences(fences);
+        let body = body.clone();
+        let mut model = loom::model::Builder::new();
+        // The look at all frames in the end is thousands of steps, none of which races.
+        model.max_branches = 100_000;
+        model.preemption_bound = Some(3);
+        model.check(move || body());
+    }
 }
 
 /// The borders of a part were right a moment ago; then its row became one of a larger block.
