@@ -23,6 +23,8 @@ mod atomic;
 mod bad_bits;
 mod block_word;
 mod cpu_lists;
+#[cfg(feature = "alloc")]
+mod every_cpu;
 mod frame_allocator;
 mod index;
 #[cfg(feature = "line-counts")]
@@ -40,6 +42,8 @@ pub use atomic::{LineUse, observe_lines};
 pub use bad_bits::BadBits;
 pub use block_word::BlockWord;
 pub use cpu_lists::{BlockCounters, CpuHome, CpuLists};
+#[cfg(feature = "alloc")]
+pub use every_cpu::EveryCpu;
 pub use index::IndexWord;
 pub use rows::Rows;
 pub use state::BlockState;

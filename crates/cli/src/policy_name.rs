@@ -48,13 +48,12 @@ pub(crate) fn policy_or_auto() -> impl TypedValueParser<Value = AutoOr> {
 pub(crate) fn policy_or_ours() -> impl TypedValueParser<Value = String> {
     Names {
         possible: || {
-            let ours = Entrant::OwnedBlocks;
-            let ours = PossibleValue::new(ours.name()).help(ours.summary());
-            described().into_iter().chain([ours]).collect()
+            let ours = Entrant::OURS.map(|ours| PossibleValue::new(ours.name()).help(ours.summary()));
+            described().into_iter().chain(ours).collect()
         },
         known: |name: &str| match Policy::named(name) {
             Some(policy) => Some(policy.name.to_owned()),
-            None => (name == Entrant::OwnedBlocks.name()).then(|| name.to_owned()),
+            None => Entrant::OURS.iter().map(Entrant::name).find(|ours| *ours == name).map(str::to_owned),
         },
         // A run reads it again, as it does the machine's file.
         of_file: |path: &str, _: &'static Policy| path.to_owned(),

@@ -15,14 +15,17 @@ use crate::lock::LockTable;
 use crate::machine::Machine;
 use crate::memory;
 use crate::time::Time;
+use crate::with_arrays::WithArrays;
 
 /// Which allocator a machine has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Choice {
     /// Linux's, under a policy.
     Linux(Policy),
-    /// Ours.
+    /// Ours, below arrays that each CPU has to itself.
     OwnedBlocks,
+    /// Ours, called directly.
+    OwnedBlocksStraight,
 }
 
 /// The allocator of a simulation.
@@ -31,7 +34,9 @@ pub(crate) enum Allocator {
     /// Its events are charged as time, and its locks are waited for.
     Linux(Box<PageAllocator<'static, VirtualPlatform>>),
     /// Its lines are charged as time.
-    OwnedBlocks(Box<BlockAllocator<'static>>),
+    OwnedBlocks(WithArrays),
+    /// The same.
+    OwnedBlocksStraight(Box<BlockAllocator<'static>>),
 }
 
 /// What an allocator without events counts itself.
@@ -55,6 +60,7 @@ impl Choice {
         match self {
             Self::Linux(policy) => policy.name,
             Self::OwnedBlocks => "owned-blocks",
+            Self::OwnedBlocksStraight => "owned-blocks-straight",
         }
     }
 
@@ -66,7 +72,15 @@ impl Choice {
     ) -> Result<(Allocator, LockTable, Lines), ConfigError> {
         match self {
             Self::Linux(policy) => linux(&config.with_policy(policy), machine),
-            Self::OwnedBlocks => owned_blocks(config),
+            Self::OwnedBlocks => {
+                let (allocator, lines) = owned_blocks(config)?;
+                Ok((Allocator::OwnedBlocks(WithArrays::new(allocator)?), LockTable::new(0..0, 0..0), lines))
+            }
+            Self::OwnedBlocksStraight => {
+                let (allocator, lines) = owned_blocks(config)?;
+                let allocator = Allocator::OwnedBlocksStraight(Box::new(allocator));
+                Ok((allocator, LockTable::new(0..0, 0..0), lines))
+            }
         }
     }
 }
@@ -77,7 +91,8 @@ impl Allocator {
     pub(crate) fn frames(&self) -> &dyn FrameAllocator {
         match self {
             Self::Linux(allocator) => &**allocator,
-            Self::OwnedBlocks(allocator) => &**allocator,
+            Self::OwnedBlocks(allocator) => allocator.frames(),
+            Self::OwnedBlocksStraight(allocator) => &**allocator,
         }
     }
 
@@ -93,7 +108,8 @@ impl Allocator {
                 }
                 usage
             }
-            Self::OwnedBlocks(allocator) => allocator.usage(),
+            Self::OwnedBlocks(allocator) => allocator.frames().usage(),
+            Self::OwnedBlocksStraight(allocator) => allocator.usage(),
         }
     }
 
@@ -104,17 +120,16 @@ impl Allocator {
 
     /// What it has counted itself since it was built, if no events say so.
     pub(crate) fn counted(&self) -> Counted {
-        match self {
-            Self::Linux(_) => Counted::default(),
-            Self::OwnedBlocks(allocator) => {
-                let counters = allocator.counters();
-                Counted {
-                    shared_visits: counters.shared() as u64,
-                    line_transfers: counters.line_transfers as u64,
-                    contended_lines: counters.contended_lines as u64,
-                    fallbacks: counters.foreign as u64,
-                }
-            }
+        let counters = match self {
+            Self::Linux(_) => return Counted::default(),
+            Self::OwnedBlocks(allocator) => allocator.counters(),
+            Self::OwnedBlocksStraight(allocator) => allocator.counters(),
+        };
+        Counted {
+            shared_visits: counters.shared() as u64,
+            line_transfers: counters.line_transfers as u64,
+            contended_lines: counters.contended_lines as u64,
+            fallbacks: counters.foreign as u64,
         }
     }
 }
@@ -128,7 +143,7 @@ fn linux(config: &Config<'_>, machine: &Machine) -> Result<(Allocator, LockTable
     Ok((Allocator::Linux(Box::new(allocator)), locks, Lines::default()))
 }
 
-fn owned_blocks(config: &Config<'_>) -> Result<(Allocator, LockTable, Lines), ConfigError> {
+fn owned_blocks(config: &Config<'_>) -> Result<(BlockAllocator<'static>, Lines), ConfigError> {
     assert!(*IS_OBSERVED, "this process observes the lines of allocators for something else");
     let tables = pageset_blocks::Tables::on_heap(config)?;
     // As in `LineTraffic::TABLES`; the most frequent first.
@@ -143,8 +158,7 @@ fn owned_blocks(config: &Config<'_>) -> Result<(Allocator, LockTable, Lines), Co
         ],
         config.cpus.len() as u32,
     );
-    let allocator = BlockAllocator::new(config, tables)?.with_clock(now_ns);
-    Ok((Allocator::OwnedBlocks(Box::new(allocator)), LockTable::new(0..0, 0..0), lines))
+    Ok((BlockAllocator::new(config, tables)?.with_clock(now_ns), lines))
 }
 
 /// The time of the CPU that runs.

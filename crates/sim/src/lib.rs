@@ -67,6 +67,7 @@ mod simulation;
 mod tally;
 mod time;
 mod variation;
+mod with_arrays;
 
 // Its types are in signatures here.
 pub use pageset_core;

@@ -288,10 +288,17 @@ impl Builder<'_> {
         self
     }
 
-    /// Our own allocator instead of Linux's.
+    /// Our own allocator instead of Linux's, below arrays that each CPU has to itself, as kernels use it.
     #[must_use]
     pub fn owned_blocks(mut self) -> Self {
         self.choice = Choice::OwnedBlocks;
+        self
+    }
+
+    /// The same without arrays: its operations are called directly.
+    #[must_use]
+    pub fn owned_blocks_straight(mut self) -> Self {
+        self.choice = Choice::OwnedBlocksStraight;
         self
     }
 

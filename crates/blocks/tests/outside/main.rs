@@ -5,6 +5,7 @@ mod arrays;
 mod bad;
 mod cpus;
 mod errors;
+mod every_cpu;
 #[expect(dead_code, reason = "some operations are the core's only")]
 #[path = "../../../core/tests/family/mod.rs"]
 mod family;

@@ -57,7 +57,7 @@ fn policies(args: &SimulateArgs) -> Vec<&'static Policy> {
 /// Who takes part; ours comes last.
 fn entrants(policies: &[&'static Policy]) -> Vec<Entrant> {
     let linux = policies.iter().map(|policy| Entrant::Linux(Box::new(**policy)));
-    linux.chain([Entrant::OwnedBlocks]).collect()
+    linux.chain(Entrant::OURS).collect()
 }
 
 fn read(source: &mut Source) -> Result<Script> {

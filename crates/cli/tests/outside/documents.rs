@@ -71,14 +71,14 @@ fn replay_has_a_trace_and_a_row_for_each_policy() {
 }
 
 #[test]
-fn a_recording_on_allocators_has_a_row_for_each_allocator_and_ours_is_last() {
+fn a_recording_on_allocators_has_a_row_for_each_allocator_and_ours_are_last() {
     let document = json(&["simulate", "--recording", TRACE, "--policy", TWO, "--format", "json"]);
     let trace = &document["trace"];
     assert_eq!((&trace["cpus"], &trace["events"]), (&2.into(), &17548.into()));
     assert!(document["left_out"]["unmatched_frees"].is_u64() && document["notes"].is_array());
     let rows = document["rows"].as_array().expect("rows are a list");
     let names: Vec<_> = rows.iter().map(|row| row["entrant"].as_str().expect("a name")).collect();
-    assert_eq!(names, ["linux-6.1", "linux-6.12", "owned-blocks"]);
+    assert_eq!(names, ["linux-6.1", "linux-6.12", "owned-blocks", "owned-blocks-straight"]);
     for row in rows {
         let count = |key: &str| row[key].as_u64().unwrap_or_else(|| panic!("{key} is {}", row[key]));
         assert_eq!(count("visits"), count("shared_visits") + count("contended_lines"));

@@ -72,6 +72,7 @@ fn with_allocator<'m>(builder: Builder<'m>, entrant: &Entrant) -> Result<Builder
     match entrant {
         Entrant::Linux(policy) => Ok(builder.policy(**policy)),
         Entrant::OwnedBlocks => Ok(builder.owned_blocks()),
+        Entrant::OwnedBlocksStraight => Ok(builder.owned_blocks_straight()),
         _ => bail!("{} cannot be simulated", entrant.name()),
     }
 }

@@ -84,7 +84,10 @@ fn every_policy_keeps_every_frame() {
 #[test]
 fn owned_pageblocks_keep_every_frame() {
     for seed in 0..10 {
-        let outcome = churned("owned-blocks", |builder| builder.owned_blocks().seed(seed));
+        let outcome = churned("owned-blocks", |builder| match seed % 2 {
+            0 => builder.seed(seed).owned_blocks(),
+            _ => builder.seed(seed).owned_blocks_straight(),
+        });
         assert!(outcome.lines.contended > 0, "{:?}", outcome.lines);
         assert_eq!((outcome.cached_after_idle, outcome.memory.held_after_two_ticks), (0, 0));
     }

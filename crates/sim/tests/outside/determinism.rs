@@ -71,7 +71,7 @@ fn one_seed_gives_one_digest_on_any_number_of_threads() {
 /// Where tables lie in memory is another place each time; it must not matter.
 #[test]
 fn owned_pageblocks_are_determined_by_the_seed_too() {
-    let run = |seed: u64| run_with(seed, |builder| builder.owned_blocks());
+    let run = |seed: u64| run_with(seed, |builder| builder.owned_blocks_straight());
     let alone = run(1);
     let elsewhere = thread::spawn(move || {
         let _moves_what_comes_next = vec![1_u8; 100_001];

@@ -13,7 +13,7 @@ fn machine() -> Machine {
 
 /// What CPU 0 does, and CPU 1, under our own allocator.
 fn run(machine: &Machine, bodies: [impl FnOnce(&VirtualCpu, &Channel<Vec<Pfn>>) + 'static; 2]) -> Outcome {
-    let builder = Simulation::builder(machine).owned_blocks();
+    let builder = Simulation::builder(machine).owned_blocks_straight();
     let mut simulation = builder.duration(Span::from_ms(100)).build().unwrap();
     let pages = Channel::new(4, 1);
     for (cpu, body) in (0..).zip(bodies) {

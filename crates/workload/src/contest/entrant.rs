@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use pageset_blocks::BlockAllocator;
+use pageset_blocks::{BlockAllocator, EveryCpu};
 use pageset_core::{
     Config, CpuId, Event, EventSink, NodeId, PageAllocator, Pfn, Platform, Policy, Tables, ZoneConfig,
 };
@@ -21,15 +21,20 @@ use super::{ContestError, Script, Standing};
 pub enum Entrant {
     /// Linux's, under a policy.
     Linux(Box<Policy>),
-    /// Ours.
+    /// Ours, below arrays that each CPU has to itself, as kernels use it.
     OwnedBlocks,
+    /// Ours, called directly.
+    OwnedBlocksStraight,
 }
 
 impl Entrant {
+    /// Ours, as it is used and without arrays.
+    pub const OURS: [Self; 2] = [Self::OwnedBlocks, Self::OwnedBlocksStraight];
+
     /// The one with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        let ours = || (name == Self::OwnedBlocks.name()).then_some(Self::OwnedBlocks);
+        let ours = || Self::OURS.into_iter().find(|ours| ours.name() == name);
         Policy::named(name).map(|policy| Self::Linux(Box::new(*policy))).or_else(ours)
     }
 
@@ -39,6 +44,7 @@ impl Entrant {
         match self {
             Self::Linux(policy) => policy.name,
             Self::OwnedBlocks => "owned-blocks",
+            Self::OwnedBlocksStraight => "owned-blocks-straight",
         }
     }
 
@@ -48,6 +54,7 @@ impl Entrant {
         match self {
             Self::Linux(policy) => policy.summary,
             Self::OwnedBlocks => "an allocator of our own: CPUs reserve pageblocks, no lock",
+            Self::OwnedBlocksStraight => "the same, without the arrays that each CPU has to itself",
         }
     }
 
@@ -63,13 +70,18 @@ impl Entrant {
                 play(script, &allocator, machine.cpus)
             }
             Self::OwnedBlocks => {
-                let tables = pageset_blocks::Tables::on_heap(&config)?;
-                let allocator = BlockAllocator::new(&config, tables)?.with_clock(|| NOW_NS.get());
-                play(script, &allocator, machine.cpus)
+                let allocator = ours(&config)?;
+                play(script, &EveryCpu::new(&allocator)?, machine.cpus)
             }
+            Self::OwnedBlocksStraight => play(script, &ours(&config)?, machine.cpus),
         };
         Ok(Standing { entrant: self.name().to_owned(), ..standing })
     }
+}
+
+fn ours(config: &Config<'_>) -> Result<BlockAllocator<'static>, ContestError> {
+    let tables = pageset_blocks::Tables::on_heap(config)?;
+    Ok(BlockAllocator::new(config, tables)?.with_clock(|| NOW_NS.get()))
 }
 
 impl Counting for PageAllocator<'_, Host> {
@@ -114,6 +126,18 @@ impl Counting for BlockAllocator<'_> {
             line_transfers: counters.line_transfers as u64,
             contended_lines: counters.contended_lines as u64,
         }
+    }
+}
+
+impl Counting for EveryCpu<'_> {
+    fn set_time_ns(&self, now_ns: u64) {
+        self.below().set_time_ns(now_ns);
+    }
+
+    fn note(&self, _: CpuId, _: Pfn) {}
+
+    fn counted(&self) -> Counted {
+        self.below().counted()
     }
 }
 

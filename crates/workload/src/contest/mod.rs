@@ -80,7 +80,7 @@ mod tests {
     use crate::replay::tests::small_layout;
 
     fn entrants() -> impl Iterator<Item = Entrant> {
-        [Entrant::Linux(Box::new(LINUX_6_18)), Entrant::OwnedBlocks].into_iter()
+        [Entrant::Linux(Box::new(LINUX_6_18))].into_iter().chain(Entrant::OURS)
     }
 
     /// CPU 0 allocates a page, and another CPU frees it, at these times.

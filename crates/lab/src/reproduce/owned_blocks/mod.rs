@@ -40,7 +40,7 @@ impl Study for OwnedBlocks {
             notes: NOTES.map(str::to_owned).to_vec(),
             explanations: tables::losses(&found).into_iter().chain(options.reasons(&REASONS)).collect(),
             machine: format!("simulated: {}", machines.join(", ")),
-            policies: grid::LINUX.into_iter().chain([grid::OWNED_BLOCKS]).map(str::to_owned).collect(),
+            policies: grid::LINUX.into_iter().chain(grid::OURS).map(str::to_owned).collect(),
             seeds: Some(options.seeds()),
             ..Findings::default()
         })

@@ -1,0 +1,188 @@
+//! The allocator below the arrays of all CPUs, for a host that runs one thread.
+
+use core::cell::{RefCell, RefMut};
+use core::ops::Range;
+
+use pageset_core::{
+    AllocError, ConfigError, CpuId, FrameAllocator, FrameCensus, FrameUsage, FreeError, MigrateType, Order,
+    Pfn, Request, Storage, TickOutcome, Violation, Watermarks, ZoneId,
+};
+
+use crate::{BlockAllocator, CpuArrays};
+
+/// An allocator, and the [arrays](CpuArrays) of all of its CPUs: for laboratories, which play many CPUs on one thread.
+///
+/// Each CPU's operations go through its own arrays. If memory is short, all arrays are drained, and the request is tried once more. A
+/// CPU that is in the middle of an operation keeps its arrays then.
+#[derive(Debug)]
+pub struct EveryCpu<'a> {
+    allocator: &'a BlockAllocator<'a>,
+    arrays: Storage<'a, RefCell<CpuArrays<'a>>>,
+}
+
+impl<'a> EveryCpu<'a> {
+    /// Empty arrays for all CPUs.
+    ///
+    /// # Errors
+    /// [`ConfigError::OutOfMemory`] if the heap has too little.
+    pub fn new(allocator: &'a BlockAllocator<'a>) -> Result<Self, ConfigError> {
+        let mut cpus = 0..;
+        let next = || RefCell::new(CpuArrays::new(allocator, CpuId(cpus.next().unwrap_or(0))));
+        let arrays = Storage::owned(allocator.cpus(), next)?;
+        Ok(Self { allocator, arrays })
+    }
+
+    /// The allocator below.
+    #[must_use]
+    pub fn below(&self) -> &'a BlockAllocator<'a> {
+        self.allocator
+    }
+
+    /// A CPU's arrays, unless it is in the middle of an operation: a handler that interrupts it goes to the allocator directly.
+    fn of(&self, cpu: CpuId) -> Option<RefMut<'_, CpuArrays<'a>>> {
+        self.arrays.get(cpu.index())?.try_borrow_mut().ok()
+    }
+
+    fn drain_arrays(&self) {
+        (0..self.arrays.len() as u32)
+            .filter_map(|cpu| self.of(CpuId(cpu)))
+            .for_each(|mut arrays| arrays.drain());
+    }
+
+    /// Frames in arrays.
+    fn frames(&self) -> u64 {
+        let of_cpu =
+            |arrays: &RefCell<CpuArrays<'_>>| arrays.try_borrow().map_or(0, |arrays| arrays.frames());
+        self.arrays.iter().map(of_cpu).map(u64::from).sum()
+    }
+
+    /// Does something that needs memory, once more without arrays if it finds none.
+    fn drained_if_short<R>(&self, alloc: impl Fn() -> Result<R, AllocError>) -> Result<R, AllocError> {
+        match alloc() {
+            Err(AllocError::OutOfMemory { .. } | AllocError::NotFree(_)) => {
+                self.drain_arrays();
+                alloc()
+            }
+            outcome => outcome,
+        }
+    }
+}
+
+impl FrameAllocator for EveryCpu<'_> {
+    fn alloc(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
+        self.drained_if_short(|| match self.of(cpu) {
+            Some(mut arrays) => arrays.alloc(request),
+            None => self.allocator.alloc(cpu, request),
+        })
+    }
+
+    fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        match self.of(cpu) {
+            Some(mut arrays) => arrays.free(pfn, order),
+            None => self.allocator.free(cpu, pfn, order),
+        }
+    }
+
+    fn alloc_bulk(
+        &self,
+        cpu: CpuId,
+        request: &Request,
+        pages: &mut [Option<Pfn>],
+    ) -> Result<usize, AllocError> {
+        self.allocator.alloc_bulk(cpu, request, pages)
+    }
+
+    fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), (usize, FreeError)> {
+        let mut outcome = Ok(());
+        for (place, (pfn, order)) in blocks.iter().enumerate() {
+            outcome =
+                outcome.and(FrameAllocator::free(self, cpu, *pfn, *order).map_err(|error| (place, error)));
+        }
+        outcome
+    }
+
+    fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
+        self.drained_if_short(|| self.allocator.alloc_exact(cpu, frames, request))
+    }
+
+    fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError> {
+        self.drained_if_short(|| self.allocator.alloc_at(cpu, pfn, request))
+    }
+
+    fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
+        self.allocator.free_range(cpu, pfns)
+    }
+
+    fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
+        self.allocator.split_range(cpu, pfns)
+    }
+
+    fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
+        self.allocator.add_memory(cpu, pfns)
+    }
+
+    fn tick(&self, cpu: CpuId) -> Result<TickOutcome, ConfigError> {
+        match self.of(cpu) {
+            Some(mut arrays) => arrays.tick(),
+            None => self.allocator.tick(cpu),
+        }
+    }
+
+    fn drain_cpu(&self, cpu: CpuId, of: CpuId) -> Result<(), ConfigError> {
+        self.allocator.check_cpu(cpu)?;
+        self.of(of).into_iter().for_each(|mut arrays| arrays.drain());
+        self.allocator.drain_cpu(of)
+    }
+
+    fn drain_all(&self, cpu: CpuId) -> Result<(), ConfigError> {
+        self.allocator.check_cpu(cpu)?;
+        self.drain_arrays();
+        self.allocator.drain_all();
+        Ok(())
+    }
+
+    fn cpu_offline(&self, cpu: CpuId) -> Result<(), ConfigError> {
+        self.of(cpu).into_iter().for_each(|mut arrays| arrays.drain());
+        self.allocator.cpu_offline(cpu)
+    }
+
+    fn cpu_online(&self, cpu: CpuId) -> Result<(), ConfigError> {
+        self.allocator.cpu_online(cpu)
+    }
+
+    fn isolate_pageblock(&self, cpu: CpuId, pfn: Pfn) -> Result<(), ConfigError> {
+        self.drain_arrays();
+        self.allocator.isolate_pageblock(cpu, pfn)
+    }
+
+    fn unisolate_pageblock(&self, cpu: CpuId, pfn: Pfn, migratetype: MigrateType) -> Result<(), ConfigError> {
+        self.allocator.unisolate_pageblock(cpu, pfn, migratetype)
+    }
+
+    fn mark_bad(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
+        self.drain_arrays();
+        self.allocator.mark_bad(cpu, pfn)
+    }
+
+    fn set_min_free_kbytes(&self, kbytes: u64) {
+        self.allocator.set_min_free_kbytes(kbytes);
+    }
+
+    fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) -> Result<(), ConfigError> {
+        self.allocator.set_watermarks(zone, watermarks)
+    }
+
+    fn span(&self) -> Range<u64> {
+        self.allocator.span()
+    }
+
+    fn usage(&self) -> FrameUsage {
+        FrameUsage { held: self.frames(), ..FrameAllocator::usage(self.allocator) }
+    }
+
+    fn validate(&self) -> Result<FrameCensus, Violation> {
+        let census = self.allocator.validate()?;
+        let cached = self.frames();
+        Ok(FrameCensus { cached, allocated: census.allocated.saturating_sub(cached), ..census })
+    }
+}
