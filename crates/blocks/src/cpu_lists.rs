@@ -207,11 +207,12 @@ macro_rules! counters {
 }
 
 impl BlockCounters {
-    /// Times a CPU changed what all CPUs of a zone share: the map of whole pageblocks, the zone's stacks, another CPU's
-    /// pageblock. Not counted: frees to another CPU's pageblock, which change its line only.
+    /// Times a CPU changed what all CPUs of a zone share: the sets of pageblocks. Not counted: frees to a pageblock that another
+    /// CPU reserves, which change its line only.
     #[must_use]
     pub const fn shared(&self) -> usize {
-        self.adopted.wrapping_add(self.claimed).wrapping_add(self.published).wrapping_add(self.rescued)
+        let parts = self.adopted.wrapping_add(self.claimed).wrapping_add(self.published);
+        parts.wrapping_add(self.rescued).wrapping_add(self.settled)
     }
 }
 
@@ -224,7 +225,10 @@ counters! {
     published,
     /// Pageblocks that became free as a whole.
     closed,
-    /// Blocks that came from pageblocks that other CPUs allocate from, or of other types or orders.
+    /// Times a CPU put a pageblock into another set, since its largest free block is of another order. Counted with the feature
+    /// `line-counts` only.
+    settled,
+    /// Blocks that were found only after no pageblock of the right type was: another CPU reserves it, or it was of another type.
     rescued,
     /// Blocks that came from pageblocks of another type than was asked for.
     foreign,

@@ -12,13 +12,24 @@ use pageset_core::CpuId;
 pub(crate) struct LastChange {
     /// The CPU, plus 1; 0 if there was no change.
     cpu: AtomicU32,
+    /// Times that the pageblock changed its set.
+    moves: AtomicU32,
     at_ns: AtomicUsize,
 }
 
 impl LastChange {
     /// A line that nobody has changed.
     pub(crate) const fn none() -> Self {
-        Self { cpu: AtomicU32::new(0), at_ns: AtomicUsize::new(0) }
+        Self { cpu: AtomicU32::new(0), moves: AtomicU32::new(0), at_ns: AtomicUsize::new(0) }
+    }
+
+    /// A CPU puts the pageblock into another set.
+    pub(crate) fn note_move(&self) {
+        self.moves.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn moves(&self) -> usize {
+        self.moves.load(Relaxed) as usize
     }
 
     /// A CPU changes the line. Returns how long ago another one did, if that was the last change.

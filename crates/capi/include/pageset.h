@@ -572,8 +572,8 @@ int pageset_validate(struct pageset_pool *pool);
 int pageset_get_stats(struct pageset_pool *pool, struct pageset_stats *stats, size_t struct_bytes);
 
 /*
- One counter of the allocator of pageblocks by name: "reused", "adopted", "claimed", "published", "closed", "rescued", "foreign",
- "mixed", "retyped", "given_back", "double_frees", "damaged", "line_transfers", "contended_lines", "below_low", "failed". The
+ One counter of the allocator of pageblocks by name: "adopted", "claimed", "published", "closed", "settled", "rescued", "foreign",
+ "retyped", "double_frees", "damaged", "line_transfers", "contended_lines", "below_low", "failed". The
  guide to the C library says what each counts.
 
  Errors: ENOENT (no counter has this name), EINVAL (NULL), EBADF, EPERM.

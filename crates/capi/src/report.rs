@@ -158,8 +158,8 @@ pub extern "C" fn pageset_get_stats(pool: *mut PoolHandle, stats: *mut Stats, st
     })
 }
 
-/// One counter of the allocator of pageblocks by name: "reused", "adopted", "claimed", "published", "closed", "rescued", "foreign",
-/// "mixed", "retyped", "given_back", "double_frees", "damaged", "line_transfers", "contended_lines", "below_low", "failed". The
+/// One counter of the allocator of pageblocks by name: "adopted", "claimed", "published", "closed", "settled", "rescued", "foreign",
+/// "retyped", "double_frees", "damaged", "line_transfers", "contended_lines", "below_low", "failed". The
 /// guide to the C library says what each counts.
 ///
 /// Errors: ENOENT (no counter has this name), EINVAL (NULL), EBADF, EPERM.

@@ -25,9 +25,6 @@ pub enum AllocError {
     BulkOrder(Order),
     /// The frames of an [`alloc_at`](crate::PageAllocator::alloc_at) are not all free.
     NotFree(Pfn),
-    /// The frames are all free, but their pageblock has a hole. `pageset-blocks` hands out single frames of such a pageblock, and no
-    /// larger blocks.
-    SingleFramesOnly(Pfn),
     /// The frame lies in no zone, or in a hole of one.
     Foreign(Pfn),
     /// The first frame is not a multiple of the block's size.
@@ -49,9 +46,6 @@ impl fmt::Display for AllocError {
                 write!(f, "the bulk interface allocates single pages, not order {order}")
             }
             Self::NotFree(pfn) => write!(f, "frame {pfn} is not free"),
-            Self::SingleFramesOnly(pfn) => {
-                write!(f, "the pageblock of frame {pfn} has a hole, so it has single frames only")
-            }
             Self::Foreign(pfn) => write!(f, "frame {pfn} lies in no zone of this allocator"),
             Self::Misaligned(pfn, order) => {
                 write!(f, "frame {pfn} is not aligned to a block of order {order}")

@@ -103,6 +103,10 @@ impl BlockAllocator<'_> {
     pub fn counters(&self) -> BlockCounters {
         let mut sum = BlockCounters::default();
         self.lists.iter().for_each(|lists| sum.add(&lists.counters));
+        #[cfg(feature = "line-counts")]
+        {
+            sum.settled = self.rows.iter().map(|rows| rows.last_change.moves()).sum();
+        }
         sum
     }
 }

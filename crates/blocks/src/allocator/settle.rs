@@ -89,6 +89,8 @@ impl BlockAllocator<'_> {
             if self.states[block].update(|now| (now == state).then(|| now.marked(mark))).is_err() {
                 continue;
             }
+            #[cfg(feature = "line-counts")]
+            self.rows[block].last_change.note_move();
             if let Some(order) = mark.checked_sub(1) {
                 self.set_of(state.type_index(), order).add(block);
             }

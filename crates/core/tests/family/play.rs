@@ -288,9 +288,7 @@ impl<S: Subject> Run<S> {
                     let promises = self.subject.promises().finds_blocks && may_use_all(&request);
                     assert!(!promises || !self.model.is_block_free(pfn, order), "{pfn:#x} is free: {error}");
                     match error {
-                        AllocError::NotFree(at) | AllocError::SingleFramesOnly(at) => {
-                            assert_eq!(at, Pfn(pfn))
-                        }
+                        AllocError::NotFree(at) => assert_eq!(at, Pfn(pfn)),
                         error => assert_eq!(error, AllocError::OutOfMemory { order }),
                     }
                 }

@@ -404,10 +404,6 @@ fn allocation_errors_say_what_is_wrong() {
     says(&AllocError::BadType(MigrateType::Cma), "CMA memory cannot be asked for");
     says(&AllocError::BulkOrder(order(3)), "the bulk interface allocates single pages, not order 3");
     says(&AllocError::NotFree(pfn), "frame 0x1234 is not free");
-    says(
-        &AllocError::SingleFramesOnly(pfn),
-        "the pageblock of frame 0x1234 has a hole, so it has single frames only",
-    );
     says(&AllocError::Foreign(pfn), "frame 0x1234 lies in no zone of this allocator");
     says(&AllocError::Misaligned(pfn, order(5)), "frame 0x1234 is not aligned to a block of order 5");
     says(&AllocError::BadCount(0), "cannot allocate 0 contiguous frames: use 1 to 1024");

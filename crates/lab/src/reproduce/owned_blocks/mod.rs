@@ -62,14 +62,11 @@ const NOTES: [&str; 6] = [
     "Virtual CPUs meet at atomic operations on lines that others have, and nowhere else. See the page on limits.",
 ];
 
-const REASONS: [&str; 4] = [
-    "Lines: a CPU of ours that frees pages of other CPUs' pageblocks gives them back to as many lines as those have. A large page \
-     set of Linux's goes to its zone once for thousands of pages, and holds the lock for as long as moving them takes.",
-    "p99.9: one allocation in 512 takes another pageblock, whose lines are cold. It needs half a microsecond, and 1 in 512 is more \
-     than 1 in 1000. Linux's page sets refill less often than that: what they wait for then is in the mean and in the longest \
-     time.",
-    "Pages held: a CPU of ours keeps up to 256 pages that it frees to other CPUs' pageblocks, and up to 512 of one pageblock from \
-     which another CPU allocates.",
-    "A score below Linux's: a page set hands out the page that was freed last, whose lines the CPU still has. Ours hands out the \
-     lowest free page of a pageblock, which is colder.",
+const REASONS: [&str; 3] = [
+    "Lines: a CPU of ours gives half an array back to as many lines as the blocks in it have, wherever these are. A large page set \
+     of Linux's goes to its zone once for thousands of pages, and holds the lock for as long as moving them takes.",
+    "p99.9: one allocation in 32 fills an array, and one in 512 takes another pageblock, whose lines are cold. That is more than 1 \
+     in 1000. Linux's page sets refill less often: what they wait for then is in the mean and in the longest time.",
+    "Pages held: a CPU's arrays have up to 64 single pages of each type, up to 128 in blocks of each order from 1 to 3, and two \
+     pageblocks.",
 ];
