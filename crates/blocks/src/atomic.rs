@@ -16,6 +16,7 @@ use observed as chosen;
 #[cfg(not(any(loom, shuttle, feature = "observed")))]
 use core::sync::atomic as chosen;
 
+pub(crate) use chosen::Ordering;
 pub(crate) use chosen::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 pub(crate) use chosen::{AtomicU32, AtomicUsize};
 #[cfg(all(feature = "observed", not(any(loom, shuttle))))]

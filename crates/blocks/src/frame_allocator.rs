@@ -7,9 +7,9 @@ use pageset_core::{
     Pfn, Request, TickOutcome, Violation, Watermarks, ZoneId,
 };
 
-use crate::BlockAllocator;
+use crate::{Access, BlockAllocator};
 
-impl FrameAllocator for BlockAllocator<'_> {
+impl<A: Access> FrameAllocator for BlockAllocator<'_, A> {
     #[inline]
     fn alloc(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
         self.alloc(cpu, request)

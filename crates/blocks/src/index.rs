@@ -55,6 +55,51 @@ pub(crate) struct Set<'i> {
     words: &'i [IndexWord],
 }
 
+/// Pageblocks whose members lie in one word of a set.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Several {
+    word: usize,
+    bits: usize,
+}
+
+impl Several {
+    pub(crate) const NONE: Self = Self { word: 0, bits: 0 };
+
+    /// One.
+    pub(crate) const fn of(block: BlockIndex) -> Self {
+        Self { word: block / BITS, bits: 1 << (block % BITS) }
+    }
+
+    /// Adds one. `false` if it lies in another word.
+    pub(crate) const fn add(&mut self, block: BlockIndex) -> bool {
+        let one = Self::of(block);
+        let belongs = self.bits == 0 || self.word == one.word;
+        if belongs {
+            *self = Self { word: one.word, bits: self.bits | one.bits };
+        }
+        belongs
+    }
+
+    pub(crate) const fn len(self) -> usize {
+        self.bits.count_ones() as usize
+    }
+
+    pub(crate) fn first(mut self) -> Option<BlockIndex> {
+        self.next()
+    }
+}
+
+/// Lowest first.
+impl Iterator for Several {
+    type Item = BlockIndex;
+
+    fn next(&mut self) -> Option<BlockIndex> {
+        let at = self.bits.trailing_zeros() as usize;
+        self.bits &= self.bits.checked_sub(1)?;
+        Some(self.word * BITS + at)
+    }
+}
+
 impl<'a> Index<'a> {
     /// Words that a set of so many pageblocks needs.
     pub(crate) const fn words(blocks: usize) -> usize {
@@ -127,6 +172,45 @@ impl Set<'_> {
             }
             at = word;
         }
+    }
+
+    /// Adds pageblocks, by one exchange.
+    pub(crate) fn add_several(&self, blocks: Several) {
+        if blocks.bits == 0 {
+            return;
+        }
+        let Some(cell) = self.word(0, blocks.word) else { return };
+        if cell.fetch_or(blocks.bits, SeqCst) == 0 {
+            self.add_above(1, blocks.word);
+        }
+    }
+
+    /// Removes up to `limit` members that lie in one word, by one exchange: that of the member that [`find`](Self::find) finds.
+    pub(crate) fn take_near(&self, range: &Range<BlockIndex>, near: BlockIndex, limit: usize) -> Several {
+        while limit > 0
+            && let Some(first) = self.find(range, near)
+        {
+            let word = first / BITS;
+            let Some(cell) = self.word(0, word) else { break };
+            let from = usize::MAX << (first % BITS);
+            let end = range.end - word * BITS;
+            let within = from & if end < BITS { (1 << end) - 1 } else { usize::MAX };
+            let there = cell.load(SeqCst) & within;
+            let left = (0..limit).fold(there, |left, _| left & left.wrapping_sub(1));
+            let bits = there & !left;
+            if bits != 0 && self.remove_all(word, bits) {
+                return Several { word, bits };
+            }
+        }
+        Several::NONE
+    }
+
+    /// The first ones of pairs that are there and have one of these.
+    pub(crate) fn pairs_around(&self, blocks: Several) -> Several {
+        const FIRSTS: usize = usize::MAX / 3;
+        let there = self.word(0, blocks.word).map_or(0, |word| word.load(SeqCst));
+        let touched = blocks.bits | blocks.bits >> 1;
+        Several { word: blocks.word, bits: there & there >> 1 & touched & FIRSTS }
     }
 
     /// Removes a pageblock. `false` if it is not there.

@@ -17,6 +17,7 @@
 #[cfg(any(test, doctest, loom, feature = "observed"))]
 extern crate std;
 
+mod access;
 mod activity;
 mod allocator;
 mod atomic;
@@ -34,6 +35,7 @@ mod rows;
 mod state;
 mod zone;
 
+pub use access::{Access, Alone, Shared};
 #[cfg(feature = "line-counts")]
 pub use allocator::CONTENDED_NS;
 pub use allocator::{BlockAllocator, CpuArrays, TableCounts, TableLender, Tables, WholeUse, ZoneUse};

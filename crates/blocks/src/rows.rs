@@ -26,10 +26,12 @@
 //! A CPU that stops between two rows keeps the frames of one block, and nobody waits for it.
 
 use core::cell::Cell;
+use core::marker::PhantomData;
 use core::ops::Range;
 
 use pageset_core::{Order, PAGEBLOCK_ORDER};
 
+use crate::access::{Access, Shared, replace, set};
 use crate::atomic::{Acquire, AtomicUsize, Relaxed, SeqCst, array, constant};
 use crate::row::{Frame, ROW_FRAMES, ROW_ORDER, ROWS, Row, larger_blocks, lowest, rows_of};
 
@@ -37,8 +39,9 @@ use crate::row::{Frame, ROW_FRAMES, ROW_ORDER, ROWS, Row, larger_blocks, lowest,
 #[derive(Debug)]
 #[cfg_attr(all(feature = "alloc", not(any(loom, shuttle))), derive(zerocopy::FromZeros))]
 #[repr(C, align(64))]
-pub struct Rows {
+pub struct Rows<A = Shared> {
     rows: [AtomicUsize; ROWS],
+    access: PhantomData<A>,
     /// In another line, so that all tables have the lines that they have without it.
     #[cfg(feature = "line-counts")]
     pub(crate) last_change: crate::last_change::LastChange,
@@ -84,15 +87,24 @@ impl Rows {
         pub fn new() -> Self {
             Self {
                 rows: array!(AtomicUsize::new(0)),
+                access: PhantomData,
                 #[cfg(feature = "line-counts")]
                 last_change: crate::last_change::LastChange::none(),
             }
         }
     }
+}
 
+impl<A: Access> Rows<A> {
     #[inline]
     pub(crate) fn row(&self, row: usize) -> Row {
         Row(self.rows[row].load(Acquire))
+    }
+
+    /// A row as it is now or was, of which nothing follows.
+    #[inline]
+    pub(crate) fn peek(&self, row: usize) -> usize {
+        self.rows[row].load(Relaxed)
     }
 
     /// In one order with all changes of what pageblocks are for: who frees a frame and then asks who looks after the pageblock, and who
@@ -109,8 +121,8 @@ impl Rows {
         let mut now = cell.load(Relaxed);
         loop {
             let Some(next) = change(Row(now)) else { return Err(Row(now)) };
-            match cell.compare_exchange_weak(now, next.0, SeqCst, Relaxed) {
-                Ok(_) => return Ok(next),
+            match replace::<A>(cell, now, next.0, SeqCst) {
+                Ok(()) => return Ok(next),
                 Err(other) => now = other,
             }
         }
@@ -118,7 +130,7 @@ impl Rows {
 
     /// For whoever has the row for himself.
     fn set(&self, row: usize, to: Row) {
-        self.rows[row].store(to.0, SeqCst);
+        set::<A>(&self.rows[row], to.0);
     }
 
     /// Takes a free block of `order`, a row's at most, from `row`. Returns its first frame.
@@ -142,8 +154,8 @@ impl Rows {
             if heads == 0 {
                 return 0;
             }
-            match cell.compare_exchange_weak(now, Row(now).with_taken(heads, order).0, Acquire, Relaxed) {
-                Ok(_) => return heads,
+            match replace::<A>(cell, now, Row(now).with_taken(heads, order).0, Acquire) {
+                Ok(()) => return heads,
                 Err(other) => now = other,
             }
         }

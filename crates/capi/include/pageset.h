@@ -263,21 +263,13 @@ typedef struct pageset_stats {
    */
   uint64_t pgfree;
   /*
-   Free pages that are in no array and not in the depot (kernel: nr_free_pages).
+   Free pages that are in no array (kernel: nr_free_pages).
    */
   uint64_t nr_free_pages;
   /*
    Pages in the arrays of the fast path.
    */
   uint64_t nr_array;
-  /*
-   Free pages of the pageblocks in the depot, which is between the arrays and the rest.
-   */
-  uint64_t nr_depot;
-  /*
-   Of these, pages of whole pageblocks.
-   */
-  uint64_t nr_depot_whole;
   /*
    Pages that the program holds.
    */

@@ -29,14 +29,10 @@ pub struct Stats {
     pub pgalloc: u64,
     /// Pages freed (kernel: pgfree).
     pub pgfree: u64,
-    /// Free pages that are in no array and not in the depot (kernel: nr_free_pages).
+    /// Free pages that are in no array (kernel: nr_free_pages).
     pub nr_free_pages: u64,
     /// Pages in the arrays of the fast path.
     pub nr_array: u64,
-    /// Free pages of the pageblocks in the depot, which is between the arrays and the rest.
-    pub nr_depot: u64,
-    /// Of these, pages of whole pageblocks.
-    pub nr_depot_whole: u64,
     /// Pages that the program holds.
     pub nr_used: u64,
     /// Pages out of service after pageset_resize.
@@ -137,8 +133,6 @@ pub extern "C" fn pageset_get_stats(pool: *mut PoolHandle, stats: *mut Stats, st
             pgfree: now.pgfree,
             nr_free_pages: now.nr_free_pages,
             nr_array: now.nr_array,
-            nr_depot: now.nr_depot,
-            nr_depot_whole: now.nr_depot_whole,
             nr_used: now.nr_used,
             nr_retired: now.nr_retired,
             capacity_pages: now.capacity_pages,

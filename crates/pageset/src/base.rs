@@ -1,11 +1,11 @@
-//! The one edge to `pageset-blocks`: the base, which has every frame that is in no array, no depot and nobody's hands.
+//! The one edge to `pageset-blocks`: the base, which has every frame that is in no array and nobody's hands.
 //!
-//! The pool names frames by 32 bits from its start; so does the allocator, by 64. The allocator knows one CPU only: what CPUs
-//! have for themselves is above it, in the arrays and the depot.
+//! The pool names frames by 32 bits from its start; so does the allocator, by 64.
 
 use std::ops::Range;
+use std::sync::MutexGuard;
 
-use pageset_blocks::{BlockAllocator, BlockCounters, WholeUse};
+use pageset_blocks::{BlockAllocator, BlockCounters, BlockWord, WholeUse};
 pub(crate) use pageset_core::AllocError as BaseError;
 use pageset_core::{
     Config, CpuId, FreeError, NodeId, Order, PAGEBLOCK_FRAMES, Pfn, Request, RequestTraits, Violation,
@@ -13,20 +13,47 @@ use pageset_core::{
 };
 
 use crate::BuildError;
+use crate::arrays::{Batch, Caps, Class, Entry, ZeroState};
+use crate::heap;
+use crate::ledger::Ledger;
+use crate::lock::Lock;
+use crate::passed::Passed;
 use crate::tables::Allocator;
 
-/// The CPU that everybody is.
-const CPU: CpuId = CpuId(0);
+/// Blocks that were just allocated.
+pub(crate) type Words = [Option<BlockWord>; WORDS];
+
 /// The zone that has all frames.
 const ZONE: ZoneId = ZoneId(0);
 
-/// The allocator of the pool's frames.
+/// Words of blocks that are taken under one hold of the lock: half an array's, mostly.
+const WORDS: usize = 12;
+/// Turns for which a thread waits before it sleeps: some microseconds.
+const SPINS: u32 = 100;
+
+/// The pool's frames, under one lock.
+///
+/// One thread at a time changes them, by stores. That is twice as fast as by exchanges, which need no lock: with half an array under
+/// one hold of it, threads seldom meet. (Decision 0038.)
 pub(crate) struct Base {
-    allocator: Allocator,
+    frames: Apart<Lock<Frames>>,
+    /// CPUs that the allocator knows.
+    cpus: usize,
     /// Bytes of its tables.
     bytes: usize,
     /// Frames behind the pool's end that complete its last pageblock: in use for ever.
     beyond: u64,
+}
+
+/// In lines of cache of its own: whoever waits for the lock looks at it again and again, and would take what is next to it away from
+/// whoever has the lock.
+#[repr(align(128))]
+struct Apart<T>(T);
+
+struct Frames {
+    allocator: Allocator,
+    /// In use, as the allocator sees it.
+    passed: Passed,
 }
 
 /// A request for a block, though it be the last one that is free. All memory is of one type, so that nothing is stolen from
@@ -41,105 +68,196 @@ fn pfn(frame: u32) -> Pfn {
 }
 
 impl Base {
-    /// An allocator of so many frames, all of them free.
-    pub(crate) fn new(frames: u64) -> Result<Self, BuildError> {
+    /// An allocator of so many frames, all of them free, for so many CPUs that have arrays so large.
+    pub(crate) fn new(frames: u64, cpus: usize, caps: Caps) -> Result<Self, BuildError> {
         let pageblock = u64::from(PAGEBLOCK_FRAMES);
         // Of a pageblock with a hole, the allocator hands out single frames only. The last one has none.
         let end = frames.next_multiple_of(pageblock);
         let region = [0..end];
         let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..end, regions: &region }];
-        let config = Config::new(&zones, &[NodeId(0)]);
+        let nodes = heap::made(cpus.max(1), || NodeId(0))?;
+        let config = Config::new(&zones, &nodes);
         let (allocator, bytes) = Allocator::with_tables(&config, |tables| {
             // What lies at the end is given back first.
-            let allocator = BlockAllocator::new(&config, tables)?.with_whole_use(WholeUse::LowestFirst);
+            let allocator = BlockAllocator::for_one(&config, tables)?.with_whole_use(WholeUse::LowestFirst);
             // A pool keeps no reserve: its users may have every page of it.
             allocator.set_watermarks(ZONE, Watermarks::default())?;
             Ok(allocator)
         })?;
-        let base = Self { allocator, bytes, beyond: end - frames };
-        if base.beyond > 0 {
+        let passed = Passed::new(caps, (end / pageblock) as usize)?;
+        let bytes = bytes + passed.bytes();
+        let frames_of = Frames { allocator, passed };
+        let beyond = end - frames;
+        let base = Self { frames: Apart(Lock::new(frames_of)), cpus: nodes.len(), bytes, beyond };
+        if beyond > 0 {
             let first = (end - pageblock) as u32;
             let taken = base.alloc_at(first, Order::PAGEBLOCK);
             debug_assert_eq!(taken, Ok(()), "nobody has it yet");
-            base.release_range(first..frames as u32);
+            let freed = base.free_range(first..frames as u32);
+            debug_assert_eq!(freed, Ok(()), "in use as a whole");
         }
         Ok(base)
     }
 
-    fn allocator(&self) -> &BlockAllocator<'_> {
-        self.allocator.get()
+    /// Waits for the lock. It is mostly held for less than a microsecond, for which it is not worth to sleep: a thread that
+    /// slept comes back after 5 to 50. (Measured on two CPUs that free in random order.)
+    fn lock(&self) -> MutexGuard<'_, Frames> {
+        for _ in 0..SPINS {
+            if let Some(frames) = self.frames.0.try_lock() {
+                return frames;
+            }
+            std::hint::spin_loop();
+        }
+        self.frames.0.lock()
     }
 
-    /// Allocates a block: its first frame. `None` if there is none.
-    pub(crate) fn alloc(&self, order: Order) -> Option<u32> {
-        let block = self.allocator().alloc(CPU, &request(order));
-        block.ok().map(|pfn| pfn.0 as u32)
+    /// As the allocator knows this CPU. Those beyond what it knows share the others' pageblocks.
+    fn cpu(&self, cpu: usize) -> CpuId {
+        CpuId((cpu % self.cpus) as u32)
+    }
+
+    /// Allocates a block for a CPU: its first frame.
+    pub(crate) fn alloc(&self, cpu: usize, order: Order) -> Option<u32> {
+        let block = self.lock().allocator.get().alloc(self.cpu(cpu), &request(order)).ok()?;
+        Some(block.0 as u32)
+    }
+
+    /// Fetches up to `wanted` blocks for an array: into an empty batch what was passed on, and then words of blocks, as many as there is
+    /// room for.
+    #[inline]
+    pub(crate) fn fetch(&self, cpu: usize, class: Class, wanted: usize, batch: &mut Batch) -> Words {
+        let cpu = self.cpu(cpu);
+        let request = request(class.order());
+        let mut words = Words::default();
+        let mut frames = self.lock();
+        if batch.len() == 0 {
+            frames.passed.take(class, wanted, |entries| batch.fill(entries));
+        }
+        let mut missing = wanted - batch.len();
+        if class == Class::Order9 && missing > 0 {
+            let (allocator, mut words_left) = (frames.allocator.get(), words.iter_mut());
+            let take = |pfn| {
+                if let Some(word) = words_left.next() {
+                    *word = Some(BlockWord::of(pfn, Order::PAGEBLOCK));
+                }
+            };
+            missing -= allocator.alloc_pageblocks(cpu, &request, missing.min(WORDS), take);
+        }
+        for word in words.iter_mut().filter(|word| word.is_none()) {
+            if missing == 0 {
+                break;
+            }
+            let Ok(blocks) = frames.allocator.get().alloc_word(cpu, &request, missing) else { break };
+            missing -= blocks.len();
+            *word = Some(blocks);
+        }
+        words
     }
 
     /// Allocates the block at this place.
     pub(crate) fn alloc_at(&self, frame: u32, order: Order) -> Result<(), BaseError> {
-        self.allocator().alloc_at(CPU, pfn(frame), &request(order))
+        self.lock().allocator.get().alloc_at(CpuId(0), pfn(frame), &request(order))
     }
 
     /// Frees a block.
-    pub(crate) fn free(&self, frame: u32, order: Order) -> Result<(), FreeError> {
-        self.allocator().free(CPU, pfn(frame), order)
+    pub(crate) fn free(&self, cpu: usize, frame: u32, order: Order) -> Result<(), FreeError> {
+        self.lock().allocator.get().free(self.cpu(cpu), pfn(frame), order)
     }
 
-    /// Frees frames, whatever blocks they are or are parts of. While another thread changes the same pageblock, this waits for
-    /// it.
-    pub(crate) fn free_range(&self, frames: Range<u32>) -> Result<(), FreeError> {
-        let mut rest = u64::from(frames.start)..u64::from(frames.end);
-        while !rest.is_empty() {
-            match self.allocator().free_range(CPU, rest.clone()) {
-                Err(FreeError::Busy(pfn)) => rest.start = pfn.0,
-                outcome => return outcome,
-            }
-            std::thread::yield_now();
+    /// Puts blocks of an array where the next fetch finds them first, as they are; or, if there is no room, frees them. Returns how many
+    /// were free already.
+    #[inline]
+    pub(crate) fn pass_on(&self, cpu: usize, class: Class, entries: &[Entry], ledger: &Ledger) -> usize {
+        let mut frames = self.lock();
+        if frames.passed.put(class, entries) {
+            0
+        } else {
+            self.free_entries(&frames, cpu, class, entries, ledger)
         }
-        Ok(())
+    }
+
+    /// Frees blocks of an array. Returns how many were free already.
+    pub(crate) fn free_many(&self, cpu: usize, class: Class, entries: &[Entry], ledger: &Ledger) -> usize {
+        self.free_entries(&self.lock(), cpu, class, entries, ledger)
+    }
+
+    /// Frees some blocks that were passed on. Returns how many, and how many of them were free already.
+    pub(crate) fn free_passed(&self, class: Class, ledger: &Ledger) -> (usize, usize) {
+        let batch: &mut Batch = &mut Batch::new();
+        let mut frames = self.lock();
+        frames.passed.take(class, batch.capacity(), |entries| batch.fill(entries));
+        (batch.len(), self.free_entries(&frames, 0, class, batch.as_slice(), ledger))
+    }
+
+    #[inline(always)]
+    fn free_entries(
+        &self,
+        to: &Frames,
+        cpu: usize,
+        class: Class,
+        entries: &[Entry],
+        ledger: &Ledger,
+    ) -> usize {
+        if entries.iter().fold(0, |any, entry| any | entry.raw() & 1) != 0 {
+            // Before somebody else can have them.
+            note_zero(class, entries, ledger);
+        }
+        let (allocator, cpu) = (to.allocator.get(), self.cpu(cpu));
+        let blocks = entries.iter().map(|entry| pfn(entry.frame()));
+        match class {
+            // Apart, so that the compiler knows the order of most blocks.
+            Class::Order0 => allocator.free_many(cpu, Order::ZERO, blocks),
+            _ => allocator.free_many(cpu, class.order(), blocks),
+        }
+    }
+
+    /// Frees frames, whatever blocks they are or are parts of.
+    pub(crate) fn free_range(&self, frames: Range<u32>) -> Result<(), FreeError> {
+        let pfns = u64::from(frames.start)..u64::from(frames.end);
+        self.lock().allocator.get().free_range(CpuId(0), pfns)
     }
 
     /// Puts back a block that nobody has.
     pub(crate) fn release(&self, frame: u32, order: Order) {
-        let outcome = self.free(frame, order);
+        let outcome = self.free(0, frame, order);
         debug_assert_eq!(outcome, Ok(()), "a block that was taken out is ours to put back");
     }
 
-    /// As [`release`](Self::release), for frames, whatever blocks they are parts of: whoever has the others keeps them.
-    pub(crate) fn release_range(&self, frames: Range<u32>) {
-        let outcome = self.free_range(frames);
-        debug_assert_eq!(outcome, Ok(()), "the base takes frames that nobody has for used");
-    }
-
-    /// The block in use around a frame, as far as one can see: its first frame and order.
+    /// The block around a frame that a user or an array has: its first frame and order.
     pub(crate) fn block_in_use(&self, frame: u32) -> Option<(u32, Order)> {
-        self.allocator().block_in_use(pfn(frame)).map(|(first, order)| (first.0 as u32, order))
+        let frames = self.lock();
+        if frames.passed.has(frame) {
+            return None;
+        }
+        let (first, order) = frames.allocator.get().block_in_use(pfn(frame))?;
+        Some((first.0 as u32, order))
     }
 
-    /// Whether a frame is free, as far as one can see.
-    pub(crate) fn is_free(&self, frame: u32) -> bool {
-        self.allocator().is_free(pfn(frame))
+    /// Whether all of these frames are free, and none is passed on.
+    pub(crate) fn are_free(&self, frames: Range<u32>) -> bool {
+        let state = self.lock();
+        { frames }.all(|frame| state.allocator.get().is_free(pfn(frame)))
     }
 
-    /// Whether the pageblock that begins here is free as a whole, as far as one can see.
+    /// Whether the pageblock that begins here is free as a whole.
     pub(crate) fn is_whole(&self, frame: u32) -> bool {
-        self.allocator().is_whole(pfn(frame))
+        self.lock().allocator.get().is_whole(pfn(frame))
     }
 
     /// Frames that are free.
     pub(crate) fn free_frames(&self) -> u64 {
-        self.allocator().zones().map(|zone| zone.free).sum()
+        let frames = self.lock();
+        frames.allocator.get().zones().map(|zone| zone.free).sum::<u64>() + frames.passed.frames()
     }
 
     /// The largest order of which a block is free.
     pub(crate) fn largest_free_order(&self) -> Option<Order> {
-        self.allocator().largest_free_order()
+        self.lock().allocator.get().largest_free_order()
     }
 
     /// What it did.
     pub(crate) fn counters(&self) -> BlockCounters {
-        self.allocator().counters()
+        self.lock().allocator.get().counters()
     }
 
     /// Bytes of metadata.
@@ -149,7 +267,22 @@ impl Base {
 
     /// Proves that no frame is lost or doubled. Returns how many are in use.
     pub(crate) fn validate(&self) -> Result<u64, Violation> {
-        let census = self.allocator().validate()?;
-        Ok(census.allocated.saturating_sub(self.beyond))
+        let frames = self.lock();
+        let census = frames.allocator.get().validate()?;
+        Ok(census.allocated.saturating_sub(self.beyond + frames.passed.frames()))
+    }
+
+    /// Holds the lock, as a thread that stopped in the middle.
+    #[cfg(test)]
+    pub(crate) fn hold(&self) -> impl Sized + '_ {
+        self.lock()
+    }
+}
+
+/// Notes which of these are zero.
+#[cold]
+fn note_zero(class: Class, entries: &[Entry], ledger: &Ledger) {
+    for entry in entries.iter().filter(|entry| entry.zero() == ZeroState::Zero) {
+        ledger.note_zero(entry.frame()..entry.frame() + class.frames());
     }
 }

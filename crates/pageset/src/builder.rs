@@ -9,7 +9,6 @@ use std::time::Duration;
 use crate::arrays::{ArraySet, Caps};
 use crate::background::Background;
 use crate::base::Base;
-use crate::depot::{Depot, DepotLock};
 use crate::error::BuildError;
 use crate::ledger::{Contents, Ledger};
 use crate::lock::Lock;
@@ -366,13 +365,14 @@ impl Builder {
     fn inner(&self) -> Result<Inner, BuildError> {
         let memory = self.map()?;
         let frames = (self.bytes >> PAGE_SHIFT) as u64;
-        let base = Base::new(frames)?;
         let cpus = cpu::possible();
         let area = match self.fast_path {
             FastPath::Auto if rseq_wanted() => rseq::area().filter(|_| membarrier::register()),
             FastPath::Auto | FastPath::Locks => None,
         };
-        let caps = Caps::for_pool(frames, cpu::usable());
+        let usable = cpu::usable();
+        let caps = Caps::for_free(frames, usable);
+        let base = Base::new(frames, cpus, caps)?;
         let array_cpus = self.array_cpus.unwrap_or(cpus);
         let set = || ArraySet::new(array_cpus, caps);
         // Without sequences the second set is not used.
@@ -387,10 +387,9 @@ impl Builder {
         };
         let capacity = self.capacity.map_or(frames, |bytes| (bytes >> PAGE_SHIFT) as u64).min(frames);
         Ok(Inner {
-            percpu: PerCpu::new(hot, area, caps),
+            percpu: PerCpu::new(hot, area, frames, usable),
             memory,
             base,
-            depot: DepotLock::new(Depot::new(frames as usize, cpus, caps)?),
             ledger: Ledger::new(frames as usize, contents)?,
             capacity: Capacity::new(capacity),
             counts: Counts::default(),

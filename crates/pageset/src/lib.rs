@@ -14,8 +14,8 @@
 //! ```
 //!
 //! An allocation goes down through the modules in this order: `pool` (which path), `percpu` with `arrays` and `rseq` (the
-//! blocks of this CPU, changed by a restartable sequence, or under a try-lock), then, for many blocks at once, `depot`
-//! (pageblocks, split into blocks of one order by bits), and `base`, the one edge to `pageset-blocks` (whole pageblocks, and what else is left).
+//! blocks of this CPU, changed by a restartable sequence, or under a try-lock), then, for many blocks at once, `base`, the one
+//! edge to `pageset-blocks`.
 //! Beside them: `ledger` (which frames are zero, which pageblocks resident), `pool::giveback` and `background` (idle memory
 //! goes back), `inside` (signal handlers), `sys` (the operating system).
 //!
@@ -34,7 +34,6 @@ mod arrays;
 mod background;
 mod base;
 mod builder;
-mod depot;
 mod error;
 mod heap;
 mod inside;
@@ -42,6 +41,7 @@ mod ledger;
 mod lock;
 #[expect(unsafe_code, reason = "pages are memory that somebody owns")]
 mod pages;
+mod passed;
 mod percpu;
 mod pool;
 #[expect(unsafe_code, reason = "sequences are assembly")]

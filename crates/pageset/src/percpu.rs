@@ -1,5 +1,7 @@
 //! The arrays as a pool uses them: changed by restartable sequences if there are any, otherwise under a try-lock per CPU.
 
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
 use pageset_core::Order;
 
 use crate::arrays::{Batch, Caps, Class, CpuArrays, Entry, StackAt};
@@ -13,15 +15,48 @@ pub(crate) struct PerCpu {
     hot: HotPage,
     /// Set if arrays are changed by restartable sequences; otherwise they are locked.
     area: Option<Area>,
-    caps: Caps,
+    /// What [`fit`](Self::fit) saw last.
+    caps: [AtomicU32; Class::COUNT],
+    /// Frames that were free then.
+    fitted: AtomicU64,
+    /// CPUs that the process may use.
+    cpus: usize,
 }
 
 impl PerCpu {
-    pub(crate) fn new(hot: HotPage, area: Option<Area>, caps: Caps) -> Self {
+    /// Arrays of this pool, of which so many frames are free.
+    pub(crate) fn new(hot: HotPage, area: Option<Area>, free: u64, cpus: usize) -> Self {
         if let Some(area) = area {
             rseq::announce(hot.hot(), area);
         }
-        Self { hot, area, caps }
+        let caps = Caps::for_free(free, cpus).0.map(AtomicU32::new);
+        Self { hot, area, caps, fitted: AtomicU64::new(free), cpus }
+    }
+
+    /// Makes the arrays as large as fits to what is free, if that is half or twice of what it was the last time.
+    #[inline]
+    pub(crate) fn fit(&self, free: u64) {
+        let fitted = self.fitted.load(Relaxed);
+        if free < fitted / 2 || free / 2 > fitted {
+            self.fit_all(free);
+        }
+    }
+
+    /// O(CPUs), once for as many frames as half of what is free.
+    #[cold]
+    fn fit_all(&self, free: u64) {
+        self.fitted.store(free, Relaxed);
+        let caps = Caps::for_free(free, self.cpus);
+        let is_new = |class: Class| self.caps[class as usize].swap(caps.of(class), Relaxed) != caps.of(class);
+        // Two threads may do this at once, and leave what fits to one or the other.
+        if Class::ALL.into_iter().filter(|class| is_new(*class)).count() > 0 {
+            self.hot.all().for_each(|cpu| cpu.set_caps(caps));
+        }
+    }
+
+    /// How many blocks an array of this class holds.
+    fn cap(&self, class: Class) -> u32 {
+        self.caps[class as usize].load(Relaxed)
     }
 
     /// Takes a block of this order from this CPU's array.
@@ -98,14 +133,14 @@ impl PerCpu {
 
     /// Whether arrays of this class hold more than one block: fewer are not worth a refill.
     pub(crate) fn holds_many(&self, class: Class) -> bool {
-        self.caps.of(class) > 1
+        self.cap(class) > 1
     }
 
     /// How many blocks a refill of this CPU's array fetches: half of what it holds. `None` if there is no such array, as far
     /// as one can say.
     pub(crate) fn refill_size(&self, class: Class) -> Option<usize> {
         let has_array = self.holds_many(class) && self.cpu() < self.hot.current().len();
-        has_array.then(|| self.caps.of(class).div_ceil(2) as usize)
+        has_array.then(|| self.cap(class).div_ceil(2) as usize)
     }
 
     /// Puts a batch into this CPU's array, as far as there is room; the rest stays in it.
@@ -118,7 +153,7 @@ impl PerCpu {
 
     /// Takes half of this CPU's array, those that were put last, into an empty batch.
     pub(crate) fn pop_half(&self, class: Class, batch: &mut Batch) {
-        let half = self.caps.of(class) as usize / 2;
+        let half = self.cap(class) as usize / 2;
         match self.area {
             Some(area) => rseq::pop_many(self.hot.hot(), area, StackAt::of_class(class), half, batch),
             None => {

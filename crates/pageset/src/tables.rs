@@ -1,7 +1,6 @@
-//! The memory of the base's tables: the frames of pageblocks lie on pages that the system provides when they are used. The
-//! depot takes pageblocks as wholes and has bits of its own, so most of the base's never are.
+//! The memory of the base's tables: the frames of pageblocks lie on pages that the system provides when they are used.
 
-use pageset_blocks::{BlockAllocator, Rows, TableCounts, Tables};
+use pageset_blocks::{Alone, BlockAllocator, Rows, TableCounts, Tables};
 use pageset_core::Config;
 
 use crate::BuildError;
@@ -13,15 +12,15 @@ use crate::sys::zeros::Zeros;
 /// Only the allocator uses the rows, and it goes first: fields are dropped in this order.
 pub(crate) struct Allocator {
     /// Only as long as this value lives: [`get`](Self::get) says so.
-    allocator: BlockAllocator<'static>,
-    _rows: Zeros<Rows>,
+    allocator: BlockAllocator<'static, Alone>,
+    _rows: Zeros<Rows<Alone>>,
 }
 
 impl Allocator {
     /// The allocator that `build` makes of its tables, and the bytes that these are.
     pub(crate) fn with_tables(
         config: &Config<'_>,
-        build: impl for<'a> FnOnce(Tables<'a>) -> Result<BlockAllocator<'a>, BuildError>,
+        build: impl for<'a> FnOnce(Tables<'a, Alone>) -> Result<BlockAllocator<'a, Alone>, BuildError>,
     ) -> Result<(Self, usize), BuildError> {
         let counts = TableCounts::for_config(config)?;
         let mut rows = Zeros::new(counts.pageblocks)
@@ -36,7 +35,7 @@ impl Allocator {
 
     /// The allocator, for as long as its tables are there.
     #[inline(always)]
-    pub(crate) fn get(&self) -> &BlockAllocator<'_> {
+    pub(crate) fn get(&self) -> &BlockAllocator<'_, Alone> {
         &self.allocator
     }
 }

@@ -5,13 +5,14 @@ use core::ops::Range;
 use pageset_core::{ConfigError, CpuId, MigrateType, Pfn};
 
 use super::{BlockAllocator, FRAMES};
+use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::index::BlockIndex;
 use crate::row::rows_of;
 use crate::rows::Use;
 use crate::state::{Phase, State};
 
-impl BlockAllocator<'_> {
+impl<A: Access> BlockAllocator<'_, A> {
     /// Takes frames that were holes until now, and makes them free. They have to lie in the spans of the zones. O(frames).
     ///
     /// Watermarks follow; `min_free_kbytes` and the reserves of low zones stay as they were made from

@@ -5,13 +5,14 @@ use pageset_core::{AllocError, CpuId, NodeChoice, Order, Pfn, Request, Watermark
 use super::refill::Needy;
 use super::reserve::Reserve;
 use super::{BlockAllocator, FRAMES};
+use crate::access::Access;
 use crate::cpu_lists::{CpuHome, CpuLists, Wanted};
 use crate::index::BlockIndex;
 use crate::row::{ROW_FRAMES, ROW_ORDER};
 use crate::state::BlockState;
 use crate::zone::Zone;
 
-impl BlockAllocator<'_> {
+impl<A: Access> BlockAllocator<'_, A> {
     /// Allocates a block. Of two requests at once, from the same CPU or others, each gets its own.
     ///
     /// # Errors

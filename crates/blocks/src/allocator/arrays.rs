@@ -9,9 +9,9 @@ use pageset_core::{
 use super::array::{ARRAY_ORDERS, Array, ORDERS, most, place};
 use super::home::Home;
 use super::{BlockAllocator, FRAMES};
+use crate::access::Access;
 use crate::cpu_lists::{TYPES, count};
-use crate::index::BlockIndex;
-use crate::row::{ROW_FRAMES, ROWS};
+use crate::row::ROW_FRAMES;
 use crate::rows::Rows;
 use crate::state::{BlockState, State};
 
@@ -270,31 +270,20 @@ impl<'a> CpuArrays<'a> {
     }
 }
 
-impl BlockAllocator<'_> {
-    /// Frees blocks that an array gives back, those together that lie together.
+impl<A: Access> BlockAllocator<'_, A> {
+    /// Frees blocks that an array gives back: one that is free already was freed twice.
     #[inline(always)]
     fn free_from_array(&self, cpu: CpuId, zone: ZoneId, places: &[u32], order: Order) {
-        let first = self.zones[zone.index()].blocks.start * FRAMES;
-        let mut indices = places.iter().map(|place| first + *place as usize);
-        let mut next = indices.next();
-        while let Some(first) = next {
-            let mut together = Together::of(first);
-            next = indices.find(|index| !together.add(*index));
-            let is_split = order < Order::PAGEBLOCK;
-            if !(is_split && self.put_heads(cpu, together.place(), order, together.frames)) {
-                together.indices().for_each(|index| self.free_alone_from_array(cpu, zone, index, order));
+        let zone = &self.zones[zone.index()];
+        let first = zone.blocks.start * FRAMES;
+        let indices = places.iter().map(|place| first + *place as usize);
+        self.free_indices(cpu, zone, order, indices, |index| {
+            let freed = self.free(cpu, zone.pfn(index), order);
+            // Frames that are out of service stay so.
+            if !matches!(freed, Ok(()) | Err(FreeError::Leaked(_))) {
+                count(&self.lists_at(zone.id, cpu).counters.double_frees);
             }
-        }
-    }
-
-    /// Frees a block that an array gives back: one that is free already was freed twice.
-    #[cold]
-    fn free_alone_from_array(&self, cpu: CpuId, zone: ZoneId, index: usize, order: Order) {
-        let freed = self.free(cpu, self.zones[zone.index()].pfn(index), order);
-        // Frames that are out of service stay so.
-        if !matches!(freed, Ok(()) | Err(FreeError::Leaked(_))) {
-            count(&self.lists_at(zone, cpu).counters.double_frees);
-        }
+        });
     }
 }
 
@@ -310,42 +299,5 @@ impl fmt::Debug for CpuArrays<'_> {
             .field("cpu", &self.cpu)
             .field("frames", &self.frames())
             .finish_non_exhaustive()
-    }
-}
-
-/// Blocks of one row, a bit for each first frame.
-struct Together {
-    /// The row's number, over all pageblocks.
-    row: usize,
-    frames: usize,
-}
-
-impl Together {
-    /// One block.
-    #[inline]
-    const fn of(index: usize) -> Self {
-        Self { row: index / ROW_FRAMES, frames: 1 << (index % ROW_FRAMES) }
-    }
-
-    /// Its pageblock, and the row in it.
-    const fn place(&self) -> (BlockIndex, usize) {
-        (self.row / ROWS, self.row % ROWS)
-    }
-
-    /// The indices of the first frames.
-    fn indices(&self) -> impl Iterator<Item = usize> {
-        let first = self.row * ROW_FRAMES;
-        (0..ROW_FRAMES).filter(|bit| self.frames >> bit & 1 == 1).map(move |bit| first + bit)
-    }
-
-    /// Adds a block, if it lies in the same row and is not there yet.
-    #[inline]
-    fn add(&mut self, index: usize) -> bool {
-        let (row, frame) = (index / ROW_FRAMES, 1 << (index % ROW_FRAMES));
-        let is_new = self.row == row && self.frames & frame == 0;
-        if is_new {
-            self.frames |= frame;
-        }
-        is_new
     }
 }

@@ -3,6 +3,7 @@
 use pageset_core::{CpuId, FreeError, MigrateType, Order, Pfn};
 
 use super::{BlockAllocator, FRAMES, head_of};
+use crate::access::Access;
 use crate::atomic::relax;
 use crate::bad_bits::BadBits;
 use crate::index::BlockIndex;
@@ -23,7 +24,7 @@ enum Attempt {
     Again,
 }
 
-impl BlockAllocator<'_> {
+impl<A: Access> BlockAllocator<'_, A> {
     /// Takes a frame out of service: alone and at once if it is free, otherwise with the block that it is part of, which cannot be
     /// freed any more. Memory that hardware reported as failing is the usual reason.
     ///

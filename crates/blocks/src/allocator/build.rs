@@ -6,6 +6,7 @@ use pageset_core::{Config, ConfigError, CpuId, MigrateType, ZoneId, ZoneKind};
 
 use super::tables::{covering, pageblocks_of};
 use super::{BlockAllocator, FRAMES, TableCounts, Tables, WholeUse};
+use crate::access::{Access, Alone};
 use crate::atomic::{AtomicUsize, Relaxed};
 use crate::cpu_lists::{CpuHome, MAX_BLOCKS};
 use crate::index::{BlockIndex, Index};
@@ -17,7 +18,23 @@ impl<'a> BlockAllocator<'a> {
     ///
     /// # Errors
     /// If a table has the wrong length, or the configuration contradicts itself; see [`ConfigError`].
-    pub fn new(config: &Config<'_>, mut tables: Tables<'a>) -> Result<Self, ConfigError> {
+    pub fn new(config: &Config<'_>, tables: Tables<'a>) -> Result<Self, ConfigError> {
+        Self::build(config, tables)
+    }
+}
+
+impl<'a> BlockAllocator<'a, Alone> {
+    /// As [`new`](BlockAllocator::new), for one thread at a time: no operation on frames is an exchange.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn for_one(config: &Config<'_>, tables: Tables<'a, Alone>) -> Result<Self, ConfigError> {
+        Self::build(config, tables)
+    }
+}
+
+impl<'a, A: Access> BlockAllocator<'a, A> {
+    fn build(config: &Config<'_>, mut tables: Tables<'a, A>) -> Result<Self, ConfigError> {
         config.check()?;
         if config.cpus.len() > MAX_CPUS {
             return Err(ConfigError::BadCpu(config.cpus.len() as u32 - 1));

@@ -1,11 +1,17 @@
 //! Many blocks by one call: those of one word come and go together.
 
-use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request};
+use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request, Watermark};
 
-use super::BlockAllocator;
+use super::reserve::Reserve;
+use super::{BlockAllocator, FRAMES};
+use crate::access::Access;
 use crate::block_word::BlockWord;
+use crate::index::Several;
+use crate::row::{ROW_FRAMES, ROW_ORDER, ROWS};
+use crate::state::Phase;
+use crate::zone::Zone;
 
-impl BlockAllocator<'_> {
+impl<A: Access> BlockAllocator<'_, A> {
     /// Fills the empty slots of `pages` with single pages. Slots that are filled already are skipped. Returns how many slots
     /// are filled in the end; fewer than all only if memory is short.
     ///
@@ -56,5 +62,120 @@ impl BlockAllocator<'_> {
             done += count;
         }
         outcome
+    }
+
+    /// Allocates up to `limit` pageblocks that lie near each other, of the zone that the CPU's requests use first, and says their first
+    /// frames. None if there are none at hand: [`alloc`](Self::alloc) looks everywhere.
+    pub fn alloc_pageblocks(
+        &self,
+        cpu: CpuId,
+        request: &Request,
+        limit: usize,
+        mut each: impl FnMut(Pfn),
+    ) -> usize {
+        let mut request = *request;
+        request.order = Order::PAGEBLOCK;
+        let Some(zone) = self.home_zone(cpu, &request) else { return 0 };
+        let needy = self.needy(zone, cpu, &request, Reserve::Closed);
+        let zone = &self.zones[zone.index()];
+        let floor = zone.floor(&request, Watermark::Low);
+        let spare = zone.free_at_least().saturating_sub(floor) / FRAMES as u64;
+        let limit = limit.min(usize::try_from(spare).unwrap_or(usize::MAX));
+        let mut allocated = 0;
+        for block in self.claim_several(needy, limit) {
+            if self.hand_out(block, Order::PAGEBLOCK, request.migratetype) {
+                each(zone.pfn(block * FRAMES));
+                allocated += 1;
+            }
+        }
+        allocated
+    }
+
+    /// Frees blocks of one order, those together that lie together and follow each other. Returns how many were no blocks of this order
+    /// in use.
+    #[inline(always)]
+    pub fn free_many(&self, cpu: CpuId, order: Order, blocks: impl Iterator<Item = Pfn> + Clone) -> usize {
+        let Some((zone, _)) = blocks.clone().next().and_then(|first| self.locate(first)) else {
+            return blocks.filter(|pfn| self.free(cpu, *pfn, order).is_err()).count();
+        };
+        let mut refused = 0;
+        let alone = |index: usize| refused += usize::from(self.free(cpu, zone.pfn(index), order).is_err());
+        // Frames of another zone have indices that are none of this zone's pageblocks.
+        let indices = blocks.map(|pfn| pfn.0.wrapping_sub(zone.offset) as usize);
+        self.free_indices(cpu, zone, order, indices, alone);
+        refused
+    }
+
+    /// Frees blocks by their first frames' indices, those of one row together; `alone` frees the others.
+    #[inline(always)]
+    pub(super) fn free_indices(
+        &self,
+        cpu: CpuId,
+        zone: &Zone,
+        order: Order,
+        indices: impl Iterator<Item = usize> + Clone,
+        mut alone: impl FnMut(usize),
+    ) {
+        if order == Order::PAGEBLOCK && self.is_known(cpu) {
+            return self.free_pageblocks(zone, indices, alone);
+        }
+        if order.index() > ROW_ORDER || !self.is_known(cpu) {
+            return indices.for_each(alone);
+        }
+        let (first, rows) = (zone.blocks.start * FRAMES, &self.rows[zone.blocks.clone()]);
+        // The processor waits for an exchange's line before it goes on. For these loads it does not, so it fetches the lines together.
+        let row_of = |index: usize| {
+            Some(rows.get(index.wrapping_sub(first) / FRAMES)?.peek(index % FRAMES / ROW_FRAMES))
+        };
+        let _fetched =
+            core::hint::black_box(indices.clone().filter_map(row_of).fold(0, |all, row| all | row));
+        let (mut row, mut heads) = (usize::MAX, 0);
+        // What no zone has ends the last row.
+        for index in indices.chain(core::iter::once(usize::MAX)) {
+            let (of, head) = (index / ROW_FRAMES, 1 << (index % ROW_FRAMES));
+            if of == row && heads & head == 0 {
+                heads |= head;
+                continue;
+            }
+            if heads != 0 && !self.put_in_zone(zone, cpu, row, order, heads) {
+                (0..ROW_FRAMES).filter(|at| heads >> at & 1 == 1).for_each(|at| alone(row * ROW_FRAMES + at));
+            }
+            (row, heads) = (of, head);
+        }
+    }
+
+    /// Frees blocks of one row of a zone. `false` if one of them is no such block in use: then none is freed.
+    #[inline(always)]
+    fn put_in_zone(&self, zone: &Zone, cpu: CpuId, row: usize, order: Order, heads: usize) -> bool {
+        let place = (row / ROWS, row % ROWS);
+        zone.blocks.contains(&place.0) && self.put_heads(cpu, place, order, heads)
+    }
+
+    /// Frees pageblocks by their first frames' indices, those together that lie together; `alone` frees the others.
+    fn free_pageblocks(
+        &self,
+        zone: &Zone,
+        indices: impl Iterator<Item = usize>,
+        mut alone: impl FnMut(usize),
+    ) {
+        let mut freed = Several::NONE;
+        for index in indices {
+            let block = index / FRAMES;
+            let is_freed = index % FRAMES == 0
+                && zone.blocks.contains(&block)
+                && self.states[block]
+                    .update(|state| {
+                        let is_block = state.is_block_of(Order::PAGEBLOCK) && !state.is_isolated();
+                        is_block.then(|| state.unused(Phase::Whole))
+                    })
+                    .is_ok();
+            if !is_freed {
+                alone(index);
+            } else if !freed.add(block) {
+                self.publish_several(zone, freed);
+                freed = Several::of(block);
+            }
+        }
+        self.publish_several(zone, freed);
     }
 }

@@ -3,6 +3,7 @@
 use pageset_core::{FrameCensus, Order, PAGEBLOCK_ORDER, Pfn, Violation, ZoneId};
 
 use super::{BlockAllocator, FRAMES, head_of};
+use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::cpu_lists::TYPES;
 use crate::index::BlockIndex;
@@ -10,7 +11,7 @@ use crate::rows::Use;
 use crate::state::{Phase, State};
 use crate::zone::Zone;
 
-impl BlockAllocator<'_> {
+impl<A: Access> BlockAllocator<'_, A> {
     /// Checks everything that can be checked by looking. O(frames); exact only while no other CPU is inside the allocator.
     /// What CPUs reserve counts as cached.
     ///

@@ -3,8 +3,9 @@
 use pageset_core::{ConfigError, CpuId};
 
 use super::BlockAllocator;
+use crate::access::Access;
 
-impl BlockAllocator<'_> {
+impl<A: Access> BlockAllocator<'_, A> {
     /// Takes a CPU off-line: others get all that it has, and it keeps no pageblocks any more. Operations that name it still work (a
     /// thread may be on its way out); what they leave behind is found by the next [`tick`](Self::tick) or
     /// [`drain_cpu`](Self::drain_cpu) of it.

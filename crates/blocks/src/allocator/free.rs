@@ -3,12 +3,13 @@
 use pageset_core::{CpuId, FreeError, Order, Pfn};
 
 use super::{BlockAllocator, FRAMES};
+use crate::access::Access;
 use crate::index::BlockIndex;
 use crate::row::{ROW_FRAMES, ROW_ORDER};
 use crate::rows::Use;
 use crate::state::Phase;
 
-impl BlockAllocator<'_> {
+impl<A: Access> BlockAllocator<'_, A> {
     /// Frees a block. O(1).
     ///
     /// # Errors

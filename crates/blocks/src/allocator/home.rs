@@ -5,6 +5,7 @@ use core::ops::Range;
 use pageset_core::{CpuId, NodeChoice, NodeId, Order, Pfn, Request, ZoneId, ZoneKind};
 
 use super::{BlockAllocator, FRAMES};
+use crate::access::Access;
 use crate::index::BlockIndex;
 use crate::zone::Zone;
 
@@ -21,7 +22,7 @@ pub(super) struct Home {
 
 impl Home {
     /// The zone that a CPU's requests use first, and its pageblocks. Without one, no request uses what this says.
-    pub(super) fn of(allocator: &BlockAllocator<'_>, cpu: CpuId) -> (Self, Range<BlockIndex>) {
+    pub(super) fn of(allocator: &BlockAllocator<'_, impl Access>, cpu: CpuId) -> (Self, Range<BlockIndex>) {
         let none = Self { zone: ZoneId(0), node: NodeId(0), kinds: 0, first: Pfn(0) };
         let zone = allocator.home_zone(cpu, &Request::new(Order::ZERO));
         let Some((zone, home)) = zone.zip(allocator.homes.get(cpu.index())) else { return (none, 0..0) };

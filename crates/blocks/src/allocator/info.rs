@@ -5,6 +5,7 @@ use core::ops::Range;
 use pageset_core::{CpuId, MigrateType, NodeId, Pfn, Watermark, Watermarks, ZoneId, ZoneKind};
 
 use super::{BlockAllocator, FRAMES, head_of};
+use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::cpu_lists::BlockCounters;
 use crate::state::Phase;
@@ -33,7 +34,7 @@ pub struct ZoneUse {
     pub watermarks: Watermarks,
 }
 
-impl BlockAllocator<'_> {
+impl<A: Access> BlockAllocator<'_, A> {
     /// What each zone's frames are used for. O(pageblocks).
     pub fn zones(&self) -> impl Iterator<Item = ZoneUse> {
         self.zones.iter().map(|zone| {

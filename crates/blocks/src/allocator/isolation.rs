@@ -4,9 +4,10 @@
 use pageset_core::{ConfigError, CpuId, MigrateType, Pfn};
 
 use super::{BlockAllocator, FRAMES};
+use crate::access::Access;
 use crate::state::{Phase, State};
 
-impl BlockAllocator<'_> {
+impl<A: Access> BlockAllocator<'_, A> {
     /// Takes a pageblock out of service: its free frames are handed out no more and leave the counts, and frames freed in it stay
     /// in it. Frames that are in use stay so.
     ///

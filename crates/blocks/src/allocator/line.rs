@@ -3,13 +3,14 @@
 use pageset_core::CpuId;
 
 use super::BlockAllocator;
+use crate::access::Access;
 use crate::index::BlockIndex;
 
 /// A line is contended if another CPU changed it so short a time ago, in ns: as long as a CPU that is slow needs for an operation.
 #[cfg(feature = "line-counts")]
 pub const CONTENDED_NS: u64 = 10_000;
 
-impl BlockAllocator<'_> {
+impl<A: Access> BlockAllocator<'_, A> {
     /// Operations happen at the time that `now_ns` says, in ns from any beginning on: what is counted as contended goes by it.
     /// Without it, everything happens at once.
     #[cfg(feature = "line-counts")]

@@ -4,12 +4,13 @@ use pageset_core::{MAX_ORDER, Order, PAGEBLOCK_ORDER, Pfn};
 
 use super::range::LOOKS;
 use super::{BlockAllocator, FRAMES, head_of};
+use crate::access::Access;
 use crate::atomic::relax;
 use crate::index::BlockIndex;
 use crate::rows::Use;
 use crate::state::Phase;
 
-impl BlockAllocator<'_> {
+impl<A: Access> BlockAllocator<'_, A> {
     /// The block in use around a frame: its first frame and order. `None` if the frame is free or out of service, or no memory of this
     /// allocator. O(1).
     #[must_use]

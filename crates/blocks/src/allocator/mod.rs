@@ -47,6 +47,7 @@ pub use line::CONTENDED_NS;
 pub use tables::{TableCounts, TableLender, Tables};
 pub use whole::WholeUse;
 
+use crate::access::{Access, Shared};
 use crate::atomic::AtomicUsize;
 use crate::bad_bits::BadBits;
 use crate::cpu_lists::{CpuHome, CpuLists, count};
@@ -67,8 +68,8 @@ use crate::zone::Zone;
 ///
 /// Cost: an allocation or free is O(1) while the CPU's pageblock has a free block. What an operation costs does not grow with the size
 /// of memory, unless its own text says so.
-pub struct BlockAllocator<'a> {
-    rows: Storage<'a, Rows>,
+pub struct BlockAllocator<'a, A = Shared> {
+    rows: Storage<'a, Rows<A>>,
     bad: Storage<'a, BadBits>,
     states: Storage<'a, BlockState>,
     index: Index<'a>,
@@ -89,7 +90,7 @@ pub struct BlockAllocator<'a> {
     now_ns: fn() -> u64,
 }
 
-impl BlockAllocator<'_> {
+impl<A: Access> BlockAllocator<'_, A> {
     /// CPUs that operations may name.
     #[must_use]
     pub fn cpus(&self) -> usize {
@@ -143,7 +144,7 @@ const fn blocks_in(order: Order) -> usize {
     (order.frames() / PAGEBLOCK_FRAMES) as usize
 }
 
-impl fmt::Debug for BlockAllocator<'_> {
+impl<A: Access> fmt::Debug for BlockAllocator<'_, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BlockAllocator")
             .field("zones", &self.zones.len())

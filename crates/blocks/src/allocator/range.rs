@@ -5,6 +5,7 @@ use core::ops::Range;
 use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request, RequestTraits, Watermark, ZoneKind};
 
 use super::{BlockAllocator, FRAMES, blocks_in, head_of};
+use crate::access::Access;
 use crate::atomic::relax;
 use crate::cpu_lists::Wanted;
 use crate::index::BlockIndex;
@@ -17,7 +18,7 @@ use crate::zone::Zone;
 /// one of them stopped in the middle.
 pub(super) const LOOKS: u32 = 1000;
 
-impl BlockAllocator<'_> {
+impl<A: Access> BlockAllocator<'_, A> {
     /// Allocates the block that begins at this frame. Order and type are the request's; its zone, node and address limit are
     /// ignored. O(CPUs) near the watermark.
     ///
@@ -370,8 +371,8 @@ enum Attempt {
 }
 
 /// Visits the parts of a range that lie in one pageblock each.
-fn for_each_part(
-    allocator: &BlockAllocator<'_>,
+fn for_each_part<A: Access>(
+    allocator: &BlockAllocator<'_, A>,
     pfns: &Range<u64>,
     mut visit: impl FnMut(&Zone, BlockIndex, Range<usize>) -> Result<(), FreeError>,
 ) -> Result<(), FreeError> {

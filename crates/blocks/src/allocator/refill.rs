@@ -4,6 +4,7 @@ use pageset_core::{CpuId, MigrateType, Order, PAGEBLOCK_ORDER, ZoneId};
 
 use super::BlockAllocator;
 use super::reserve::Reserve;
+use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::cpu_lists::{AtHand, CpuLists, Wanted, count, types};
 use crate::index::{BlockIndex, Set};
@@ -28,7 +29,7 @@ const RESERVED_FOR_MAX: Order = match Order::new(3) {
     None => Order::ZERO,
 };
 
-impl BlockAllocator<'_> {
+impl<A: Access> BlockAllocator<'_, A> {
     /// A block from another pageblock of the right type, or from a whole one.
     pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
         let order = needy.wanted.order;

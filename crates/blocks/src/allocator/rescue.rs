@@ -4,6 +4,7 @@ use pageset_core::{Order, PAGEBLOCK_ORDER, Request, Watermark, ZoneId};
 
 use super::refill::Needy;
 use super::{BlockAllocator, FRAMES};
+use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::cpu_lists::{Wanted, count};
 use crate::index::BlockIndex;
@@ -11,7 +12,7 @@ use crate::row::FRAMES as PAGEBLOCK;
 use crate::state::State;
 use crate::zone::Zone;
 
-impl BlockAllocator<'_> {
+impl<A: Access> BlockAllocator<'_, A> {
     pub(super) fn rescue(&self, needy: Needy<'_>, request: &Request) -> Option<(ZoneId, usize)> {
         let zone = &self.zones[needy.zone.index()];
         self.give_spares(zone);

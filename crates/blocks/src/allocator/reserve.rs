@@ -4,6 +4,7 @@
 use pageset_core::{CpuId, Order, Request, RequestTraits, ZoneId};
 
 use super::{BlockAllocator, FRAMES, blocks_in};
+use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::zone::Zone;
 
@@ -14,7 +15,7 @@ pub(super) enum Reserve {
     Open,
 }
 
-impl BlockAllocator<'_> {
+impl<A: Access> BlockAllocator<'_, A> {
     /// What is left when all zones are used up but for their reserves.
     #[cold]
     pub(super) fn open_reserves<I: Iterator<Item = ZoneId>>(

@@ -4,8 +4,9 @@ use pageset_core::{Order, Request, Watermark};
 
 use super::refill::Needy;
 use super::{BlockAllocator, FRAMES};
+use crate::access::Access;
 
-impl BlockAllocator<'_> {
+impl<A: Access> BlockAllocator<'_, A> {
     /// Whether a zone has so much memory that it stays above a watermark.
     pub(super) fn has_room(&self, needy: Needy<'_>, request: &Request, mark: Watermark) -> bool {
         let zone = &self.zones[needy.zone.index()];

@@ -3,9 +3,10 @@
 use pageset_core::{ConfigError, WatermarkInputs, WatermarkSettings, Watermarks, ZoneId, ZoneKind};
 
 use super::BlockAllocator;
+use crate::access::Access;
 use crate::atomic::Relaxed;
 
-impl BlockAllocator<'_> {
+impl<A: Access> BlockAllocator<'_, A> {
     /// Sets `min_free_kbytes`; all watermarks follow (spec §1.9).
     pub fn set_min_free_kbytes(&self, kbytes: u64) {
         self.min_free_kbytes.store(usize::try_from(kbytes).unwrap_or(usize::MAX), Relaxed);

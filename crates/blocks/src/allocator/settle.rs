@@ -4,6 +4,7 @@ use pageset_core::{Order, PAGEBLOCK_ORDER};
 
 use super::BlockAllocator;
 use super::whole::UNCOUNTED;
+use crate::access::Access;
 use crate::atomic::{Relaxed, SeqCst};
 use crate::cpu_lists::count;
 use crate::index::BlockIndex;
@@ -11,7 +12,7 @@ use crate::row::{ROW_ORDER, Row};
 use crate::state::{Phase, State};
 use crate::zone::Zone;
 
-impl BlockAllocator<'_> {
+impl<A: Access> BlockAllocator<'_, A> {
     /// Frames came back to a pageblock, and left the row at this place like this.
     ///
     /// The free comes before this look at the state. Whoever gives up a pageblock changes its state first and looks at its rows then. So

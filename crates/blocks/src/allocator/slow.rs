@@ -7,10 +7,11 @@ use pageset_core::{
 use super::refill::Needy;
 use super::reserve::{Reserve, counts_reserve, is_high_atomic};
 use super::{BlockAllocator, FRAMES};
+use crate::access::Access;
 use crate::cpu_lists::count;
 use crate::zone::Zone;
 
-impl BlockAllocator<'_> {
+impl<A: Access> BlockAllocator<'_, A> {
     /// What a CPU has left is looked at unless `is_left_tried`.
     #[cold]
     #[inline(never)]

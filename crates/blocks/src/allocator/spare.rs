@@ -13,13 +13,14 @@
 use pageset_core::{MigrateType, Order, ZoneId};
 
 use super::{BlockAllocator, WholeUse};
+use crate::access::Access;
 use crate::atomic::{Relaxed, SeqCst};
 use crate::cpu_lists::CpuLists;
 use crate::index::BlockIndex;
 use crate::state::{Phase, State};
 use crate::zone::Zone;
 
-impl BlockAllocator<'_> {
+impl<A: Access> BlockAllocator<'_, A> {
     /// Frees a block of a pageblock's size, and keeps it for this CPU. `false` if that has another one, or if it is no such block.
     pub(super) fn free_to_spare(&self, lists: &CpuLists, block: BlockIndex) -> bool {
         let named = lists.spare.load(Relaxed);

@@ -4,6 +4,7 @@ use pageset_core::{Config, ConfigError, MAX_ORDER, Storage, ZoneConfig, ZoneId};
 
 use super::FRAMES;
 use super::whole::SETS;
+use crate::access::{Access, Shared};
 use crate::bad_bits::BadBits;
 use crate::cpu_lists::{CpuHome, CpuLists};
 use crate::index::{Index, IndexWord};
@@ -21,9 +22,9 @@ use crate::zone::Zone;
 ///
 /// `pageset-core` has a type of the same name, as for `TableCounts` and `Zone`: import them by name, not by `*`.
 #[derive(Debug)]
-pub struct Tables<'a> {
+pub struct Tables<'a, A = Shared> {
     /// The frames of each pageblock.
-    pub rows: Storage<'a, Rows>,
+    pub rows: Storage<'a, Rows<A>>,
     /// Which frames of each pageblock are out of service.
     pub bad: Storage<'a, BadBits>,
     /// What each pageblock is for.
@@ -191,7 +192,7 @@ pub(super) fn pageblocks_of(zone: &ZoneConfig<'_>) -> Option<usize> {
     is_possible.then_some(usize::try_from(blocks).ok()?)
 }
 
-impl Tables<'_> {
+impl<A: Access> Tables<'_, A> {
     /// Bytes of all of them.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -238,14 +239,14 @@ impl Tables<'static> {
 }
 
 #[cfg(feature = "alloc")]
-impl<'a> Tables<'a> {
+impl<'a, A: Access> Tables<'a, A> {
     /// Tables on the heap for `config`, but for this one, which is nearly all of the memory. It needs [`TableCounts::pageblocks`] entries, as
     /// `new` makes them or as zeros are.
     ///
     /// # Errors
     /// [`ConfigError::BadZoneSpan`] if a zone is empty or larger than memory can be, [`ConfigError::OutOfMemory`] if the heap has
     /// too little. A table of another length is an error of [`BlockAllocator::new`](crate::BlockAllocator::new).
-    pub fn with_rows(rows: Storage<'a, Rows>, config: &Config<'_>) -> Result<Self, ConfigError> {
+    pub fn with_rows(rows: Storage<'a, Rows<A>>, config: &Config<'_>) -> Result<Self, ConfigError> {
         let counts = TableCounts::for_config(config)?;
         Ok(Self {
             rows,
@@ -270,6 +271,6 @@ mod tests {
 
     #[test]
     fn zeros_are_entries_of_which_nothing_is_known() {
-        assert_eq!(format!("{:?}", Rows::new_zeroed()), format!("{:?}", Rows::new()));
+        assert_eq!(format!("{:?}", <Rows>::new_zeroed()), format!("{:?}", Rows::new()));
     }
 }

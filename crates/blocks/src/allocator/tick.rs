@@ -3,8 +3,9 @@
 use pageset_core::{ConfigError, CpuId, TickOutcome, ZoneId};
 
 use super::BlockAllocator;
+use crate::access::Access;
 
-impl BlockAllocator<'_> {
+impl<A: Access> BlockAllocator<'_, A> {
     /// Does one CPU's periodic work. Call it about once a second, on or for that CPU.
     ///
     /// A CPU that did next to nothing since the last tick but one gives up the pageblocks that it reserves.

@@ -5,9 +5,10 @@ use pageset_core::{CpuId, MigrateType, Order, PAGEBLOCK_ORDER, ZoneId};
 use super::refill::Needy;
 use super::reserve::Reserve;
 use super::{BlockAllocator, blocks_in};
+use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::cpu_lists::{TYPES, count};
-use crate::index::BlockIndex;
+use crate::index::{BlockIndex, Several};
 use crate::state::{Phase, State};
 use crate::zone::Zone;
 
@@ -30,7 +31,7 @@ pub(super) const UNCOUNTED: usize = WHOLE + 2;
 /// How many sets there are.
 pub(super) const SETS: usize = WHOLE + 3;
 
-impl BlockAllocator<'_> {
+impl<A: Access> BlockAllocator<'_, A> {
     /// The same allocator with another rule for whole pageblocks. Default: [`WholeUse::AtHand`].
     #[must_use]
     pub fn with_whole_use(mut self, rule: WholeUse) -> Self {
@@ -78,6 +79,29 @@ impl BlockAllocator<'_> {
                 return Some(block);
             }
         }
+    }
+
+    /// Takes up to `limit` whole pageblocks that lie near each other.
+    pub(super) fn claim_several(&self, needy: Needy<'_>, limit: usize) -> Several {
+        let zone = &self.zones[needy.zone.index()];
+        let limit = limit.min(zone.open_blocks(limit, needy.reserve));
+        let taken = self.index.set(WHOLE).take_near(&zone.blocks, self.search_start(needy), limit);
+        if let Some(first) = taken.first() {
+            self.note_claimed(needy, first, taken.len());
+        }
+        taken
+    }
+
+    /// Lets everybody have some whole pageblocks.
+    pub(super) fn publish_several(&self, zone: &Zone, blocks: Several) {
+        if blocks.first().is_none() {
+            return;
+        }
+        zone.add_whole(blocks.len());
+        let whole = self.index.set(WHOLE);
+        whole.add_several(blocks);
+        self.index.set(PAIRS).add_several(whole.pairs_around(blocks));
+        blocks.filter(|block| self.states[*block].get().is_isolated()).for_each(|block| self.withdraw(block));
     }
 
     /// Takes two whole pageblocks that lie together.

@@ -4,12 +4,13 @@ use pageset_core::{AllocError, CpuId, Order, Pfn, Request};
 
 use super::reserve::Reserve;
 use super::{BlockAllocator, FRAMES};
+use crate::access::Access;
 use crate::block_word::BlockWord;
 use crate::cpu_lists::{CpuLists, Wanted};
 use crate::index::BlockIndex;
 use crate::row::{ROW_FRAMES, ROWS};
 
-impl BlockAllocator<'_> {
+impl<A: Access> BlockAllocator<'_, A> {
     /// Allocates blocks that lie in one row: at least one, at most `limit`. One is the most there is of orders larger than a
     /// row. O(1) while the CPU's pageblock has a free block.
     ///

@@ -6,34 +6,42 @@ use pageset_core::Order;
 
 use super::CpuArrays;
 
-/// The orders that have an array: those that are asked for most, and pageblocks.
+/// The orders that have an array: all up to that of pageblocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Order0,
     Order1,
     Order2,
     Order3,
+    Order4,
+    Order5,
+    Order6,
+    Order7,
+    Order8,
     Order9,
 }
 
 impl Class {
     /// Number of classes.
-    pub(crate) const COUNT: usize = 5;
+    pub(crate) const COUNT: usize = 10;
     /// All classes.
-    pub(crate) const ALL: [Self; Self::COUNT] =
-        [Self::Order0, Self::Order1, Self::Order2, Self::Order3, Self::Order9];
+    pub(crate) const ALL: [Self; Self::COUNT] = [
+        Self::Order0,
+        Self::Order1,
+        Self::Order2,
+        Self::Order3,
+        Self::Order4,
+        Self::Order5,
+        Self::Order6,
+        Self::Order7,
+        Self::Order8,
+        Self::Order9,
+    ];
 
     /// The class of an order, if it has one.
     #[inline(always)]
     pub(crate) const fn of(order: Order) -> Option<Self> {
-        match order.get() {
-            0 => Some(Self::Order0),
-            1 => Some(Self::Order1),
-            2 => Some(Self::Order2),
-            3 => Some(Self::Order3),
-            9 => Some(Self::Order9),
-            _ => None,
-        }
+        if order.index() < Self::COUNT { Some(Self::ALL[order.index()]) } else { None }
     }
 
     /// The order of its blocks.
@@ -44,13 +52,7 @@ impl Class {
     /// Its order as a number of bits: the compiler does not see that frames are a power of two, and would divide.
     #[inline(always)]
     pub(crate) const fn shift(self) -> u32 {
-        match self {
-            Self::Order0 => 0,
-            Self::Order1 => 1,
-            Self::Order2 => 2,
-            Self::Order3 => 3,
-            Self::Order9 => 9,
-        }
+        self as u32
     }
 
     /// Frames of one of its blocks.
@@ -88,6 +90,11 @@ impl StackAt {
             Class::Order1 => std::mem::offset_of!(CpuArrays, order1),
             Class::Order2 => std::mem::offset_of!(CpuArrays, order2),
             Class::Order3 => std::mem::offset_of!(CpuArrays, order3),
+            Class::Order4 => std::mem::offset_of!(CpuArrays, order4),
+            Class::Order5 => std::mem::offset_of!(CpuArrays, order5),
+            Class::Order6 => std::mem::offset_of!(CpuArrays, order6),
+            Class::Order7 => std::mem::offset_of!(CpuArrays, order7),
+            Class::Order8 => std::mem::offset_of!(CpuArrays, order8),
             Class::Order9 => std::mem::offset_of!(CpuArrays, order9),
         };
         // The lock comes before all of them.

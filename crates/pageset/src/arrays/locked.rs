@@ -77,7 +77,7 @@ mod tests_of_handlers {
     /// As a signal handler that has interrupted its thread at these arrays.
     #[test]
     fn a_drain_does_not_wait_for_its_own_thread() {
-        let set = ArraySet::new(1, Caps([3, 0, 0, 0, 0])).unwrap();
+        let set = ArraySet::new(1, Caps::of_order_0(3)).unwrap();
         let arrays = &set.cpus()[0];
         assert!(arrays.try_push(Class::Order0, Entry::dirty(7)));
         let mut drained = Vec::new();
@@ -131,7 +131,7 @@ mod tests {
     fn no_block_is_lost_or_doubled() {
         let schedules = std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|text| text.parse().ok());
         let test = || {
-            let set = Arc::new(ArraySet::new(1, Caps([3, 0, 0, 0, 0])).unwrap());
+            let set = Arc::new(ArraySet::new(1, Caps::of_order_0(3)).unwrap());
             let entries = |range: std::ops::Range<u32>| range.map(Entry::dirty).collect::<Vec<_>>();
             let threads: Vec<_> = (0..3)
                 .map(|index| {

@@ -38,7 +38,7 @@ pub(crate) const COUNT_MASK: u64 = 0xffff;
 /// What a pop adds to the head word: one pop more, one entry less.
 pub(crate) const POP_STEP: u64 = COUNT_MASK;
 
-/// One CPU's arrays: 2 KiB, on cache lines of their own.
+/// One CPU's arrays: a page.
 #[repr(C, align(4096))]
 pub(crate) struct CpuArrays {
     /// The try-lock, where sequences cannot be restarted.
@@ -47,7 +47,12 @@ pub(crate) struct CpuArrays {
     pub(super) order0: Stack<436>,
     pub(super) order1: Stack<116>,
     pub(super) order2: Stack<116>,
-    pub(super) order3: Stack<180>,
+    pub(super) order3: Stack<148>,
+    pub(super) order4: Stack<36>,
+    pub(super) order5: Stack<20>,
+    pub(super) order6: Stack<12>,
+    pub(super) order7: Stack<8>,
+    pub(super) order8: Stack<8>,
     pub(super) order9: Stack<28>,
 }
 
@@ -63,8 +68,18 @@ impl CpuArrays {
             order1: Stack::new(),
             order2: Stack::new(),
             order3: Stack::new(),
+            order4: Stack::new(),
+            order5: Stack::new(),
+            order6: Stack::new(),
+            order7: Stack::new(),
+            order8: Stack::new(),
             order9: Stack::new(),
         }
+    }
+
+    /// From now on a push finds room for so many. What is more stays.
+    pub(crate) fn set_caps(&self, caps: Caps) {
+        Class::ALL.into_iter().for_each(|class| self.stack(class).cap.store(caps.of(class), Relaxed));
     }
 
     #[inline]
@@ -74,6 +89,11 @@ impl CpuArrays {
             Class::Order1 => self.order1.view(),
             Class::Order2 => self.order2.view(),
             Class::Order3 => self.order3.view(),
+            Class::Order4 => self.order4.view(),
+            Class::Order5 => self.order5.view(),
+            Class::Order6 => self.order6.view(),
+            Class::Order7 => self.order7.view(),
+            Class::Order8 => self.order8.view(),
             Class::Order9 => self.order9.view(),
         }
     }
@@ -164,11 +184,7 @@ pub(crate) struct ArraySet(Box<[CpuArrays]>);
 impl ArraySet {
     pub(crate) fn new(cpus: usize, caps: Caps) -> Result<Self, HeapExhausted> {
         let arrays = heap::made(cpus, CpuArrays::new)?;
-        for cpu in &arrays {
-            for class in Class::ALL {
-                cpu.stack(class).cap.store(caps.of(class), Relaxed);
-            }
-        }
+        arrays.iter().for_each(|cpu| cpu.set_caps(caps));
         Ok(Self(arrays))
     }
 
@@ -183,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_stack_gives_what_was_put_last_and_counts_pops() {
-        let set = ArraySet::new(1, Caps([2, 0, 0, 0, 0])).unwrap();
+        let set = ArraySet::new(1, Caps::of_order_0(2)).unwrap();
         let stack = set.cpus()[0].stack(Class::Order0);
         assert!(stack.push(Entry::dirty(5)));
         assert!(stack.push(Entry::dirty(6)));

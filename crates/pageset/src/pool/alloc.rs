@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pageset_core::Order;
 
 use super::{Inner, Pool};
-use crate::arrays::{Batch, Class, Entry, ZeroState};
+use crate::arrays::{Class, Entry, ZeroState};
 use crate::error::AllocError;
 use crate::{OwnedPages, Pages};
 
@@ -74,6 +74,7 @@ impl Inner {
     #[inline(never)]
     fn alloc_past_array(&self, order: Order) -> Result<Entry, AllocError> {
         let _inside = self.enter()?;
+        self.percpu.fit(self.capacity.left());
         let block = match Class::of(order).and_then(|class| self.refill(class)) {
             Some(block) => block,
             None => self.alloc_direct(order)?,
@@ -82,33 +83,14 @@ impl Inner {
         Ok(block)
     }
 
-    /// Allocates one block directly from the base. If it has none, all that is free elsewhere is looked at, or goes there.
+    /// Allocates one block directly from the base. If it has none, what the arrays hold goes there.
     pub(super) fn alloc_direct(&self, order: Order) -> Result<Entry, AllocError> {
-        self.alloc_from_base(order)
-            .or_else(|_| {
-                self.release_whole(0);
-                self.alloc_from_base(order)
-            })
-            .or_else(|_| {
-                self.drain_arrays();
-                self.alloc_drained(order)
-            })
-    }
-
-    /// Allocates one block when the arrays are empty.
-    fn alloc_drained(&self, order: Order) -> Result<Entry, AllocError> {
-        // A part of a pageblock that is split into such blocks, and stays so: pools that are used up are used up again.
-        if let Some(class) = Class::of(order) {
-            let part: &mut Batch = &mut Batch::new();
-            self.fetch(class, 1, part);
-            if let Some(part) = part.pop_back() {
-                return Ok(part);
-            }
-        }
-        self.dissolve_depot();
-        // What is isolated for a moment comes back.
-        let _all_there = self.returning.lock();
-        self.alloc_from_base(order)
+        self.alloc_from_base(order).or_else(|_| {
+            self.drain_arrays();
+            // What is isolated for a moment comes back.
+            let _all_there = self.returning.lock();
+            self.alloc_from_base(order)
+        })
     }
 
     /// Why nothing can be charged.
@@ -122,7 +104,7 @@ impl Inner {
         if !self.capacity.try_charge(frames) {
             return Err(self.shortage(order));
         }
-        let Some(frame) = self.base.alloc(order) else {
+        let Some(frame) = self.base.alloc(self.percpu.cpu(), order) else {
             self.capacity.uncharge(frames);
             return Err(AllocError::OutOfMemory { order });
         };

@@ -35,6 +35,11 @@ impl Capacity {
         self.out.load(SeqCst)
     }
 
+    /// Frames that may go out.
+    pub(super) fn left(&self) -> u64 {
+        self.limit().saturating_sub(self.out.load(Relaxed))
+    }
+
     /// Charges frames that are about to go out; `false` if there is no room for all of them. A charge that fails changes
     /// nothing, not even for a moment, in which another one would find less than there is.
     pub(super) fn try_charge(&self, frames: u64) -> bool {

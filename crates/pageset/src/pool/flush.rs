@@ -1,10 +1,12 @@
-//! A flush: half an array's blocks go to the depot, which frees in the base what is not its own.
+//! A flush: half an array's blocks go to the base.
+
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::Inner;
 use crate::arrays::{Batch, Class, Entry};
 
 impl Inner {
-    /// Moves half of this CPU's array to the depot to make room for a block.
+    /// Moves half of this CPU's array to the base to make room for a block.
     pub(super) fn flush(&self, class: Class, block: Entry) {
         match class {
             Class::Order9 => self.flush_by(class, block, &mut Batch::of_pageblocks()),
@@ -13,28 +15,31 @@ impl Inner {
     }
 
     fn flush_by(&self, class: Class, block: Entry, batch: &mut Batch) {
+        self.counts.array_flushes.fetch_add(1, Relaxed);
         self.percpu.pop_half(class, batch);
         if batch.len() == 0 || !self.percpu.push(class, block) {
-            self.put_in_depot(class, &[block]);
+            self.pass_on(class, &[block]);
         }
-        self.put_in_depot(class, batch.as_slice());
+        self.pass_on(class, batch.as_slice());
     }
 
-    /// Puts blocks into the depot: they are passed on as they are if there is room.
-    pub(super) fn put_in_depot(&self, class: Class, entries: &[Entry]) {
-        let mut depot = self.depot.lock();
-        depot.exchanges.flushes += 1;
-        let is_passed = depot.pass_on(class, entries);
-        let refused = if is_passed { 0 } else { depot.put(class, entries, &self.base, &self.ledger) };
-        drop(depot);
-        self.note_put(class, entries.len(), refused);
+    /// Gives blocks to the next refill, of whatever CPU, or frees them.
+    pub(super) fn pass_on(&self, class: Class, entries: &[Entry]) {
+        let cpu = self.percpu.cpu();
+        // Larger blocks cannot be made of what is passed on.
+        let is_ample = self.capacity.left() >= u64::from(self.frames) / 4;
+        let refused = match is_ample {
+            true => self.base.pass_on(cpu, class, entries, &self.ledger),
+            false => self.base.free_many(cpu, class, entries, &self.ledger),
+        };
+        self.note_freed_entries(class, entries.len(), refused);
     }
 
     /// Blocks of arrays are free, but for those that were free already.
-    pub(super) fn note_put(&self, class: Class, blocks: usize, refused: u64) {
+    pub(super) fn note_freed_entries(&self, class: Class, blocks: usize, refused: usize) {
         if refused > 0 {
-            self.counts.note_bad_frees(refused);
+            self.counts.note_bad_frees(refused as u64);
         }
-        self.capacity.uncharge((blocks as u64 - refused) * u64::from(class.frames()));
+        self.capacity.uncharge((blocks - refused) as u64 * u64::from(class.frames()));
     }
 }

@@ -132,8 +132,8 @@ mod tests {
             let pool = builder.returns(returns).build().unwrap();
             for (name, operation) in OPERATIONS {
                 let pages = pool.alloc(Order::new(2).unwrap()).unwrap();
-                let Inner { depot, drain, retired, returning, looks, .. } = pool.inner();
-                let held = (depot.lock(), drain.lock(), retired.lock(), returning.lock(), looks.lock());
+                let Inner { base, drain, retired, returning, looks, .. } = pool.inner();
+                let held = (base.hold(), drain.lock(), retired.lock(), returning.lock(), looks.lock());
                 let raw = pages.into_raw();
                 // SAFETY: the child's copy of the pages, which only the child uses.
                 let status = in_child(|| operation(&pool, unsafe { Pages::from_raw(&pool, raw) }));

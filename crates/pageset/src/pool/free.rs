@@ -53,12 +53,15 @@ impl Inner {
     }
 
     fn free_inside(&self, span: Span, class: Option<Class>) {
+        self.percpu.fit(self.capacity.left());
         match class {
             Some(class) if class != Class::Order9 || self.percpu.holds_many(class) => {
                 self.flush(class, Entry::dirty(span.frame()));
             }
             _ => match span.order() {
-                Some(order) => self.note_freed(span.count(), self.base.free(span.frame(), order)),
+                Some(order) => {
+                    self.note_freed(span.count(), self.base.free(self.percpu.cpu(), span.frame(), order))
+                }
                 None => self.free_frames_inside(span.frame()..span.frame() + span.count()),
             },
         }
@@ -112,9 +115,6 @@ impl Inner {
     }
 
     fn free_frames_inside(&self, frames: Range<u32>) {
-        // The base has to know the pageblock's other parts, and nobody may cut the same block meanwhile.
-        let mut depot = self.depot.lock();
-        depot.dissolve(frames.start, |free| self.base.release_range(free));
         self.note_freed(frames.end - frames.start, self.base.free_range(frames));
     }
 

@@ -65,9 +65,8 @@ impl Pool {
     pub fn trim(&self) -> Trimmed {
         let Ok((inner, _inside)) = self.enter() else { return Trimmed::default() };
         inner.populated_blocks.store(0, Relaxed);
-        inner.empty_caches(0);
-        inner.dissolve_depot();
-        let whole = inner.return_blocks(Which::AllFree, usize::MAX);
+        inner.drain_arrays();
+        let whole = inner.return_blocks(Which::AllFree, usize::MAX, 0);
         let parts = inner.return_parts();
         Trimmed { returned_bytes: whole.returned_bytes + parts, more: false }
     }
@@ -81,18 +80,15 @@ impl Inner {
         look.activity = activity;
         look.looks += 1;
         let kept = self.returns.kept_blocks(self.memory.bytes());
-        if is_idle {
-            self.empty_caches(kept);
-        } else if look.looks.is_multiple_of(LOOKS_PER_DRAIN) {
+        if is_idle || look.looks.is_multiple_of(LOOKS_PER_DRAIN) {
             self.drain_arrays();
         }
-        self.depot.lock().release_unused(kept, |first| self.base.release(first, Order::PAGEBLOCK));
         // Emptying caches is no use of memory.
         look.activity = self.activity();
         if let Prezero::Blocks(blocks) = self.returns.prezero {
             self.prezero(blocks as usize);
         }
-        let mut outcome = self.return_blocks(Which::IdleSinceLastLook, self.returns.blocks_per_scan());
+        let mut outcome = self.return_blocks(Which::IdleSinceLastLook, self.returns.blocks_per_scan(), kept);
         outcome.more |= !is_idle;
         outcome
     }
@@ -107,7 +103,8 @@ impl Inner {
             .wrapping_add(live)
     }
 
-    fn return_blocks(&self, which: Which, limit: usize) -> Trimmed {
+    /// Gives pageblocks back, `limit` at most, but for the `kept` lowest that are free and resident.
+    fn return_blocks(&self, which: Which, limit: usize, kept: usize) -> Trimmed {
         let mut outcome = Trimmed::default();
         if self.giveback == Giveback::Never {
             return outcome;
@@ -117,7 +114,10 @@ impl Inner {
         let blocks = self.frames / PAGEBLOCK_FRAMES;
         // What was populated is to be there, whoever uses it and when.
         let mut searched = match which {
-            Which::IdleSinceLastLook => self.populated_blocks.load(Relaxed).min(blocks)..blocks,
+            Which::IdleSinceLastLook => {
+                let populated = self.populated_blocks.load(Relaxed).min(blocks);
+                populated.max(self.end_of_kept(kept))..blocks
+            }
             Which::AllFree => 0..blocks,
         };
         while searched.start < searched.end {
@@ -136,6 +136,17 @@ impl Inner {
         }
         self.note_returned(outcome.returned_bytes, begun.elapsed());
         outcome
+    }
+
+    /// Where the `kept` lowest pageblocks end that are free as a whole and resident. They are used first.
+    fn end_of_kept(&self, kept: usize) -> u32 {
+        let is_resident = |block: &u32| {
+            matches!(self.ledger.block(*block as usize), BlockState::Resident | BlockState::Idle)
+        };
+        let blocks = 0..self.frames / PAGEBLOCK_FRAMES;
+        let mut free = blocks.filter(|block| is_resident(block) && self.is_free(*block));
+        kept.checked_sub(1)
+            .map_or(0, |last| free.nth(last).map_or(self.frames / PAGEBLOCK_FRAMES, |block| block + 1))
     }
 
     /// Discards isolated pageblocks. Returns how many of them: the system keeps what a user locked and did not unlock.
@@ -214,7 +225,7 @@ impl Inner {
         for first in (0..self.frames).step_by(PART_ORDER.frames() as usize) {
             let frames = first..first.saturating_add(PART_ORDER.frames());
             let is_candidate = frames.end <= self.frames
-                && frames.clone().all(|frame| self.base.is_free(frame))
+                && self.base.are_free(frames.clone())
                 && !self.ledger.is_zero(frames.clone());
             if !is_candidate {
                 continue;

@@ -58,7 +58,6 @@ pub use truth::BackingReport;
 
 use crate::background::Background;
 use crate::base::Base;
-use crate::depot::DepotLock;
 use crate::ledger::Ledger;
 use crate::lock::Lock;
 use crate::percpu::PerCpu;
@@ -107,8 +106,6 @@ pub(crate) struct Inner {
     pub(crate) percpu: PerCpu,
     pub(crate) memory: Mapping,
     pub(crate) base: Base,
-    /// Pageblocks between the arrays and the base.
-    pub(crate) depot: DepotLock,
     pub(crate) ledger: Ledger,
     pub(crate) capacity: Capacity,
     pub(crate) counts: Counts,

@@ -1,8 +1,11 @@
-//! A refill: half an array's blocks come from the depot, which asks the base for pageblocks.
+//! A refill: half an array's blocks come from the base.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use pageset_blocks::BlockWord;
 
 use super::Inner;
-use crate::arrays::{Batch, Class, Entry};
-use crate::depot::Taken;
+use crate::arrays::{Batch, Class, Entry, ZeroState};
 
 impl Inner {
     /// Refills this CPU's array, and returns one block more. `None` if it has no array, or memory or capacity is short.
@@ -15,6 +18,7 @@ impl Inner {
 
     fn refill_by(&self, class: Class, batch: &mut Batch) -> Option<Entry> {
         let wanted = self.percpu.refill_size(class)?;
+        self.counts.array_refills.fetch_add(1, Relaxed);
         self.fetch(class, wanted, batch);
         if batch.len() == 0 {
             // Near the capacity.
@@ -24,38 +28,57 @@ impl Inner {
         self.percpu.push_many(class, batch);
         if batch.len() > 0 {
             // This thread was moved to a CPU whose array is fuller, or somebody else is at this one.
-            self.put_in_depot(class, batch.as_slice());
+            self.pass_on(class, batch.as_slice());
         }
         Some(first)
     }
 
-    /// Fetches up to `wanted` blocks into an empty batch, the lowest to be used first. The capacity is charged with them.
+    /// Fetches up to `wanted` blocks into an empty batch, the first to be used first. The capacity is charged with them.
     pub(super) fn fetch(&self, class: Class, wanted: usize, batch: &mut Batch) {
-        let mut taken = Taken::new(class, wanted, batch);
+        let wanted = wanted.min(batch.capacity());
         let frames = u64::from(class.frames());
-        if !self.capacity.try_charge(taken.missing() as u64 * frames) {
+        if !self.capacity.try_charge(wanted as u64 * frames) {
             return;
         }
         let cpu = self.percpu.cpu();
-        let mut depot = self.depot.lock();
-        depot.exchanges.refills += 1;
-        depot.take(cpu, &mut taken, &self.base, &self.ledger);
-        drop(depot);
-        // What is known of them can be looked up when nobody waits for the lock: they are ours.
-        taken.look_up(&self.ledger);
-        if taken.missing() > 0 {
-            self.fetch_scattered(&mut taken);
-            self.capacity.uncharge(taken.missing() as u64 * frames);
+        loop {
+            let before = batch.len();
+            let words = self.base.fetch(cpu, class, wanted, batch);
+            // What is known of them can be looked up when nobody waits for the lock: they are ours.
+            words.into_iter().flatten().for_each(|blocks| self.hand_out(class, blocks, batch));
+            if batch.len() == wanted || batch.len() == before {
+                break;
+            }
+        }
+        if batch.len() < wanted {
+            self.capacity.uncharge((wanted - batch.len()) as u64 * frames);
         }
     }
 
-    /// Fetches blocks from the base one by one, where no whole pageblock is free any more.
-    #[cold]
-    fn fetch_scattered(&self, taken: &mut Taken<'_>) {
-        while taken.missing() > 0
-            && let Some(frame) = self.base.alloc(taken.class.order())
-        {
-            taken.push(frame, &self.ledger);
+    /// Puts blocks that were just allocated into a batch, with what is known of their contents.
+    #[inline]
+    fn hand_out(&self, class: Class, blocks: BlockWord, batch: &mut Batch) {
+        match class {
+            Class::Order0 => {
+                let first = blocks.first().0 as u32;
+                let shift = first % 64;
+                let zero = self.ledger.hand_out_bits(first - shift, (blocks.heads() as u64) << shift);
+                for block in blocks {
+                    let frame = block.0 as u32;
+                    batch.push_front(Entry::with_zero(frame, ZeroState::of_bit(zero >> (frame % 64))));
+                }
+            }
+            Class::Order9 => {
+                for frame in blocks.map(|block| block.0 as u32) {
+                    batch.push_front(Entry::with_zero(frame, self.ledger.hand_out_pageblock(frame)));
+                }
+            }
+            _ => {
+                for frame in blocks.map(|block| block.0 as u32) {
+                    let zero = self.ledger.hand_out(frame..frame + class.frames());
+                    batch.push_front(Entry::with_zero(frame, zero));
+                }
+            }
         }
     }
 }

@@ -24,8 +24,7 @@ impl Pool {
             Err(AllocError::WouldBlock) => return self.inner().in_service.load(Relaxed),
             Err(_) => return self.inner().memory.bytes(),
         };
-        inner.empty_caches(0);
-        inner.dissolve_depot();
+        inner.drain_arrays();
         let mut retired = inner.retired.lock();
         let in_service = |retired: usize| inner.memory.bytes() - retired * BLOCK_BYTES;
         let blocks = 0..inner.frames / PAGEBLOCK_FRAMES;

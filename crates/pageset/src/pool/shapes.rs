@@ -79,7 +79,6 @@ impl Pool {
             return self.alloc(order);
         }
         let (inner, inside) = self.enter()?;
-        // From the base, since a part of a pageblock that the depot has split cannot be cut without dissolving it.
         let block = inner.alloc_direct(order)?;
         inner.counts.note_slow_alloc(order.frames());
         drop(inside);
@@ -103,7 +102,6 @@ impl Pool {
         let frame = pfn.0 as u32;
         let outcome = inner.alloc_at(frame, order).or_else(|_| {
             inner.drain_arrays();
-            inner.dissolve_depot();
             // What is isolated for a moment comes back.
             let _all_there = inner.returning.lock();
             inner.alloc_at(frame, order)

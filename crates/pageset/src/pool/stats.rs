@@ -9,7 +9,6 @@ use pageset_core::{Order, PAGEBLOCK_FRAMES};
 
 use super::{Inner, Pool};
 use crate::arrays::{Class, Entry};
-use crate::depot::Found;
 use crate::error::{AllocError, ValidateError};
 use crate::ledger::BlockState;
 use crate::rseq;
@@ -22,14 +21,10 @@ pub struct Stats {
     pub pgalloc: u64,
     /// Pages freed (kernel: `pgfree`).
     pub pgfree: u64,
-    /// Free pages of the base, which are in no array and not in the depot (kernel: `nr_free_pages`).
+    /// Free pages that are in no array (kernel: `nr_free_pages`).
     pub nr_free_pages: u64,
     /// Pages in the arrays of the fast path.
     pub nr_array: u64,
-    /// Free pages of the pageblocks between the arrays and the base.
-    pub nr_depot: u64,
-    /// Of these, pages of whole pageblocks: in an idle pool what [`keep_bytes`](crate::ReturnPolicy::keep_bytes) keeps.
-    pub nr_depot_whole: u64,
     /// Pages that users hold.
     pub nr_used: u64,
     /// Pages out of service after a [`Pool::resize`].
@@ -77,10 +72,6 @@ impl Pool {
         let counts = &inner.counts;
         let page = crate::PAGE_BYTES as u64;
         let nr_array = inner.percpu.frames();
-        let (nr_depot, nr_depot_whole, depot_bytes, exchanges) = {
-            let depot = inner.depot.lock();
-            (depot.free(), depot.whole_frames(), depot.bytes(), depot.exchanges)
-        };
         let nr_used = inner.capacity.out().saturating_sub(nr_array);
         let pgalloc = inner.percpu.popped() + counts.slow_alloc.load(Relaxed);
         let arrays = inner.percpu.bytes();
@@ -89,14 +80,12 @@ impl Pool {
             pgfree: pgalloc.saturating_sub(nr_used),
             nr_free_pages: inner.base.free_frames(),
             nr_array,
-            nr_depot,
-            nr_depot_whole,
             nr_used,
             nr_retired: *inner.retired.lock() as u64 * u64::from(PAGEBLOCK_FRAMES),
             capacity_pages: inner.capacity.limit(),
             largest_free_order: inner.base.largest_free_order(),
-            array_refills: exchanges.refills,
-            array_flushes: exchanges.flushes,
+            array_refills: counts.array_refills.load(Relaxed),
+            array_flushes: counts.array_flushes.load(Relaxed),
             array_drains: counts.array_drains.load(Relaxed),
             array_drains_refused: counts.array_drains_refused.load(Relaxed),
             rseq_restarts: rseq::restarts(),
@@ -106,7 +95,7 @@ impl Pool {
             returned_bytes: counts.returned.load(Relaxed),
             refaulted_bytes: inner.ledger.refaulted_blocks() * crate::sys::BLOCK_BYTES as u64,
             return_time: Duration::from_nanos(counts.return_nanos.load(Relaxed)),
-            metadata_bytes: (inner.base.bytes() + inner.ledger.bytes() + depot_bytes + arrays) as u64,
+            metadata_bytes: (inner.base.bytes() + inner.ledger.bytes() + arrays) as u64,
             base: inner.base.counters(),
         }
     }
@@ -127,11 +116,7 @@ impl Pool {
         let used = inner.base.validate().map_err(ValidateError::Base)?;
         for (class, entry) in inner.percpu.entries() {
             let (page, order) = (entry.frame(), class.order());
-            let is_right = inner.base.block_in_use(page).is_some_and(|(first, of_base)| {
-                // Blocks may be parts of a larger one.
-                of_base >= order && (class != Class::Order9 || first == page)
-            });
-            if !is_right || inner.depot.lock().has(page) {
+            if inner.base.block_in_use(page) != Some((page, order)) {
                 return Err(ValidateError::NotAllocated { page, order });
             }
         }
@@ -139,7 +124,7 @@ impl Pool {
             return Err(ValidateError::Doubled { page });
         }
         let retired = *inner.retired.lock() as u64 * u64::from(PAGEBLOCK_FRAMES);
-        let out = inner.capacity.out() + retired + inner.depot.lock().free();
+        let out = inner.capacity.out() + retired;
         if used != out {
             return Err(ValidateError::Sum { allocated: used, accounted: out });
         }
@@ -182,21 +167,12 @@ impl Inner {
         next == frames.end && !self.percpu.entries().any(overlaps)
     }
 
-    /// The block in use around a frame. If the pool does not know where it ends, the frame alone.
+    /// The block in use around a frame.
     fn block_at(&self, frame: u32) -> Option<Range<u32>> {
         if self.ledger.block((frame / PAGEBLOCK_FRAMES) as usize) == BlockState::Retired {
             return None;
         }
         let (first, order) = self.base.block_in_use(frame)?;
-        match self.depot.lock().find(frame) {
-            Found::Free => None,
-            Found::Used(class) => {
-                let first = frame & !(class.frames() - 1);
-                Some(first..first + class.frames())
-            }
-            // Whoever had a part before has it still, and what is in use since is for the base one block with it.
-            Found::Dissolved if order < Order::PAGEBLOCK => Some(frame..frame + 1),
-            Found::Dissolved | Found::Elsewhere => Some(first..first + order.frames()),
-        }
+        Some(first..first + order.frames())
     }
 }

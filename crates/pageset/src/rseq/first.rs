@@ -68,7 +68,7 @@ mod tests {
         let Some(area) = area() else { return };
         let cpus = crate::sys::cpu::possible();
         let page =
-            || HotPage::new([(); 2].map(|()| ArraySet::new(cpus, Caps([1, 0, 0, 0, 0])).unwrap())).unwrap();
+            || HotPage::new([(); 2].map(|()| ArraySet::new(cpus, Caps::of_order_0(1)).unwrap())).unwrap();
         let pages = [page(), page()];
         // Pools of other tests may be first.
         pages.iter().for_each(|page| announce(page.hot(), area));

@@ -14,11 +14,11 @@ const PAGEBLOCK_HALVES: usize = 40;
 const PAGEBLOCK_SHARE: usize = 8;
 
 /// Some halves of an array for each class, the next to be used last. Entries keep what is known of their contents.
-pub(super) struct Transfer([Vec<Entry>; CLASSES]);
+pub(crate) struct Passed([Vec<Entry>; CLASSES]);
 
-impl Transfer {
+impl Passed {
     /// For a pool of so many pageblocks.
-    pub(super) fn new(caps: Caps, pageblocks: usize) -> Result<Self, HeapExhausted> {
+    pub(crate) fn new(caps: Caps, pageblocks: usize) -> Result<Self, HeapExhausted> {
         let most = |class: Class| {
             let half = caps.of(class) as usize / 2;
             match class {
@@ -33,13 +33,18 @@ impl Transfer {
         Ok(Self(halves))
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.0.iter().map(|entries| entries.capacity() * size_of::<Entry>()).sum()
+    }
+
+    /// Frames of all.
+    pub(crate) fn frames(&self) -> u64 {
+        Class::ALL.into_iter().map(|class| (self.0[class as usize].len() as u64) << class.shift()).sum()
     }
 
     /// Puts all of these, or none if there is no room.
     #[inline]
-    pub(super) fn put(&mut self, class: Class, entries: &[Entry]) -> bool {
+    pub(crate) fn put(&mut self, class: Class, entries: &[Entry]) -> bool {
         let Some(kept) = self.0.get_mut(class as usize) else { return false };
         let has_room = entries.len() <= kept.capacity() - kept.len();
         if has_room {
@@ -50,7 +55,7 @@ impl Transfer {
 
     /// Takes up to `limit`, those that were put last.
     #[inline]
-    pub(super) fn take(&mut self, class: Class, limit: usize, take: impl FnOnce(&[Entry])) -> usize {
+    pub(crate) fn take(&mut self, class: Class, limit: usize, take: impl FnOnce(&[Entry])) -> usize {
         let Some(kept) = self.0.get_mut(class as usize) else { return 0 };
         let left = kept.len().saturating_sub(limit);
         let taken = kept.len() - left;
@@ -60,7 +65,7 @@ impl Transfer {
     }
 
     /// Whether a frame is part of a block here. O(blocks).
-    pub(super) fn has(&self, frame: u32) -> bool {
+    pub(crate) fn has(&self, frame: u32) -> bool {
         let has = |class: usize| {
             let frames = Class::ALL[class].frames();
             self.0[class].iter().any(|entry| (entry.frame()..entry.frame() + frames).contains(&frame))
@@ -75,20 +80,18 @@ mod tests {
 
     #[test]
     fn what_was_put_last_is_taken_first() {
-        let mut transfer = Transfer::new(Caps([5, 2, 2, 2, 2]), 8).unwrap();
+        let mut passed = Passed::new(Caps([5, 2, 2, 2, 2, 2, 2, 2, 2, 2]), 8).unwrap();
         let [a, b, c] = [1, 2, 3].map(Entry::dirty);
-        assert!(transfer.put(Class::Order0, &[a, b]) && transfer.put(Class::Order0, &[c]));
-        assert!(!transfer.put(Class::Order0, &[a, b]), "room for one");
-        assert!(transfer.has(3) && !transfer.has(4));
+        assert!(passed.put(Class::Order0, &[a, b]) && passed.put(Class::Order0, &[c]));
+        assert!(!passed.put(Class::Order0, &[a, b]), "room for one");
+        assert!(passed.has(3) && !passed.has(4));
         let mut taken = Vec::new();
-        assert_eq!(transfer.take(Class::Order0, 2, |entries| taken.extend_from_slice(entries)), 2);
+        assert_eq!(passed.take(Class::Order0, 2, |entries| taken.extend_from_slice(entries)), 2);
         assert_eq!(taken, [b, c]);
         for rest in [&[a][..], &[]] {
-            transfer.take(Class::Order0, usize::MAX, |entries| assert_eq!(entries, rest));
+            passed.take(Class::Order0, usize::MAX, |entries| assert_eq!(entries, rest));
         }
-        assert!(transfer.put(Class::Order3, &[Entry::dirty(8)]) && transfer.has(15) && !transfer.has(16));
-        assert!(
-            transfer.put(Class::Order9, &[Entry::dirty(512)]) && transfer.has(1023) && !transfer.has(1024)
-        );
+        assert!(passed.put(Class::Order3, &[Entry::dirty(8)]) && passed.has(15) && !passed.has(16));
+        assert!(passed.put(Class::Order9, &[Entry::dirty(512)]) && passed.has(1023) && !passed.has(1024));
     }
 }
