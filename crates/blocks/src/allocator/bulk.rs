@@ -99,14 +99,14 @@ impl<A: Access> BlockAllocator<'_, A> {
             return blocks.filter(|pfn| self.free(cpu, *pfn, order).is_err()).count();
         };
         let mut refused = 0;
-        let alone = |index: usize| refused += usize::from(self.free(cpu, zone.pfn(index), order).is_err());
+        let otherwise = |index: usize| refused += usize::from(self.free(cpu, zone.pfn(index), order).is_err());
         // Frames of another zone have indices that are none of this zone's pageblocks.
         let indices = blocks.map(|pfn| pfn.0.wrapping_sub(zone.offset) as usize);
-        self.free_indices(cpu, zone, order, indices, alone);
+        self.free_indices(cpu, zone, order, indices, otherwise);
         refused
     }
 
-    /// Frees blocks by their first frames' indices, those of one row together; `alone` frees the others.
+    /// Frees blocks by their first frames' indices, those of one row together; `otherwise` frees the others.
     #[inline(always)]
     pub(super) fn free_indices(
         &self,
@@ -114,49 +114,52 @@ impl<A: Access> BlockAllocator<'_, A> {
         zone: &Zone,
         order: Order,
         indices: impl Iterator<Item = usize> + Clone,
-        mut alone: impl FnMut(usize),
+        mut otherwise: impl FnMut(usize),
     ) {
         if order == Order::PAGEBLOCK && self.is_known(cpu) {
-            return self.free_pageblocks(zone, indices, alone);
+            return self.free_pageblocks(zone, indices, otherwise);
         }
         if order.index() > ROW_ORDER || !self.is_known(cpu) {
-            return indices.for_each(alone);
+            return indices.for_each(otherwise);
         }
-        let (first, rows) = (zone.blocks.start * FRAMES, &self.rows[zone.blocks.clone()]);
-        // The processor waits for an exchange's line before it goes on. For these loads it does not, so it fetches the lines together.
-        let row_of = |index: usize| {
-            Some(rows.get(index.wrapping_sub(first) / FRAMES)?.peek(index % FRAMES / ROW_FRAMES))
-        };
-        let _fetched =
-            core::hint::black_box(indices.clone().filter_map(row_of).fold(0, |all, row| all | row));
+        let (rows, states) = (&self.rows[zone.blocks.clone()], &self.states[zone.blocks.clone()]);
+        let first = zone.blocks.start * FRAMES;
+        if A::IS_SHARED {
+            // The processor waits for an exchange's line before it goes on. For these loads it does not, so it fetches the lines together.
+            let row_of = |place: usize| Some(rows.get(place / FRAMES)?.peek(place % FRAMES / ROW_FRAMES));
+            let looks = indices.clone().filter_map(|index| row_of(index.wrapping_sub(first)));
+            core::hint::black_box(looks.fold(0, |all, row| all | row));
+        }
+        // Blocks that are to be freed together: their row, counted in the zone, and a bit for each one.
         let (mut row, mut heads) = (usize::MAX, 0);
-        // What no zone has ends the last row.
+        // One more, which is no frame, so that the last ones are freed too.
         for index in indices.chain(core::iter::once(usize::MAX)) {
-            let (of, head) = (index / ROW_FRAMES, 1 << (index % ROW_FRAMES));
+            let place = index.wrapping_sub(first);
+            let (of, head) = (place / ROW_FRAMES, 1 << (place % ROW_FRAMES));
             if of == row && heads & head == 0 {
                 heads |= head;
                 continue;
             }
-            if heads != 0 && !self.put_in_zone(zone, cpu, row, order, heads) {
-                (0..ROW_FRAMES).filter(|at| heads >> at & 1 == 1).for_each(|at| alone(row * ROW_FRAMES + at));
+            let (block, at) = (row / ROWS, row % ROWS);
+            if let (Some(rows), Some(state)) = (rows.get(block), states.get(block))
+                && let Ok(left) = rows.put_blocks(at, order, heads)
+            {
+                self.note_line(zone.blocks.start + block, cpu);
+                self.note_free_of(zone.blocks.start + block, state.get(), at, left);
+            } else {
+                let refused = (0..ROW_FRAMES).filter(|at| heads >> at & 1 == 1);
+                refused.for_each(|at| otherwise((row * ROW_FRAMES + at).wrapping_add(first)));
             }
             (row, heads) = (of, head);
         }
     }
 
-    /// Frees blocks of one row of a zone. `false` if one of them is no such block in use: then none is freed.
-    #[inline(always)]
-    fn put_in_zone(&self, zone: &Zone, cpu: CpuId, row: usize, order: Order, heads: usize) -> bool {
-        let place = (row / ROWS, row % ROWS);
-        zone.blocks.contains(&place.0) && self.put_heads(cpu, place, order, heads)
-    }
-
-    /// Frees pageblocks by their first frames' indices, those together that lie together; `alone` frees the others.
+    /// Frees pageblocks by their first frames' indices, those together that lie together; `otherwise` frees the others.
     fn free_pageblocks(
         &self,
         zone: &Zone,
         indices: impl Iterator<Item = usize>,
-        mut alone: impl FnMut(usize),
+        mut otherwise: impl FnMut(usize),
     ) {
         let mut freed = Several::NONE;
         for index in indices {
@@ -170,7 +173,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                     })
                     .is_ok();
             if !is_freed {
-                alone(index);
+                otherwise(index);
             } else if !freed.add(block) {
                 self.publish_several(zone, freed);
                 freed = Several::of(block);

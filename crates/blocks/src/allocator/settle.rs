@@ -20,10 +20,16 @@ impl<A: Access> BlockAllocator<'_, A> {
     #[inline]
     pub(super) fn note_free(&self, block: BlockIndex, at: usize, row: Row) -> State {
         let state = self.states[block].get();
+        self.note_free_of(block, state, at, row);
+        state
+    }
+
+    /// The same by the state as it was after the free.
+    #[inline(always)]
+    pub(super) fn note_free_of(&self, block: BlockIndex, state: State, at: usize, row: Row) {
         if state.minds(row) {
             self.mind(block, state, at);
         }
-        state
     }
 
     /// The same if rows anywhere in the pageblock may have come back.

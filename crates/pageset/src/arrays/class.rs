@@ -72,7 +72,7 @@ impl StackAt {
         let mut stacks = [None; 16];
         let mut class = 0;
         while class < Class::COUNT {
-            stacks[Class::ALL[class].order().index()] = Some(Self::of_class(Class::ALL[class]));
+            stacks[Class::ALL[class].order().index()] = Some(Self::place(Class::ALL[class]));
             class += 1;
         }
         stacks
@@ -84,7 +84,13 @@ impl StackAt {
         Self::BY_ORDER[order.index() % 16]
     }
 
+    /// The stack for blocks of a class.
+    #[inline(always)]
     pub(crate) const fn of_class(class: Class) -> Self {
+        Self::BY_ORDER[class as usize].unwrap()
+    }
+
+    const fn place(class: Class) -> Self {
         let bytes = match class {
             Class::Order0 => std::mem::offset_of!(CpuArrays, order0),
             Class::Order1 => std::mem::offset_of!(CpuArrays, order1),
