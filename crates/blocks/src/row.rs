@@ -271,6 +271,25 @@ impl Row {
         Some(Self(cut.0 | frames | frames << ROW_FRAMES))
     }
 
+    /// With these frames, which lie together, in use, as the largest blocks that fit. `None` if one of them is not free.
+    pub(crate) const fn with_part_taken(self, frames: usize) -> Option<Self> {
+        if self.free() & frames != frames {
+            return None;
+        }
+        let (mut rest, mut heads) = (frames, 0);
+        while rest != 0 {
+            let at = rest.trailing_zeros() as usize;
+            heads |= 1 << at;
+            // As large as the frame's place and the rest allow.
+            let (mut size, run) = (1, (rest >> at).trailing_ones() as usize);
+            while at & size == 0 && 2 * size <= run {
+                size *= 2;
+            }
+            rest &= !((ALL >> (ROW_FRAMES - size)) << at);
+        }
+        Some(Self(self.0 & !(frames | (frames & !heads) << ROW_FRAMES)))
+    }
+
     /// With a border between blocks before this frame: a block that has it inside is cut, in halves, and the half that still has it inside
     /// again. `None` if that block is out of service.
     const fn with_border(self, frame: usize) -> Option<Self> {

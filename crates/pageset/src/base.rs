@@ -34,7 +34,7 @@ const SPINS: u32 = 100;
 /// The pool's frames, under one lock.
 ///
 /// One thread at a time changes them, by stores. That is twice as fast as by exchanges, which need no lock: with half an array under
-/// one hold of it, threads seldom meet. (Decision 0038.)
+/// one hold of it, threads seldom meet. (Decision 0039.)
 pub(crate) struct Base {
     frames: Apart<Lock<Frames>>,
     /// CPUs that the allocator knows.
@@ -120,6 +120,14 @@ impl Base {
     pub(crate) fn alloc(&self, cpu: usize, order: Order) -> Option<u32> {
         let block = self.lock().allocator.get().alloc(self.cpu(cpu), &request(order)).ok()?;
         Some(block.0 as u32)
+    }
+
+    /// Allocates so many frames that lie together: the first one.
+    pub(crate) fn alloc_exact(&self, cpu: usize, frames: u32) -> Option<u32> {
+        let request = request(Order::ZERO);
+        let first =
+            self.lock().allocator.get().alloc_exact(self.cpu(cpu), u64::from(frames), &request).ok()?;
+        Some(first.0 as u32)
     }
 
     /// Fetches up to `wanted` blocks for an array: into an empty batch what was passed on, and then words of blocks, as many as there is

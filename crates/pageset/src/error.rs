@@ -71,7 +71,7 @@ pub enum ValidateError {
     WouldBlock,
     /// The base's own proof fails.
     Base(Violation),
-    /// A block in a CPU's array is not allocated in the base, or is free in the depot, too.
+    /// A block in a CPU's array is not allocated in the base, or was passed on, too.
     NotAllocated {
         /// Its first page, counted from the pool's start.
         page: u32,
@@ -87,7 +87,7 @@ pub enum ValidateError {
     Sum {
         /// Pages that are allocated in the base.
         allocated: u64,
-        /// Pages of users, arrays and the depot, and those out of service.
+        /// Pages of users and arrays, and those out of service.
         accounted: u64,
     },
 }

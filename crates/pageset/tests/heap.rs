@@ -202,7 +202,7 @@ fn fault_06_operations_of_a_pool_need_no_heap() {
             let pool = Arc::new(builder(fast_path).build().unwrap());
             let mut held =
                 Held { pool: &pool, pages: Vec::with_capacity(20_000), owned: Vec::with_capacity(8) };
-            // Arrays, the depot and the base have something, and so have users.
+            // Arrays and the base have something, and so have users.
             for of in [0, 0, 0, 1, 3, 4, 9] {
                 held.pages.extend((0..400 >> of).map(|_| pool.alloc(order(of)).unwrap()));
             }

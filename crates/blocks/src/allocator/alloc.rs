@@ -66,7 +66,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         {
             return false;
         }
-        self.note_taken(block, wanted.order);
+        self.note_taken(block, wanted.order.frames());
         self.still(block, frame, wanted).is_some()
     }
 

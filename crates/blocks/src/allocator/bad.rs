@@ -157,7 +157,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     fn note_bad(&self, block: BlockIndex, taken: Order) {
         self.states[block].update(|state| Some(state.bad())).ok();
-        self.note_taken(block, taken);
+        self.note_taken(block, taken.frames());
         self.settle(block);
     }
 }

@@ -99,7 +99,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             return blocks.filter(|pfn| self.free(cpu, *pfn, order).is_err()).count();
         };
         let mut refused = 0;
-        let otherwise = |index: usize| refused += usize::from(self.free(cpu, zone.pfn(index), order).is_err());
+        let otherwise =
+            |index: usize| refused += usize::from(self.free(cpu, zone.pfn(index), order).is_err());
         // Frames of another zone have indices that are none of this zone's pageblocks.
         let indices = blocks.map(|pfn| pfn.0.wrapping_sub(zone.offset) as usize);
         self.free_indices(cpu, zone, order, indices, otherwise);

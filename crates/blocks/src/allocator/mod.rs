@@ -27,6 +27,7 @@ mod refill;
 mod rescue;
 mod reserve;
 mod room;
+mod run;
 mod settings;
 mod settle;
 mod slow;

@@ -99,14 +99,17 @@ impl<A: Access> BlockAllocator<'_, A> {
             return false;
         }
         if taken {
-            self.note_taken(block, wanted.order);
+            self.note_taken(block, wanted.order.frames());
         }
         self.settle(block);
         taken
     }
 
-    /// Allocates `frames` contiguous frames, 1024 at most; what the next power of two has beyond is free. The request's order is ignored.
-    /// They are freed with [`free_range`](Self::free_range), all at once or in parts.
+    /// Allocates `frames` contiguous frames, 1024 at most, and no more. The request's order is ignored. They are freed with
+    /// [`free_range`](Self::free_range), all at once or in parts.
+    ///
+    /// They begin wherever so many are free together, in the shortest such run of a pageblock in part use. So runs of one length leave
+    /// nearly nothing between them.
     ///
     /// # Errors
     /// As [`alloc`](Self::alloc) for the block that holds them; [`AllocError::BadCount`] if none does.
@@ -116,6 +119,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         let order = Order::holding(frames).ok_or(AllocError::BadCount(frames))?;
         let mut request = *request;
         request.order = order;
+        if u64::from(order.frames()) > frames
+            && let Some(pfn) = self.alloc_run(cpu, frames as usize, &request)
+        {
+            return Ok(pfn);
+        }
         /// Pageblocks to try, if other CPUs are at work on one after the other.
         const TRIES: u32 = 8;
         for _ in 0..TRIES {

@@ -102,7 +102,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             self.note_missed(block, wanted.order);
             return None;
         };
-        self.note_taken(block, wanted.order);
+        self.note_taken(block, wanted.order.frames());
         self.still(block, frame, wanted)
     }
 

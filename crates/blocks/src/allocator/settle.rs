@@ -175,13 +175,13 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// A block was taken from a pageblock: the zone must not count more than there are.
-    pub(super) fn note_taken(&self, block: BlockIndex, order: Order) {
+    /// Frames were taken from a pageblock: the zone must not count more than there are.
+    pub(super) fn note_taken(&self, block: BlockIndex, frames: u32) {
         let counted = &self.states[block].counted;
         if counted.load(Relaxed) != 0 {
-            let take = |counted: u32| Some(counted.saturating_sub(order.frames()));
+            let take = |counted: u32| Some(counted.saturating_sub(frames));
             if let Ok(before) = counted.fetch_update(SeqCst, SeqCst, take) {
-                self.zone_at(block).recount(before, before.saturating_sub(order.frames()));
+                self.zone_at(block).recount(before, before.saturating_sub(frames));
             }
         }
     }

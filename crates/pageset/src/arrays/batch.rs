@@ -1,4 +1,4 @@
-//! Blocks of one class on their way between an array and the depot.
+//! Blocks of one class on their way between an array and the base.
 
 use super::Entry;
 

@@ -100,6 +100,11 @@ impl<'p> Pages<'p> {
         Self { pool, span: Span::block(frame, order) }
     }
 
+    pub(crate) fn of_run(pool: &'p Inner, frame: u32, count: u32) -> Self {
+        // INVARIANT: the caller has just allocated these frames.
+        Self { pool, span: Span::of(frame, count) }
+    }
+
     /// How many pages these are.
     #[must_use]
     #[inline]

@@ -20,7 +20,7 @@ impl Span {
         Self::new(frame, order.frames(), StackAt::of(order))
     }
 
-    /// Any frames: a block if they are one.
+    /// Any frames: a block if they are one. Then the base knows them as one, too: what it cuts, it leaves as the largest blocks that fit.
     pub(crate) const fn of(frame: u32, count: u32) -> Self {
         let run = Self::new(frame, count, None);
         match run.order() {

@@ -85,11 +85,26 @@ impl Inner {
 
     /// Allocates one block directly from the base. If it has none, what the arrays hold goes there.
     pub(super) fn alloc_direct(&self, order: Order) -> Result<Entry, AllocError> {
-        self.alloc_from_base(order).or_else(|_| {
+        self.alloc_from_base(order, order.frames(), |cpu| self.base.alloc(cpu, order))
+    }
+
+    /// As [`alloc_direct`](Self::alloc_direct), so many frames, which `order` holds: the first one.
+    pub(super) fn alloc_exact_direct(&self, frames: u32, order: Order) -> Result<u32, AllocError> {
+        let first = self.alloc_from_base(order, frames, |cpu| self.base.alloc_exact(cpu, frames))?;
+        Ok(first.frame())
+    }
+
+    fn alloc_from_base(
+        &self,
+        order: Order,
+        frames: u32,
+        alloc: impl Fn(usize) -> Option<u32>,
+    ) -> Result<Entry, AllocError> {
+        self.alloc_charged(order, frames, &alloc).or_else(|_| {
             self.drain_arrays();
             // What is isolated for a moment comes back.
             let _all_there = self.returning.lock();
-            self.alloc_from_base(order)
+            self.alloc_charged(order, frames, &alloc)
         })
     }
 
@@ -99,15 +114,19 @@ impl Inner {
         if has_limit { AllocError::OverCapacity } else { AllocError::OutOfMemory { order } }
     }
 
-    fn alloc_from_base(&self, order: Order) -> Result<Entry, AllocError> {
-        let frames = u64::from(order.frames());
-        if !self.capacity.try_charge(frames) {
+    fn alloc_charged(
+        &self,
+        order: Order,
+        frames: u32,
+        alloc: impl Fn(usize) -> Option<u32>,
+    ) -> Result<Entry, AllocError> {
+        if !self.capacity.try_charge(u64::from(frames)) {
             return Err(self.shortage(order));
         }
-        let Some(frame) = self.base.alloc(self.percpu.cpu(), order) else {
-            self.capacity.uncharge(frames);
+        let Some(first) = alloc(self.percpu.cpu()) else {
+            self.capacity.uncharge(u64::from(frames));
             return Err(AllocError::OutOfMemory { order });
         };
-        Ok(Entry::with_zero(frame, self.ledger.hand_out(frame..frame + order.frames())))
+        Ok(Entry::with_zero(first, self.ledger.hand_out(first..first + frames)))
     }
 }

@@ -7,7 +7,7 @@ use pageset_core::Order;
 use super::Pool;
 use crate::arrays::{Entry, StackAt};
 
-/// An order that the arrays hold: 0, 1, 2, 3 or 9.
+/// An order that the arrays hold: 0 to 9.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct CachedOrder(StackAt);

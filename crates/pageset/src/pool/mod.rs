@@ -1,30 +1,26 @@
 //! The pool: which way an allocation and a free take.
 //!
 //! Files in the order of an allocation, which goes down one layer at a time: `alloc` (this CPU's array, or past it), `refill`
-//! (half an array's blocks from the depot). A free goes down by `free`, `flush` (half an array's blocks to the depot); `drain`
-//! moves all that is cached; `cached` is the first step of both for other languages. Then other shapes of requests (`shapes`), idle memory (`giveback`), `populate`, `resize`;
+//! (half an array's blocks from the base). A free goes down by `free`, `flush` (half an array's blocks to the base); `drain`
+//! empties all arrays; `cached` is the first step of both for other languages. Then other shapes of requests (`shapes`), idle memory (`giveback`), `populate`, `resize`;
 //! `capacity`, `counts`, `stats`, `truth` (what one really got); and for all of them `fork` (who may use a pool at all).
 //!
 //! # What moves pages, in these words only
 //!
 //! | word | from | to |
 //! |---|---|---|
-//! | alloc | the array, the depot or the base | a user |
+//! | alloc | the array or the base | a user |
 //! | pop | this CPU's array | a user |
-//! | refill | the depot | this CPU's array, half of it |
-//! | fetch | the depot, or else the base | a refill, or a bulk allocation |
-//! | take | the depot | a fetch |
-//! | free | a user | the array, the depot or the base |
+//! | refill | the base | this CPU's array, half of it |
+//! | fetch | the base | a refill, or a bulk allocation |
+//! | free | a user | the array or the base |
 //! | push | a user | this CPU's array |
-//! | flush | this CPU's array, half of it | the depot |
-//! | put | an array | the depot, each block to its place; the base, if the depot does not know it |
-//! | pass on | an array | the depot, all as they are, for the next fetch |
-//! | drain | the arrays of all CPUs | the depot |
-//! | release | the depot, whole pageblocks | the base |
-//! | dissolve | the depot, split pageblocks | the base, which then knows who has their other parts |
+//! | flush | this CPU's array, half of it | the base |
+//! | pass on | an array | the base, all as they are, for the next fetch |
+//! | drain | the arrays of all CPUs, and what was passed on | the base |
 //! | isolate | the base | nobody, until a release |
 //!
-//! Frames that a user or an array has are charged to the capacity; what is in the depot or the base is not.
+//! Frames that a user or an array has are charged to the capacity; what is in the base is not.
 
 mod alloc;
 mod cached;

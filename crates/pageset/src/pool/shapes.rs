@@ -69,7 +69,8 @@ impl Pool {
         Ok(got)
     }
 
-    /// Allocates exactly `count` contiguous pages, 1 to 1024. It takes the smallest block that holds them and frees the rest.
+    /// Allocates exactly `count` contiguous pages, 1 to 1024. They begin wherever so many are free together, so pages of one such
+    /// count fill the pool nearly to the last page.
     ///
     /// # Errors
     /// [`AllocError::BadCount`]; otherwise as [`alloc`](Self::alloc).
@@ -78,13 +79,10 @@ impl Pool {
         if order.frames() as usize == count {
             return self.alloc(order);
         }
-        let (inner, inside) = self.enter()?;
-        let block = inner.alloc_direct(order)?;
-        inner.counts.note_slow_alloc(order.frames());
-        drop(inside);
-        let mut pages = Pages::of_block(inner, block.frame(), order);
-        pages.shrink_to(0..count);
-        Ok(pages)
+        let (inner, _inside) = self.enter()?;
+        let first = inner.alloc_exact_direct(count as u32, order)?;
+        inner.counts.note_slow_alloc(count as u32);
+        Ok(Pages::of_run(inner, first, count as u32))
     }
 
     /// Allocates the block of `order` that begins `frame` pages after the pool's start, if all of it is free. Empties

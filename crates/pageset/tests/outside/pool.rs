@@ -164,6 +164,43 @@ fn bulk_exact_and_given_places() {
     });
 }
 
+/// Of runs that are no power of two, the rest of the block that held one was lost: of 17 pages, half of the pool.
+#[test]
+fn runs_of_one_length_leave_little_between_them() {
+    both(|builder| {
+        let pool = builder.build().unwrap();
+        for count in [3, 5, 17, 31, 33, 48, 100, 129, 250] {
+            let runs: Vec<_> = std::iter::from_fn(|| pool.alloc_exact(count).ok()).collect();
+            // No run goes from one pageblock into the next.
+            assert_eq!(runs.len(), 32 * (512 / count), "{count}");
+            let firsts: HashSet<_> = runs.iter().map(Pages::pfn).collect();
+            assert_eq!(firsts.len(), runs.len());
+            pool.validate().unwrap();
+            drop(runs);
+            assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
+        }
+        assert!(pool.alloc(Order::MAX).is_ok(), "all of it is free again");
+    });
+}
+
+/// The rest of a run looks like a block, and the base knows it as two.
+#[test]
+fn a_part_of_a_run_that_has_the_place_of_a_block_is_freed() {
+    let pool = builder(64).build().unwrap();
+    for count in [100, 200, 300, 500] {
+        let runs: Vec<_> = (0..20).map(|_| pool.alloc_exact(count).unwrap()).collect();
+        for mut run in runs {
+            let first = usize::try_from(run.pfn().0).unwrap();
+            let start = first.next_multiple_of(64) - first;
+            if start + 64 <= count {
+                run.shrink_to(start..start + 64);
+            }
+        }
+        assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
+        pool.validate().unwrap();
+    }
+}
+
 #[test]
 fn pages_can_be_freed_in_parts() {
     let pool = builder(64).build().unwrap();
