@@ -66,8 +66,13 @@ impl Model {
 
     /// What an allocation of a block must say, which only fails if it has to.
     pub(super) fn alloc(&self, order: Order) -> Result<(), AllocError> {
+        self.alloc_frames(order, order.frames() as usize)
+    }
+
+    /// What an allocation of so many frames must say, which only fails if they exceed the capacity, or if no block of this order is free.
+    pub(super) fn alloc_frames(&self, order: Order, count: usize) -> Result<(), AllocError> {
         let frames = order.frames() as usize;
-        if self.used + frames > self.capacity && self.capacity < self.frames() {
+        if self.used + count > self.capacity && self.capacity < self.frames() {
             return Err(AllocError::OverCapacity);
         }
         let is_there = (0..self.frames()).step_by(frames).any(|first| self.are_free(first, frames));

@@ -200,12 +200,22 @@ impl<'p> Run<'p> {
 
     /// Compares what an allocation of a block says with what it must say.
     fn alloc(&mut self, order: Order, outcome: Result<Pages<'p>, AllocError>) -> Option<usize> {
+        self.alloc_frames(order, order.frames() as usize, outcome)
+    }
+
+    /// As `alloc`, so many frames, which a block of this order holds.
+    fn alloc_frames(
+        &mut self,
+        order: Order,
+        frames: usize,
+        outcome: Result<Pages<'p>, AllocError>,
+    ) -> Option<usize> {
         let expected = match &outcome {
             // Whether the pages are free is seen when they are held.
             Ok(_) => Ok(()),
             Err(_) => {
                 self.model.note_drained();
-                self.model.alloc(order)
+                self.model.alloc_frames(order, frames)
             }
         };
         self.hold(expected, outcome)
@@ -266,7 +276,7 @@ impl<'p> Run<'p> {
             None => assert_eq!(outcome.unwrap_err(), AllocError::BadCount),
             Some(order) => {
                 assert!(outcome.as_ref().is_ok_and(|pages| pages.page_count() == count) || outcome.is_err());
-                self.alloc(order, outcome);
+                self.alloc_frames(order, count, outcome);
             }
         }
     }
