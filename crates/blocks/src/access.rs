@@ -4,7 +4,7 @@ use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;
 
-use crate::atomic::{AtomicUsize, Ordering, Relaxed, Release, SeqCst};
+use crate::atomic::{AtomicU32, AtomicUsize, Ordering, Relaxed, Release, SeqCst};
 
 /// Whether several threads may use an allocator at once: [`Shared`] or [`Alone`].
 pub trait Access: fmt::Debug + Sized + sealed::Sealed {
@@ -40,6 +40,71 @@ impl Access for Alone {
     const IS_SHARED: bool = false;
 }
 
+/// A word of memory that an allocator changes.
+pub(crate) trait Word {
+    type Value: Copy;
+
+    fn now(&self) -> Self::Value;
+
+    /// For whoever is alone with it.
+    fn store_alone(&self, to: Self::Value);
+
+    fn exchange(
+        &self,
+        change: impl FnMut(Self::Value) -> Option<Self::Value>,
+        order: Ordering,
+    ) -> Result<Self::Value, Self::Value>;
+}
+
+macro_rules! word {
+    ($atomic:ty, $value:ty) => {
+        impl Word for $atomic {
+            type Value = $value;
+
+            #[inline(always)]
+            fn now(&self) -> $value {
+                self.load(Relaxed)
+            }
+
+            #[inline(always)]
+            fn store_alone(&self, to: $value) {
+                self.store(to, Release);
+            }
+
+            #[inline(always)]
+            fn exchange(
+                &self,
+                change: impl FnMut($value) -> Option<$value>,
+                order: Ordering,
+            ) -> Result<$value, $value> {
+                self.fetch_update(order, if matches!(order, SeqCst) { SeqCst } else { Relaxed }, change)
+            }
+        }
+    };
+}
+word!(AtomicUsize, usize);
+word!(AtomicU32, u32);
+
+/// Changes a word by `change`, unless that returns none. Returns the word before, or the one that was not changed.
+#[inline(always)]
+pub(crate) fn update<A: Access, W: Word>(
+    word: &W,
+    order: Ordering,
+    mut change: impl FnMut(W::Value) -> Option<W::Value>,
+) -> Result<W::Value, W::Value> {
+    if A::IS_SHARED {
+        return word.exchange(change, order);
+    }
+    let before = word.now();
+    match change(before) {
+        Some(after) => {
+            word.store_alone(after);
+            Ok(before)
+        }
+        None => Err(before),
+    }
+}
+
 /// Changes a word from what it was when the caller looked. The word as it is, if another thread changed it since.
 #[inline(always)]
 pub(crate) fn replace<A: Access>(
@@ -59,4 +124,37 @@ pub(crate) fn replace<A: Access>(
 #[inline]
 pub(crate) fn set<A: Access>(cell: &AtomicUsize, to: usize) {
     cell.store(to, if A::IS_SHARED { SeqCst } else { Release });
+}
+
+/// Adds to a word, modulo what it holds. Returns the word before.
+#[inline(always)]
+pub(crate) fn add<A: Access>(word: &AtomicUsize, more: usize) -> usize {
+    if A::IS_SHARED {
+        return word.fetch_add(more, Relaxed);
+    }
+    let before = word.load(Relaxed);
+    word.store(before.wrapping_add(more), Relaxed);
+    before
+}
+
+/// Sets bits of a word. Returns the word before.
+#[inline(always)]
+pub(crate) fn set_bits<A: Access>(word: &AtomicUsize, bits: usize) -> usize {
+    if A::IS_SHARED {
+        return word.fetch_or(bits, SeqCst);
+    }
+    let before = word.load(Relaxed);
+    word.store(before | bits, Release);
+    before
+}
+
+/// Clears bits of a word. Returns the word before.
+#[inline(always)]
+pub(crate) fn clear_bits<A: Access>(word: &AtomicUsize, bits: usize) -> usize {
+    if A::IS_SHARED {
+        return word.fetch_and(!bits, SeqCst);
+    }
+    let before = word.load(Relaxed);
+    word.store(before & !bits, Release);
+    before
 }

@@ -1,5 +1,6 @@
 //! Whether a CPU uses a zone: one that does not keeps nothing of it back.
 
+use crate::access::{Access, Shared, update};
 use crate::atomic::{AtomicU32, Relaxed, constant};
 
 const IDLE: u32 = 0;
@@ -22,9 +23,9 @@ impl Activity {
 
     /// The CPU is active.
     #[inline]
-    pub(crate) fn note(&self) {
+    pub(crate) fn note<A: Access>(&self) {
         if self.0.load(Relaxed) != ACTIVE {
-            self.change(|now| matches!(now, IDLE | RECENT).then_some(ACTIVE));
+            self.change::<A>(|now| matches!(now, IDLE | RECENT).then_some(ACTIVE));
         }
     }
 
@@ -35,12 +36,12 @@ impl Activity {
             RECENT => Some(IDLE),
             _ => None,
         };
-        self.change(age) == Some(ACTIVE)
+        self.change::<Shared>(age) == Some(ACTIVE)
     }
 
     /// The CPU counts as idle.
     pub(crate) fn forget(&self) {
-        self.change(|now| matches!(now, RECENT | ACTIVE).then_some(IDLE));
+        self.change::<Shared>(|now| matches!(now, RECENT | ACTIVE).then_some(IDLE));
     }
 
     /// Whether the CPU was active since the last tick but one.
@@ -54,12 +55,12 @@ impl Activity {
     }
 
     pub(crate) fn set_online(&self) {
-        self.change(|now| (now == OFFLINE).then_some(IDLE));
+        self.change::<Shared>(|now| (now == OFFLINE).then_some(IDLE));
     }
 
     /// Returns what it was before, if it changed.
-    fn change(&self, change: impl Fn(u32) -> Option<u32>) -> Option<u32> {
-        self.0.fetch_update(Relaxed, Relaxed, change).ok()
+    fn change<A: Access>(&self, change: impl Fn(u32) -> Option<u32>) -> Option<u32> {
+        update::<A, _>(&self.0, Relaxed, change).ok()
     }
 }
 
@@ -71,10 +72,10 @@ mod tests {
     fn two_ticks_without_work_make_a_cpu_idle() {
         let activity = Activity::new();
         assert!(!activity.is_recent());
-        activity.note();
+        activity.note::<Shared>();
         assert!(activity.age() && activity.is_recent());
         assert!(!activity.age() && !activity.is_recent());
-        activity.note();
+        activity.note::<Shared>();
         activity.forget();
         assert!(!activity.is_recent());
     }
@@ -83,10 +84,10 @@ mod tests {
     fn a_cpu_that_is_off_line_is_never_active() {
         let activity = Activity::new();
         activity.set_offline();
-        activity.note();
+        activity.note::<Shared>();
         assert!(!activity.is_recent() && !activity.age());
         activity.set_online();
-        activity.note();
+        activity.note::<Shared>();
         assert!(activity.is_recent());
     }
 }

@@ -2,6 +2,7 @@
 
 use pageset_core::{MigrateType, NodeId, Order, ZoneId, ZoneKind};
 
+use crate::access::{Access, add, update};
 use crate::activity::Activity;
 use crate::atomic::{AtomicU32, AtomicUsize, Relaxed, SeqCst, array, constant};
 use crate::index::BlockIndex;
@@ -138,24 +139,25 @@ impl AtHand {
     }
 
     /// From now on this pageblock. Returns the one before.
-    pub(crate) fn replace(&self, block: Option<BlockIndex>) -> Option<BlockIndex> {
+    pub(crate) fn replace<A: Access>(&self, block: Option<BlockIndex>) -> Option<BlockIndex> {
         let new = block.map_or(0, |block| (block * ROWS) as u32 + 1);
-        place(self.0.swap(new, SeqCst)).map(|(block, _)| block)
+        let before = update::<A, _>(&self.0, SeqCst, |_| Some(new)).unwrap_or(0);
+        place(before).map(|(block, _)| block)
     }
 
     /// No pageblock from now on, if it is this one. Returns whether it was.
-    pub(crate) fn forget(&self, block: BlockIndex) -> bool {
-        let now = self.0.load(SeqCst);
-        let is_this = place(now).is_some_and(|(at_hand, _)| at_hand == block);
-        is_this && self.0.compare_exchange(now, 0, SeqCst, Relaxed).is_ok()
+    pub(crate) fn forget<A: Access>(&self, block: BlockIndex) -> bool {
+        let is_this = |now: u32| place(now).is_some_and(|(at_hand, _)| at_hand == block);
+        update::<A, _>(&self.0, SeqCst, |now| is_this(now).then_some(0)).is_ok()
     }
 
     /// From `from` on to another row of the same pageblock; unless somebody who runs as the same CPU went on to another
     /// pageblock, which would be forgotten.
     #[inline]
-    pub(crate) fn advance(&self, block: BlockIndex, from: usize, to: usize) {
+    pub(crate) fn advance<A: Access>(&self, block: BlockIndex, from: usize, to: usize) {
         let number = |row| (block * ROWS + row) as u32 + 1;
-        self.0.compare_exchange(number(from), number(to), Relaxed, Relaxed).ok();
+        let advance = |now: u32| (now == number(from)).then_some(number(to));
+        update::<A, _>(&self.0, Relaxed, advance).ok();
     }
 }
 
@@ -249,6 +251,6 @@ counters! {
     failed,
 }
 
-pub(crate) fn count(counter: &AtomicUsize) {
-    counter.fetch_add(1, Relaxed);
+pub(crate) fn count<A: Access>(counter: &AtomicUsize) {
+    add::<A>(counter, 1);
 }

@@ -4,10 +4,12 @@
 //! too much for a moment. They never say too little for long: who empties a word and clears the bit above looks at the word again, and
 //! sets the bit if another CPU has put a member there meanwhile.
 
+use core::marker::PhantomData;
 use core::ops::Range;
 
 use pageset_core::Storage;
 
+use crate::access::{Access, Shared, clear_bits, set_bits, update};
 use crate::atomic::{AtomicUsize, SeqCst, constant};
 
 const BITS: usize = usize::BITS as usize;
@@ -50,9 +52,10 @@ pub(crate) struct Index<'a> {
 
 /// One of the sets.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Set<'i> {
+pub(crate) struct Set<'i, A = Shared> {
     index: &'i Index<'i>,
     words: &'i [IndexWord],
+    access: PhantomData<A>,
 }
 
 /// Pageblocks whose members lie in one word of a set.
@@ -129,13 +132,13 @@ impl<'a> Index<'a> {
 
     /// The set with this number.
     #[inline]
-    pub(crate) fn set(&self, number: usize) -> Set<'_> {
+    pub(crate) fn set<A: Access>(&self, number: usize) -> Set<'_, A> {
         let first = number * self.set_words;
-        Set { index: self, words: &self.words[first..first + self.set_words] }
+        Set { index: self, words: &self.words[first..first + self.set_words], access: PhantomData }
     }
 }
 
-impl Set<'_> {
+impl<A: Access> Set<'_, A> {
     #[inline]
     fn word(&self, level: usize, word: usize) -> Option<&AtomicUsize> {
         Some(&self.words.get(self.index.starts[level] as usize + word)?.0)
@@ -167,7 +170,7 @@ impl Set<'_> {
             let Some(cell) = self.word(level, word) else { return };
             // Most are there already, and a word that few change stays in all caches. Where the word had bits, the bit above is set, or
             // whoever set them is about to set it.
-            if cell.load(SeqCst) & bit != 0 || cell.fetch_or(bit, SeqCst) != 0 {
+            if cell.load(SeqCst) & bit != 0 || set_bits::<A>(cell, bit) != 0 {
                 return;
             }
             at = word;
@@ -180,7 +183,7 @@ impl Set<'_> {
             return;
         }
         let Some(cell) = self.word(0, blocks.word) else { return };
-        if cell.fetch_or(blocks.bits, SeqCst) == 0 {
+        if set_bits::<A>(cell, blocks.bits) == 0 {
             self.add_above(1, blocks.word);
         }
     }
@@ -222,7 +225,7 @@ impl Set<'_> {
     fn remove_all(&self, word: usize, bits: usize) -> bool {
         let Some(cell) = self.word(0, word) else { return false };
         let remove = |now: usize| (now & bits == bits).then_some(now & !bits);
-        match cell.fetch_update(SeqCst, SeqCst, remove) {
+        match update::<A, _>(cell, SeqCst, remove) {
             Ok(before) if before == bits => self.note_empty(word),
             Ok(_) => {}
             Err(_) => return false,
@@ -238,7 +241,7 @@ impl Set<'_> {
             let (Some(below), Some(cell)) = (self.word(level - 1, at), self.word(level, above)) else {
                 return;
             };
-            let before = cell.fetch_and(!bit, SeqCst);
+            let before = clear_bits::<A>(cell, bit);
             if below.load(SeqCst) != 0 {
                 self.add_above(level, at);
                 return;
@@ -301,7 +304,7 @@ mod tests {
     fn a_set_is_what_a_list_of_its_members_says() {
         for blocks in [1, 63, 64, 65, 5000, 300_000] {
             let index = Index::new(Storage::owned(2 * Index::words(blocks), IndexWord::new).unwrap(), blocks);
-            let set = index.set(1);
+            let set = index.set::<Shared>(1);
             let mut members = BTreeSet::new();
             let mut seed = 5_u64;
             let mut random = move |below: usize| {
@@ -324,14 +327,14 @@ mod tests {
                 assert_eq!(set.find(&range, near), expected.copied(), "{near} in {range:?}");
                 assert_eq!(set.has(block), members.contains(&block));
             }
-            assert_eq!(index.set(0).find(&(0..blocks), 0), None, "the other set is empty");
+            assert_eq!(index.set::<Shared>(0).find(&(0..blocks), 0), None, "the other set is empty");
         }
     }
 
     #[test]
     fn pairs_go_together_or_not_at_all() {
         let index = Index::new(Storage::owned(Index::words(300), IndexWord::new).unwrap(), 300);
-        let set = index.set(0);
+        let set = index.set::<Shared>(0);
         [6, 7, 8].into_iter().for_each(|block| set.add(block));
         assert!(set.has_pair(6) && !set.has_pair(8));
         assert!(!set.remove_pair(8) && set.remove_pair(6) && !set.remove_pair(6));

@@ -2,6 +2,7 @@
 
 use pageset_core::{CpuId, MigrateType, Order, PAGEBLOCK_ORDER};
 
+use crate::access::{Access, update};
 use crate::atomic::{AtomicU32, SeqCst, constant};
 use crate::row::{ROW_ORDER, Row};
 
@@ -294,21 +295,15 @@ impl BlockState {
 
     /// Changes the state by `change`, unless that returns none. Returns the state before, or the one that was not changed.
     #[inline]
-    pub(crate) fn update(&self, change: impl Fn(State) -> Option<State>) -> Result<State, State> {
-        let mut state = self.state.load(SeqCst);
-        loop {
-            let Some(next) = change(State(state)) else { return Err(State(state)) };
-            match self.state.compare_exchange_weak(state, next.0, SeqCst, SeqCst) {
-                Ok(_) => return Ok(State(state)),
-                Err(now) => state = now,
-            }
-        }
+    pub(crate) fn update<A: Access>(&self, change: impl Fn(State) -> Option<State>) -> Result<State, State> {
+        let changed = update::<A, _>(&self.state, SeqCst, |state| change(State(state)).map(|next| next.0));
+        changed.map(State).map_err(State)
     }
 
     /// Changes the phase from `from` to `to`.
     #[inline]
-    pub(crate) fn change(&self, from: Phase, to: Phase) -> bool {
-        self.update(|state| (state.phase() == from).then(|| state.in_phase(to))).is_ok()
+    pub(crate) fn change<A: Access>(&self, from: Phase, to: Phase) -> bool {
+        self.update::<A>(|state| (state.phase() == from).then(|| state.in_phase(to))).is_ok()
     }
 }
 

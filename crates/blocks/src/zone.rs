@@ -4,6 +4,7 @@ use core::ops::Range;
 
 use pageset_core::{NodeId, PAGEBLOCK_FRAMES, Pfn, Watermark, Watermarks, ZoneId, ZoneKind};
 
+use crate::access::{Access, add};
 use crate::atomic::{AtomicUsize, Relaxed, array, constant};
 use crate::index::BlockIndex;
 
@@ -88,29 +89,29 @@ impl Zone {
         self.managed.load(Relaxed) as u64
     }
 
-    pub(crate) fn add_whole(&self, blocks: usize) {
-        self.gauges.whole.fetch_add(blocks, Relaxed);
+    pub(crate) fn add_whole<A: Access>(&self, blocks: usize) {
+        add::<A>(&self.gauges.whole, blocks);
     }
 
-    pub(crate) fn remove_whole(&self, blocks: usize) {
-        self.gauges.whole.fetch_sub(blocks, Relaxed);
+    pub(crate) fn remove_whole<A: Access>(&self, blocks: usize) {
+        add::<A>(&self.gauges.whole, blocks.wrapping_neg());
     }
 
     /// So many frames of a pageblock were counted as free, and so many are now.
-    pub(crate) fn recount(&self, before: u32, now: u32) {
+    pub(crate) fn recount<A: Access>(&self, before: u32, now: u32) {
         if before != now {
-            self.gauges.idle.fetch_add((now as usize).wrapping_sub(before as usize), Relaxed);
+            add::<A>(&self.gauges.idle, (now as usize).wrapping_sub(before as usize));
         }
     }
 
     /// A CPU reserves one more pageblock.
-    pub(crate) fn note_reserved(&self) {
-        self.gauges.reserved.fetch_add(1, Relaxed);
+    pub(crate) fn note_reserved<A: Access>(&self) {
+        add::<A>(&self.gauges.reserved, 1);
     }
 
     /// A CPU reserves one pageblock less.
-    pub(crate) fn note_unreserved(&self) {
-        self.gauges.reserved.fetch_sub(1, Relaxed);
+    pub(crate) fn note_unreserved<A: Access>(&self) {
+        add::<A>(&self.gauges.reserved, 1_usize.wrapping_neg());
     }
 
     /// Whether a CPU reserves a pageblock.

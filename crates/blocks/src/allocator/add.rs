@@ -68,7 +68,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Returns how many frames were added: fewer than asked for if somebody else is adding them.
     fn add_to_pageblock(&self, block: BlockIndex, frames: Range<usize>) -> usize {
-        if self.states[block].change(Phase::Absent, Phase::Changing) {
+        if self.states[block].change::<A>(Phase::Absent, Phase::Changing) {
             self.rows[block].withhold_everything();
             if frames.len() == FRAMES {
                 self.give_whole(block);
@@ -76,7 +76,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             }
             let all_holes = State::open(MigrateType::Movable).holed();
             // Nobody else changes what is `Changing`, but for whether it is isolated.
-            self.states[block].update(|state| Some(all_holes.isolated(state.is_isolated()))).ok();
+            self.states[block].update::<A>(|state| Some(all_holes.isolated(state.is_isolated()))).ok();
         }
         let mut added = 0;
         for (row, bits) in rows_of(frames) {

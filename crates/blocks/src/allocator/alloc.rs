@@ -106,7 +106,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     fn alloc_near(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
         let Some(zone) = self.home_zone(cpu, request) else { return self.alloc_slow(cpu, request, false) };
         let needy = self.needy(zone, cpu, request, Reserve::Closed);
-        needy.lists.activity.note();
+        needy.lists.activity.note::<A>();
         let found = match request.order {
             Order::PAGEBLOCK => self.take_spare(needy.lists, request.migratetype).map(|block| block * FRAMES),
             Order::MAX => None,
@@ -130,7 +130,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             self.note_missed(block, needy.wanted.order);
             return None;
         };
-        at_hand.advance(block, row, frame / ROW_FRAMES);
+        at_hand.advance::<A>(block, row, frame / ROW_FRAMES);
         self.note_line(block, needy.cpu);
         self.still(block, frame, needy.wanted)
     }

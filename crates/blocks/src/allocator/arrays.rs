@@ -281,7 +281,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             let freed = self.free(cpu, zone.pfn(index), order);
             // Frames that are out of service stay so.
             if !matches!(freed, Ok(()) | Err(FreeError::Leaked(_))) {
-                count(&self.lists_at(zone.id, cpu).counters.double_frees);
+                count::<A>(&self.lists_at(zone.id, cpu).counters.double_frees);
             }
         });
     }

@@ -121,15 +121,15 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// A block of a pageblock or two does not come back.
     fn mark_block(&self, head: BlockIndex, state: State) -> bool {
         let is_same = |now: State| now == state && now.phase() == Phase::Block;
-        self.states[head].update(|now| is_same(now).then(|| now.bad())).is_ok()
+        self.states[head].update::<A>(|now| is_same(now).then(|| now.bad())).is_ok()
     }
 
     /// A whole pageblock that is out of service is open from here on, and still out of service.
     fn unpark(&self, block: BlockIndex) -> bool {
-        if self.states[block].change(Phase::Parked, Phase::Changing) {
+        if self.states[block].change::<A>(Phase::Parked, Phase::Changing) {
             self.rows[block].open();
             self.states[block]
-                .update(|state| Some(State::open(MigrateType::Movable).isolated(state.is_isolated())))
+                .update::<A>(|state| Some(State::open(MigrateType::Movable).isolated(state.is_isolated())))
                 .ok();
             self.settle(block);
         }
@@ -151,12 +151,12 @@ impl<A: Access> BlockAllocator<'_, A> {
         // The exchange says how large the block is: another one may begin there than at the look before.
         let Some(frames) = self.rows[block].withhold_block(start) else { return false };
         self.mark_bits(block, start..start + frames);
-        self.states[block].update(|state| Some(state.bad())).ok();
+        self.states[block].update::<A>(|state| Some(state.bad())).ok();
         true
     }
 
     fn note_bad(&self, block: BlockIndex, taken: Order) {
-        self.states[block].update(|state| Some(state.bad())).ok();
+        self.states[block].update::<A>(|state| Some(state.bad())).ok();
         self.note_taken(block, taken.frames());
         self.settle(block);
     }

@@ -168,7 +168,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             let is_freed = index % FRAMES == 0
                 && zone.blocks.contains(&block)
                 && self.states[block]
-                    .update(|state| {
+                    .update::<A>(|state| {
                         let is_block = state.is_block_of(Order::PAGEBLOCK) && !state.is_isolated();
                         is_block.then(|| state.unused(Phase::Whole))
                     })

@@ -118,7 +118,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Notes that a table contradicts another one.
     #[cold]
     fn note_damage(&self, zone: ZoneId) {
-        count(&self.lists_at(zone, CpuId(0)).counters.damaged);
+        count::<A>(&self.lists_at(zone, CpuId(0)).counters.damaged);
     }
 
     /// The zone of a pageblock.

@@ -340,12 +340,13 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// A block of two pageblocks, the first of which this is, becomes two blocks.
     fn cut_pair(&self, head: BlockIndex) {
         let is_pair = |state: State| state.phase() == Phase::Block && state.block_order() > Order::PAGEBLOCK;
-        let cut = self.states[head].update(|state| is_pair(state).then(|| state.of_block(Order::PAGEBLOCK)));
+        let cut =
+            self.states[head].update::<A>(|state| is_pair(state).then(|| state.of_block(Order::PAGEBLOCK)));
         if let Ok(before) = cut
             && let Some(second) = self.states.get(head + 1)
         {
             let as_block = |state: State| before.of_block(Order::PAGEBLOCK).isolated(state.is_isolated());
-            second.update(|state| (state.phase() == Phase::SecondHalf).then(|| as_block(state))).ok();
+            second.update::<A>(|state| (state.phase() == Phase::SecondHalf).then(|| as_block(state))).ok();
         }
     }
 
@@ -354,7 +355,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     fn open_in_use(&self, block: BlockIndex, order: Order) {
         let is_whole = |state: State| state.is_block_of(Order::PAGEBLOCK);
         let begun =
-            self.states[block].update(|state| is_whole(state).then(|| state.in_phase(Phase::Changing)));
+            self.states[block].update::<A>(|state| is_whole(state).then(|| state.in_phase(Phase::Changing)));
         if begun.is_err() {
             return;
         }
@@ -363,7 +364,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             let open = State::open(state.migratetype()).isolated(state.is_isolated());
             if state.has_bad() { open.bad() } else { open }
         };
-        self.states[block].update(|state| Some(to_open(state))).ok();
+        self.states[block].update::<A>(|state| Some(to_open(state))).ok();
         // A part that another CPU freed meanwhile.
         self.settle(block);
         self.count_free(block);

@@ -57,7 +57,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             if !self.reserve_indexed(needy, block, needy.wanted.migratetype, order) {
                 continue;
             }
-            count(&needy.lists.counters.adopted);
+            count::<A>(&needy.lists.counters.adopted);
             self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
             // Others may have been faster: then the next one.
             if let Some(index) = self.take_rest(needy) {
@@ -74,7 +74,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             if !self.open(block, state) {
                 continue;
             }
-            self.zones[needy.zone.index()].note_reserved();
+            self.zones[needy.zone.index()].note_reserved::<A>();
             self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
             if let Some(index) = self.take_rest(needy) {
                 return Some(index);
@@ -142,8 +142,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// The set of pageblocks of a type whose largest free block has an order.
-    pub(super) fn set_of(&self, type_index: usize, order: usize) -> Set<'_> {
-        self.index.set(type_index * PAGEBLOCK_ORDER + order)
+    pub(super) fn set_of(&self, type_index: usize, order: usize) -> Set<'_, A> {
+        self.index.set::<A>(type_index * PAGEBLOCK_ORDER + order)
     }
 
     /// Removes a pageblock from a set in which it does not belong. If it does by now, whoever made that so may have added it before this
@@ -175,18 +175,18 @@ impl<A: Access> BlockAllocator<'_, A> {
         let has_block = |state: State| state.set_order().is_some_and(|largest| largest >= order);
         let is_there = |state: State| has_block(state) && state.migratetype() == migratetype;
         let reserve = |state: State| state.of_type(needy.wanted.migratetype).reserved_by(needy.cpu);
-        let reserved = self.states[block].update(|state| is_there(state).then(|| reserve(state)));
+        let reserved = self.states[block].update::<A>(|state| is_there(state).then(|| reserve(state)));
         let Ok(before) = reserved else { return false };
         self.leave_set_of(block, before);
         self.uncount(block);
-        self.zones[needy.zone.index()].note_reserved();
+        self.zones[needy.zone.index()].note_reserved::<A>();
         needy.lists.near.store(block as u32, Relaxed);
         true
     }
 
     /// From now on blocks come from this pageblock; the one before is anybody's.
     pub(super) fn put_at_hand(&self, at_hand: &AtHand, block: Option<BlockIndex>, cpu: CpuId) {
-        if let Some(before) = at_hand.replace(block)
+        if let Some(before) = at_hand.replace::<A>(block)
             && Some(before) != block
         {
             self.unreserve(before, |state| state.is_reserved_by(cpu));
@@ -198,7 +198,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let Some(of_block) = self.states.get(block) else { return };
         let is_this =
             |state: State| state.phase() == Phase::Open && state.owner().is_some() && is_this(state);
-        if let Ok(before) = of_block.update(|state| is_this(state).then(|| state.unreserved())) {
+        if let Ok(before) = of_block.update::<A>(|state| is_this(state).then(|| state.unreserved())) {
             self.note_unreserved(block, before);
             self.settle(block);
             self.count_free(block);
@@ -208,7 +208,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// A pageblock with this state before is not reserved any more.
     pub(super) fn note_unreserved(&self, block: BlockIndex, before: State) {
         let zone = self.zone_at(block);
-        zone.note_unreserved();
+        zone.note_unreserved::<A>();
         if let Some(cpu) = before.owner().filter(|cpu| self.is_known(*cpu)) {
             self.forget(zone.id, cpu, block);
         }
@@ -221,7 +221,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub(super) fn forget(&self, zone: ZoneId, cpu: CpuId, block: BlockIndex) {
         let mut forgot_any = false;
         for at_hand in self.lists_at(zone, cpu).all_at_hand() {
-            forgot_any |= at_hand.forget(block);
+            forgot_any |= at_hand.forget::<A>(block);
         }
         if forgot_any && self.states[block].get().is_reserved_by(cpu) {
             self.unreserve(block, |state| state.is_reserved_by(cpu));

@@ -39,7 +39,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 .or_else(|| self.take_from_reserved(needy))
         };
         frame.map(|frame| {
-            count(&needy.lists.counters.rescued);
+            count::<A>(&needy.lists.counters.rescued);
             (needy.zone, frame)
         })
     }
@@ -63,7 +63,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     fn take_alone_of(&self, needy: Needy<'_>, other: Wanted) -> Option<usize> {
         let taken = self.take_alone(needy, other);
         if taken.is_some() {
-            count(&needy.lists.counters.foreign);
+            count::<A>(&needy.lists.counters.foreign);
         }
         taken
     }
@@ -78,8 +78,8 @@ impl<A: Access> BlockAllocator<'_, A> {
                 if self.rows[block].free() >= FRAMES / 2
                     && self.reserve_indexed(needy, block, migratetype, order)
                 {
-                    count(&needy.lists.counters.retyped);
-                    count(&needy.lists.counters.foreign);
+                    count::<A>(&needy.lists.counters.retyped);
+                    count::<A>(&needy.lists.counters.foreign);
                     self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
                     if let Some(index) = self.take_rest(needy) {
                         return Some(index);
@@ -110,7 +110,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 }
                 let index = self.take_one(block, wanted)?;
                 if wanted.migratetype != needy.wanted.migratetype {
-                    count(&needy.lists.counters.foreign);
+                    count::<A>(&needy.lists.counters.foreign);
                 }
                 Some(index)
             })
@@ -123,7 +123,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             return false;
         };
         let ours = state.reserved_by(needy.cpu);
-        let taken = self.states[block].update(|now| (now == state).then_some(ours)).is_ok();
+        let taken = self.states[block].update::<A>(|now| (now == state).then_some(ours)).is_ok();
         if taken {
             self.forget(needy.zone, cpu, block);
             self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);

@@ -18,7 +18,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let zone = self.home_zone(cpu, request).filter(|_| frames < FRAMES)?;
         let needy = self.needy(zone, cpu, request, Reserve::Closed);
         let zone = &self.zones[zone.index()];
-        needy.lists.activity.note();
+        needy.lists.activity.note::<A>();
         // The memory left the zone when the CPU reserved the pageblock, so no watermark counts there.
         let reserved = needy.lists.at_hand(needy.wanted).get().map(|(block, _)| block);
         let at_hand = reserved

@@ -4,7 +4,7 @@ use pageset_core::{Order, PAGEBLOCK_ORDER};
 
 use super::BlockAllocator;
 use super::whole::UNCOUNTED;
-use crate::access::Access;
+use crate::access::{Access, update};
 use crate::atomic::{Relaxed, SeqCst};
 use crate::cpu_lists::count;
 use crate::index::BlockIndex;
@@ -66,9 +66,9 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// The zone's count of a pageblock is old, if it was not before.
     fn note_old_count(&self, block: BlockIndex, state: State) {
         if state.is_counted() {
-            let changed = self.states[block].update(|now| now.is_counted().then(|| now.counted(false)));
+            let changed = self.states[block].update::<A>(|now| now.is_counted().then(|| now.counted(false)));
             if changed.is_ok() {
-                self.index.set(UNCOUNTED).add(block);
+                self.index.set::<A>(UNCOUNTED).add(block);
             }
         }
     }
@@ -93,7 +93,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             if mark == before {
                 return;
             }
-            if self.states[block].update(|now| (now == state).then(|| now.marked(mark))).is_err() {
+            if self.states[block].update::<A>(|now| (now == state).then(|| now.marked(mark))).is_err() {
                 continue;
             }
             #[cfg(feature = "line-counts")]
@@ -115,25 +115,25 @@ impl<A: Access> BlockAllocator<'_, A> {
             let is_open = state.phase() == Phase::Open && state.owner().is_none() && !state.is_isolated();
             is_open.then(|| state.in_phase(Phase::Changing))
         };
-        let Ok(before) = self.states[block].update(begin) else { return false };
+        let Ok(before) = self.states[block].update::<A>(begin) else { return false };
         if !self.rows[block].close() {
             // Whoever found it in its set meanwhile saw that it does not belong there, and removed it. So it begins anew, in no set.
-            let reopened =
-                self.states[block].update(|state| Some(state.in_phase(Phase::Open).marked(0).counted(false)));
+            let reopened = self.states[block]
+                .update::<A>(|state| Some(state.in_phase(Phase::Open).marked(0).counted(false)));
             self.leave_set_of(block, before);
             if reopened.is_ok_and(|state| state.is_isolated()) {
                 // Whoever took it out of service left this to whoever changes it.
                 self.uncount(block);
             } else if before.is_counted() {
                 // Who freed something meanwhile did not mind.
-                self.index.set(UNCOUNTED).add(block);
+                self.index.set::<A>(UNCOUNTED).add(block);
             }
             return false;
         }
         self.leave_set_of(block, before);
         self.uncount(block);
         let zone = self.zone_at(block);
-        count(&self.lists_at(zone.id, pageset_core::CpuId(0)).counters.closed);
+        count::<A>(&self.lists_at(zone.id, pageset_core::CpuId(0)).counters.closed);
         if before.has_bad() {
             // None of them is: all frames were free.
             self.clear_bad(block);
@@ -153,7 +153,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub(super) fn count_free(&self, block: BlockIndex) {
         let is_idle =
             |state: State| state.phase() == Phase::Open && state.owner().is_none() && !state.is_isolated();
-        if self.states[block].update(|state| is_idle(state).then(|| state.counted(true))).is_err() {
+        if self.states[block].update::<A>(|state| is_idle(state).then(|| state.counted(true))).is_err() {
             return;
         }
         self.recount(block, self.rows[block].free());
@@ -164,8 +164,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     fn recount(&self, block: BlockIndex, free: usize) {
-        let before = self.states[block].counted.swap(free as u32, SeqCst);
-        self.zone_at(block).recount(before, free as u32);
+        let before = update::<A, _>(&self.states[block].counted, SeqCst, |_| Some(free as u32)).unwrap_or(0);
+        self.zone_at(block).recount::<A>(before, free as u32);
     }
 
     /// Frames of a pageblock do not count as free any more.
@@ -180,15 +180,15 @@ impl<A: Access> BlockAllocator<'_, A> {
         let counted = &self.states[block].counted;
         if counted.load(Relaxed) != 0 {
             let take = |counted: u32| Some(counted.saturating_sub(frames));
-            if let Ok(before) = counted.fetch_update(SeqCst, SeqCst, take) {
-                self.zone_at(block).recount(before, before.saturating_sub(frames));
+            if let Ok(before) = update::<A, _>(counted, SeqCst, take) {
+                self.zone_at(block).recount::<A>(before, before.saturating_sub(frames));
             }
         }
     }
 
     /// The zone counts what was freed since. O(pageblocks to which something was freed since the last time).
     pub(super) fn count_frees(&self, zone: &Zone) {
-        let uncounted = self.index.set(UNCOUNTED);
+        let uncounted = self.index.set::<A>(UNCOUNTED);
         // No more than there are: others may free meanwhile, without end.
         for _ in zone.blocks.clone() {
             let Some(block) = uncounted.find(&zone.blocks, zone.blocks.start) else { return };

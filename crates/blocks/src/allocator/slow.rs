@@ -31,7 +31,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let zones = || self.zones_for(request, node);
         let needy = |zone, reserve| self.needy(zone, cpu, request, reserve);
         let first = needy(zones().next().ok_or(AllocError::NoEligibleZone)?, Reserve::Closed);
-        first.lists.activity.note();
+        first.lists.activity.note::<A>();
         let above_low = |zone| self.take_above(needy(zone, Reserve::Closed), request, Watermark::Low);
         let left = if is_left_tried { None } else { self.take_left(first) };
         let found = left
@@ -39,7 +39,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             .or_else(|| self.take_above_min(cpu, request, zones))
             .or_else(|| self.open_reserves(cpu, request, zones));
         let Some((zone, frame)) = found else {
-            count(&first.lists.counters.failed);
+            count::<A>(&first.lists.counters.failed);
             return Err(AllocError::OutOfMemory { order: request.order });
         };
         Ok(self.zones[zone.index()].pfn(frame))
@@ -97,11 +97,11 @@ impl<A: Access> BlockAllocator<'_, A> {
     ) -> Option<(ZoneId, usize)> {
         if !self.has_room(needy, request, mark) {
             if mark == Watermark::Low {
-                count(&needy.lists.counters.below_low);
+                count::<A>(&needy.lists.counters.below_low);
             }
             return None;
         }
-        needy.lists.activity.note();
+        needy.lists.activity.note::<A>();
         let frame = if needy.wanted.order < Order::PAGEBLOCK {
             self.take_from_another(needy)
         } else {

@@ -31,7 +31,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             let is_block = state.is_block_of(Order::PAGEBLOCK) && !state.is_isolated();
             is_block.then(|| state.unused(Phase::Spare))
         };
-        let is_spare = self.states[block].update(to_spare).is_ok();
+        let is_spare = self.states[block].update::<A>(to_spare).is_ok();
         if is_spare && lists.spare.load(SeqCst) != block as u32 + 1 {
             self.name_spare(lists, block);
         }
@@ -60,7 +60,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             let is_there = state.phase() == Phase::Spare && !state.is_isolated();
             is_there.then(|| state.unused(Phase::Block).of_type(migratetype))
         };
-        self.states.get(block)?.update(to_block).is_ok().then_some(block)
+        self.states.get(block)?.update::<A>(to_block).is_ok().then_some(block)
     }
 
     fn remove_spare(&self, lists: &CpuLists) -> Option<BlockIndex> {
@@ -73,7 +73,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Lets everybody have a pageblock, if it is a CPU's spare one.
     pub(super) fn give_spare(&self, block: BlockIndex) {
-        if self.states[block].change(Phase::Spare, Phase::Changing) {
+        if self.states[block].change::<A>(Phase::Spare, Phase::Changing) {
             self.give_whole(block);
         }
     }

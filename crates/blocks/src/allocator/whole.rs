@@ -71,7 +71,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         if !zone.may_claim(1, needy.reserve) {
             return None;
         }
-        let whole = self.index.set(WHOLE);
+        let whole = self.index.set::<A>(WHOLE);
         loop {
             let block = whole.find(&zone.blocks, self.search_start(needy))?;
             if whole.remove(block) {
@@ -85,7 +85,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub(super) fn claim_several(&self, needy: Needy<'_>, limit: usize) -> Several {
         let zone = &self.zones[needy.zone.index()];
         let limit = limit.min(zone.open_blocks(limit, needy.reserve));
-        let taken = self.index.set(WHOLE).take_near(&zone.blocks, self.search_start(needy), limit);
+        let taken = self.index.set::<A>(WHOLE).take_near(&zone.blocks, self.search_start(needy), limit);
         if let Some(first) = taken.first() {
             self.note_claimed(needy, first, taken.len());
         }
@@ -97,10 +97,10 @@ impl<A: Access> BlockAllocator<'_, A> {
         if blocks.first().is_none() {
             return;
         }
-        zone.add_whole(blocks.len());
-        let whole = self.index.set(WHOLE);
+        zone.add_whole::<A>(blocks.len());
+        let whole = self.index.set::<A>(WHOLE);
         whole.add_several(blocks);
-        self.index.set(PAIRS).add_several(whole.pairs_around(blocks));
+        self.index.set::<A>(PAIRS).add_several(whole.pairs_around(blocks));
         blocks.filter(|block| self.states[*block].get().is_isolated()).for_each(|block| self.withdraw(block));
     }
 
@@ -110,7 +110,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         if !zone.may_claim(2, needy.reserve) {
             return None;
         }
-        let (whole, pairs) = (self.index.set(WHOLE), self.index.set(PAIRS));
+        let (whole, pairs) = (self.index.set::<A>(WHOLE), self.index.set::<A>(PAIRS));
         loop {
             let first = pairs.find(&zone.blocks, self.search_start(needy) & !1)?;
             let claimed = whole.remove_pair(first);
@@ -127,8 +127,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     fn note_claimed(&self, needy: Needy<'_>, block: BlockIndex, blocks: usize) {
-        self.zones[needy.zone.index()].remove_whole(blocks);
-        count(&needy.lists.counters.claimed);
+        self.zones[needy.zone.index()].remove_whole::<A>(blocks);
+        count::<A>(&needy.lists.counters.claimed);
         needy.lists.near.store(block as u32, Relaxed);
     }
 
@@ -142,22 +142,22 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Takes these whole pageblocks, if all of them are there.
     pub(super) fn claim_whole_at(&self, zone: &Zone, block: BlockIndex, blocks: usize) -> bool {
-        let whole = self.index.set(WHOLE);
+        let whole = self.index.set::<A>(WHOLE);
         let claimed = if blocks == 2 { whole.remove_pair(block) } else { whole.remove(block) };
         if claimed {
-            zone.remove_whole(blocks);
+            zone.remove_whole::<A>(blocks);
         }
         claimed
     }
 
     /// Lets everybody have a whole pageblock.
     pub(super) fn publish(&self, block: BlockIndex) {
-        self.zone_at(block).add_whole(1);
-        let whole = self.index.set(WHOLE);
+        self.zone_at(block).add_whole::<A>(1);
+        let whole = self.index.set::<A>(WHOLE);
         whole.add(block);
         let first = block & !1;
         if whole.has_pair(first) {
-            self.index.set(PAIRS).add(first);
+            self.index.set::<A>(PAIRS).add(first);
         }
         if self.states[block].get().is_isolated() {
             self.withdraw(block);
@@ -166,7 +166,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Whether everybody may have it as a whole.
     pub(super) fn is_published(&self, block: BlockIndex) -> bool {
-        self.index.set(WHOLE).has(block)
+        self.index.set::<A>(WHOLE).has(block)
     }
 
     /// A pageblock that the caller has for itself is whole, and everybody's unless it is isolated.
@@ -189,7 +189,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             return false;
         }
         let to_whole = |state: State| state.is_block_of(order).then(|| state.unused(Phase::Changing));
-        let freed = self.states[block].update(to_whole).is_ok();
+        let freed = self.states[block].update::<A>(to_whole).is_ok();
         if freed {
             self.lists_at(zone, cpu).near.store(block as u32, Relaxed);
             parts.rev().for_each(|part| self.give_whole(part));
@@ -205,12 +205,12 @@ impl<A: Access> BlockAllocator<'_, A> {
         let change = |state: State| (is_ours(state) && !state.is_isolated()).then(|| change(state));
         let park = |state: State| state.is_isolated().then(|| state.unused(Phase::Parked));
         loop {
-            let Err(found) = self.states[block].update(change) else { return true };
+            let Err(found) = self.states[block].update::<A>(change) else { return true };
             if !is_ours(found) {
                 self.note_damage(self.zone_of_block(block));
                 return false;
             }
-            if self.states[block].update(park).is_ok() {
+            if self.states[block].update::<A>(park).is_ok() {
                 return false;
             }
             // It came back into service meanwhile.

@@ -54,11 +54,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         if !self.states.get(block)?.get().is_reserved_by(cpu) {
             return None;
         }
-        needy.lists.activity.note();
+        needy.lists.activity.note::<A>();
         (1..ROWS).find_map(|step| {
             let next = (row + step) % ROWS;
             let blocks = self.take_word(needy.lists, (block, next), request, limit)?;
-            at_hand.advance(block, row, next);
+            at_hand.advance::<A>(block, row, next);
             self.note_line(block, cpu);
             Some(blocks)
         })
