@@ -129,14 +129,19 @@ impl BlockAllocator<'_> {
     /// Lets everybody have a whole pageblock.
     pub(super) fn publish(&self, block: BlockIndex) {
         self.zone_at(block).add_whole(1);
+        self.add_to_whole(block);
+        if self.states[block].get().is_isolated() {
+            self.withdraw(block);
+        }
+    }
+
+    /// Adds a pageblock to those that anybody may take; who counts it does so apart.
+    pub(super) fn add_to_whole(&self, block: BlockIndex) {
         let whole = self.index.set(WHOLE);
         whole.add(block);
         let first = block & !1;
         if whole.has_pair(first) {
             self.index.set(PAIRS).add(first);
-        }
-        if self.states[block].get().is_isolated() {
-            self.withdraw(block);
         }
     }
 
