@@ -3,7 +3,7 @@
 use pageset_core::{CpuId, MigrateType, Order, PAGEBLOCK_ORDER};
 
 use crate::access::{Access, update};
-use crate::atomic::{AtomicU32, SeqCst, constant};
+use crate::atomic::{AtomicU32, Relaxed, SeqCst, constant};
 use crate::row::{ROW_ORDER, Row};
 
 /// What a pageblock is at the moment.
@@ -287,10 +287,9 @@ impl BlockState {
         State(self.state.load(SeqCst))
     }
 
-    /// For whoever has the pageblock for himself.
-    #[inline]
+    /// For whoever builds the allocator, which nobody else has yet.
     pub(crate) fn set(&self, state: State) {
-        self.state.store(state.0, SeqCst);
+        self.state.store(state.0, Relaxed);
     }
 
     /// Changes the state by `change`, unless that returns none. Returns the state before, or the one that was not changed.

@@ -50,10 +50,20 @@ pub(crate) struct Base {
 #[repr(align(128))]
 struct Apart<T>(T);
 
+/// What every exchange of single pages changes comes first: on CPUs that take turns, each line has to come from another one.
+#[repr(C)]
 struct Frames {
-    allocator: Allocator,
+    exchanges: Exchanges,
     /// In use, as the allocator sees it.
     passed: Passed,
+    allocator: Allocator,
+}
+
+/// How often part of an array passed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Exchanges {
+    pub(crate) refills: u64,
+    pub(crate) flushes: u64,
 }
 
 /// A request for a block, though it be the last one that is free. All memory is of one type, so that nothing is stolen from
@@ -86,7 +96,7 @@ impl Base {
         })?;
         let passed = Passed::new(caps, (end / pageblock) as usize)?;
         let bytes = bytes + passed.bytes();
-        let frames_of = Frames { allocator, passed };
+        let frames_of = Frames { exchanges: Exchanges::default(), passed, allocator };
         let beyond = end - frames;
         let base = Self { frames: Apart(Lock::new(frames_of)), cpus: nodes.len(), bytes, beyond };
         if beyond > 0 {
@@ -138,6 +148,7 @@ impl Base {
         let request = request(class.order());
         let mut words = Words::default();
         let mut frames = self.lock();
+        frames.exchanges.refills += 1;
         if batch.len() == 0 {
             frames.passed.take(class, wanted, |entries| batch.fill(entries));
         }
@@ -172,16 +183,21 @@ impl Base {
         self.lock().allocator.get().free(self.cpu(cpu), pfn(frame), order)
     }
 
-    /// Puts blocks of an array where the next fetch finds them first, as they are; or, if there is no room, frees them. Returns how many
-    /// were free already.
+    /// Puts blocks of an array where the next fetch finds them first, as they are; or, if there is no room or not to be any, frees them.
+    /// Returns how many were free already.
     #[inline]
-    pub(crate) fn pass_on(&self, cpu: usize, class: Class, entries: &[Entry], ledger: &Ledger) -> usize {
+    pub(crate) fn flush(
+        &self,
+        cpu: usize,
+        class: Class,
+        entries: &[Entry],
+        ledger: &Ledger,
+        to_pass: bool,
+    ) -> usize {
         let mut frames = self.lock();
-        if frames.passed.put(class, entries) {
-            0
-        } else {
-            self.free_entries(&frames, cpu, class, entries, ledger)
-        }
+        frames.exchanges.flushes += 1;
+        let is_passed = to_pass && frames.passed.put(class, entries);
+        if is_passed { 0 } else { self.free_entries(&frames, cpu, class, entries, ledger) }
     }
 
     /// Frees blocks of an array. Returns how many were free already.
@@ -261,6 +277,11 @@ impl Base {
     /// The largest order of which a block is free.
     pub(crate) fn largest_free_order(&self) -> Option<Order> {
         self.lock().allocator.get().largest_free_order()
+    }
+
+    /// How often arrays were filled and emptied from here, in part.
+    pub(crate) fn exchanges(&self) -> Exchanges {
+        self.lock().exchanges
     }
 
     /// What it did.

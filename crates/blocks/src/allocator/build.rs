@@ -94,28 +94,30 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
     /// Makes the frames of a zone's regions free.
     fn populate(&self, id: ZoneId, regions: &[Range<u64>]) {
         let zone = &self.zones[id.index()];
+        let mut whole = 0;
         for block in zone.blocks.clone() {
             let start = zone.pfn(block * FRAMES).0;
-            let mut free = [0; ROWS];
-            let mut frames = 0;
-            for region in regions {
-                let part = region.start.max(start)..region.end.min(start + FRAMES as u64);
-                if part.is_empty() {
-                    continue;
-                }
-                frames += (part.end - part.start) as usize;
-                for (row, bits) in rows_of((part.start - start) as usize..(part.end - start) as usize) {
-                    free[row] |= bits;
-                }
-            }
-            if frames == FRAMES {
+            let end = start + FRAMES as u64;
+            if regions.iter().any(|region| region.start <= start && end <= region.end) {
                 // Its rows stay zeros, of which nobody can take a frame: their memory is not used before the pageblock is.
                 self.states[block].set(State::ABSENT.in_phase(Phase::Whole));
-                self.publish(block);
-            } else if frames > 0 {
+                self.add_to_whole(block);
+                whole += 1;
+                continue;
+            }
+            let mut free = [0; ROWS];
+            for region in regions {
+                let part = region.start.max(start)..region.end.min(end);
+                if !part.is_empty() {
+                    let frames = (part.start - start) as usize..(part.end - start) as usize;
+                    rows_of(frames).for_each(|(row, bits)| free[row] |= bits);
+                }
+            }
+            if free.iter().any(|bits| *bits != 0) {
                 self.open_with_holes(block, free);
             }
         }
+        zone.add_whole::<A>(whole);
     }
 
     fn open_with_holes(&self, block: BlockIndex, free: [usize; ROWS]) {

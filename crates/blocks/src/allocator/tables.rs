@@ -13,7 +13,7 @@ use crate::rows::Rows;
 use crate::state::BlockState;
 use crate::zone::Zone;
 
-/// Tables of an allocator: about 140 bytes for each pageblock (72 KiB for each GiB), 3.5 KiB for each CPU and zone.
+/// Tables of an allocator: 144 bytes for each pageblock (72 KiB for each GiB), 268 bytes for each CPU and zone.
 ///
 /// A zone's span is rounded to 1024 frames at both ends, holes included: a zone has as many pageblocks as that.
 ///

@@ -153,14 +153,19 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Lets everybody have a whole pageblock.
     pub(super) fn publish(&self, block: BlockIndex) {
         self.zone_at(block).add_whole::<A>(1);
+        self.add_to_whole(block);
+        if self.states[block].get().is_isolated() {
+            self.withdraw(block);
+        }
+    }
+
+    /// Adds a pageblock to those that anybody may take; who counts it does so apart.
+    pub(super) fn add_to_whole(&self, block: BlockIndex) {
         let whole = self.index.set::<A>(WHOLE);
         whole.add(block);
         let first = block & !1;
         if whole.has_pair(first) {
             self.index.set::<A>(PAIRS).add(first);
-        }
-        if self.states[block].get().is_isolated() {
-            self.withdraw(block);
         }
     }
 

@@ -199,3 +199,13 @@ fn ranges_without_frames_are_errors() {
     assert_eq!(told, "frames 0xa to 0x5 are no range: it has no frames");
     assert_eq!(allocator.validate().map(|census| census.allocated), Ok(32));
 }
+
+#[test]
+fn a_pageblock_of_two_regions_that_touch_is_whole() {
+    let allocator = machine::allocator(&[(ZoneKind::Normal, 0..1024, vec![0..100, 100..700, 700..1024])], 1);
+    let whole = || allocator.zones().map(|zone| zone.whole_pageblocks).sum::<u64>();
+    assert_eq!(whole(), 2);
+    assert_eq!(allocator.alloc(CPU, &request(10, MigrateType::Movable)), Ok(Pfn(0)));
+    allocator.free(CPU, Pfn(0), order(10)).unwrap();
+    allocator.validate().unwrap();
+}

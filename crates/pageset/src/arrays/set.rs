@@ -47,7 +47,7 @@ pub(crate) struct CpuArrays {
     pub(super) order0: Stack<436>,
     pub(super) order1: Stack<116>,
     pub(super) order2: Stack<116>,
-    pub(super) order3: Stack<148>,
+    pub(super) order3: Stack<180>,
     pub(super) order4: Stack<36>,
     pub(super) order5: Stack<20>,
     pub(super) order6: Stack<12>,

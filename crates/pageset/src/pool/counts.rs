@@ -7,8 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub(crate) struct Counts {
     /// Frames handed out by slow paths.
     pub(super) slow_alloc: AtomicU64,
-    pub(super) array_refills: AtomicU64,
-    pub(super) array_flushes: AtomicU64,
     pub(super) array_drains: AtomicU64,
     pub(super) array_drains_refused: AtomicU64,
     pub(super) bad_frees: AtomicU64,

@@ -1,7 +1,5 @@
 //! A flush: half an array's blocks go to the base.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use super::Inner;
 use crate::arrays::{Batch, Class, Entry};
 
@@ -15,7 +13,6 @@ impl Inner {
     }
 
     fn flush_by(&self, class: Class, block: Entry, batch: &mut Batch) {
-        self.counts.array_flushes.fetch_add(1, Relaxed);
         self.percpu.pop_half(class, batch);
         if batch.len() == 0 || !self.percpu.push(class, block) {
             self.pass_on(class, &[block]);
@@ -25,13 +22,9 @@ impl Inner {
 
     /// Gives blocks to the next refill, of whatever CPU, or frees them.
     pub(super) fn pass_on(&self, class: Class, entries: &[Entry]) {
-        let cpu = self.percpu.cpu();
         // Larger blocks cannot be made of what is passed on.
         let is_ample = self.capacity.left() >= u64::from(self.frames) / 4;
-        let refused = match is_ample {
-            true => self.base.pass_on(cpu, class, entries, &self.ledger),
-            false => self.base.free_many(cpu, class, entries, &self.ledger),
-        };
+        let refused = self.base.flush(self.percpu.cpu(), class, entries, &self.ledger, is_ample);
         self.note_freed_entries(class, entries.len(), refused);
     }
 

@@ -1,7 +1,5 @@
 //! A refill: half an array's blocks come from the base.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use pageset_blocks::BlockWord;
 
 use super::Inner;
@@ -18,7 +16,6 @@ impl Inner {
 
     fn refill_by(&self, class: Class, batch: &mut Batch) -> Option<Entry> {
         let wanted = self.percpu.refill_size(class)?;
-        self.counts.array_refills.fetch_add(1, Relaxed);
         self.fetch(class, wanted, batch);
         if batch.len() == 0 {
             // Near the capacity.

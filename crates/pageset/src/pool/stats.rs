@@ -72,6 +72,7 @@ impl Pool {
         let counts = &inner.counts;
         let page = crate::PAGE_BYTES as u64;
         let nr_array = inner.percpu.frames();
+        let exchanges = inner.base.exchanges();
         let nr_used = inner.capacity.out().saturating_sub(nr_array);
         let pgalloc = inner.percpu.popped() + counts.slow_alloc.load(Relaxed);
         let arrays = inner.percpu.bytes();
@@ -84,8 +85,8 @@ impl Pool {
             nr_retired: *inner.retired.lock() as u64 * u64::from(PAGEBLOCK_FRAMES),
             capacity_pages: inner.capacity.limit(),
             largest_free_order: inner.base.largest_free_order(),
-            array_refills: counts.array_refills.load(Relaxed),
-            array_flushes: counts.array_flushes.load(Relaxed),
+            array_refills: exchanges.refills,
+            array_flushes: exchanges.flushes,
             array_drains: counts.array_drains.load(Relaxed),
             array_drains_refused: counts.array_drains_refused.load(Relaxed),
             rseq_restarts: rseq::restarts(),
