@@ -17,7 +17,9 @@ impl Inner {
         if batch.len() == 0 || !self.percpu.push(class, block) {
             self.pass_on(class, &[block]);
         }
-        self.pass_on(class, batch.as_slice());
+        if batch.len() > 0 {
+            self.pass_on(class, batch.as_slice());
+        }
     }
 
     /// Gives blocks to the next refill, of whatever CPU, or frees them.

@@ -55,7 +55,7 @@ impl Inner {
     fn free_inside(&self, span: Span, class: Option<Class>) {
         self.percpu.fit(self.capacity.left());
         match class {
-            Some(class) if class != Class::Order9 || self.percpu.holds_many(class) => {
+            Some(class) if self.percpu.holds_many(class) => {
                 self.flush(class, Entry::dirty(span.frame()));
             }
             _ => match span.order() {
