@@ -228,12 +228,10 @@ pub(crate) struct PoolStats {
     pgalloc: u64,
     /// Pages freed.
     pgfree: u64,
-    /// Free pages that are in no array and not in the depot.
+    /// Free pages that are in no array.
     nr_free_pages: u64,
     /// Pages in the arrays of the fast path.
     nr_array: u64,
-    /// Free pages in the depot, between the arrays and the rest.
-    nr_depot: u64,
     /// Pages that users hold.
     nr_used: u64,
     /// Pages that may be out at most.
@@ -266,7 +264,6 @@ impl PoolStats {
             pgfree: stats.pgfree,
             nr_free_pages: stats.nr_free_pages,
             nr_array: stats.nr_array,
-            nr_depot: stats.nr_depot,
             nr_used: stats.nr_used,
             capacity_pages: stats.capacity_pages,
             largest_free_order: stats.largest_free_order.map(Order::get),
@@ -287,9 +284,7 @@ impl PoolStats {
     fn __repr__(&self) -> String {
         format!(
             "<pageset.PoolStats: {} pages used, {} cached, {} free>",
-            self.nr_used,
-            self.nr_array + self.nr_depot,
-            self.nr_free_pages
+            self.nr_used, self.nr_array, self.nr_free_pages
         )
     }
 }
