@@ -114,7 +114,7 @@ pub(crate) fn replace<A: Access>(
     order: Ordering,
 ) -> Result<(), usize> {
     if A::IS_SHARED {
-        return cell.compare_exchange_weak(from, to, order, Relaxed).map(|_| ());
+        return cell.compare_exchange(from, to, order, Relaxed).map(|_| ());
     }
     cell.store(to, Release);
     Ok(())

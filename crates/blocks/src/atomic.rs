@@ -70,17 +70,6 @@ pub(crate) use constant;
 macro_rules! composed {
     ($value:ty) => {
         #[inline]
-        pub(crate) fn compare_exchange_weak(
-            &self,
-            from: $value,
-            to: $value,
-            order: Ordering,
-            failure: Ordering,
-        ) -> Result<$value, $value> {
-            self.compare_exchange(from, to, order, failure)
-        }
-
-        #[inline]
         pub(crate) fn fetch_update(
             &self,
             order: Ordering,

@@ -31,9 +31,9 @@ impl<A: Access> BlockAllocator<'_, A> {
                 && self.is_known(cpu)
             {
                 let counters = &self.lists_at(self.zone_of_block(block), cpu).counters;
-                crate::cpu_lists::count(&counters.line_transfers);
+                crate::cpu_lists::count::<A>(&counters.line_transfers);
                 if passed_ns < CONTENDED_NS as usize {
-                    crate::cpu_lists::count(&counters.contended_lines);
+                    crate::cpu_lists::count::<A>(&counters.contended_lines);
                 }
             }
         }

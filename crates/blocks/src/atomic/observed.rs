@@ -97,12 +97,6 @@ impl AtomicUsize {
     }
 
     #[inline]
-    pub(crate) fn fetch_sub(&self, value: usize, order: Ordering) -> usize {
-        tell(self, LineUse::Exchange);
-        self.0.fetch_sub(value, order)
-    }
-
-    #[inline]
     pub(crate) fn fetch_and(&self, value: usize, order: Ordering) -> usize {
         tell(self, LineUse::Exchange);
         self.0.fetch_and(value, order)
