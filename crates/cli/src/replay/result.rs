@@ -141,7 +141,7 @@ impl Finished {
     }
 
     /// One row for each policy.
-    fn counts(&self) -> Table {
+    pub(super) fn counts(&self) -> Table {
         let columns = vec![
             Column::label("policy", "policy"),
             Column::count("allocs", "allocations"),
@@ -389,7 +389,7 @@ impl Finished {
         Some(kernel).filter(|_| !has_none)
     }
 
-    fn document(&self) -> ReplayDocument<'_> {
+    pub(super) fn document(&self) -> ReplayDocument<'_> {
         let replay = &self.replay;
         let machine = (replay.machine.clone(), self.origin);
         let seconds = self.source.seconds();
@@ -453,7 +453,7 @@ fn row(outcome: &Outcome) -> Row {
 
 /// The result in JSON. Keys are stable.
 #[derive(Serialize)]
-struct ReplayDocument<'a> {
+pub(super) struct ReplayDocument<'a> {
     trace: TraceOfReplay,
     /// What of the recording is counted, in the rows and of the kernel itself.
     window: Window,
