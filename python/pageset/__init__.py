@@ -15,7 +15,7 @@ from ._native import Events, Pages, Pool, PoolStats, Table
 from .advice import Advice, Forecast, Range, advise
 from .errors import Error, FileError, OutOfMemoryError
 from .forecast import Intervals, Outcome, Replay, replay
-from .many import Results, replay_many, sweep
+from .many import Results, advise_many, recordings, replay_many, sweep
 from .progress import Bar
 from .recording import Recording, Task, open, record
 from .simulation import RunResult, Runs, RunSpec, SharedUse, simulate, simulate_all
@@ -46,8 +46,10 @@ __all__ = [
     "Task",
     "Verification",
     "advise",
+    "advise_many",
     "open",
     "record",
+    "recordings",
     "replay",
     "replay_many",
     "simulate",

@@ -88,6 +88,29 @@ def replay_many(
     return _finish(list(todo.values()), into, executor, progress)
 
 
+def recordings(*paths: Path) -> list[pathlib.Path]:
+    """The recordings that are named: files as they are, and of each folder the files that end in ``.pgtrace``, by name."""
+    return [pathlib.Path(path) for path in _native.recordings([os.fspath(path) for path in paths])]
+
+
+def advise_many(
+    recordings: Sequence[Path],
+    executor: Executor | None = None,
+    *,
+    into: Path,
+    progress: Progress | None = None,
+) -> Results:
+    """Says what to do about each recording, each a task; otherwise as :func:`sweep`.
+
+    A recording has one row: ``answer`` (Yes, No or unknown), what is ``advised`` and the CPU time that it saves, or the
+    ``error`` of a recording that cannot be read. Each worker must find the recordings under the same names.
+    """
+    names = [os.fspath(path) for path in listed("recordings", recordings)]
+    keys = _native.advise_tasks(names)
+    todo = {key: tasks.Task(key, _native.advise_task, (key, name)) for key, name in zip(keys, names, strict=True)}
+    return _finish(list(todo.values()), into, executor, progress)
+
+
 def _finish(
     todo: Sequence[tasks.Task], into: Path, executor: Executor | None, progress: Progress | None
 ) -> Results:

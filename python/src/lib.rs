@@ -59,7 +59,9 @@ mod native {
     #[pymodule_export]
     use crate::stream::Table;
     #[pymodule_export]
-    use crate::tasks::{Results, replay_task, replay_tasks, sweep_task, sweep_tasks};
+    use crate::tasks::{
+        Results, advise_task, advise_tasks, recordings, replay_task, replay_tasks, sweep_task, sweep_tasks,
+    };
     #[pymodule_export]
     use crate::verify::verify;
 }

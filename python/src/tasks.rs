@@ -8,6 +8,9 @@ use anyhow::{Context as _, Result, bail};
 use pageset_arrow::dataset::{Dataset, Stored};
 use pageset_arrow::{file, rows};
 use pageset_core::Policy;
+use pageset_lab::Cancelled;
+use pageset_lab::advise::advise;
+use pageset_lab::fleet::{self, Line};
 use pageset_lab::recordings::{Candidate, policy_to_toml};
 use pageset_lab::simulate::{RunSpec, simulate_all};
 use pageset_lab::sweep::{self, Plan, Sweep};
@@ -71,6 +74,41 @@ pub(crate) fn replay_task(
         let labels = [("key", &*key), ("recording", &*recording.to_string_lossy())];
         file::parquet(&rows::labelled(&labels, &rows::batch(&replayed.outcomes)?)?)
     })
+}
+
+/// The recordings that are named: files, and those of folders.
+#[pyfunction]
+pub(crate) fn recordings(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<PathBuf>> {
+    py.detach(|| fleet::files(&paths)).map_err(raised)
+}
+
+/// What is said of recordings: the key of each.
+#[pyfunction]
+pub(crate) fn advise_tasks(py: Python<'_>, recordings: Vec<PathBuf>) -> PyResult<Vec<String>> {
+    let keys =
+        py.detach(|| recordings.iter().map(|path| sweep::replay_key(path, &advice())).collect::<Result<_>>());
+    keys.map_err(raised)
+}
+
+/// Says what to do about one recording, in a line. One that cannot be read has its error there.
+#[pyfunction]
+pub(crate) fn advise_task(py: Python<'_>, key: String, recording: PathBuf) -> PyResult<Vec<u8>> {
+    run(py, None, Interrupted::LeftAlone, move |watch| {
+        check(&key, &sweep::replay_key(&recording, &advice())?)?;
+        let source = Source::File(recording.clone(), OpenOptions::new());
+        let advice = advise(|| source.open(&watch), &mut watch.clone());
+        if watch.is_cancelled() {
+            return Err(Cancelled.into());
+        }
+        let line = Line::new(advice.as_ref().map_err(|error| format!("{error:#}")));
+        let labels = [("key", &*key), ("recording", &*recording.to_string_lossy())];
+        file::parquet(&rows::labelled(&labels, &rows::batch(&[line])?)?)
+    })
+}
+
+/// What tells advice from replays.
+fn advice() -> [String; 1] {
+    ["advise".to_owned()]
 }
 
 /// What was asked for elsewhere must be what is computed here.

@@ -123,6 +123,22 @@ def test_recordings_are_tasks_too(traces: Path, tmp_path: Path) -> None:
     assert rows[1]["refilled_pages"] == outcome.refilled_pages
 
 
+def test_a_fleet_is_a_folder_and_a_broken_recording_has_its_line(traces: Path, tmp_path: Path) -> None:
+    import polars
+
+    fleet = tmp_path / "fleet"
+    fleet.mkdir()
+    (fleet / "notes.txt").write_text("no recording")
+    (fleet / "a.pgtrace").write_bytes((traces / "k612_2c_tcp.pgtrace").read_bytes())
+    (fleet / "b.pgtrace").write_text("broken")
+    named = pageset.recordings(fleet)
+    assert named == [fleet / "a.pgtrace", fleet / "b.pgtrace"]
+    results = pageset.advise_many(named, into=tmp_path / "advice")
+    good, broken = (polars.read_parquet(path).to_dicts()[0] for path in results.paths())
+    assert (good["answer"], good["error"]) == ("unknown", None) and good["visits_per_s"] > 0
+    assert broken["answer"] is None and "no known format" in broken["error"]
+
+
 def test_a_recording_without_its_machine_is_replayed_as_alone(traces: Path, tmp_path: Path) -> None:
     import polars
 

@@ -1,11 +1,12 @@
 //! `pageset advise`: is it the page sets, and what would help?
 //!
 //! `recorder` records this machine where no recording is given: counts, and events only if `counts_first` finds that they are
-//! needed. `apply` tries a setting.
+//! needed. `apply` tries a setting. `fleet` judges many recordings.
 
 mod apply;
 mod args;
 mod counts_first;
+mod fleet;
 mod recorder;
 
 use std::error::Error;
@@ -46,17 +47,32 @@ use recorder::{Recorder, Runs};
 const THIS_MACHINE: &str = "This machine";
 
 pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
-    if args.trace.as_ref().is_some_and(|trace| trace.as_os_str() == "-") {
+    if args.recordings.iter().any(|recording| recording.as_os_str() == "-") {
         refuse("advice reads a recording twice, so it cannot come from the standard input: give a file");
     }
-    if args.trace.is_some() && args.apply.is_none() && !args.command.is_empty() {
+    if !args.recordings.is_empty() && args.apply.is_none() && !args.command.is_empty() {
         refuse("a COMMAND is for recordings: leave out the file, or say --apply");
     }
     let settings = Settings::of_this_machine();
     if args.put_back {
         return left::put_back(&settings);
     }
+    let is_fleet = crate::fleet::is_one(&args.recordings, &args.opening);
+    if is_fleet && args.apply.is_some() {
+        refuse("--apply tries the advice of one recording: name one");
+    }
+    if let [command, _, ..] = args.recordings.as_slice()
+        && args.recordings.iter().all(|recording| !recording.exists())
+    {
+        refuse(format!(
+            "there is no file of these names; a command to record stands behind `--`: 'pageset advise -- {} ...'",
+            command.display()
+        ));
+    }
     left::offer(&settings)?;
+    if is_fleet {
+        return fleet::run(args, invocation);
+    }
     let signals = Signals::watch()?;
     let judged = judge(args, invocation, &settings, &signals);
     signals.pass_on()?;
@@ -71,7 +87,8 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
     }
     let trial = Trial::begin(args, settings, &provenance.command)?;
     let recorder = Recorder::new(args, signals)?;
-    if args.trace.is_none() || trial.is_some() {
+    let recording = args.recordings.first();
+    if recording.is_none() || trial.is_some() {
         recorder.check()?;
     }
     let opening = args.opening.clone();
@@ -85,15 +102,15 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
         let (trace, open) = (trace.to_owned(), open.clone());
         let judged = signals.during(move || advise(|| open(&trace), &mut Progress::on_terminal()))?;
         let mut advice = judged.map_err(of_reading)?;
-        if args.trace.is_none() {
+        if recording.is_none() {
             advice.recording = THIS_MACHINE.to_owned();
         }
         Ok(advice)
     };
-    let (before, mut advice) = match &args.trace {
-        Some(trace) => {
-            let advice = advised(trace)?;
-            (Runs { traces: vec![trace.clone()], ..Runs::default() }, advice)
+    let (before, mut advice) = match recording {
+        Some(recording) => {
+            let advice = advised(recording)?;
+            (Runs { traces: vec![recording.clone()], ..Runs::default() }, advice)
         }
         None if args.needs_events() => {
             let events = recorder.record(None)?;
@@ -110,15 +127,7 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
         }
         None => None,
     };
-    let provenance = Provenance {
-        machine: format!(
-            "{} CPUs, Linux {}",
-            advice.findings.cpus.map_or_else(|| "unknown".to_owned(), |cpus| cpus.to_string()),
-            advice.kernel.as_deref().unwrap_or("unknown")
-        ),
-        policies: advice.policy.iter().cloned().collect(),
-        ..provenance
-    };
+    let provenance = with_machine(provenance, &advice);
     // Whoever shall change a setting sees the table; others have an answer, and may ask for it.
     let is_change = matches!(advice.verdict, Verdict::Set { .. } | Verdict::ChangeKernel { .. });
     let is_brief = !is_change && tried.is_none() && !args.evidence && !advice.forecasts.is_empty();
@@ -132,6 +141,19 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
         Verdict::Set { .. } | Verdict::ChangeKernel { .. } => Err(Answer::Yes.into()),
         Verdict::Unknown { .. } | Verdict::Matters { .. } => Err(Answer::Unknown.into()),
         Verdict::LeaveAlone | Verdict::NothingHelps { .. } => Ok(()),
+    }
+}
+
+/// Where advice comes from, with the recorded machine.
+fn with_machine(provenance: Provenance, advice: &Advice) -> Provenance {
+    Provenance {
+        machine: format!(
+            "{} CPUs, Linux {}",
+            advice.findings.cpus.map_or_else(|| "unknown".to_owned(), |cpus| cpus.to_string()),
+            advice.kernel.as_deref().unwrap_or("unknown")
+        ),
+        policies: advice.policy.iter().cloned().collect(),
+        ..provenance
     }
 }
 

@@ -13,7 +13,7 @@ use pageset_workload::{Class, Ladder, Mode, VmSettings};
 use crate::advise::AdviseArgs;
 use crate::bench::BenchArgs;
 use crate::choice::one_of;
-use crate::options::{MachineArgs, OpeningArgs, OutputArgs, RowsOutputArgs, SourceArgs};
+use crate::options::{MachineArgs, OpeningArgs, OutputArgs, RowsOutputArgs, SourcesArgs};
 use crate::page::PageArgs;
 use crate::policy_name::{AUTO, AutoOr, policy, policy_or_auto, policy_or_ours};
 use crate::record::RecordArgs;
@@ -167,7 +167,8 @@ Examples:
   pageset replay -p linux-6.18 --set vm.percpu_pagelist_high_fraction=8
   pageset convert my.pgtrace big.toml --to layout; $EDITOR big.toml
   pageset replay --layout big.toml my.pgtrace
-  zcat trace.txt.gz | pageset replay - --layout big.toml";
+  zcat trace.txt.gz | pageset replay - --layout big.toml
+  pageset replay -p 6.12,6.18 fleet/     all .pgtrace files of a folder";
 
 /// Run a recording under other kernels' policies, one row each
 ///
@@ -177,7 +178,7 @@ Examples:
 #[command(after_long_help = READING_REPLAY)]
 pub(crate) struct ReplayArgs {
     #[command(flatten)]
-    pub(crate) source: SourceArgs,
+    pub(crate) source: SourcesArgs,
     /// Policy to replay under; the first is the base. May be repeated, or be a list with commas [default: the recorded
     /// kernel's, then the releases from 5.14 on]
     #[arg(
@@ -470,7 +471,8 @@ How to read this:
 
 Examples:
   pageset stat
-  pageset stat my.pgtrace --format json | jq .cpus.remote_percent";
+  pageset stat my.pgtrace --format json | jq .cpus.remote_percent
+  pageset stat fleet/                    all .pgtrace files of a folder";
 
 /// Tell what is in a recording, without replaying it
 ///
@@ -480,7 +482,7 @@ Examples:
 #[command(after_long_help = READING_STAT)]
 pub(crate) struct StatArgs {
     #[command(flatten)]
-    pub(crate) source: SourceArgs,
+    pub(crate) source: SourcesArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

@@ -1,7 +1,7 @@
 //! The `pageset` command: what a recording of a kernel's page events contains, and what other kernels would have made
 //! of it.
 //!
-//! One file for each subcommand. `args` says what can be typed, `options` what several have in common; `source` opens recordings, `layouts` finds the layout of a trace's machine,
+//! One file for each subcommand. `args` says what can be typed, `options` what several have in common; `fleet` reads many recordings, `source` opens recordings, `layouts` finds the layout of a trace's machine,
 //! `output`, `page` and `paragraph` write results, `limits` makes a limit of files an error, `invocation` and `origin` say where they come from, `progress`
 //! shows that a long run is alive. `signals` end what must be put away first, `left` says what a killed command did not put
 //! back, `terminal` asks, `rights` says what only root may do. `examples` parses what texts show, in tests. What is computed is computed in `pageset-lab`.
@@ -18,6 +18,7 @@ mod convert;
 mod example_lines;
 #[cfg(test)]
 mod examples;
+mod fleet;
 mod hint;
 mod invocation;
 mod layouts;
@@ -142,16 +143,16 @@ mod tests {
     #[test]
     fn a_command_without_dashes_gets_them() {
         assert!(
-            said("advise tar cf x").contains("'pageset advise -- tar ...'"),
+            said("advise tar -c -f x").contains("'pageset advise -- tar ...'"),
             "{}",
-            said("advise tar cf x")
+            said("advise tar -c -f x")
         );
         assert!(
             said("record make -j4").contains("'pageset record -- make ...'"),
             "{}",
             said("record make -j4")
         );
-        assert!(!said("stat a b").contains("behind `--`"), "{}", said("stat a b"));
+        assert!(!said("stat a -b").contains("behind `--`"), "{}", said("stat a -b"));
         assert!(!said("record -C 0 -- true").contains("behind `--`"));
     }
 }

@@ -13,13 +13,29 @@ use crate::choice::one_of;
 use crate::columnar::Columnar;
 
 /// Which recording, and how it is opened.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug)]
 pub(crate) struct SourceArgs {
-    /// Recording to read, of any known format; `-` is the standard input [default: the bundled one]
-    #[arg(value_hint = ValueHint::FilePath)]
+    /// `-` is the standard input; `None` is the bundled one.
     pub(crate) recording: Option<PathBuf>,
+    pub(crate) opening: OpeningArgs,
+}
+
+/// Which recordings, and how they are opened.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SourcesArgs {
+    /// Recording to read, of any known format; `-` is the standard input. Several, or a folder with .pgtrace files, are a
+    /// fleet: one line each, and a summary [default: the bundled one]
+    #[arg(value_name = "RECORDING", value_hint = ValueHint::AnyPath)]
+    pub(crate) recordings: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) opening: OpeningArgs,
+}
+
+impl SourcesArgs {
+    /// The recording that is named, if it is one; else the bundled one.
+    pub(crate) fn single(&self) -> SourceArgs {
+        SourceArgs { recording: self.recordings.first().cloned(), opening: self.opening.clone() }
+    }
 }
 
 /// How a recording is opened.

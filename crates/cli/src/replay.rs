@@ -1,5 +1,8 @@
 //! `pageset replay`: a recording under several policies, one row each.
+//!
+//! `result` is what is printed. `fleet` replays many recordings.
 
+mod fleet;
 mod result;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -17,7 +20,7 @@ use crate::args::{self, ReplayArgs};
 use crate::hint;
 use crate::invocation::Invocation;
 use crate::layouts::{self, LayoutOrigin, LayoutSummary};
-use crate::options::{MachineArgs, RowsOutputArgs, SourceArgs};
+use crate::options::{MachineArgs, SourceArgs};
 use crate::output;
 use crate::progress::Progress;
 use crate::source::Source;
@@ -25,7 +28,21 @@ use result::{Columns, Finished};
 
 pub(crate) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
     args.output.check()?;
-    let source = Source::open(&args.source)?;
+    if crate::fleet::is_one(&args.source.recordings, &args.source.opening) {
+        return fleet::run(args, invocation);
+    }
+    let finished = finished(args, &args.source.single(), invocation, true)?;
+    output::write(&args.output.target, |out| finished.write(args.output.format, out))
+}
+
+/// Replays one recording. `is_shown` is whether a person sees how far it is.
+fn finished(
+    args: &ReplayArgs,
+    source_args: &SourceArgs,
+    invocation: &Invocation,
+    is_shown: bool,
+) -> Result<Finished> {
+    let source = Source::open(source_args)?;
     let candidates = choose(args, policy_of(source.info()));
     let columns = match (args.series, args.all) {
         (Some(_), _) => Columns::Series,
@@ -33,9 +50,9 @@ pub(crate) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
         (None, false) => Columns::Brief,
     };
     let is_verbose = args.verbose;
-    let comparison =
-        Comparison { invocation, candidates, cpus: args.cpus, machine: &args.machine, columns, is_verbose };
-    comparison.run(source, &args.source, &args.output)
+    let (cpus, machine) = (args.cpus, &args.machine);
+    Comparison { invocation, candidates, cpus, machine, columns, is_verbose, is_shown }
+        .run(source, source_args)
 }
 
 /// The policy of the recorded kernel, if it is known.
@@ -107,22 +124,17 @@ pub(crate) struct Comparison<'a> {
     pub(crate) machine: &'a MachineArgs,
     /// Whether all is said that can be said.
     pub(crate) is_verbose: bool,
+    /// Whether a person sees how far it is.
+    is_shown: bool,
 }
 
 impl Comparison<'_> {
-    /// Replays and prints.
-    pub(crate) fn run(
-        &self,
-        source: Source,
-        source_args: &SourceArgs,
-        output: &RowsOutputArgs,
-    ) -> Result<()> {
+    fn run(&self, source: Source, source_args: &SourceArgs) -> Result<Finished> {
         let (machine, origin) = layouts::find(&source, source_args, self.machine)?;
         let (source, replay) = self.replay(source, machine, origin)?;
         let provenance = self.provenance(&replay, origin);
         let Self { columns, cpus, is_verbose, .. } = *self;
-        let finished = Finished { source, replay, origin, provenance, columns, cpus, is_verbose };
-        output::write(&output.target, |out| finished.write(output.format, out))
+        Ok(Finished { source, replay, origin, provenance, columns, cpus, is_verbose })
     }
 
     fn replay(&self, mut source: Source, machine: Layout, origin: LayoutOrigin) -> Result<(Source, Replay)> {
@@ -130,6 +142,9 @@ impl Comparison<'_> {
         let playing = Mutex::new(Progress::new("replaying", "rows", Some(self.candidates.len() as u64)));
         let played = AtomicU64::new(0);
         let show = |progress: &Mutex<Progress>, done| {
+            if !self.is_shown {
+                return;
+            }
             progress.lock().unwrap_or_else(PoisonError::into_inner).show(done);
         };
         // A recorded machine is left to the replay, which then uses the recorded state of its memory too.

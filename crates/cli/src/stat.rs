@@ -1,9 +1,11 @@
 //! `pageset stat`: what is in a trace.
 //!
-//! `sections` turns a survey into tables, `counts` a recording that has no events, `document` into JSON.
+//! `sections` turns a survey into tables, `counts` a recording that has no events, `document` into JSON. `fleet` tells of many
+//! recordings.
 
 mod counts;
 mod document;
+mod fleet;
 mod sections;
 
 use std::io::Write;
@@ -28,13 +30,19 @@ use document::StatDocument;
 pub(crate) use sections::{Section, duration, sections};
 
 pub(crate) fn run(args: &StatArgs, invocation: &Invocation) -> Result<()> {
-    let mut source = Source::open(&args.source)?;
+    if crate::fleet::is_one(&args.source.recordings, &args.source.opening) {
+        return fleet::run(args, invocation);
+    }
+    let mut source = Source::open(&args.source.single())?;
     let mut progress = Progress::new("reading", "events", source.info().events);
-    let survey = survey(&mut source, &SurveyOptions::default(), |events| progress.show(events))
-        .map_err(hint::of_trace)?;
+    let survey = surveyed(&mut source, |events| progress.show(events))?;
     drop(progress);
     let provenance = provenance(&source, invocation);
     output::write(&args.output.target, |out| write(&source, &survey, &provenance, args.output.format(), out))
+}
+
+fn surveyed(source: &mut Source, progress: impl FnMut(u64)) -> Result<Survey> {
+    survey(source, &SurveyOptions::default(), progress).map_err(hint::of_trace)
 }
 
 fn provenance(source: &Source, invocation: &Invocation) -> Provenance {

@@ -3,6 +3,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`advise`] | what to do about a machine, from a recording of its load |
+//! | [`fleet`] | many recordings of one load: which files they are, and what they say together |
 //! | [`dossier`] | everything that a recording shows, over time and per CPU, for a report |
 //! | [`recordings`] | a recorded load under other kernels and settings, and forecasts against what happened |
 //! | [`export`] | a recording in the formats of other programs |
@@ -34,6 +35,7 @@ pub mod calibrate;
 pub mod dossier;
 pub mod export;
 pub mod file;
+pub mod fleet;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod host;

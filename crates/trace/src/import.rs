@@ -2,6 +2,7 @@
 
 mod blocks;
 mod bytes;
+mod chunks;
 mod fields;
 mod flags;
 mod frames;
@@ -12,6 +13,7 @@ mod payload;
 mod pcpt;
 mod perf_data;
 mod perf_script;
+mod quick;
 mod repeats;
 mod rings;
 mod text;

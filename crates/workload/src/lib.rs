@@ -19,6 +19,7 @@ mod ladder;
 mod limits;
 pub mod load;
 mod lru;
+mod memory;
 mod policy_file;
 mod pressure;
 pub mod recorded;
@@ -43,8 +44,8 @@ pub use policy_file::{PolicyFileError, names_policy_file, policy_to_toml, read_p
 pub use recorded::{Recorded, RecordedKinds};
 pub use replay::{
     Candidate, FAR_OFF_PERCENT, FEW_VISITS, INTERVAL_COVERAGE, Interval, Intervals, KernelTotals, Made,
-    Outcome, Replay, ReplayError, ReplayOptions, Stage, Step, Steps, Unreplayed, Unseen, VmSettings, Window,
-    guess_layout, replay, replayable,
+    Outcome, Replay, ReplayError, ReplayOptions, Room, Stage, Step, Steps, Unreplayed, Unseen, VmSettings,
+    Window, guess_layout, replay, replayable,
 };
 pub use slab::Object;
 pub use stretch::{OneSetting, untimed};

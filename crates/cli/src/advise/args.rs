@@ -11,7 +11,7 @@ use crate::options::{OpeningArgs, OutputArgs};
 use crate::record::time;
 
 const READING_ADVISE: &str = "\
-Without a FILE:
+Without a RECORDING:
   It counts first, which costs the load little. If counts are enough for a No,
   that is the answer. Otherwise it records all events, as a forecast needs them:
   --for lasts twice then, and COMMAND runs twice (--prepare runs before each
@@ -51,6 +51,7 @@ Try it:
 
 Examples:
   pageset advise my.pgtrace
+  pageset advise fleet/                  all .pgtrace files of a folder
   sudo pageset advise                    count for 30 seconds, then judge
   sudo pageset advise --for 5m -o advice.md --format markdown
   sudo pageset advise --apply vm.percpu_pagelist_high_fraction=8 --times 4
@@ -63,9 +64,10 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_ADVISE)]
 pub(crate) struct AdviseArgs {
-    /// Recording to judge [default: record this machine now]
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(super) trace: Option<PathBuf>,
+    /// Recording to judge. Several, or a folder with .pgtrace files, are a fleet: one line each, and a summary [default:
+    /// record this machine now]
+    #[arg(value_name = "RECORDING", value_hint = ValueHint::AnyPath)]
+    pub(super) recordings: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) opening: OpeningArgs,
     /// How long to count, and to record if counts are not enough, such as 30s or 5m
@@ -73,7 +75,7 @@ pub(crate) struct AdviseArgs {
     pub(super) duration: Duration,
     /// Keep the recording that is judged in FILE: counts or events
     #[arg(long, value_name = "FILE", help_heading = "Recording", value_hint = ValueHint::FilePath,
-        conflicts_with = "trace")]
+        conflicts_with = "recordings")]
     pub(super) keep_recording: Option<PathBuf>,
     /// Count and record while this command runs, instead of for a time
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
@@ -99,7 +101,7 @@ pub(crate) struct AdviseArgs {
     #[arg(long, help_heading = "Output")]
     pub(super) evidence: bool,
     /// Only put back the settings of a command that was killed
-    #[arg(long, help_heading = "Trying it", conflicts_with_all = ["trace", "apply", "command", "prepare", "output"])]
+    #[arg(long, help_heading = "Trying it", conflicts_with_all = ["recordings", "apply", "command", "prepare", "output"])]
     pub(super) put_back: bool,
     /// End with status 3 if the answer is yes, and 4 if the recording does not say
     #[arg(long, help_heading = "Output")]

@@ -8,8 +8,8 @@ use pageset_report::{
 };
 use pageset_trace::{LostEvents, TraceReader as _};
 use pageset_workload::{
-    FEW_VISITS, INTERVAL_COVERAGE, Interval, Intervals, KernelTotals, Outcome, Replay, Unreplayed, Unseen,
-    Window,
+    FEW_VISITS, INTERVAL_COVERAGE, Interval, Intervals, KernelTotals, Outcome, Replay, Room, Unreplayed,
+    Unseen, Window,
 };
 use serde::Serialize;
 
@@ -141,7 +141,7 @@ impl Finished {
     }
 
     /// One row for each policy.
-    fn counts(&self) -> Table {
+    pub(super) fn counts(&self) -> Table {
         let columns = vec![
             Column::label("policy", "policy"),
             Column::count("allocs", "allocations"),
@@ -335,6 +335,7 @@ impl Finished {
                  others are idle here."
             ));
         }
+        notes.push(room(self.replay.room));
         notes.push(format!(
             "The recorded kernel's policy begins where that kernel was, every other in its own steady state; the recorded \
              order of events is kept, without timing feedback. {INTERVAL_COVERAGE} `pageset replay --help` says more."
@@ -389,7 +390,7 @@ impl Finished {
         Some(kernel).filter(|_| !has_none)
     }
 
-    fn document(&self) -> ReplayDocument<'_> {
+    pub(super) fn document(&self) -> ReplayDocument<'_> {
         let replay = &self.replay;
         let machine = (replay.machine.clone(), self.origin);
         let seconds = self.source.seconds();
@@ -409,6 +410,20 @@ impl Finished {
             provenance: &self.provenance,
         }
     }
+}
+
+/// The memory that a replay took.
+fn room(Room { acts_bytes, file_bytes, plays_at_once }: Room) -> String {
+    let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
+    let mut said = format!("What is played takes {}", mib(acts_bytes));
+    if file_bytes > 0 {
+        let directory = std::env::temp_dir();
+        said += &format!(", of which {} are in a file below {}", mib(file_bytes), directory.display());
+    }
+    if let Some(plays) = plays_at_once {
+        said += &format!("; memory is short, so the number of plays at once is {plays}");
+    }
+    said + "."
 }
 
 /// Both ends of an interval in percent of the base row's value: `0.6 to 12`. Nothing where that has 0.
@@ -453,7 +468,7 @@ fn row(outcome: &Outcome) -> Row {
 
 /// The result in JSON. Keys are stable.
 #[derive(Serialize)]
-struct ReplayDocument<'a> {
+pub(super) struct ReplayDocument<'a> {
     trace: TraceOfReplay,
     /// What of the recording is counted, in the rows and of the kernel itself.
     window: Window,
@@ -496,6 +511,15 @@ impl<'a> RowDocument<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_replay_took_is_said() {
+        let acts_bytes = 3 << 20;
+        assert_eq!(room(Room { acts_bytes, ..Room::default() }), "What is played takes 3.0 MiB.");
+        let short = Room { acts_bytes, file_bytes: 2 << 20, plays_at_once: Some(1) };
+        assert!(room(short).contains(", of which 2.0 MiB are in a file below "), "{}", room(short));
+        assert!(room(short).ends_with("so the number of plays at once is 1."), "{}", room(short));
+    }
 
     #[test]
     fn an_error_of_a_factor_is_a_range() {

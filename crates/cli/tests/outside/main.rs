@@ -5,6 +5,7 @@ mod documents;
 mod examples;
 mod facts;
 mod files;
+mod fleets;
 mod foreign;
 mod layers;
 mod provenance;

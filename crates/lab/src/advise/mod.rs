@@ -131,6 +131,15 @@ fn no_layout(info: &TraceInfo) -> anyhow::Error {
     )))
 }
 
+/// What a recording shows by itself, without a replay.
+#[must_use]
+pub fn findings(info: &TraceInfo, survey: &Survey) -> Findings {
+    match &info.counts {
+        Some(counts) => counted::findings(info, counts, survey.extent.part(info)),
+        None => Findings::new(info, survey, None),
+    }
+}
+
 /// Reads a recording twice, by `open`, and says what to do.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! Lines of a stream, in bounded memory: one buffer, and lines above a limit are passed over.
 
-use std::io::{self, ErrorKind};
+use std::io::{self, Cursor, ErrorKind, Read as _};
 
 use crate::input::ByteStream;
 
@@ -45,9 +45,12 @@ impl Lines {
         }
     }
 
-    /// Number of the line given last, counted from 1.
-    pub(super) const fn number(&self) -> u64 {
-        self.number
+    /// Number of the line given last, counted from 1, and all that follows it.
+    pub(super) fn into_rest(mut self) -> (u64, Box<dyn ByteStream>) {
+        self.buffer.truncate(self.end);
+        self.buffer.drain(..self.start);
+        let rest = Cursor::new(self.buffer);
+        (self.number, if self.is_at_end { Box::new(rest) } else { Box::new(rest.chain(self.stream)) })
     }
 
     /// Gives the line given last once more.
@@ -149,7 +152,7 @@ mod tests {
         assert_eq!(lines.next().unwrap(), Some(Line::Whole(b"a")));
         assert_eq!(lines.next().unwrap(), Some(Line::Whole(b"")));
         assert_eq!(lines.next().unwrap(), Some(Line::Whole(b"bc")));
-        assert_eq!(lines.number(), 3);
+        assert_eq!(lines.number, 3);
         assert_eq!(lines.next().unwrap(), Some(Line::Unfinished(b"d")));
         assert_eq!(lines.next().unwrap(), None);
         assert_eq!(lines.next().unwrap(), None);
@@ -164,7 +167,7 @@ mod tests {
             let is_long = length > LINE_BYTES_MAX;
             assert_eq!(lines.next().unwrap() == Some(Line::TooLong), is_long, "{length}");
             assert_eq!(lines.next().unwrap(), Some(Line::Whole(b"next")), "{length}");
-            assert_eq!(lines.number(), 2);
+            assert_eq!(lines.number, 2);
             assert_eq!(lines.buffer.len(), BUFFER_BYTES);
         }
         let mut lines = Lines::new(Box::new(Cursor::new(vec![b'x'; 2 * BUFFER_BYTES])));

@@ -17,9 +17,9 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// Whether `event`, whose tracepoint is called `name`, tells once more what the CPU's event before told.
-    pub(super) fn is_repeated(&mut self, event: &Event, name: &[u8]) -> bool {
-        if name != b"mm_page_free_direct" {
+    /// Whether `event` tells once more what the CPU's event before told. `is_direct` is whether its tracepoint has the old name.
+    pub(super) fn is_repeated(&mut self, event: &Event, is_direct: bool) -> bool {
+        if !is_direct {
             if !self.last.is_empty() {
                 self.last.remove(&event.cpu);
             }
@@ -45,19 +45,19 @@ mod tests {
     fn the_second_of_two_equal_frees_is_left_out() {
         let mut repeats = Repeats::default();
         let free = |ts_ns, cpu, pfn| Event { pfn, ..Event::new(EventKind::MmPageFree, ts_ns, cpu) };
-        let old = b"mm_page_free_direct".as_slice();
+        let old = true;
         let expected = [
             (free(1000, 0, 7), old, false),
             (free(1500, 1, 8), old, false),
             (free(3000, 0, 7), old, true),
             (free(3100, 0, 7), old, false),
             (free(3200, 0, 9), old, false),
-            (free(3300, 0, 5), b"mm_page_alloc", false),
+            (free(3300, 0, 5), false, false),
             (free(3400, 0, 9), old, false),
             (free(90_000_000, 0, 9), old, false),
         ];
-        for (event, name, is_repeated) in expected {
-            assert_eq!(repeats.is_repeated(&event, name), is_repeated, "{event:?}");
+        for (event, is_direct, is_repeated) in expected {
+            assert_eq!(repeats.is_repeated(&event, is_direct), is_repeated, "{event:?}");
         }
     }
 }

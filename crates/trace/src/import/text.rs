@@ -1,12 +1,17 @@
 //! Reads any of the text formats: lines become events, losses and counts.
+//!
+//! Threads parse lines that stand for themselves (`parse`), as events do: `chunks` hands them on in their order. All other lines, and
+//! what depends on the lines before it, are dealt with here, one after the other.
 
 use super::{
     blocks::EventSource,
+    chunks::{Chunk, Chunks, Raw},
     flags::Legend,
     frames::Frames,
     header::{self, Header, HeaderStyle},
-    lines::{Line, Lines},
+    lines::{LINE_BYTES_MAX, Line, Lines},
     payload::{Payload, PayloadParser},
+    quick::Quick,
     repeats::Repeats,
     unreadable::unreadable,
 };
@@ -44,7 +49,13 @@ pub(super) enum OtherLine {
 pub(super) struct TextReader<F> {
     format: F,
     info: TraceInfo,
-    lines: Lines,
+    /// The headings, until the first event is asked for.
+    lines: Option<Lines>,
+    /// What follows.
+    chunks: Option<Chunks<Vec<Item>>>,
+    chunk: At,
+    /// Number of the line given last, counted from 1.
+    number: u64,
     legend: Legend,
     frames: Frames,
     payloads: PayloadParser,
@@ -59,6 +70,24 @@ pub(super) struct TextReader<F> {
     first_malformed: Option<(u64, Malformed)>,
     /// An error met while the headings were read, for the first block.
     pending: Option<TraceError>,
+}
+
+/// A chunk, and the next line of it.
+#[derive(Default)]
+struct At {
+    raw: Raw,
+    items: std::vec::IntoIter<Item>,
+}
+
+/// What became of one line.
+enum Item {
+    /// An event, how many names of its allocation flags are not known, and whether its tracepoint has the old name
+    /// `mm_page_free_direct`.
+    Event(Event, u32, bool),
+    /// Nothing; whether it counts as an event of another kind.
+    Nothing(bool),
+    /// The line is looked at once more, in its order: from and to.
+    Other(usize, usize),
 }
 
 /// What a line that is no heading gave.
@@ -90,7 +119,10 @@ impl<F: TextFormat> TextReader<F> {
             format,
             lost: info.lost,
             info,
-            lines: Lines::new(stream),
+            lines: Some(Lines::new(stream)),
+            chunks: None,
+            chunk: At::default(),
+            number: 0,
             legend: Legend::default(),
             frames,
             payloads: PayloadParser::default(),
@@ -107,18 +139,19 @@ impl<F: TextFormat> TextReader<F> {
     }
 
     fn read_headings(&mut self) {
+        let Some(lines) = &mut self.lines else { return };
         loop {
-            match self.lines.next() {
+            match lines.next() {
                 Ok(Some(Line::Whole(line))) if header::parse(line, F::STYLE, &self.legend).is_none() => {
                     let line = unquoted(line);
                     self.legend.note(line);
                     if self.format.other_line(line, &mut self.info, &mut self.lost) == OtherLine::Unknown {
-                        return self.lines.unread();
+                        return lines.unread();
                     }
                 }
                 // Counted here, since such a line cannot be given once more.
                 Ok(Some(Line::TooLong)) => self.lost.oversized_lines += 1,
-                Ok(Some(Line::Whole(_) | Line::Unfinished(_))) => return self.lines.unread(),
+                Ok(Some(Line::Whole(_) | Line::Unfinished(_))) => return lines.unread(),
                 Ok(None) => return,
                 Err(error) => {
                     self.pending = Some(input::unreadable(&self.info.path, error));
@@ -128,47 +161,116 @@ impl<F: TextFormat> TextReader<F> {
         }
     }
 
+    /// The next line's item; `None` at the end.
+    fn next_item(&mut self) -> std::io::Result<Option<Item>> {
+        loop {
+            if let Some(item) = self.chunk.items.next() {
+                self.number += 1;
+                return Ok(Some(item));
+            }
+            if let Some(lines) = self.lines.take() {
+                let (number, rest) = lines.into_rest();
+                self.number = number;
+                let (frames, parser) = (self.frames, Parser::default);
+                self.chunks = Some(Chunks::begin(rest, self.legend, || {
+                    let mut parser = parser();
+                    move |raw: &Raw, legend: &Legend| parser.parse::<F>(raw, 0, legend, frames)
+                })?);
+            }
+            let Some(chunks) = &mut self.chunks else { return Ok(None) };
+            let Some(Chunk { raw, legend, parsed }) = chunks.next()? else { return Ok(None) };
+            let is_stale = legend != self.legend;
+            self.chunk = At { raw, items: parsed.into_iter() };
+            if is_stale {
+                self.parse_from(0);
+            }
+        }
+    }
+
+    /// Parses the rest of the chunk again: the legend has changed.
+    fn parse_from(&mut self, start: usize) {
+        let items = Parser::default().parse::<F>(&self.chunk.raw, start, &self.legend, self.frames);
+        self.chunk.items = items.into_iter();
+    }
+
     /// What the next line gives; `None` at the end.
     fn next_found(&mut self) -> Result<Option<Found>, TraceError> {
-        let found = match self.lines.next() {
-            Err(error) => return Err(input::unreadable(&self.info.path, error)),
-            Ok(None) => return Ok(None),
-            Ok(Some(Line::TooLong)) => {
+        let item = self.next_item().map_err(|error| input::unreadable(&self.info.path, error))?;
+        let found = match item {
+            None => return Ok(None),
+            Some(Item::Event(event, unknown_gfp_names, is_direct)) => {
+                self.payloads.unknown_gfp_names += u64::from(unknown_gfp_names);
+                self.in_order(event, is_direct)
+            }
+            Some(Item::Nothing(is_counted)) => {
+                self.lost.unknown_events += u64::from(is_counted);
+                Found::Nothing
+            }
+            Some(Item::Other(..)) if self.chunk.raw.is_too_long => {
                 self.lost.oversized_lines += 1;
                 Found::Nothing
             }
-            // A number in it may be cut short, so it is not believed even if it looks whole.
-            Ok(Some(Line::Unfinished(line))) => match line.iter().all(u8::is_ascii_whitespace) {
-                true => Found::Nothing,
-                false => malformed::<F>("the last line has no end, the file is truncated".to_owned()),
-            },
-            Ok(Some(Line::Whole(line))) => match header::parse(line, F::STYLE, &self.legend) {
-                Some(header) => {
-                    let mut lines = EventLines {
-                        frames: self.frames,
-                        payloads: &mut self.payloads,
-                        repeats: &mut self.repeats,
-                        lost: &mut self.lost,
-                    };
-                    lines.event::<F>(&header)
-                }
-                None => {
-                    let unquoted = unquoted(line);
-                    self.legend.note(unquoted);
-                    if self.format.other_line(unquoted, &mut self.info, &mut self.lost) == OtherLine::Taken
-                        || is_of_stack(line, unquoted, F::STYLE)
-                    {
-                        Found::Nothing
-                    } else {
-                        strange::<F>(unquoted, &mut self.lost)
+            Some(Item::Other(start, end)) => {
+                let is_unfinished = self.chunk.raw.is_unfinished && end == self.chunk.raw.bytes.len();
+                if end - start > LINE_BYTES_MAX {
+                    self.lost.oversized_lines += 1;
+                    Found::Nothing
+                } else if is_unfinished {
+                    // A number in it may be cut short, so it is not believed even if it looks whole.
+                    match self.chunk.raw.bytes[start..end].iter().all(u8::is_ascii_whitespace) {
+                        true => Found::Nothing,
+                        false => malformed::<F>("the last line has no end, the file is truncated".to_owned()),
                     }
+                } else {
+                    let legend = self.legend;
+                    let found = self.line(start, end);
+                    if legend != self.legend {
+                        self.chunks.iter().for_each(|chunks| chunks.note(self.legend));
+                        self.parse_from(end + 1);
+                    }
+                    found
                 }
-            },
+            }
         };
         if self.lost.unrecognised_lines > 0 {
-            self.first_unrecognised.get_or_insert(self.lines.number());
+            self.first_unrecognised.get_or_insert(self.number);
         }
         Ok(Some(found))
+    }
+
+    /// What a line gives that is not read without those before it.
+    fn line(&mut self, start: usize, end: usize) -> Found {
+        let line = &self.chunk.raw.bytes[start..end];
+        if let Some(header) = header::parse(line, F::STYLE, &self.legend) {
+            return match of_header::<F>(&header, &mut self.payloads, self.frames) {
+                Ok(Some(event)) => {
+                    let is_direct = header.event == DIRECT;
+                    self.in_order(event, is_direct)
+                }
+                Ok(None) => {
+                    self.lost.unknown_events += u64::from(!is_call_chain(&header));
+                    Found::Nothing
+                }
+                Err(malformed) => Found::Malformed(malformed),
+            };
+        }
+        let unquoted = unquoted(line);
+        self.legend.note(unquoted);
+        if self.format.other_line(unquoted, &mut self.info, &mut self.lost) == OtherLine::Taken
+            || is_of_stack(line, unquoted, F::STYLE)
+        {
+            Found::Nothing
+        } else {
+            strange::<F>(unquoted, &mut self.lost)
+        }
+    }
+
+    fn in_order(&mut self, event: Event, is_direct: bool) -> Found {
+        if self.repeats.is_repeated(&event, is_direct) {
+            self.lost.unknown_events += 1;
+            return Found::Nothing;
+        }
+        Found::Event(event)
     }
 
     /// The end of a text that has no event at all is none: it is of another kind, or cut to nothing.
@@ -184,7 +286,7 @@ impl<F: TextFormat> TextReader<F> {
             return Err(TraceError::line(&self.info.path, line, problem, remedy));
         }
         let problem = format!("none of the {} lines that are no headings is an event", skipped);
-        let line = self.first_unrecognised.unwrap_or(self.lines.number());
+        let line = self.first_unrecognised.unwrap_or(self.number);
         Err(TraceError::line(&self.info.path, line, problem, F::REMEDY))
     }
 }
@@ -211,7 +313,7 @@ impl<F: TextFormat> EventSource for TextReader<F> {
                 Some(Found::Malformed(Malformed { problem, remedy })) => match self.strictness {
                     Strictness::Lenient => {
                         self.lost.malformed_lines += 1;
-                        let line = self.lines.number();
+                        let line = self.number;
                         self.first_malformed.get_or_insert((line, Malformed { problem, remedy }));
                     }
                     Strictness::Strict => {
@@ -221,7 +323,7 @@ impl<F: TextFormat> EventSource for TextReader<F> {
                             false => "",
                         };
                         let remedy = format!("{remedy}{or_skip}");
-                        return Err(TraceError::line(&self.info.path, self.lines.number(), problem, remedy));
+                        return Err(TraceError::line(&self.info.path, self.number, problem, remedy));
                     }
                 },
             }
@@ -233,63 +335,113 @@ impl<F: TextFormat> EventSource for TextReader<F> {
     }
 }
 
-/// What the lines of events need.
-struct EventLines<'reader> {
-    frames: Frames,
-    payloads: &'reader mut PayloadParser,
-    repeats: &'reader mut Repeats,
-    lost: &'reader mut LostEvents,
+/// The name of frees that old kernels print twice.
+const DIRECT: &[u8] = b"mm_page_free_direct";
+
+/// Whether it is a call chain: trace-cmd gives these a name of their own.
+fn is_call_chain(header: &Header<'_>) -> bool {
+    matches!(header.event, b"kernel_stack" | b"user_stack")
 }
 
-impl EventLines<'_> {
-    fn event<F: TextFormat>(&mut self, header: &Header<'_>) -> Found {
-        let Some(kind) = EventKind::from_tracepoint(header.event) else {
-            // trace-cmd gives call chains a name of their own.
-            self.lost.unknown_events += u64::from(!matches!(header.event, b"kernel_stack" | b"user_stack"));
-            return Found::Nothing;
-        };
-        let mut event = Event::new(kind, header.ts_ns, header.cpu);
-        event.pid = header.pid;
-        event.irq_flags = header.irq_flags;
-        event.preempt = header.preempt;
-        match self.payloads.fill(&mut event, header.payload) {
-            Ok(Payload::Filled) => {}
-            Ok(Payload::NotNeeded) => {
-                self.lost.unknown_events += 1;
-                return Found::Nothing;
-            }
-            Err(problem) => {
-                let has_page = kind.has_frame() && problem.ends_with("no pfn=");
-                let has_page = has_page && memchr::memmem::find(header.payload, b"page=").is_some();
-                let remedy = if has_page { F::REMEDY_WITHOUT_FRAME } else { F::REMEDY };
-                return Found::Malformed(Malformed {
-                    problem: format!("{}: {problem}", kind.name()),
-                    remedy,
-                });
-            }
+/// What one thread parses lines with.
+#[derive(Default)]
+struct Parser {
+    quick: Quick,
+    payloads: PayloadParser,
+}
+
+impl Parser {
+    /// All lines of a chunk from this byte on.
+    fn parse<F: TextFormat>(
+        &mut self,
+        raw: &Raw,
+        start: usize,
+        legend: &Legend,
+        frames: Frames,
+    ) -> Vec<Item> {
+        if raw.is_too_long {
+            return vec![Item::Other(0, 0)];
         }
-        if kind.has_frame() && event.pfn != PFN_NONE {
-            match self.frames.frame(event.pfn, event.order) {
-                Some(frame) => event.pfn = frame,
-                // A failed allocation has no `struct page`: its distance from the first one is negative.
-                None if kind == EventKind::MmPageAlloc && event.pfn >> 63 != 0 => event.pfn = PFN_NONE,
-                None => {
-                    return malformed::<F>(format!(
-                        "{}: pfn= is not in the steps of the lines before",
-                        kind.name()
-                    ));
-                }
-            }
+        let bytes = &raw.bytes;
+        let mut items = Vec::with_capacity((bytes.len() - start) / LINE_BYTES_USUAL);
+        let (from, mut start) = (start, start);
+        self.quick.under(legend);
+        for end in memchr::memchr_iter(b'\n', &bytes[start..]).map(|end| from + end) {
+            items.push(self.line::<F>(&bytes[start..end], legend, frames).unwrap_or(Item::Other(start, end)));
+            start = end + 1;
         }
-        if header.event == b"mm_pagevec_free" {
-            event.refill = 1;
+        if start < bytes.len() {
+            items.push(Item::Other(start, bytes.len()));
         }
-        if self.repeats.is_repeated(&event, header.event) {
-            self.lost.unknown_events += 1;
-            return Found::Nothing;
-        }
-        Found::Event(event)
+        items
     }
+
+    /// `None` if the lines before it matter.
+    fn line<F: TextFormat>(&mut self, line: &[u8], legend: &Legend, frames: Frames) -> Option<Item> {
+        if line.len() > LINE_BYTES_MAX {
+            return None;
+        }
+        if frames == Frames::Numbers
+            && let Some((event, unknown)) = self.quick.event(line, F::STYLE)
+        {
+            return Some(Item::Event(event, unknown, false));
+        }
+        let Some(header) = header::parse(line, F::STYLE, legend) else {
+            // A function of a call chain.
+            let is_function = line.trim_ascii_start().starts_with(b"=> ");
+            return is_function.then_some(Item::Nothing(false));
+        };
+        let before = self.payloads.unknown_gfp_names;
+        match of_header::<F>(&header, &mut self.payloads, frames) {
+            Ok(Some(event)) => {
+                let unknown = (self.payloads.unknown_gfp_names - before) as u32;
+                Some(Item::Event(event, unknown, header.event == DIRECT))
+            }
+            Ok(None) => Some(Item::Nothing(!is_call_chain(&header))),
+            Err(_) => None,
+        }
+    }
+}
+
+/// A guess of a line's bytes, for which room is made.
+const LINE_BYTES_USUAL: usize = 100;
+
+/// The event of a line; `None` if it is of no kind that is read.
+fn of_header<F: TextFormat>(
+    header: &Header<'_>,
+    payloads: &mut PayloadParser,
+    frames: Frames,
+) -> Result<Option<Event>, Malformed> {
+    let Some(kind) = EventKind::from_tracepoint(header.event) else { return Ok(None) };
+    let mut event = Event::new(kind, header.ts_ns, header.cpu);
+    event.pid = header.pid;
+    event.irq_flags = header.irq_flags;
+    event.preempt = header.preempt;
+    match payloads.fill(&mut event, header.payload) {
+        Ok(Payload::Filled) => {}
+        Ok(Payload::NotNeeded) => return Ok(None),
+        Err(problem) => {
+            let has_page = kind.has_frame() && problem.ends_with("no pfn=");
+            let has_page = has_page && memchr::memmem::find(header.payload, b"page=").is_some();
+            let remedy = if has_page { F::REMEDY_WITHOUT_FRAME } else { F::REMEDY };
+            return Err(Malformed { problem: format!("{}: {problem}", kind.name()), remedy });
+        }
+    }
+    if kind.has_frame() && event.pfn != PFN_NONE {
+        match frames.frame(event.pfn, event.order) {
+            Some(frame) => event.pfn = frame,
+            // A failed allocation has no `struct page`: its distance from the first one is negative.
+            None if kind == EventKind::MmPageAlloc && event.pfn >> 63 != 0 => event.pfn = PFN_NONE,
+            None => {
+                let problem = format!("{}: pfn= is not in the steps of the lines before", kind.name());
+                return Err(Malformed { problem, remedy: F::REMEDY });
+            }
+        }
+    }
+    if header.event == b"mm_pagevec_free" {
+        event.refill = 1;
+    }
+    Ok(Some(event))
 }
 
 fn malformed<F: TextFormat>(problem: String) -> Found {
@@ -345,7 +497,64 @@ fn is_of_stack(line: &[u8], unquoted: &[u8], style: HeaderStyle) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::OpenOptions;
+
+    const LEGEND: [&str; 5] = [
+        "_-----=> irqs-off",
+        "/ _--=> need-resched",
+        "| _--=> hardirq/softirq",
+        "| _--=> migrate-disable",
+        "| _-=> preempt-depth",
+    ];
+
+    fn event(at: usize) -> String {
+        format!(
+            "   x-7 [{:03}] d..1. {}.{:06}: mm_page_free: page=1 pfn={at:#x} order=0\n",
+            at % 3,
+            at / 1000,
+            at % 1000
+        )
+    }
+
+    fn read(text: &str) -> Result<Vec<Event>, TraceError> {
+        let mut reader = OpenOptions::new().open_bytes(Path::new("t"), text.as_bytes().to_vec())?;
+        let (mut all, mut block) = (Vec::new(), Vec::new());
+        while reader.read_block(&mut block)? > 0 {
+            all.extend_from_slice(&block);
+        }
+        Ok(all)
+    }
+
+    /// Lines are parsed on several threads, in chunks. What is said of a line is said of it by its place in the file.
+    #[test]
+    fn events_keep_their_order_and_an_error_its_line() {
+        let mut text = "# tracer: nop\n".to_owned();
+        text.extend((1..30_000).map(event));
+        let events = read(&text).unwrap();
+        assert!(events.iter().map(|event| event.pfn).eq(1..30_000), "in the order of the text");
+        text += "  x-7 [000] d..1. 31.0: mm_page_free: page=1 pfn=! order=0\n";
+        text.extend((1..30_000).map(event));
+        let error = read(&text).unwrap_err().to_string();
+        assert!(error.starts_with("t:30001: mm_page_free: pfn is no number"), "{error}");
+    }
+
+    /// Another text begins in the middle, whose legend gives the same characters another meaning.
+    #[test]
+    fn a_legend_holds_from_its_line_on() {
+        let (before, between, behind) = (10_000, 3, 20_000);
+        let mut text: String = (1..=before).map(event).collect();
+        text.extend(LEGEND.map(|line| format!("#    {line}\n")));
+        text.extend((1..=between).map(event));
+        text += "# tracer: nop\n";
+        text.extend((1..=behind).map(event));
+        let preempt: Vec<u8> = read(&text).unwrap().iter().map(|event| event.preempt).collect();
+        assert_eq!(preempt.len(), before + between + behind);
+        assert!(preempt[..before].iter().all(|depth| *depth == 1));
+        assert!(preempt[before..].iter().all(|depth| *depth == 0), "the depth is the last character now");
+    }
 
     #[test]
     fn lines_of_call_chains_are_told_from_damaged_events() {

@@ -35,6 +35,18 @@ pub(super) enum ActKind {
 }
 
 impl ActKind {
+    /// In the order of their numbers.
+    pub(super) const ALL: [Self; 8] = [
+        Self::Nothing,
+        Self::Alloc,
+        Self::BulkAlloc,
+        Self::Free,
+        Self::PastSet,
+        Self::Tick,
+        Self::ReclaimStarts,
+        Self::ReclaimStops,
+    ];
+
     /// Whether [`Act::at`] is a page set.
     pub(super) const fn is_of_set(self) -> bool {
         matches!(self, Self::Alloc | Self::BulkAlloc | Self::Free | Self::PastSet)
@@ -51,6 +63,14 @@ impl BlockKind {
     pub(super) fn new(order: Order, migratetype: MigrateType, highest_zone: usize) -> Self {
         let migratetype = if migratetype.is_mergeable() { migratetype } else { MigrateType::Movable };
         Self(order.get() | (migratetype.index() as u8) << 4 | (highest_zone.min(3) as u8) << 6)
+    }
+
+    pub(super) const fn to_byte(self) -> u8 {
+        self.0
+    }
+
+    pub(super) const fn from_byte(byte: u8) -> Self {
+        Self(byte)
     }
 
     #[inline]

@@ -5,6 +5,7 @@
 //! beginning with another quarter of the recording and with CPUs that changed places.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use pageset_core::Policy;
@@ -31,8 +32,9 @@ const DRAWN_ACTS_MAX: usize = 16 << 20;
 /// Fewest draws all the same.
 const DRAWS_MIN: usize = 2;
 
-/// Acts that are played without a look at whether anybody still wants the result: some ten milliseconds.
-const ACTS_AT_ONCE: usize = 1 << 18;
+/// Acts that bring page sets into their steady state at most, the last ones before counting begins. Chosen: 65,000 for each CPU of a
+/// server with 64, where a page set turns over every hundred. No recording of a small machine had as many.
+const STEADY_ACTS_MAX: usize = 4 << 20;
 
 /// A recording that is ready to be played under any policy.
 pub(super) struct Forecaster<'r> {
@@ -42,7 +44,7 @@ pub(super) struct Forecaster<'r> {
     pub(super) window: Window,
     /// The recorded kernel's policy, and where its page sets were; `None` if either is not known.
     pub(super) recorded: Option<(Policy, &'r [SetStart])>,
-    /// Looked at before each [`ACTS_AT_ONCE`]. What was broken off is no forecast.
+    /// Looked at before each portion of acts, some ten milliseconds. What was broken off is no forecast.
     pub(super) cancel: &'r AtomicBool,
 }
 
@@ -64,6 +66,13 @@ impl Forecast {
     }
 }
 
+/// The acts that bring page sets into their steady state if so many go round from one of their parts on: the last ones.
+fn steady_ranges(all: usize, part: usize) -> [Range<usize>; 2] {
+    let split = all / PARTS * part;
+    let skipped = all.saturating_sub(STEADY_ACTS_MAX);
+    [all.min(split + skipped)..all, skipped.saturating_sub(all - split)..split]
+}
+
 impl Forecaster<'_> {
     /// Whether this is the recorded kernel as it was recorded; settings may be said that are the recorded ones.
     pub(super) fn is_recorded(&self, candidate: &Candidate) -> bool {
@@ -80,20 +89,20 @@ impl Forecaster<'_> {
 
     fn played(&self, candidate: &Candidate) -> Result<Forecast, ReplayError> {
         let machine = self.machine_of(candidate)?;
-        let sets = self.begin(&machine, candidate);
+        let sets = self.begin(&machine, candidate)?;
         if self.is_recorded(candidate) {
-            return Ok(self.count(sets, Vec::new()));
+            return self.count(sets, Vec::new());
         }
         let draws = (DRAWN_ACTS_MAX / (2 * self.traffic.acts.len()).max(1)).clamp(DRAWS_MIN, DRAWS_MAX);
         // Every other one first, so that few draws differ in both.
         let order: Vec<usize> = (1..=DRAWS_MAX).map(|draw| draw * 3 % (DRAWS_MAX + 1)).take(draws).collect();
         let draws = order.into_par_iter().map(|draw| {
-            let mut sets = self.steady(&machine, candidate, draw % PARTS, draw / PARTS);
-            self.play_window(&mut sets);
-            sets.totals().clone()
+            let mut sets = self.steady(&machine, candidate, draw % PARTS, draw / PARTS)?;
+            self.play_window(&mut sets)?;
+            Ok(sets.totals().clone())
         });
-        let draws = draws.collect();
-        Ok(self.count(sets, draws))
+        let draws = draws.collect::<Result<_, ReplayError>>()?;
+        self.count(sets, draws)
     }
 
     /// The machine with the candidate's settings.
@@ -106,65 +115,73 @@ impl Forecaster<'_> {
     }
 
     /// The candidate's page sets when the recording begins.
-    pub(super) fn begin<'m>(&self, machine: &'m Machine, candidate: &Candidate) -> PageSets<'m> {
+    pub(super) fn begin<'m>(
+        &self,
+        machine: &'m Machine,
+        candidate: &Candidate,
+    ) -> Result<PageSets<'m>, ReplayError> {
         match self.recorded.filter(|_| self.is_recorded(candidate)) {
             Some((policy, starts)) => {
                 let mut sets = PageSets::new(machine, policy, &self.zone_starts(machine, candidate));
                 sets.fill(starts);
-                sets
+                Ok(sets)
             }
             None => self.steady(machine, candidate, 0, 0),
         }
     }
 
-    /// Page sets that played the recording once, from one of its parts on.
+    /// Page sets that played the recording once, from one of its parts on; of a long one, what came last of that.
     fn steady<'m>(
         &self,
         machine: &'m Machine,
         candidate: &Candidate,
         part: usize,
         turn: usize,
-    ) -> PageSets<'m> {
+    ) -> Result<PageSets<'m>, ReplayError> {
         let (recorded, ours) = (&self.machine.layout.sysctls, &machine.layout.sysctls);
         let sets = PageSets::new(machine, candidate.policy, &self.zone_starts(machine, candidate));
         let mut sets = sets.with_ticks(recorded.stat_interval_s, ours.stat_interval_s);
-        self.play_from(&mut sets, part, turn);
+        self.play_from(&mut sets, part, turn)?;
         sets.play(&self.traffic.remainder);
         sets.begin();
-        sets
+        Ok(sets)
     }
 
-    fn count(&self, mut sets: PageSets<'_>, draws: Vec<Totals>) -> Forecast {
-        self.play_window(&mut sets);
+    fn count(&self, mut sets: PageSets<'_>, draws: Vec<Totals>) -> Result<Forecast, ReplayError> {
+        self.play_window(&mut sets)?;
         let totals = sets.totals().clone();
-        Forecast { totals, held_idle: sets.rest(), draws }
+        Ok(Forecast { totals, held_idle: sets.rest(), draws })
     }
 
     /// Plays all, and counts from the window on.
-    fn play_window(&self, sets: &mut PageSets<'_>) {
-        let (before, counted) = self.traffic.acts.split_at(self.window.first_act());
-        if !before.is_empty() {
-            self.play(sets, before);
+    fn play_window(&self, sets: &mut PageSets<'_>) -> Result<(), ReplayError> {
+        let first = self.window.first_act();
+        if first > 0 {
+            self.play(sets, 0..first)?;
             sets.begin();
         }
-        self.play(sets, counted);
+        self.play(sets, first..self.traffic.acts.len())
     }
 
-    fn play(&self, sets: &mut PageSets<'_>, acts: &[Act]) {
-        self.portions(acts).for_each(|acts| sets.play(acts));
+    fn play(&self, sets: &mut PageSets<'_>, range: Range<usize>) -> Result<(), ReplayError> {
+        self.portions(range, |acts| sets.play(acts))
     }
 
     /// The acts, until it is cancelled.
-    fn portions<'a>(&self, acts: &'a [Act]) -> impl Iterator<Item = &'a [Act]> {
-        acts.chunks(ACTS_AT_ONCE).take_while(|_| !self.cancel.load(Relaxed))
+    fn portions(&self, range: Range<usize>, mut each: impl FnMut(&[Act])) -> Result<(), ReplayError> {
+        let acts = &self.traffic.acts;
+        let played = acts.each(range, |acts| {
+            each(acts);
+            !self.cancel.load(Relaxed)
+        });
+        played.map_err(|error| ReplayError::no_room(acts, error))
     }
 
     /// Plays the recording from one of its parts on, with each CPU in the place of one that is `turn` further in its node.
-    fn play_from(&self, sets: &mut PageSets<'_>, part: usize, turn: usize) {
-        let acts = &self.traffic.acts;
-        let (first, last) = acts.split_at(acts.len() / PARTS * part);
+    fn play_from(&self, sets: &mut PageSets<'_>, part: usize, turn: usize) -> Result<(), ReplayError> {
+        let [last, first] = steady_ranges(self.traffic.acts.len(), part);
         if turn == 0 {
-            self.play(sets, last);
+            self.play(sets, last)?;
             return self.play(sets, first);
         }
         let places = self.places(turn);
@@ -178,9 +195,15 @@ impl Forecaster<'_> {
             };
             Act { at: at as u32, ..*act }
         };
-        for act in self.portions(last).chain(self.portions(first)).flatten() {
-            sets.play(&[moved(act)]);
+        let mut there = Vec::new();
+        for range in [last, first] {
+            self.portions(range, |acts| {
+                there.clear();
+                there.extend(acts.iter().map(moved));
+                sets.play(&there);
+            })?;
         }
+        Ok(())
     }
 
     fn places(&self, turn: usize) -> Vec<usize> {
@@ -205,5 +228,29 @@ impl Forecaster<'_> {
             }
         });
         starts.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_goes_round_and_of_a_long_one_its_last_acts_count() {
+        assert_eq!(steady_ranges(100, 0), [0..100, 0..0]);
+        assert_eq!(steady_ranges(100, 3), [75..100, 0..75]);
+        let (most, all) = (STEADY_ACTS_MAX, 8 * STEADY_ACTS_MAX);
+        assert_eq!(steady_ranges(all, 0), [7 * most..all, 0..0]);
+        // The last acts before the split.
+        assert_eq!(steady_ranges(all, 2), [all..all, 3 * most..4 * most]);
+        // The first part is shorter than they are: they begin before the end.
+        let [last, first] = steady_ranges(2 * most, 1);
+        assert_eq!([last, first], [2 * most - most / 2..2 * most, 0..most / 2]);
+        for all in [0, 1, most + 3, all + 7] {
+            for part in 0..PARTS {
+                let [last, first] = steady_ranges(all, part);
+                assert_eq!(last.len() + first.len(), all.min(most), "{all} from part {part}");
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@
 //! machine for recordings that describe none), `frame_map` (a note for each frame), `steps` (one play, told step by step).
 
 mod act;
+mod acts;
 mod forecast;
 mod frame_map;
 mod guess;
@@ -42,6 +43,7 @@ use pageset_core::{POLICIES, Policy};
 use pageset_trace::{Layout, LostEvents, TraceError, TraceReader};
 use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
 
+use crate::memory;
 use crate::recorded::{RecordedKinds, needs};
 use crate::stretch::OneSetting;
 
@@ -114,6 +116,20 @@ pub struct Replay {
     pub outcomes: Vec<Outcome>,
     /// What the recording does not say, and which part of it is replayed, in words.
     pub warnings: Vec<String>,
+    /// The memory that it took.
+    #[serde(skip)]
+    pub room: Room,
+}
+
+/// The memory that a replay took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes of what was played.
+    pub acts_bytes: u64,
+    /// Bytes of these that were in a file, since they are many or memory is short.
+    pub file_bytes: u64,
+    /// How many plays there were at once, if memory allows no more.
+    pub plays_at_once: Option<usize>,
 }
 
 /// What a kernel did: refills and drains of page sets. What was not recorded is `None`.
@@ -230,9 +246,27 @@ pub enum ReplayError {
          `pageset simulate --recording` and `pageset simulate -w trace:FILE` play it"
     )]
     NeedsZone(&'static str),
+    /// Neither memory nor a file has room for what is played.
+    #[error(
+        "this recording wants {} MiB to be replayed, in memory or in a file below {} ($TMPDIR): {source}",
+        wanted >> 20,
+        std::env::temp_dir().display()
+    )]
+    NoRoom {
+        /// Bytes of what is played, as far as it was read.
+        wanted: u64,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// The machine cannot be built.
     #[error("the machine description does not describe a machine that can be built: {0}")]
     Layout(String),
+}
+
+impl ReplayError {
+    fn no_room(acts: &acts::Acts, source: std::io::Error) -> Self {
+        Self::NoRoom { wanted: acts.bytes().0, source }
+    }
 }
 
 /// Every named policy that a replay can play, oldest first.
@@ -256,8 +290,8 @@ pub enum Stage {
     Played,
 }
 
-/// Replays a recording under each candidate. The recording is read once, at eight bytes of memory for each allocation and
-/// free; candidates are played side by side. `progress` gets the number of events read, and each finished candidate.
+/// Replays a recording under each candidate. The recording is read once. Each allocation and free takes eight bytes, in
+/// memory up to 128 MiB and else in a file; candidates are played side by side. `progress` gets the number of events read, and each finished candidate.
 ///
 /// If settings changed while it was recorded, its longest part under one setting is replayed.
 ///
@@ -315,21 +349,42 @@ fn replay_part(
     let recorded = traffic.recorded;
     let shows_kernel = recorded.has(needs::VISITS);
     let own = policy.filter(|_| shows_kernel).map(Candidate::from);
-    let own = own.map(|own| forecaster.forecast(&own).map(|forecast| (own, forecast))).transpose()?;
-    let off = own.as_ref().map_or_else(OwnDistance::default, |(_, own)| own_distance(own, kernel_itself));
-    let off = shows_kernel.then_some(off);
-    let own = own.map(|(own, forecast)| Outcome::new(&own, Kind::Recorded, &forecast, off));
-    let outcomes = options.candidates.as_slice().into_par_iter().map(|candidate| {
-        let kind = match policy {
-            _ if forecaster.is_recorded(candidate) => Kind::Recorded,
-            Some(policy) if policy.name == candidate.policy.name => Kind::Settings,
-            _ => Kind::Policy,
+    let (plays, room) = room(&prepared);
+    let on_few =
+        |work: &mut (dyn FnMut() -> Result<(Option<Outcome>, Vec<Outcome>), ReplayError> + Send)| match plays
+        {
+            Some(plays) => match rayon::ThreadPoolBuilder::new().num_threads(plays).build() {
+                Ok(pool) => pool.install(work),
+                // More threads than memory allows are better than none.
+                Err(_) => work(),
+            },
+            None => work(),
         };
-        let outcome = Outcome::new(candidate, kind, &forecaster.forecast(candidate)?, off);
-        progress(Stage::Played);
-        Ok(outcome)
-    });
-    let outcomes = outcomes.collect::<Result<Vec<_>, ReplayError>>()?;
+    let (own, outcomes) = on_few(&mut || {
+        let own = own.map(|own| forecaster.forecast(&own).map(|forecast| (own, forecast))).transpose()?;
+        let off = own.as_ref().map_or_else(OwnDistance::default, |(_, own)| own_distance(own, kernel_itself));
+        let off = shows_kernel.then_some(off);
+        let outcomes = options.candidates.as_slice().into_par_iter().map(|candidate| {
+            let is_recorded = forecaster.is_recorded(candidate);
+            let kind = match policy {
+                _ if is_recorded => Kind::Recorded,
+                Some(policy) if policy.name == candidate.policy.name => Kind::Settings,
+                _ => Kind::Policy,
+            };
+            let outcome = match &own {
+                // It is played already.
+                Some((own, forecast)) if is_recorded && own.policy == candidate.policy => {
+                    Outcome::new(candidate, kind, forecast, off)
+                }
+                _ => Outcome::new(candidate, kind, &forecaster.forecast(candidate)?, off),
+            };
+            progress(Stage::Played);
+            Ok(outcome)
+        });
+        let outcomes = outcomes.collect::<Result<Vec<_>, ReplayError>>()?;
+        let own = own.as_ref().map(|(own, forecast)| Outcome::new(own, Kind::Recorded, forecast, off));
+        Ok((own, outcomes))
+    })?;
 
     let (events, unreplayed, tick_interval_s) = (traffic.events, traffic.unreplayed, traffic.tick_interval_s);
     let unseen = Unseen {
@@ -352,9 +407,22 @@ fn replay_part(
         own,
         outcomes,
         warnings: Vec::new(),
+        room,
     };
     replay.warnings = warnings(&replay);
     Ok(replay)
+}
+
+/// How many plays there may be at once; `None` if memory has room for one on each CPU.
+fn room(prepared: &Prepared) -> (Option<usize>, Room) {
+    let traffic = &prepared.traffic;
+    // A play has its page sets, and reads acts from a file in portions: bytes, acts, and acts with CPUs that changed places.
+    let play = prepared.machine.sets() * page_sets::SET_BYTES + 3 * acts::PORTION * size_of::<act::Act>();
+    let plays = memory::to_be_had()
+        .map_or(usize::MAX, |bytes| usize::try_from(bytes / 2 / play as u64).unwrap_or(usize::MAX).max(1));
+    let plays = Some(plays).filter(|plays| *plays < rayon::current_num_threads());
+    let (acts_bytes, file_bytes) = traffic.acts.bytes();
+    (plays, Room { acts_bytes, file_bytes, plays_at_once: plays })
 }
 
 /// Whether somebody still wants the result.

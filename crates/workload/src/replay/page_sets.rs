@@ -12,6 +12,9 @@ use super::totals::Totals;
 use crate::limits::has_large_slice;
 use crate::pressure::ZonePressure;
 
+/// Bytes of one page set at most, with its totals.
+pub(super) const SET_BYTES: usize = size_of::<PageSet>() + 64;
+
 /// Page sets at work.
 #[derive(Debug)]
 pub(super) struct PageSets<'m> {

@@ -55,10 +55,15 @@ impl Prepared {
         // What the kernel decided says what its lists held, if all of it was recorded.
         let shows_kernel = traffic.recorded.has(needs::VISITS);
         let is_start_known = shows_kernel && start::is_known(&machine, before.as_ref());
-        let window =
-            if shows_kernel { Window::find(&machine, &traffic, is_start_known) } else { Window::OF_LOAD };
+        let no_room = |error| ReplayError::no_room(&traffic.acts, error);
+        let window = if shows_kernel {
+            Window::find(&machine, &traffic, is_start_known).map_err(no_room)?
+        } else {
+            Window::OF_LOAD
+        };
         let starts = policy.filter(|_| is_start_known);
         let starts = starts.map(|policy| start::find(&machine, before.as_ref(), &policy, &traffic));
+        let starts = starts.transpose().map_err(no_room)?;
         Ok(Self { machine, before, traffic, policy, starts, window })
     }
 

@@ -3,6 +3,8 @@
 //! How much each set held, and its `high`, were read from `/proc/zoneinfo`. What its lists held follows from the
 //! recording: a list was empty when the kernel refilled it, so what was taken from it until then was there before.
 
+use std::io;
+
 use pageset_core::policy::RefillRule;
 use pageset_core::{Order, Policy};
 use pageset_trace::{Snapshot, ZoneDescription};
@@ -79,8 +81,8 @@ pub(super) fn find(
     before: Option<&Snapshot>,
     policy: &Policy,
     traffic: &Traffic,
-) -> Vec<SetStart> {
-    let tracked = track(machine, policy, traffic);
+) -> io::Result<Vec<SetStart>> {
+    let tracked = track(machine, policy, traffic)?;
     let mut starts = vec![SetStart::default(); machine.sets()];
     let lists = policy.lists.lists();
     for (set, (start, tracked)) in starts.iter_mut().zip(&tracked).enumerate() {
@@ -107,13 +109,13 @@ pub(super) fn find(
             }
         }
     }
-    starts
+    Ok(starts)
 }
 
-fn track(machine: &Machine, policy: &Policy, traffic: &Traffic) -> Vec<Tracked> {
+fn track(machine: &Machine, policy: &Policy, traffic: &Traffic) -> io::Result<Vec<Tracked>> {
     let mut sets = vec![Tracked::default(); machine.sets()];
     let (mut moves, mut decisions) = (traffic.moves.iter().peekable(), traffic.decisions.iter().peekable());
-    for index in 0..=traffic.acts.len() {
+    let mut before = |sets: &mut Vec<Tracked>, index: usize| {
         while let Some(moved) = moves.next_if(|moved| moved.before as usize <= index) {
             if let Some(list) = policy.lists.list(moved.block.order(), moved.block.migratetype()) {
                 sets[moved.set as usize].change(list, moved.blocks);
@@ -124,19 +126,24 @@ fn track(machine: &Machine, policy: &Policy, traffic: &Traffic) -> Vec<Tracked> 
             let Some(list) = policy.lists.list(block.order(), block.migratetype()) else { continue };
             sets[decided.set as usize].refilled(list, decided.pages, block.order().frames());
         }
-        let Some(act) = traffic.acts.get(index) else { break };
+    };
+    let mut index = 0;
+    traffic.acts.each_act(|act| {
+        before(&mut sets, index);
+        index += 1;
         let change = match act.kind {
             ActKind::Alloc | ActKind::BulkAlloc => -i32::from(act.count),
             ActKind::Free => 1,
-            _ => continue,
+            _ => return,
         };
         if let Some(list) = policy.lists.list(act.block.order(), act.block.migratetype()) {
             let set = &mut sets[act.at as usize];
             set.frees_before_refill += u32::from(change > 0 && set.first_refill_pages.is_none());
             set.change(list, change);
         }
-    }
-    sets
+    })?;
+    before(&mut sets, index);
+    Ok(sets)
 }
 
 impl Tracked {
@@ -184,12 +191,12 @@ mod tests {
         let machine = Machine::new(layout).unwrap();
         let block = BlockKind::new(Order::ZERO, MigrateType::Unmovable, 0);
         let traffic = Traffic {
-            acts: pages(ActKind::Alloc, 4),
+            acts: pages(ActKind::Alloc, 4).into_iter().collect(),
             moves: vec![Moved { before: 3, set: 0, block, blocks: 8 }],
             decisions: vec![Decided { before: 3, set: 0, pages: 8, refill: Some(block) }],
             ..Traffic::default()
         };
-        let starts = find(&machine, None, &LINUX_6_12, &traffic);
+        let starts = find(&machine, None, &LINUX_6_12, &traffic).unwrap();
         assert_eq!(starts[0].lists[..3], [3, 7, 0], "what is not explained is movable");
         assert_eq!(
             (starts[0].high, starts[0].alloc_factor),
@@ -218,7 +225,7 @@ mod tests {
     fn a_list_that_is_never_refilled_held_what_was_taken_at_least() {
         let machine = Machine::new(small_layout()).unwrap();
         let acts = [pages(ActKind::Alloc, 5), pages(ActKind::Free, 9)].concat();
-        let traffic = Traffic { acts, ..Traffic::default() };
-        assert_eq!(find(&machine, None, &LINUX_6_12, &traffic)[0].lists[0], 5);
+        let traffic = Traffic { acts: acts.into_iter().collect(), ..Traffic::default() };
+        assert_eq!(find(&machine, None, &LINUX_6_12, &traffic).unwrap()[0].lists[0], 5);
     }
 }

@@ -99,12 +99,12 @@ impl Steps {
     ) -> Result<(), E> {
         let forecaster = self.prepared.forecaster(&NEVER);
         let machine = forecaster.machine_of(candidate)?;
-        let mut player = Player { sets: forecaster.begin(&machine, candidate), cpus: machine.cpus() };
+        let mut player = Player { sets: forecaster.begin(&machine, candidate)?, cpus: machine.cpus() };
         let traffic = &self.prepared.traffic;
         if let Some(&at_ns) = traffic.times_ns.first() {
             (0..machine.sets()).try_for_each(|at| each(&player.step(at_ns, at, None)))?;
         }
-        for (act, &at_ns) in traffic.acts.iter().zip(&traffic.times_ns) {
+        let mut one = |act: &Act, at_ns: u64| {
             match act.kind {
                 ActKind::Tick => {
                     let of_cpu = (act.at as usize..machine.sets()).step_by(machine.cpus());
@@ -124,8 +124,16 @@ impl Steps {
                 }
                 _ => player.sets.play(std::slice::from_ref(act)),
             }
-        }
-        Ok(())
+            Ok(())
+        };
+        let (mut times, mut told) = (traffic.times_ns.iter(), Ok(()));
+        let all = 0..traffic.acts.len().min(traffic.times_ns.len());
+        let played = traffic.acts.each(all, |acts| {
+            told = acts.iter().zip(times.by_ref()).try_for_each(|(act, at_ns)| one(act, *at_ns));
+            told.is_ok()
+        });
+        played.map_err(|error| ReplayError::no_room(&traffic.acts, error))?;
+        told
     }
 }
 

@@ -41,11 +41,11 @@ impl Ticks {
     }
 
     /// Adds the ticks that `event` brings: itself, or those of the time that has passed when it happens.
-    pub(super) fn bring(&mut self, event: &Event, cpus: u32, acts: &mut Vec<Act>) {
+    pub(super) fn bring(&mut self, event: &Event, cpus: u32, acts: &mut impl Extend<Act>) {
         let (interval_ns, due_ns) = match self {
             Self::Recorded => {
                 if event.is_tick() && event.cpu_id().0 < cpus {
-                    acts.push(Traffic::tick(event.cpu_id()));
+                    acts.extend([Traffic::tick(event.cpu_id())]);
                 }
                 return;
             }

@@ -14,15 +14,16 @@ use pageset_trace::{EventKind, TraceReader};
 use super::ReplayError;
 use super::Unreplayed;
 use super::act::{Act, ActKind, BlockKind};
+use super::acts::Acts;
 use super::machine::Machine;
 use super::ticks::Ticks;
 use crate::recorded::{self, RecordedKinds};
 use reading::Reading;
 
 /// A recording as page sets see it.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Traffic {
-    pub(super) acts: Vec<Act>,
+    pub(super) acts: Acts,
     /// When each act is done, in nanoseconds; empty if nobody asked.
     pub(super) times_ns: Vec<u64>,
     /// What undoes the difference between all allocations and all frees: it happens before the load comes again.
@@ -101,7 +102,9 @@ impl Traffic {
         }
         let recorded = RecordedKinds::new(reader.info(), &kinds);
         let mut traffic = Self { events: read, recorded, ..reading.finish(&recorded) };
-        traffic.remainder = remainder::remainder(machine, &traffic.acts);
+        traffic.acts.check().map_err(|error| ReplayError::no_room(&traffic.acts, error))?;
+        traffic.remainder = remainder::remainder(machine, &traffic.acts)
+            .map_err(|error| ReplayError::no_room(&traffic.acts, error))?;
         Ok(traffic)
     }
 

@@ -1,5 +1,7 @@
 //! The part of a recording that is counted: for the kernel and for the replay alike.
 
+use std::io;
+
 use serde::Serialize;
 
 use super::machine::Machine;
@@ -25,18 +27,18 @@ impl Window {
     pub(super) const OF_LOAD: Self = Self { skipped: 0, share: 1.0, is_start_known: false };
 
     /// The whole recording, if it is known what page sets held; else from where each that matters was refilled or drained.
-    pub(super) fn find(machine: &Machine, traffic: &Traffic, is_start_known: bool) -> Self {
+    pub(super) fn find(machine: &Machine, traffic: &Traffic, is_start_known: bool) -> io::Result<Self> {
         let whole = Self { skipped: 0, share: 1.0, is_start_known };
         if is_start_known {
-            return whole;
+            return Ok(whole);
         }
         let sets = machine.sets();
         let mut acts = vec![0_usize; sets];
-        for act in &traffic.acts {
+        traffic.acts.each_act(|act| {
             if act.kind.is_of_set() {
                 acts[act.at as usize] += 1;
             }
-        }
+        })?;
         let all: usize = acts.iter().sum();
         let mut first = vec![None; sets];
         for decided in &traffic.decisions {
@@ -46,14 +48,14 @@ impl Window {
         let turned_over: Option<Vec<usize>> = matter.map(|set| first[set]).collect();
         let skipped = turned_over.and_then(|firsts| firsts.into_iter().max());
         // A window that leaves less than half says less than a beginning that is not known.
-        match skipped.filter(|skipped| skipped * 2 <= traffic.acts.len()) {
+        Ok(match skipped.filter(|skipped| skipped * 2 <= traffic.acts.len()) {
             Some(skipped) => Self {
                 skipped: skipped as u64,
                 share: 1.0 - skipped as f64 / traffic.acts.len().max(1) as f64,
                 is_start_known: true,
             },
             None => whole,
-        }
+        })
     }
 
     pub(super) fn first_act(&self) -> usize {

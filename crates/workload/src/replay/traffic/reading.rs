@@ -112,8 +112,11 @@ impl<'m> Reading<'m> {
 
     /// That a block left the zone shows that it was freed past its page set only where drains show, too.
     fn take_back_diverted(&mut self) {
-        let acts = self.traffic.acts.iter_mut();
-        acts.filter(|act| act.kind == ActKind::PastSet).for_each(|act| act.kind = ActKind::Free);
+        self.traffic.acts.mend_all(|act| {
+            if act.kind == ActKind::PastSet {
+                act.kind = ActKind::Free;
+            }
+        });
         self.traffic.diverted_frees = 0;
     }
 
@@ -124,8 +127,9 @@ impl<'m> Reading<'m> {
         let pages = self.traffic.unmatched_frees.min(forks * STACK_PAGES);
         for (fork, act) in (0..forks).zip(&self.forks) {
             let pages = (fork + 1) * pages / forks - fork * pages / forks;
-            if let Some(act) = self.traffic.acts.get_mut(*act as usize).filter(|_| pages > 0) {
-                (act.kind, act.count) = (ActKind::BulkAlloc, pages as u16);
+            if pages > 0 {
+                let stack = (ActKind::BulkAlloc, pages as u16);
+                self.traffic.acts.mend(*act as usize, |act| (act.kind, act.count) = stack);
             }
         }
         self.traffic.stack_pages = pages;
@@ -276,12 +280,14 @@ impl<'m> Reading<'m> {
     fn committed(&mut self, event: &Event) {
         let Some(zone) = self.machine.zone_of(event.pfn) else { return };
         let Some(Note::Freed(earlier)) = self.zones[zone].take(event.pfn) else { return };
-        let Some(act) = self.traffic.acts.get_mut(earlier as usize).filter(|act| act.kind == ActKind::Free)
-        else {
-            return;
-        };
-        let block = act.block;
-        act.kind = ActKind::Nothing;
+        let moved = self.traffic.acts.mend(earlier as usize, |act| {
+            let is_free = act.kind == ActKind::Free;
+            is_free.then(|| {
+                act.kind = ActKind::Nothing;
+                act.block
+            })
+        });
+        let Some(block) = moved.flatten() else { return };
         let act = self.push(ActKind::Free, block, self.machine.set(zone, event.cpu));
         self.zones[zone].note(event.pfn, Note::Freed(act));
     }
@@ -312,10 +318,14 @@ impl<'m> Reading<'m> {
     }
 
     fn divert(&mut self, act: u32) {
-        if let Some(act) = self.traffic.acts.get_mut(act as usize).filter(|act| act.kind == ActKind::Free) {
-            act.kind = ActKind::PastSet;
-            self.traffic.diverted_frees += 1;
-        }
+        let diverted = self.traffic.acts.mend(act as usize, |act| {
+            let is_free = act.kind == ActKind::Free;
+            if is_free {
+                act.kind = ActKind::PastSet;
+            }
+            is_free
+        });
+        self.traffic.diverted_frees += u64::from(diverted == Some(true));
     }
 
     fn drained(&mut self, event: &Event) {
@@ -332,14 +342,13 @@ impl<'m> Reading<'m> {
     /// The list that a freed block was on shows when it leaves it.
     fn reveal_type(&mut self, act: u32, event: &Event, zone: usize) {
         let set = self.machine.set(zone, event.cpu);
-        let (Some(act), Some(migratetype)) = (self.traffic.acts.get_mut(act as usize), event.block_type())
-        else {
-            return;
-        };
-        let is_here = event.kind == EventKind::MmPagePcpuDrain || act.at == set;
-        if is_here && act.block.order().get() == event.order {
-            act.block = act.block.of_type(migratetype);
-        }
+        let Some(migratetype) = event.block_type() else { return };
+        self.traffic.acts.mend(act as usize, |act| {
+            let is_here = event.kind == EventKind::MmPagePcpuDrain || act.at == set;
+            if is_here && act.block.order().get() == event.order {
+                act.block = act.block.of_type(migratetype);
+            }
+        });
     }
 
     fn bulk_ends(&mut self, event: &Event) {
@@ -357,7 +366,7 @@ impl<'m> Reading<'m> {
         self.traffic.allocs += pages;
         let block = BlockKind::new(Order::ZERO, MigrateType::Unmovable, highest);
         let act = self.push(ActKind::BulkAlloc, block, self.machine.set(zone, event.cpu));
-        self.traffic.acts[act as usize].count = pages as u16;
+        self.traffic.acts.mend(act as usize, |act| act.count = pages as u16);
     }
 
     fn reclaim(&mut self, event: &Event, kind: ActKind) {

@@ -4,24 +4,26 @@
 //! comes again and again, that is made up for in between: otherwise page sets would fill up, or run dry, from run to run.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use crate::replay::act::{Act, ActKind, BlockKind};
+use crate::replay::acts::Acts;
 use crate::replay::machine::Machine;
 
 /// Allocations (of what was freed too much) and frees (of what was allocated too much), zone by zone and kind by kind, on
 /// the CPUs that have the difference.
-pub(super) fn remainder(machine: &Machine, acts: &[Act]) -> Vec<Act> {
+pub(super) fn remainder(machine: &Machine, acts: &Acts) -> io::Result<Vec<Act>> {
     let mut nets: BTreeMap<(usize, BlockKind), Vec<i64>> = BTreeMap::new();
-    for act in acts {
+    acts.each_act(|act| {
         let change = match act.kind {
             ActKind::Alloc | ActKind::BulkAlloc => -i64::from(act.count),
             ActKind::Free => i64::from(act.count),
-            _ => continue,
+            _ => return,
         };
         let (zone, cpu) = (act.at as usize / machine.cpus(), act.at as usize % machine.cpus());
         let kind = act.block.without_zone();
         nets.entry((zone, kind)).or_insert_with(|| vec![0; machine.cpus()])[cpu] += change;
-    }
+    })?;
     let mut remainder = Vec::new();
     for ((zone, block), nets) in nets {
         let all: i64 = nets.iter().sum();
@@ -39,7 +41,7 @@ pub(super) fn remainder(machine: &Machine, acts: &[Act]) -> Vec<Act> {
             }
         }
     }
-    remainder
+    Ok(remainder)
 }
 
 #[cfg(test)]
@@ -59,7 +61,7 @@ mod tests {
         let machine = Machine::new(small_layout()).unwrap();
         // CPU 0 allocates ten, CPU 1 frees fourteen: four are left, and the stream from CPU to CPU is none.
         let load = [acts(ActKind::Alloc, 2, 10), acts(ActKind::Free, 3, 14)].concat();
-        let remainder = remainder(&machine, &load);
+        let remainder = remainder(&machine, &load.into_iter().collect()).unwrap();
         let [act] = remainder[..] else { panic!("{remainder:?}") };
         assert_eq!((act.kind, act.at, act.count), (ActKind::BulkAlloc, 3, 4));
     }
@@ -68,9 +70,10 @@ mod tests {
     fn a_load_that_gives_all_back_leaves_nothing() {
         let machine = Machine::new(small_layout()).unwrap();
         let load = [acts(ActKind::Alloc, 2, 10), acts(ActKind::Free, 3, 10)].concat();
-        assert_eq!(remainder(&machine, &load), []);
+        assert_eq!(remainder(&machine, &load.into_iter().collect()).unwrap(), []);
         let block = BlockKind::new(Order::ZERO, MigrateType::Movable, 0);
         let frees = Act { kind: ActKind::Free, block, count: 3, at: 2 };
-        assert_eq!(remainder(&machine, &acts(ActKind::Alloc, 2, 3)), [frees]);
+        let load = acts(ActKind::Alloc, 2, 3);
+        assert_eq!(remainder(&machine, &load.into_iter().collect()).unwrap(), [frees]);
     }
 }

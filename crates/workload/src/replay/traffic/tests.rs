@@ -39,7 +39,7 @@ fn read(events: &[Event]) -> Traffic {
 }
 
 fn kinds(traffic: &Traffic) -> Vec<ActKind> {
-    traffic.acts.iter().map(|act| act.kind).collect()
+    traffic.acts.all().iter().map(|act| act.kind).collect()
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_batched_free_happens_at_its_commit() {
         event(EventKind::MmPageFreeBatched, 300),
     ]);
     assert_eq!(kinds(&traffic), [ActKind::Nothing, ActKind::Free, ActKind::Free]);
-    assert_eq!(traffic.acts[2].block.order(), Order::new(2).unwrap());
+    assert_eq!(traffic.acts.all()[2].block.order(), Order::new(2).unwrap());
     assert_eq!(traffic.frees, 2);
 }
 
@@ -69,7 +69,7 @@ fn a_block_that_leaves_the_zone_without_a_drain_went_past_its_page_set() {
 fn a_drain_tells_which_list_a_block_was_on() {
     let drained = Event { migratetype: 2, ..event(EventKind::MmPagePcpuDrain, 100) };
     let traffic = read(&[event(EventKind::MmPageFree, 100), drained]);
-    assert_eq!(traffic.acts[0].block.migratetype(), MigrateType::Reclaimable);
+    assert_eq!(traffic.acts.all()[0].block.migratetype(), MigrateType::Reclaimable);
     assert_eq!(traffic.decisions.len(), 1);
     assert_eq!((traffic.decisions[0].pages, traffic.decisions[0].refill), (1, None));
 }
@@ -97,7 +97,8 @@ fn stacks_of_forked_tasks_are_as_many_pages_as_are_freed_from_nowhere() {
     let mut reader = recording(&events, &kinds);
     let traffic = Traffic::read(reader.as_mut(), &machine, Times::Forget, |_| Ok(())).unwrap();
     assert_eq!(traffic.stack_pages, 6);
-    let stacks = traffic.acts.iter().filter(|act| act.kind == ActKind::BulkAlloc).map(|act| act.count);
+    let stacks =
+        traffic.acts.all().into_iter().filter(|act| act.kind == ActKind::BulkAlloc).map(|act| act.count);
     assert_eq!(stacks.collect::<Vec<_>>(), [3, 3]);
     let bulk = event(EventKind::BulkAllocEntry, 0);
     let traffic = read(&[&events[..], &[bulk]].concat());

@@ -1,0 +1,154 @@
+//! Many recordings of one load: what is said of each, and how many say it.
+
+use std::io::Write;
+
+use anyhow::Result;
+use pageset_lab::advise::{Advice, advise};
+use pageset_lab::fleet::{Answers, Line};
+use pageset_report::{Cell, Column, Format, Provenance, Row, Table};
+use serde::Serialize;
+
+use super::args::AdviseArgs;
+use super::{AdviceDocument, of_reading, with_machine};
+use crate::fleet::{self, Fleet};
+use crate::invocation::Invocation;
+use crate::output;
+use crate::paragraph;
+use crate::source::Source;
+
+/// The recordings with a Yes that are named in a sentence.
+const NAMED: usize = 5;
+
+const READING: &str = "`saves` is what the advised setting saves of the CPU time, from the least to the most, and `at most` what \
+    waits and visits to the zones took of it. Yes stands first, the worst before the others. `pageset advise RECORDING` says why.";
+
+pub(super) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
+    let format = args.output.format();
+    let fleet = fleet::read((&args.recordings, &args.opening), |recording| {
+        let mut advice = advise(|| Source::open(recording), &mut ()).map_err(of_reading)?;
+        let provenance = with_machine(invocation.provenance(), &advice);
+        let document = AdviceDocument {
+            advice: &advice,
+            applied: None,
+            against: None,
+            run_times: None,
+            tried: None,
+            provenance: &provenance,
+        };
+        let document = (format == Format::Json).then(|| fleet::document(&document)).transpose()?;
+        // What no line shows may be long.
+        (advice.who, advice.sites) = (None, None);
+        Ok((advice, document))
+    })?;
+    let answers = Answers::new(fleet.members.iter().map(|member| member.read.as_ref().ok()));
+    let provenance = invocation.provenance();
+    output::write(&args.output.target, |out| write(&fleet, &answers, &provenance, format, out))?;
+    fleet.finish()?;
+    match () {
+        () if !args.exit_code => Ok(()),
+        () if !answers.yes.is_empty() => Err(super::Answer::Yes.into()),
+        () if answers.unknown > 0 => Err(super::Answer::Unknown.into()),
+        () => Ok(()),
+    }
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    #[serde(flatten)]
+    answers: &'a Answers,
+    /// The same in words.
+    sentences: Vec<String>,
+}
+
+fn write(
+    fleet: &Fleet<Advice>,
+    answers: &Answers,
+    provenance: &Provenance,
+    format: Format,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let sentences = sentences(fleet, answers);
+    match format {
+        Format::Json => return fleet.write_json(Summary { answers, sentences }, provenance, out),
+        Format::Csv => {}
+        Format::Markdown => {
+            writeln!(out, "## A fleet of {} recordings\n", answers.recordings)?;
+            sentences.iter().try_for_each(|sentence| writeln!(out, "- {sentence}"))?;
+            writeln!(out)?;
+        }
+        Format::Table => {
+            writeln!(out, "A fleet of {} recordings\n", answers.recordings)?;
+            sentences.iter().try_for_each(|sentence| paragraph::write(out, 0, sentence))?;
+            writeln!(out)?;
+        }
+    }
+    let mut table = lines(fleet, answers);
+    if format != Format::Csv {
+        table = table.without(&["saved_percent_least", "saved_percent_most", "error"]);
+        table.note(READING);
+        fleet.note_unread(&mut table);
+    } else {
+        table = table.without(&["saves"]);
+    }
+    Ok(format.exporter().export(&table.with_provenance(provenance.clone()), out)?)
+}
+
+/// Who says Yes, the worst first, and what helps how many.
+fn sentences(fleet: &Fleet<Advice>, answers: &Answers) -> Vec<String> {
+    let Answers { recordings, yes, no, unknown, why_unknown, unread, advised, .. } = answers;
+    let mut said = vec![format!("{} of {recordings} recordings say Yes, {no} say No.", yes.len())];
+    if *unknown > 0 {
+        let whys = why_unknown.iter().map(|(why, count)| format!("{why} ({count})"));
+        said.push(format!("{unknown} do not say: {}.", whys.collect::<Vec<_>>().join(", ")));
+    }
+    if *unread > 0 {
+        said.push(format!("{unread} could not be read."));
+    }
+    if !yes.is_empty() {
+        let named: Vec<&str> = yes.iter().take(NAMED).map(|at| fleet.name(*at)).collect();
+        let more = match yes.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        said.push(format!("Yes, the worst first: {}{more}.", named.join(", ")));
+    }
+    said.extend(advised.iter().map(|(what, count)| {
+        let are = if *count == 1 { "1 recording".to_owned() } else { format!("{count} recordings") };
+        format!("{what} is advised for {are}.")
+    }));
+    said
+}
+
+fn lines(fleet: &Fleet<Advice>, answers: &Answers) -> Table {
+    let columns = vec![
+        Column::label("recording", "recording"),
+        Column::label("answer", "answer"),
+        Column::ratio("saves", "saves").with_unit("%"),
+        Column::ratio("saved_percent_least", "saves, least").with_unit("%"),
+        Column::ratio("saved_percent_most", "saves, most").with_unit("%"),
+        Column::ratio("most_percent", "at most").with_unit("%"),
+        Column::measure("visits_per_s", "visits").with_unit("/s"),
+        Column::label("advised", "advised, or why not"),
+        Column::label("error", "error"),
+    ];
+    let real = |value: Option<f64>, digits| value.map_or(Cell::Absent, |value| Cell::real(value, digits));
+    let mut table = Table::new("Each recording, the worst first", columns);
+    for at in answers.order.iter().copied() {
+        let line = Line::new(fleet.members[at].read.as_ref().map_err(String::clone));
+        let (least, most) = (line.saved_percent_least, line.saved_percent_most);
+        let saves = least.zip(most).map(|(least, most)| format!("{least:.1} to {most:.1}"));
+        let advised = line.advised.or(line.why_unknown);
+        table.push(Row::new([
+            fleet.name(at).into(),
+            line.answer.unwrap_or_else(|| "error".to_owned()).into(),
+            saves.into(),
+            real(least, 1),
+            real(most, 1),
+            real(line.most_percent, 2),
+            real(line.visits_per_s, 0),
+            advised.map(|what| what.replace("vm.percpu_pagelist_", "")).into(),
+            line.error.into(),
+        ]));
+    }
+    table
+}

@@ -1,0 +1,153 @@
+//! A fleet: what the subcommands have in common that read many recordings of one load.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use pageset_lab::fleet;
+use pageset_report::{Provenance, Spread, Table, json_document, printable};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::args::refuse;
+use crate::options::{OpeningArgs, SourceArgs};
+use crate::progress::Progress;
+
+/// Whether these are a fleet. A folder is one, whatever it holds.
+pub(crate) fn is_one(recordings: &[PathBuf], opening: &OpeningArgs) -> bool {
+    if !fleet::is_fleet(recordings) {
+        return false;
+    }
+    if recordings.iter().any(|path| path.as_os_str() == "-") {
+        refuse("the standard input is one recording: name files, or a folder");
+    }
+    if opening.sidecar.is_some() {
+        refuse("--sidecar is for one recording; with several, each finds its own by name");
+    }
+    true
+}
+
+/// What became of one recording.
+pub(crate) struct Member<R> {
+    file: PathBuf,
+    /// What is printed of it, or why nothing is.
+    pub(crate) read: Result<R, String>,
+    /// What the subcommand prints in JSON for this recording alone, if JSON was asked for.
+    document: Option<Box<RawValue>>,
+}
+
+/// All recordings of a fleet.
+pub(crate) struct Fleet<R> {
+    pub(crate) members: Vec<Member<R>>,
+    /// What stands in tables instead of paths: the names of the files without `.pgtrace`, if no two are equal.
+    names: Vec<String>,
+}
+
+/// Does `work` for each recording, on all CPUs. It gives what is printed, and with `is_json` the document.
+pub(crate) fn read<R: Send>(
+    (recordings, opening): (&[PathBuf], &OpeningArgs),
+    work: impl Fn(&SourceArgs) -> Result<(R, Option<Box<RawValue>>)> + Sync,
+) -> Result<Fleet<R>> {
+    let files = fleet::files(recordings)?;
+    let members = fleet::each(&files, &mut Progress::on_terminal(), |file| {
+        let source = SourceArgs { recording: Some(file.to_owned()), opening: opening.clone() };
+        let (read, document) = match work(&source) {
+            Ok((read, document)) => (Ok(read), document),
+            Err(error) => (Err(without_path(&format!("{error:#}"), file)), None),
+        };
+        Member { file: file.to_owned(), read, document }
+    })?;
+    let name = |file: &PathBuf| {
+        let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
+        name.strip_suffix(".pgtrace").unwrap_or(&name).to_owned()
+    };
+    let mut distinct: Vec<_> = files.iter().map(name).collect();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let is_distinct = distinct.len() == files.len();
+    let names = files.iter().map(|file| match is_distinct {
+        true => printable(&name(file)).into_owned(),
+        false => printable(&file.display().to_string()).into_owned(),
+    });
+    Ok(Fleet { names: names.collect(), members })
+}
+
+/// An error as it stands beside the name of its file.
+fn without_path(error: &str, file: &Path) -> String {
+    error.strip_prefix(&format!("{}: ", file.display())).unwrap_or(error).to_owned()
+}
+
+/// A document of one recording.
+///
+/// # Errors
+/// It cannot be written as JSON.
+pub(crate) fn document(document: &impl Serialize) -> Result<Box<RawValue>> {
+    Ok(serde_json::value::to_raw_value(document)?)
+}
+
+/// All of a fleet in JSON. Keys are stable.
+#[derive(Serialize)]
+struct FleetDocument<'a, S> {
+    recordings: Vec<MemberDocument<'a>>,
+    summary: S,
+    provenance: &'a Provenance,
+}
+
+#[derive(Serialize)]
+struct MemberDocument<'a> {
+    file: String,
+    /// Why there is no result.
+    error: Option<&'a str>,
+    /// What the subcommand prints for this recording alone.
+    result: Option<&'a RawValue>,
+}
+
+impl<R> Fleet<R> {
+    pub(crate) fn name(&self, at: usize) -> &str {
+        &self.names[at]
+    }
+
+    pub(crate) fn unread(&self) -> usize {
+        self.members.iter().filter(|member| member.read.is_err()).count()
+    }
+
+    /// Writes one object for each recording, in the order in which they were named, and the summary.
+    pub(crate) fn write_json(
+        &self,
+        summary: impl Serialize,
+        provenance: &Provenance,
+        out: &mut dyn Write,
+    ) -> Result<()> {
+        let of = |member: &'_ Member<R>| member.read.as_ref().err().cloned();
+        let errors: Vec<Option<String>> = self.members.iter().map(of).collect();
+        let recordings = self.members.iter().zip(&errors).map(|(member, error)| MemberDocument {
+            file: member.file.display().to_string(),
+            error: error.as_deref(),
+            result: member.document.as_deref(),
+        });
+        let document = FleetDocument { recordings: recordings.collect(), summary, provenance };
+        Ok(json_document(&document, out)?)
+    }
+
+    /// Notes what could not be read below the table of lines.
+    pub(crate) fn note_unread(&self, table: &mut Table) {
+        for (at, member) in self.members.iter().enumerate() {
+            if let Err(problem) = &member.read {
+                table.note(format!("Not read: {}: {}.", self.name(at), problem.trim_end_matches('.')));
+            }
+        }
+    }
+
+    /// An error if a recording could not be read: the exit status has to say so, after all others are printed.
+    pub(crate) fn finish(&self) -> Result<()> {
+        match self.unread() {
+            0 => Ok(()),
+            unread => bail!("{unread} of {} recordings could not be read", self.members.len()),
+        }
+    }
+}
+
+/// Median, least and most of what is known.
+pub(crate) fn spread(values: impl IntoIterator<Item = Option<f64>>) -> Option<Spread> {
+    Spread::of(&values.into_iter().flatten().collect::<Vec<_>>())
+}

@@ -1,0 +1,135 @@
+//! Many recordings of one load: a line for each, and what they have in common.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use anyhow::Result;
+use pageset_lab::advise::{Findings, findings};
+use pageset_report::{Cell, Column, Format, Provenance, Row, Spread, Table};
+use pageset_trace::TraceReader as _;
+
+use super::document::StatDocument;
+use super::{provenance, surveyed};
+use crate::args::StatArgs;
+use crate::fleet::{self, Fleet};
+use crate::invocation::Invocation;
+use crate::output;
+use crate::source::Source;
+
+/// A figure of a recording: its key, its heading, its unit, and decimals.
+type Figure = (&'static str, &'static str, &'static str, u8, fn(&Findings) -> Option<f64>);
+
+/// The figures of a line that a summary is made of.
+const FIGURES: [Figure; 7] = [
+    ("seconds", "time", "s", 1, |of| Some(of.seconds)),
+    ("events", "events", "", 0, |of| Some(of.events as f64)),
+    ("lost_events", "lost", "", 0, |of| Some(of.lost_events as f64)),
+    ("pages_per_s", "pages", "/s", 0, |of| rate(of.allocated_pages, of)),
+    ("visits_per_s", "visits", "/s", 0, |of| rate(of.visits, of)),
+    ("waits_percent", "waits", "%", 2, |of| of.waiting.map(pageset_lab::advise::Waiting::percent)),
+    ("remote_percent", "remote frees", "%", 1, |of| of.remote_percent),
+];
+/// By which figure lines are sorted.
+const VISITS: usize = 4;
+
+const READING: &str = "The most visits to the zones a second stand first. `pages` were allocated, `waits` are for zone locks in percent \
+    of all CPUs' time (at most, where they were not recorded), `remote frees` are pages that another CPU freed. A `-` is unknown.";
+
+fn rate(count: Option<u64>, of: &Findings) -> Option<f64> {
+    Some(count? as f64 / Some(of.seconds).filter(|seconds| *seconds > 0.0)?)
+}
+
+pub(super) fn run(args: &StatArgs, invocation: &Invocation) -> Result<()> {
+    let format = args.output.format();
+    let source = &args.source;
+    let fleet = fleet::read((&source.recordings, &source.opening), |recording| {
+        let mut source = Source::open(recording)?;
+        let survey = surveyed(&mut source, |_| ())?;
+        let from = provenance(&source, invocation);
+        let document = (format == Format::Json)
+            .then(|| fleet::document(&StatDocument::new(source.info(), &survey, &from)))
+            .transpose()?;
+        Ok((findings(source.info(), &survey), document))
+    })?;
+    let provenance = invocation.provenance();
+    output::write(&args.output.target, |out| write(&fleet, &provenance, format, out))?;
+    fleet.finish()
+}
+
+fn write(
+    fleet: &Fleet<Findings>,
+    provenance: &Provenance,
+    format: Format,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let known = || fleet.members.iter().filter_map(|member| member.read.as_ref().ok());
+    let spreads = FIGURES.map(|(.., figure)| fleet::spread(known().map(figure)));
+    match format {
+        Format::Json => {
+            #[derive(serde::Serialize)]
+            struct Summary {
+                recordings: usize,
+                unread: usize,
+                #[serde(flatten)]
+                figures: BTreeMap<&'static str, Option<Spread>>,
+            }
+            let figures = FIGURES.iter().zip(spreads).map(|((key, ..), spread)| (*key, spread)).collect();
+            let summary = Summary { recordings: fleet.members.len(), unread: fleet.unread(), figures };
+            fleet.write_json(summary, provenance, out)
+        }
+        Format::Csv => {
+            Ok(Format::Csv.exporter().export(&lines(fleet).with_provenance(provenance.clone()), out)?)
+        }
+        Format::Table | Format::Markdown => {
+            let mut lines = lines(fleet).without(&["error"]);
+            lines.note(READING);
+            fleet.note_unread(&mut lines);
+            format.exporter().export(&lines, out)?;
+            writeln!(out)?;
+            let mut columns = vec![Column::label("of", "of all")];
+            columns.extend(FIGURES.iter().map(column));
+            let mut summary =
+                Table::new(format!("{} recordings", fleet.members.len() - fleet.unread()), columns);
+            for (row, name) in ["least", "median", "most"].into_iter().enumerate() {
+                let value = |of: &Spread| [of.min, of.median, of.max][row];
+                let cells = FIGURES.iter().zip(&spreads);
+                let cells = cells.map(|((.., digits, _), spread)| real(spread.as_ref().map(value), *digits));
+                summary.push(Row::new([name.into()].into_iter().chain(cells)));
+            }
+            Ok(format.exporter().export(&summary.with_provenance(provenance.clone()), out)?)
+        }
+    }
+}
+
+fn column((key, heading, unit, ..): &Figure) -> Column {
+    Column::measure(key, heading).with_unit(unit)
+}
+
+fn real(value: Option<f64>, digits: u8) -> Cell {
+    value.map_or(Cell::Absent, |value| Cell::real(value, digits))
+}
+
+fn lines(fleet: &Fleet<Findings>) -> Table {
+    let mut columns = vec![Column::label("recording", "recording")];
+    columns.extend(FIGURES.iter().map(column));
+    columns.push(Column::label("error", "error"));
+    let mut order: Vec<usize> = (0..fleet.members.len()).collect();
+    let visits =
+        |at: usize| fleet.members[at].read.as_ref().ok().map(|of| FIGURES[VISITS].4(of).unwrap_or(-1.0));
+    order.sort_by(|one, other| visits(*other).unwrap_or(-2.0).total_cmp(&visits(*one).unwrap_or(-2.0)));
+    let mut table = Table::new(format!("A fleet of {} recordings", fleet.members.len()), columns);
+    for at in order {
+        let cells: Vec<Cell> = match &fleet.members[at].read {
+            Ok(of) => FIGURES
+                .iter()
+                .map(|(.., digits, figure)| real(figure(of), *digits))
+                .chain([Cell::Absent])
+                .collect(),
+            Err(problem) => {
+                FIGURES.map(|_| Cell::Absent).into_iter().chain([problem.as_str().into()]).collect()
+            }
+        };
+        table.push(Row::new([fleet.name(at).into()].into_iter().chain(cells)));
+    }
+    table
+}

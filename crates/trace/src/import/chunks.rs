@@ -1,0 +1,227 @@
+//! Lines of a text, parsed on several threads and handed on in their order.
+//!
+//! One thread reads, and unpacks what is packed. It cuts the bytes into chunks of whole lines. Other threads parse chunks, each
+//! for itself. What depends on the lines before it stays with the caller, who gets the chunks in order. There are a few chunks at
+//! a time, so memory is bounded.
+
+use std::io::{self, ErrorKind};
+use std::num::NonZeroUsize;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use super::flags::Legend;
+use super::lines::LINE_BYTES_MAX;
+use crate::input::ByteStream;
+
+/// Bytes read at a time.
+const CHUNK_BYTES: usize = 256 << 10;
+/// Parsing threads at most. Reading and what the caller does bound the rest.
+const PARSERS_MAX: usize = 8;
+
+/// Whole lines, as they were read.
+#[derive(Debug, Default)]
+pub(super) struct Raw {
+    pub(super) bytes: Vec<u8>,
+    /// The last line has no end: the file may be cut off within it.
+    pub(super) is_unfinished: bool,
+    /// A line above the limit was passed over, and nothing else is here.
+    pub(super) is_too_long: bool,
+}
+
+/// Lines and what a thread made of them under this legend.
+pub(super) struct Chunk<T> {
+    pub(super) raw: Raw,
+    pub(super) legend: Legend,
+    pub(super) parsed: T,
+}
+
+type Place<T> = io::Result<Receiver<Chunk<T>>>;
+
+/// Chunks in the order of the text.
+pub(super) struct Chunks<T> {
+    places: Receiver<Place<T>>,
+    legend: Arc<Mutex<Legend>>,
+}
+
+impl<T: Send + 'static> Chunks<T> {
+    /// Begins to read. `parser` makes what parses chunks on one thread.
+    ///
+    /// # Errors
+    /// The system gives no threads.
+    pub(super) fn begin<P: FnMut(&Raw, &Legend) -> T + Send + 'static>(
+        stream: Box<dyn ByteStream>,
+        legend: Legend,
+        parser: impl Fn() -> P,
+    ) -> io::Result<Self> {
+        let parsers = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(PARSERS_MAX);
+        let (to_parse, queue) = sync_channel::<(Raw, SyncSender<Chunk<T>>)>(parsers);
+        let (place, places) = sync_channel(2 * parsers);
+        let queue = Arc::new(Mutex::new(queue));
+        let legend = Arc::new(Mutex::new(legend));
+        for _ in 0..parsers {
+            let (queue, legend, mut parse) = (Arc::clone(&queue), Arc::clone(&legend), parser());
+            thread::Builder::new().name("parse".to_owned()).spawn(move || {
+                loop {
+                    let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let Ok((raw, done)) = next else { return };
+                    let legend = *legend.lock().unwrap_or_else(PoisonError::into_inner);
+                    let parsed = parse(&raw, &legend);
+                    // Nobody waits for it if the caller has ended.
+                    drop(done.send(Chunk { raw, legend, parsed }));
+                }
+            })?;
+        }
+        thread::Builder::new().name("read".to_owned()).spawn(move || {
+            let ended = cut(stream, |raw| {
+                let (sender, receiver) = sync_channel(1);
+                place.send(Ok(receiver)).is_ok() && to_parse.send((raw, sender)).is_ok()
+            });
+            if let Err(error) = ended {
+                drop(place.send(Err(error)));
+            }
+        })?;
+        Ok(Self { places, legend })
+    }
+
+    /// The next chunk; `None` at the end.
+    pub(super) fn next(&mut self) -> io::Result<Option<Chunk<T>>> {
+        let Ok(place) = self.places.recv() else { return Ok(None) };
+        // A parser that is gone has panicked, and has said so.
+        place?.recv().map(Some).map_err(|_| io::Error::other("a thread that parses lines has ended"))
+    }
+
+    /// From now on, chunks are parsed under this legend. Some were parsed under another one before.
+    pub(super) fn note(&self, legend: Legend) {
+        *self.legend.lock().unwrap_or_else(PoisonError::into_inner) = legend;
+    }
+}
+
+/// Cuts a stream into whole lines, until `give` wants no more.
+fn cut(mut stream: Box<dyn ByteStream>, mut give: impl FnMut(Raw) -> bool) -> io::Result<()> {
+    let (mut tail, mut is_passing_over) = (Vec::new(), false);
+    loop {
+        let mut bytes: Vec<u8> = std::mem::take(&mut tail);
+        let from = bytes.len();
+        bytes.resize(from + CHUNK_BYTES, 0);
+        let count = loop {
+            match stream.read(&mut bytes[from..]) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                read => break read?,
+            }
+        };
+        bytes.truncate(from + count);
+        if count == 0 {
+            if is_passing_over {
+                give(Raw { is_too_long: true, ..Raw::default() });
+            } else if !bytes.is_empty() {
+                give(Raw { bytes, is_unfinished: true, ..Raw::default() });
+            }
+            return Ok(());
+        }
+        if is_passing_over {
+            let Some(end) = memchr::memchr(b'\n', &bytes) else { continue };
+            bytes.drain(..=end);
+            is_passing_over = false;
+            if !give(Raw { is_too_long: true, ..Raw::default() }) {
+                return Ok(());
+            }
+        }
+        let end = memchr::memrchr(b'\n', &bytes).map_or(0, |end| end + 1);
+        tail.extend(&bytes[end..]);
+        bytes.truncate(end);
+        if !bytes.is_empty() && !give(Raw { bytes, ..Raw::default() }) {
+            return Ok(());
+        }
+        if tail.len() > LINE_BYTES_MAX {
+            tail.clear();
+            is_passing_over = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, Read};
+
+    use super::*;
+
+    /// Gives so many bytes per read, then an error if there is one.
+    struct Drip(Cursor<Vec<u8>>, usize, Option<ErrorKind>);
+
+    impl Read for Drip {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let length = buffer.len().min(self.1);
+            match self.0.read(&mut buffer[..length])? {
+                0 => self.2.map_or(Ok(0), |kind| Err(kind.into())),
+                count => Ok(count),
+            }
+        }
+    }
+
+    fn lines(stream: impl ByteStream + 'static) -> (Vec<u8>, usize, bool, Option<ErrorKind>) {
+        let parse = || |raw: &Raw, _: &Legend| raw.bytes.clone();
+        let mut chunks = Chunks::begin(Box::new(stream), Legend::default(), parse).unwrap();
+        let (mut all, mut too_long, mut is_unfinished) = (Vec::new(), 0, false);
+        loop {
+            match chunks.next() {
+                Ok(Some(Chunk { raw, parsed, .. })) => {
+                    assert_eq!(raw.bytes, parsed);
+                    all.extend(parsed);
+                    too_long += usize::from(raw.is_too_long);
+                    is_unfinished = raw.is_unfinished;
+                }
+                Ok(None) => return (all, too_long, is_unfinished, None),
+                Err(error) => return (all, too_long, is_unfinished, Some(error.kind())),
+            }
+        }
+    }
+
+    #[test]
+    fn lines_keep_their_order_however_they_are_read() {
+        let text: Vec<u8> = (0..200_000).flat_map(|at| format!("{at}\n").into_bytes()).collect();
+        for piece in [4096, CHUNK_BYTES + 1] {
+            assert_eq!(lines(Drip(Cursor::new(text.clone()), piece, None)), (text.clone(), 0, false, None));
+        }
+        assert_eq!(lines(Drip(Cursor::new(text[..100].to_vec()), 1, None)).0, text[..100]);
+        assert_eq!(lines(Cursor::new(text.clone())), (text, 0, false, None));
+        assert_eq!(lines(Cursor::new(b"a\nb".to_vec())), (b"a\nb".to_vec(), 0, true, None));
+    }
+
+    #[test]
+    fn what_stands_before_an_error_is_read() {
+        let read = lines(Drip(Cursor::new(b"a\nb\nc".to_vec()), 2, Some(ErrorKind::UnexpectedEof)));
+        assert_eq!(read, (b"a\nb\n".to_vec(), 0, false, Some(ErrorKind::UnexpectedEof)));
+    }
+
+    #[test]
+    fn lines_above_the_limit_are_passed_over_in_bounded_memory() {
+        let long = vec![b'x'; 2 << 20];
+        let text = [b"a\n", long.as_slice(), b"\nb\n"].concat();
+        assert_eq!(lines(Cursor::new(text)), (b"a\nb\n".to_vec(), 1, false, None));
+        assert_eq!(lines(Cursor::new(long)).1, 1, "the end of the text is the end of the line");
+    }
+
+    #[test]
+    fn whoever_reads_no_further_ends_the_threads() {
+        struct Endless;
+        impl Read for Endless {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                buffer.fill(b'\n');
+                Ok(buffer.len())
+            }
+        }
+        struct Alive(Arc<()>);
+        let alive = Arc::new(());
+        let parse = || {
+            let alive = Alive(Arc::clone(&alive));
+            move |_: &Raw, _: &Legend| drop(Arc::clone(&alive.0))
+        };
+        let mut chunks = Chunks::begin(Box::new(Endless), Legend::default(), parse).unwrap();
+        chunks.next().unwrap().unwrap();
+        drop(chunks);
+        while Arc::strong_count(&alive) > 1 {
+            thread::yield_now();
+        }
+    }
+}

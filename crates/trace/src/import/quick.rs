@@ -1,0 +1,299 @@
+//! The lines that nearly all of a text are: page events as recent kernels print them, read in one go.
+//!
+//! ```text
+//! comm-1458  [001] d..1.  5313.517212: mm_page_alloc: page=0000… pfn=0x1 order=0 migratetype=1 gfp_flags=GFP_KERNEL
+//! ```
+//! A line that is another by one character is left to `header` and `payload`, which know all forms. What is read here is what they
+//! would read.
+
+use super::{flags::Legend, header::HeaderStyle};
+use crate::event::{Event, EventKind};
+use crate::gfp::gfp_bits;
+
+/// Remembers words that most lines repeat.
+#[derive(Default)]
+pub(super) struct Quick {
+    legend: Legend,
+    /// The characters behind the CPU, up to eight, and what they say under that legend.
+    state: ([u8; 8], usize, (u8, u8)),
+    gfp_text: Vec<u8>,
+    gfp: (u32, u32),
+}
+
+/// A cursor in a line.
+struct Rest<'line>(&'line [u8]);
+
+impl<'line> Rest<'line> {
+    #[inline(always)]
+    fn skip(&mut self, word: &[u8]) -> Option<()> {
+        self.0 = self.0.strip_prefix(word)?;
+        Some(())
+    }
+
+    #[inline(always)]
+    fn skip_spaces(&mut self) {
+        let spaces = self.0.iter().take_while(|byte| **byte == b' ').count();
+        self.0 = &self.0[spaces..];
+    }
+
+    /// What stands before the next of this byte, which is passed over.
+    #[inline(always)]
+    fn until(&mut self, end: u8) -> Option<&'line [u8]> {
+        let at = self.0.iter().position(|byte| *byte == end)?;
+        let word = &self.0[..at];
+        self.0 = &self.0[at + 1..];
+        Some(word)
+    }
+
+    /// Digits, at least one and at most so many, and how many they are.
+    #[inline(always)]
+    fn decimal(&mut self, most: usize) -> Option<(u64, usize)> {
+        let (mut value, mut digits) = (0_u64, 0);
+        while let Some(digit) =
+            self.0.get(digits).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit <= 9)
+        {
+            value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+            digits += 1;
+        }
+        // So few digits cannot overflow.
+        (1..=most.min(18)).contains(&digits).then(|| self.0 = &self.0[digits..])?;
+        Some((value, digits))
+    }
+
+    /// Behind `0x`.
+    #[inline(always)]
+    fn hexadecimal(&mut self) -> Option<u64> {
+        let (mut value, mut digits) = (0_u64, 0);
+        while let Some(byte) = self.0.get(digits) {
+            let digit = match byte {
+                b'0'..=b'9' => byte - b'0',
+                b'a'..=b'f' => byte - b'a' + 10,
+                _ => break,
+            };
+            value = value << 4 | u64::from(digit);
+            digits += 1;
+        }
+        (1..=15).contains(&digits).then(|| self.0 = &self.0[digits..])?;
+        Some(value)
+    }
+}
+
+impl Quick {
+    /// From now on, lines are read under this legend.
+    pub(super) fn under(&mut self, legend: &Legend) {
+        if self.legend != *legend {
+            (self.legend, self.state) = (*legend, Default::default());
+        }
+    }
+
+    /// The event of a line, and how many names of its allocation flags are not known; `None` if it is not of this form.
+    pub(super) fn event(&mut self, line: &[u8], style: HeaderStyle) -> Option<(Event, u32)> {
+        let bracket = line.iter().position(|byte| *byte == b'[')?;
+        let pid = pid(&line[..bracket], style)?;
+        let mut rest = Rest(&line[bracket + 1..]);
+        let (cpu, _) = rest.decimal(5)?;
+        rest.skip(b"] ")?;
+        rest.skip_spaces();
+        let (mut irq_flags, mut preempt) = (0, 0);
+        if style == HeaderStyle::Dash {
+            // A time alone has a dot as well, but is no such word.
+            let word = rest.until(b' ')?;
+            (irq_flags, preempt) = self.state(word)?;
+            rest.skip_spaces();
+        }
+        let (seconds, _) = rest.decimal(10)?;
+        rest.skip(b".")?;
+        let (fraction, digits) = rest.decimal(9)?;
+        rest.skip(b": ")?;
+        rest.skip_spaces();
+        if style == HeaderStyle::Space {
+            rest.skip(b"kmem:")?;
+        }
+        let kind = match rest.until(b':')? {
+            b"mm_page_alloc" => EventKind::MmPageAlloc,
+            b"mm_page_free" => EventKind::MmPageFree,
+            b"mm_page_free_batched" => EventKind::MmPageFreeBatched,
+            b"mm_page_alloc_zone_locked" => EventKind::MmPageAllocZoneLocked,
+            b"mm_page_pcpu_drain" => EventKind::MmPagePcpuDrain,
+            _ => return None,
+        };
+        rest.skip(b" ")?;
+        rest.skip_spaces();
+        rest.skip(b"page=")?;
+        if !rest.until(b' ')?.iter().all(u8::is_ascii_alphanumeric) {
+            return None;
+        }
+        rest.skip(b"pfn=")?;
+        let pfn = match rest.skip(b"0x") {
+            Some(()) => rest.hexadecimal()?,
+            None => rest.decimal(18)?.0,
+        };
+        if pfn == 0 {
+            // It may be an allocation that failed.
+            return None;
+        }
+        rest.skip(b" order=")?;
+        let (order, _) = rest.decimal(2)?;
+        let ts_ns = seconds * 1_000_000_000 + fraction * POWERS[9 - digits];
+        let mut event = Event::new(kind, ts_ns, u16::try_from(cpu).ok()?);
+        (event.pid, event.pfn, event.order) = (pid, pfn, u8::try_from(order).ok()?);
+        (event.irq_flags, event.preempt) = (irq_flags, preempt);
+        let mut unknown = 0;
+        if !matches!(kind, EventKind::MmPageFree | EventKind::MmPageFreeBatched) {
+            rest.skip(b" migratetype=")?;
+            event.migratetype = rest.decimal(2)?.0 as i8;
+        }
+        match kind {
+            EventKind::MmPageAllocZoneLocked => {
+                rest.skip(b" percpu_refill=")?;
+                event.refill = rest.decimal(1)?.0 as u8;
+            }
+            EventKind::MmPageAlloc => {
+                rest.skip(b" gfp_flags=")?;
+                (event.gfp, unknown) = self.gfp(rest.0)?;
+                rest.0 = b"";
+            }
+            _ => {}
+        }
+        rest.0.is_empty().then_some((event, unknown))
+    }
+
+    #[inline(always)]
+    fn state(&mut self, word: &[u8]) -> Option<(u8, u8)> {
+        let (known, length, said) = &self.state;
+        if known[..*length] == *word {
+            return Some(*said);
+        }
+        let said = self.legend.state(word)?;
+        self.state = ([0; 8], word.len(), said);
+        self.state.0.get_mut(..word.len())?.copy_from_slice(word);
+        Some(said)
+    }
+
+    #[inline(always)]
+    fn gfp(&mut self, text: &[u8]) -> Option<(u32, u32)> {
+        if self.gfp_text != text {
+            // Flags are one word, of names and numbers.
+            if text.is_empty()
+                || !text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_|".contains(byte))
+            {
+                return None;
+            }
+            self.gfp = gfp_bits(text);
+            self.gfp_text.clear();
+            self.gfp_text.extend(text);
+        }
+        Some(self.gfp)
+    }
+}
+
+/// Powers of ten.
+const POWERS: [u64; 10] =
+    [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
+
+/// The thread's id before the CPU.
+#[inline(always)]
+fn pid(text: &[u8], style: HeaderStyle) -> Option<u32> {
+    let end = text.iter().rposition(|byte| *byte != b' ')? + 1;
+    let digits = text[..end].iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let (before, number) = text[..end].split_at(end - digits);
+    let (pid, _) = Rest(number).decimal(9)?;
+    let fits = match style {
+        HeaderStyle::Dash => before.last() == Some(&b'-'),
+        HeaderStyle::Space => before.last() == Some(&b' '),
+    };
+    // `-1` may be a task of which nothing is known.
+    (fits && pid != 1).then_some(pid as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::header;
+    use super::super::payload::PayloadParser;
+    use super::*;
+
+    const LINES: [(HeaderStyle, &str); 9] = [
+        (
+            HeaderStyle::Dash,
+            "  a b-1458    [001] d.h2.  5313.517212: mm_page_alloc: page=000000004f55aec4 pfn=0x121c27 order=3 migratetype=1 gfp_flags=GFP_KERNEL|__GFP_COMP",
+        ),
+        (HeaderStyle::Dash, " x-7 [123] ....  0.5: mm_page_free: page=000000004f55aec4 pfn=0x12 order=0"),
+        (
+            HeaderStyle::Dash,
+            "<idle>-0     [000] ..s2. 17.000000001: mm_page_free_batched: page=0xffffea00 pfn=1186855 order=0",
+        ),
+        (
+            HeaderStyle::Dash,
+            "x-22 [001] ..... 1.25: mm_page_alloc_zone_locked:   page=4f pfn=0x2a order=10 migratetype=2 percpu_refill=0",
+        ),
+        (
+            HeaderStyle::Dash,
+            "x-22 [001] ..... 1.25: mm_page_pcpu_drain: page=4f pfn=0x2a order=1 migratetype=0",
+        ),
+        (
+            HeaderStyle::Space,
+            "perf  1471 [001]  5313.938799708:   kmem:mm_page_alloc: page=0x1 pfn=0x99 order=0 migratetype=0 gfp_flags=GFP_NEW|__GFP_ZERO",
+        ),
+        (HeaderStyle::Space, ":-1 -1 [001]  5313.938799708: kmem:mm_page_free: page=0x1 pfn=0x99 order=0"),
+        (HeaderStyle::Dash, "a -1 [001] .... 5.1: mm_page_free: page=(null) pfn=0x0 order=0"),
+        (
+            HeaderStyle::Dash,
+            "a-2 [001] .... 5.1: mm_page_alloc: page=0 pfn=0x0 order=9 migratetype=0 gfp_flags=GFP_NOWAIT",
+        ),
+    ];
+
+    fn slowly(line: &[u8], style: HeaderStyle) -> Option<(Event, u32)> {
+        let header = header::parse(line, style, &Legend::default())?;
+        let mut event = Event::new(EventKind::from_tracepoint(header.event)?, header.ts_ns, header.cpu);
+        (event.pid, event.irq_flags, event.preempt) = (header.pid, header.irq_flags, header.preempt);
+        let mut payloads = PayloadParser::default();
+        payloads.fill(&mut event, header.payload).ok()?;
+        Some((event, payloads.unknown_gfp_names as u32))
+    }
+
+    #[test]
+    fn usual_lines_are_read_quickly_and_others_are_left() {
+        let read = LINES.map(|(style, line)| Quick::default().event(line.as_bytes(), style).is_some());
+        assert_eq!(read, [true, true, true, true, true, true, false, false, false]);
+    }
+
+    /// The characters behind the CPU are remembered, and a legend gives them another meaning.
+    #[test]
+    fn what_is_remembered_is_of_one_legend() {
+        let mut quick = Quick::default();
+        let line = b"a-2 [001] d..1. 5.1: mm_page_free: page=1 pfn=0x1 order=0";
+        let read = |quick: &mut Quick| quick.event(line, HeaderStyle::Dash).unwrap().0.preempt;
+        assert_eq!(read(&mut quick), 1);
+        let mut legend = Legend::default();
+        for name in ["irqs-off", "need-resched", "hardirq/softirq", "migrate-disable", "preempt-depth"] {
+            legend.note(format!("#    | / _--=> {name}").as_bytes());
+        }
+        quick.under(&legend);
+        assert_eq!(read(&mut quick), 0);
+    }
+
+    proptest! {
+        /// Whatever is done to a line, it is read as `header` and `payload` read it, or left to them.
+        #[test]
+        fn quick_is_as_slow(
+            which in 0..LINES.len(),
+            edits in prop::collection::vec((any::<prop::sample::Index>(), 0..4_u8, prop::sample::select(b"0123456789af x[]().,:=-|_>\t\xff".to_vec())), 0..4),
+        ) {
+            let (style, line) = LINES[which];
+            let mut line = line.as_bytes().to_vec();
+            for (at, edit, byte) in edits {
+                let at = at.index(line.len().max(1));
+                match edit {
+                    0 if at < line.len() => drop(line.remove(at)),
+                    1 => line.insert(at, byte),
+                    2 => line.truncate(at),
+                    _ => line.iter_mut().skip(at).take(1).for_each(|old| *old = byte),
+                }
+            }
+            let read = Quick::default().event(&line, style);
+            prop_assert!(read.is_none() || read == slowly(&line, style), "{}", line.escape_ascii());
+        }
+    }
+}

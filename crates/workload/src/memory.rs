@@ -1,0 +1,93 @@
+//! How much memory this process may still take.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Resource, getrlimit};
+
+/// Bytes that are to be had: the least of what the machine has free, what the control groups leave, and what `ulimit -v` leaves.
+/// `None` if none of them is known.
+pub(crate) fn to_be_had() -> Option<u64> {
+    [free_of_machine(), left_of_groups(), left_of_address_space()].into_iter().flatten().min()
+}
+
+fn free_of_machine() -> Option<u64> {
+    available(&fs::read_to_string("/proc/meminfo").ok()?)
+}
+
+/// Source: proc_meminfo(5).
+fn available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()?.saturating_mul(1024))
+}
+
+/// `ulimit -v`, without what is mapped already.
+fn left_of_address_space() -> Option<u64> {
+    let most = getrlimit(Resource::As).current?;
+    let pages: u64 = fs::read_to_string("/proc/self/statm").ok()?.split(' ').next()?.parse().ok()?;
+    Some(most.saturating_sub(pages.saturating_mul(rustix::param::page_size() as u64)))
+}
+
+fn left_of_groups() -> Option<u64> {
+    left_of(&fs::read_to_string("/proc/self/cgroup").ok()?, Path::new("/sys/fs/cgroup"))
+}
+
+/// What the memory limits of a process's control groups leave, of each group and of those that it is in. Source: cgroups(7).
+fn left_of(groups: &str, root: &Path) -> Option<u64> {
+    let left = groups.lines().filter_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?.trim_start_matches('/'));
+        let (root, names) = match controllers {
+            "" => (root.to_owned(), ["memory.max", "memory.current"]),
+            _ if controllers.split(',').any(|name| name == "memory") => {
+                (root.join("memory"), ["memory.limit_in_bytes", "memory.usage_in_bytes"])
+            }
+            _ => return None,
+        };
+        let number =
+            |group: &Path, name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
+        let mut group: PathBuf = root.join(path);
+        let mut least = None;
+        loop {
+            let [most, used] = names.map(|name| number(&group, name));
+            let left = most.map(|most| most.saturating_sub(used.unwrap_or(0)));
+            least = [least, left].into_iter().flatten().min();
+            if group == root || !group.pop() {
+                return least;
+            }
+        }
+    });
+    left.min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_says_what_is_available() {
+        assert_eq!(available("MemTotal:  100 kB\nMemAvailable:    24 kB\nX: 1\n"), Some(24 << 10));
+        assert_eq!(available("MemTotal: 100 kB\n"), None);
+    }
+
+    #[test]
+    fn the_tightest_of_all_groups_counts() {
+        let root = tempfile::tempdir().unwrap();
+        let group = |path: &str, files: &[(&str, &str)]| {
+            let group = root.path().join(path);
+            fs::create_dir_all(&group).unwrap();
+            files.iter().for_each(|(name, value)| fs::write(group.join(name), value).unwrap());
+        };
+        group("a", &[("memory.max", "1000\n"), ("memory.current", "400\n")]);
+        group("a/b", &[("memory.max", "max\n"), ("memory.current", "100\n")]);
+        let left = |groups: &str| left_of(groups, root.path());
+        assert_eq!(left("0::/a/b\n"), Some(600), "its parent's limit");
+        assert_eq!(left("0::/\n"), None, "no limit");
+        group("memory/c", &[("memory.limit_in_bytes", "500\n"), ("memory.usage_in_bytes", "800\n")]);
+        assert_eq!(
+            left("4:cpu,memory:/c\n3:cpuset:/a\n0::/a\n"),
+            Some(0),
+            "the tightest, and no less than 0"
+        );
+    }
+}

@@ -1,0 +1,329 @@
+//! The acts of a recording, in their order, in bounded memory: those of a long recording are in a file.
+//!
+//! Acts are kept in portions. The first are kept in memory, and so are the last ones while a recording is read: later events
+//! still mend them. What is between goes to a file without a name, below `$TMPDIR`. A mend of an act that is there changes the file.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+
+use super::act::{Act, ActKind, BlockKind};
+use crate::memory;
+
+/// Acts of a portion: 2 MiB.
+pub(super) const PORTION: usize = 1 << 18;
+const ACT_BYTES: usize = size_of::<Act>();
+const PORTION_BYTES: usize = PORTION * ACT_BYTES;
+/// Portions in memory at most: 128 MiB, half of what a verb that reads a recording may take.
+const IN_MEMORY_MAX: usize = 64;
+/// Fewest: 8 MiB.
+const IN_MEMORY_MIN: usize = 4;
+/// A portion in memory for each so many bytes that are to be had.
+const BYTES_FOR_ONE: usize = 4 * PORTION_BYTES;
+
+/// All acts.
+#[derive(Debug)]
+pub(super) struct Acts {
+    portions: Vec<Portion>,
+    len: usize,
+    /// Portions that may be in memory.
+    in_memory_max: usize,
+    in_memory: usize,
+    file: Option<File>,
+    /// Portions in the file.
+    in_file: usize,
+    /// Why acts are missing.
+    error: Option<io::Error>,
+}
+
+#[derive(Debug)]
+enum Portion {
+    Memory(Vec<Act>),
+    /// Its number in the file.
+    File(usize),
+}
+
+impl Default for Acts {
+    fn default() -> Self {
+        let room = memory::to_be_had().map_or(IN_MEMORY_MAX, |bytes| {
+            usize::try_from(bytes / BYTES_FOR_ONE as u64).unwrap_or(IN_MEMORY_MAX)
+        });
+        Self::with_room(room.clamp(IN_MEMORY_MIN, IN_MEMORY_MAX))
+    }
+}
+
+impl Acts {
+    /// None yet, of which so many portions may be in memory.
+    fn with_room(in_memory_max: usize) -> Self {
+        Self {
+            portions: Vec::new(),
+            len: 0,
+            in_memory_max,
+            in_memory: 0,
+            file: None,
+            in_file: 0,
+            error: None,
+        }
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Bytes of all acts, and of those in the file.
+    pub(super) const fn bytes(&self) -> (u64, u64) {
+        ((self.len * ACT_BYTES) as u64, (self.in_file * PORTION_BYTES) as u64)
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, act: Act) {
+        match self.portions.last_mut() {
+            Some(Portion::Memory(acts)) if acts.len() < PORTION => acts.push(act),
+            _ => self.push_portion(act),
+        }
+        self.len += 1;
+    }
+
+    #[cold]
+    fn push_portion(&mut self, act: Act) {
+        let mut acts = Vec::new();
+        let is_full = self.in_memory >= self.in_memory_max;
+        if is_full || acts.try_reserve_exact(PORTION).is_err() {
+            match self.write_one() {
+                Ok(freed) => acts = freed,
+                Err(error) => {
+                    // The rest is of no use, and takes no memory.
+                    self.error.get_or_insert(error);
+                    self.portions.clear();
+                    (self.in_memory, self.in_file) = (0, 0);
+                }
+            }
+        }
+        acts.push(act);
+        self.portions.push(Portion::Memory(acts));
+        self.in_memory += 1;
+    }
+
+    /// Moves a portion from memory to the file, and gives its memory. Of those in memory, the first half and the last ones stay.
+    fn write_one(&mut self) -> io::Result<Vec<Act>> {
+        let candidates =
+            self.portions.iter().enumerate().filter(|(_, portion)| matches!(portion, Portion::Memory(_)));
+        let at = candidates.map(|(at, _)| at).nth(self.in_memory / 2);
+        let at = at.ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        if self.file.is_none() {
+            self.file = Some(tempfile::tempfile()?);
+        }
+        let (Portion::Memory(acts), Some(file)) = (&mut self.portions[at], &self.file) else {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        };
+        let mut bytes = Vec::new();
+        // In small pieces: memory is short.
+        for (piece, of_piece) in acts.chunks(PORTION / 64).enumerate() {
+            bytes.clear();
+            of_piece.iter().for_each(|act| bytes.extend(act.to_bytes()));
+            file.write_all_at(&bytes, (self.in_file * PORTION_BYTES + piece * PORTION_BYTES / 64) as u64)?;
+        }
+        let mut freed = std::mem::take(acts);
+        freed.clear();
+        self.portions[at] = Portion::File(self.in_file);
+        self.in_file += 1;
+        self.in_memory -= 1;
+        Ok(freed)
+    }
+
+    /// Changes an act that may be mended.
+    #[inline]
+    pub(super) fn mend<R>(&mut self, at: usize, mend: impl FnOnce(&mut Act) -> R) -> Option<R> {
+        match self.portions.get_mut(at / PORTION)? {
+            Portion::Memory(acts) => acts.get_mut(at % PORTION).map(mend),
+            Portion::File(portion) => {
+                let place = (*portion * PORTION_BYTES + at % PORTION * ACT_BYTES) as u64;
+                let file = self.file.as_ref()?;
+                let mut bytes = [0; ACT_BYTES];
+                let mended = file.read_exact_at(&mut bytes, place).and_then(|()| {
+                    let before = Act::from_bytes(bytes);
+                    let mut act = before;
+                    let result = mend(&mut act);
+                    if act != before {
+                        file.write_all_at(&act.to_bytes(), place)?;
+                    }
+                    Ok(result)
+                });
+                mended.map_err(|error| self.error.get_or_insert(error)).ok()
+            }
+        }
+    }
+
+    /// The same for every act.
+    pub(super) fn mend_all(&mut self, mut mend: impl FnMut(&mut Act)) {
+        let mut bytes = Vec::new();
+        for portion in &mut self.portions {
+            match portion {
+                Portion::Memory(acts) => acts.iter_mut().for_each(&mut mend),
+                Portion::File(portion) => {
+                    let Some(file) = &self.file else { continue };
+                    bytes.resize(PORTION_BYTES, 0);
+                    let place = (*portion * PORTION_BYTES) as u64;
+                    let mended = file.read_exact_at(&mut bytes, place).and_then(|()| {
+                        for bytes in bytes.as_chunks_mut::<ACT_BYTES>().0 {
+                            let mut act = Act::from_bytes(*bytes);
+                            mend(&mut act);
+                            *bytes = act.to_bytes();
+                        }
+                        file.write_all_at(&bytes, place)
+                    });
+                    if let Err(error) = mended {
+                        self.error.get_or_insert(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Says whether all acts are there.
+    ///
+    /// # Errors
+    /// Neither memory nor a file had room for them.
+    pub(super) fn check(&mut self) -> io::Result<()> {
+        self.error.take().map_or(Ok(()), Err)
+    }
+
+    /// Gives acts in order, a portion of some at a time, until `each` wants no more.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(super) fn each(&self, range: Range<usize>, mut each: impl FnMut(&[Act]) -> bool) -> io::Result<()> {
+        let mut read = Vec::new();
+        let mut bytes = Vec::new();
+        let mut from = range.start;
+        while from < range.end {
+            let end = range.end.min((from / PORTION + 1) * PORTION);
+            let within = from % PORTION..from % PORTION + (end - from);
+            let acts = match &self.portions[from / PORTION] {
+                Portion::Memory(acts) => &acts[within],
+                Portion::File(portion) => {
+                    let file = self.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
+                    bytes.resize(within.len() * ACT_BYTES, 0);
+                    file.read_exact_at(
+                        &mut bytes,
+                        (portion * PORTION_BYTES + within.start * ACT_BYTES) as u64,
+                    )?;
+                    read.clear();
+                    read.extend(bytes.as_chunks().0.iter().map(|bytes| Act::from_bytes(*bytes)));
+                    &read
+                }
+            };
+            if !each(acts) {
+                return Ok(());
+            }
+            from = end;
+        }
+        Ok(())
+    }
+
+    /// The same of all acts, one by one.
+    pub(super) fn each_act(&self, mut each: impl FnMut(&Act)) -> io::Result<()> {
+        self.each(0..self.len, |acts| {
+            acts.iter().for_each(&mut each);
+            true
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn all(&self) -> Vec<Act> {
+        let mut all = Vec::new();
+        self.each_act(|act| all.push(*act)).unwrap();
+        all
+    }
+}
+
+impl Extend<Act> for Acts {
+    fn extend<I: IntoIterator<Item = Act>>(&mut self, acts: I) {
+        acts.into_iter().for_each(|act| self.push(act));
+    }
+}
+
+impl FromIterator<Act> for Acts {
+    fn from_iter<I: IntoIterator<Item = Act>>(acts: I) -> Self {
+        let mut all = Self::default();
+        all.extend(acts);
+        all
+    }
+}
+
+impl Act {
+    fn to_bytes(self) -> [u8; ACT_BYTES] {
+        let Self { kind, block, count, at } = self;
+        let ([c0, c1], [a0, a1, a2, a3]) = (count.to_le_bytes(), at.to_le_bytes());
+        [kind as u8, block.to_byte(), c0, c1, a0, a1, a2, a3]
+    }
+
+    #[inline]
+    fn from_bytes([kind, block, c0, c1, a0, a1, a2, a3]: [u8; ACT_BYTES]) -> Self {
+        Self {
+            kind: ActKind::ALL[usize::from(kind) % ActKind::ALL.len()],
+            block: BlockKind::from_byte(block),
+            count: u16::from_le_bytes([c0, c1]),
+            at: u32::from_le_bytes([a0, a1, a2, a3]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pageset_core::{MigrateType, Order};
+
+    use super::*;
+
+    fn act(at: usize) -> Act {
+        let block = BlockKind::new(Order::new((at % 11) as u8).unwrap(), MigrateType::ALL[at % 3], at % 4);
+        Act { kind: ActKind::ALL[at % ActKind::ALL.len()], block, count: (at % 70_000) as u16, at: at as u32 }
+    }
+
+    /// Few portions are in memory, and most are in the file: they are the same acts in the same order, mended or not.
+    #[test]
+    fn acts_are_the_same_wherever_they_are() {
+        const ALL: usize = 9 * PORTION + 5;
+        let mut acts = Acts::with_room(3);
+        let mut expected: Vec<Act> = (0..ALL).map(act).collect();
+        for (at, act) in expected.iter_mut().enumerate() {
+            acts.push(*act);
+            // Old acts and new ones.
+            if at % 100_000 == 7 {
+                for at in [at / 2, at] {
+                    let mended = acts.mend(at, |act| {
+                        act.count = 9;
+                        act.kind
+                    });
+                    assert_eq!(mended, Some(self::act(at).kind));
+                }
+            }
+        }
+        for at in (7..ALL).step_by(100_000) {
+            (expected[at / 2].count, expected[at].count) = (9, 9);
+        }
+        assert_eq!(acts.mend(ALL, |_| ()), None);
+        acts.check().unwrap();
+        assert!(
+            acts.in_memory <= 3 && acts.in_file >= 6,
+            "{} in memory, {} in the file",
+            acts.in_memory,
+            acts.in_file
+        );
+        assert_eq!(acts.bytes(), ((ALL * ACT_BYTES) as u64, (acts.in_file * PORTION_BYTES) as u64));
+        assert!(acts.all() == expected);
+        acts.mend_all(|act| act.at += 1);
+        expected.iter_mut().for_each(|act| act.at += 1);
+        assert!(acts.all() == expected);
+        let (from, to) = (PORTION - 3, 8 * PORTION + 2);
+        let (mut part, mut portions) = (Vec::new(), 0);
+        acts.each(from..to, |acts| {
+            part.extend_from_slice(acts);
+            portions += 1;
+            portions < 4
+        })
+        .unwrap();
+        assert!(part == expected[from..4 * PORTION], "until no more is wanted");
+    }
+}
