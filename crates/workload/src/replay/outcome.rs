@@ -75,10 +75,14 @@ impl Outcome {
         own: Option<OwnDistance>,
     ) -> Self {
         let totals = &forecast.totals;
-        let basis = Basis { kind, decisions: totals.visits(), zone_share: forecast.zone_share() };
+        let basis = Basis {
+            kind,
+            asked_pages: forecast.plays().map(|totals| totals.asked_pages).sum(),
+            passed_pages: forecast.plays().map(Totals::passed_pages).sum(),
+        };
         let of = |value: fn(&Totals) -> u64, own| {
-            let draws: Vec<u64> = forecast.draws.iter().map(value).collect();
-            basis.interval(value(totals), &draws, own)
+            let plays: Vec<u64> = forecast.plays().map(value).collect();
+            Interval::of(&plays, basis.spread(own))
         };
         Self {
             policy: candidate.name(),
