@@ -1,18 +1,19 @@
-//! How often intervals hold what happened, by class: `cargo run --release --example coverage FOLDER [--rows]`.
+//! How often intervals hold what happened, by class: `cargo run --release --example coverage FOLDER [--rows] [--together]`.
 //!
 //! The folder is one of recordings as for the example `pairs`; in a name without `_rN`, a last part such as `f64` is the
 //! setting. Each recording forecasts the visits of the same load under each other kernel and setting; each run of those is one
 //! truth. Of two runs one of which was made on a busy machine (`.busy` in its name), the forecast is in the class `busy`.
 //! Prints Markdown: coverage, median width (upper end by lower end), the interval score of the logarithm of visits, lower is
 //! better: width, and 10 times the distance of each truth that lies outside, since intervals are meant to hold 80 %; how many
-//! of the truths outside are within a factor of 2 of the nearer end; the ten worst. With `--rows`, every forecast, too.
+//! of the truths outside are within a factor of 2 of the nearer end; the ten worst. With `--rows`, every forecast, too. With
+//! `--together`, the runs of a load under one kernel and setting make one forecast, as files of `pageset replay` do.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use pageset_trace::TraceReader;
 use pageset_workload::{
-    Candidate, Interval, Replay, ReplayOptions, VmSettings, policy_of_kernel, replay,
+    Candidate, Interval, Replay, ReplayOptions, VmSettings, policy_of_kernel, replay_repeats,
 };
 
 /// The part that intervals are meant to miss.
@@ -90,9 +91,10 @@ fn parts(stem: &str) -> Option<(&str, &str, &str)> {
 }
 
 fn main() {
-    let mut args = std::env::args().skip(1);
-    let folder = args.next().expect("a folder of recordings");
-    let prints_rows = args.next().is_some_and(|arg| arg == "--rows");
+    let (flags, folders): (Vec<_>, Vec<_>) = std::env::args().skip(1).partition(|arg| arg.starts_with("--"));
+    let folder = folders.first().expect("a folder of recordings");
+    let is_asked = |flag: &str| flags.iter().any(|arg| arg == flag);
+    let (prints_rows, is_together) = (is_asked("--rows"), is_asked("--together"));
     let mut loads: BTreeMap<(u64, String), Vec<Run>> = BTreeMap::new();
     let mut paths: Vec<_> =
         std::fs::read_dir(folder).expect("a folder").map(|entry| entry.unwrap().path()).collect();
@@ -105,12 +107,8 @@ fn main() {
         let zones =
             |machine: &pageset_trace::Layout| machine.zones.iter().map(|zone| zone.managed).sum::<u64>();
         let managed = open(&path).info().machine.as_ref().map_or(0, zones) >> 16;
-        let run = Run {
-            kernel: kernel.into(),
-            setting: setting.into(),
-            is_busy: name.contains(".busy"),
-            path,
-        };
+        let run =
+            Run { kernel: kernel.into(), setting: setting.into(), is_busy: name.contains(".busy"), path };
         loads.entry((managed, load.into())).or_default().push(run);
     }
     if prints_rows {
@@ -127,9 +125,13 @@ fn main() {
         let mut truths: BTreeMap<(&str, &str), Vec<(u64, bool)>> = BTreeMap::new();
         for run in runs {
             let own = (run.kernel.as_str(), run.setting.as_str());
-            let others: Vec<_> = groups.iter().filter(|(group, _)| **group != own).collect();
+            // Together they make one forecast.
+            let is_counted = !is_together || groups[&own][0].path == run.path;
+            let others: Vec<_> = groups.iter().filter(|(group, _)| is_counted && **group != own).collect();
             let candidates = others.iter().map(|(_, to)| candidate(&run.path, &to[0].path)).collect();
-            let Some(done) = replayed(&run.path, candidates) else { continue };
+            let siblings = groups[&own].iter().filter(|_| is_together && is_counted).skip(1);
+            let siblings: Vec<_> = siblings.map(|sibling| open(&sibling.path)).collect();
+            let Some(done) = replayed(&run.path, siblings, candidates) else { continue };
             if let Some(visits) = done.kernel_itself.visits() {
                 truths.entry(own).or_default().push((visits, run.is_busy));
             }
@@ -168,7 +170,9 @@ fn main() {
             }
         }
     }
-    println!("\n| class | truths | no interval | covered | width, median | score | outside: within a factor of 2 |");
+    println!(
+        "\n| class | truths | no interval | covered | width, median | score | outside: within a factor of 2 |"
+    );
     println!("|---|---:|---:|---:|---:|---:|---:|");
     classes.iter_mut().for_each(|(name, class)| class.print(name));
     worst.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -204,9 +208,13 @@ fn candidate(from: &Path, to: &Path) -> Candidate {
 }
 
 /// `None` for a recording that cannot be replayed, with the reason on the standard error.
-fn replayed(path: &Path, candidates: Vec<Candidate>) -> Option<Replay> {
+fn replayed(
+    path: &Path,
+    mut repeats: Vec<Box<dyn TraceReader>>,
+    candidates: Vec<Candidate>,
+) -> Option<Replay> {
     let options = ReplayOptions { candidates, ..ReplayOptions::default() };
-    let done = replay(open(path).as_mut(), &options, |_| {});
+    let done = replay_repeats(open(path).as_mut(), &mut repeats, &options, |_| {});
     done.inspect_err(|error| eprintln!("{}: {error}", path.display())).ok()
 }
 

@@ -30,6 +30,8 @@ pub(super) struct Finished {
     pub(super) cpus: Option<u32>,
     /// Whether all is said that can be said.
     pub(super) is_verbose: bool,
+    /// Further recordings of the load.
+    pub(super) repeats: usize,
 }
 
 /// What is printed for people.
@@ -333,6 +335,12 @@ impl Finished {
             notes.push(format!(
                 "What if: {cpus} CPUs share the memory. The recording shows what CPUs did on a smaller machine; the \
                  others are idle here."
+            ));
+        }
+        if self.repeats > 0 {
+            notes.push(format!(
+                "Counts are of the first recording. Intervals are of {} recordings of the load.",
+                self.repeats + 1
             ));
         }
         notes.push(format!(
