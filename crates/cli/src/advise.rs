@@ -12,7 +12,7 @@ use std::error::Error;
 use std::fmt;
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use pageset_lab::advise::{Advice, Forecast, RunTimes, Verdict, advise_repeats};

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 /// What an interval promises, and how often real runs were found inside.
 pub const INTERVAL_COVERAGE: &str = "An interval is meant to hold 80 % of the true values. Measured, it held 85 % of the runs \
-of loads whose repeats agree within 25 %, 81 % of those of other loads, and 55 % on one busy machine.";
+of loads whose repeats agree within 25 %, 81 % of those of other loads, and 55 % in trials of settings on a busy machine.";
 
 /// What is forecast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
