@@ -182,7 +182,7 @@ fn results_are_written_as_json() {
     assert_eq!((&json["policy"], &json["mode"]), (&"linux-6.1".into(), &"step".into()));
     for (section, fields) in [
         ("refills", &["observed", "predicted", "exact", "cold"][..]),
-        ("drains", &["observed", "predicted", "exact", "identity_pages", "identity_exact"]),
+        ("drains", &["observed", "predicted", "exact", "ended_early", "identity_pages", "identity_exact"]),
         ("decay", &["observed", "exact"]),
         ("samples", &["n", "count_exact", "high_exact"]),
     ] {
