@@ -1,18 +1,22 @@
 #!/usr/bin/env bash
 # `pageset record` on Debian's kernels of other versions: each boots in QEMU, records a load, and says what it makes of the
 # recording. Without hardware virtualisation a guest is emulated, and takes one to two minutes. Installs what it needs with rustup
-# and, as root, with apt; downloads a kernel of 30 MB for each release.
+# and, as root, with apt; downloads a kernel of 30 MB for each version.
 #
-#   ci/guest.sh                 Debian 12 (Linux 6.1) and 13 (Linux 6.12)
-#   ci/guest.sh RELEASE...      these releases of Debian
+#   ci/guest.sh                 Linux 6.1, 6.12, 7.1, 7.2, 7.3, and the newest that Debian has
+#   ci/guest.sh VERSION...      these, as in 6.12
+#
+# Of each version it takes the newest image in Debian's releases, backports, unstable and experimental. What these have no more is
+# not to be had, and that is no failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source ci/legs.sh
 
 target=x86_64-unknown-linux-musl
 work=${CARGO_TARGET_DIR:-target}/guest
-releases=("$@")
-((${#releases[@]})) || releases=(bookworm trixie)
+versions=("$@")
+((${#versions[@]})) || versions=(6.1 6.12 7.1 7.2 7.3 newest)
+suites=(bookworm bookworm-backports trixie trixie-backports sid experimental)
 
 setup() {
     local packages=()
@@ -28,24 +32,54 @@ setup() {
     rustup target add "$target"
 }
 
-# The kernel of a Debian release, in $work/RELEASE/vmlinuz. apt gets lists of its own: this machine may run another release.
+# apt with lists of its own: this machine may run another release.
+private_apt() {
+    local command=$1
+    shift
+    local lists
+    lists=$(realpath "$work")/apt
+    "$command" -o "Dir::Etc::SourceList=$lists/sources.list" -o Dir::Etc::SourceParts=/dev/null \
+        -o "Dir::State::Lists=$lists/lists" -o "Dir::Cache=$lists/cache" -o APT::Sandbox::User=root "$@"
+}
+
+lists() {
+    mkdir -p "$work"/apt/{lists/partial,cache/archives/partial}
+    local suite
+    for suite in "${suites[@]}"; do
+        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $suite main"
+    done >"$work/apt/sources.list"
+    private_apt apt-get update
+}
+
+# Names of the images of a version, the newest last. Up to 7.1 an image is in linux-image-*; later that is a package without files,
+# which depends on linux-binary-*.
+images() {
+    local version='[0-9]+\.[0-9]+'
+    [[ $1 == newest ]] || version=${1//./\\.}
+    private_apt apt-cache pkgnames linux- |
+        sed -nE "s/^(linux-(binary|image)-($version\.[0-9]+[^ ]*)-cloud-amd64)\$/\3 \2 \1/p" |
+        grep -v -e -dbg -e -rt | sort -V -k 1,1 -k 2,2r | awk '{ print $3 }'
+}
+
+# The kernel of a version, in $work/VERSION/vmlinuz; whether there is one.
 kernel() {
     local directory=$work/$1
     [[ -s $directory/vmlinuz ]] && return
-    mkdir -p "$directory"/{lists/partial,cache/archives/partial}
+    mkdir -p "$directory"
     directory=$(realpath "$directory")
-    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $1 main" \
-        >"$directory/sources.list"
-    local private=(
-        -o "Dir::Etc::SourceList=$directory/sources.list" -o Dir::Etc::SourceParts=/dev/null
-        -o "Dir::State::Lists=$directory/lists" -o "Dir::Cache=$directory/cache" -o APT::Sandbox::User=root
-    )
-    apt-get "${private[@]}" update
     local package
-    package=$(apt-cache "${private[@]}" depends linux-image-cloud-amd64 | sed -n 's/^ *Depends: //p' | head -n 1)
-    (cd "$directory" && apt-get "${private[@]}" download "$package")
-    dpkg-deb --fsys-tarfile "$directory/$package"_*.deb | tar -xO --wildcards './boot/vmlinuz-*' >"$directory/vmlinuz.part"
-    mv "$directory/vmlinuz.part" "$directory/vmlinuz"
+    for package in $(images "$1" | tac); do
+        echo "$package"
+        (cd "$directory" && private_apt apt-get download "$package") || continue
+        # A package without a kernel in it is followed by the one that has it.
+        if dpkg-deb --fsys-tarfile "$directory/$package"_*.deb |
+            tar -xO --wildcards './boot/vmlinuz-*' './usr/lib/modules/*/vmlinuz' 2>/dev/null >"$directory/vmlinuz.part" ||
+            [[ -s $directory/vmlinuz.part ]]; then
+            mv "$directory/vmlinuz.part" "$directory/vmlinuz"
+            echo "$package" >"$directory/package"
+            return
+        fi
+    done
 }
 
 initramfs() {
@@ -65,7 +99,7 @@ else
     accelerator=(-accel "tcg,thread=multi" -cpu max)
 fi
 
-# Boots a release's guest; whether it came to its end and left its results.
+# Boots a version's guest; whether it came to its end and left its results.
 boot() {
     local directory=$work/$1
     rm -rf "$directory/results" && mkdir "$directory/results"
@@ -94,8 +128,37 @@ guest() {
 run "setup" setup
 run "pageset" cargo build --release --target "$target" --package pageset-cli
 run "file system" initramfs
-for release in "${releases[@]}"; do
-    run "kernel of $release" kernel "$release"
-    run "guest of $release" guest "$release"
+# Whether an image was booted as another version.
+is_tried() {
+    local version
+    for version in "${passed[@]}"; do
+        [[ $(cat "$work/$version/package") == "$1" ]] && return
+    done
+    return 1
+}
+
+run "package lists" lists
+passed=()
+absent=()
+for version in "${versions[@]}"; do
+    run "kernel $version" kernel "$version"
+    if [[ ! -s $work/$version/vmlinuz ]]; then
+        absent+=("$version")
+        continue
+    fi
+    if [[ $version == newest ]] && is_tried "$(cat "$work/newest/package")"; then
+        continue
+    fi
+    run "guest $version" guest "$version"
+    passed+=("$version")
 done
-echo "ci/guest.sh: ${#releases[@]} guests passed in $SECONDS s"
+echo
+echo "| version | image | result |"
+echo "|---|---|---|"
+for version in "${passed[@]}"; do
+    echo "| $version | $(cat "$work/$version/package" 2>/dev/null || echo '?') | passed |"
+done
+for version in "${absent[@]}"; do
+    echo "| $version | | not to be had |"
+done
+echo "ci/guest.sh: ${#passed[@]} guests passed, ${#absent[@]} not to be had, in $SECONDS s"

@@ -27,6 +27,7 @@ class Drains:
     observed: int
     predicted: int
     exact: int
+    ended_early: int
     identity_pages: int
     identity_exact: int
 

@@ -13,10 +13,10 @@ use std::error::Error;
 use std::fmt;
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
-use pageset_lab::advise::{Advice, Forecast, RunTimes, Verdict, advise};
+use pageset_lab::advise::{Advice, Forecast, RunTimes, Verdict, advise_repeats};
 use pageset_lab::host::Settings;
 use pageset_lab::who::Who;
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, command_line, json_document, printable};
@@ -95,12 +95,17 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
     let open = move |trace: &PathBuf| {
         Source::open(&SourceArgs { recording: Some(trace.clone()), opening: opening.clone() })
     };
-    let advised = |trace: &Path| {
+    let advised = |traces: &[PathBuf]| {
+        let (trace, repeats) = traces.split_first().context("there is no recording")?;
         if let Some(file) = &args.keep_recording {
             fs::copy(trace, file).with_context(|| file.display().to_string())?;
         }
-        let (trace, open) = (trace.to_owned(), open.clone());
-        let judged = signals.during(move || advise(|| open(&trace), &mut Progress::on_terminal()))?;
+        let (trace, repeats, open) = (trace.to_owned(), repeats.to_owned(), open.clone());
+        let judged = signals.during(move || {
+            let opened = repeats.iter().map(|repeat| Ok(Box::new(open(repeat)?) as Box<dyn TraceReader>));
+            let mut opened = opened.collect::<Result<Vec<_>>>()?;
+            advise_repeats(|| open(&trace), &mut opened, &mut Progress::on_terminal())
+        })?;
         let mut advice = judged.map_err(of_reading)?;
         if recording.is_none() {
             advice.recording = THIS_MACHINE.to_owned();
@@ -109,12 +114,12 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
     };
     let (before, mut advice) = match recording {
         Some(recording) => {
-            let advice = advised(recording)?;
+            let advice = advised(std::slice::from_ref(recording))?;
             (Runs { traces: vec![recording.clone()], ..Runs::default() }, advice)
         }
         None if args.needs_events() => {
             let events = recorder.record(None)?;
-            let advice = advised(&events.traces[0])?;
+            let advice = advised(&events.traces)?;
             (events, advice)
         }
         None => counts_first(&recorder, advised)?,

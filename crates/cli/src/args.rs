@@ -143,8 +143,12 @@ How to read this:
   and a second table, in which the first row is 100
 
   80 % interval             of the visits, or of a series' zone lock. It held
-                            81 % of real runs where repeats agree within 25 %,
-                            and 75 % of others; JSON has more intervals
+                            85 % of real runs where repeats agree within 25 %,
+                            and 81 % of others; JSON has more intervals
+
+  Runs of a load differ. From one recording, an interval estimates by how much;
+  several recordings of the load, made one after the other, show it. Counts are
+  those of the first.
 
   Below the table you see what the recorded kernel did, and what its own policy
   does with the recording. If the two differ by more than a quarter, a warning
@@ -161,6 +165,7 @@ How to read this:
 Examples:
   pageset replay -p 6.1,6.12
   pageset replay data/traces/k612_2c_tcp.pgtrace --format json -o tcp.json
+  pageset replay first.pgtrace second.pgtrace third.pgtrace
   pageset replay --series --cpus 112     the 2023 series, on its own machine
   pageset replay --series=batch          the batch sizes of the 2018 study
   pageset replay --sweep batch=31,63,127 high=186,378,762

@@ -11,9 +11,9 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::Result;
 use pageset_core::Policy;
 use pageset_report::Provenance;
-use pageset_trace::{Layout, TraceInfo, TraceReader as _};
+use pageset_trace::{Layout, TraceInfo, TraceReader};
 use pageset_workload::{
-    Candidate, Replay, ReplayError, ReplayOptions, Stage, Sweep, policy_of_kernel, replay, replayable,
+    Candidate, Replay, ReplayError, ReplayOptions, Stage, Sweep, policy_of_kernel, replay_repeats, replayable,
 };
 
 use crate::args::{self, ReplayArgs};
@@ -50,9 +50,20 @@ fn finished(
         (None, false) => Columns::Brief,
     };
     let is_verbose = args.verbose;
-    let (cpus, machine) = (args.cpus, &args.machine);
-    Comparison { invocation, candidates, cpus, machine, columns, is_verbose, is_shown }
-        .run(source, source_args)
+    let repeats = args.source.recordings.iter().skip(1);
+    let repeats = repeats.map(|path| Source::open_path(path, &source_args.opening, None));
+    let repeats = repeats.collect::<Result<Vec<_>>>()?;
+    let comparison = Comparison {
+        invocation,
+        candidates,
+        cpus: args.cpus,
+        machine: &args.machine,
+        columns,
+        is_verbose,
+        repeats: repeats.len(),
+        is_shown,
+    };
+    comparison.run(source, repeats, source_args)
 }
 
 /// The policy of the recorded kernel, if it is known.
@@ -124,20 +135,28 @@ pub(crate) struct Comparison<'a> {
     pub(crate) machine: &'a MachineArgs,
     /// Whether all is said that can be said.
     pub(crate) is_verbose: bool,
+    /// Further recordings of the load.
+    pub(crate) repeats: usize,
     /// Whether a person sees how far it is.
     is_shown: bool,
 }
 
 impl Comparison<'_> {
-    fn run(&self, source: Source, source_args: &SourceArgs) -> Result<Finished> {
+    fn run(&self, source: Source, repeats: Vec<Source>, source_args: &SourceArgs) -> Result<Finished> {
         let (machine, origin) = layouts::find(&source, source_args, self.machine)?;
-        let (source, replay) = self.replay(source, machine, origin)?;
+        let (source, replay) = self.replay(source, repeats, machine, origin)?;
         let provenance = self.provenance(&replay, origin);
-        let Self { columns, cpus, is_verbose, .. } = *self;
-        Ok(Finished { source, replay, origin, provenance, columns, cpus, is_verbose })
+        let Self { columns, cpus, is_verbose, repeats, .. } = *self;
+        Ok(Finished { source, replay, origin, provenance, columns, cpus, is_verbose, repeats })
     }
 
-    fn replay(&self, mut source: Source, machine: Layout, origin: LayoutOrigin) -> Result<(Source, Replay)> {
+    fn replay(
+        &self,
+        mut source: Source,
+        repeats: Vec<Source>,
+        machine: Layout,
+        origin: LayoutOrigin,
+    ) -> Result<(Source, Replay)> {
         let reading = Mutex::new(Progress::new("reading", "events", source.info().events));
         let playing = Mutex::new(Progress::new("replaying", "rows", Some(self.candidates.len() as u64)));
         let played = AtomicU64::new(0);
@@ -155,7 +174,9 @@ impl Comparison<'_> {
             cpus: self.cpus,
             ..ReplayOptions::default()
         };
-        let replay = replay(&mut source, &options, |stage| match stage {
+        let mut repeats: Vec<Box<dyn TraceReader>> =
+            repeats.into_iter().map(|repeat| Box::new(repeat) as _).collect();
+        let replay = replay_repeats(&mut source, &mut repeats, &options, |stage| match stage {
             Stage::Read(events) => show(&reading, events),
             Stage::Played => show(&playing, played.fetch_add(1, Relaxed) + 1),
         });

@@ -45,7 +45,7 @@ pub use recorded::{Recorded, RecordedKinds};
 pub use replay::{
     Candidate, FAR_OFF_PERCENT, FEW_VISITS, INTERVAL_COVERAGE, Interval, Intervals, KernelTotals, Made,
     Outcome, Replay, ReplayError, ReplayOptions, Room, Stage, Step, Steps, Unreplayed, Unseen, VmSettings,
-    Window, guess_layout, replay, replayable,
+    Window, guess_layout, replay, replay_repeats, replayable,
 };
 pub use slab::Object;
 pub use stretch::{OneSetting, untimed};

@@ -1,6 +1,6 @@
 //! Which recording is judged: counts, which cost the load little, or events, which a forecast takes.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -29,18 +29,18 @@ pub(super) enum Counted {
 /// Counts, and records events only if counts leave the answer open. Returns what was judged, and the judgement.
 pub(super) fn counts_first(
     load: &impl Load,
-    mut advise: impl FnMut(&Path) -> Result<Advice>,
+    mut advise: impl FnMut(&[PathBuf]) -> Result<Advice>,
 ) -> Result<(Runs, Advice)> {
     let (mut counts, took) = match load.count()? {
         Counted::Counts(counts, took) => (counts, took),
         Counted::Refused(why) => {
             let mut events = load.record(None)?;
             events.warnings.push(format!("Events were recorded at once, since counting was refused: {why}"));
-            let advice = advise(&events.traces[0])?;
+            let advice = advise(&events.traces)?;
             return Ok((events, advice));
         }
     };
-    let counted = advise(&counts.traces[0])?;
+    let counted = advise(&counts.traces)?;
     if counted.verdict == Verdict::LeaveAlone {
         return Ok((counts, counted));
     }
@@ -51,14 +51,13 @@ pub(super) fn counts_first(
         counts.warnings.extend(events.warnings);
         return Ok((counts, counted));
     }
-    let advice = advise(&events.traces[0])?;
+    let advice = advise(&events.traces)?;
     Ok((events, advice))
 }
 
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
-    use std::path::PathBuf;
 
     use pageset_lab::advise::{Matter, Why};
 
@@ -100,8 +99,8 @@ mod tests {
 
     /// Counts say `verdict`, and events name a setting.
     fn judged(load: &Asked, verdict: Verdict) -> (String, Runs, Verdict, Vec<String>) {
-        let advice = |path: &Path| {
-            let verdict = match path.to_str() {
+        let advice = |paths: &[PathBuf]| {
+            let verdict = match paths[0].to_str() {
                 Some("counts") => verdict.clone(),
                 _ => Verdict::Set { matter: Matter::CpuTime, forecast: 0 },
             };

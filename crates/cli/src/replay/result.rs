@@ -30,6 +30,8 @@ pub(super) struct Finished {
     pub(super) cpus: Option<u32>,
     /// Whether all is said that can be said.
     pub(super) is_verbose: bool,
+    /// Further recordings of the load.
+    pub(super) repeats: usize,
 }
 
 /// What is printed for people.
@@ -336,6 +338,12 @@ impl Finished {
             ));
         }
         notes.push(room(self.replay.room));
+        if self.repeats > 0 {
+            notes.push(format!(
+                "Counts are of the first recording. Intervals are of {} recordings of the load.",
+                self.repeats + 1
+            ));
+        }
         notes.push(format!(
             "The recorded kernel's policy begins where that kernel was, every other in its own steady state; the recorded \
              order of events is kept, without timing feedback. {INTERVAL_COVERAGE} `pageset replay --help` says more."

@@ -22,7 +22,7 @@ use pageset_trace::{TraceError, TraceInfo, TraceReader};
 use pageset_workload::recorded::needs;
 use pageset_workload::{
     Candidate, OneSetting, RecordedKinds, Replay, ReplayError, ReplayOptions, Stage, Survey, SurveyOptions,
-    policy_of_kernel, replay, survey, untimed,
+    policy_of_kernel, replay_repeats, survey, untimed,
 };
 use serde::Serialize;
 
@@ -87,6 +87,7 @@ pub(crate) fn part<R: TraceReader>(reader: R) -> Result<OneSetting<R>, TraceErro
 
 fn play(
     mut reader: impl TraceReader,
+    repeats: &mut [Box<dyn TraceReader>],
     candidates: &[Candidate],
     progress: &mut dyn Progress,
 ) -> anyhow::Result<Replay> {
@@ -96,7 +97,7 @@ fn play(
     let rows = candidates.len() as u64;
     let asked = ReplayOptions { candidates, cancel: progress.cancel(), ..ReplayOptions::default() };
     let (told, played) = (Mutex::new(&mut *progress), AtomicU64::new(0));
-    let replayed = replay(&mut reader, &asked, |stage| {
+    let replayed = replay_repeats(&mut reader, repeats, &asked, |stage| {
         if stage != Stage::Played {
             return;
         }
@@ -151,12 +152,32 @@ pub fn advise<R: TraceReader>(
     Ok(examine(open, progress)?.advice)
 }
 
+/// As [`advise`], with further recordings of the same load: intervals are of all.
+///
+/// # Errors
+/// As [`examine`]; a recording is no repeat of the first.
+pub fn advise_repeats<R: TraceReader>(
+    open: impl FnMut() -> anyhow::Result<R>,
+    repeats: &mut [Box<dyn TraceReader>],
+    progress: &mut dyn Progress,
+) -> anyhow::Result<Advice> {
+    Ok(examine_repeats(open, repeats, progress)?.advice)
+}
+
 /// As [`advise`], and keeps what the advice was made from.
 ///
 /// # Errors
 /// The recording cannot be read or describes no machine; [`Cancelled`](crate::Cancelled).
 pub fn examine<R: TraceReader>(
+    open: impl FnMut() -> anyhow::Result<R>,
+    progress: &mut dyn Progress,
+) -> anyhow::Result<Examined> {
+    examine_repeats(open, &mut [], progress)
+}
+
+fn examine_repeats<R: TraceReader>(
     mut open: impl FnMut() -> anyhow::Result<R>,
+    repeats: &mut [Box<dyn TraceReader>],
     progress: &mut dyn Progress,
 ) -> anyhow::Result<Examined> {
     let mut reader = part(open_placed(&mut open)?)?;
@@ -181,7 +202,7 @@ pub fn examine<R: TraceReader>(
     let kernels = options::kernels(policy);
     let candidates: Vec<Candidate> = settings.into_iter().flatten().chain(kernels).collect();
     let is_replayable = unsaid.is_none() && untimed(&info).is_none();
-    let replayed = if is_replayable { Some(play(reader, &candidates, progress)?) } else { None };
+    let replayed = if is_replayable { Some(play(reader, repeats, &candidates, progress)?) } else { None };
 
     let findings = match &info.counts {
         Some(counts) => counted::findings(&info, counts, surveyed.extent.part(&info)),

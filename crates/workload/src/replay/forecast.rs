@@ -1,8 +1,10 @@
 //! What one policy would have done, and how sure that is.
 //!
 //! The recorded kernel's own policy begins where that kernel was. Any other begins in its own steady state: the recording
-//! is played once to get there, and counted the second time. What that state happens to be is drawn some times more, by
-//! beginning with another quarter of the recording and with CPUs that changed places.
+//! is played once to get there, and counted the second time. Another run would have gone a bit differently, so the recording
+//! is played some times more: from where the recorded kernel's page sets were; with page sets that hold more or less, which
+//! is as if the load had fewer or more pages in flight; and from a steady state that was reached by beginning with another
+//! quarter of the recording, and with CPUs that changed places.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -24,9 +26,21 @@ use crate::limits::{computed, printed_or_computed};
 
 /// Parts of the recording that a draw may begin with.
 const PARTS: usize = 4;
-/// Draws of a steady state: each part first, with CPUs as they are and with CPUs that changed places, but for the one
-/// that is the recording as it is.
-const DRAWS_MAX: usize = 2 * PARTS - 1;
+/// Further plays from a steady state: with page sets of another size, each part first, and each part first with CPUs that
+/// changed places.
+const DRAWS: [Draw; 2 * PARTS + 1] = [
+    Draw { part: 0, turn: 0, high: 1.0 / SIZE },
+    Draw { part: 0, turn: 0, high: SIZE },
+    Draw { part: 3, turn: 0, high: 1.0 },
+    Draw { part: 2, turn: 1, high: 1.0 },
+    Draw { part: 1, turn: 0, high: 1.0 },
+    Draw { part: 0, turn: 1, high: 1.0 },
+    Draw { part: 3, turn: 1, high: 1.0 },
+    Draw { part: 2, turn: 0, high: 1.0 },
+    Draw { part: 1, turn: 1, high: 1.0 },
+];
+/// By what factor page sets are larger or smaller in the first two: chosen, a quarter.
+const SIZE: f64 = 1.25;
 /// Acts that all draws of a policy may play, so that a long recording does not take several times as long.
 const DRAWN_ACTS_MAX: usize = 16 << 20;
 /// Fewest draws all the same.
@@ -35,6 +49,22 @@ const DRAWS_MIN: usize = 2;
 /// Acts that bring page sets into their steady state at most, the last ones before counting begins. Chosen: 65,000 for each CPU of a
 /// server with 64, where a page set turns over every hundred. No recording of a small machine had as many.
 const STEADY_ACTS_MAX: usize = 4 << 20;
+
+/// How a play from a steady state differs from the row's own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Draw {
+    /// Part of the recording that it began with.
+    part: usize,
+    /// By how many CPUs each one is moved.
+    turn: usize,
+    /// Factor of the page sets' limits.
+    high: f64,
+}
+
+impl Draw {
+    /// The row's own.
+    const ROW: Self = Self { part: 0, turn: 0, high: 1.0 };
+}
 
 /// A recording that is ready to be played under any policy.
 pub(super) struct Forecaster<'r> {
@@ -49,20 +79,18 @@ pub(super) struct Forecaster<'r> {
 }
 
 /// What came of playing a recording under one policy.
+#[derive(Clone)]
 pub(super) struct Forecast {
     pub(super) totals: Totals,
     pub(super) held_idle: u64,
-    /// Totals of other draws of what the page sets held before.
+    /// Totals of further plays: other runs of the load, as they might have been.
     pub(super) draws: Vec<Totals>,
 }
 
 impl Forecast {
-    /// Part of all blocks allocated and freed that page sets fetched from their zones or gave back, over all draws.
-    pub(super) fn zone_share(&self) -> f64 {
-        let all = || std::iter::once(&self.totals).chain(&self.draws);
-        let moved: u64 = all().map(|totals| totals.refilled_pages + totals.drained_pages).sum();
-        let asked: u64 = all().map(|totals| totals.allocs + totals.frees).sum();
-        moved as f64 / asked.max(1) as f64
+    /// All plays, the row's own first.
+    pub(super) fn plays(&self) -> impl Iterator<Item = &Totals> {
+        std::iter::once(&self.totals).chain(&self.draws)
     }
 }
 
@@ -93,15 +121,15 @@ impl Forecaster<'_> {
         if self.is_recorded(candidate) {
             return self.count(sets, Vec::new());
         }
-        let draws = (DRAWN_ACTS_MAX / (2 * self.traffic.acts.len()).max(1)).clamp(DRAWS_MIN, DRAWS_MAX);
-        // Every other one first, so that few draws differ in both.
-        let order: Vec<usize> = (1..=DRAWS_MAX).map(|draw| draw * 3 % (DRAWS_MAX + 1)).take(draws).collect();
-        let draws = order.into_par_iter().map(|draw| {
-            let mut sets = self.steady(&machine, candidate, draw % PARTS, draw / PARTS)?;
+        let draws = DRAWN_ACTS_MAX / (2 * self.traffic.acts.len()).max(1);
+        let draws = &DRAWS[..draws.clamp(DRAWS_MIN, DRAWS.len())];
+        let draws = draws.into_par_iter().map(|draw| self.steady(&machine, candidate, *draw));
+        let plays = draws.chain(self.recorded_start(&machine, candidate).map(Ok)).map(|sets| {
+            let mut sets = sets?;
             self.play_window(&mut sets)?;
             Ok(sets.totals().clone())
         });
-        let draws = draws.collect::<Result<_, ReplayError>>()?;
+        let draws = plays.collect::<Result<_, ReplayError>>()?;
         self.count(sets, draws)
     }
 
@@ -126,25 +154,40 @@ impl Forecaster<'_> {
                 sets.fill(starts);
                 Ok(sets)
             }
-            None => self.steady(machine, candidate, 0, 0),
+            None => self.steady(machine, candidate, Draw::ROW),
         }
     }
 
+    /// The candidate's page sets, filled with what the recorded kernel's held.
+    fn recorded_start<'m>(&self, machine: &'m Machine, candidate: &Candidate) -> Option<PageSets<'m>> {
+        let (_, starts) = self.recorded?;
+        // How far that kernel's page sets were tuned says nothing about another's.
+        let start = |start: &SetStart| SetStart { high: None, alloc_factor: 0, ..start.clone() };
+        let starts: Vec<SetStart> = starts.iter().map(start).collect();
+        let mut sets = self.empty(machine, candidate, 1.0);
+        sets.fill(&starts);
+        Some(sets)
+    }
+
     /// Page sets that played the recording once, from one of its parts on; of a long one, what came last of that.
-    fn steady<'m>(
-        &self,
-        machine: &'m Machine,
-        candidate: &Candidate,
-        part: usize,
-        turn: usize,
-    ) -> Result<PageSets<'m>, ReplayError> {
-        let (recorded, ours) = (&self.machine.layout.sysctls, &machine.layout.sysctls);
-        let sets = PageSets::new(machine, candidate.policy, &self.zone_starts(machine, candidate));
-        let mut sets = sets.with_ticks(recorded.stat_interval_s, ours.stat_interval_s);
-        self.play_from(&mut sets, part, turn)?;
+    fn steady<'m>(&self, machine: &'m Machine, candidate: &Candidate, draw: Draw) -> Result<PageSets<'m>, ReplayError> {
+        let mut sets = self.empty(machine, candidate, draw.high);
+        self.play_from(&mut sets, draw.part, draw.turn)?;
         sets.play(&self.traffic.remainder);
         sets.begin();
         Ok(sets)
+    }
+
+    /// Empty page sets with limits that are larger by a factor.
+    fn empty<'m>(&self, machine: &'m Machine, candidate: &Candidate, high: f64) -> PageSets<'m> {
+        let (recorded, ours) = (&self.machine.layout.sysctls, &machine.layout.sysctls);
+        let mut starts = self.zone_starts(machine, candidate);
+        for limits in starts.iter_mut().map(|start| &mut start.limits) {
+            let scaled = |pages: i32| (f64::from(pages) * high).round() as i32;
+            (limits.high_min, limits.high_max) = (scaled(limits.high_min), scaled(limits.high_max));
+        }
+        let sets = PageSets::new(machine, candidate.policy, &starts);
+        sets.with_ticks(recorded.stat_interval_s, ours.stat_interval_s)
     }
 
     fn count(&self, mut sets: PageSets<'_>, draws: Vec<Totals>) -> Result<Forecast, ReplayError> {

@@ -36,11 +36,12 @@ use outcome::OwnDistance;
 use prepared::Prepared;
 use traffic::{Times, Traffic};
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use pageset_core::{POLICIES, Policy};
-use pageset_trace::{Layout, LostEvents, TraceError, TraceReader};
+use pageset_trace::{Layout, LostEvents, TraceError, TraceInfo, TraceReader};
 use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
 
 use crate::memory;
@@ -258,6 +259,14 @@ pub enum ReplayError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A recording that was given as a repeat of another one is none.
+    #[error("{path}: this is no repeat of the first recording: it is of another {what}")]
+    NoRepeat {
+        /// The recording.
+        path: PathBuf,
+        /// What differs.
+        what: String,
+    },
     /// The machine cannot be built.
     #[error("the machine description does not describe a machine that can be built: {0}")]
     Layout(String),
@@ -299,19 +308,39 @@ pub enum Stage {
 /// If the recording is damaged, has no allocations or no frees, no machine is known that could be built, a setting changed and
 /// it does not say when, or it is cancelled.
 pub fn replay(
-    mut reader: &mut dyn TraceReader,
+    reader: &mut dyn TraceReader,
+    options: &ReplayOptions,
+    progress: impl Fn(Stage) + Sync,
+) -> Result<Replay, ReplayError> {
+    replay_repeats(reader, &mut [], options, progress)
+}
+
+/// As [`replay`], with further recordings of the same load. Counts are those of the first; the intervals are of all, and how
+/// far runs of the load differ is what these recordings show.
+///
+/// # Errors
+/// As [`replay`]; a recording is of another kernel, machine or setting than the first.
+pub fn replay_repeats(
+    reader: &mut dyn TraceReader,
+    repeats: &mut [Box<dyn TraceReader>],
     options: &ReplayOptions,
     progress: impl Fn(Stage) + Sync,
 ) -> Result<Replay, ReplayError> {
     options.candidates.iter().try_for_each(check)?;
-    if options.machine.is_some() {
-        // Its settings are one.
-        return replay_part(&mut reader, options, progress);
+    let mut first = Played::all(reader, options, &progress)?;
+    let mut others = Vec::new();
+    for reader in repeats {
+        let other = Played::all(reader.as_mut(), options, |_| {})?;
+        first.expect_repeat(&other, reader.info())?;
+        others.push(other);
     }
-    let mut part = OneSetting::new(reader)?;
-    let mut replay = replay_part(&mut part, options, progress)?;
-    replay.warnings.splice(0..0, part.said().map(str::to_owned));
-    Ok(replay)
+    let outcomes = options.candidates.iter().enumerate().map(|(at, candidate)| {
+        let (kind, forecast) = &first.forecasts[at];
+        let repeats: Vec<_> = others.iter().map(|other| (&other.forecasts[at].1, other.off)).collect();
+        Outcome::new(candidate, *kind, (forecast, first.off), &repeats)
+    });
+    first.replay.outcomes = outcomes.collect();
+    Ok(first.replay)
 }
 
 /// What to know before a replay is read.
@@ -332,27 +361,52 @@ fn warnings(replay: &Replay) -> Vec<String> {
     warnings
 }
 
-fn replay_part(
-    reader: &mut dyn TraceReader,
-    options: &ReplayOptions,
-    progress: impl Fn(Stage) + Sync,
-) -> Result<Replay, ReplayError> {
-    let from = (options.machine.clone(), options.cpus);
-    let prepared = Prepared::read(reader, from, Times::Forget, |events| {
-        progress(Stage::Read(events));
-        go_on(&options.cancel)
-    })?;
-    let forecaster = prepared.forecaster(&options.cancel);
-    let Prepared { policy, window, ref traffic, .. } = prepared;
+/// A recording that was played under every candidate.
+struct Played {
+    /// All but the outcomes.
+    replay: Replay,
+    forecasts: Vec<(Kind, Forecast)>,
+    /// How far the recorded kernel's own row is from that kernel; `None` if that is not recorded.
+    off: Option<OwnDistance>,
+}
 
-    let kernel_itself = kernel_itself(traffic, window);
-    let recorded = traffic.recorded;
-    let shows_kernel = recorded.has(needs::VISITS);
-    let own = policy.filter(|_| shows_kernel).map(Candidate::from);
-    let (plays, room) = room(&prepared);
-    let on_few =
-        |work: &mut (dyn FnMut() -> Result<(Option<Outcome>, Vec<Outcome>), ReplayError> + Send)| match plays
-        {
+impl Played {
+    /// Plays a recording, or its longest part under one setting.
+    fn all(
+        mut reader: &mut dyn TraceReader,
+        options: &ReplayOptions,
+        progress: impl Fn(Stage) + Sync,
+    ) -> Result<Self, ReplayError> {
+        if options.machine.is_some() {
+            // Its settings are one.
+            return Self::part(&mut reader, options, progress);
+        }
+        let mut part = OneSetting::new(reader)?;
+        let mut played = Self::part(&mut part, options, progress)?;
+        played.replay.warnings.splice(0..0, part.said().map(str::to_owned));
+        Ok(played)
+    }
+
+    fn part(
+        reader: &mut dyn TraceReader,
+        options: &ReplayOptions,
+        progress: impl Fn(Stage) + Sync,
+    ) -> Result<Self, ReplayError> {
+        let from = (options.machine.clone(), options.cpus);
+        let prepared = Prepared::read(reader, from, Times::Forget, |events| {
+            progress(Stage::Read(events));
+            go_on(&options.cancel)
+        })?;
+        let forecaster = prepared.forecaster(&options.cancel);
+        let Prepared { policy, window, ref traffic, .. } = prepared;
+
+        let kernel_itself = kernel_itself(traffic, window);
+        let recorded = traffic.recorded;
+        let shows_kernel = recorded.has(needs::VISITS);
+        let own = policy.filter(|_| shows_kernel).map(Candidate::from);
+        let (plays, room) = room(&prepared);
+        type Forecasts = (Option<(Candidate, Forecast)>, Vec<(Kind, Forecast)>);
+        let on_few = |work: &mut (dyn FnMut() -> Result<Forecasts, ReplayError> + Send)| match plays {
             Some(plays) => match rayon::ThreadPoolBuilder::new().num_threads(plays).build() {
                 Ok(pool) => pool.install(work),
                 // More threads than memory allows are better than none.
@@ -360,57 +414,78 @@ fn replay_part(
             },
             None => work(),
         };
-    let (own, outcomes) = on_few(&mut || {
-        let own = own.map(|own| forecaster.forecast(&own).map(|forecast| (own, forecast))).transpose()?;
+        let (own, forecasts) = on_few(&mut || {
+            let own = own.clone();
+            let own =
+                own.map(|own| forecaster.forecast(&own).map(|forecast| (own, forecast))).transpose()?;
+            let forecasts = options.candidates.as_slice().into_par_iter().map(|candidate| {
+                let is_recorded = forecaster.is_recorded(candidate);
+                let kind = match policy {
+                    _ if is_recorded => Kind::Recorded,
+                    Some(policy) if policy.name == candidate.policy.name => Kind::Settings,
+                    _ => Kind::Policy,
+                };
+                let forecast = match &own {
+                    // It is played already.
+                    Some((own, forecast)) if is_recorded && own.policy == candidate.policy => forecast.clone(),
+                    _ => forecaster.forecast(candidate)?,
+                };
+                progress(Stage::Played);
+                Ok((kind, forecast))
+            });
+            let forecasts = forecasts.collect::<Result<Vec<_>, ReplayError>>()?;
+            Ok((own, forecasts))
+        })?;
         let off = own.as_ref().map_or_else(OwnDistance::default, |(_, own)| own_distance(own, kernel_itself));
         let off = shows_kernel.then_some(off);
-        let outcomes = options.candidates.as_slice().into_par_iter().map(|candidate| {
-            let is_recorded = forecaster.is_recorded(candidate);
-            let kind = match policy {
-                _ if is_recorded => Kind::Recorded,
-                Some(policy) if policy.name == candidate.policy.name => Kind::Settings,
-                _ => Kind::Policy,
-            };
-            let outcome = match &own {
-                // It is played already.
-                Some((own, forecast)) if is_recorded && own.policy == candidate.policy => {
-                    Outcome::new(candidate, kind, forecast, off)
-                }
-                _ => Outcome::new(candidate, kind, &forecaster.forecast(candidate)?, off),
-            };
-            progress(Stage::Played);
-            Ok(outcome)
-        });
-        let outcomes = outcomes.collect::<Result<Vec<_>, ReplayError>>()?;
-        let own = own.as_ref().map(|(own, forecast)| Outcome::new(own, Kind::Recorded, forecast, off));
-        Ok((own, outcomes))
-    })?;
+        let own = own.map(|(own, forecast)| Outcome::new(&own, Kind::Recorded, (&forecast, off), &[]));
 
-    let (events, unreplayed, tick_interval_s) = (traffic.events, traffic.unreplayed, traffic.tick_interval_s);
-    let unseen = Unseen {
-        unmatched_frees: traffic.unmatched_frees,
-        allocations: traffic.unseen_allocs,
-        stack_pages: traffic.stack_pages,
-        diverted_frees: traffic.diverted_frees,
-    };
-    let (lost, machine) = (reader.lost(), prepared.machine.layout);
-    let mut replay = Replay {
-        machine,
-        events,
-        lost,
-        recorded,
-        unreplayed,
-        unseen,
-        tick_interval_s,
-        window,
-        kernel_itself,
-        own,
-        outcomes,
-        warnings: Vec::new(),
-        room,
-    };
-    replay.warnings = warnings(&replay);
-    Ok(replay)
+        let (events, unreplayed, tick_interval_s) =
+            (traffic.events, traffic.unreplayed, traffic.tick_interval_s);
+        let unseen = Unseen {
+            unmatched_frees: traffic.unmatched_frees,
+            allocations: traffic.unseen_allocs,
+            stack_pages: traffic.stack_pages,
+            diverted_frees: traffic.diverted_frees,
+        };
+        let (lost, machine) = (reader.lost(), prepared.machine.layout);
+        let mut replay = Replay {
+            machine,
+            events,
+            lost,
+            recorded,
+            unreplayed,
+            unseen,
+            tick_interval_s,
+            window,
+            kernel_itself,
+            own,
+            outcomes: Vec::new(),
+            warnings: Vec::new(),
+            room,
+        };
+        replay.warnings = warnings(&replay);
+        Ok(Self { replay, forecasts, off })
+    }
+
+    /// Refuses a recording that is no repeat of this one.
+    fn expect_repeat(&self, other: &Self, info: &TraceInfo) -> Result<(), ReplayError> {
+        let (ours, theirs) = (&self.replay.machine, &other.replay.machine);
+        // What a kernel keeps for itself differs a bit from boot to boot; what is there does not.
+        let memory =
+            |machine: &Layout| -> Vec<u64> { machine.zones.iter().map(|zone| zone.present).collect() };
+        let settings = VmSettings::between(ours, theirs);
+        let what = if ours.kernel != theirs.kernel {
+            format!("kernel ({} and {})", ours.kernel, theirs.kernel)
+        } else if (ours.cpus, memory(ours)) != (theirs.cpus, memory(theirs)) {
+            "machine".to_owned()
+        } else if !settings.is_unchanged() {
+            format!("setting ({settings})")
+        } else {
+            return Ok(());
+        };
+        Err(ReplayError::NoRepeat { path: info.path.clone(), what })
+    }
 }
 
 /// How many plays there may be at once; `None` if memory has room for one on each CPU.

@@ -67,18 +67,28 @@ pub(super) struct OwnDistance {
 }
 
 impl Outcome {
-    /// A row; without an own distance it has no interval.
+    /// A row; without an own distance it has no interval. The same of each repeat of the recording stands in `repeats`.
     pub(super) fn new(
         candidate: &Candidate,
         kind: Kind,
-        forecast: &Forecast,
-        own: Option<OwnDistance>,
+        (forecast, own): (&Forecast, Option<OwnDistance>),
+        repeats: &[(&Forecast, Option<OwnDistance>)],
     ) -> Self {
         let totals = &forecast.totals;
-        let basis = Basis { kind, decisions: totals.visits(), zone_share: forecast.zone_share() };
-        let of = |value: fn(&Totals) -> u64, own| {
-            let draws: Vec<u64> = forecast.draws.iter().map(value).collect();
-            basis.interval(value(totals), &draws, own)
+        let all: Vec<&Forecast> =
+            std::iter::once(forecast).chain(repeats.iter().map(|(repeat, _)| *repeat)).collect();
+        let plays = || all.iter().flat_map(|forecast| forecast.plays());
+        let basis = Basis {
+            kind,
+            asked_pages: plays().map(|totals| totals.asked_pages).sum(),
+            passed_pages: plays().map(Totals::passed_pages).sum(),
+        };
+        let own: Option<Vec<OwnDistance>> =
+            std::iter::once(own).chain(repeats.iter().map(|(_, own)| *own)).collect();
+        let of = |value: fn(&Totals) -> u64, off: fn(&OwnDistance) -> f64, own: &[OwnDistance]| {
+            let rows: Vec<u64> = all.iter().map(|forecast| value(&forecast.totals)).collect();
+            let off = own.iter().map(off).fold(0.0, f64::max);
+            Interval::of(&plays().map(value).collect::<Vec<_>>(), basis.spread(off, &rows))
         };
         Self {
             policy: candidate.name(),
@@ -97,10 +107,10 @@ impl Outcome {
             pcp_pages_end: totals.held_now(),
             pcp_pages_idle: forecast.held_idle,
             interval: own.map(|own| Intervals {
-                visits: of(Totals::visits, own.visits),
-                zone_lock_acquisitions: of(Totals::zone_lock_acquisitions, own.visits),
-                refilled_pages: of(|totals| totals.refilled_pages, own.refilled_pages),
-                drained_pages: of(|totals| totals.drained_pages, own.drained_pages),
+                visits: of(Totals::visits, |own| own.visits, &own),
+                zone_lock_acquisitions: of(Totals::zone_lock_acquisitions, |own| own.visits, &own),
+                refilled_pages: of(|totals| totals.refilled_pages, |own| own.refilled_pages, &own),
+                drained_pages: of(|totals| totals.drained_pages, |own| own.drained_pages, &own),
             }),
         }
     }

@@ -194,6 +194,7 @@ impl<'m> PageSets<'m> {
             set.pcp.note_alloc(&self.policy);
         }
         self.totals.pcp_allocs += 1;
+        self.totals.asked_pages += u64::from(order.frames());
         if set.pcp.is_list_empty(list) {
             let flags = self.zones[zone].pressure.flags();
             let blocks = set.pcp.refill_size(&self.policy, set.limits, flags, order);
@@ -251,6 +252,7 @@ impl<'m> PageSets<'m> {
         let Some(list) = self.policy.lists.list(order, act.block.migratetype()) else {
             return self.past_set(at, act.block, 1);
         };
+        self.totals.asked_pages += u64::from(order.frames());
         let zone = &mut self.zones[at / self.machine.cpus()];
         let set = &mut self.sets[at];
         if zone.admit(1, order) == 0 {

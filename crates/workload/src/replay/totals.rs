@@ -6,6 +6,8 @@ pub(super) struct Totals {
     pub(super) allocs: u64,
     pub(super) frees: u64,
     pub(super) pcp_allocs: u64,
+    /// Pages that page sets handed out and took back.
+    pub(super) asked_pages: u64,
     pub(super) refills: u64,
     pub(super) refilled_pages: u64,
     pub(super) drains: u64,
@@ -57,6 +59,11 @@ impl Totals {
 
     pub(super) fn held_now(&self) -> u64 {
         self.held_now.max(0) as u64
+    }
+
+    /// Pages that page sets fetched from their zones and gave back.
+    pub(super) fn passed_pages(&self) -> u64 {
+        self.refilled_pages + self.drained_pages
     }
 
     /// Times a zone's lock was taken.

@@ -1,8 +1,8 @@
-//! Why a decision differed from the kernel's: the ten things that a recording hides or blurs, and everything else.
+//! Why a decision differed from the kernel's: the eleven things that a recording hides or blurs, and everything else.
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-/// Why a prediction and the kernel's event differ. The first ten are what a recording is known to hide or blur.
+/// Why a prediction and the kernel's event differ. The first eleven are what a recording is known to hide or blur.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Class {
@@ -24,6 +24,9 @@ pub enum Class {
     ZonePressure,
     /// A huge page in a page set overshoots a drain by up to 511 pages.
     HugeOvershoot,
+    /// A drain in slices ended after a whole slice although more was due, while another CPU was at the same zone. No recorded
+    /// event says why.
+    EndedEarly,
     /// The recorded kernel follows a rule that its policy does not have.
     KernelRule,
     /// None of these.
@@ -32,7 +35,7 @@ pub enum Class {
 
 impl Class {
     /// Number of classes.
-    pub const COUNT: usize = 11;
+    pub const COUNT: usize = 12;
     /// All classes, in the order of the tables.
     pub const ALL: [Self; Self::COUNT] = [
         Self::BulkAllocation,
@@ -44,6 +47,7 @@ impl Class {
         Self::HiddenAtStart,
         Self::ZonePressure,
         Self::HugeOvershoot,
+        Self::EndedEarly,
         Self::KernelRule,
         Self::Unexplained,
     ];
@@ -61,6 +65,7 @@ impl Class {
             Self::HiddenAtStart => "hidden-at-start",
             Self::ZonePressure => "zone-pressure",
             Self::HugeOvershoot => "huge-overshoot",
+            Self::EndedEarly => "ended-early",
             Self::KernelRule => "kernel-rule",
             Self::Unexplained => "unexplained",
         }

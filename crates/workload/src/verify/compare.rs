@@ -54,6 +54,8 @@ impl Engine {
             || self.explain_by_order(chunk, index, (home, order), before, observed);
         if agrees {
             self.out.drains.exact += u64::from(!observed.is_empty());
+        } else if self.ended_early(chunk, index, home, (due, count, observed)) {
+            self.note_ended_early(chunk, index, home, (due, observed));
         } else {
             let class = match self.class_of_free((home, order), (before, other), flags, (due, observed)) {
                 // In an interrupt, no drain where one is due may mean that the block, which is not seen again, never
@@ -100,6 +102,9 @@ impl Engine {
                 (Progress::Ends(pages), DrainEnds::GoesOn(_)) => left = Some(DueDrain { pages, ..due }),
                 (Progress::Whole, DrainEnds::Here | DrainEnds::TaskMoved)
                 | (Progress::Ends(_), DrainEnds::TaskMoved) => self.out.drains.exact += 1,
+                (Progress::Ends(_), DrainEnds::Here) if self.is_accompanied(chunk, index, home) => {
+                    self.note_ended_early(chunk, index, home, (Some(due), observed));
+                }
                 _ => {
                     let class = self.count_class(home.set);
                     self.mismatch(chunk, index, class, home.set, || {
@@ -113,6 +118,50 @@ impl Engine {
             self.wait_for_slices(Slices { next, left, ..slices });
         }
         self.carry_out_drain(home, observed);
+    }
+
+    /// Whether a drain that differs took whole slices of what is due, and ended while another CPU was at the zone. Why it ended
+    /// is not recorded (decision 0037).
+    fn ended_early(
+        &self,
+        chunk: &Chunk,
+        index: usize,
+        home: Home,
+        (due, count, observed): (Option<DueDrain>, i32, &[(Place, Order)]),
+    ) -> bool {
+        let took_slices =
+            due.is_some_and(|due| matches!(self.progress(home, due, count, observed), Progress::Ends(_)));
+        took_slices && self.is_accompanied(chunk, index, home)
+    }
+
+    /// Whether an event of another CPU at the same zone lies between a free and what its CPU does after the drain.
+    fn is_accompanied(&self, chunk: &Chunk, index: usize, home: Home) -> bool {
+        let zone = home.set / self.cpus.len();
+        let is_drain = |at: &usize| chunk.events[*at].kind == EventKind::MmPagePcpuDrain;
+        let end = chunk.after(index).find(|at| !is_drain(at)).unwrap_or(chunk.events.len());
+        let cpu = chunk.events[index].cpu;
+        let during = chunk.events.get(index..end).unwrap_or_default();
+        during
+            .iter()
+            .filter(|event| event.cpu != cpu && event.kind.has_frame())
+            .any(|event| self.geometry.locate(event.pfn).is_some_and(|place| place.zone == zone))
+    }
+
+    fn note_ended_early(
+        &mut self,
+        chunk: &Chunk,
+        index: usize,
+        home: Home,
+        (due, observed): (Option<DueDrain>, &[(Place, Order)]),
+    ) {
+        self.out.drains.ended_early += 1;
+        self.mismatch(chunk, index, Class::EndedEarly, home.set, || {
+            let pages: u32 = observed.iter().map(|(_, order)| order.frames()).sum();
+            format!(
+                "a drain ends after {pages} pages, while another CPU is at the zone; the policy: {}",
+                describe(due)
+            )
+        });
     }
 
     fn wait_for_slices(&mut self, slices: Slices) {

@@ -62,6 +62,9 @@ pub struct Drains {
     pub predicted: u64,
     /// The same moment and number.
     pub exact: u64,
+    /// The same moment, and whole slices of what is due, while another CPU was at the same zone. None of [`Self::exact`]: the
+    /// policy does not say that the drain ends there.
+    pub ended_early: u64,
     /// Pages drained from lists whose contents are known (ticks included).
     pub identity_pages: u64,
     /// Those of them that the policy drains at the same place of the same drain.

@@ -9,7 +9,7 @@ use pageset_core::{POLICIES, Policy};
 use pageset_trace::{EventKind, TraceReader};
 use pageset_workload::{
     Candidate, Intervals, Outcome, Replay, ReplayError, ReplayOptions, Stage, VmSettings, against,
-    guess_layout, replay, replayable,
+    guess_layout, replay, replay_repeats, replayable,
 };
 
 fn bundled(name: &str) -> PathBuf {
@@ -117,6 +117,37 @@ fn a_policy_that_needs_a_zone_is_refused() {
     let error = replay(open(SMALL[0]).as_mut(), &asking(&[policy]), |_| panic!("before anything is read"));
     let error = error.unwrap_err().to_string();
     assert!(error.contains("pcp-buddy-rfc") && error.contains("pageset simulate --recording"), "{error}");
+}
+
+fn replayed_as_repeats(names: &[&str]) -> Result<Replay, ReplayError> {
+    let mut repeats: Vec<_> = names[1..].iter().map(|name| open(name)).collect();
+    let options = asking(&[*Policy::named("linux-6.12").unwrap(), *Policy::named("linux-6.1").unwrap()]);
+    replay_repeats(open(names[0]).as_mut(), &mut repeats, &options, |_| {})
+}
+
+/// A run that is repeated exactly shows that runs of this load do not differ; the estimate from one says that they might.
+#[test]
+fn repeats_of_a_load_replace_the_estimate_of_how_far_runs_differ() {
+    let name = "traces/k612_2c_unix_stream.pgtrace";
+    let [one, three] = [&[name][..], &[name; 3]].map(|names| replayed_as_repeats(names).unwrap());
+    let width = |replay: &Replay| {
+        let visits = replay.outcomes[1].interval.unwrap().visits;
+        (visits.1 + 1) as f64 / (visits.0 + 1) as f64
+    };
+    assert_eq!(one.outcomes[1].refills, three.outcomes[1].refills, "counts are of the first");
+    assert!(width(&three) < width(&one), "{} {}", width(&three), width(&one));
+}
+
+#[test]
+fn a_recording_of_another_kernel_or_machine_is_no_repeat() {
+    let first = "traces/k612_2c_tcp.pgtrace";
+    for (other, what) in [
+        ("traces/k61_2c_tcp.pgtrace", "another kernel"),
+        ("traces/k612_8c_unix_stream.pgtrace", "another machine"),
+    ] {
+        let error = replayed_as_repeats(&[first, other]).unwrap_err().to_string();
+        assert!(error.contains(other) && error.contains(what), "{error}");
+    }
 }
 
 #[test]

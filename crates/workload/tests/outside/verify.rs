@@ -1,9 +1,11 @@
 //! The bundled recordings, verified: their exact counts, in every mode.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use pageset_core::Policy;
 use pageset_core::policy::{HighRule, LINUX_6_1, LINUX_6_12, LINUX_6_18, LINUX_6_19, LINUX_7_2};
+use pageset_trace::{Event, EventKind, LostEvents, TraceError, TraceInfo, TraceReader};
 use pageset_workload::{Class, ExplainRequest, Mode, Verification, VerifyError, VerifyOptions, verify};
 
 fn bundled(name: &str) -> PathBuf {
@@ -105,10 +107,13 @@ const FREE: [(&str, Counts); 2] = [
 ];
 
 /// A recording of Linux 7.1 or later, in which tasks are stopped in the middle of what they do.
-fn of_kernel_7(name: &str, policy: Option<Policy>) -> Verification {
+fn open_kernel_7(name: &str) -> Box<dyn TraceReader> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/kernels-7").join(name);
-    let mut reader = pageset_trace::open(&path.with_extension("pgtrace")).expect("a bundled recording");
-    verify(reader.as_mut(), &VerifyOptions { policy, ..VerifyOptions::default() }, |_| ())
+    pageset_trace::open(&path.with_extension("pgtrace")).expect("a bundled recording")
+}
+
+fn of_kernel_7(name: &str, policy: Option<Policy>) -> Verification {
+    verify(open_kernel_7(name).as_mut(), &VerifyOptions { policy, ..VerifyOptions::default() }, |_| ())
         .expect("a verification")
 }
 
@@ -121,6 +126,53 @@ fn a_stopped_task_goes_on_with_its_drain() {
     assert_eq!((found.drains.observed, found.drains.exact), (9, 9), "{:?}", found.drains);
     let whole = of_kernel_7("k71_faults_f8", Some(LINUX_6_18));
     assert_eq!(whole.drains.exact, 1, "in one hold of the lock nobody could have run in between");
+}
+
+/// A recording of which only the first slice of each drain is left.
+struct FirstSlices {
+    reader: Box<dyn TraceReader>,
+    /// Pages of its drain that each CPU and task has given back.
+    given: HashMap<(u16, u32), u32>,
+}
+
+impl TraceReader for FirstSlices {
+    fn info(&self) -> &TraceInfo {
+        self.reader.info()
+    }
+
+    fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
+        // An empty block would be the end.
+        while self.reader.read_block(events)? > 0 {
+            events.retain(|event| {
+                let given = self.given.entry((event.cpu, event.pid)).or_default();
+                *given = if event.kind == EventKind::MmPagePcpuDrain { *given + 1 } else { 0 };
+                *given <= 63
+            });
+            if !events.is_empty() {
+                return Ok(events.len());
+            }
+        }
+        Ok(0)
+    }
+
+    fn has_ticks(&mut self) -> Result<bool, TraceError> {
+        self.reader.has_ticks()
+    }
+
+    fn lost(&self) -> LostEvents {
+        self.reader.lost()
+    }
+}
+
+/// A drain that ends after a slice is none that the policy predicts, and stands apart where another CPU was at the zone.
+#[test]
+fn a_drain_whose_last_slices_are_missing_ended_early() {
+    assert_eq!(of_kernel_7("k71_faults_f8", None).drains.ended_early, 0, "all slices are there");
+    let reader = open_kernel_7("k71_faults_f8");
+    let mut cut = FirstSlices { reader, given: HashMap::new() };
+    let found = verify(&mut cut, &VerifyOptions::default(), |_| ()).expect("a verification");
+    assert!(found.drains.ended_early > 0 && found.drains.exact < 9, "{:?}", found.drains);
+    assert_eq!(found.mismatches.get(Class::EndedEarly), found.drains.ended_early);
 }
 
 /// Linux 7.2 reports each page of an ended task's stack, and frees the block that they were.
@@ -182,7 +234,7 @@ fn results_are_written_as_json() {
     assert_eq!((&json["policy"], &json["mode"]), (&"linux-6.1".into(), &"step".into()));
     for (section, fields) in [
         ("refills", &["observed", "predicted", "exact", "cold"][..]),
-        ("drains", &["observed", "predicted", "exact", "identity_pages", "identity_exact"]),
+        ("drains", &["observed", "predicted", "exact", "ended_early", "identity_pages", "identity_exact"]),
         ("decay", &["observed", "exact"]),
         ("samples", &["n", "count_exact", "high_exact"]),
     ] {
