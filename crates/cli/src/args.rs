@@ -173,7 +173,7 @@ Examples:
   pageset convert my.pgtrace big.toml --to layout; $EDITOR big.toml
   pageset replay --layout big.toml my.pgtrace
   zcat trace.txt.gz | pageset replay - --layout big.toml
-  pageset replay -p 6.12,6.18 fleet/     all .pgtrace files of a folder";
+  pageset replay -p 6.12,6.18 data/pairs  all .pgtrace files of a folder";
 
 /// Run a recording under other kernels' policies, one row each
 ///
@@ -477,7 +477,7 @@ How to read this:
 Examples:
   pageset stat
   pageset stat my.pgtrace --format json | jq .cpus.remote_percent
-  pageset stat fleet/                    all .pgtrace files of a folder";
+  pageset stat data/pairs                all .pgtrace files of a folder";
 
 /// Tell what is in a recording, without replaying it
 ///

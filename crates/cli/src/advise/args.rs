@@ -51,7 +51,7 @@ Try it:
 
 Examples:
   pageset advise my.pgtrace
-  pageset advise fleet/                  all .pgtrace files of a folder
+  pageset advise data/pairs              all .pgtrace files of a folder
   sudo pageset advise                    count for 30 seconds, then judge
   sudo pageset advise --for 5m -o advice.md --format markdown
   sudo pageset advise --apply vm.percpu_pagelist_high_fraction=8 --times 4
