@@ -123,6 +123,11 @@ fn textwrap_at(text: &str, width: usize) -> String {
     lines.join(&format!("\n{}", " ".repeat(NAME_WIDTH)))
 }
 
+const REPLAY_RECORDINGS: &str = "\
+Recording to read, of any known format; `-` is the standard input. Several are repeats of one load, on one machine and \
+kernel, under the same settings: intervals are then of all. A folder with .pgtrace files is a fleet: one line each, and \
+a summary [default: the bundled one]";
+
 const READING_REPLAY: &str = "\
 How to read this:
   The load is the same in every row; what differs is the policy. Without -p,
@@ -181,6 +186,7 @@ Examples:
 /// order. Counts what the page sets do.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_REPLAY)]
+#[command(mut_arg("recordings", |recordings| recordings.help(REPLAY_RECORDINGS)))]
 pub(crate) struct ReplayArgs {
     #[command(flatten)]
     pub(crate) source: SourcesArgs,

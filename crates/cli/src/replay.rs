@@ -5,6 +5,7 @@
 mod fleet;
 mod result;
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
@@ -20,7 +21,7 @@ use crate::args::{self, ReplayArgs};
 use crate::hint;
 use crate::invocation::Invocation;
 use crate::layouts::{self, LayoutOrigin, LayoutSummary};
-use crate::options::{MachineArgs, SourceArgs};
+use crate::options::{MachineArgs, SourceArgs, SourcesArgs};
 use crate::output;
 use crate::progress::Progress;
 use crate::source::Source;
@@ -28,17 +29,20 @@ use result::{Columns, Finished};
 
 pub(crate) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
     args.output.check()?;
-    if crate::fleet::is_one(&args.source.recordings, &args.source.opening) {
+    let SourcesArgs { recordings, opening } = &args.source;
+    // Files alone are repeats of one load.
+    if crate::fleet::is_one(recordings, opening) && recordings.iter().any(|path| path.is_dir()) {
         return fleet::run(args, invocation);
     }
-    let finished = finished(args, &args.source.single(), invocation, true)?;
+    let repeats = recordings.get(1..).unwrap_or_default();
+    let finished = finished(args, (&args.source.single(), repeats), invocation, true)?;
     output::write(&args.output.target, |out| finished.write(args.output.format, out))
 }
 
-/// Replays one recording. `is_shown` is whether a person sees how far it is.
+/// Replays one recording, beside repeats of its load. `is_shown` is whether a person sees how far it is.
 fn finished(
     args: &ReplayArgs,
-    source_args: &SourceArgs,
+    (source_args, repeats): (&SourceArgs, &[PathBuf]),
     invocation: &Invocation,
     is_shown: bool,
 ) -> Result<Finished> {
@@ -50,8 +54,7 @@ fn finished(
         (None, false) => Columns::Brief,
     };
     let is_verbose = args.verbose;
-    let repeats = args.source.recordings.iter().skip(1);
-    let repeats = repeats.map(|path| Source::open_path(path, &source_args.opening, None));
+    let repeats = repeats.iter().map(|path| Source::open_path(path, &source_args.opening, None));
     let repeats = repeats.collect::<Result<Vec<_>>>()?;
     let comparison = Comparison {
         invocation,

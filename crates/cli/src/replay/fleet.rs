@@ -51,7 +51,7 @@ pub(super) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
     let format = args.output.format;
     let source = &args.source;
     let fleet = fleet::read((&source.recordings, &source.opening), |recording| {
-        let finished = finished(args, recording, invocation, false)?;
+        let finished = finished(args, (recording, &[]), invocation, false)?;
         let is_json = format == RowsFormat::Printed(Format::Json);
         let document = is_json.then(|| fleet::document(&finished.document())).transpose()?;
         let counts = finished.counts();

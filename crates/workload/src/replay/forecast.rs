@@ -170,7 +170,12 @@ impl Forecaster<'_> {
     }
 
     /// Page sets that played the recording once, from one of its parts on; of a long one, what came last of that.
-    fn steady<'m>(&self, machine: &'m Machine, candidate: &Candidate, draw: Draw) -> Result<PageSets<'m>, ReplayError> {
+    fn steady<'m>(
+        &self,
+        machine: &'m Machine,
+        candidate: &Candidate,
+        draw: Draw,
+    ) -> Result<PageSets<'m>, ReplayError> {
         let mut sets = self.empty(machine, candidate, draw.high);
         self.play_from(&mut sets, draw.part, draw.turn)?;
         sets.play(&self.traffic.remainder);

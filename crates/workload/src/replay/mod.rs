@@ -416,8 +416,7 @@ impl Played {
         };
         let (own, forecasts) = on_few(&mut || {
             let own = own.clone();
-            let own =
-                own.map(|own| forecaster.forecast(&own).map(|forecast| (own, forecast))).transpose()?;
+            let own = own.map(|own| forecaster.forecast(&own).map(|forecast| (own, forecast))).transpose()?;
             let forecasts = options.candidates.as_slice().into_par_iter().map(|candidate| {
                 let is_recorded = forecaster.is_recorded(candidate);
                 let kind = match policy {
@@ -427,7 +426,9 @@ impl Played {
                 };
                 let forecast = match &own {
                     // It is played already.
-                    Some((own, forecast)) if is_recorded && own.policy == candidate.policy => forecast.clone(),
+                    Some((own, forecast)) if is_recorded && own.policy == candidate.policy => {
+                        forecast.clone()
+                    }
                     _ => forecaster.forecast(candidate)?,
                 };
                 progress(Stage::Played);
