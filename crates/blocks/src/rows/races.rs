@@ -246,3 +246,35 @@ fn of_two_that_want_the_same_rows_none_loses_a_frame() {
         },
     );
 }
+
+/// A run is taken piece by piece: whoever takes a frame of it meanwhile, or frees one beside it, and the run get different frames, or the
+/// run gets none at all.
+#[test]
+fn a_run_is_taken_whole_or_not_at_all() {
+    race(
+        &[(40, 0)],
+        |rows| rows.take_range(20..40),
+        |rows| (rows.take_at(32, order(2)), rows.put(40, Order::ZERO).is_ok()),
+        |rows, has_run, (has_block, is_freed)| {
+            assert!(is_freed && !(has_run && has_block));
+            let run: &[_] = if has_run { &[(20, 2), (24, 3), (32, 3)] } else { &[] };
+            let block: &[_] = if has_block { &[(32, 2)] } else { &[] };
+            assert_eq!(blocks(rows), [run, block].concat());
+        },
+    );
+}
+
+#[test]
+fn of_two_runs_that_overlap_one_is_taken_at_most() {
+    race(
+        &[],
+        |rows| rows.take_range(30..100),
+        |rows| rows.take_range(60..130),
+        |rows, first, second| match (first, second) {
+            (true, true) => panic!("both have frames 60 to 100"),
+            (true, false) => assert_eq!(blocks(rows), [(30, 1), (32, 5), (64, 5), (96, 2)]),
+            (false, true) => assert_eq!(blocks(rows), [(60, 2), (64, 6), (128, 1)]),
+            (false, false) => assert_eq!(blocks(rows), []),
+        },
+    );
+}

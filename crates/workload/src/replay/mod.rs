@@ -415,7 +415,6 @@ impl Played {
             None => work(),
         };
         let (own, forecasts) = on_few(&mut || {
-            let own = own.clone();
             let own = own.map(|own| forecaster.forecast(&own).map(|forecast| (own, forecast))).transpose()?;
             let forecasts = options.candidates.as_slice().into_par_iter().map(|candidate| {
                 let is_recorded = forecaster.is_recorded(candidate);
