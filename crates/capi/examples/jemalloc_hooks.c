@@ -50,13 +50,17 @@ static int note(struct pool_hooks *hooks, void *start, size_t bytes) {
     return error;
 }
 
-/* Pages of exactly `size` bytes. alloc_exact aligns them as the smallest block that holds them; for more, the rest of a larger block is
- * given up. */
+/* Pages of exactly `size` bytes. alloc_exact aligns them to a page. What has to be aligned to more begins a block, whose rest is given
+ * up. */
 static void *from_pool(pageset_pool *pool, size_t size, size_t alignment) {
     const size_t whole = size < alignment ? alignment : size;
+    unsigned order = 0;
     void *pages;
-    if (whole > BLOCK_BYTES_MAX || pageset_alloc_exact(pool, whole / PAGE, &pages) != 0) return NULL;
-    if (whole > size) pageset_shrink(pool, pages, whole / PAGE, 0, size / PAGE, NULL);
+    if (whole > BLOCK_BYTES_MAX) return NULL;
+    if (alignment <= PAGE) return pageset_alloc_exact(pool, size / PAGE, &pages) == 0 ? pages : NULL;
+    while (((size_t)PAGE << order) < whole) order++;
+    if (pageset_alloc(pool, order, &pages) != 0) return NULL;
+    if (((size_t)PAGE << order) > size) pageset_shrink(pool, pages, (size_t)1 << order, 0, size / PAGE, NULL);
     return pages;
 }
 

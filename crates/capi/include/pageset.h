@@ -433,8 +433,8 @@ int pageset_alloc(struct pageset_pool *pool,
 int pageset_alloc_zeroed(struct pageset_pool *pool, unsigned int order, void **pages);
 
 /*
- Allocates exactly page_count contiguous pages of 4 KiB, 1 to 1024, aligned as the smallest block that holds them. Their contents
- are unspecified. They are freed by pageset_free_exact.
+ Allocates exactly page_count contiguous pages of 4 KiB, 1 to 1024, aligned to a page. Their contents are unspecified. They are
+ freed by pageset_free_exact.
 
  Errors: EINVAL (page_count, or pages is NULL); otherwise as pageset_alloc.
  */

@@ -54,8 +54,8 @@ pub extern "C" fn pageset_alloc_zeroed(
     hand_out(pool, pages, |pool| pool.alloc_zeroed(order_of(order)?).map_err(Failure::from))
 }
 
-/// Allocates exactly page_count contiguous pages of 4 KiB, 1 to 1024, aligned as the smallest block that holds them. Their contents
-/// are unspecified. They are freed by pageset_free_exact.
+/// Allocates exactly page_count contiguous pages of 4 KiB, 1 to 1024, aligned to a page. Their contents are unspecified. They are
+/// freed by pageset_free_exact.
 ///
 /// Errors: EINVAL (page_count, or pages is NULL); otherwise as pageset_alloc.
 #[unsafe(no_mangle)]

@@ -2,13 +2,15 @@
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Instant;
 
 use pageset_core::FreeError;
 
-use super::Inner;
-use crate::arrays::{Class, Entry};
+use super::{Inner, bytes_of};
+use crate::arrays::{Class, Entry, ZeroState};
 use crate::error::AllocError;
 use crate::pages::Span;
+use crate::sys::advice::{Discarded, discard};
 use crate::sys::link;
 
 /// How frames will be freed later: a bit that no [`Span`] has.
@@ -65,6 +67,34 @@ impl Inner {
                 None => self.free_frames_inside(span.frame()..span.frame() + span.count()),
             },
         }
+    }
+
+    /// Gives the memory of a block or a run of frames back to the system, and frees it. Returns the bytes that went back.
+    pub(crate) fn discard_span(&self, span: Span) -> usize {
+        let Ok(_inside) = self.enter() else {
+            self.free_slow(span, span.class());
+            return 0;
+        };
+        let begun = Instant::now();
+        let frames = span.frame()..span.frame() + span.count();
+        let bytes = bytes_of(&frames);
+        if discard(&self.memory, bytes.clone(), self.giveback) == Discarded::No {
+            self.free_inside(span, span.class());
+            return 0;
+        }
+        self.note_returned(bytes.len() as u64, begun.elapsed());
+        let zero = |class| (class, Entry::with_zero(span.frame(), ZeroState::Zero));
+        match span.class().filter(|class| self.percpu.holds_many(*class)).map(zero) {
+            // The entry says that it is zero, until somebody takes it. The ledger would say so for ever.
+            Some((class, entry)) if self.percpu.push(class, entry) => {}
+            Some((class, entry)) => self.flush(class, entry),
+            None => {
+                // Before somebody else can have them.
+                self.ledger.note_zero(frames);
+                self.free_inside(span, None);
+            }
+        }
+        bytes.len()
     }
 
     /// Leaves frames to the next operation that enters the pool: a signal handler frees them, and has interrupted an operation of

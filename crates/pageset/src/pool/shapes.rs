@@ -70,7 +70,8 @@ impl Pool {
     }
 
     /// Allocates exactly `count` contiguous pages, 1 to 1024. They begin wherever so many are free together, so pages of one such
-    /// count fill the pool nearly to the last page.
+    /// count fill the pool nearly to the last page. They are aligned to a page only: a block of [`alloc`](Self::alloc) that is
+    /// [cut](Pages::shrink_to) is aligned to its size.
     ///
     /// # Errors
     /// [`AllocError::BadCount`]; otherwise as [`alloc`](Self::alloc).

@@ -61,3 +61,50 @@ fn one_live_page_keeps_its_pageblock_resident_until_a_trim() {
     assert_eq!(pool.backing().unwrap().resident_bytes, 16 * (64 << 10));
     assert!(pages.iter().all(|page| page[0] == 1));
 }
+
+/// A balloon: pages go back one by one, and whoever asks for zeros gets them without clearing.
+#[test]
+fn discarded_pages_go_back_and_are_known_to_be_zero() {
+    for backing in [Backing::Plain, Backing::Memfd, Backing::Thp] {
+        let pool = builder(64).backing(backing).build().unwrap();
+        for order in [0, 3, 5, 9, 10] {
+            let order = Order::new(order).unwrap();
+            let _ = pool.trim();
+            let mut held: Vec<_> = (0..12).map(|_| pool.alloc(order).unwrap()).collect();
+            held.iter_mut().for_each(|pages| pages.fill(1));
+            let bytes = held[0].len();
+            assert!(held.into_iter().all(|pages| pages.discard() == bytes), "{backing:?} {order}");
+            // A huge page of which a part went back stays, in small pages.
+            let resident = pool.backing().unwrap().resident_bytes;
+            assert!(backing == Backing::Thp || resident == 0, "{backing:?} {order}: {resident}");
+            let cleared = pool.stats().cleared_bytes;
+            let zeroed: Vec<_> = (0..12).map(|_| pool.alloc_zeroed(order).unwrap()).collect();
+            assert!(zeroed.iter().all(|pages| pages.iter().all(|byte| *byte == 0)), "{backing:?} {order}");
+            assert_eq!(pool.stats().cleared_bytes, cleared, "{backing:?} {order}");
+            // What somebody wrote after that is not zero, although it came out of an array that said so.
+            zeroed.into_iter().for_each(|pages| drop(pages.discard()));
+            let mut written: Vec<_> = (0..12).map(|_| pool.alloc(order).unwrap()).collect();
+            written.iter_mut().for_each(|pages| pages.fill(2));
+            drop(written);
+            let zeroed: Vec<_> = (0..12).map(|_| pool.alloc_zeroed(order).unwrap()).collect();
+            assert!(zeroed.iter().all(|pages| pages.iter().all(|byte| *byte == 0)), "{backing:?} {order}");
+            zeroed.into_iter().for_each(|pages| drop(pages.discard()));
+        }
+        let mut run = pool.alloc_exact(37).unwrap();
+        run.fill(3);
+        assert_eq!(run.discard(), 37 * 4096);
+        assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
+        pool.validate().unwrap();
+    }
+}
+
+#[test]
+fn of_a_pinned_pool_nothing_is_discarded() {
+    let pool = builder(64).pinned().build().unwrap();
+    let mut page = pool.alloc(Order::ZERO).unwrap();
+    page.fill(7);
+    let first = page.pfn();
+    assert_eq!(page.discard(), 0);
+    let page = pool.alloc(Order::ZERO).unwrap();
+    assert_eq!((page.pfn(), page[0], pool.stats().nr_used), (first, 7, 1), "it was freed, and is as it was");
+}
