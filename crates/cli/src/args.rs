@@ -170,7 +170,7 @@ How to read this:
 Examples:
   pageset replay -p 6.1,6.12
   pageset replay data/traces/k612_2c_tcp.pgtrace --format json -o tcp.json
-  pageset replay first.pgtrace second.pgtrace third.pgtrace
+  pageset replay data/pairs/k612_tmpfs_def_r[123].pgtrace  three runs of a load
   pageset replay --series --cpus 112     the 2023 series, on its own machine
   pageset replay --series=batch          the batch sizes of the 2018 study
   pageset replay --sweep batch=31,63,127 high=186,378,762
