@@ -82,13 +82,13 @@ fn discarded_pages_go_back_and_are_known_to_be_zero() {
             assert!(zeroed.iter().all(|pages| pages.iter().all(|byte| *byte == 0)), "{backing:?} {order}");
             assert_eq!(pool.stats().cleared_bytes, cleared, "{backing:?} {order}");
             // What somebody wrote after that is not zero, although it came out of an array that said so.
-            zeroed.into_iter().for_each(|pages| drop(pages.discard()));
+            assert!(zeroed.into_iter().all(|pages| pages.discard() == bytes));
             let mut written: Vec<_> = (0..12).map(|_| pool.alloc(order).unwrap()).collect();
             written.iter_mut().for_each(|pages| pages.fill(2));
             drop(written);
             let zeroed: Vec<_> = (0..12).map(|_| pool.alloc_zeroed(order).unwrap()).collect();
             assert!(zeroed.iter().all(|pages| pages.iter().all(|byte| *byte == 0)), "{backing:?} {order}");
-            zeroed.into_iter().for_each(|pages| drop(pages.discard()));
+            assert!(zeroed.into_iter().all(|pages| pages.discard() == bytes));
         }
         let mut run = pool.alloc_exact(37).unwrap();
         run.fill(3);
