@@ -455,14 +455,16 @@ impl<A: Access> Rows<A> {
     }
 
     /// Takes free frames that lie together, so many and no more, out of the shortest run of them that suffices. Returns the first one. They
-    /// are the largest blocks that fit, to be freed by [`free_first`](Self::free_first).
-    pub(crate) fn take_run(&self, frames: usize) -> Option<usize> {
+    /// are the largest blocks that fit, to be freed by [`free_first`](Self::free_first). `put_back` is called after some were taken and came
+    /// back: whoever looked meanwhile saw less than there is.
+    pub(crate) fn take_run(&self, frames: usize, put_back: impl Fn()) -> Option<usize> {
         // Who loses a race looks again: another CPU got on meanwhile.
         loop {
             let first = self.best_run(frames)?;
             if self.take_range(first..first + frames) {
                 return Some(first);
             }
+            put_back();
         }
     }
 
@@ -495,28 +497,28 @@ impl<A: Access> Rows<A> {
 
     /// Where the shortest run of free frames begins that has so many.
     fn best_run(&self, frames: usize) -> Option<usize> {
-        const BITS: usize = usize::BITS as usize;
-        let words = self.free_frames();
+        let free = self.free_frames();
+        // The frames from which on so many are free: first those with one, then with two, four and so on.
+        let (mut enough, mut length) = (free, 1);
+        while length < frames {
+            let more = length.min(frames - length);
+            let behind = moved_down(&enough, more);
+            enough.iter_mut().zip(behind).for_each(|(bits, behind)| *bits &= behind);
+            length += more;
+        }
         let (mut best, mut shortest) = (None, usize::MAX);
-        let mut at = 0;
-        while at < FRAMES {
-            let rest = words[at / BITS] >> (at % BITS);
-            if rest == 0 {
-                at = (at / BITS + 1) * BITS;
-                continue;
-            }
-            at += rest.trailing_zeros() as usize;
-            let first = at;
-            while at < FRAMES {
-                let left = BITS - at % BITS;
-                let run = ((words[at / BITS] >> (at % BITS)).trailing_ones() as usize).min(left);
-                at += run;
-                if run < left {
-                    break;
+        let mut before = 0;
+        for (word, bits) in enough.into_iter().enumerate() {
+            // Of each run only the first.
+            let mut firsts = bits & !(free[word] << 1 | before >> (BITS - 1));
+            before = free[word];
+            while firsts != 0 {
+                let first = word * BITS + firsts.trailing_zeros() as usize;
+                firsts &= firsts - 1;
+                let length = run_at(&free, first);
+                if length < shortest {
+                    (best, shortest) = (Some(first), length);
                 }
-            }
-            if at - first >= frames && at - first < shortest {
-                (best, shortest) = (Some(first), at - first);
             }
         }
         best
@@ -561,6 +563,33 @@ impl<A: Access> Rows<A> {
         }
         (rows != 0).then_some(0)
     }
+}
+
+/// Bits of a word of free frames.
+const BITS: usize = usize::BITS as usize;
+
+/// With each frame's bit at the place of the frame that lies so many before it.
+fn moved_down(bits: &[usize; ROWS / 2], frames: usize) -> [usize; ROWS / 2] {
+    let (words, rest) = (frames / BITS, frames % BITS);
+    core::array::from_fn(|at| {
+        let word = |at: usize| bits.get(at).copied().unwrap_or(0);
+        let above = if rest == 0 { 0 } else { word(at + words + 1) << (BITS - rest) };
+        word(at + words) >> rest | above
+    })
+}
+
+/// How many free frames lie together from this one on.
+fn run_at(free: &[usize; ROWS / 2], first: usize) -> usize {
+    let mut at = first;
+    while at < FRAMES {
+        let left = BITS - at % BITS;
+        let run = (free[at / BITS] >> (at % BITS)).trailing_ones() as usize;
+        at += run.min(left);
+        if run < left {
+            break;
+        }
+    }
+    at - first
 }
 
 /// Frames that lie together, in pieces: what lies in one row, and the largest blocks of several rows. Pieces of a part that ends where one of
@@ -738,7 +767,7 @@ mod tests {
             let frames = 1 + random(100);
             let lengths = used.chunk_by(|one, next| one == next).filter(|run| !run[0]).map(<[bool]>::len);
             let shortest = lengths.filter(|length| *length >= frames).min();
-            let taken = rows.take_run(frames);
+            let taken = rows.take_run(frames, || ());
             assert_eq!(taken.is_some(), shortest.is_some());
             let Some(first) = taken else { continue };
             let before = used[..first].iter().rev().take_while(|used| !**used).count();

@@ -8,9 +8,6 @@ use crate::access::Access;
 use crate::cpu_lists::Wanted;
 use crate::index::BlockIndex;
 
-/// Pageblocks of one set that are looked at: whether one of them has such a run, its set does not say.
-const TRIES: usize = 4;
-
 impl<A: Access> BlockAllocator<'_, A> {
     /// Frames of a pageblock in part use that lie together, fewer than the request's order has. `None` if none was found soon: then a
     /// larger block is cut.
@@ -24,21 +21,14 @@ impl<A: Access> BlockAllocator<'_, A> {
         let at_hand = reserved
             .filter(|block| self.states.get(*block).is_some_and(|state| state.get().is_reserved_by(cpu)));
         let found = at_hand.and_then(|block| self.take_run(block, frames, needy.wanted)).or_else(|| {
-            // Among so many frames there is a whole block of this order, wherever they begin.
-            let least = (frames + 1).ilog2() as usize - 1;
-            let has_room = self.has_room(needy, request, Watermark::Low);
-            let mut orders = if has_room { least..PAGEBLOCK_ORDER } else { 0..0 };
-            orders.find_map(|order| {
-                let mut near = zone.blocks.start;
-                (0..TRIES).find_map(|_| {
-                    let block = self.find_in_set(zone, needy.wanted.migratetype, order, near)?;
-                    if block < near {
-                        // From the start again.
-                        return None;
-                    }
-                    near = block + 1;
-                    self.take_run(block, frames, needy.wanted)
-                })
+            if !self.has_room(needy, request, Watermark::Low) {
+                return None;
+            }
+            // A pageblock whose largest free block has the order below may have such a run, too: one is tried.
+            let order = request.order.index();
+            (order - 1..PAGEBLOCK_ORDER).find_map(|order| {
+                let block = self.find_in_set(zone, needy.wanted.migratetype, order, zone.blocks.start)?;
+                self.take_run(block, frames, needy.wanted)
             })
         })?;
         Some(zone.pfn(found))
@@ -49,11 +39,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         if !self.states[block].get().serves(wanted.migratetype) {
             return None;
         }
-        let Some(first) = self.rows[block].take_run(frames) else {
-            // Some of its frames may have been taken until one was found in use: whoever looked meanwhile saw less than there is.
-            self.note_rows(block);
-            return None;
-        };
+        let first = self.rows[block].take_run(frames, || self.note_rows(block))?;
         self.note_taken(block, frames as u32);
         if self.states[block].get().serves(wanted.migratetype) {
             self.settle(block);
