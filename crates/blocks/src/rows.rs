@@ -33,7 +33,7 @@ use pageset_core::{Order, PAGEBLOCK_ORDER};
 
 use crate::access::{Access, Shared, replace, set};
 use crate::atomic::{Acquire, AtomicUsize, Relaxed, SeqCst, array, constant};
-use crate::row::{FRAMES, Frame, ROW_FRAMES, ROW_ORDER, ROWS, Row, larger_blocks, lowest, rows_of};
+use crate::row::{Frame, ROW_FRAMES, ROW_ORDER, ROWS, Row, larger_blocks, lowest, rows_of};
 
 /// The frames of one pageblock, two bits each. As a table's zeros: no frame of it can be taken or freed.
 #[derive(Debug)]
@@ -454,76 +454,6 @@ impl<A: Access> Rows<A> {
         }
     }
 
-    /// Takes free frames that lie together, so many and no more, out of the shortest run of them that suffices. Returns the first one. They
-    /// are the largest blocks that fit, to be freed by [`free_first`](Self::free_first). `put_back` is called after some were taken and came
-    /// back: whoever looked meanwhile saw less than there is.
-    pub(crate) fn take_run(&self, frames: usize, put_back: impl Fn()) -> Option<usize> {
-        // Who loses a race looks again: another CPU got on meanwhile.
-        loop {
-            let first = self.best_run(frames)?;
-            if self.take_range(first..first + frames) {
-                return Some(first);
-            }
-            put_back();
-        }
-    }
-
-    /// Takes these frames, if all are free, as the largest blocks that fit.
-    ///
-    /// Another CPU may take one of them meanwhile. Then this one gives back what it took: nobody else knows of that.
-    fn take_range(&self, frames: Range<usize>) -> bool {
-        let Some(in_use) = pieces(frames.clone()).find(|piece| !self.take_piece(piece)) else { return true };
-        pieces(frames.start..in_use.start).for_each(|piece| self.put_piece(&piece));
-        false
-    }
-
-    fn take_piece(&self, piece: &Range<usize>) -> bool {
-        if piece.len() > ROW_FRAMES {
-            return self.take_rows(piece.start / ROW_FRAMES, piece.len() / ROW_FRAMES);
-        }
-        rows_of(piece.clone()).all(|(row, part)| self.change(row, |now| now.with_part_taken(part)).is_ok())
-    }
-
-    /// Puts back a piece that nobody else knows of.
-    fn put_piece(&self, piece: &Range<usize>) {
-        if piece.len() > ROW_FRAMES {
-            self.put_rows(piece.start / ROW_FRAMES, piece.len().ilog2() as usize).ok();
-        } else {
-            rows_of(piece.clone()).for_each(|(row, part)| {
-                self.change(row, |now| now.with_part_freed(part)).ok();
-            });
-        }
-    }
-
-    /// Where the shortest run of free frames begins that has so many.
-    fn best_run(&self, frames: usize) -> Option<usize> {
-        let free = self.free_frames();
-        // The frames from which on so many are free: first those with one, then with two, four and so on.
-        let (mut enough, mut length) = (free, 1);
-        while length < frames {
-            let more = length.min(frames - length);
-            let behind = moved_down(&enough, more);
-            enough.iter_mut().zip(behind).for_each(|(bits, behind)| *bits &= behind);
-            length += more;
-        }
-        let (mut best, mut shortest) = (None, usize::MAX);
-        let mut before = 0;
-        for (word, bits) in enough.into_iter().enumerate() {
-            // Of each run only the first.
-            let mut firsts = bits & !(free[word] << 1 | before >> (BITS - 1));
-            before = free[word];
-            while firsts != 0 {
-                let first = word * BITS + firsts.trailing_zeros() as usize;
-                firsts &= firsts - 1;
-                let length = run_at(&free, first);
-                if length < shortest {
-                    (best, shortest) = (Some(first), length);
-                }
-            }
-        }
-        best
-    }
-
     /// Whether the block of the same order beside this one, a row's at most, is free: then both are one larger free block.
     #[inline(always)]
     pub(crate) fn is_merged(&self, frame: usize, order: Order) -> bool {
@@ -565,52 +495,6 @@ impl<A: Access> Rows<A> {
     }
 }
 
-/// Bits of a word of free frames.
-const BITS: usize = usize::BITS as usize;
-
-/// With each frame's bit at the place of the frame that lies so many before it.
-fn moved_down(bits: &[usize; ROWS / 2], frames: usize) -> [usize; ROWS / 2] {
-    let (words, rest) = (frames / BITS, frames % BITS);
-    core::array::from_fn(|at| {
-        let word = |at: usize| bits.get(at).copied().unwrap_or(0);
-        let above = if rest == 0 { 0 } else { word(at + words + 1) << (BITS - rest) };
-        word(at + words) >> rest | above
-    })
-}
-
-/// How many free frames lie together from this one on.
-fn run_at(free: &[usize; ROWS / 2], first: usize) -> usize {
-    let mut at = first;
-    while at < FRAMES {
-        let left = BITS - at % BITS;
-        let run = (free[at / BITS] >> (at % BITS)).trailing_ones() as usize;
-        at += run.min(left);
-        if run < left {
-            break;
-        }
-    }
-    at - first
-}
-
-/// Frames that lie together, in pieces: what lies in one row, and the largest blocks of several rows. Pieces of a part that ends where one of
-/// them does are the same.
-fn pieces(frames: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-    let mut at = frames.start;
-    core::iter::from_fn(move || {
-        let (first, left) = (at, frames.end - at);
-        let to_row_end = ROW_FRAMES - at % ROW_FRAMES;
-        if left == 0 {
-            return None;
-        }
-        let mut size = to_row_end.min(left);
-        while size >= ROW_FRAMES && first & size == 0 && 2 * size <= left {
-            size *= 2;
-        }
-        at += size;
-        Some(first..at)
-    })
-}
-
 /// A bit for each row of which all is free, by where blocks of a row's order begin, two rows in a word.
 fn whole_rows(blocks: &[usize; ROWS / 2]) -> usize {
     blocks.iter().rev().fold(0, |bits, blocks| bits << 2 | blocks >> ROW_FRAMES << 1 & 0b10 | blocks & 1)
@@ -632,6 +516,7 @@ fn order_of(frames: usize) -> Order {
 
 #[cfg(all(test, any(loom, shuttle)))]
 mod races;
+mod run;
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
@@ -639,6 +524,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
+    use crate::row::FRAMES;
 
     fn order(order: usize) -> Order {
         Order::new(order as u8).expect("an order")
@@ -740,42 +626,6 @@ mod tests {
             let largest =
                 (0..=9).rev().find(|of| (0..FRAMES).step_by(1 << of).any(|at| is_free(&blocks, at, *of)));
             assert_eq!(rows.largest_free(), largest);
-        }
-    }
-
-    /// Runs of any length, taken and freed at random beside the frames that they have.
-    #[test]
-    fn a_run_is_taken_where_it_fits_best() {
-        let rows = Rows::new();
-        rows.open();
-        let mut used = [false; FRAMES];
-        let mut runs = std::vec::Vec::new();
-        let mut seed = 3_u64;
-        let mut random = move |below: usize| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (seed >> 33) as usize % below
-        };
-        for _ in 0..if cfg!(miri) { 200 } else { 5000 } {
-            if random(2) == 0 && !runs.is_empty() {
-                let mut run: Range<usize> = runs.swap_remove(random(runs.len()));
-                used[run.clone()].fill(false);
-                while !run.is_empty() {
-                    run.start += rows.free_first(run.clone()).expect("all in use").0;
-                }
-                continue;
-            }
-            let frames = 1 + random(100);
-            let lengths = used.chunk_by(|one, next| one == next).filter(|run| !run[0]).map(<[bool]>::len);
-            let shortest = lengths.filter(|length| *length >= frames).min();
-            let taken = rows.take_run(frames, || ());
-            assert_eq!(taken.is_some(), shortest.is_some());
-            let Some(first) = taken else { continue };
-            let before = used[..first].iter().rev().take_while(|used| !**used).count();
-            let after = used[first..].iter().take_while(|used| !**used).count();
-            assert_eq!(Some(before + after), shortest);
-            used[first..first + frames].fill(true);
-            runs.push(first..first + frames);
-            assert_eq!(rows.free(), used.iter().filter(|used| !**used).count());
         }
     }
 
