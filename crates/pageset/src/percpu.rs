@@ -233,3 +233,44 @@ impl PerCpu {
         self.hot.all().count() * size_of::<CpuArrays>()
     }
 }
+
+#[cfg(all(test, not(interpreted)))]
+mod tests {
+    use rustix::thread::{CpuSet, sched_setaffinity};
+
+    use super::*;
+    use crate::arrays::ArraySet;
+
+    /// A batch was fetched for an array that is fuller than its capacity, since that shrank: what did not fit was written over the
+    /// next array, whose count it changed.
+    #[test]
+    fn an_array_that_is_fuller_than_its_capacity_takes_nothing() {
+        let mut first = CpuSet::new();
+        first.set(0);
+        if sched_setaffinity(None, &first).is_err() {
+            return;
+        }
+        const FREE: u64 = 1 << 24;
+        for area in [None, rseq::area()] {
+            let set = || ArraySet::new(cpu::possible(), Caps::for_free(FREE, 1)).unwrap();
+            let arrays = PerCpu::new(HotPage::new([set(), set()]).unwrap(), area, FREE, 1);
+            for class in Class::ALL {
+                let full = Caps::for_free(FREE, 1).of(class);
+                (0..full).for_each(|frame| assert!(arrays.push(class, Entry::dirty(frame))));
+            }
+            let before = arrays.frames();
+            arrays.fit(1 << 12);
+            for class in Class::ALL {
+                let batch: &mut Batch = &mut Batch::new();
+                (0..20).for_each(|frame| batch.push_front(Entry::dirty(frame)));
+                arrays.push_many(class, batch);
+                assert_eq!(batch.len(), 20, "{class:?}");
+                assert!(!arrays.push(class, Entry::dirty(0)), "{class:?}");
+            }
+            assert_eq!(arrays.frames(), before, "no count has changed");
+            let half: &mut Batch = &mut Batch::new();
+            arrays.pop_half(Class::Order0, half);
+            assert_eq!(half.len() as u32, Caps::for_free(1 << 12, 1).of(Class::Order0) / 2);
+        }
+    }
+}

@@ -9,7 +9,8 @@ use crate::heap::{self, HeapExhausted};
 /// one store changes both.
 ///
 /// # Invariants
-/// The count is at most `cap`, and `cap` so much less than `ENTRIES` that a copy may write [`COPIED_TOGETHER`](super::batch::COPIED_TOGETHER) at once.
+/// `cap` is at most so much less than `ENTRIES` that a copy may write [`COPIED_TOGETHER`](super::batch::COPIED_TOGETHER) at once. The count
+/// is at most the largest `cap` that ever was, and above `cap` only if that shrank since: then nothing is put.
 #[repr(C)]
 pub(crate) struct Stack<const ENTRIES: usize> {
     head: AtomicU64,

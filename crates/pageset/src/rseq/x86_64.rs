@@ -249,7 +249,8 @@ pub(crate) fn pop_many(hot: &Hot, area: Area, stack: StackAt, limit: usize, batc
     batch.note_filled(taken);
 }
 
-/// Puts a batch on this CPU's stack, as far as there is room; the rest stays in it.
+/// Puts a batch on this CPU's stack, as far as there is room; the rest stays in it. A stack whose capacity shrank may have more than that:
+/// then there is no room.
 #[inline(never)]
 pub(crate) fn push_many(hot: &Hot, area: Area, stack: StackAt, batch: &mut Batch) {
     let pushed: usize;
@@ -262,6 +263,9 @@ pub(crate) fn push_many(hot: &Hot, area: Area, stack: StackAt, batch: &mut Batch
                 "movzx {to:e}, {head:x}"
                 "mov {pushed:e}, dword ptr [{at} + 8]"
                 "sub {pushed}, {to}"
+                "jae 9f"
+                "xor {pushed:e}, {pushed:e}"
+                "9:"
                 "lea {to}, [{at} + {to} * 4 + 16]"
                 "cmp {pushed}, {len}"
                 "cmova {pushed}, {len}"
