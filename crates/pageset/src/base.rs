@@ -41,8 +41,6 @@ pub(crate) struct Base {
     cpus: usize,
     /// Bytes of its tables.
     bytes: usize,
-    /// Frames behind the pool's end that complete its last pageblock: in use for ever.
-    beyond: u64,
 }
 
 /// In lines of cache of its own: whoever waits for the lock looks at it again and again, and would take what is next to it away from
@@ -80,11 +78,9 @@ fn pfn(frame: u32) -> Pfn {
 impl Base {
     /// An allocator of so many frames, all of them free, for so many CPUs that have arrays so large.
     pub(crate) fn new(frames: u64, cpus: usize, caps: Caps) -> Result<Self, BuildError> {
-        let pageblock = u64::from(PAGEBLOCK_FRAMES);
-        // Of a pageblock with a hole, the allocator hands out single frames only. The last one has none.
-        let end = frames.next_multiple_of(pageblock);
-        let region = [0..end];
-        let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..end, regions: &region }];
+        let region = [0..frames];
+        let zones =
+            [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..frames, regions: &region }];
         let nodes = heap::made(cpus.max(1), || NodeId(0))?;
         let config = Config::new(&zones, &nodes);
         let (allocator, bytes) = Allocator::with_tables(&config, |tables| {
@@ -94,19 +90,10 @@ impl Base {
             allocator.set_watermarks(ZONE, Watermarks::default())?;
             Ok(allocator)
         })?;
-        let passed = Passed::new(caps, (end / pageblock) as usize)?;
+        let passed = Passed::new(caps, frames.div_ceil(u64::from(PAGEBLOCK_FRAMES)) as usize)?;
         let bytes = bytes + passed.bytes();
-        let frames_of = Frames { exchanges: Exchanges::default(), passed, allocator };
-        let beyond = end - frames;
-        let base = Self { frames: Apart(Lock::new(frames_of)), cpus: nodes.len(), bytes, beyond };
-        if beyond > 0 {
-            let first = (end - pageblock) as u32;
-            let taken = base.alloc_at(first, Order::PAGEBLOCK);
-            debug_assert_eq!(taken, Ok(()), "nobody has it yet");
-            let freed = base.free_range(first..frames as u32);
-            debug_assert_eq!(freed, Ok(()), "in use as a whole");
-        }
-        Ok(base)
+        let frames = Frames { exchanges: Exchanges::default(), passed, allocator };
+        Ok(Self { frames: Apart(Lock::new(frames)), cpus: nodes.len(), bytes })
     }
 
     /// Waits for the lock. It is mostly held for less than a microsecond, for which it is not worth to sleep: a thread that
@@ -298,7 +285,7 @@ impl Base {
     pub(crate) fn validate(&self) -> Result<u64, Violation> {
         let frames = self.lock();
         let census = frames.allocator.get().validate()?;
-        Ok(census.allocated.saturating_sub(self.beyond + frames.passed.frames()))
+        Ok(census.allocated.saturating_sub(frames.passed.frames()))
     }
 
     /// Holds the lock, as a thread that stopped in the middle.

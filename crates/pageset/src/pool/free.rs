@@ -47,54 +47,56 @@ impl Inner {
     #[inline(never)]
     fn free_slow(&self, span: Span, class: Option<Class>) {
         match self.enter() {
-            Ok(_inside) => self.free_inside(span, class),
+            Ok(_inside) => self.free_inside(span, class, ZeroState::Unknown),
             Err(AllocError::WouldBlock) => self.defer(span, Deferred::Whole),
             // A child frees nothing.
             Err(_) => {}
         }
     }
 
-    fn free_inside(&self, span: Span, class: Option<Class>) {
+    /// Frees a block that its array had no room for, or a run of frames. The caller is inside of the pool.
+    fn free_inside(&self, span: Span, class: Option<Class>, zero: ZeroState) {
         self.percpu.fit(self.capacity.left());
-        match class {
-            Some(class) if self.percpu.holds_many(class) => {
-                self.flush(class, Entry::dirty(span.frame()));
+        let frames = span.frame()..span.frame() + span.count();
+        if let Some(class) = class.filter(|class| self.percpu.holds_many(*class)) {
+            // The entry says that it is zero until somebody takes it. The ledger would say so afterwards, too.
+            return self.flush(class, Entry::with_zero(span.frame(), zero));
+        }
+        if zero == ZeroState::Zero {
+            // Before somebody else can have them.
+            self.ledger.note_zero(frames.clone());
+        }
+        match span.order() {
+            Some(order) => {
+                self.note_freed(span.count(), self.base.free(self.percpu.cpu(), span.frame(), order));
             }
-            _ => match span.order() {
-                Some(order) => {
-                    self.note_freed(span.count(), self.base.free(self.percpu.cpu(), span.frame(), order))
-                }
-                None => self.free_frames_inside(span.frame()..span.frame() + span.count()),
-            },
+            None => self.free_frames_inside(frames),
         }
     }
 
     /// Gives the memory of a block or a run of frames back to the system, and frees it. Returns the bytes that went back.
     pub(crate) fn discard_span(&self, span: Span) -> usize {
-        let Ok(_inside) = self.enter() else {
-            self.free_slow(span, span.class());
-            return 0;
-        };
+        self.discarded(span).unwrap_or_else(|| {
+            self.free_span(span);
+            0
+        })
+    }
+
+    /// As [`discard_span`](Self::discard_span). `None`, and nothing is freed, if nothing went back.
+    fn discarded(&self, span: Span) -> Option<usize> {
+        let _inside = self.enter().ok()?;
         let begun = Instant::now();
-        let frames = span.frame()..span.frame() + span.count();
-        let bytes = bytes_of(&frames);
+        let bytes = bytes_of(&(span.frame()..span.frame() + span.count()));
         if discard(&self.memory, bytes.clone(), self.giveback) == Discarded::No {
-            self.free_inside(span, span.class());
-            return 0;
+            return None;
         }
         self.note_returned(bytes.len() as u64, begun.elapsed());
-        let zero = |class| (class, Entry::with_zero(span.frame(), ZeroState::Zero));
-        match span.class().filter(|class| self.percpu.holds_many(*class)).map(zero) {
-            // The entry says that it is zero, until somebody takes it. The ledger would say so for ever.
-            Some((class, entry)) if self.percpu.push(class, entry) => {}
-            Some((class, entry)) => self.flush(class, entry),
-            None => {
-                // Before somebody else can have them.
-                self.ledger.note_zero(frames);
-                self.free_inside(span, None);
-            }
+        let zero = Entry::with_zero(span.frame(), ZeroState::Zero);
+        let class = span.class();
+        if !class.is_some_and(|class| self.percpu.push(class, zero)) {
+            self.free_inside(span, class, ZeroState::Zero);
         }
-        bytes.len()
+        Some(bytes.len())
     }
 
     /// Leaves frames to the next operation that enters the pool: a signal handler frees them, and has interrupted an operation of
@@ -125,7 +127,7 @@ impl Inner {
             if is_part {
                 self.free_frames_inside(span.frame()..span.frame() + span.count());
             } else {
-                self.free_inside(span, span.class());
+                self.free_inside(span, span.class(), ZeroState::Unknown);
             }
         }
     }

@@ -143,10 +143,10 @@ impl Inner {
         let is_resident = |block: &u32| {
             matches!(self.ledger.block(*block as usize), BlockState::Resident | BlockState::Idle)
         };
-        let blocks = 0..self.frames / PAGEBLOCK_FRAMES;
-        let mut free = blocks.filter(|block| is_resident(block) && self.is_free(*block));
-        kept.checked_sub(1)
-            .map_or(0, |last| free.nth(last).map_or(self.frames / PAGEBLOCK_FRAMES, |block| block + 1))
+        let blocks = self.frames / PAGEBLOCK_FRAMES;
+        let Some(last) = kept.checked_sub(1) else { return 0 };
+        let mut free = (0..blocks).filter(|block| is_resident(block) && self.is_free(*block));
+        free.nth(last).map_or(blocks, |block| block + 1)
     }
 
     /// Discards isolated pageblocks. Returns how many of them: the system keeps what a user locked and did not unlock.
@@ -205,7 +205,7 @@ impl Inner {
         run
     }
 
-    /// Whether the base has a pageblock that is free as a whole, as far as one can see without a lock.
+    /// Whether the base has a pageblock that is free as a whole.
     fn is_free(&self, block: u32) -> bool {
         self.base.is_whole(block * PAGEBLOCK_FRAMES)
     }
