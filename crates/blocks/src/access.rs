@@ -105,21 +105,6 @@ pub(crate) fn update<A: Access, W: Word>(
     }
 }
 
-/// Changes a word from what it was when the caller looked. The word as it is, if another thread changed it since.
-#[inline(always)]
-pub(crate) fn replace<A: Access>(
-    cell: &AtomicUsize,
-    from: usize,
-    to: usize,
-    order: Ordering,
-) -> Result<(), usize> {
-    if A::IS_SHARED {
-        return cell.compare_exchange(from, to, order, Relaxed).map(|_| ());
-    }
-    cell.store(to, Release);
-    Ok(())
-}
-
 /// Changes a word that the caller has for itself.
 #[inline]
 pub(crate) fn set<A: Access>(cell: &AtomicUsize, to: usize) {

@@ -31,7 +31,7 @@ use core::ops::Range;
 
 use pageset_core::{Order, PAGEBLOCK_ORDER};
 
-use crate::access::{Access, Shared, replace, set};
+use crate::access::{Access, Shared, set, update};
 use crate::atomic::{Acquire, AtomicUsize, Relaxed, SeqCst, array, constant};
 use crate::row::{Frame, ROW_FRAMES, ROW_ORDER, ROWS, Row, larger_blocks, lowest, rows_of};
 
@@ -117,15 +117,12 @@ impl<A: Access> Rows<A> {
     /// Changes a row by `change`, unless that returns none. Returns the row as it is then, or the one that was not changed.
     #[inline(always)]
     fn change(&self, row: usize, change: impl Fn(Row) -> Option<Row>) -> Result<Row, Row> {
-        let cell = &self.rows[row];
-        let mut now = cell.load(Relaxed);
-        loop {
-            let Some(next) = change(Row(now)) else { return Err(Row(now)) };
-            match replace::<A>(cell, now, next.0, SeqCst) {
-                Ok(()) => return Ok(next),
-                Err(other) => now = other,
-            }
-        }
+        let mut next = Row::FREE;
+        let changed = update::<A, _>(&self.rows[row], SeqCst, |now| {
+            next = change(Row(now))?;
+            Some(next.0)
+        });
+        changed.map(|_| next).map_err(Row)
     }
 
     /// For whoever has the row for himself.
@@ -147,18 +144,14 @@ impl<A: Access> Rows<A> {
     /// Takes up to `limit` blocks of `order`, a row's at most, by one exchange, the lowest first. Returns a bit for each.
     #[inline(always)]
     pub(crate) fn take_blocks(&self, row: usize, order: Order, limit: usize) -> usize {
-        let cell = &self.rows[row];
-        let mut now = cell.load(Relaxed);
-        loop {
-            let heads = lowest(Row(now).free_blocks(order), limit);
-            if heads == 0 {
-                return 0;
-            }
-            match replace::<A>(cell, now, Row(now).with_taken(heads, order).0, Acquire) {
-                Ok(()) => return heads,
-                Err(other) => now = other,
-            }
-        }
+        let mut heads = 0;
+        let take = |now| {
+            heads = lowest(Row(now).free_blocks(order), limit);
+            (heads != 0).then(|| Row(now).with_taken(heads, order).0)
+        };
+        // If there are none, these are none.
+        update::<A, _>(&self.rows[row], Acquire, take).ok();
+        heads
     }
 
     fn take_rows(&self, first: usize, rows: usize) -> bool {
