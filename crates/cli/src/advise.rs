@@ -362,7 +362,7 @@ pub(crate) fn table(advice: &Advice) -> Table {
         ]));
     }
     for forecast in &advice.forecasts {
-        let percent = |percent: Option<f64>| percent.map_or(Cell::Absent, |percent| Cell::real(percent, 0));
+        let percent = |percent: Option<f64>| Cell::real(percent, 0);
         table.push(Row::new([
             name(forecast).into(),
             forecast.visits.into(),

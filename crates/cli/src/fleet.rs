@@ -107,6 +107,16 @@ impl<R> Fleet<R> {
         &self.names[at]
     }
 
+    /// What is printed of those that could be read, in the order in which they were named.
+    pub(crate) fn known(&self) -> impl Iterator<Item = &R> {
+        self.members.iter().filter_map(|member| member.read.as_ref().ok())
+    }
+
+    /// Above a line for each.
+    pub(crate) fn title(&self) -> String {
+        format!("A fleet of {} recordings", self.members.len())
+    }
+
     pub(crate) fn unread(&self) -> usize {
         self.members.iter().filter(|member| member.read.is_err()).count()
     }

@@ -50,7 +50,7 @@ fn site_row(name: &str, sites: &[&Site]) -> Row {
     };
     let share = |of: fn(&Site) -> Option<f64>| {
         let sum = sites.iter().map(|site| of(site)).try_fold(0.0, |sum, part| Some(sum + part?));
-        sum.map_or(Cell::Absent, |percent| Cell::real(percent, 1))
+        Cell::real(sum, 1)
     };
     Row::new([
         name.into(),
@@ -98,12 +98,7 @@ fn other_locks(all: &[Lock]) -> Table {
 fn lock_row(name: &str, locks: &[&Lock]) -> Row {
     let sum = |of: fn(&Lock) -> u64| locks.iter().map(|lock| of(lock)).fold(0, u64::saturating_add);
     let share = locks.iter().map(|lock| lock.wait_percent).try_fold(0.0, |sum, part| Some(sum + part?));
-    Row::new([
-        name.into(),
-        sum(|lock| lock.waits).into(),
-        ms(sum(|lock| lock.wait_ns)),
-        share.map_or(Cell::Absent, |percent| Cell::real(percent, 1)),
-    ])
+    Row::new([name.into(), sum(|lock| lock.waits).into(), ms(sum(|lock| lock.wait_ns)), Cell::real(share, 1)])
 }
 
 fn ms(ns: u64) -> Cell {

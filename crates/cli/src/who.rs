@@ -88,7 +88,7 @@ fn table(title: &str, what: &str, number: &str, parts: &[Part], name: fn(&Part) 
 }
 
 fn row(name: &str, part: &Part) -> Row {
-    let share = |percent: Option<f64>| percent.map_or(Cell::Absent, |percent| Cell::real(percent, 1));
+    let share = |percent: Option<f64>| Cell::real(percent, 1);
     let wait_ms = part.zone_wait_ns.map_or(Cell::Absent, |ns| Cell::real(ns as f64 / 1e6, 1));
     let pageblocks = part.pageblocks_changed.zip(part.pageblocks_mixed);
     let processes = if part.of == PartOf::Interrupts { Cell::Absent } else { part.processes.into() };

@@ -24,10 +24,13 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// A measurement, shown with `digits` decimal places in tables; absent when `value` is infinite or not a number.
+    /// A measurement, shown with `digits` decimal places in tables; absent when `value` is none, infinite or not a number.
     #[must_use]
-    pub fn real(value: f64, digits: u8) -> Self {
-        if value.is_finite() { Self::Real { value, digits } } else { Self::Absent }
+    pub fn real(value: impl Into<Option<f64>>, digits: u8) -> Self {
+        match value.into() {
+            Some(value) if value.is_finite() => Self::Real { value, digits },
+            _ => Self::Absent,
+        }
     }
 
     /// `part` of `whole` in percent with one decimal place; absent when `whole` is 0.

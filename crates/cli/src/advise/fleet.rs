@@ -72,12 +72,12 @@ fn write(
         Format::Json => return fleet.write_json(Summary { answers, sentences }, provenance, out),
         Format::Csv => {}
         Format::Markdown => {
-            writeln!(out, "## A fleet of {} recordings\n", answers.recordings)?;
+            writeln!(out, "## {}\n", fleet.title())?;
             sentences.iter().try_for_each(|sentence| writeln!(out, "- {sentence}"))?;
             writeln!(out)?;
         }
         Format::Table => {
-            writeln!(out, "A fleet of {} recordings\n", answers.recordings)?;
+            writeln!(out, "{}\n", fleet.title())?;
             sentences.iter().try_for_each(|sentence| paragraph::write(out, 0, sentence))?;
             writeln!(out)?;
         }
@@ -131,7 +131,6 @@ fn lines(fleet: &Fleet<Advice>, answers: &Answers) -> Table {
         Column::label("advised", "advised, or why not"),
         Column::label("error", "error"),
     ];
-    let real = |value: Option<f64>, digits| value.map_or(Cell::Absent, |value| Cell::real(value, digits));
     let mut table = Table::new("Each recording, the worst first", columns);
     for at in answers.order.iter().copied() {
         let line = Line::new(fleet.members[at].read.as_ref().map_err(String::clone));
@@ -142,10 +141,10 @@ fn lines(fleet: &Fleet<Advice>, answers: &Answers) -> Table {
             fleet.name(at).into(),
             line.answer.unwrap_or_else(|| "error".to_owned()).into(),
             saves.into(),
-            real(least, 1),
-            real(most, 1),
-            real(line.most_percent, 2),
-            real(line.visits_per_s, 0),
+            Cell::real(least, 1),
+            Cell::real(most, 1),
+            Cell::real(line.most_percent, 2),
+            Cell::real(line.visits_per_s, 0),
             advised.map(|what| what.replace("vm.percpu_pagelist_", "")).into(),
             line.error.into(),
         ]));

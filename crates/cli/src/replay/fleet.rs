@@ -80,15 +80,14 @@ struct PolicySummary {
 
 fn policies(fleet: &Fleet<Replayed>) -> Vec<PolicySummary> {
     let mut names: Vec<&str> = Vec::new();
-    let read = || fleet.members.iter().filter_map(|member| member.read.as_ref().ok());
-    for outcome in read().flat_map(|replayed| &replayed.outcomes) {
+    for outcome in fleet.known().flat_map(|replayed| &replayed.outcomes) {
         if !names.contains(&outcome.policy.as_str()) {
             names.push(&outcome.policy);
         }
     }
     let of = |name: &str| {
         let rows = || {
-            read().filter_map(move |replayed| {
+            fleet.known().filter_map(move |replayed| {
                 let at = replayed.outcomes.iter().position(|outcome| outcome.policy == name)?;
                 Some((replayed, at))
             })
@@ -140,12 +139,12 @@ fn write(
 
 /// All counts: a row for each recording and policy. A recording that could not be read has a row with its error.
 fn counts(fleet: &Fleet<Replayed>) -> Table {
-    let read = fleet.members.iter().find_map(|member| member.read.as_ref().ok());
+    let read = fleet.known().next();
     let mut columns = vec![Column::label("recording", "recording")];
     columns.extend(read.iter().flat_map(|replayed| replayed.counts.columns()).cloned());
     columns.push(Column::label("error", "error"));
     let width = columns.len();
-    let mut table = Table::new(format!("A fleet of {} recordings", fleet.members.len()), columns);
+    let mut table = Table::new(fleet.title(), columns);
     for (at, member) in fleet.members.iter().enumerate() {
         let name = Cell::from(fleet.name(at));
         match &member.read {
@@ -174,7 +173,7 @@ fn lines(fleet: &Fleet<Replayed>) -> Table {
         Column::ratio("fewest", "fewest").with_unit("%"),
         Column::label("under", "under"),
     ];
-    let mut table = Table::new(format!("A fleet of {} recordings", fleet.members.len()), columns);
+    let mut table = Table::new(fleet.title(), columns);
     let mut order: Vec<usize> = (0..fleet.members.len()).collect();
     let left = |at: usize| match &fleet.members[at].read {
         Ok(replayed) => replayed.best().and_then(|best| replayed.percent(best)).unwrap_or(f64::MAX),
@@ -195,7 +194,7 @@ fn lines(fleet: &Fleet<Replayed>) -> Table {
                     replayed.events.into(),
                     base.map(|base| base.policy.clone()).into(),
                     base.map(Outcome::visits).into(),
-                    percent.map_or(Cell::Absent, |percent| Cell::real(percent, 0)),
+                    Cell::real(percent, 0),
                     best.map(|best| replayed.outcomes[best].policy.clone()).into(),
                 ]
             }
@@ -218,14 +217,13 @@ fn by_policy(policies: &[PolicySummary]) -> Table {
     ];
     let mut table = Table::new("Visits under each policy, over all recordings", columns);
     for PolicySummary { policy, recordings, certain, percent } in policies {
-        let real = |value: Option<f64>| value.map_or(Cell::Absent, |value| Cell::real(value, 0));
         table.push(Row::new([
             policy.as_str().into(),
             (*recordings as u64).into(),
             (*certain as u64).into(),
-            real(percent.map(|of| of.min)),
-            real(percent.map(|of| of.median)),
-            real(percent.map(|of| of.max)),
+            Cell::real(percent.map(|of| of.min), 0),
+            Cell::real(percent.map(|of| of.median), 0),
+            Cell::real(percent.map(|of| of.max), 0),
         ]));
     }
     table.note(READING_POLICIES);

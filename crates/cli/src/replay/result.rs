@@ -448,14 +448,13 @@ fn range(Interval(low, high): Interval, base: u64) -> String {
 }
 
 fn row(outcome: &Outcome) -> Row {
-    let real = |value: Option<f64>, digits| value.map_or(Cell::Absent, |value| Cell::real(value, digits));
     let ends = outcome.interval.map(|interval| interval.zone_lock_acquisitions);
     let visits = outcome.interval.map(|interval| interval.visits);
     Row::new([
         outcome.policy.as_str().into(),
         outcome.allocs.into(),
         outcome.frees.into(),
-        real(outcome.hit_percent(), 2),
+        Cell::real(outcome.hit_percent(), 2),
         outcome.refills.into(),
         outcome.refilled_pages.into(),
         outcome.drains.into(),
@@ -467,7 +466,7 @@ fn row(outcome: &Outcome) -> Row {
         outcome.zone_lock_acquisitions.into(),
         ends.map(|ends| ends.0).into(),
         ends.map(|ends| ends.1).into(),
-        real(outcome.pages_per_acquisition(), 2),
+        Cell::real(outcome.pages_per_acquisition(), 2),
         outcome.pcp_pages_peak.into(),
         outcome.pcp_pages_end.into(),
         outcome.pcp_pages_idle.into(),

@@ -225,7 +225,7 @@ fn table(dossiers: &[Dossier], names: &[String], order: &[usize]) -> Table {
     for at in order {
         let advice = &dossiers[*at].examined.advice;
         let findings = &advice.findings;
-        let percent = |percent: Option<f64>| percent.map_or(Cell::Absent, |percent| Cell::real(percent, 2));
+        let percent = |percent: Option<f64>| Cell::real(percent, 2);
         table.push(Row::new([
             names[*at].as_str().into(),
             advice.kernel.clone().into(),

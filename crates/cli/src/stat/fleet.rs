@@ -62,8 +62,7 @@ fn write(
     format: Format,
     out: &mut dyn Write,
 ) -> Result<()> {
-    let known = || fleet.members.iter().filter_map(|member| member.read.as_ref().ok());
-    let spreads = FIGURES.map(|(.., figure)| fleet::spread(known().map(figure)));
+    let spreads = FIGURES.map(|(.., figure)| fleet::spread(fleet.known().map(figure)));
     match format {
         Format::Json => {
             #[derive(serde::Serialize)]
@@ -93,7 +92,8 @@ fn write(
             for (row, name) in ["least", "median", "most"].into_iter().enumerate() {
                 let value = |of: &Spread| [of.min, of.median, of.max][row];
                 let cells = FIGURES.iter().zip(&spreads);
-                let cells = cells.map(|((.., digits, _), spread)| real(spread.as_ref().map(value), *digits));
+                let cells =
+                    cells.map(|((.., digits, _), spread)| Cell::real(spread.as_ref().map(value), *digits));
                 summary.push(Row::new([name.into()].into_iter().chain(cells)));
             }
             Ok(format.exporter().export(&summary.with_provenance(provenance.clone()), out)?)
@@ -105,10 +105,6 @@ fn column((key, heading, unit, ..): &Figure) -> Column {
     Column::measure(key, heading).with_unit(unit)
 }
 
-fn real(value: Option<f64>, digits: u8) -> Cell {
-    value.map_or(Cell::Absent, |value| Cell::real(value, digits))
-}
-
 fn lines(fleet: &Fleet<Findings>) -> Table {
     let mut columns = vec![Column::label("recording", "recording")];
     columns.extend(FIGURES.iter().map(column));
@@ -117,12 +113,12 @@ fn lines(fleet: &Fleet<Findings>) -> Table {
     let visits =
         |at: usize| fleet.members[at].read.as_ref().ok().map(|of| FIGURES[VISITS].4(of).unwrap_or(-1.0));
     order.sort_by(|one, other| visits(*other).unwrap_or(-2.0).total_cmp(&visits(*one).unwrap_or(-2.0)));
-    let mut table = Table::new(format!("A fleet of {} recordings", fleet.members.len()), columns);
+    let mut table = Table::new(fleet.title(), columns);
     for at in order {
         let cells: Vec<Cell> = match &fleet.members[at].read {
             Ok(of) => FIGURES
                 .iter()
-                .map(|(.., digits, figure)| real(figure(of), *digits))
+                .map(|(.., digits, figure)| Cell::real(figure(of), *digits))
                 .chain([Cell::Absent])
                 .collect(),
             Err(problem) => {

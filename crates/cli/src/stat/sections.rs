@@ -84,10 +84,6 @@ fn of_events(info: &TraceInfo, survey: &Survey) -> Vec<Section> {
     sections
 }
 
-fn real(value: Option<f64>, digits: u8) -> Cell {
-    value.map_or(Cell::Absent, |value| Cell::real(value, digits))
-}
-
 /// The numbers to look at first.
 fn summary(info: &TraceInfo, survey: &Survey) -> Table {
     let columns = vec![
@@ -108,7 +104,7 @@ fn summary(info: &TraceInfo, survey: &Survey) -> Table {
     // A share is of what its row counts, and needs the same events.
     let rows: [(&str, &[EventKind], Cell, Option<f64>); 12] = [
         ("events", &[], survey.events.into(), None),
-        ("seconds", &[], real(seconds, 3), None),
+        ("seconds", &[], Cell::real(seconds, 3), None),
         ("CPUs with events", &[], (cpus.active() as u64).into(), None),
         ("blocks allocated", allocations, orders.allocated_blocks().into(), None),
         ("pages allocated", allocations, orders.allocated_pages().into(), None),
@@ -131,7 +127,7 @@ fn summary(info: &TraceInfo, survey: &Survey) -> Table {
         ("hits of the kernel's page sets", needs::REFILLS, Cell::Absent, kernel_hit_percent(survey)),
     ];
     for (what, needed, value, share) in rows {
-        let known = survey.recorded.known(needed, [value, real(share, 2)]);
+        let known = survey.recorded.known(needed, [value, Cell::real(share, 2)]);
         let [value, share] = known.unwrap_or([Cell::Absent, Cell::Absent]);
         table.push(Row::new([what.into(), value, share]));
     }
@@ -312,7 +308,7 @@ fn moved(survey: &Survey) -> Table {
             what.into(),
             recorded.known(runs, counts.total()).into(),
             recorded.known(pages, counts.sum).into(),
-            real(counts.mean().filter(|_| recorded.has(runs)), 1),
+            Cell::real(counts.mean().filter(|_| recorded.has(runs)), 1),
             recorded.known(runs, counts.max).into(),
         ]));
     }

@@ -96,7 +96,7 @@ fn table(found: &Against) -> Table {
     ];
     let mut table = Table::new(title(found), columns);
     for change in &found.changes {
-        let end = |end: Option<f64>| end.map_or(Cell::Absent, |end| Cell::real(end, 0));
+        let end = |end: Option<f64>| Cell::real(end, 0);
         let count = |count: Option<u64>| count.map_or(Cell::Absent, Cell::from);
         table.push(Row::new([
             change.quantity.replace('_', " ").into(),

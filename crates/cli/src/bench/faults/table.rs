@@ -134,7 +134,7 @@ fn pages(test: &Test, series: &[Series]) -> Table {
     for series in series {
         let touch = series.quartiles(|run| run.touch_ns_per_page(threads));
         let cpu_ns = series.quartiles(Run::touch_cpu_ns_per_page).median;
-        let ratio = |value: Option<f64>| value.map_or(Cell::Absent, |value| Cell::real(value, 2));
+        let ratio = |value: Option<f64>| Cell::real(value, 2);
         let last = series.runs.last().and_then(|run| run.stats);
         table.push(Row::new([
             series.name.as_str().into(),

@@ -103,11 +103,11 @@ fn figures() -> [(Column, u8, Figure); 14] {
 
 fn row(place: Place, policy: &str, results: &[RunResult], base: Option<&Spread>) -> Row {
     let mean = |(_, digits, figure): (Column, u8, Figure)| {
-        spread(results, figure).map_or(Cell::Absent, |spread| Cell::real(spread.mean, digits))
+        Cell::real(spread(results, figure).map(|spread| spread.mean), digits)
     };
     let scores = spread(results, SCORE);
     let score = scores.as_ref().zip(base).map(|(scores, base)| 100.0 * scores.mean / base.mean);
-    let percent = |value: Option<f64>| value.map_or(Cell::Absent, |value| Cell::real(value, 1));
+    let percent = |value: Option<f64>| Cell::real(value, 1);
     let deviation = scores.and_then(|scores| scores.stddev_percent());
     let names = [place.workload.into(), policy.into(), percent(score), percent(deviation)];
     Row::new(names.into_iter().chain(figures().map(mean)))
