@@ -3,26 +3,19 @@
 //! Requests for 1 to 64 frames, at random, keep a part of the memory in use. Printed are nanoseconds for each allocation and free, the
 //! medians of five rounds, for this allocator and Linux's.
 
+mod host;
+
 use std::time::Instant;
 
 use pageset_core::{
-    Config, CpuId, FrameAllocator, NodeId, Order, PageAllocator, Pfn, Platform, Request, ZoneConfig, ZoneKind,
+    Config, CpuId, FrameAllocator, NodeId, Order, PageAllocator, Pfn, Request, ZoneConfig, ZoneKind,
 };
+
+use host::Host;
 
 const CPU: CpuId = CpuId(0);
 const ROUNDS: usize = 5;
 const STEPS: u64 = 100_000;
-
-struct Host;
-
-impl Platform for Host {
-    type RawLock = parking_lot::RawMutex;
-    type Events = ();
-
-    fn events(&self) -> &() {
-        &()
-    }
-}
 
 /// Nanoseconds, and requests that were refused.
 struct Cost {

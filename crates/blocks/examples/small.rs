@@ -4,27 +4,20 @@
 //! are nanoseconds for each step, the share of requests that were refused, and how much of the free memory is whole pageblocks
 //! in the end: for this allocator and for Linux's.
 
+mod host;
+
 use std::time::Instant;
 
 use pageset_core::{
-    Config, CpuId, FrameAllocator, NodeId, Order, PageAllocator, Pfn, Platform, Request, ZoneConfig, ZoneKind,
+    Config, CpuId, FrameAllocator, NodeId, Order, PageAllocator, Pfn, Request, ZoneConfig, ZoneKind,
 };
+
+use host::Host;
 
 const CPU: CpuId = CpuId(0);
 const STEPS: usize = 200_000;
 /// As many orders, the smallest first.
 const ORDERS: usize = 8;
-
-struct Host;
-
-impl Platform for Host {
-    type RawLock = parking_lot::RawMutex;
-    type Events = ();
-
-    fn events(&self) -> &() {
-        &()
-    }
-}
 
 struct Client<'a, A> {
     allocator: &'a A,
@@ -94,7 +87,7 @@ fn main() {
             let config = Config::new(&zones, &nodes);
             let tables = pageset_blocks::Tables::on_heap(&config).expect("heap enough");
             let rows = pageset_blocks::BlockAllocator::new(&config, tables).expect("a plain zone");
-            play("rows", &rows, mib, percent);
+            play("blocks", &rows, mib, percent);
             let tables = pageset_core::Tables::on_heap(&config).expect("heap enough");
             let core = PageAllocator::new(Host, &config, tables).expect("a plain zone");
             play("core", &core, mib, percent);
