@@ -1,26 +1,47 @@
-//! A discrete-event machine that runs `pageset-core` on virtual CPUs in virtual time. //! //! A [`Machine`]
-says what a computer has and what each step costs there. A [`Simulation`] puts an allocator on it, and //! on
-each CPU a body: ordinary synchronous code over a [`VirtualCpu`]. Each CPU has a clock of its own; what CPUs
-can //! see of each other (locks, shared lines, channels) happens in the order of virtual time. Nothing
-depends on the //! computer that simulates: equal input gives an equal [`Outcome`], and [`Outcome::digest`]
-says so. //! //! ``` //! use pageset_core::{CpuId, Order, Request, policy}; //! use pageset_sim::{LockClass,
-Machine, Simulation, Span}; //! //! let machine = Machine::named("skylake-desktop").ok_or("it is bundled")?;
-//! let mut simulation = Simulation::builder(&machine) //! .policy(policy::LINUX_4_18) //! .seed(1) //!
-.duration(Span::from_ms(1)) //! .build()?; //! for cpu in 0..machine.cpus() { //!
-simulation.spawn(CpuId(cpu), |cpu| { //! while cpu.running() { //! if let Ok(page) =
-cpu.alloc(&Request::new(Order::ZERO)) { //! cpu.clear(page, Order::ZERO); //! cpu.free(page,
-Order::ZERO).expect("it was just allocated"); //! cpu.score(1); //! } //! } //! })?; //! } //! let outcome =
-simulation.run()?; //! assert!(outcome.score_per_second() > 1e6); //!
-assert!(outcome.lock(LockClass::Zone).acquisitions >= 8, "each CPU refilled its page set once"); //! #
-Ok::<(), Box<dyn std::error::Error>>(()) //! ``` //! //! In a body: [`VirtualCpu`] allocates, frees, touches
-memory, computes, sleeps. [`Channel`] sends between CPUs, //! [`VirtualMutex`] (made by [`mutex`]) [`Spin`]
-and [`Gate`] are locks of the workload's own, [`SharedLine`] is a cache line that //! several CPUs write.
-[`VirtualLock`] is a `lock_api` raw lock, for code that is generic over one. //! //! One simulation uses one
-OS thread; run several on several threads. What is not modelled is listed in //! `docs/book/src/limits.md`.
-//! //! Modules: `simulation` builds and runs; `engine` decides which CPU goes on; `cpu` is what bodies see;
-`lock`, `line` and //! `channel` are what CPUs share; `charge`, `prices`, `footprint` (with `recency`) and
-`variation` say what the //! allocator's steps cost; `measure`, `tally`, `latency` and `outcome` are what is
-found; `machine` is TOML.
+//! A discrete-event machine that runs `pageset-core` on virtual CPUs in virtual time.
+//!
+//! A [`Machine`] says what a computer has and what each step costs there. A [`Simulation`] puts an allocator on it, and
+//! on each CPU a body: ordinary synchronous code over a [`VirtualCpu`]. Each CPU has a clock of its own; what CPUs can
+//! see of each other (locks, shared lines, channels) happens in the order of virtual time. Nothing depends on the
+//! computer that simulates: equal input gives an equal [`Outcome`], and [`Outcome::digest`] says so.
+//!
+//! ```
+//! use pageset_core::{CpuId, Order, Request, policy};
+//! use pageset_sim::{LockClass, Machine, Simulation, Span};
+//!
+//! let machine = Machine::named("skylake-desktop").ok_or("it is bundled")?;
+//! let mut simulation = Simulation::builder(&machine)
+//!     .policy(policy::LINUX_4_18)
+//!     .seed(1)
+//!     .duration(Span::from_ms(1))
+//!     .build()?;
+//! for cpu in 0..machine.cpus() {
+//!     simulation.spawn(CpuId(cpu), |cpu| {
+//!         while cpu.running() {
+//!             if let Ok(page) = cpu.alloc(&Request::new(Order::ZERO)) {
+//!                 cpu.clear(page, Order::ZERO);
+//!                 cpu.free(page, Order::ZERO).expect("it was just allocated");
+//!                 cpu.score(1);
+//!             }
+//!         }
+//!     })?;
+//! }
+//! let outcome = simulation.run()?;
+//! assert!(outcome.score_per_second() > 1e6);
+//! assert!(outcome.lock(LockClass::Zone).acquisitions >= 8, "each CPU refilled its page set once");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! In a body: [`VirtualCpu`] allocates, frees, touches memory, computes, sleeps. [`Channel`] sends between CPUs,
+//! [`VirtualMutex`] (made by [`mutex`]) [`Spin`] and [`Gate`] are locks of the workload's own, [`SharedLine`] is a cache line that
+//! several CPUs write. [`VirtualLock`] is a `lock_api` raw lock, for code that is generic over one.
+//!
+//! One simulation uses one OS thread; run several on several threads. What is not modelled is listed in
+//! `docs/book/src/limits.md`.
+//!
+//! Modules: `simulation` builds and runs; `engine` decides which CPU goes on; `cpu` is what bodies see; `lock`, `line` and
+//! `channel` are what CPUs share; `charge`, `prices`, `footprint` (with `recency`) and `variation` say what the
+//! allocator's steps cost; `measure`, `tally`, `latency` and `outcome` are what is found; `machine` is TOML.
 #![deny(unsafe_code)]
 
 mod allocator;
