@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use anyhow::bail;
-use pageset_lab::recordings::bundled_with;
+use pageset_replay::recordings::bundled_with;
 use pageset_trace::{
     Event, Layout, LostEvents, OpenOptions, Recovery, Strictness, TraceError, TraceInfo, TraceReader,
 };

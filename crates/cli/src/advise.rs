@@ -16,12 +16,13 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
-use pageset_lab::advise::{Advice, Forecast, RunTimes, Verdict, advise_repeats};
-use pageset_lab::host::Settings;
-use pageset_lab::who::Who;
+use pageset_measure::host::Settings;
+use pageset_replay::advise::{Advice, Forecast, RunTimes, Verdict, advise_repeats};
+use pageset_replay::who::Who;
+use pageset_replay::{Against, INTERVAL_COVERAGE, ReplayError};
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, command_line, json_document, printable};
+use pageset_study::latency::simulated;
 use pageset_trace::{TraceError, TraceReader};
-use pageset_workload::{Against, INTERVAL_COVERAGE, ReplayError};
 use serde::Serialize;
 
 pub(crate) use args::AdviseArgs;
@@ -104,7 +105,7 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
         let judged = signals.during(move || {
             let opened = repeats.iter().map(|repeat| Ok(Box::new(open(repeat)?) as Box<dyn TraceReader>));
             let mut opened = opened.collect::<Result<Vec<_>>>()?;
-            advise_repeats(|| open(&trace), &mut opened, &mut Progress::on_terminal())
+            advise_repeats(|| open(&trace), &mut opened, simulated, &mut Progress::on_terminal())
         })?;
         let mut advice = judged.map_err(of_reading)?;
         if recording.is_none() {

@@ -7,8 +7,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use pageset_core::Policy;
-use pageset_lab::reproduce::{STUDIES, Study};
-use pageset_workload::{Class, Ladder, Mode, VmSettings};
+use pageset_replay::{Class, Ladder, Mode, VmSettings};
+use pageset_study::reproduce::{STUDIES, Study};
 
 use crate::advise::AdviseArgs;
 use crate::bench::BenchArgs;
@@ -662,10 +662,10 @@ fn study() -> impl TypedValueParser<Value = &'static dyn Study> {
 
 #[cfg(test)]
 mod tests {
-    use crate::options::RowsFormat;
     use pageset_report::Format;
 
     use super::*;
+    use crate::options::RowsFormat;
 
     #[test]
     fn the_definition_is_sound() {

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use pageset_lab::fleet;
+use pageset_replay::fleet;
 use pageset_report::{Provenance, Spread, Table, json_document, printable};
 use serde::Serialize;
 use serde_json::value::RawValue;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::ValueHint;
-use pageset_lab::file::Existing;
+use pageset_replay::file::Existing;
 use pageset_report::Format;
 use pageset_trace::LayoutOptions;
 
@@ -179,7 +179,7 @@ impl OutputArgs {
 
 /// The number of jobs asked for, or one for each CPU of this machine.
 pub(crate) fn jobs(asked: Option<u16>) -> usize {
-    asked.map_or_else(pageset_lab::jobs_of_this_machine, usize::from)
+    asked.map_or_else(pageset_study::jobs_of_this_machine, usize::from)
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use pageset_core::policy::FORMER_NAMES;
 use pageset_core::{POLICIES, Policy};
-use pageset_workload::contest::Entrant;
-use pageset_workload::{names_policy_file, read_policy};
+use pageset_replay::{names_policy_file, read_policy};
+use pageset_study::contest::Entrant;
 
 /// The name that stands for the recorded kernel's own policy.
 pub(crate) const AUTO: &str = "auto";

@@ -11,11 +11,11 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
 use pageset_core::Policy;
-use pageset_report::Provenance;
-use pageset_trace::{Layout, TraceInfo, TraceReader};
-use pageset_workload::{
+use pageset_replay::{
     Candidate, Replay, ReplayError, ReplayOptions, Stage, Sweep, policy_of_kernel, replay_repeats, replayable,
 };
+use pageset_report::Provenance;
+use pageset_trace::{Layout, TraceInfo, TraceReader};
 
 use crate::args::{self, ReplayArgs};
 use crate::hint;

@@ -17,9 +17,10 @@ mod verdict;
 use std::io::{self, IsTerminal as _};
 
 use anyhow::Result;
-use pageset_lab::dossier::{Dossier, dossier};
+use pageset_replay::dossier::{Dossier, dossier};
 use pageset_report::Provenance;
 use pageset_report::page::Page;
+use pageset_study::latency::simulated;
 
 pub(crate) use args::ReportArgs;
 
@@ -54,7 +55,7 @@ pub(crate) fn run(args: &ReportArgs, invocation: &Invocation) -> Result<()> {
     }
     let mut dossiers = Vec::new();
     for source in &sources {
-        let gathered = dossier(|| Source::open(source), &mut Progress::on_terminal());
+        let gathered = dossier(|| Source::open(source), simulated, &mut Progress::on_terminal());
         dossiers.push(gathered.map_err(advise::of_reading)?);
     }
     let html = page(&dossiers, &invocation.provenance()).to_html()?;

@@ -5,10 +5,10 @@ mod sections;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use pageset_lab::reproduce::{Findings, Options, Reproduction};
 use pageset_report::comparison::Comparison;
 use pageset_report::page::Page;
 use pageset_report::{Format, Provenance};
+use pageset_study::reproduce::{Findings, Options, Reproduction};
 
 use crate::args::{self, ReproduceArgs};
 use crate::invocation::Invocation;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use pageset_lab::recordings::bundled;
+use pageset_replay::recordings::bundled;
 use pageset_report::{printable, shell_word};
 use pageset_trace::{
     Event, Layout, LayoutOptions, LostEvents, OpenOptions, Recovery, Strictness, TraceError, TraceInfo,
@@ -120,7 +120,7 @@ pub(crate) fn title(info: &TraceInfo) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pageset_lab::recordings::BUNDLED;
+    use pageset_replay::recordings::BUNDLED;
 
     use super::*;
 

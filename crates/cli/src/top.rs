@@ -15,8 +15,8 @@ mod tables;
 use std::io::{self, IsTerminal as _};
 
 use anyhow::{Result, bail};
-use pageset_lab::host::Settings;
 use pageset_live::{Monitor, Proc};
+use pageset_measure::host::Settings;
 
 use crate::args::refuse;
 use crate::invocation::Invocation;

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use pageset_core::Policy;
-use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
-use pageset_trace::{Layout, TraceReader as _};
-use pageset_workload::{
+use pageset_replay::{
     Against, Class, ExplainRequest, Fit, Verification, VerifyError, VerifyOptions, VmSettings, neighbours,
     verify,
 };
+use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
+use pageset_trace::{Layout, TraceReader as _};
 use serde::Serialize;
 
 use crate::args::{self, VerifyArgs};

@@ -19,6 +19,7 @@ mod call_sites;
 mod convert;
 mod counts;
 mod cut;
+mod decisions;
 mod error;
 mod event;
 #[doc(hidden)]
@@ -56,6 +57,7 @@ pub use convert::{CONVERT_WRITES, ConvertSummary, convert};
 pub use counts::{
     CountedLock, CountedSite, CountedTask, Counts, HitEstimate, Party, TracepointCount, ZoneWaits,
 };
+pub use decisions::{Decision, Decisions};
 pub use error::TraceError;
 pub use event::{Caller, Event, EventKind, Extfrag, MIGRATETYPE_NONE, PFN_NONE, Work, irq_flag};
 pub use gfp::{gfp_bits, gfp_names};

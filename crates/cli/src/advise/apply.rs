@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use pageset_lab::advise::{Advice, RunTimes, Verdict};
-use pageset_lab::host::Settings;
-use pageset_lab::host::settings::Changes;
+use pageset_measure::host::Settings;
+use pageset_measure::host::settings::Changes;
+use pageset_replay::advise::{Advice, RunTimes, Verdict};
+use pageset_replay::{Against, against};
 use pageset_report::wrap;
 use pageset_trace::TraceReader;
-use pageset_workload::{Against, against};
 
 use super::args::AdviseArgs;
 use super::recorder::{Recorder, Runs};

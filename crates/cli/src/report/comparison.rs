@@ -1,7 +1,7 @@
 //! Several recordings side by side: of three or more, the one that differs most comes first.
 
-use pageset_lab::advise::Waiting;
-use pageset_lab::dossier::Dossier;
+use pageset_replay::advise::Waiting;
+use pageset_replay::dossier::Dossier;
 use pageset_report::page::{Bar, Bars, Part, Section};
 use pageset_report::{Cell, Column, Row, Table, command_line};
 

@@ -1,6 +1,6 @@
 //! Rows of charts that have one for each CPU: neighbours stand together.
 
-use pageset_lab::dossier::Dossier;
+use pageset_replay::dossier::Dossier;
 use pageset_report::page::Group;
 
 /// Rows from top to bottom.

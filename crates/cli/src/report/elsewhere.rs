@@ -1,8 +1,8 @@
 //! What other kernels and settings would have made of the load.
 
-use pageset_lab::dossier::Dossier;
+use pageset_replay::dossier::Dossier;
+use pageset_replay::{INTERVAL_COVERAGE, Interval, Outcome};
 use pageset_report::page::{Bar, Bars, Part, Section};
-use pageset_workload::{INTERVAL_COVERAGE, Interval, Outcome};
 
 use crate::advise;
 

@@ -1,6 +1,6 @@
 //! Every table, what is missing, and where the numbers come from.
 
-use pageset_lab::dossier::Dossier;
+use pageset_replay::dossier::Dossier;
 use pageset_report::Provenance;
 use pageset_report::page::{Part, Section};
 

@@ -1,9 +1,9 @@
 //! What happened when: lines for the busiest CPUs and for the zones, a map for all CPUs.
 
-use pageset_lab::dossier::{CpuSamples, Dossier, Extremes, ZoneSamples};
+use pageset_replay::dossier::{CpuSamples, Dossier, Extremes, ZoneSamples};
+use pageset_replay::recorded::needs;
+use pageset_replay::{CpuTimeline, Timeline};
 use pageset_report::page::{Chart, Heat, Height, Layer, Line, Lines, Look, Marks, Part, Section, Span};
-use pageset_workload::recorded::needs;
-use pageset_workload::{CpuTimeline, Timeline};
 
 use super::cpu_rows::CpuRows;
 use super::settings;

@@ -1,6 +1,6 @@
 //! Settings of the kernel: those in force when a recording began, and when each changed.
 
-use pageset_lab::dossier::Dossier;
+use pageset_replay::dossier::Dossier;
 use pageset_report::page::Change;
 use pageset_trace::{SettingChange, Sysctls};
 

@@ -1,9 +1,9 @@
 //! Who frees what, and how soon.
 
-use pageset_lab::dossier::Dossier;
+use pageset_replay::Log2Counts;
+use pageset_replay::dossier::Dossier;
+use pageset_replay::recorded::needs;
 use pageset_report::page::{Bar, Bars, Chart, Heat, Layer, Part, Section};
-use pageset_workload::Log2Counts;
-use pageset_workload::recorded::needs;
 
 use super::cpu_rows::CpuRows;
 use crate::stat::{self, duration};

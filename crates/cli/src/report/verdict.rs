@@ -1,6 +1,6 @@
 //! What to do, and what was recorded.
 
-use pageset_lab::dossier::Dossier;
+use pageset_replay::dossier::Dossier;
 use pageset_report::command_line;
 use pageset_report::page::{Part, Section};
 

@@ -9,9 +9,9 @@ use std::path::Path;
 
 use anyhow::Result;
 use pageset_core::Policy;
+use pageset_replay::{names_policy_file, read_policy};
+use pageset_study::contest::{ContestError, Entrant, Script, Standing};
 use pageset_trace::{Layout, TraceReader as _};
-use pageset_workload::contest::{ContestError, Entrant, Script, Standing};
-use pageset_workload::{names_policy_file, read_policy};
 
 use crate::args::SimulateArgs;
 use crate::hint;

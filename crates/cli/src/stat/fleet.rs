@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use anyhow::Result;
-use pageset_lab::advise::{Findings, findings};
+use pageset_replay::advise::{Findings, findings};
 use pageset_report::{Cell, Column, Format, Provenance, Row, Spread, Table};
 use pageset_trace::TraceReader as _;
 
@@ -26,7 +26,7 @@ const FIGURES: [Figure; 7] = [
     ("lost_events", "lost", "", 0, |of| Some(of.lost_events as f64)),
     ("pages_per_s", "pages", "/s", 0, |of| rate(of.allocated_pages, of)),
     ("visits_per_s", "visits", "/s", 0, |of| rate(of.visits, of)),
-    ("waits_percent", "waits", "%", 2, |of| of.waiting.map(pageset_lab::advise::Waiting::percent)),
+    ("waits_percent", "waits", "%", 2, |of| of.waiting.map(pageset_replay::advise::Waiting::percent)),
     ("remote_percent", "remote frees", "%", 1, |of| of.remote_percent),
 ];
 /// By which figure lines are sorted.

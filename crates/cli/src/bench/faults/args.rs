@@ -2,7 +2,8 @@
 
 use clap::ValueHint;
 use pageset_fault::Strategy;
-use pageset_lab::pft::{Ahead, Contestant, PftSpec, Regions, RssLine, Zero};
+use pageset_measure::pft::{Ahead, Regions, Zero};
+use pageset_study::pft::{Contestant, PftSpec, RssLine};
 
 use crate::choice::one_of;
 use crate::options::OutputArgs;

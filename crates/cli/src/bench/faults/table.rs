@@ -1,8 +1,9 @@
 //! The page fault test's result as tables.
 
-use pageset_lab::host;
-use pageset_lab::pft::{Contestant, Run, Series, Test, Zero};
+use pageset_measure::host;
+use pageset_measure::pft::{Run, Series, Zero};
 use pageset_report::{Cell, Column, Provenance, Row, Table};
+use pageset_study::pft::{Contestant, Test};
 use serde::Serialize;
 
 /// The whole result.

@@ -4,8 +4,8 @@ use std::io::Write;
 
 use anyhow::Result;
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, command_line, json_document};
+use pageset_study::contest::{LeftOut, Script, Standing};
 use pageset_trace::{Layout, TraceReader as _};
-use pageset_workload::contest::{LeftOut, Script, Standing};
 use serde::Serialize;
 
 use crate::layouts::LayoutOrigin;

@@ -1,0 +1,214 @@
+//! What the zone's flags were: below its high watermark, being reclaimed. No event says so; both follow from others.
+
+use pageset_core::pcp::Pressure;
+use pageset_trace::ZoneDescription;
+
+use crate::gfp;
+
+/// A zone's free pages as far as the events tell, and its flags.
+#[derive(Clone, Debug)]
+pub(crate) struct ZonePressure {
+    /// Free pages: the last sample's, and what refills, drains and others did since.
+    pub(crate) free: i64,
+    /// What `/proc/zoneinfo` and the watermark checks see: changes reach it when a CPU's share exceeds a threshold.
+    visible: i64,
+    /// Changes that are still with their CPU.
+    pending: Vec<i32>,
+    threshold: i32,
+    high: i64,
+    protection: Vec<i64>,
+    /// Pages that count as free but not for the checks, such as a reserve for atomic requests: what decisions showed.
+    unusable: i64,
+    /// What was visible when a drain cleared the flag.
+    cleared_at: Option<i64>,
+    below_high: bool,
+    pub(crate) reclaim_active: bool,
+}
+
+impl ZonePressure {
+    pub(crate) fn new(zone: &ZoneDescription, cpus: u32) -> Self {
+        let free = i64::try_from(zone.free).unwrap_or(i64::MAX / 2);
+        Self {
+            free,
+            visible: free,
+            pending: vec![0; cpus as usize],
+            threshold: stat_threshold(cpus, zone.managed),
+            high: i64::try_from(zone.high).unwrap_or(i64::MAX / 2),
+            protection: zone
+                .protection
+                .iter()
+                .map(|pages| i64::try_from(*pages).unwrap_or(i64::MAX / 4))
+                .collect(),
+            unusable: 0,
+            cleared_at: None,
+            below_high: false,
+            reclaim_active: false,
+        }
+    }
+
+    pub(crate) fn flags(&self) -> Pressure {
+        Pressure { reclaim_active: self.reclaim_active, below_high: self.below_high }
+    }
+
+    /// The kernel's decision showed what the flags are.
+    pub(crate) fn learn(&mut self, flags: Pressure) {
+        let above = |visible: i64| (visible - self.high - self.reserve(usize::MAX)).clamp(0, self.high);
+        match (self.below_high, flags.below_high, self.cleared_at) {
+            (false, true, Some(cleared_at)) => self.unusable = self.unusable.max(above(cleared_at)),
+            (true, false, _) => self.unusable = self.unusable.min(above(self.visible)),
+            _ => {}
+        }
+        self.cleared_at = None;
+        (self.below_high, self.reclaim_active) = (flags.below_high, flags.reclaim_active);
+    }
+
+    /// Whether the flags are anything but obvious: free pages near or below the high watermark, or reclaim.
+    pub(crate) fn is_tight(&self) -> bool {
+        self.reclaim_active || self.below_high || self.visible < self.high.saturating_mul(2)
+    }
+
+    /// For people.
+    pub(crate) fn describe(&self) -> String {
+        let mut text =
+            format!("{} pages free, {} visibly, high watermark {}", self.free, self.visible, self.high);
+        for (flag, name) in [(self.below_high, ", below high"), (self.reclaim_active, ", being reclaimed")] {
+            text.push_str(if flag { name } else { "" });
+        }
+        text
+    }
+
+    /// Free pages changed on a CPU, one at a time or at once.
+    pub(crate) fn change(&mut self, cpu: usize, pages: i64) {
+        self.free += pages;
+        let Some(pending) = self.pending.get_mut(cpu) else { return };
+        let sum = i64::from(*pending) + pages;
+        if sum.abs() > i64::from(self.threshold) {
+            self.visible += sum;
+            *pending = 0;
+        } else {
+            *pending = sum as i32;
+        }
+    }
+
+    /// A tick brings the CPU's share home.
+    pub(crate) fn fold(&mut self, cpu: usize) {
+        if let Some(pending) = self.pending.get_mut(cpu) {
+            self.visible += i64::from(std::mem::take(pending));
+        }
+    }
+
+    /// A sample shows what the checks see.
+    pub(crate) fn set_visible(&mut self, free: u64) {
+        let free = i64::try_from(free).unwrap_or(i64::MAX / 2);
+        self.free += free - self.visible;
+        self.visible = free;
+    }
+
+    /// An allocation of `pages` with these flags walks past: below the high watermark it sets the flag (spec §2.9).
+    pub(crate) fn walk(&mut self, gfp: u32, pages: i64) {
+        self.walk_to(highest_zone(gfp), pages);
+    }
+
+    /// As [`walk`](Self::walk), of a request that may use zones up to this.
+    #[inline]
+    pub(crate) fn walk_to(&mut self, highest_zone: usize, pages: i64) {
+        self.cleared_at = None;
+        let usable = self.visible - self.unusable - (pages - 1);
+        if !self.below_high && usable <= self.high + self.reserve(highest_zone) {
+            self.below_high = true;
+        }
+    }
+
+    /// An allocation found too little here and went on, to another zone or to reclaim.
+    pub(crate) fn passed(&mut self) {
+        self.below_high = true;
+        self.cleared_at = None;
+    }
+
+    /// A drain ends: above the high watermark it clears the flag (spec §2.8).
+    pub(crate) fn drained(&mut self) {
+        if self.below_high && self.visible - self.unusable > self.high + self.reserve(usize::MAX) {
+            self.below_high = false;
+            self.cleared_at = Some(self.visible);
+        }
+    }
+
+    fn reserve(&self, zone: usize) -> i64 {
+        let last = self.protection.len().saturating_sub(1);
+        self.protection.get(zone.min(last)).copied().unwrap_or(0)
+    }
+}
+
+/// The highest zone that a request may use, by the kernel's index on x86-64 (spec §1.13).
+#[must_use]
+pub const fn highest_zone(gfp: u32) -> usize {
+    if gfp & gfp::DMA != 0 {
+        0
+    } else if gfp & gfp::DMA32 != 0 {
+        1
+    } else if gfp & (gfp::MOVABLE | gfp::HIGHMEM) == gfp::MOVABLE | gfp::HIGHMEM {
+        3
+    } else {
+        2
+    }
+}
+
+/// From how many pages on a CPU's changes become visible to others (spec §6).
+fn stat_threshold(cpus: u32, managed: u64) -> i32 {
+    let fls = |value: u64| u64::from(u64::BITS - value.leading_zeros());
+    let chunks = managed >> 15;
+    (2 * fls(u64::from(cpus)) * (1 + fls(chunks))).min(125) as i32
+}
+
+#[cfg(test)]
+mod tests {
+    use pageset_core::ZoneKind;
+
+    use super::*;
+
+    #[test]
+    fn thresholds_are_those_that_zoneinfo_prints() {
+        for (cpus, managed, printed) in [
+            (2, 3840, 4),
+            (2, 500_943, 20),
+            (2, 64_054, 8),
+            (4, 108_365, 18),
+            (4, 135_119, 24),
+            (2, 4_063_232, 32),
+        ] {
+            assert_eq!(stat_threshold(cpus, managed), printed, "{cpus} CPUs, {managed} frames");
+        }
+    }
+
+    #[test]
+    fn the_flag_is_set_by_a_walk_and_cleared_by_a_drain() {
+        let zone = ZoneDescription {
+            high: 716,
+            free: 730,
+            managed: 64_054,
+            ..ZoneDescription::empty(0, ZoneKind::Dma32)
+        };
+        let mut pressure = ZonePressure::new(&zone, 2);
+        pressure.walk(0, 1);
+        assert!(!pressure.flags().below_high);
+        pressure.change(0, -15);
+        pressure.walk(0, 1);
+        assert!(pressure.flags().below_high);
+        pressure.drained();
+        assert!(pressure.flags().below_high);
+        pressure.change(1, 8);
+        pressure.drained();
+        assert!(pressure.flags().below_high, "eight pages stay with their CPU");
+        pressure.fold(1);
+        pressure.drained();
+        assert!(!pressure.flags().below_high);
+    }
+
+    #[test]
+    fn a_cpu_the_machine_does_not_have_changes_nothing_visible() {
+        let mut pressure = ZonePressure::new(&ZoneDescription::empty(0, ZoneKind::Dma), 1);
+        pressure.change(9, 1000);
+        pressure.fold(9);
+        assert_eq!(pressure.free, 1000);
+    }
+}
