@@ -11,6 +11,7 @@
 //! | many recordings of one load: which files they are, and what they say together | [`fleet`] |
 //! | everything that a recording shows, over time and per CPU, for a report | [`dossier`] |
 //! | what each process did, and each call site, and how much was the command's | [`who`], [`sites`] |
+//! | its allocations and frees one by one, for those who play its blocks elsewhere | [`operations`] |
 //! | a recording in the formats of other programs | [`export`] |
 //! | recordings that are built in | [`recordings`] |
 //!
@@ -30,6 +31,7 @@ mod kernel_policy;
 mod ladder;
 mod limits;
 mod memory;
+pub mod operations;
 mod policy_file;
 mod pressure;
 pub mod recorded;
@@ -49,7 +51,6 @@ pub use against::{Against, Change, Side, against};
 pub use kernel_policy::{neighbours, policy_of_kernel};
 pub use ladder::{Ladder, Sweep};
 pub use policy_file::{PolicyFileError, names_policy_file, policy_to_toml, read_policy};
-pub use pressure::highest_zone;
 pub use recorded::{Recorded, RecordedKinds};
 pub use replay::{
     Candidate, FAR_OFF_PERCENT, FEW_VISITS, INTERVAL_COVERAGE, Interval, Intervals, KernelTotals, Made,

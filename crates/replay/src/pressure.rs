@@ -140,8 +140,7 @@ impl ZonePressure {
 }
 
 /// The highest zone that a request may use, by the kernel's index on x86-64 (spec §1.13).
-#[must_use]
-pub const fn highest_zone(gfp: u32) -> usize {
+pub(crate) const fn highest_zone(gfp: u32) -> usize {
     if gfp & gfp::DMA != 0 {
         0
     } else if gfp & gfp::DMA32 != 0 {

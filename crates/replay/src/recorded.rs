@@ -208,7 +208,7 @@ fn announced(info: &TraceInfo, kind: EventKind, counts: &KindCounts) -> Option<b
 }
 
 /// Counts events by kind.
-pub fn count(counts: &mut KindCounts, events: &[Event]) {
+pub(crate) fn count(counts: &mut KindCounts, events: &[Event]) {
     events.iter().for_each(|event| counts[event.kind.index()] += 1);
 }
 

@@ -4,19 +4,19 @@
 //! CPUs reserve pageblocks does, and so does whoever counts pageblocks that are free as a whole. So here each block that the
 //! recording allocates is allocated, and the same one is freed when the recording frees it, on the same CPU.
 //!
-//! `script` is the recording; `entrant` builds an allocator on its machine; `stage` plays the one on the other;
-//! `page_set_lines` counts where CPUs meet at Linux's page sets;
-//! `standing` is what is found.
+//! `recording` is what is played; `allocator_kind` builds an allocator on its machine; `stage` plays the one on the other;
+//! `page_set_lines` counts where CPUs meet at Linux's page sets; `row` is what is found.
 
-mod entrant;
+mod allocator_kind;
 mod page_set_lines;
-mod script;
+mod recording;
+mod row;
 mod stage;
-mod standing;
 
-pub use entrant::Entrant;
-pub use script::{LeftOut, Script};
-pub use standing::Standing;
+pub use allocator_kind::AllocatorKind;
+pub use pageset_replay::operations::LeftOut;
+pub use recording::Recording;
+pub use row::ContestRow;
 
 use pageset_core::ConfigError;
 use pageset_trace::{Layout, TraceError};
@@ -44,16 +44,16 @@ const MOST_FRAMES: u64 = 1 << 28;
 /// Pairs of a zone and a CPU, each of which takes several KiB.
 const MOST_CPU_ZONES: u64 = 1 << 17;
 
-impl Script {
-    /// Plays the recording on one entrant's allocator, empty at first, on this machine. O(events), and memory for the
+impl Recording {
+    /// Plays the recording on an allocator of this kind, empty at first, on this machine. O(events), and memory for the
     /// machine's tables.
     ///
     /// # Errors
     /// [`ContestError`] if the machine cannot be.
-    pub fn play(&self, machine: &Layout, entrant: &Entrant) -> Result<Standing, ContestError> {
+    pub fn play(&self, machine: &Layout, kind: &AllocatorKind) -> Result<ContestRow, ContestError> {
         machine.check().map_err(ContestError::Layout)?;
         check_size(machine)?;
-        entrant.play(machine, self)
+        kind.play(machine, self)
     }
 }
 
@@ -74,9 +74,9 @@ fn check_size(machine: &Layout) -> Result<(), ContestError> {
 mod tests {
     use pageset_core::policy::LINUX_6_18;
     use pageset_core::{MigrateType, Order, ZoneKind};
+    use pageset_replay::operations::{BlockName, Operation, What};
     use pageset_replay::recordings::bundled;
 
-    use super::script::{Act, What};
     use super::*;
 
     /// Some tens of MiB.
@@ -90,39 +90,39 @@ mod tests {
         machine
     }
 
-    fn entrants() -> impl Iterator<Item = Entrant> {
-        [Entrant::Linux(Box::new(LINUX_6_18))].into_iter().chain(Entrant::OURS)
+    fn kinds() -> impl Iterator<Item = AllocatorKind> {
+        [AllocatorKind::Linux(Box::new(LINUX_6_18))].into_iter().chain(AllocatorKind::OURS)
     }
 
     /// CPU 0 allocates a page, and another CPU frees it, at these times.
-    fn script(allocated_ns: u64, freed_ns: u64, cpu: u16) -> Script {
-        let (order, migratetype) = (Order::ZERO, MigrateType::Movable);
-        let alloc = What::Alloc { order, migratetype, highest: ZoneKind::Normal };
-        let acts = vec![
-            Act { ts_ns: allocated_ns, cpu: 0, what: alloc, block: 0 },
-            Act { ts_ns: freed_ns, cpu, what: What::Free, block: 0 },
+    fn recording(allocated_ns: u64, freed_ns: u64, cpu: u16) -> Recording {
+        let (block, order, migratetype) = (BlockName::Alone(0), Order::ZERO, MigrateType::Movable);
+        let alloc = What::Alloc { block, order, migratetype, highest: ZoneKind::Normal };
+        let operations = vec![
+            Operation { ts_ns: allocated_ns, cpu: 0, what: alloc },
+            Operation { ts_ns: freed_ns, cpu, what: What::Free { block } },
         ];
-        Script { acts, blocks: 1, ..Script::default() }
+        Recording { operations, blocks: 1, ..Recording::default() }
     }
 
     #[test]
     fn a_silence_of_centuries_ends_and_any_cpu_is_one_of_the_machines() {
         for (allocated_ns, freed_ns) in [(0, u64::MAX), (u64::MAX, u64::MAX), (u64::MAX, 0)] {
-            for entrant in entrants() {
-                let played = script(allocated_ns, freed_ns, u16::MAX).play(&small_layout(), &entrant);
-                let standing = played.unwrap();
-                assert_eq!((standing.allocs, standing.failures), (1, 0), "{entrant:?}");
-                assert!(standing.whole_when_gone >= standing.whole_at_end, "{entrant:?}");
+            for kind in kinds() {
+                let played = recording(allocated_ns, freed_ns, u16::MAX).play(&small_layout(), &kind);
+                let row = played.unwrap();
+                assert_eq!((row.allocs, row.failures), (1, 0), "{kind:?}");
+                assert!(row.whole_when_gone >= row.whole_at_end, "{kind:?}");
             }
         }
     }
 
     #[test]
-    fn entrants_are_found_by_their_names() {
-        for entrant in entrants() {
-            assert_eq!(Entrant::named(entrant.name()), Some(entrant));
+    fn allocators_are_found_by_their_names() {
+        for kind in kinds() {
+            assert_eq!(AllocatorKind::named(kind.name()), Some(kind));
         }
-        assert_eq!(Entrant::named("doom"), None);
+        assert_eq!(AllocatorKind::named("doom"), None);
     }
 
     #[test]
@@ -130,8 +130,8 @@ mod tests {
         let mut machine = small_layout();
         let zone = machine.zones.last_mut().unwrap();
         (zone.spanned, zone.present, zone.managed) = (1 << 40, 1 << 40, 1 << 40);
-        for entrant in entrants() {
-            let error = script(0, 1, 1).play(&machine, &entrant).unwrap_err().to_string();
+        for kind in kinds() {
+            let error = recording(0, 1, 1).play(&machine, &kind).unwrap_err().to_string();
             assert!(error.contains("too large") && error.contains("--layout"), "{error}");
         }
     }

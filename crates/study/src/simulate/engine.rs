@@ -13,7 +13,7 @@ use pageset_sim::{Builder, Outcome, Simulation, SimulationError, Span};
 use super::result::RunResult;
 use super::spec::{Resolved, RunSpec, recording};
 use super::target::{Shared, VirtualTarget};
-use crate::contest::Entrant;
+use crate::contest::AllocatorKind;
 use crate::load::{Plan, Setup, Topology};
 
 /// How long the machine is idle afterwards: the published tables say what page sets hold then. Guess: half a minute,
@@ -34,8 +34,8 @@ pub fn simulate(spec: &RunSpec) -> Result<RunResult> {
 pub(super) fn simulate_until(spec: &RunSpec, cancel: &Arc<AtomicBool>) -> Result<RunResult> {
     let resolved = spec.resolve()?;
     let plan = plan(spec, &resolved)?;
-    let Resolved { machine, entrant, vm, warmup_ms, duration_ms, .. } = &resolved;
-    let simulation = with_allocator(with_vm(Simulation::builder(machine), vm), entrant)
+    let Resolved { machine, allocator, vm, warmup_ms, duration_ms, .. } = &resolved;
+    let simulation = with_allocator(with_vm(Simulation::builder(machine), vm), allocator)
         .seed(spec.seed)
         .warm_up(Span::from_ms(*warmup_ms))
         .duration(Span::from_ms(*duration_ms))
@@ -68,11 +68,11 @@ fn plan(spec: &RunSpec, resolved: &Resolved) -> Result<Plan> {
     load.plan(&setup).with_context(|| format!("workload {}", spec.workload))
 }
 
-fn with_allocator<'m>(builder: Builder<'m>, entrant: &Entrant) -> Builder<'m> {
-    match entrant {
-        Entrant::Linux(policy) => builder.policy(**policy),
-        Entrant::OwnedBlocks => builder.owned_blocks(),
-        Entrant::OwnedBlocksStraight => builder.owned_blocks_straight(),
+fn with_allocator<'m>(builder: Builder<'m>, allocator: &AllocatorKind) -> Builder<'m> {
+    match allocator {
+        AllocatorKind::Linux(policy) => builder.policy(**policy),
+        AllocatorKind::OwnedBlocks => builder.owned_blocks(),
+        AllocatorKind::OwnedBlocksStraight => builder.owned_blocks_straight(),
     }
 }
 

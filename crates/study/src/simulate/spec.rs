@@ -11,7 +11,7 @@ use pageset_sim::{MACHINES, Machine, TickPhase};
 use pageset_trace::{Layout, TraceReader, read_description};
 use serde::{Deserialize, Serialize};
 
-use crate::contest::Entrant;
+use crate::contest::AllocatorKind;
 use crate::load::{Generation, Plan, PlanError, Played, Recorded, Settings, Setup, Workload};
 
 /// One simulation: everything that decides its result, besides the program and the machine's file.
@@ -126,7 +126,7 @@ impl Work {
 pub(super) struct Resolved {
     pub(super) machine: Machine,
     pub(super) load: Work,
-    pub(super) entrant: Entrant,
+    pub(super) allocator: AllocatorKind,
     pub(super) generation: Generation,
     pub(super) cpus: u32,
     pub(super) settings: Settings,
@@ -165,7 +165,7 @@ impl RunSpec {
     pub(super) fn resolve(&self) -> Result<Resolved> {
         let mut machine = parse_machine(&machine_text(&self.machine)?, &self.machine)?;
         machine.tick_phase = self.tick_phase.unwrap_or(machine.tick_phase);
-        let entrant = self.entrant()?;
+        let allocator = self.allocator()?;
         let cpus = self.cpus.unwrap_or_else(|| machine.cpus());
         if cpus == 0 || cpus > machine.cpus() {
             bail!("{} has {} CPUs: the workload cannot use {cpus}", machine.name, machine.cpus());
@@ -179,7 +179,7 @@ impl RunSpec {
                 settings.set(key, *value);
             }
         }
-        if !matches!(entrant, Entrant::Linux(_)) && vm.percpu_pagelist_high_fraction.is_some() {
+        if !matches!(allocator, AllocatorKind::Linux(_)) && vm.percpu_pagelist_high_fraction.is_some() {
             bail!("{} has no page sets: leave vm.percpu_pagelist_high_fraction out", self.policy);
         }
         let load = Work::find(&self.workload, &settings)?;
@@ -187,7 +187,7 @@ impl RunSpec {
         Ok(Resolved {
             machine,
             load,
-            entrant,
+            allocator,
             generation: generation_of(self.kernel_of.as_ref().unwrap_or(&self.policy))?,
             cpus,
             settings,
@@ -200,14 +200,14 @@ impl RunSpec {
 
 impl RunSpec {
     /// The allocator that the policy names, with this spec's batch and high.
-    fn entrant(&self) -> Result<Entrant> {
+    fn allocator(&self) -> Result<AllocatorKind> {
         let name = &self.policy;
-        let mut entrant = match names_policy_file(name) {
-            true => Entrant::Linux(Box::new(*read_policy(Path::new(name))?)),
-            false => Entrant::named(name)
+        let mut allocator = match names_policy_file(name) {
+            true => AllocatorKind::Linux(Box::new(*read_policy(Path::new(name))?)),
+            false => AllocatorKind::named(name)
                 .ok_or_else(|| anyhow!("unknown policy `{name}`; `pageset policies` names all"))?,
         };
-        if let Entrant::Linux(policy) = &mut entrant {
+        if let AllocatorKind::Linux(policy) = &mut allocator {
             if let Some(batch) = self.batch {
                 policy.batch = BatchRule::Fixed(pages("batch", batch)?);
             }
@@ -217,7 +217,7 @@ impl RunSpec {
         } else if self.batch.or(self.high).is_some() {
             bail!("{name} has no page sets: leave batch and high out");
         }
-        Ok(entrant)
+        Ok(allocator)
     }
 }
 
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn names_are_found_and_unknown_ones_told() {
         let resolved = spec().resolve().unwrap();
-        assert_eq!((resolved.cpus, resolved.entrant.name()), (2, "linux-6.12"));
+        assert_eq!((resolved.cpus, resolved.allocator.name()), (2, "linux-6.12"));
         expect_error(&RunSpec { machine: "pdp-11".to_owned(), ..spec() }, "`pdp-11` is not a file");
         expect_error(&RunSpec { workload: "doom".to_owned(), ..spec() }, "unknown workload `doom`");
         expect_error(&RunSpec { policy: "linux-1.0".to_owned(), ..spec() }, "unknown policy `linux-1.0`");
@@ -350,14 +350,14 @@ mod tests {
     #[test]
     fn a_fixed_batch_replaces_the_policys() {
         let resolved = RunSpec { batch: Some(63), high: Some(378), ..spec() }.resolve().unwrap();
-        let Entrant::Linux(policy) = resolved.entrant else { panic!("it is Linux's") };
+        let AllocatorKind::Linux(policy) = resolved.allocator else { panic!("it is Linux's") };
         assert_eq!((policy.batch, policy.high), (BatchRule::Fixed(63), HighRule::Fixed(378)));
     }
 
     #[test]
     fn an_allocator_without_page_sets_refuses_their_settings() {
         let ours = RunSpec { policy: "owned-blocks".to_owned(), ..spec() };
-        assert_eq!(ours.resolve().unwrap().entrant, Entrant::OwnedBlocks);
+        assert_eq!(ours.resolve().unwrap().allocator, AllocatorKind::OwnedBlocks);
         expect_error(&RunSpec { batch: Some(63), ..ours.clone() }, "owned-blocks has no page sets");
         expect_error(&RunSpec { high: Some(63), ..ours.clone() }, "leave batch and high out");
         let settings = BTreeMap::from([("vm.percpu_pagelist_high_fraction".to_owned(), 8)]);

@@ -4,9 +4,9 @@
 //! The loop is closed: who waits for a lock does everything later, as a program would. As many copies of the recorded
 //! machine run as fit the CPUs; within a copy a block is freed on the CPU that freed it in the recording.
 //!
-//! Files: `reading` (from events to what each CPU did), `acts` (where that is kept), `player` (a CPU that plays it).
+//! Files: `reading` (what each CPU did), `lists` (where that is kept), `player` (a CPU that plays it).
 
-mod acts;
+mod lists;
 mod player;
 mod reading;
 
@@ -47,7 +47,7 @@ impl Recorded {
         if setup.cpus == 0 || setup.cpus as usize > present {
             return Err(PlanError::Cpus { wanted: setup.cpus, present });
         }
-        let recorded = self.recording.acts.cpus();
+        let recorded = self.recording.lists.cpus();
         if recorded == 0 {
             return Err(PlanError::EmptyRecording);
         }

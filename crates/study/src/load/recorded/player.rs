@@ -4,8 +4,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pageset_core::{MigrateType, Order};
+use pageset_replay::operations::{BlockName, What};
 
-use super::acts::{Cursor, Name, What};
+use super::lists::Cursor;
 use super::reading::Recording;
 use crate::target::{Block, Fill, Target};
 
@@ -18,7 +19,7 @@ const WAIT_NS: u64 = 20_000;
 #[derive(Debug)]
 pub(super) struct CopyState {
     /// Blocks in use, by pass and number.
-    blocks: HashMap<(u64, Name), Block>,
+    blocks: HashMap<(u64, BlockName), Block>,
     /// The pass that each CPU is in.
     passes: Vec<u64>,
     /// CPUs that have ended.
@@ -36,7 +37,7 @@ impl CopyState {
 pub(super) struct Player {
     pub(super) recording: Arc<Recording>,
     pub(super) copy: Arc<Mutex<CopyState>>,
-    /// Which recorded CPU's acts it plays.
+    /// Which recorded CPU's list it plays.
     pub(super) index: usize,
     /// A copy that is not whole frees what its missing CPUs would have freed.
     pub(super) is_whole: bool,
@@ -47,24 +48,24 @@ impl Player {
         // Blocks that this CPU is to free, but that another has not allocated yet.
         let mut early = VecDeque::new();
         let mut pass = 0;
-        let acts = &self.recording.acts;
+        let lists = &self.recording.lists;
         let mut cursor = Cursor::new(self.index);
         // Copies that run for long are not in step.
-        let mut start = target.random() % acts.len(self.index);
+        let mut start = target.random() % lists.len(self.index);
         while target.running() {
             let mut kept = Vec::new();
-            for position in std::mem::take(&mut start)..acts.len(self.index) {
+            for position in std::mem::take(&mut start)..lists.len(self.index) {
                 if !target.running() {
                     break;
                 }
-                let act = cursor.act(acts, position);
-                let think_ns = u64::from(act.think_ns);
+                let paced = cursor.at(lists, position);
+                let think_ns = u64::from(paced.think_ns);
                 if think_ns > BUSY_NS_MAX {
                     target.sleep(think_ns)
                 } else {
                     target.compute(think_ns)
                 }
-                self.act(target, (pass, act.what), &mut kept, &mut early);
+                self.perform(target, (pass, paced.what), &mut kept, &mut early);
                 target.score(1);
             }
             kept.into_iter().for_each(|block| target.free(block));
@@ -80,28 +81,28 @@ impl Player {
         self.end(target);
     }
 
-    fn act(
+    fn perform(
         &self,
         target: &mut dyn Target,
         (pass, what): (u64, What),
         kept: &mut Vec<Block>,
-        early: &mut VecDeque<(u64, Name)>,
+        early: &mut VecDeque<(u64, BlockName)>,
     ) {
         match what {
-            What::Alloc { name, order, migratetype } => {
-                self.alloc(target, (pass, name), (order, migratetype), kept);
+            What::Alloc { block, order, migratetype, .. } => {
+                self.alloc(target, (pass, block), (order, migratetype), kept);
             }
             What::Bulk { first, pages } => {
-                for number in first..first + u64::from(pages) {
+                for number in first..first + pages {
                     let page = (Order::ZERO, MigrateType::Unmovable);
-                    self.alloc(target, (pass, Name::Bulk(number)), page, kept);
+                    self.alloc(target, (pass, BlockName::Bulk(number)), page, kept);
                 }
             }
             What::Free { .. } if !self.is_whole => {
                 kept.pop().into_iter().for_each(|block| target.free(block))
             }
-            What::Free { name } => {
-                early.push_back((pass, name));
+            What::Free { block } => {
+                early.push_back((pass, block));
                 // The one that is due, and one that was early.
                 for _ in 0..early.len().min(2) {
                     let Some(key) = early.pop_back() else { break };
@@ -118,7 +119,7 @@ impl Player {
     fn alloc(
         &self,
         target: &mut dyn Target,
-        (pass, name): (u64, Name),
+        (pass, name): (u64, BlockName),
         (order, migratetype): (Order, MigrateType),
         kept: &mut Vec<Block>,
     ) {

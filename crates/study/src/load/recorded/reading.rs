@@ -1,15 +1,13 @@
-//! From a recording's events to what its CPUs did. Memory holds the blocks that are in use, not the recording.
+//! From what a recording asked for to what each of its CPUs did. Memory holds the blocks that are in use, not the recording.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io;
 
-use pageset_core::{MigrateType, Order};
-use pageset_trace::{Event, EventKind, TraceError, TraceReader};
+use pageset_replay::operations::{BlockName, Blocks, LeftOut, Operation};
+use pageset_trace::{TraceError, TraceReader};
 use serde::{Deserialize, Serialize};
 
-use pageset_replay::recorded::{self, RecordedKinds, needs};
-
-use super::acts::{Act, ActWriter, Acts, BULK_PAGES_MAX, Name, What};
+use super::lists::{ListWriter, Lists, Paced};
 
 /// What is played of a recording, and what is left out of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,19 +31,19 @@ pub struct Played {
 /// A recording, ready to be played by any number of players.
 #[derive(Debug)]
 pub(super) struct Recording {
-    pub(super) acts: Acts,
+    pub(super) lists: Lists,
     /// Blocks that the recording does not free.
-    kept: HashSet<u64>,
+    kept: HashSet<u32>,
     /// Bulk pages from this number on are not freed.
-    bulk_kept: u64,
+    bulk_kept: u32,
 }
 
 impl Recording {
     /// Whether the recording does not free this block.
-    pub(super) fn is_kept(&self, name: Name) -> bool {
-        match name {
-            Name::Block(number) => self.kept.contains(&number),
-            Name::Bulk(number) => number >= self.bulk_kept,
+    pub(super) fn is_kept(&self, block: BlockName) -> bool {
+        match block {
+            BlockName::Alone(number) => self.kept.contains(&number),
+            BlockName::Bulk(number) => number >= self.bulk_kept,
         }
     }
 }
@@ -56,163 +54,100 @@ pub(super) fn read(reader: &mut dyn TraceReader) -> Result<(Recording, Played), 
     let action = "write what the recording's CPUs did to a file in";
     let refused = |source| TraceError::Io { path: path.clone(), action, source };
     let mut reading = Reading::new();
-    let (mut events, mut kinds) = (Vec::new(), [0; EventKind::COUNT]);
-    while reader.read_block(&mut events)? > 0 {
-        events.iter().try_for_each(|event| reading.take(event)).map_err(refused)?;
-        recorded::count(&mut kinds, &events);
-    }
-    RecordedKinds::new(reader.info(), &kinds).require(needs::LOAD, reader.info())?;
-    let (recording, played) = reading.finish().map_err(refused)?;
+    let blocks =
+        Blocks::read(reader, &mut |operation| reading.take(operation).map_err(refused), &mut |_| ())?;
+    let (recording, played) = reading.finish(&blocks).map_err(refused)?;
     Ok((recording, Played { lost_events: reader.lost().missing(), ..played }))
 }
 
 /// A recording that is being read.
 struct Reading {
-    acts: ActWriter,
+    lists: ListWriter,
     /// When each CPU did something last.
     last_ns: Vec<Option<u64>>,
-    /// The blocks in use, by first frame.
-    in_use: HashMap<u64, u64>,
-    blocks: u64,
-    /// Bulk pages so far, and those of them that were freed. The events do not name their frames, so the oldest goes
-    /// first.
-    bulk_pages: u64,
-    bulk_freed: u64,
-    played: Played,
+    operations: u64,
 }
 
 impl Reading {
     fn new() -> Self {
-        Self {
-            acts: ActWriter::new(),
-            last_ns: Vec::new(),
-            in_use: HashMap::new(),
-            blocks: 0,
-            bulk_pages: 0,
-            bulk_freed: 0,
-            played: Played::default(),
-        }
+        Self { lists: ListWriter::new(), last_ns: Vec::new(), operations: 0 }
     }
 
-    fn take(&mut self, event: &Event) -> io::Result<()> {
-        match event.kind {
-            EventKind::MmPageAlloc => self.alloc(event),
-            EventKind::MmPageFree | EventKind::MmPageFreeBatched if event.is_free() => self.free(event),
-            EventKind::BulkAllocReturn => self.bulk(event),
-            _ => Ok(()),
-        }
-    }
-
-    fn alloc(&mut self, event: &Event) -> io::Result<()> {
-        if event.is_failed_allocation() {
-            self.played.failed_in_recording += 1;
-            return Ok(());
-        }
-        let Some(order) = event.block_order() else {
-            self.played.impossible += 1;
-            return Ok(());
-        };
-        let number = self.blocks;
-        self.blocks += 1;
-        if let Some(lost) = self.in_use.insert(event.pfn, number) {
-            self.played.made_up_frees += 1;
-            self.push(event, What::Free { name: Name::Block(lost) })?;
-        }
-        let migratetype = event.block_type().filter(|of| of.is_mergeable()).unwrap_or(MigrateType::Movable);
-        self.played.events += 1;
-        self.push(event, What::Alloc { name: Name::Block(number), order, migratetype })
-    }
-
-    fn free(&mut self, event: &Event) -> io::Result<()> {
-        let name = match self.in_use.remove(&event.pfn) {
-            Some(number) => Name::Block(number),
-            None if event.order == Order::ZERO.get() && self.bulk_freed < self.bulk_pages => {
-                self.bulk_freed += 1;
-                Name::Bulk(self.bulk_freed - 1)
-            }
-            None => {
-                self.played.unmatched_frees += 1;
-                return Ok(());
-            }
-        };
-        self.played.events += 1;
-        self.push(event, What::Free { name })
-    }
-
-    fn bulk(&mut self, event: &Event) -> io::Result<()> {
-        let pages = match event.bulk_frames().map(u32::try_from) {
-            Some(Ok(0)) | None => return Ok(()),
-            Some(Ok(pages)) if pages <= BULK_PAGES_MAX => pages,
-            Some(_) => {
-                self.played.impossible += 1;
-                return Ok(());
-            }
-        };
-        let first = self.bulk_pages;
-        self.bulk_pages += u64::from(pages);
-        self.played.bulk_pages = self.bulk_pages;
-        self.played.events += 1;
-        self.push(event, What::Bulk { first, pages })
-    }
-
-    /// Adds to what the event's CPU did.
-    fn push(&mut self, event: &Event, what: What) -> io::Result<()> {
-        let cpu = usize::from(event.cpu);
+    /// Adds to what the operation's CPU did.
+    fn take(&mut self, operation: Operation) -> io::Result<()> {
+        let Operation { ts_ns, cpu, what } = operation;
+        let cpu = usize::from(cpu);
         if self.last_ns.len() <= cpu {
             self.last_ns.resize(cpu + 1, None);
         }
-        let since = self.last_ns[cpu].map_or(0, |last_ns| event.ts_ns.saturating_sub(last_ns));
-        self.last_ns[cpu] = Some(event.ts_ns);
-        self.acts.push(cpu, Act { think_ns: u32::try_from(since).unwrap_or(u32::MAX), what })
+        let since = self.last_ns[cpu].map_or(0, |last_ns| ts_ns.saturating_sub(last_ns));
+        self.last_ns[cpu] = Some(ts_ns);
+        self.operations += 1;
+        self.lists.push(cpu, Paced { think_ns: u32::try_from(since).unwrap_or(u32::MAX), what })
     }
 
-    fn finish(self) -> io::Result<(Recording, Played)> {
-        let kept = self.in_use.into_values().collect();
-        let recording = Recording { acts: self.acts.finish()?, kept, bulk_kept: self.bulk_freed };
-        Ok((recording, self.played))
+    fn finish(self, blocks: &Blocks) -> io::Result<(Recording, Played)> {
+        let LeftOut { unmatched_frees, failed_in_recording, impossible, allocated_twice, .. } =
+            blocks.left_out;
+        let played = Played {
+            // For each block that was allocated twice, a free is made up.
+            events: self.operations - allocated_twice,
+            bulk_pages: u64::from(blocks.bulk_pages),
+            unmatched_frees,
+            failed_in_recording,
+            impossible,
+            made_up_frees: allocated_twice,
+            lost_events: 0,
+        };
+        let kept = blocks.kept().collect();
+        Ok((Recording { lists: self.lists.finish()?, kept, bulk_kept: blocks.bulk_freed }, played))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use pageset_trace::PFN_NONE;
+    use pageset_core::{MigrateType, Order, ZoneKind};
+    use pageset_replay::operations::What;
+    use pageset_trace::{Event, EventKind};
 
-    use super::super::acts::Cursor;
+    use super::super::lists::Cursor;
     use super::*;
 
     fn event(ts_ns: u64, cpu: u16, kind: EventKind, pfn: u64) -> Event {
         Event { pfn, migratetype: 0, ..Event::new(kind, ts_ns, cpu) }
     }
 
-    fn read(events: &[Event]) -> (Recording, Played) {
-        let mut reading = Reading::new();
-        events.iter().for_each(|event| reading.take(event).unwrap());
-        reading.finish().unwrap()
+    fn read(events: impl IntoIterator<Item = Event>) -> (Recording, Played) {
+        let (mut reading, mut blocks) = (Reading::new(), Blocks::default());
+        for event in events {
+            blocks.take(&event, &mut |operation| reading.take(operation)).unwrap();
+        }
+        reading.finish(&blocks).unwrap()
     }
 
-    fn acts(recording: &Recording) -> Vec<Vec<(u32, What)>> {
+    fn lists(recording: &Recording) -> Vec<Vec<(u32, What)>> {
         let of = |cpu| {
             let mut cursor = Cursor::new(cpu);
-            (0..recording.acts.len(cpu))
-                .map(|position| cursor.act(&recording.acts, position))
-                .map(|act| (act.think_ns, act.what))
+            (0..recording.lists.len(cpu))
+                .map(|position| cursor.at(&recording.lists, position))
+                .map(|paced| (paced.think_ns, paced.what))
                 .collect()
         };
-        (0..recording.acts.cpus()).map(of).collect()
+        (0..recording.lists.cpus()).map(of).collect()
     }
 
-    fn alloc(number: u64) -> What {
-        let (order, migratetype) = (Order::ZERO, MigrateType::Unmovable);
-        What::Alloc { name: Name::Block(number), order, migratetype }
+    fn alloc(number: u32) -> What {
+        let (order, migratetype, highest) = (Order::ZERO, MigrateType::Unmovable, ZoneKind::Normal);
+        What::Alloc { block: BlockName::Alone(number), order, migratetype, highest }
     }
 
-    fn free(name: Name) -> What {
-        What::Free { name }
+    const fn free(block: BlockName) -> What {
+        What::Free { block }
     }
 
     #[test]
-    fn acts_keep_their_cpu_distance_and_partner() {
-        let (recording, played) = read(&[
+    fn operations_keep_their_cpu_distance_and_partner() {
+        let (recording, played) = read([
             event(100, 0, EventKind::MmPageAlloc, 7),
             event(250, 0, EventKind::MmPageAlloc, 8),
             event(300, 1, EventKind::MmPageFree, 7),
@@ -221,58 +156,47 @@ mod tests {
         ]);
         assert_eq!((played.events, played.unmatched_frees), (4, 1));
         let expected =
-            [vec![(0, alloc(0)), (150, alloc(1))], vec![(0, free(Name::Block(0))), (200, alloc(2))]];
-        assert_eq!(acts(&recording), expected);
-        assert_eq!([0, 1, 2].map(|number| recording.is_kept(Name::Block(number))), [false, true, true]);
+            [vec![(0, alloc(0)), (150, alloc(1))], vec![(0, free(BlockName::Alone(0))), (200, alloc(2))]];
+        assert_eq!(lists(&recording), expected);
+        assert_eq!([0, 1, 2].map(|number| recording.is_kept(BlockName::Alone(number))), [false, true, true]);
     }
 
     #[test]
-    fn bulk_allocations_are_played_and_freed_by_frees_of_unknown_pages() {
-        let (recording, played) = read(&[
-            event(0, 0, EventKind::MmPageFree, 1),
+    fn bulk_pages_are_kept_from_the_first_that_is_not_freed() {
+        let (recording, played) = read([
             event(10, 0, EventKind::BulkAllocReturn, 3),
             event(20, 0, EventKind::MmPageFree, 2),
-            Event { order: 1, ..event(30, 0, EventKind::MmPageFree, 4) },
             event(40, 0, EventKind::MmPageFree, 6),
         ]);
         let bulk = What::Bulk { first: 0, pages: 3 };
-        assert_eq!(acts(&recording), [vec![(0, bulk), (10, free(Name::Bulk(0))), (20, free(Name::Bulk(1)))]]);
-        assert_eq!((played.events, played.bulk_pages, played.unmatched_frees), (3, 3, 2));
-        assert_eq!([1, 2].map(|number| recording.is_kept(Name::Bulk(number))), [false, true]);
+        assert_eq!(
+            lists(&recording),
+            [vec![(0, bulk), (10, free(BlockName::Bulk(0))), (20, free(BlockName::Bulk(1)))]]
+        );
+        assert_eq!((played.events, played.bulk_pages), (3, 3));
+        assert_eq!([1, 2].map(|number| recording.is_kept(BlockName::Bulk(number))), [false, true]);
     }
 
     #[test]
-    fn what_cannot_be_played_is_counted() {
-        let (recording, played) = read(&[
-            event(0, 0, EventKind::MmPageAlloc, PFN_NONE),
-            Event { order: 77, ..event(0, 0, EventKind::MmPageAlloc, 5) },
-            event(0, 0, EventKind::BulkAllocReturn, u64::MAX),
-            event(0, 0, EventKind::BulkAllocReturn, 0),
-            event(5, 0, EventKind::MmPageAlloc, 7),
-            event(6, 0, EventKind::MmPageAlloc, 7),
-        ]);
-        assert_eq!(acts(&recording), [vec![(0, alloc(0)), (1, free(Name::Block(0))), (0, alloc(1))]]);
-        let expected = Played {
-            events: 2,
-            failed_in_recording: 1,
-            impossible: 2,
-            made_up_frees: 1,
-            ..Played::default()
-        };
-        assert_eq!(played, expected);
+    fn a_free_that_is_made_up_is_no_event() {
+        let (recording, played) =
+            read([event(5, 0, EventKind::MmPageAlloc, 7), event(6, 0, EventKind::MmPageAlloc, 7)]);
+        assert_eq!(
+            lists(&recording),
+            [vec![(0, alloc(0)), (1, free(BlockName::Alone(0))), (0, alloc(1))]]
+        );
+        assert_eq!(played, Played { events: 2, made_up_frees: 1, ..Played::default() });
     }
 
     #[test]
     fn a_recording_of_any_length_is_played_to_its_end() {
         let last = 5 << 20;
-        let mut reading = Reading::new();
-        for number in 0..last {
+        let (recording, played) = read((0..last).map(|number| {
             let kind = if number % 2 == 0 { EventKind::MmPageAlloc } else { EventKind::MmPageFree };
-            reading.take(&event(number, 0, kind, number / 2)).unwrap();
-        }
-        let (recording, played) = reading.finish().unwrap();
-        assert_eq!((played.events, recording.acts.len(0)), (last, last));
-        let act = Cursor::new(0).act(&recording.acts, last - 1);
-        assert_eq!(act.what, free(Name::Block(last / 2 - 1)));
+            event(number, 0, kind, number / 2)
+        }));
+        assert_eq!((played.events, recording.lists.len(0)), (last, last));
+        let paced = Cursor::new(0).at(&recording.lists, last - 1);
+        assert_eq!(paced.what, free(BlockName::Alone((last / 2 - 1) as u32)));
     }
 }

@@ -129,7 +129,7 @@ pub(super) mod tests {
     use pageset_sim::Machine;
 
     use super::*;
-    use crate::contest::Entrant;
+    use crate::contest::AllocatorKind;
     use crate::load::Workload;
 
     /// Made up: each allocator's result is `result(policy)`.
@@ -145,7 +145,7 @@ pub(super) mod tests {
             let machine = Machine::named(place.machine).unwrap();
             assert!(place.cpus <= machine.cpus() && Workload::named(place.workload).is_some(), "{place:?}");
         }
-        assert!(LINUX.into_iter().chain(OURS).all(|policy| Entrant::named(policy).is_some()));
+        assert!(LINUX.into_iter().chain(OURS).all(|policy| AllocatorKind::named(policy).is_some()));
         assert_eq!((places(false).len(), places(true).len()), (32, 3));
     }
 }

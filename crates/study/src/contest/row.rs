@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 /// How an allocator did on a recording. Frames are frames of the machine's.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Standing {
-    /// The allocator.
-    pub entrant: String,
+pub struct ContestRow {
+    /// The allocator's name.
+    #[serde(rename = "entrant")]
+    pub allocator: String,
     /// Blocks that it allocated.
     pub allocs: u64,
     /// Requests that found no memory.
@@ -35,7 +36,7 @@ pub struct Standing {
     pub whole_when_gone: u64,
 }
 
-impl Standing {
+impl ContestRow {
     /// Times a CPU came to where all CPUs of a zone come, or changed a line that another one was about to change.
     #[must_use]
     pub const fn visits(&self) -> u64 {

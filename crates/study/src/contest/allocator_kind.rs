@@ -1,4 +1,4 @@
-//! Who takes part, and an allocator of each for a machine.
+//! Which allocators take part, and one of each for a machine.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -13,12 +13,12 @@ use parking_lot::{Mutex, RawMutex};
 
 use super::page_set_lines::PageSetLines;
 use super::stage::{Counted, Counting, play};
-use super::{ContestError, Script, Standing};
+use super::{ContestError, ContestRow, Recording};
 
 /// An allocator that takes part.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Entrant {
+pub enum AllocatorKind {
     /// Linux's, under a policy.
     Linux(Box<Policy>),
     /// Ours, below arrays that each CPU has to itself, as kernels use it.
@@ -27,7 +27,7 @@ pub enum Entrant {
     OwnedBlocksStraight,
 }
 
-impl Entrant {
+impl AllocatorKind {
     /// Ours, as it is used and without arrays.
     pub const OURS: [Self; 2] = [Self::OwnedBlocks, Self::OwnedBlocksStraight];
 
@@ -58,24 +58,24 @@ impl Entrant {
         }
     }
 
-    pub(super) fn play(&self, machine: &Layout, script: &Script) -> Result<Standing, ContestError> {
+    pub(super) fn play(&self, machine: &Layout, recording: &Recording) -> Result<ContestRow, ContestError> {
         let grounds = Grounds::new(machine);
         let zones = grounds.zones();
         let config = grounds.config(&zones, machine);
-        let standing = match self {
+        let row = match self {
             Self::Linux(policy) => {
                 let config = config.with_policy(**policy);
                 let host = Host::default();
                 let allocator = PageAllocator::new(host, &config, Tables::on_heap(&config)?)?;
-                play(script, &allocator, machine.cpus)
+                play(recording, &allocator, machine.cpus)
             }
             Self::OwnedBlocks => {
                 let allocator = ours(&config)?;
-                play(script, &EveryCpu::new(&allocator)?, machine.cpus)
+                play(recording, &EveryCpu::new(&allocator)?, machine.cpus)
             }
-            Self::OwnedBlocksStraight => play(script, &ours(&config)?, machine.cpus),
+            Self::OwnedBlocksStraight => play(recording, &ours(&config)?, machine.cpus),
         };
-        Ok(Standing { entrant: self.name().to_owned(), ..standing })
+        Ok(ContestRow { allocator: self.name().to_owned(), ..row })
     }
 }
 
