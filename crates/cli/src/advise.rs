@@ -27,7 +27,7 @@ use serde::Serialize;
 
 pub(crate) use args::AdviseArgs;
 
-use crate::args::refuse;
+use crate::args::exit_with_usage;
 use crate::hint;
 use crate::invocation::Invocation;
 use crate::left;
@@ -40,7 +40,7 @@ use crate::sites;
 use crate::source::Source;
 use crate::verify;
 use crate::who;
-use apply::{Trial, Tried};
+use apply::{Trial, TrialResult};
 use counts_first::{Load as _, counts_first};
 use recorder::{Recorder, Runs};
 
@@ -49,10 +49,12 @@ const THIS_MACHINE: &str = "This machine";
 
 pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
     if args.recordings.iter().any(|recording| recording.as_os_str() == "-") {
-        refuse("advice reads a recording twice, so it cannot come from the standard input: give a file");
+        exit_with_usage(
+            "advice reads a recording twice, so it cannot come from the standard input: give a file",
+        );
     }
     if !args.recordings.is_empty() && args.apply.is_none() && !args.command.is_empty() {
-        refuse("a COMMAND is for recordings: leave out the file, or say --apply");
+        exit_with_usage("a COMMAND is for recordings: leave out the file, or say --apply");
     }
     let settings = Settings::of_this_machine();
     if args.put_back {
@@ -60,12 +62,12 @@ pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
     }
     let is_fleet = crate::fleet::is_one(&args.recordings, &args.opening);
     if is_fleet && args.apply.is_some() {
-        refuse("--apply tries the advice of one recording: name one");
+        exit_with_usage("--apply tries the advice of one recording: name one");
     }
     if let [command, _, ..] = args.recordings.as_slice()
         && args.recordings.iter().all(|recording| !recording.exists())
     {
-        refuse(format!(
+        exit_with_usage(format!(
             "there is no file of these names; a command to record stands behind `--`: 'pageset advise -- {} ...'",
             command.display()
         ));
@@ -137,9 +139,9 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
     // Whoever shall change a setting sees the table; others have an answer, and may ask for it.
     let is_change = matches!(advice.verdict, Verdict::Set { .. } | Verdict::ChangeKernel { .. });
     let is_brief = !is_change && tried.is_none() && !args.evidence && !advice.forecasts.is_empty();
-    let said = Said { advice: &advice, tried: tried.as_ref(), provenance: &provenance, is_brief };
+    let said = Printed { advice: &advice, tried: tried.as_ref(), provenance: &provenance, is_brief };
     output::write(&args.output.target, |out| said.write(args.output.format(), out))?;
-    if tried.as_ref().and_then(Tried::compared).is_some_and(|compared| !compared.is_settled) {
+    if tried.as_ref().and_then(TrialResult::compared).is_some_and(|compared| !compared.is_settled) {
         bail!("the setting was not put back");
     }
     match advice.verdict {
@@ -202,9 +204,9 @@ pub(crate) fn of_reading(error: anyhow::Error) -> anyhow::Error {
 }
 
 /// Advice, what came of it, and where it comes from.
-struct Said<'a> {
+struct Printed<'a> {
     advice: &'a Advice,
-    tried: Option<&'a Tried>,
+    tried: Option<&'a TrialResult>,
     provenance: &'a Provenance,
     /// A No needs no evidence unless somebody asks for it.
     is_brief: bool,
@@ -230,13 +232,13 @@ struct AdviceDocument<'a> {
     provenance: &'a Provenance,
 }
 
-impl Said<'_> {
+impl Printed<'_> {
     fn write(&self, format: Format, out: &mut dyn Write) -> Result<()> {
         let Self { advice, tried, provenance, is_brief } = *self;
         let whose = advice.who.as_ref().and_then(Who::sentence);
         match format {
             Format::Json => {
-                let compared = tried.and_then(Tried::compared);
+                let compared = tried.and_then(TrialResult::compared);
                 let document = AdviceDocument {
                     advice,
                     applied: compared.map(|compared| compared.setting.as_str()),
@@ -299,7 +301,7 @@ impl Said<'_> {
             }
             writeln!(out)?;
         }
-        if let Some(compared) = tried.and_then(Tried::compared) {
+        if let Some(compared) = tried.and_then(TrialResult::compared) {
             format.exporter().export(&verify::compared(&compared.against), out)?;
             writeln!(out)?;
         }

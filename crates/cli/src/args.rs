@@ -652,7 +652,7 @@ pub(crate) struct ManArgs {
 }
 
 /// Ends the program as for any other mistake in the command line.
-pub(crate) fn refuse(problem: impl std::fmt::Display) -> ! {
+pub(crate) fn exit_with_usage(problem: impl std::fmt::Display) -> ! {
     definition().error(ErrorKind::ValueValidation, problem).exit()
 }
 

@@ -9,7 +9,7 @@ use pageset_report::{Provenance, Spread, Table, json_document, printable};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::args::refuse;
+use crate::args::exit_with_usage;
 use crate::options::{OpeningArgs, SourceArgs};
 use crate::progress::Progress;
 
@@ -19,10 +19,10 @@ pub(crate) fn is_one(recordings: &[PathBuf], opening: &OpeningArgs) -> bool {
         return false;
     }
     if recordings.iter().any(|path| path.as_os_str() == "-") {
-        refuse("the standard input is one recording: name files, or a folder");
+        exit_with_usage("the standard input is one recording: name files, or a folder");
     }
     if opening.sidecar.is_some() {
-        refuse("--sidecar is for one recording; with several, each finds its own by name");
+        exit_with_usage("--sidecar is for one recording; with several, each finds its own by name");
     }
     true
 }

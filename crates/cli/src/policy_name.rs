@@ -53,7 +53,11 @@ pub(crate) fn policy_or_ours() -> impl TypedValueParser<Value = String> {
         },
         known: |name: &str| match Policy::named(name) {
             Some(policy) => Some(policy.name.to_owned()),
-            None => AllocatorKind::OURS.iter().map(AllocatorKind::name).find(|ours| *ours == name).map(str::to_owned),
+            None => AllocatorKind::OURS
+                .iter()
+                .map(AllocatorKind::name)
+                .find(|ours| *ours == name)
+                .map(str::to_owned),
         },
         // A run reads it again, as it does the machine's file.
         of_file: |path: &str, _: &'static Policy| path.to_owned(),

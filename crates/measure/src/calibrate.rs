@@ -12,10 +12,10 @@ use serde::Serialize;
 
 use crate::host::pin;
 use crate::pageops::clock::median;
-use crate::pageops::contender::{Contender, Operation};
 use crate::pageops::grid::{TOUCHES, Target, Workspace};
 use crate::pageops::load::Load;
 use crate::pageops::memory::HUGE_PAGE_BYTES;
+use crate::pageops::way::{Operation, Way};
 
 /// Huge pages used in turn, and as many sources: 128 MiB together, four times a third-level cache of 32 MiB. Making more
 /// of them resident would take longer than measuring.
@@ -90,8 +90,7 @@ pub struct MethodCost {
 
 /// Both steps.
 fn choose(workspace: &mut Workspace, deadlines: [Instant; 2]) -> (Vec<MethodCost>, Choice) {
-    let methods: Vec<_> =
-        Contender::all(Operation::Clear).into_iter().filter_map(Contender::method).collect();
+    let methods: Vec<_> = Way::all(Operation::Clear).into_iter().filter_map(Way::method).collect();
     let mut rows = measure(workspace, &methods, deadlines[0]);
     let best = cheapest(&rows);
     let chosen = methods[best];
@@ -121,10 +120,10 @@ fn measure(workspace: &mut Workspace, methods: &[Method], deadline: Instant) -> 
     while round == 0 || Instant::now() < deadline {
         let touch_bytes = TOUCHES[round % TOUCHES.len()];
         for (number, times_us) in times_us.iter_mut().enumerate() {
-            let (contender, operation) = (Contender::Method(methods[number / 2]), Operation::ALL[number % 2]);
-            workspace.warm_up(contender, operation);
+            let (way, operation) = (Way::Method(methods[number / 2]), Operation::ALL[number % 2]);
+            workspace.warm_up(way, operation);
             for offset in Target::ALL.into_iter().filter_map(Target::fixed_offset) {
-                let (op_ns, touch_ns) = workspace.sample(contender, operation, offset, touch_bytes);
+                let (op_ns, touch_ns) = workspace.sample(way, operation, offset, touch_bytes);
                 times_us.push((op_ns + touch_ns) / 1e3);
             }
         }

@@ -9,7 +9,7 @@
 //! | each decision of the recorded kernel beside a policy's | [`verify`](fn@verify) |
 //! | what to do about a machine, from a recording of its load | [`advise`] |
 //! | many recordings of one load: which files they are, and what they say together | [`fleet`] |
-//! | everything that a recording shows, over time and per CPU, for a report | [`dossier`] |
+//! | everything that a recording shows, over time and per CPU, for a report | [`report_data`] |
 //! | what each process did, and each call site, and how much was the command's | [`who`], [`sites`] |
 //! | its allocations and frees one by one, for those who play its blocks elsewhere | [`operations`] |
 //! | a recording in the formats of other programs | [`export`] |
@@ -22,7 +22,6 @@
 pub mod advise;
 mod against;
 mod caches;
-pub mod dossier;
 pub mod export;
 pub mod file;
 pub mod fleet;
@@ -32,15 +31,16 @@ mod ladder;
 mod limits;
 mod memory;
 pub mod operations;
+mod placeholders;
 mod policy_file;
 mod pressure;
 pub mod recorded;
 pub mod recordings;
 mod replay;
+pub mod report_data;
 pub mod sites;
 mod stretch;
 mod survey;
-mod tokens;
 mod verify;
 pub mod who;
 

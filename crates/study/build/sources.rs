@@ -18,7 +18,7 @@ const ALSO: [&str; 14] = [
     "src/slab",
     "src/jobs.rs",
     "src/target.rs",
-    "src/varied.rs",
+    "src/random_time.rs",
     "src/lib.rs",
     "build",
     "Cargo.toml",

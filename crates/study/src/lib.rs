@@ -35,13 +35,13 @@ pub mod load;
 mod lru;
 pub mod machine;
 pub mod pft;
+mod random_time;
 pub mod reproduce;
 pub mod simulate;
 mod slab;
 pub mod sweep;
 mod target;
 mod threads;
-mod varied;
 
 // Their types are in signatures here.
 pub use {

@@ -1,4 +1,4 @@
-//! Huge pages: every contender, target and size of touch, under a load.
+//! Huge pages: every way, target and size of touch, under a load.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -11,18 +11,18 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::clock::{Clock, median, touch};
-use super::contender::{Contender, Operation};
-use super::gate::{Gate, Member};
 use super::load::Load;
 use super::measurement::Measurement;
 use super::memory::{HUGE_PAGE_BYTES, HugeMemory};
+use super::rendezvous::{Member, Rendezvous};
+use super::way::{Operation, Way};
 use crate::host::pin;
 
 /// Huge pages that are used in turn: 192 MiB, and as much again as sources. A third-level cache of 32 MiB has forgotten a
 /// page when its turn comes again.
 pub(crate) const PAGES: usize = 96;
 
-/// Operations at the start of a block that are not counted. The contender before has left its dirty lines in the caches,
+/// Operations at the start of a block that are not counted. The way before has left its dirty lines in the caches,
 /// and whoever comes next pays for writing them: with 4 instead of 24, copies by streams took 135 us at the start of a
 /// block and 78 us at its end, on two CPUs at once. 24 pages are more than a third-level cache of 32 MiB holds.
 const WARM_UP: usize = 24;
@@ -103,17 +103,17 @@ impl Workspace {
         self.pages.is_huge() && self.sources.is_huge()
     }
 
-    /// Operations that are not counted, so that what follows is the contender's own.
-    pub(crate) fn warm_up(&mut self, contender: Contender, operation: Operation) {
+    /// Operations that are not counted, so that what follows is the way's own.
+    pub(crate) fn warm_up(&mut self, way: Way, operation: Operation) {
         for _ in 0..WARM_UP {
-            self.sample(contender, operation, 0, TOUCHES[0]);
+            self.sample(way, operation, 0, TOUCHES[0]);
         }
     }
 
     /// One operation on the next page, and the touch after it: nanoseconds of both.
     pub(crate) fn sample(
         &mut self,
-        contender: Contender,
+        way: Way,
         operation: Operation,
         offset: usize,
         bytes: usize,
@@ -122,7 +122,7 @@ impl Workspace {
         self.next = (index + 1) % self.pages.pages();
         let (page, source) = (self.pages.page_mut(index), self.sources.page(index));
         let start = Instant::now();
-        contender.run(operation, page, source, offset);
+        way.run(operation, page, source, offset);
         let ready = Instant::now();
         touch(touched(page, offset, bytes));
         let end = Instant::now();
@@ -141,7 +141,7 @@ impl Rounds {
     /// Operations that one load takes, on each CPU.
     pub(crate) fn operations(self, operation: Operation) -> u64 {
         let block = WARM_UP + Target::ALL.len() * TOUCHES.len();
-        (self.rounds * Contender::all(operation).len() * block) as u64
+        (self.rounds * Way::all(operation).len() * block) as u64
     }
 }
 
@@ -160,9 +160,9 @@ pub(crate) fn measure(
     rounds: Rounds,
     done: &AtomicU64,
 ) -> Result<(Vec<Measurement>, bool)> {
-    let contenders = Contender::all(operation);
+    let ways = Way::all(operation);
     let cpus = load.measuring_cpus();
-    let gate = Gate::new(cpus.len());
+    let rendezvous = Rendezvous::new(cpus.len());
     let mut workspaces = cpus.iter().map(|_| Workspace::new(PAGES)).collect::<Result<Vec<_>>>()?;
     let is_huge = workspaces.iter().all(Workspace::is_huge);
     let samples = load.around(|| {
@@ -170,11 +170,11 @@ pub(crate) fn measure(
             let workers: Vec<_> = std::iter::zip(&cpus, &mut workspaces)
                 .enumerate()
                 .map(|(number, (&cpu, workspace))| {
-                    let (contenders, member) = (&contenders, gate.enter());
+                    let (ways, member) = (&ways, rendezvous.enter());
                     let done = (number == 0).then_some(done);
                     scope.spawn(move || {
                         pin(cpu);
-                        work(operation, contenders, workspace, rounds, member, done)
+                        work(operation, ways, workspace, rounds, member, done)
                     })
                 })
                 .collect();
@@ -182,13 +182,13 @@ pub(crate) fn measure(
         })
     });
     let samples = samples.context("a measuring thread has panicked")?;
-    Ok((rows(operation, load, &contenders, samples), is_huge))
+    Ok((rows(operation, load, &ways, samples), is_huge))
 }
 
-/// What one CPU measures: blocks of one contender, in an order that is shuffled alike on all CPUs.
+/// What one CPU measures: blocks of one way, in an order that is shuffled alike on all CPUs.
 fn work(
     operation: Operation,
-    contenders: &[Contender],
+    ways: &[Way],
     workspace: &mut Workspace,
     rounds: Rounds,
     member: Member<'_>,
@@ -196,20 +196,20 @@ fn work(
 ) -> Vec<Samples> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(rounds.seed);
     let cells = Target::ALL.len() * TOUCHES.len();
-    let mut samples = vec![Samples::default(); contenders.len() * cells];
-    let mut order: Vec<_> = (0..contenders.len()).collect();
+    let mut samples = vec![Samples::default(); ways.len() * cells];
+    let mut order: Vec<_> = (0..ways.len()).collect();
     for _ in 0..rounds.rounds {
         order.shuffle(&mut random);
         for &index in &order {
-            let contender = contenders[index];
+            let way = ways[index];
             member.wait();
-            workspace.warm_up(contender, operation);
+            workspace.warm_up(way, operation);
             // Each cell is first as often as the others.
             let first = random.random_range(0..cells);
             for cell in (first..cells).chain(0..first) {
                 let offset = Target::ALL[cell / TOUCHES.len()].offset(&mut random);
                 let (op_ns, touch_ns) =
-                    workspace.sample(contender, operation, offset, TOUCHES[cell % TOUCHES.len()]);
+                    workspace.sample(way, operation, offset, TOUCHES[cell % TOUCHES.len()]);
                 let samples = &mut samples[index * cells + cell];
                 samples.op_ns.push(op_ns);
                 samples.touch_ns.push(touch_ns);
@@ -223,16 +223,11 @@ fn work(
     samples
 }
 
-fn rows(
-    operation: Operation,
-    load: Load,
-    contenders: &[Contender],
-    cpus: Vec<Vec<Samples>>,
-) -> Vec<Measurement> {
+fn rows(operation: Operation, load: Load, ways: &[Way], cpus: Vec<Vec<Samples>>) -> Vec<Measurement> {
     let cells = Target::ALL.len() * TOUCHES.len();
     let mut rows = Vec::new();
-    for index in 0..contenders.len() * cells {
-        let (contender, cell) = (contenders[index / cells], index % cells);
+    for index in 0..ways.len() * cells {
+        let (way, cell) = (ways[index / cells], index % cells);
         let all = |times: fn(&Samples) -> &[f64]| -> Vec<f64> {
             cpus.iter().flat_map(|samples| times(&samples[index])).copied().collect()
         };
@@ -240,8 +235,8 @@ fn rows(
         rows.push(Measurement {
             op: operation.name(),
             page_bytes: HUGE_PAGE_BYTES,
-            order: contender.order(),
-            kernel: contender.kernel(),
+            order: way.order(),
+            kernel: way.kernel(),
             target: Target::ALL[cell / TOUCHES.len()].name(),
             touch_bytes: TOUCHES[cell % TOUCHES.len()],
             load: load.name(),
@@ -277,7 +272,7 @@ mod tests {
         let done = AtomicU64::new(0);
         let rounds = Rounds { rounds: 1, seed: 1 };
         let (rows, _) = measure(Operation::Clear, Load::Alone, rounds, &done).unwrap();
-        assert_eq!(rows.len(), Contender::all(Operation::Clear).len() * 12);
+        assert_eq!(rows.len(), Way::all(Operation::Clear).len() * 12);
         assert_eq!(done.into_inner(), rounds.operations(Operation::Clear));
         assert!(rows.iter().all(|row| row.samples == 1 && row.op_us > 0.0));
     }

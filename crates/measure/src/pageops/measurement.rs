@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What one contender does in one place.
+/// What one way does in one place.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measurement {
     /// `clear` or `copy`.

@@ -1,16 +1,16 @@
 //! What clearing and copying pages costs on this machine, and what it costs those who touch them afterwards.
 //!
-//! `contender` says what is compared, `load` what the other CPUs do, `memory` and `clock` what is measured with; `grid`
-//! measures huge pages, on CPUs that wait for each other at a `gate`, `sizes` the others. `measurement` is the result.
+//! `way` says what is compared, `load` what the other CPUs do, `memory` and `clock` what is measured with; `grid`
+//! measures huge pages, on CPUs that wait for each other at a `rendezvous`, `sizes` the others. `measurement` is the result.
 
 pub(crate) mod clock;
-pub(crate) mod contender;
-mod gate;
 pub(crate) mod grid;
 pub(crate) mod load;
 mod measurement;
 pub(crate) mod memory;
+mod rendezvous;
 mod sizes;
+pub(crate) mod way;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -21,7 +21,6 @@ use pageset_pageops::{Isa, Kernel, Method};
 use serde::{Deserialize, Serialize};
 
 pub use clock::median;
-pub use contender::Operation;
 use grid::Rounds;
 pub use grid::{TOUCHES, Target};
 use load::EndOnDrop;
@@ -29,6 +28,7 @@ pub use load::Load;
 pub use measurement::Measurement;
 pub use memory::{HUGE_PAGE_BYTES, HugeMemory};
 use pageset_report::{Cancelled, Progress};
+pub use way::Operation;
 
 /// Rounds of a full run: its medians are of as many samples.
 const ROUNDS: usize = 100;
@@ -51,13 +51,13 @@ pub struct BenchSpec {
 /// What was measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measurements {
-    /// Each contender in each place.
+    /// Each way in each place.
     pub rows: Vec<Measurement>,
     /// What there is on this machine, and what is missing.
     pub notes: Vec<String>,
 }
 
-/// Clears and copies pages of all sizes, with every contender, under every load.
+/// Clears and copies pages of all sizes, with every way, under every load.
 ///
 /// # Errors
 ///

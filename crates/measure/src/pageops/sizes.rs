@@ -6,9 +6,9 @@ use anyhow::Result;
 use pageset_pageops::{BASE_PAGE_BYTES, Kernel, Method, Store, VisitOrder};
 
 use super::clock::median;
-use super::contender::{Contender, Operation};
 use super::measurement::Measurement;
 use super::memory::{HUGE_PAGE_BYTES, HugeMemory};
+use super::way::{Operation, Way};
 use crate::host::Meminfo;
 
 /// Huge pages in a gigantic one.
@@ -42,36 +42,25 @@ fn row(operation: Operation, page_bytes: usize, names: [&'static str; 3], times_
 pub(super) fn small(operation: Operation, rounds: usize) -> Result<Vec<Measurement>> {
     let mut pages = HugeMemory::new(SMALL)?;
     let sources = HugeMemory::new(SMALL)?;
-    let chosen = Contender::Method(Method::chosen());
+    let chosen = Way::Method(Method::chosen());
     let rep = pageset_pageops::Isa::Rep;
-    let rep = Kernel::new(rep).map(|kernel| Contender::of(VisitOrder::Sequential, kernel));
-    let contenders: Vec<_> = [Some(chosen), Some(Contender::Libc), rep].into_iter().flatten().collect();
+    let rep = Kernel::new(rep).map(|kernel| Way::of(VisitOrder::Sequential, kernel));
+    let ways: Vec<_> = [Some(chosen), Some(Way::Libc), rep].into_iter().flatten().collect();
     let mut rows = Vec::new();
     for memory in ["hot", "cold"] {
-        let mut times_us = vec![Vec::new(); contenders.len()];
+        let mut times_us = vec![Vec::new(); ways.len()];
         for round in 0..rounds {
-            for turn in 0..contenders.len() {
+            for turn in 0..ways.len() {
                 // Each goes first as often as the others, and each on every page.
-                let which = (turn + round) % contenders.len();
-                let index = (round * contenders.len() + turn) % SMALL;
-                let time = each_base_page(
-                    contenders[which],
-                    operation,
-                    &mut pages,
-                    &sources,
-                    index,
-                    memory == "hot",
-                );
+                let which = (turn + round) % ways.len();
+                let index = (round * ways.len() + turn) % SMALL;
+                let time =
+                    each_base_page(ways[which], operation, &mut pages, &sources, index, memory == "hot");
                 times_us[which].push(time);
             }
         }
-        for (contender, times_us) in contenders.iter().zip(times_us) {
-            rows.push(row(
-                operation,
-                BASE_PAGE_BYTES,
-                [contender.order(), contender.kernel(), memory],
-                times_us,
-            ));
+        for (way, times_us) in ways.iter().zip(times_us) {
+            rows.push(row(operation, BASE_PAGE_BYTES, [way.order(), way.kernel(), memory], times_us));
         }
     }
     Ok(rows)
@@ -79,7 +68,7 @@ pub(super) fn small(operation: Operation, rounds: usize) -> Result<Vec<Measureme
 
 /// Microseconds for a base page, over as many as a huge page has; the same one again and again if it shall be hot.
 fn each_base_page(
-    contender: Contender,
+    way: Way,
     operation: Operation,
     pages: &mut HugeMemory,
     sources: &HugeMemory,
@@ -94,7 +83,7 @@ fn each_base_page(
         let bytes = at..at + BASE_PAGE_BYTES;
         // Neither the loop nor the call may be merged with its neighbours.
         let page = std::hint::black_box(&mut page[bytes.clone()]);
-        contender.run(operation, page, &source[bytes], 0);
+        way.run(operation, page, &source[bytes], 0);
     }
     start.elapsed().as_nanos() as f64 / 1e3 / count as f64
 }
@@ -108,18 +97,18 @@ pub(super) fn gigantic(operation: Operation, rounds: usize) -> Result<Option<Vec
     let mut page = HugeMemory::new(GIGANTIC)?;
     let source = HugeMemory::new(if operation == Operation::Copy { GIGANTIC } else { 1 })?;
     let method = Method::chosen();
-    let mut contenders: Vec<_> = Kernel::available().map(Gigantic::Stream).collect();
-    contenders.extend([Gigantic::Parts(method), Gigantic::Libc]);
-    let mut times_us = vec![Vec::new(); contenders.len()];
+    let mut ways: Vec<_> = Kernel::available().map(Gigantic::Stream).collect();
+    ways.extend([Gigantic::Parts(method), Gigantic::Libc]);
+    let mut times_us = vec![Vec::new(); ways.len()];
     for _ in 0..rounds {
-        for (contender, times_us) in contenders.iter().zip(&mut times_us) {
+        for (way, times_us) in ways.iter().zip(&mut times_us) {
             let start = Instant::now();
-            contender.run(operation, page.all_mut(), source.all());
+            way.run(operation, page.all_mut(), source.all());
             times_us.push(start.elapsed().as_nanos() as f64 / 1e3);
         }
     }
-    let rows = contenders.iter().zip(times_us);
-    Ok(Some(rows.map(|(contender, times_us)| row(operation, 1 << 30, contender.names(), times_us)).collect()))
+    let rows = ways.iter().zip(times_us);
+    Ok(Some(rows.map(|(way, times_us)| row(operation, 1 << 30, way.names(), times_us)).collect()))
 }
 
 /// One way to do a gigantic page.
@@ -145,7 +134,7 @@ impl Gigantic {
         match self {
             Self::Stream(kernel) => stream(operation, kernel, page, source),
             Self::Parts(method) => in_parts(operation, method, page, source),
-            Self::Libc => Contender::Libc.run(operation, page, source, 0),
+            Self::Libc => Way::Libc.run(operation, page, source, 0),
         }
     }
 }

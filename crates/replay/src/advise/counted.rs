@@ -2,12 +2,12 @@
 
 use pageset_trace::{Counts, HitEstimate, TraceInfo, TracepointCount};
 
-use super::findings::{CountedTime, Doubts, Findings, Waiting};
+use super::findings::{CountedTime, Doubts, Evidence, Waiting};
 use super::spending::{Figure, Load, Spending};
 use crate::untimed;
 
 /// What counts show. Numbers that were counted in slices are estimates, and `spending` has what they may be.
-pub(super) fn findings(info: &TraceInfo, counts: &Counts, part_of_machine: Option<String>) -> Findings {
+pub(super) fn findings(info: &TraceInfo, counts: &Counts, part_of_machine: Option<String>) -> Evidence {
     let cpus = info.machine.as_ref().map(|machine| machine.cpus).or(info.cpus);
     let all_ns = counts.elapsed_ns.saturating_mul(u64::from(counts.cpus));
     let percent = |part: f64| 100.0 * part / all_ns.max(1) as f64;
@@ -49,7 +49,7 @@ pub(super) fn findings(info: &TraceInfo, counts: &Counts, part_of_machine: Optio
         let sets = after.zoneinfo.zones.iter().flat_map(|zone| &zone.pagesets);
         sets.map(|set| u64::from(set.count)).sum()
     };
-    Findings {
+    Evidence {
         is_counted: true,
         counted_time: Some(time(counts)),
         spending: Spending::of_recording(info, Some(all_ns), Load { wait_ns, ..load }),

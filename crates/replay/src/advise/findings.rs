@@ -9,7 +9,7 @@ use crate::{Replay, Survey, untimed};
 
 /// What a recording shows. Percentages are of what their names say. What the recording does not say is `None`.
 #[derive(Clone, Debug, Serialize)]
-pub struct Findings {
+pub struct Evidence {
     /// Whether the recording has counts, and no events.
     pub is_counted: bool,
     /// For what part of the time was counted, where there are counts.
@@ -126,7 +126,7 @@ impl Waiting {
     }
 }
 
-impl Findings {
+impl Evidence {
     /// `replay` is `None` if the recording lacks what one is made from.
     pub(super) fn new(info: &TraceInfo, survey: &Survey, replay: Option<&Replay>) -> Self {
         let (kernel, locks, recorded) = (&survey.kernel, &survey.kernel.zone_locks, &survey.recorded);

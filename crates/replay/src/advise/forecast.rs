@@ -3,7 +3,7 @@
 use pageset_core::Policy;
 use serde::{Deserialize, Serialize};
 
-use super::findings::Findings;
+use super::findings::Evidence;
 use crate::{Candidate, Outcome};
 
 /// One row: a forecast, and its 80 % interval.
@@ -43,7 +43,7 @@ impl Forecast {
     pub(super) fn new(
         candidate: &Candidate,
         outcome: &Outcome,
-        findings: &Findings,
+        findings: &Evidence,
         recorded: Option<&Policy>,
     ) -> Option<Self> {
         let (visits, now) = (outcome.interval?.visits, findings.visits?);

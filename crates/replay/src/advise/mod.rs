@@ -30,7 +30,7 @@ use crate::{
     policy_of_kernel, replay_repeats, survey, untimed,
 };
 
-pub use findings::{CountedTime, Doubts, Findings, Waiting};
+pub use findings::{CountedTime, Doubts, Evidence, Waiting};
 pub use forecast::{Forecast, Range};
 pub use latency::{Latency, Simulate, Times};
 pub use run_times::{Difference, RunTimes};
@@ -49,7 +49,7 @@ pub struct Advice {
     /// The recorded command and its arguments; empty if it is not known.
     pub command: Vec<String>,
     /// What the recording shows.
-    pub findings: Findings,
+    pub findings: Evidence,
     /// What other settings and kernels would have made of it: settings first.
     pub forecasts: Vec<Forecast>,
     /// What follows.
@@ -134,10 +134,10 @@ fn no_layout(info: &TraceInfo) -> anyhow::Error {
 
 /// What a recording shows by itself, without a replay.
 #[must_use]
-pub fn findings(info: &TraceInfo, survey: &Survey) -> Findings {
+pub fn findings(info: &TraceInfo, survey: &Survey) -> Evidence {
     match &info.counts {
         Some(counts) => counted::findings(info, counts, survey.extent.part(info)),
-        None => Findings::new(info, survey, None),
+        None => Evidence::new(info, survey, None),
     }
 }
 
@@ -210,7 +210,7 @@ fn examine_repeats<R: TraceReader>(
 
     let findings = match &info.counts {
         Some(counts) => counted::findings(&info, counts, surveyed.extent.part(&info)),
-        None => Findings::new(&info, &surveyed, replayed.as_ref()),
+        None => Evidence::new(&info, &surveyed, replayed.as_ref()),
     };
     let outcomes = replayed.iter().flat_map(|replayed| &replayed.outcomes);
     let forecasts: Vec<Forecast> = candidates

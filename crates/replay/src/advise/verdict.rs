@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::findings::Findings;
+use super::findings::Evidence;
 use super::forecast::Forecast;
 
 /// CPU time that is worth a change, in percent. Less than this, two runs of one benchmark differ by more.
@@ -90,7 +90,7 @@ pub enum Why {
 }
 
 /// The verdict.
-pub(super) fn find(findings: &Findings, forecasts: &[Forecast]) -> Verdict {
+pub(super) fn find(findings: &Evidence, forecasts: &[Forecast]) -> Verdict {
     match doubt(findings).map_or_else(|| matter(findings), Err) {
         Err(why) => Verdict::Unknown { why },
         Ok(None) => Verdict::LeaveAlone,
@@ -100,7 +100,7 @@ pub(super) fn find(findings: &Findings, forecasts: &[Forecast]) -> Verdict {
 }
 
 /// Why nothing can be said, whatever matters.
-fn doubt(findings: &Findings) -> Option<Why> {
+fn doubt(findings: &Evidence) -> Option<Why> {
     let lost_percent =
         100.0 * findings.lost_events as f64 / (findings.events + findings.lost_events).max(1) as f64;
     let doubts = &findings.doubts;
@@ -117,7 +117,7 @@ fn doubt(findings: &Findings) -> Option<Why> {
 }
 
 /// What matters; `None` if nothing does.
-fn matter(findings: &Findings) -> Result<Option<Matter>, Why> {
+fn matter(findings: &Evidence) -> Result<Option<Matter>, Why> {
     let spending = &findings.spending;
     if spending.most_percent.is_some_and(|percent| percent >= SAVED_PERCENT) {
         return Ok(Some(Matter::CpuTime));
@@ -139,7 +139,7 @@ fn matter(findings: &Findings) -> Result<Option<Matter>, Why> {
 }
 
 /// By counts, only what is so at the lower end of each interval is a yes.
-fn certainly(findings: &Findings, matter: Matter) -> Verdict {
+fn certainly(findings: &Evidence, matter: Matter) -> Verdict {
     let spending = &findings.spending;
     let least =
         spending.waits_percent.zip(spending.visits_percent).map(|(waits, visits)| waits.low + visits.low);
@@ -149,7 +149,7 @@ fn certainly(findings: &Findings, matter: Matter) -> Verdict {
     Verdict::Unknown { why: Why::EventsNeeded }
 }
 
-fn what_helps(findings: &Findings, forecasts: &[Forecast], matter: Matter) -> Verdict {
+fn what_helps(findings: &Evidence, forecasts: &[Forecast], matter: Matter) -> Verdict {
     if findings.own_off_percent.is_none() {
         return Verdict::Unknown { why: Why::UnknownKernel };
     }
@@ -168,7 +168,7 @@ fn what_helps(findings: &Findings, forecasts: &[Forecast], matter: Matter) -> Ve
 
 /// The forecast to follow: of those that certainly help, and of those that cannot be told from the best of them, one that leaves
 /// the kernel its tuning, and then the one whose page sets hold least.
-fn best(findings: &Findings, forecasts: &[Forecast], matter: Matter, is_kernel: bool) -> Option<usize> {
+fn best(findings: &Evidence, forecasts: &[Forecast], matter: Matter, is_kernel: bool) -> Option<usize> {
     let visits = findings.visits?;
     let held_max = (findings.managed_pages? as f64 * HELD_PERCENT_MAX / 100.0) as u64;
     let helps = |forecast: &Forecast| match matter {
@@ -207,8 +207,8 @@ pub(super) mod tests {
     }
 
     /// A load that waits for `percent` of its time, and whose visits cost next to nothing beside.
-    pub(crate) fn waiting(percent: f64) -> Findings {
-        Findings {
+    pub(crate) fn waiting(percent: f64) -> Evidence {
+        Evidence {
             is_counted: false,
             counted_time: None,
             cpus: Some(4),
@@ -256,7 +256,7 @@ pub(super) mod tests {
     fn what_costs_nothing_is_left_alone() {
         let helpful = [forecast("a", 10, (5, 20), 3000)];
         assert_eq!(find(&waiting(0.9), &helpful), Verdict::LeaveAlone);
-        assert_eq!(find(&Findings { kswapd_wakes: Some(1), ..waiting(0.0) }, &helpful), Verdict::LeaveAlone);
+        assert_eq!(find(&Evidence { kswapd_wakes: Some(1), ..waiting(0.0) }, &helpful), Verdict::LeaveAlone);
     }
 
     #[test]
@@ -289,22 +289,22 @@ pub(super) mod tests {
         let base = waiting(5.0);
         let (said, none) = (|| Some(String::new()), Doubts::default);
         for (findings, why) in [
-            (Findings { seconds: 0.1, ..base.clone() }, Why::TooShort),
-            (Findings { lost_events: 50_000, ..base.clone() }, Why::EventsLost),
-            (Findings { is_own_far_off: true, ..base.clone() }, Why::OwnKernelMissed),
-            (Findings { is_own_far_off: true, ..waiting(0.0) }, Why::OwnKernelMissed),
-            (Findings { own_off_percent: None, ..base.clone() }, Why::UnknownKernel),
-            (Findings { waiting: None, ..base.clone() }, Why::NotRecorded),
-            (Findings { allocated_pages: None, ..base.clone() }, Why::NotRecorded),
+            (Evidence { seconds: 0.1, ..base.clone() }, Why::TooShort),
+            (Evidence { lost_events: 50_000, ..base.clone() }, Why::EventsLost),
+            (Evidence { is_own_far_off: true, ..base.clone() }, Why::OwnKernelMissed),
+            (Evidence { is_own_far_off: true, ..waiting(0.0) }, Why::OwnKernelMissed),
+            (Evidence { own_off_percent: None, ..base.clone() }, Why::UnknownKernel),
+            (Evidence { waiting: None, ..base.clone() }, Why::NotRecorded),
+            (Evidence { allocated_pages: None, ..base.clone() }, Why::NotRecorded),
             (
-                Findings { kswapd_wakes: None, held_pages_peak: Some(20_000), ..waiting(0.0) },
+                Evidence { kswapd_wakes: None, held_pages_peak: Some(20_000), ..waiting(0.0) },
                 Why::NotRecorded,
             ),
             (
-                Findings { doubts: Doubts { setting_changed: said(), ..none() }, ..base.clone() },
+                Evidence { doubts: Doubts { setting_changed: said(), ..none() }, ..base.clone() },
                 Why::SettingChanged,
             ),
-            (Findings { doubts: Doubts { part_of_machine: said(), ..none() }, ..base }, Why::PartOfMachine),
+            (Evidence { doubts: Doubts { part_of_machine: said(), ..none() }, ..base }, Why::PartOfMachine),
         ] {
             assert_eq!(find(&findings, &good), Verdict::Unknown { why });
         }
@@ -313,7 +313,7 @@ pub(super) mod tests {
     #[test]
     fn waits_that_were_not_recorded_prove_nothing() {
         let unknown = Load { wait_ns: Some(Figure::at_most(2e9)), ..load(0.0) };
-        let findings = Findings { spending: Spending::new(unknown, Some(cost())), ..waiting(0.0) };
+        let findings = Evidence { spending: Spending::new(unknown, Some(cost())), ..waiting(0.0) };
         let saved = |(least, most)| Forecast {
             saved_percent: Some((least, most)),
             ..forecast("a", 10, (5, 20), 3000)
@@ -327,7 +327,7 @@ pub(super) mod tests {
     #[test]
     fn without_the_cost_of_a_visit_there_is_no_yes() {
         let helpful = [Forecast { saved_percent: None, ..forecast("a", 10, (5, 20), 3000) }];
-        let without = |load: Load| Findings { spending: Spending::new(load, None), ..waiting(0.0) };
+        let without = |load: Load| Evidence { spending: Spending::new(load, None), ..waiting(0.0) };
         let why = Why::CostNotMeasured;
         assert_eq!(find(&without(load(5.0)), &helpful), Verdict::Unknown { why });
         let few = load(0.0);
@@ -340,7 +340,7 @@ pub(super) mod tests {
     fn visits_matter_without_any_wait() {
         let many =
             Load { visits: Some(Figure::exact(1e6)), moved_pages: Some(Figure::exact(5e7)), ..load(0.0) };
-        let findings = Findings { spending: Spending::new(many, Some(cost())), ..waiting(0.0) };
+        let findings = Evidence { spending: Spending::new(many, Some(cost())), ..waiting(0.0) };
         let saved = Forecast { saved_percent: Some((3.0, 6.0)), ..forecast("a", 10, (5, 20), 3000) };
         let matter = Matter::CpuTime;
         assert_eq!(find(&findings, &[saved]), Verdict::Set { matter, forecast: 0 });
@@ -349,16 +349,16 @@ pub(super) mod tests {
     /// What page sets hold is too little to matter, whether or not memory was short.
     #[test]
     fn a_shortage_that_was_not_recorded_does_not_hide_that_page_sets_hold_little() {
-        let findings = Findings { kswapd_wakes: None, direct_reclaims: None, ..waiting(0.0) };
+        let findings = Evidence { kswapd_wakes: None, direct_reclaims: None, ..waiting(0.0) };
         assert_eq!(find(&findings, &[]), Verdict::LeaveAlone);
         let held_pages_end = None;
-        let unknown = Findings { held_pages_peak: None, held_pages_end, ..findings };
+        let unknown = Evidence { held_pages_peak: None, held_pages_end, ..findings };
         assert_eq!(find(&unknown, &[]), Verdict::Unknown { why: Why::NotRecorded });
     }
 
     #[test]
     fn memory_in_page_sets_matters_where_memory_is_short() {
-        let findings = Findings { kswapd_wakes: Some(3), held_pages_peak: Some(20_000), ..waiting(0.0) };
+        let findings = Evidence { kswapd_wakes: Some(3), held_pages_peak: Some(20_000), ..waiting(0.0) };
         let forecasts =
             [forecast("less", 1500, (1200, 1900), 5000), forecast("costs", 9000, (8000, 9900), 100)];
         let matter = Matter::HeldMemory;

@@ -2,7 +2,7 @@
 
 use pageset_core::Policy;
 
-use super::findings::{Findings, Waiting};
+use super::findings::{Evidence, Waiting};
 use super::forecast::Forecast;
 use super::latency::Latency;
 use super::spending::Figure;
@@ -14,7 +14,7 @@ fn mib(pages: u64) -> String {
 }
 
 pub(super) fn sentences(
-    findings: &Findings,
+    findings: &Evidence,
     forecasts: &[Forecast],
     verdict: &Verdict,
     latency: Option<&Latency>,
@@ -92,7 +92,7 @@ pub(super) fn sentences(
     all
 }
 
-fn because(matter: Matter, findings: &Findings) -> String {
+fn because(matter: Matter, findings: &Evidence) -> String {
     match matter {
         Matter::CpuTime => lowered(spent(findings)),
         Matter::HeldMemory => format!("{} {}", lowered(held(findings)), shortage(findings)),
@@ -100,7 +100,7 @@ fn because(matter: Matter, findings: &Findings) -> String {
 }
 
 /// What waits and visits took of the CPU time.
-fn spent(findings: &Findings) -> String {
+fn spent(findings: &Evidence) -> String {
     let waited = waited(findings);
     let spending = &findings.spending;
     let Some(cost) = &spending.cost else {
@@ -123,7 +123,7 @@ fn spent(findings: &Findings) -> String {
 }
 
 /// What a setting could save at most.
-fn most(findings: &Findings) -> String {
+fn most(findings: &Evidence) -> String {
     match findings.spending.most_percent {
         Some(percent) if percent < SAVED_PERCENT => {
             format!(
@@ -151,7 +151,7 @@ fn would_save(forecast: &Forecast, matter: Matter) -> String {
     }
 }
 
-fn waited(findings: &Findings) -> String {
+fn waited(findings: &Evidence) -> String {
     match findings.waiting {
         None => "How long CPUs waited for zone locks is not recorded.".to_owned(),
         Some(Waiting::Measured { waits: 0, .. }) => "No CPU waited for a zone lock.".to_owned(),
@@ -165,7 +165,7 @@ fn waited(findings: &Findings) -> String {
     }
 }
 
-fn held(findings: &Findings) -> String {
+fn held(findings: &Evidence) -> String {
     let most = findings.held_pages_peak.max(findings.held_pages_end);
     match (most, findings.held_percent()) {
         (Some(pages), Some(percent)) => format!(
@@ -183,7 +183,7 @@ fn held(findings: &Findings) -> String {
     }
 }
 
-fn shortage(findings: &Findings) -> String {
+fn shortage(findings: &Evidence) -> String {
     let times = |times: Option<u64>| {
         times.map_or_else(|| "an unknown number of".to_owned(), |times| times.to_string())
     };
@@ -194,7 +194,7 @@ fn shortage(findings: &Findings) -> String {
     )
 }
 
-fn reached(findings: &Findings) -> String {
+fn reached(findings: &Evidence) -> String {
     let visits = findings.visits.map_or_else(
         || ". How often page sets went there is not recorded.".to_owned(),
         |visits| {
@@ -220,7 +220,7 @@ fn reached(findings: &Findings) -> String {
 }
 
 /// What was counted, each number with its interval.
-fn counted(findings: &Findings) -> String {
+fn counted(findings: &Evidence) -> String {
     let load = &findings.spending.load;
     let of = |figure: Option<Figure>, what: &str| match figure {
         None => format!("an unknown number of {what}"),
@@ -239,7 +239,7 @@ fn counted(findings: &Findings) -> String {
 }
 
 /// For what part of the time was counted.
-fn counted_time(findings: &Findings) -> Option<String> {
+fn counted_time(findings: &Evidence) -> Option<String> {
     let time = findings.counted_time?;
     let of = |what: &str, percent: Option<f64>| percent.map(|percent| format!("{what} in {percent:.1} %"));
     Some(match (of("visits", time.visits_percent), of("moved blocks", time.moved_percent)) {
@@ -257,7 +257,7 @@ fn sentence(text: String) -> String {
     }
 }
 
-fn would(forecast: &Forecast, findings: &Findings) -> String {
+fn would(forecast: &Forecast, findings: &Evidence) -> String {
     let parts = match forecast.visits_percent {
         Some((low, high)) => format!("{low:.0} to {high:.0} % of the visits to the zones"),
         None => format!("{} visits to the zones", forecast.visits),
@@ -271,7 +271,7 @@ fn would(forecast: &Forecast, findings: &Findings) -> String {
     )
 }
 
-fn price(forecast: &Forecast, findings: &Findings) -> String {
+fn price(forecast: &Forecast, findings: &Evidence) -> String {
     let now = findings.held_pages_peak.map_or_else(String::new, |pages| format!(", for {pages} now"));
     format!(
         "Page sets would hold {} pages ({}) at most{now}, and {} after a minute without work.",
@@ -281,7 +281,7 @@ fn price(forecast: &Forecast, findings: &Findings) -> String {
     )
 }
 
-fn unknown(why: Why, findings: &Findings) -> String {
+fn unknown(why: Why, findings: &Evidence) -> String {
     let doubts = &findings.doubts;
     match why {
         Why::NotRecorded => doubts
@@ -338,7 +338,7 @@ fn unknown(why: Why, findings: &Findings) -> String {
 
 /// What is easily overlooked, behind what is `said` of the recording anyway.
 pub(super) fn warnings(
-    findings: &Findings,
+    findings: &Evidence,
     forecasts: &[Forecast],
     verdict: &Verdict,
     policy: Option<&Policy>,
@@ -442,7 +442,7 @@ mod tests {
     #[test]
     fn what_is_not_recorded_is_said_and_no_figure_is_made_up() {
         let not_recorded = Some("It has no mm_page_free events; record them with X.".to_owned());
-        let findings = Findings {
+        let findings = Evidence {
             waiting: None,
             visits: None,
             zone_pages: None,
@@ -459,7 +459,7 @@ mod tests {
                 "40000 pages were allocated. How many came from the zones is not recorded.",
             ]
         );
-        let visits_alone = Findings { zone_pages: Some(10_000), ..findings };
+        let visits_alone = Evidence { zone_pages: Some(10_000), ..findings };
         let said = sentences(&visits_alone, &[], &find(&visits_alone, &[]), None);
         assert!(said[1].ends_with("(25.0 %). How often page sets went there is not recorded."), "{said:?}");
     }

@@ -15,11 +15,11 @@ use pageset_trace::Snapshot;
 use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
 
 use super::act::{Act, ActKind};
+use super::load::PageSetLoad;
 use super::machine::Machine;
 use super::page_sets::{PageSets, ZoneStart};
 use super::start::{SetStart, zone_before};
 use super::totals::Totals;
-use super::traffic::Traffic;
 use super::window::Window;
 use super::{Candidate, ReplayError, VmSettings, check, go_on};
 use crate::limits::{computed, printed_or_computed};
@@ -70,7 +70,7 @@ impl Draw {
 pub(super) struct Forecaster<'r> {
     pub(super) machine: &'r Machine,
     pub(super) before: Option<&'r Snapshot>,
-    pub(super) traffic: &'r Traffic,
+    pub(super) load: &'r PageSetLoad,
     pub(super) window: Window,
     /// The recorded kernel's policy, and where its page sets were; `None` if either is not known.
     pub(super) recorded: Option<(Policy, &'r [SetStart])>,
@@ -121,7 +121,7 @@ impl Forecaster<'_> {
         if self.is_recorded(candidate) {
             return self.count(sets, Vec::new());
         }
-        let draws = DRAWN_ACTS_MAX / (2 * self.traffic.acts.len()).max(1);
+        let draws = DRAWN_ACTS_MAX / (2 * self.load.acts.len()).max(1);
         let draws = &DRAWS[..draws.clamp(DRAWS_MIN, DRAWS.len())];
         let draws = draws.into_par_iter().map(|draw| self.steady(&machine, candidate, *draw));
         let plays = draws.chain(self.recorded_start(&machine, candidate).map(Ok)).map(|sets| {
@@ -178,7 +178,7 @@ impl Forecaster<'_> {
     ) -> Result<PageSets<'m>, ReplayError> {
         let mut sets = self.empty(machine, candidate, draw.high);
         self.play_from(&mut sets, draw.part, draw.turn)?;
-        sets.play(&self.traffic.remainder);
+        sets.play(&self.load.remainder);
         sets.begin();
         Ok(sets)
     }
@@ -208,7 +208,7 @@ impl Forecaster<'_> {
             self.play(sets, 0..first)?;
             sets.begin();
         }
-        self.play(sets, first..self.traffic.acts.len())
+        self.play(sets, first..self.load.acts.len())
     }
 
     fn play(&self, sets: &mut PageSets<'_>, range: Range<usize>) -> Result<(), ReplayError> {
@@ -217,7 +217,7 @@ impl Forecaster<'_> {
 
     /// The acts, until it is cancelled.
     fn portions(&self, range: Range<usize>, mut each: impl FnMut(&[Act])) -> Result<(), ReplayError> {
-        let acts = &self.traffic.acts;
+        let acts = &self.load.acts;
         let played = acts.each(range, |acts| {
             each(acts);
             !self.cancel.load(Relaxed)
@@ -227,7 +227,7 @@ impl Forecaster<'_> {
 
     /// Plays the recording from one of its parts on, with each CPU in the place of one that is `turn` further in its node.
     fn play_from(&self, sets: &mut PageSets<'_>, part: usize, turn: usize) -> Result<(), ReplayError> {
-        let [last, first] = steady_ranges(self.traffic.acts.len(), part);
+        let [last, first] = steady_ranges(self.load.acts.len(), part);
         if turn == 0 {
             self.play(sets, last)?;
             return self.play(sets, first);

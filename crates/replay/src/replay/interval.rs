@@ -163,7 +163,7 @@ mod tests {
         assert!(Interval::of(&[u64::MAX, 0], 1e9).1 > 0, "no overflow");
     }
 
-    /// Repeats of a load differ the more, the less of it reaches the zone. It was modelled so that much traffic alone made
+    /// Repeats of a load differ the more, the less of it reaches the zone. It was modelled so that much load alone made
     /// an interval narrow, whatever the page sets kept.
     #[test]
     fn the_more_page_sets_keep_the_more_runs_differ() {

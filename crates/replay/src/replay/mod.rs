@@ -1,6 +1,6 @@
 //! Replay: what a recording asks of page sets, put to any policy.
 //!
-//! A walk through: `prepared` (the recording is read), `traffic` (it becomes acts), `start` (what page sets held when it
+//! A walk through: `prepared` (the recording is read), `load` (it becomes acts), `start` (what page sets held when it
 //! began), `window` (what of it is counted), `forecast` (play it under a policy), `page_sets` (which decide), `interval` (how sure that is), `outcome`
 //! (the row). Beside them `machine` and `vm_settings` (whose zones), `ticks` (when a CPU does its periodic work), `guess` (a
 //! machine for recordings that describe none), `frame_map` (a note for each frame), `steps` (one play, told step by step).
@@ -11,6 +11,7 @@ mod forecast;
 mod frame_map;
 mod guess;
 mod interval;
+mod load;
 mod machine;
 mod outcome;
 mod page_sets;
@@ -19,7 +20,6 @@ mod start;
 mod steps;
 mod ticks;
 mod totals;
-mod traffic;
 mod vm_settings;
 mod window;
 
@@ -43,9 +43,9 @@ use crate::recorded::{RecordedKinds, needs};
 use crate::stretch::OneSetting;
 use forecast::Forecast;
 use interval::{Kind, distance};
+use load::{PageSetLoad, Times};
 use outcome::OwnDistance;
 use prepared::Prepared;
-use traffic::{Times, Traffic};
 
 /// A kernel to ask: a policy, and settings of `/proc/sys/vm`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -397,10 +397,10 @@ impl Played {
             go_on(&options.cancel)
         })?;
         let forecaster = prepared.forecaster(&options.cancel);
-        let Prepared { policy, window, ref traffic, .. } = prepared;
+        let Prepared { policy, window, ref load, .. } = prepared;
 
-        let kernel_itself = kernel_itself(traffic, window);
-        let recorded = traffic.recorded;
+        let kernel_itself = kernel_itself(load, window);
+        let recorded = load.recorded;
         let shows_kernel = recorded.has(needs::VISITS);
         let own = policy.filter(|_| shows_kernel).map(Candidate::from);
         let (plays, room) = room(&prepared);
@@ -439,13 +439,12 @@ impl Played {
         let off = shows_kernel.then_some(off);
         let own = own.map(|(own, forecast)| Outcome::new(&own, Kind::Recorded, (&forecast, off), &[]));
 
-        let (events, unreplayed, tick_interval_s) =
-            (traffic.events, traffic.unreplayed, traffic.tick_interval_s);
+        let (events, unreplayed, tick_interval_s) = (load.events, load.unreplayed, load.tick_interval_s);
         let unseen = Unseen {
-            unmatched_frees: traffic.unmatched_frees,
-            allocations: traffic.unseen_allocs,
-            stack_pages: traffic.stack_pages,
-            diverted_frees: traffic.diverted_frees,
+            unmatched_frees: load.unmatched_frees,
+            allocations: load.unseen_allocs,
+            stack_pages: load.stack_pages,
+            diverted_frees: load.diverted_frees,
         };
         let (lost, machine) = (reader.lost(), prepared.machine.layout);
         let mut replay = Replay {
@@ -489,13 +488,13 @@ impl Played {
 
 /// How many plays there may be at once; `None` if memory has room for one on each CPU.
 fn room(prepared: &Prepared) -> (Option<usize>, Room) {
-    let traffic = &prepared.traffic;
+    let load = &prepared.load;
     // A play has its page sets, and reads acts from a file in portions: bytes, acts, and acts with CPUs that changed places.
     let play = prepared.machine.sets() * page_sets::SET_BYTES + 3 * acts::PORTION * size_of::<act::Act>();
     let plays = memory::to_be_had()
         .map_or(usize::MAX, |bytes| usize::try_from(bytes / 2 / play as u64).unwrap_or(usize::MAX).max(1));
     let plays = Some(plays).filter(|plays| *plays < rayon::current_num_threads());
-    let (acts_bytes, file_bytes) = traffic.acts.bytes();
+    let (acts_bytes, file_bytes) = load.acts.bytes();
     (plays, Room { acts_bytes, file_bytes, plays_at_once: plays })
 }
 
@@ -504,9 +503,9 @@ fn go_on(cancel: &AtomicBool) -> Result<(), ReplayError> {
     if cancel.load(Relaxed) { Err(ReplayError::Cancelled) } else { Ok(()) }
 }
 
-fn kernel_itself(traffic: &Traffic, window: Window) -> KernelTotals {
+fn kernel_itself(load: &PageSetLoad, window: Window) -> KernelTotals {
     let (mut refills, mut refilled_pages, mut drains, mut drained_pages) = (0, 0, 0, 0);
-    for decided in traffic.decisions.iter().filter(|decided| u64::from(decided.before) >= window.skipped) {
+    for decided in load.decisions.iter().filter(|decided| u64::from(decided.before) >= window.skipped) {
         let (count, pages) = match decided.refill {
             Some(_) => (&mut refills, &mut refilled_pages),
             None => (&mut drains, &mut drained_pages),
@@ -514,7 +513,7 @@ fn kernel_itself(traffic: &Traffic, window: Window) -> KernelTotals {
         *count += 1;
         *pages += u64::from(decided.pages);
     }
-    let recorded = &traffic.recorded;
+    let recorded = &load.recorded;
     KernelTotals {
         refills: recorded.known(needs::REFILLS, refills),
         refilled_pages: recorded.known(needs::REFILLS, refilled_pages),

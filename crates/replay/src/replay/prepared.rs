@@ -1,4 +1,4 @@
-//! A recording that was read: whose machine, which traffic, and where its page sets were when it began.
+//! A recording that was read: whose machine, which load, and where its page sets were when it began.
 
 use std::sync::atomic::AtomicBool;
 
@@ -7,9 +7,9 @@ use pageset_trace::{Layout, Snapshot, TraceReader};
 
 use super::ReplayError;
 use super::forecast::Forecaster;
+use super::load::{PageSetLoad, Times};
 use super::machine::Machine;
 use super::start::{self, SetStart};
-use super::traffic::{Times, Traffic};
 use super::window::Window;
 use crate::kernel_policy::policy_of_kernel;
 use crate::recorded::needs;
@@ -18,7 +18,7 @@ use crate::recorded::needs;
 pub(super) struct Prepared {
     pub(super) machine: Machine,
     before: Option<Snapshot>,
-    pub(super) traffic: Traffic,
+    pub(super) load: PageSetLoad,
     /// The recorded kernel's, if it is known and the machine is the recorded one.
     pub(super) policy: Option<Policy>,
     /// Where that kernel's page sets were, if that is known.
@@ -49,22 +49,22 @@ impl Prepared {
         };
         let kernel = reader.info().kernel.clone().unwrap_or_else(|| layout.kernel.clone());
         let machine = Machine::new(layout)?;
-        let traffic = Traffic::read(reader, &machine, times, progress)?;
-        traffic.recorded.require(needs::LOAD, reader.info())?;
+        let load = PageSetLoad::read(reader, &machine, times, progress)?;
+        load.recorded.require(needs::LOAD, reader.info())?;
         let policy = policy_of_kernel(&kernel).copied().filter(|_| is_recorded_machine);
         // What the kernel decided says what its lists held, if all of it was recorded.
-        let shows_kernel = traffic.recorded.has(needs::VISITS);
+        let shows_kernel = load.recorded.has(needs::VISITS);
         let is_start_known = shows_kernel && start::is_known(&machine, before.as_ref());
-        let no_room = |error| ReplayError::no_room(&traffic.acts, error);
+        let no_room = |error| ReplayError::no_room(&load.acts, error);
         let window = if shows_kernel {
-            Window::find(&machine, &traffic, is_start_known).map_err(no_room)?
+            Window::find(&machine, &load, is_start_known).map_err(no_room)?
         } else {
             Window::OF_LOAD
         };
         let starts = policy.filter(|_| is_start_known);
-        let starts = starts.map(|policy| start::find(&machine, before.as_ref(), &policy, &traffic));
+        let starts = starts.map(|policy| start::find(&machine, before.as_ref(), &policy, &load));
         let starts = starts.transpose().map_err(no_room)?;
-        Ok(Self { machine, before, traffic, policy, starts, window })
+        Ok(Self { machine, before, load, policy, starts, window })
     }
 
     /// What plays it until `cancel` is set.
@@ -72,7 +72,7 @@ impl Prepared {
         Forecaster {
             machine: &self.machine,
             before: self.before.as_ref(),
-            traffic: &self.traffic,
+            load: &self.load,
             window: self.window,
             cancel,
             recorded: self.policy.zip(self.starts.as_deref()),

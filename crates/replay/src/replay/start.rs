@@ -10,8 +10,8 @@ use pageset_core::{Order, Policy};
 use pageset_trace::{Snapshot, ZoneDescription};
 
 use super::act::ActKind;
+use super::load::PageSetLoad;
 use super::machine::Machine;
-use super::traffic::Traffic;
 use crate::limits::to_i32;
 
 /// Lists of any scheme at most.
@@ -80,9 +80,9 @@ pub(super) fn find(
     machine: &Machine,
     before: Option<&Snapshot>,
     policy: &Policy,
-    traffic: &Traffic,
+    load: &PageSetLoad,
 ) -> io::Result<Vec<SetStart>> {
-    let tracked = track(machine, policy, traffic)?;
+    let tracked = track(machine, policy, load)?;
     let mut starts = vec![SetStart::default(); machine.sets()];
     let lists = policy.lists.lists();
     for (set, (start, tracked)) in starts.iter_mut().zip(&tracked).enumerate() {
@@ -112,9 +112,9 @@ pub(super) fn find(
     Ok(starts)
 }
 
-fn track(machine: &Machine, policy: &Policy, traffic: &Traffic) -> io::Result<Vec<Tracked>> {
+fn track(machine: &Machine, policy: &Policy, load: &PageSetLoad) -> io::Result<Vec<Tracked>> {
     let mut sets = vec![Tracked::default(); machine.sets()];
-    let (mut moves, mut decisions) = (traffic.moves.iter().peekable(), traffic.decisions.iter().peekable());
+    let (mut moves, mut decisions) = (load.moves.iter().peekable(), load.decisions.iter().peekable());
     let mut before = |sets: &mut Vec<Tracked>, index: usize| {
         while let Some(moved) = moves.next_if(|moved| moved.before as usize <= index) {
             if let Some(list) = policy.lists.list(moved.block.order(), moved.block.migratetype()) {
@@ -128,7 +128,7 @@ fn track(machine: &Machine, policy: &Policy, traffic: &Traffic) -> io::Result<Ve
         }
     };
     let mut index = 0;
-    traffic.acts.each_act(|act| {
+    load.acts.each_act(|act| {
         before(&mut sets, index);
         index += 1;
         let change = match act.kind {
@@ -173,7 +173,7 @@ mod tests {
     use pageset_trace::PcpSample;
 
     use super::super::act::{Act, BlockKind};
-    use super::super::traffic::{Decided, Moved};
+    use super::super::load::{Decided, Moved};
     use super::*;
     use crate::replay::tests::small_layout;
 
@@ -190,13 +190,13 @@ mod tests {
             vec![PcpSample { cpu: 0, count: 10, high: 200, batch: 2, high_min: None, high_max: None }];
         let machine = Machine::new(layout).unwrap();
         let block = BlockKind::new(Order::ZERO, MigrateType::Unmovable, 0);
-        let traffic = Traffic {
+        let load = PageSetLoad {
             acts: pages(ActKind::Alloc, 4).into_iter().collect(),
             moves: vec![Moved { before: 3, set: 0, block, blocks: 8 }],
             decisions: vec![Decided { before: 3, set: 0, pages: 8, refill: Some(block) }],
-            ..Traffic::default()
+            ..PageSetLoad::default()
         };
-        let starts = find(&machine, None, &LINUX_6_12, &traffic).unwrap();
+        let starts = find(&machine, None, &LINUX_6_12, &load).unwrap();
         assert_eq!(starts[0].lists[..3], [3, 7, 0], "what is not explained is movable");
         assert_eq!(
             (starts[0].high, starts[0].alloc_factor),
@@ -225,7 +225,7 @@ mod tests {
     fn a_list_that_is_never_refilled_held_what_was_taken_at_least() {
         let machine = Machine::new(small_layout()).unwrap();
         let acts = [pages(ActKind::Alloc, 5), pages(ActKind::Free, 9)].concat();
-        let traffic = Traffic { acts: acts.into_iter().collect(), ..Traffic::default() };
-        assert_eq!(find(&machine, None, &LINUX_6_12, &traffic).unwrap()[0].lists[0], 5);
+        let load = PageSetLoad { acts: acts.into_iter().collect(), ..PageSetLoad::default() };
+        assert_eq!(find(&machine, None, &LINUX_6_12, &load).unwrap()[0].lists[0], 5);
     }
 }

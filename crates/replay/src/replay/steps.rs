@@ -6,9 +6,9 @@ use pageset_core::{DrainReason, MigrateType, Order, ZoneKind};
 use pageset_trace::{Layout, TraceReader};
 
 use super::act::{Act, ActKind};
+use super::load::Times;
 use super::page_sets::PageSets;
 use super::prepared::Prepared;
-use super::traffic::Times;
 use super::{Candidate, ReplayError};
 use crate::stretch::OneSetting;
 
@@ -100,8 +100,8 @@ impl Steps {
         let forecaster = self.prepared.forecaster(&NEVER);
         let machine = forecaster.machine_of(candidate)?;
         let mut player = Player { sets: forecaster.begin(&machine, candidate)?, cpus: machine.cpus() };
-        let traffic = &self.prepared.traffic;
-        if let Some(&at_ns) = traffic.times_ns.first() {
+        let load = &self.prepared.load;
+        if let Some(&at_ns) = load.times_ns.first() {
             (0..machine.sets()).try_for_each(|at| each(&player.step(at_ns, at, None)))?;
         }
         let mut one = |act: &Act, at_ns: u64| {
@@ -126,13 +126,13 @@ impl Steps {
             }
             Ok(())
         };
-        let (mut times, mut told) = (traffic.times_ns.iter(), Ok(()));
-        let all = 0..traffic.acts.len().min(traffic.times_ns.len());
-        let played = traffic.acts.each(all, |acts| {
+        let (mut times, mut told) = (load.times_ns.iter(), Ok(()));
+        let all = 0..load.acts.len().min(load.times_ns.len());
+        let played = load.acts.each(all, |acts| {
             told = acts.iter().zip(times.by_ref()).try_for_each(|(act, at_ns)| one(act, *at_ns));
             told.is_ok()
         });
-        played.map_err(|error| ReplayError::no_room(&traffic.acts, error))?;
+        played.map_err(|error| ReplayError::no_room(&load.acts, error))?;
         told
     }
 }

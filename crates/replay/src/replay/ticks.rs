@@ -4,7 +4,7 @@ use pageset_core::CpuId;
 use pageset_trace::{Event, Layout, TraceError, TraceReader};
 
 use super::act::Act;
-use super::traffic::Traffic;
+use super::load::PageSetLoad;
 
 /// Intervals that are caught up with at most: after a longer silence, all CPUs are long idle.
 const MOST_INTERVALS: u32 = 100;
@@ -45,7 +45,7 @@ impl Ticks {
         let (interval_ns, due_ns) = match self {
             Self::Recorded => {
                 if event.is_tick() && event.cpu_id().0 < cpus {
-                    acts.extend([Traffic::tick(event.cpu_id())]);
+                    acts.extend([PageSetLoad::tick(event.cpu_id())]);
                 }
                 return;
             }
@@ -57,7 +57,7 @@ impl Ticks {
             if *due_ns > now_ns {
                 return;
             }
-            acts.extend((0..cpus).map(|cpu| Traffic::tick(CpuId(cpu))));
+            acts.extend((0..cpus).map(|cpu| PageSetLoad::tick(CpuId(cpu))));
             *due_ns = due_ns.saturating_add(interval_ns);
         }
         *due_ns = (*due_ns).max(now_ns.saturating_add(interval_ns));
@@ -103,14 +103,14 @@ mod tests {
     fn a_first_tick_in_a_later_block_silences_the_clock() {
         let (ticks, acts) = ticks(&[work(1, 10 * SECOND, 1), work(1, 10 * SECOND, 77)]);
         assert_eq!(ticks.interval_s(), None);
-        assert_eq!(acts, [Traffic::tick(CpuId(1))], "CPU 77 does not exist");
+        assert_eq!(acts, [PageSetLoad::tick(CpuId(1))], "CPU 77 does not exist");
     }
 
     #[test]
     fn work_without_a_known_function_leaves_the_ticks_to_the_clock() {
         let (ticks, acts) = ticks(&[work(0, 10 * SECOND, 1), work(2, 10 * SECOND, 1)]);
         assert_eq!(ticks.interval_s(), Some(1));
-        let both: Vec<Act> = (0..2).map(|cpu| Traffic::tick(CpuId(cpu))).collect();
+        let both: Vec<Act> = (0..2).map(|cpu| PageSetLoad::tick(CpuId(cpu))).collect();
         assert_eq!(acts, both.repeat(10));
     }
 

@@ -4,8 +4,8 @@ use std::io;
 
 use serde::Serialize;
 
+use super::load::PageSetLoad;
 use super::machine::Machine;
-use super::traffic::Traffic;
 
 /// A page set matters if it has this part of all acts.
 const PART_THAT_MATTERS: usize = 100;
@@ -27,31 +27,31 @@ impl Window {
     pub(super) const OF_LOAD: Self = Self { skipped: 0, share: 1.0, is_start_known: false };
 
     /// The whole recording, if it is known what page sets held; else from where each that matters was refilled or drained.
-    pub(super) fn find(machine: &Machine, traffic: &Traffic, is_start_known: bool) -> io::Result<Self> {
+    pub(super) fn find(machine: &Machine, load: &PageSetLoad, is_start_known: bool) -> io::Result<Self> {
         let whole = Self { skipped: 0, share: 1.0, is_start_known };
         if is_start_known {
             return Ok(whole);
         }
         let sets = machine.sets();
         let mut acts = vec![0_usize; sets];
-        traffic.acts.each_act(|act| {
+        load.acts.each_act(|act| {
             if act.kind.is_of_set() {
                 acts[act.at as usize] += 1;
             }
         })?;
         let all: usize = acts.iter().sum();
         let mut first = vec![None; sets];
-        for decided in &traffic.decisions {
+        for decided in &load.decisions {
             first[decided.set as usize].get_or_insert(decided.before as usize);
         }
         let matter = (0..sets).filter(|set| acts[*set] * PART_THAT_MATTERS >= all.max(1));
         let turned_over: Option<Vec<usize>> = matter.map(|set| first[set]).collect();
         let skipped = turned_over.and_then(|firsts| firsts.into_iter().max());
         // A window that leaves less than half says less than a beginning that is not known.
-        Ok(match skipped.filter(|skipped| skipped * 2 <= traffic.acts.len()) {
+        Ok(match skipped.filter(|skipped| skipped * 2 <= load.acts.len()) {
             Some(skipped) => Self {
                 skipped: skipped as u64,
-                share: 1.0 - skipped as f64 / traffic.acts.len().max(1) as f64,
+                share: 1.0 - skipped as f64 / load.acts.len().max(1) as f64,
                 is_start_known: true,
             },
             None => whole,

@@ -5,8 +5,8 @@
 
 use pageset_trace::EventKind;
 
+use super::after_free::{AfterFree, after_free};
 use super::engine::Engine;
-use super::fate::{Fate, fate};
 use super::geometry::Place;
 use super::links::Chunk;
 use crate::limits::to_i32;
@@ -56,9 +56,9 @@ impl Engine {
             changes[set] += match event.kind {
                 EventKind::MmPageAlloc | EventKind::MmPagePcpuDrain => -pages,
                 EventKind::MmPageFreeBatched => pages,
-                EventKind::MmPageFree => match fate(chunk, index, (order, event.cpu)) {
-                    Fate::Batched | Fate::Diverted => 0,
-                    Fate::Type(_) | Fate::Unknown => pages,
+                EventKind::MmPageFree => match after_free(chunk, index, (order, event.cpu)) {
+                    AfterFree::Batched | AfterFree::Diverted => 0,
+                    AfterFree::Type(_) | AfterFree::Unknown => pages,
                 },
                 EventKind::MmPageAllocZoneLocked => {
                     fetched[cpu] = Some(place);

@@ -7,10 +7,10 @@ use pageset_core::policy::FreeHistory;
 use pageset_core::{DrainReason, FrameIndex, Order};
 use pageset_trace::EventKind;
 
+use super::after_free::{AfterFree, after_free};
 use super::classes::Class;
 use super::cpu_state::Slices;
 use super::engine::Engine;
-use super::fate::{Fate, fate};
 use super::free::DrainEnds;
 use super::geometry::Place;
 use super::links::Chunk;
@@ -63,7 +63,10 @@ impl Engine {
                 Class::Unexplained
                     if observed.is_empty()
                         && chunk.events[index].interrupt_level() > 0
-                        && matches!(fate(chunk, index, (order, chunk.events[index].cpu)), Fate::Unknown) =>
+                        && matches!(
+                            after_free(chunk, index, (order, chunk.events[index].cpu)),
+                            AfterFree::Unknown
+                        ) =>
                 {
                     Class::FailedTrylock
                 }

@@ -16,7 +16,7 @@ impl Engine {
             self.learn_limits();
         }
         if self.mode == Mode::Free {
-            self.seed_tokens();
+            self.seed_placeholders();
         }
     }
 

@@ -4,9 +4,9 @@ use pageset_core::policy::{FreeDrain, SplitFrees};
 use pageset_core::{MigrateType, Order};
 use pageset_trace::{Event, EventKind};
 
+use super::after_free::{AfterFree, after_free};
 use super::cpu_state::Slices;
 use super::engine::Engine;
-use super::fate::{Fate, fate};
 use super::geometry::Place;
 use super::links::{Chunk, same_context};
 use super::mode::Mode;
@@ -30,9 +30,9 @@ impl Engine {
                 .change(usize::from(event.cpu), i64::from(order.frames()));
             return;
         }
-        match fate(chunk, index, (order, event.cpu)) {
-            Fate::Batched => return,
-            Fate::Diverted => {
+        match after_free(chunk, index, (order, event.cpu)) {
+            AfterFree::Batched => return,
+            AfterFree::Diverted => {
                 self.displace(place);
                 self.geometry.zones[place.zone]
                     .pressure
@@ -40,7 +40,7 @@ impl Engine {
                 self.out.passed_over.diverted_frees += 1;
                 return;
             }
-            Fate::Unknown if self.is_lock_held(chunk, index) => {
+            AfterFree::Unknown if self.is_lock_held(chunk, index) => {
                 self.displace(place);
                 self.geometry.zones[place.zone]
                     .pressure
@@ -48,7 +48,7 @@ impl Engine {
                 self.out.passed_over.diverted_frees += 1;
                 return;
             }
-            Fate::Type(_) | Fate::Unknown => {}
+            AfterFree::Type(_) | AfterFree::Unknown => {}
         }
         self.commit_or_defer(chunk, index);
     }
@@ -135,7 +135,7 @@ impl Engine {
         self.geometry.zones[place.zone].pressure.change(cpu, i64::from(order.frames()));
         if self.mode == Mode::Free {
             let home = Home { set: self.set_index(place.zone, event.cpu), list: 0 };
-            self.drop_tokens(home, order.frames() as i32);
+            self.drop_placeholders(home, order.frames() as i32);
         } else {
             let owner = match self.evict(place) {
                 Some(home) => home.set,
@@ -217,8 +217,8 @@ impl Engine {
         {
             let set = self.set_index(place.zone, event.cpu);
             self.sets[set].touched = true;
-            let migratetype = match fate(chunk, index, (order, event.cpu)) {
-                Fate::Type(migratetype) => migratetype,
+            let migratetype = match after_free(chunk, index, (order, event.cpu)) {
+                AfterFree::Type(migratetype) => migratetype,
                 _ => {
                     let seen = self.block_type(place).and_then(MigrateType::from_index);
                     seen.unwrap_or(MigrateType::Movable)

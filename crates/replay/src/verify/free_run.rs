@@ -1,6 +1,6 @@
 //! Mode `free`: the page sets decide for themselves from the first event to the last.
 //!
-//! Which page is which does not matter then, so the lists hold tokens: numbers of frames that stand for any page. What
+//! Which page is which does not matter then, so the lists hold placeholders: numbers of frames that stand for any page. What
 //! the lists held at the start is not known; they start with as many movable pages as `/proc/zoneinfo` counted.
 
 use pageset_core::Order;
@@ -17,24 +17,24 @@ const MOVABLE_PAGES: usize = 1;
 
 impl Engine {
     /// Fills the page sets with what they are said to hold.
-    pub(super) fn seed_tokens(&mut self) {
+    pub(super) fn seed_placeholders(&mut self) {
         for set in 0..self.sets.len() {
             let pages = std::mem::take(&mut self.sets[set].pcp.count);
             for _ in 0..pages {
-                self.add_token(Home { set, list: MOVABLE_PAGES }, Order::ZERO, End::Cold);
+                self.add_placeholder(Home { set, list: MOVABLE_PAGES }, Order::ZERO, End::Cold);
             }
         }
     }
 
-    fn add_token(&mut self, home: Home, order: Order, end: End) {
+    fn add_placeholder(&mut self, home: Home, order: Order, end: End) {
         // Page sets that hold more blocks than there can be frames come from a hostile trace.
-        let Some(token) = self.geometry.tokens.take() else { return };
-        if self.geometry.make_room(token as usize + 1).is_err() {
+        let Some(placeholder) = self.geometry.placeholders.take() else { return };
+        if self.geometry.make_room(placeholder as usize + 1).is_err() {
             return;
         }
         match end {
-            End::Hot => self.sets[home.set].push(&self.geometry.frames, home.list, token, order),
-            End::Cold => self.sets[home.set].append(&self.geometry.frames, home.list, token, order),
+            End::Hot => self.sets[home.set].push(&self.geometry.frames, home.list, placeholder, order),
+            End::Cold => self.sets[home.set].append(&self.geometry.frames, home.list, placeholder, order),
         }
     }
 
@@ -80,12 +80,12 @@ impl Engine {
         let wanted = (self.sets[home.set].len(home.list) == 0).then(|| {
             let flags = self.geometry.zones[zone].pressure.flags();
             let wanted = self.sets[home.set].refill_size(&self.policy, flags, order);
-            (0..wanted).for_each(|_| self.add_token(home, order, End::Cold));
+            (0..wanted).for_each(|_| self.add_placeholder(home, order, End::Cold));
             wanted
         });
-        if let Some(token) = self.sets[home.set].head(&self.geometry.frames, home.list) {
-            self.sets[home.set].unlink(&self.geometry.frames, home.list, token);
-            self.geometry.tokens.give(token);
+        if let Some(placeholder) = self.sets[home.set].head(&self.geometry.frames, home.list) {
+            self.sets[home.set].unlink(&self.geometry.frames, home.list, placeholder);
+            self.geometry.placeholders.give(placeholder);
         }
         wanted
     }
@@ -99,7 +99,7 @@ impl Engine {
         observed: &[(Place, Order)],
     ) {
         let zone = home.set / self.cpus.len();
-        self.add_token(home, order, End::Hot);
+        self.add_placeholder(home, order, End::Hot);
         let flags = self.geometry.zones[zone].pressure.flags();
         let (policy, limits) = (self.policy, self.sets[home.set].limits);
         let count = self.sets[home.set].pcp.count;
@@ -120,7 +120,7 @@ impl Engine {
             let mut left = due.pages;
             loop {
                 let slice = rule.slice(left, limits.batch);
-                self.drop_tokens(home, slice);
+                self.drop_placeholders(home, slice);
                 left -= slice;
                 if left <= 0 || !rule.goes_on(self.sets[home.set].pcp.count, due.limit) {
                     break;
@@ -136,7 +136,7 @@ impl Engine {
     }
 
     /// Drains pages, beginning at a list.
-    pub(super) fn drop_tokens(&mut self, home: Home, pages: i32) {
+    pub(super) fn drop_placeholders(&mut self, home: Home, pages: i32) {
         let mut removed = std::mem::take(&mut self.predicted);
         removed.clear();
         let set = &mut self.sets[home.set];
@@ -146,7 +146,7 @@ impl Engine {
             (pages.min(set.pcp.count), home.list),
             &mut removed,
         );
-        removed.iter().for_each(|(token, _)| self.geometry.tokens.give(*token));
+        removed.iter().for_each(|(placeholder, _)| self.geometry.placeholders.give(*placeholder));
         set.recount(&self.geometry.frames);
         self.predicted = removed;
     }

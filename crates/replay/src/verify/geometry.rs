@@ -7,8 +7,8 @@ use pageset_core::{
 use pageset_trace::{Layout, ZoneDescription};
 
 use crate::limits::{computed, printed_or_computed};
+use crate::placeholders::Placeholders;
 use crate::pressure::ZonePressure;
-use crate::tokens::Tokens;
 
 /// Frames that all zones together may span: 64 TiB of 4 KiB frames. Each stretch takes four bytes before it is seen.
 const SPAN_MAX: u64 = 1 << 34;
@@ -58,7 +58,7 @@ pub(super) struct Geometry {
     /// Links and states of each frame that has a number.
     pub(super) frames: FrameTables<'static>,
     /// Numbers that stand for any page.
-    pub(super) tokens: Tokens,
+    pub(super) placeholders: Placeholders,
     /// The first frame of each stretch that was seen.
     seen: Vec<u64>,
 }
@@ -92,7 +92,7 @@ impl Geometry {
         }
         let none = FrameCounts { frames: 0, pageblocks: 0 };
         let frames = FrameTables::on_heap(none).map_err(|error| error.to_string())?;
-        Ok(Self { zones, nodes, frames, tokens: Tokens::new(FRAMES_MAX), seen: Vec::new() })
+        Ok(Self { zones, nodes, frames, placeholders: Placeholders::new(FRAMES_MAX), seen: Vec::new() })
     }
 
     /// How many numbers there are: the length of a table of frames.

@@ -6,11 +6,12 @@
 //! a [`Class`].
 //!
 //! Files, from the ground up. What a comparison consists of: `classes`, `mode`, `geometry` (zones and limits), `links` (what
-//! comes next on a CPU and to a frame), `fate` (what that says of a free), `explain`, `report`, `page_set` (the core's page set
+//! comes next on a CPU and to a frame), `after_free` (what that says of a free), `explain`, `report`, `page_set` (the core's page set
 //! and what is not known of it), `cpu_state`, and `engine`, which holds them together. What events do to it: `compare` (the drain of a
 //! free), `free_run` (mode `free`), `refill`, `bulk`, `alloc`, `tick`, `free`, `sample`, and `calibrate` (what the page sets held at
 //! the start). Above them: `dispatch` (which event concerns which part), `options`, `fit` (which of several policies is nearest), and this file.
 
+mod after_free;
 mod alloc;
 mod bulk;
 mod calibrate;
@@ -20,7 +21,6 @@ mod cpu_state;
 mod dispatch;
 mod engine;
 mod explain;
-mod fate;
 mod fetches;
 mod fit;
 mod free;

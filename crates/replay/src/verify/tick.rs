@@ -129,7 +129,7 @@ impl Engine {
             }
         }
         if self.mode == Mode::Free {
-            self.drop_tokens(Home { set, list: 0 }, due.excess + due.remote);
+            self.drop_placeholders(Home { set, list: 0 }, due.excess + due.remote);
             self.sets[set].touched |= due.excess + due.remote > 0;
         }
         if !observed.is_empty() {

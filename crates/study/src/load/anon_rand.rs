@@ -8,8 +8,8 @@ use super::plan::{LockKind, Plan};
 use super::setup::{Parameter, PlanError, Setup};
 use super::workload::{Tasks, Workload};
 use crate::lru::{self, Lru};
+use crate::random_time::exponential_ns;
 use crate::target::{Hold, locked};
-use crate::varied::varied;
 
 const TABLES: Parameter = Parameter {
     key: "tables",
@@ -61,7 +61,7 @@ fn build(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
         plan.work(cpu, move |target| {
             while target.running() {
                 // It hits or misses the TLB and the caches.
-                let ns = varied(target, read_ns);
+                let ns = exponential_ns(target, read_ns);
                 target.compute(ns);
                 let place = (target.random() % tables) as usize;
                 let is_first = {

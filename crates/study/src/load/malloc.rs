@@ -9,8 +9,8 @@ use super::plan::{LockKind, Plan};
 use super::setup::{Parameter, PlanError, Setup};
 use super::workload::{Tasks, Workload};
 use crate::lru::{self, Lru};
+use crate::random_time::exponential_ns;
 use crate::slab::{LIST_NS, Slabs};
-use crate::varied::varied;
 
 const MMAP_NS: Parameter = Parameter {
     key: "mmap_ns",
@@ -59,7 +59,7 @@ fn build_large(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
         let out_of_step_ns = mmap_ns.saturating_mul(setup.cpus.into());
         plan.work(cpu, move |target| {
             // Tasks that run for long queue in any order, not in that of their CPUs.
-            let ns = varied(target, out_of_step_ns);
+            let ns = exponential_ns(target, out_of_step_ns);
             target.compute(ns);
             while target.running() {
                 mapping.exclusively(target, |target| target.compute(mmap_ns));
@@ -68,7 +68,7 @@ fn build_large(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
                     mapping.add_table(target);
                 }
                 mapping.fault(target);
-                let ns = varied(target, mmap_ns);
+                let ns = exponential_ns(target, mmap_ns);
                 target.compute(ns);
                 mapping.unmap(target);
                 described.into_iter().for_each(|object| slabs.give(target, object));

@@ -9,8 +9,8 @@ use pageset_core::CpuId;
 
 use crate::load::plan::{LockKind, Plan};
 use crate::load::setup::{Parameter, Setup};
+use crate::random_time::exponential_ns;
 use crate::target::{Hold, LockId, Target, locked};
-use crate::varied::varied;
 
 /// Pages that a CPU collects before it takes the lock to add them. Source: spec fault.md §4.1, Linux 4.15 to 6.9.
 const ADD_BATCH: u32 = 15;
@@ -81,7 +81,7 @@ impl Lru {
 
     /// Holds vary: pages and their neighbours on the list are in this CPU's caches, in another's or in none.
     fn hold(&self, target: &mut dyn Target, pages: u32) {
-        let ns = varied(target, self.page_ns * u64::from(pages));
+        let ns = exponential_ns(target, self.page_ns * u64::from(pages));
         locked(target, self.lock, Hold::Exclusive, |target| target.compute(ns));
     }
 }

@@ -7,6 +7,6 @@ mod page_fault_test;
 mod virtual_run;
 mod virtual_world;
 
-pub use page_fault_test::{Contestant, PftSpec, Test};
+pub use page_fault_test::{FaultHandler, PftSpec, Test};
 pub use virtual_run::{AreaCache, VirtualSpec, run as run_virtual};
 pub use virtual_world::RssLine;

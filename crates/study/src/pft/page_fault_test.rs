@@ -16,7 +16,7 @@ use crate::simulate::{machine_text, parse_machine};
 /// Who touches the pages. A document has its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub enum Contestant {
+pub enum FaultHandler {
     /// The operating system's own faults.
     Kernel,
     /// Nobody handles faults: pages are cleared and touched.
@@ -25,7 +25,7 @@ pub enum Contestant {
     Engine(Strategy),
 }
 
-impl Contestant {
+impl FaultHandler {
     /// "kernel", "clear", or the strategy.
     #[must_use]
     pub fn name(self) -> String {
@@ -37,13 +37,13 @@ impl Contestant {
     }
 }
 
-impl From<Contestant> for String {
-    fn from(contestant: Contestant) -> Self {
-        contestant.name()
+impl From<FaultHandler> for String {
+    fn from(handler: FaultHandler) -> Self {
+        handler.name()
     }
 }
 
-impl TryFrom<String> for Contestant {
+impl TryFrom<String> for FaultHandler {
     type Error = StrategyError;
 
     fn try_from(name: String) -> Result<Self, StrategyError> {
@@ -78,7 +78,7 @@ pub struct PftSpec {
     /// Whether pages are cleared.
     pub zero: Zero,
     /// Who touches, in this order.
-    pub contestants: Vec<Contestant>,
+    pub contestants: Vec<FaultHandler>,
     /// A bundled machine or a machine file to simulate. Default: this machine.
     pub machine: Option<String>,
     /// Where a simulated machine has its counters.
@@ -97,7 +97,7 @@ pub struct Test {
     /// Whether pages are cleared.
     pub zero: Zero,
     /// Who touches.
-    pub contestants: Vec<Contestant>,
+    pub contestants: Vec<FaultHandler>,
     /// The simulated machine, if it is one.
     pub machine: Option<Machine>,
     /// Where its counters are.
@@ -157,7 +157,7 @@ impl Test {
         })
     }
 
-    /// Every contestant, turn by turn, so that what disturbs one disturbs all.
+    /// Every handler, turn by turn, so that what disturbs one disturbs all.
     ///
     /// # Errors
     ///
@@ -168,14 +168,14 @@ impl Test {
         let mut series: Vec<_> = self
             .contestants
             .iter()
-            .map(|contestant| Series { name: contestant.name(), runs: Vec::new() })
+            .map(|handler| Series { name: handler.name(), runs: Vec::new() })
             .collect();
         for repetition in 0..self.repetitions {
-            for (contestant, series) in self.contestants.iter().zip(&mut series) {
+            for (handler, series) in self.contestants.iter().zip(&mut series) {
                 let run = match (&self.machine, series.runs.first()) {
                     // A simulation gives the same again.
                     (Some(_), Some(first)) if repetition > 0 => *first,
-                    _ => self.run_once(*contestant)?,
+                    _ => self.run_once(*handler)?,
                 };
                 series.runs.push(run);
                 stage.step()?;
@@ -184,9 +184,9 @@ impl Test {
         Ok(series)
     }
 
-    fn run_once(&self, contestant: Contestant) -> Result<Run> {
-        match (contestant, &self.machine) {
-            (Contestant::Engine(strategy), Some(machine)) => {
+    fn run_once(&self, handler: FaultHandler) -> Result<Run> {
+        match (handler, &self.machine) {
+            (FaultHandler::Engine(strategy), Some(machine)) => {
                 let (least, most) = SIMULATED_THREAD_PAGES;
                 let spec = VirtualSpec {
                     shape: self.shape,
@@ -199,9 +199,11 @@ impl Test {
                 };
                 run_virtual(machine, &spec)
             }
-            (Contestant::Engine(strategy), None) => run_engine(&self.shape, strategy, self.ahead, self.zero),
-            (Contestant::Kernel, _) => run_kernel(&self.shape),
-            (Contestant::Clear, _) => run_clear(&self.shape),
+            (FaultHandler::Engine(strategy), None) => {
+                run_engine(&self.shape, strategy, self.ahead, self.zero)
+            }
+            (FaultHandler::Kernel, _) => run_kernel(&self.shape),
+            (FaultHandler::Clear, _) => run_clear(&self.shape),
         }
     }
 }
@@ -232,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_spec_comes_back_as_it_was_written_with_names_of_results() {
-        let engines: Vec<_> = Strategy::all().map(Contestant::Engine).collect();
+        let engines: Vec<_> = Strategy::all().map(FaultHandler::Engine).collect();
         for (regions, rss_line) in Regions::ALL.into_iter().zip(RssLine::ALL.into_iter().cycle()) {
             let spec = PftSpec {
                 gib: Some(0.1),
@@ -244,7 +246,7 @@ mod tests {
                 magazine: Some(0),
                 ahead: Ahead { prefault_order: 3, prezero: true },
                 zero: Zero::Skip,
-                contestants: [Contestant::Kernel, Contestant::Clear]
+                contestants: [FaultHandler::Kernel, FaultHandler::Clear]
                     .into_iter()
                     .chain(engines.clone())
                     .collect(),
@@ -260,8 +262,8 @@ mod tests {
     }
 
     #[test]
-    fn a_contestant_that_does_not_exist_is_refused() {
-        let refused = serde_json::from_str::<Contestant>(r#""P9,V1,R1""#).unwrap_err();
+    fn a_handler_that_does_not_exist_is_refused() {
+        let refused = serde_json::from_str::<FaultHandler>(r#""P9,V1,R1""#).unwrap_err();
         assert!(refused.to_string().starts_with(&StrategyError::UnknownSync.to_string()), "{refused}");
     }
 }

@@ -75,7 +75,7 @@ impl RssLine {
 pub(super) struct VirtualWorld {
     frames: VirtualFrames,
     memory: VirtualMemory,
-    lines: Lines,
+    lines: CounterLines,
     rss_line: RssLine,
 }
 
@@ -83,7 +83,7 @@ impl VirtualWorld {
     /// `span` are the machine's frames; `tables` as many as the engine may use, of `lines_per_table` lines.
     pub(super) fn new(span: Range<u64>, tables: u32, lines_per_table: u32, rss_line: RssLine) -> Self {
         let line = |_| SharedLine::new();
-        let lines = Lines {
+        let lines = CounterLines {
             mmap_lock: SharedLine::new(),
             rss: SharedLine::new(),
             anon_rss: SharedLine::new(),
@@ -99,7 +99,7 @@ impl VirtualWorld {
 const AREAS: usize = 4096;
 
 /// The lines of one address space. The engine knows of more, which nobody shares here.
-struct Lines {
+struct CounterLines {
     mmap_lock: SharedLine,
     rss: SharedLine,
     anon_rss: SharedLine,

@@ -4,8 +4,8 @@
 //! backed by ordinary memory, so that clearing and copying pages costs what it costs here.
 
 mod channel;
-mod gate;
 mod memory;
+mod spin_lock;
 mod target;
 
 use std::sync::{Arc, Barrier};
@@ -20,8 +20,8 @@ use thiserror::Error;
 
 use crate::load::plan::Plan;
 use channel::Channel;
-use gate::Gate;
 use memory::Memory;
+use spin_lock::SpinLock;
 use target::ThreadTarget;
 
 /// How a workload is run on threads.
@@ -115,7 +115,7 @@ struct Shared {
     allocator: Allocator,
     memory: Memory,
     channels: Vec<Channel>,
-    locks: Vec<Gate>,
+    locks: Vec<SpinLock>,
 }
 
 /// What one worker did.
@@ -139,7 +139,7 @@ pub fn run_on_threads(plan: Plan, options: &ThreadOptions) -> Result<ThreadOutco
         allocator: allocator(&plan, options)?,
         memory: Memory::new(options.pages),
         channels: plan.channels.iter().map(Channel::new).collect(),
-        locks: plan.locks.iter().map(|_| Gate::default()).collect(),
+        locks: plan.locks.iter().map(|_| SpinLock::default()).collect(),
     });
     let start = Barrier::new(plan.workers.len());
     let (tallies, pinned) = std::thread::scope(|scope| {

@@ -176,7 +176,8 @@ impl Cursor {
         let (chunk, at) = (position / CHUNK as u64, position % CHUNK as u64);
         let chunk = chunk as usize;
         if self.chunk != Some(chunk) {
-            lists.read(self.cpu, chunk, &mut self.bytes)
+            lists
+                .read(self.cpu, chunk, &mut self.bytes)
                 .expect("what this process wrote to its own temporary file can be read");
             self.chunk = Some(chunk);
         }

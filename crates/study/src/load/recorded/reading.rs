@@ -181,10 +181,7 @@ mod tests {
     fn a_free_that_is_made_up_is_no_event() {
         let (recording, played) =
             read([event(5, 0, EventKind::MmPageAlloc, 7), event(6, 0, EventKind::MmPageAlloc, 7)]);
-        assert_eq!(
-            lists(&recording),
-            [vec![(0, alloc(0)), (1, free(BlockName::Alone(0))), (0, alloc(1))]]
-        );
+        assert_eq!(lists(&recording), [vec![(0, alloc(0)), (1, free(BlockName::Alone(0))), (0, alloc(1))]]);
         assert_eq!(played, Played { events: 2, made_up_frees: 1, ..Played::default() });
     }
 

@@ -12,9 +12,9 @@ const SPINS: u32 = 200;
 
 /// A spin lock, first seen first served.
 #[derive(Debug, Default)]
-pub(super) struct Gate(AtomicU32);
+pub(super) struct SpinLock(AtomicU32);
 
-impl Gate {
+impl SpinLock {
     pub(super) fn lock(&self, hold: Hold) {
         let mut spins = 0_u32;
         while !self.try_lock(hold) {
@@ -51,15 +51,15 @@ mod tests {
 
     #[test]
     fn one_holds_it_or_several_share_it() {
-        let gate = Gate::default();
-        gate.lock(Hold::Shared);
-        gate.lock(Hold::Shared);
-        assert!(!gate.try_lock(Hold::Exclusive));
-        gate.unlock(Hold::Shared);
-        gate.unlock(Hold::Shared);
-        gate.lock(Hold::Exclusive);
-        assert!(!gate.try_lock(Hold::Shared) && !gate.try_lock(Hold::Exclusive));
-        gate.unlock(Hold::Exclusive);
-        gate.lock(Hold::Shared);
+        let spin_lock = SpinLock::default();
+        spin_lock.lock(Hold::Shared);
+        spin_lock.lock(Hold::Shared);
+        assert!(!spin_lock.try_lock(Hold::Exclusive));
+        spin_lock.unlock(Hold::Shared);
+        spin_lock.unlock(Hold::Shared);
+        spin_lock.lock(Hold::Exclusive);
+        assert!(!spin_lock.try_lock(Hold::Shared) && !spin_lock.try_lock(Hold::Exclusive));
+        spin_lock.unlock(Hold::Exclusive);
+        spin_lock.lock(Hold::Shared);
     }
 }

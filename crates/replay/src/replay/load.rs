@@ -1,4 +1,4 @@
-//! A recording's traffic: what page sets were asked for, and what the recorded kernel decided meanwhile.
+//! A recording's load: what page sets were asked for, and what the recorded kernel decided meanwhile.
 //!
 //! Events tell some things late: that a free waits in a batch, that it went past a busy page set, which list it went to.
 //! An act is mended when that shows, so one reading suffices.
@@ -22,7 +22,7 @@ use reading::Reading;
 
 /// A recording as page sets see it.
 #[derive(Debug, Default)]
-pub(super) struct Traffic {
+pub(super) struct PageSetLoad {
     pub(super) acts: Acts,
     /// When each act is done, in nanoseconds; empty if nobody asked.
     pub(super) times_ns: Vec<u64>,
@@ -82,7 +82,7 @@ pub(super) struct Moved {
     pub(super) blocks: i32,
 }
 
-impl Traffic {
+impl PageSetLoad {
     /// Reads a recording to its end. `progress` is told the events read so far, and may end it.
     pub(super) fn read(
         reader: &mut dyn TraceReader,
@@ -101,11 +101,11 @@ impl Traffic {
             progress(read)?;
         }
         let recorded = RecordedKinds::new(reader.info(), &kinds);
-        let mut traffic = Self { events: read, recorded, ..reading.finish(&recorded) };
-        traffic.acts.check().map_err(|error| ReplayError::no_room(&traffic.acts, error))?;
-        traffic.remainder = remainder::remainder(machine, &traffic.acts)
-            .map_err(|error| ReplayError::no_room(&traffic.acts, error))?;
-        Ok(traffic)
+        let mut load = Self { events: read, recorded, ..reading.finish(&recorded) };
+        load.acts.check().map_err(|error| ReplayError::no_room(&load.acts, error))?;
+        load.remainder = remainder::remainder(machine, &load.acts)
+            .map_err(|error| ReplayError::no_room(&load.acts, error))?;
+        Ok(load)
     }
 
     pub(super) fn tick(cpu: CpuId) -> Act {

@@ -17,7 +17,7 @@ pub use samples::{CpuSamples, Extremes, Samples, ZoneSamples};
 
 /// Everything about one recording.
 #[derive(Clone, Debug)]
-pub struct Dossier {
+pub struct ReportData {
     /// Advice, survey and replay.
     pub examined: Examined,
     /// Settings that changed while it was recorded, by time. Where there are any, the verdict is of the longest part without
@@ -37,11 +37,11 @@ pub struct Dossier {
 ///
 /// # Errors
 /// The recording cannot be read or describes no machine; [`Cancelled`](pageset_report::Cancelled).
-pub fn dossier<R: TraceReader>(
+pub fn report_data<R: TraceReader>(
     mut open: impl FnMut() -> anyhow::Result<R>,
     simulate: Simulate,
     progress: &mut dyn Progress,
-) -> anyhow::Result<Dossier> {
+) -> anyhow::Result<ReportData> {
     let examined = examine(&mut open, simulate, progress)?;
     if examined.info.counts.is_some() {
         let path = examined.info.path.display();
@@ -71,7 +71,7 @@ pub fn dossier<R: TraceReader>(
         going = going.and_then(|()| progress.update(events));
     })?;
     going?;
-    Ok(Dossier {
+    Ok(ReportData {
         samples: Samples::new(&info, &timeline),
         settings: info.machine.as_ref().map(|machine| machine.sysctls.clone()),
         changes: info.setting_changes,

@@ -26,14 +26,14 @@ impl Operation {
 
 /// One way to do it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Contender {
+pub(crate) enum Way {
     /// `memset` and `memcpy` of this system.
     Libc,
     /// One of the library's.
     Method(Method),
 }
 
-impl Contender {
+impl Way {
     /// Every order with every kernel that this machine has, without those that would be the same.
     pub(crate) fn all(operation: Operation) -> Vec<Self> {
         let mut all = vec![Self::Libc];
@@ -112,8 +112,8 @@ mod tests {
     #[test]
     fn every_order_is_there_and_nothing_twice() {
         for operation in Operation::ALL {
-            let all = Contender::all(operation);
-            let names: Vec<_> = all.iter().map(|contender| (contender.order(), contender.kernel())).collect();
+            let all = Way::all(operation);
+            let names: Vec<_> = all.iter().map(|way| (way.order(), way.kernel())).collect();
             for (index, name) in names.iter().enumerate() {
                 assert!(!names[..index].contains(name), "{name:?}");
             }
@@ -131,11 +131,11 @@ mod tests {
         };
         let (mut page, source) = (memory(1), memory(2));
         for operation in Operation::ALL {
-            for contender in Contender::all(operation) {
+            for way in Way::all(operation) {
                 page.all_mut().fill(1);
-                contender.run(operation, page.page_mut(0), source.page(0), 4096);
+                way.run(operation, page.page_mut(0), source.page(0), 4096);
                 let expected = if operation == Operation::Clear { 0 } else { 2 };
-                assert!(page.all().iter().all(|byte| *byte == expected), "{contender:?}");
+                assert!(page.all().iter().all(|byte| *byte == expected), "{way:?}");
             }
         }
     }

@@ -30,58 +30,59 @@ fn all_recorded() -> TraceInfo {
     TraceInfo { recorded, ..TraceInfo::default() }
 }
 
-fn read_on(machine: &Machine, events: &[Event]) -> Traffic {
-    Traffic::read(recording(events, &all_recorded()).as_mut(), machine, Times::Forget, |_| Ok(())).unwrap()
+fn read_on(machine: &Machine, events: &[Event]) -> PageSetLoad {
+    PageSetLoad::read(recording(events, &all_recorded()).as_mut(), machine, Times::Forget, |_| Ok(()))
+        .unwrap()
 }
 
-fn read(events: &[Event]) -> Traffic {
+fn read(events: &[Event]) -> PageSetLoad {
     read_on(&Machine::new(small_layout()).unwrap(), events)
 }
 
-fn kinds(traffic: &Traffic) -> Vec<ActKind> {
-    traffic.acts.all().iter().map(|act| act.kind).collect()
+fn kinds(load: &PageSetLoad) -> Vec<ActKind> {
+    load.acts.all().iter().map(|act| act.kind).collect()
 }
 
 #[test]
 fn a_batched_free_happens_at_its_commit() {
-    let traffic = read(&[
+    let load = read(&[
         Event { order: 2, ..event(EventKind::MmPageFree, 100) },
         event(EventKind::MmPageFree, 200),
         event(EventKind::MmPageFreeBatched, 100),
         event(EventKind::MmPageFreeBatched, 300),
     ]);
-    assert_eq!(kinds(&traffic), [ActKind::Nothing, ActKind::Free, ActKind::Free]);
-    assert_eq!(traffic.acts.all()[2].block.order(), Order::new(2).unwrap());
-    assert_eq!(traffic.frees, 2);
+    assert_eq!(kinds(&load), [ActKind::Nothing, ActKind::Free, ActKind::Free]);
+    assert_eq!(load.acts.all()[2].block.order(), Order::new(2).unwrap());
+    assert_eq!(load.frees, 2);
 }
 
 #[test]
 fn a_block_that_leaves_the_zone_without_a_drain_went_past_its_page_set() {
     let leaves = Event { order: 3, refill: 1, ..event(EventKind::MmPageAllocZoneLocked, 96) };
-    let traffic = read(&[event(EventKind::MmPageFree, 100), event(EventKind::MmPageFree, 300), leaves]);
-    assert_eq!(kinds(&traffic), [ActKind::PastSet, ActKind::Free], "100 lies in the block from 96 on");
+    let load = read(&[event(EventKind::MmPageFree, 100), event(EventKind::MmPageFree, 300), leaves]);
+    assert_eq!(kinds(&load), [ActKind::PastSet, ActKind::Free], "100 lies in the block from 96 on");
     let drained = event(EventKind::MmPagePcpuDrain, 100);
-    let traffic = read(&[event(EventKind::MmPageFree, 100), drained, leaves]);
-    assert_eq!(kinds(&traffic), [ActKind::Free]);
+    let load = read(&[event(EventKind::MmPageFree, 100), drained, leaves]);
+    assert_eq!(kinds(&load), [ActKind::Free]);
 }
 
 #[test]
 fn a_drain_tells_which_list_a_block_was_on() {
     let drained = Event { migratetype: 2, ..event(EventKind::MmPagePcpuDrain, 100) };
-    let traffic = read(&[event(EventKind::MmPageFree, 100), drained]);
-    assert_eq!(traffic.acts.all()[0].block.migratetype(), MigrateType::Reclaimable);
-    assert_eq!(traffic.decisions.len(), 1);
-    assert_eq!((traffic.decisions[0].pages, traffic.decisions[0].refill), (1, None));
+    let load = read(&[event(EventKind::MmPageFree, 100), drained]);
+    assert_eq!(load.acts.all()[0].block.migratetype(), MigrateType::Reclaimable);
+    assert_eq!(load.decisions.len(), 1);
+    assert_eq!((load.decisions[0].pages, load.decisions[0].refill), (1, None));
 }
 
 #[test]
 fn an_interrupt_in_the_middle_of_a_batch_frees_past_the_page_set() {
     let commit = Event { pid: 7, ..event(EventKind::MmPageFreeBatched, 500) };
     let in_softirq = Event { irq_flags: irq_flag::SOFTIRQ, ..event(EventKind::MmPageFree, 100) };
-    let traffic = read(&[commit, in_softirq, commit]);
-    assert_eq!((kinds(&traffic), traffic.diverted_frees), (vec![ActKind::PastSet], 1));
-    let traffic = read(&[commit, in_softirq, Event { pid: 8, ..commit }]);
-    assert_eq!(kinds(&traffic), [ActKind::Free], "another task: the batch was at its end");
+    let load = read(&[commit, in_softirq, commit]);
+    assert_eq!((kinds(&load), load.diverted_frees), (vec![ActKind::PastSet], 1));
+    let load = read(&[commit, in_softirq, Event { pid: 8, ..commit }]);
+    assert_eq!(kinds(&load), [ActKind::Free], "another task: the batch was at its end");
 }
 
 #[test]
@@ -95,14 +96,14 @@ fn stacks_of_forked_tasks_are_as_many_pages_as_are_freed_from_nowhere() {
     kinds.recorded.retain(|kind| !bulk.contains(&kind.as_str()));
     let machine = Machine::new(small_layout()).unwrap();
     let mut reader = recording(&events, &kinds);
-    let traffic = Traffic::read(reader.as_mut(), &machine, Times::Forget, |_| Ok(())).unwrap();
-    assert_eq!(traffic.stack_pages, 6);
+    let load = PageSetLoad::read(reader.as_mut(), &machine, Times::Forget, |_| Ok(())).unwrap();
+    assert_eq!(load.stack_pages, 6);
     let stacks =
-        traffic.acts.all().into_iter().filter(|act| act.kind == ActKind::BulkAlloc).map(|act| act.count);
+        load.acts.all().into_iter().filter(|act| act.kind == ActKind::BulkAlloc).map(|act| act.count);
     assert_eq!(stacks.collect::<Vec<_>>(), [3, 3]);
     let bulk = event(EventKind::BulkAllocEntry, 0);
-    let traffic = read(&[&events[..], &[bulk]].concat());
-    assert_eq!(traffic.stack_pages, 0, "bulk allocations are recorded");
+    let load = read(&[&events[..], &[bulk]].concat());
+    assert_eq!(load.stack_pages, 0, "bulk allocations are recorded");
 }
 
 #[test]
@@ -115,8 +116,8 @@ fn impossible_events_are_counted() {
     let elsewhere = Event { cpu: u16::MAX, ..strange };
     assert_eq!(read(&[elsewhere]).unreplayed.impossible, 1);
     // Not node 0, whose number has the same lower half.
-    let traffic = read(&[event(EventKind::KswapdWake, 1 << 16)]);
-    assert_eq!((traffic.acts.len(), traffic.unreplayed.impossible), (0, 1));
+    let load = read(&[event(EventKind::KswapdWake, 1 << 16)]);
+    assert_eq!((load.acts.len(), load.unreplayed.impossible), (0, 1));
 }
 
 /// A machine file may claim any span for a zone that has no memory, but none for one that has.
@@ -129,8 +130,8 @@ fn a_zone_has_no_more_frames_than_can_be_noted() {
         ..ZoneDescription::empty(0, ZoneKind::Movable)
     });
     let machine = Machine::new(layout.clone()).unwrap();
-    let traffic = read_on(&machine, &[event(EventKind::MmPageFree, 1 << 50)]);
-    assert_eq!(traffic.unreplayed.foreign_frames, 1);
+    let load = read_on(&machine, &[event(EventKind::MmPageFree, 1 << 50)]);
+    assert_eq!(load.unreplayed.foreign_frames, 1);
     layout.zones[1].spanned = 1 << 40;
     assert!(Machine::new(layout).unwrap_err().to_string().contains("2^32"));
 }

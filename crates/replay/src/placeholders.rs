@@ -4,31 +4,31 @@ use pageset_core::FrameIndex;
 
 /// Frames of a zone that are in no page set.
 #[derive(Debug)]
-pub(crate) struct Tokens {
+pub(crate) struct Placeholders {
     /// From here on none was used yet.
     fresh: FrameIndex,
     end: FrameIndex,
     returned: Vec<FrameIndex>,
 }
 
-impl Tokens {
+impl Placeholders {
     pub(crate) fn new(frames: usize) -> Self {
         Self { fresh: 0, end: u32::try_from(frames).unwrap_or(u32::MAX), returned: Vec::new() }
     }
 
-    /// A token; `None` if all frames of the zone are in page sets.
+    /// A placeholder; `None` if all frames of the zone are in page sets.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<FrameIndex> {
-        if let Some(token) = self.returned.pop() {
-            return Some(token);
+        if let Some(placeholder) = self.returned.pop() {
+            return Some(placeholder);
         }
-        let token = (self.fresh < self.end).then_some(self.fresh)?;
+        let placeholder = (self.fresh < self.end).then_some(self.fresh)?;
         self.fresh += 1;
-        Some(token)
+        Some(placeholder)
     }
 
     #[inline]
-    pub(crate) fn give(&mut self, token: FrameIndex) {
-        self.returned.push(token);
+    pub(crate) fn give(&mut self, placeholder: FrameIndex) {
+        self.returned.push(placeholder);
     }
 }

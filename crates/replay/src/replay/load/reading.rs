@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use pageset_core::{MigrateType, Order, PAGEBLOCK_FRAMES};
 use pageset_trace::{Decision, Decisions, Event, EventKind};
 
-use super::{Decided, Moved, Times, Traffic};
+use super::{Decided, Moved, PageSetLoad, Times};
 use crate::pressure::highest_zone;
 use crate::recorded::{RecordedKinds, needs};
 use crate::replay::act::{Act, ActKind, BlockKind};
@@ -23,7 +23,7 @@ const STACK_PAGES: u64 = 4;
 pub(super) struct Reading<'m> {
     machine: &'m Machine,
     ticks: Ticks,
-    traffic: Traffic,
+    load: PageSetLoad,
     decisions: Decisions,
     zones: Vec<ZoneNotes>,
     cpus: Vec<CpuNotes>,
@@ -88,7 +88,7 @@ impl<'m> Reading<'m> {
             machine,
             zones: zones.collect(),
             cpus: (0..machine.cpus()).map(|_| CpuNotes::default()).collect(),
-            traffic: Traffic { tick_interval_s: ticks.interval_s(), ..Traffic::default() },
+            load: PageSetLoad { tick_interval_s: ticks.interval_s(), ..PageSetLoad::default() },
             ticks,
             decisions: Decisions::default(),
             has_bulk_events: false,
@@ -96,7 +96,7 @@ impl<'m> Reading<'m> {
         }
     }
 
-    pub(super) fn finish(mut self, recorded: &RecordedKinds) -> Traffic {
+    pub(super) fn finish(mut self, recorded: &RecordedKinds) -> PageSetLoad {
         if !recorded.has(needs::VISITS) {
             self.take_back_diverted();
         }
@@ -106,32 +106,32 @@ impl<'m> Reading<'m> {
         if !self.has_bulk_events && !recorded.has(&[EventKind::BulkAllocEntry]) {
             self.give_stacks();
         }
-        self.traffic
+        self.load
     }
 
     /// That a block left the zone shows that it was freed past its page set only where drains show, too.
     fn take_back_diverted(&mut self) {
-        self.traffic.acts.mend_all(|act| {
+        self.load.acts.mend_all(|act| {
             if act.kind == ActKind::PastSet {
                 act.kind = ActKind::Free;
             }
         });
-        self.traffic.diverted_frees = 0;
+        self.load.diverted_frees = 0;
     }
 
     /// Without events of bulk allocations, stacks of forked tasks come from nowhere. As many pages are allocated for them,
     /// evenly, as are freed without having been allocated, and a whole stack for each task at most.
     fn give_stacks(&mut self) {
         let forks = self.forks.len() as u64;
-        let pages = self.traffic.unmatched_frees.min(forks * STACK_PAGES);
+        let pages = self.load.unmatched_frees.min(forks * STACK_PAGES);
         for (fork, act) in (0..forks).zip(&self.forks) {
             let pages = (fork + 1) * pages / forks - fork * pages / forks;
             if pages > 0 {
                 let stack = (ActKind::BulkAlloc, pages as u16);
-                self.traffic.acts.mend(*act as usize, |act| (act.kind, act.count) = stack);
+                self.load.acts.mend(*act as usize, |act| (act.kind, act.count) = stack);
             }
         }
-        self.traffic.stack_pages = pages;
+        self.load.stack_pages = pages;
     }
 
     fn forked(&mut self, event: &Event) {
@@ -155,7 +155,7 @@ impl<'m> Reading<'m> {
 
     #[inline]
     fn event(&mut self, event: &Event) {
-        self.ticks.bring(event, self.machine.cpus() as u32, &mut self.traffic.acts);
+        self.ticks.bring(event, self.machine.cpus() as u32, &mut self.load.acts);
         if !self.machine.has_cpu(event.cpu) {
             let counts = matches!(
                 event.kind,
@@ -164,7 +164,7 @@ impl<'m> Reading<'m> {
                     | EventKind::MmPageFreeBatched
                     | EventKind::BulkAllocReturn
             );
-            self.traffic.unreplayed.impossible += u64::from(counts);
+            self.load.unreplayed.impossible += u64::from(counts);
             return;
         }
         if let Some(decision) = self.decisions.record(event) {
@@ -199,12 +199,12 @@ impl<'m> Reading<'m> {
 
     /// Acts that have no time yet have this one.
     fn note_time(&mut self, at_ns: u64) {
-        self.traffic.times_ns.resize(self.traffic.acts.len(), at_ns);
+        self.load.times_ns.resize(self.load.acts.len(), at_ns);
     }
 
     fn push(&mut self, kind: ActKind, block: BlockKind, at: u32) -> u32 {
-        self.traffic.acts.push(Act { kind, block, count: 1, at });
-        (self.traffic.acts.len() - 1) as u32
+        self.load.acts.push(Act { kind, block, count: 1, at });
+        (self.load.acts.len() - 1) as u32
     }
 
     fn decided(&mut self, cpu: u16, decision: Decision) {
@@ -218,34 +218,34 @@ impl<'m> Reading<'m> {
         };
         let Some(zone) = self.machine.zone_of(decision.pfn) else { return };
         let set = self.machine.set(zone, cpu);
-        let before = self.traffic.acts.len() as u32;
+        let before = self.load.acts.len() as u32;
         let pages = u32::try_from(decision.pages).unwrap_or(u32::MAX);
-        self.traffic.decisions.push(Decided { before, set, pages, refill });
+        self.load.decisions.push(Decided { before, set, pages, refill });
     }
 
     fn moved(&mut self, event: &Event, zone: usize, order: Order, blocks: i32) {
         let migratetype = event.block_type().unwrap_or(MigrateType::Movable);
         let (set, block) = (self.machine.set(zone, event.cpu), BlockKind::new(order, migratetype, 0));
-        let before = self.traffic.acts.len() as u32;
-        match self.traffic.moves.last_mut() {
+        let before = self.load.acts.len() as u32;
+        match self.load.moves.last_mut() {
             Some(last) if (last.before, last.set, last.block) == (before, set, block) => {
                 last.blocks += blocks
             }
-            _ => self.traffic.moves.push(Moved { before, set, block, blocks }),
+            _ => self.load.moves.push(Moved { before, set, block, blocks }),
         }
     }
 
     fn allocated(&mut self, event: &Event) {
         let Some(pfn) = event.frame() else {
-            self.traffic.unreplayed.failed_in_recording += 1;
+            self.load.unreplayed.failed_in_recording += 1;
             return;
         };
         let Some((zone, order)) = self.place(event, event.order) else { return };
         let migratetype = event.block_type().unwrap_or(MigrateType::Movable);
-        self.traffic.allocs += 1;
+        self.load.allocs += 1;
         match self.zones[zone].note(pfn.0, Note::Allocated) {
             Some(Note::Freed(act)) => self.reveal_type(act, event, zone),
-            Some(Note::Allocated) => self.traffic.unreplayed.allocated_twice += 1,
+            Some(Note::Allocated) => self.load.unreplayed.allocated_twice += 1,
             None => {}
         }
         self.zones[zone].see_type(pfn.0, migratetype);
@@ -261,12 +261,12 @@ impl<'m> Reading<'m> {
             BlockKind::new(order, migratetype, 0),
             self.machine.set(zone, event.cpu),
         );
-        self.traffic.frees += 1;
+        self.load.frees += 1;
         match self.zones[zone].note(event.pfn, Note::Freed(act)) {
-            None => self.traffic.unmatched_frees += 1,
+            None => self.load.unmatched_frees += 1,
             Some(Note::Freed(_)) => {
-                self.traffic.unmatched_frees += 1;
-                self.traffic.unseen_allocs += 1;
+                self.load.unmatched_frees += 1;
+                self.load.unseen_allocs += 1;
             }
             Some(Note::Allocated) => {}
         }
@@ -279,7 +279,7 @@ impl<'m> Reading<'m> {
     fn committed(&mut self, event: &Event) {
         let Some(zone) = self.machine.zone_of(event.pfn) else { return };
         let Some(Note::Freed(earlier)) = self.zones[zone].take(event.pfn) else { return };
-        let moved = self.traffic.acts.mend(earlier as usize, |act| {
+        let moved = self.load.acts.mend(earlier as usize, |act| {
             let is_free = act.kind == ActKind::Free;
             is_free.then(|| {
                 act.kind = ActKind::Nothing;
@@ -317,14 +317,14 @@ impl<'m> Reading<'m> {
     }
 
     fn divert(&mut self, act: u32) {
-        let diverted = self.traffic.acts.mend(act as usize, |act| {
+        let diverted = self.load.acts.mend(act as usize, |act| {
             let is_free = act.kind == ActKind::Free;
             if is_free {
                 act.kind = ActKind::PastSet;
             }
             is_free
         });
-        self.traffic.diverted_frees += u64::from(diverted == Some(true));
+        self.load.diverted_frees += u64::from(diverted == Some(true));
     }
 
     fn drained(&mut self, event: &Event) {
@@ -342,7 +342,7 @@ impl<'m> Reading<'m> {
     fn reveal_type(&mut self, act: u32, event: &Event, zone: usize) {
         let set = self.machine.set(zone, event.cpu);
         let Some(migratetype) = event.block_type() else { return };
-        self.traffic.acts.mend(act as usize, |act| {
+        self.load.acts.mend(act as usize, |act| {
             let is_here = event.kind == EventKind::MmPagePcpuDrain || act.at == set;
             if is_here && act.block.order().get() == event.order {
                 act.block = act.block.of_type(migratetype);
@@ -359,20 +359,20 @@ impl<'m> Reading<'m> {
         let Some(zone) = zone.or_else(|| self.machine.highest_zone(event.cpu, highest)) else { return };
         let pages = event.bulk_frames().unwrap_or(0);
         if pages > BULK_PAGES_MAX {
-            self.traffic.unreplayed.impossible += 1;
+            self.load.unreplayed.impossible += 1;
             return;
         }
-        self.traffic.allocs += pages;
+        self.load.allocs += pages;
         let block = BlockKind::new(Order::ZERO, MigrateType::Unmovable, highest);
         let act = self.push(ActKind::BulkAlloc, block, self.machine.set(zone, event.cpu));
-        self.traffic.acts.mend(act as usize, |act| act.count = pages as u16);
+        self.load.acts.mend(act as usize, |act| act.count = pages as u16);
     }
 
     fn reclaim(&mut self, event: &Event, kind: ActKind) {
         // The event's node is where others have their frame.
         match u16::try_from(event.pfn) {
             Ok(node) => drop(self.push(kind, BlockKind::PAGE, u32::from(node))),
-            Err(_) => self.traffic.unreplayed.impossible += 1,
+            Err(_) => self.load.unreplayed.impossible += 1,
         }
     }
 
@@ -402,11 +402,11 @@ impl<'m> Reading<'m> {
     fn place(&mut self, event: &Event, order: u8) -> Option<(usize, Order)> {
         let Some(zone) = self.machine.zone_of(event.pfn) else {
             let counts = matches!(event.kind, EventKind::MmPageAlloc | EventKind::MmPageFree);
-            self.traffic.unreplayed.foreign_frames += u64::from(counts);
+            self.load.unreplayed.foreign_frames += u64::from(counts);
             return None;
         };
         let order = Order::new(order);
-        self.traffic.unreplayed.impossible += u64::from(order.is_none());
+        self.load.unreplayed.impossible += u64::from(order.is_none());
         Some((zone, order?))
     }
 }

@@ -6,7 +6,7 @@ use pageset_trace::EventKind;
 use super::links::Chunk;
 
 /// What happens to a freed frame next.
-pub(super) enum Fate {
+pub(super) enum AfterFree {
     /// It reaches its page set with a later event.
     Batched,
     /// It leaves the free lists without having been drained: its page set's lock was busy.
@@ -18,21 +18,23 @@ pub(super) enum Fate {
 }
 
 /// What happens next to the block that is freed at `index`.
-pub(super) fn fate(chunk: &Chunk, index: usize, (order, cpu): (Order, u16)) -> Fate {
-    let Some(next) = chunk.events.get(chunk.links[index].of_frame as usize) else { return Fate::Unknown };
+pub(super) fn after_free(chunk: &Chunk, index: usize, (order, cpu): (Order, u16)) -> AfterFree {
+    let Some(next) = chunk.events.get(chunk.links[index].of_frame as usize) else {
+        return AfterFree::Unknown;
+    };
     match next.kind {
-        EventKind::MmPageFreeBatched => Fate::Batched,
-        EventKind::MmPageAllocZoneLocked | EventKind::MmPageAllocExtfrag => Fate::Diverted,
+        EventKind::MmPageFreeBatched => AfterFree::Batched,
+        EventKind::MmPageAllocZoneLocked | EventKind::MmPageAllocExtfrag => AfterFree::Diverted,
         EventKind::MmPagePcpuDrain | EventKind::MmPageAlloc if next.order == order.get() => {
             match next.block_type() {
                 Some(migratetype) if next.kind == EventKind::MmPagePcpuDrain || next.cpu == cpu => {
-                    Fate::Type(migratetype)
+                    AfterFree::Type(migratetype)
                 }
-                _ => Fate::Unknown,
+                _ => AfterFree::Unknown,
             }
         }
         // It was allocated without an event of its own: in bulk, which is how the kernel takes unmovable pages.
-        EventKind::MmPageFree if order == Order::ZERO => Fate::Type(MigrateType::Unmovable),
-        _ => Fate::Unknown,
+        EventKind::MmPageFree if order == Order::ZERO => AfterFree::Type(MigrateType::Unmovable),
+        _ => AfterFree::Unknown,
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// A barrier that a thread which panics leaves: the others do not wait for it for ever, as they would at
 /// [`std::sync::Barrier`].
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct Rendezvous {
     state: Mutex<State>,
     opened: Condvar,
 }
@@ -15,11 +15,11 @@ struct State {
     /// Threads that come here.
     members: usize,
     waiting: usize,
-    /// Times that the gate has opened.
+    /// Times that the rendezvous has opened.
     rounds: u64,
 }
 
-impl Gate {
+impl Rendezvous {
     pub(super) fn new(members: usize) -> Self {
         let state = State { members, waiting: 0, rounds: 0 };
         Self { state: Mutex::new(state), opened: Condvar::new() }
@@ -45,7 +45,7 @@ impl Gate {
 }
 
 /// One of the threads that wait for each other.
-pub(super) struct Member<'a>(&'a Gate);
+pub(super) struct Member<'a>(&'a Rendezvous);
 
 impl Member<'_> {
     /// Waits until all members wait.
@@ -76,11 +76,11 @@ mod tests {
 
     #[test]
     fn all_go_on_together() {
-        let (gate, passed) = (Gate::new(3), AtomicU32::new(0));
+        let (rendezvous, passed) = (Rendezvous::new(3), AtomicU32::new(0));
         thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
-                    let member = gate.enter();
+                    let member = rendezvous.enter();
                     for round in 0..100 {
                         member.wait();
                         assert!(passed.fetch_add(1, Relaxed) >= 3 * round);
@@ -94,15 +94,15 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_a_thread_that_has_panicked() {
-        let gate = Gate::new(2);
+        let rendezvous = Rendezvous::new(2);
         let ended = thread::scope(|scope| {
             let failing = scope.spawn(|| {
-                let member = gate.enter();
+                let member = rendezvous.enter();
                 member.wait();
                 panic!("a measurement fails");
             });
             let other = scope.spawn(|| {
-                let member = gate.enter();
+                let member = rendezvous.enter();
                 (0..10).for_each(|_| member.wait());
             });
             [failing.join().is_ok(), other.join().is_ok()]
