@@ -501,7 +501,6 @@ pub(crate) struct StatArgs {
 const READING_CONVERT: &str = "\
 Formats read, found out by content:
   .pgtrace          this tool's own: compressed, checksummed, with an index
-  .pcpt[.xz]        the project's recorder, with its .json[.xz] beside it
   trace.dat         of trace-cmd, versions 6 and 7
   perf.data         of `perf record`, but not with -z or into a pipe
   text              of ftrace (/sys/kernel/tracing/trace), `perf script` or

@@ -21,9 +21,6 @@ pub(crate) fn is_one(recordings: &[PathBuf], opening: &OpeningArgs) -> bool {
     if recordings.iter().any(|path| path.as_os_str() == "-") {
         exit_with_usage("the standard input is one recording: name files, or a folder");
     }
-    if opening.sidecar.is_some() {
-        exit_with_usage("--sidecar is for one recording; with several, each finds its own by name");
-    }
     true
 }
 

@@ -41,9 +41,6 @@ impl SourcesArgs {
 /// How a recording is opened.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct OpeningArgs {
-    /// The recorder's side file, if it does not lie beside the recording
-    #[arg(long, value_name = "FILE", help_heading = "Reading", value_hint = ValueHint::FilePath)]
-    pub(crate) sidecar: Option<PathBuf>,
     /// Skip damaged lines, samples and ring-buffer pages, read a cut .gz, .xz or .zst up to the cut, and count what is
     /// missing as lost
     #[arg(long, help_heading = "Reading")]

@@ -44,9 +44,6 @@ pub(crate) fn run(args: &ReportArgs, invocation: &Invocation) -> Result<()> {
             "a report reads a recording three times, so it cannot come from the standard input: give a file",
         );
     }
-    if sources.len() > 1 && args.opening.sidecar.is_some() {
-        exit_with_usage("--sidecar is for one recording; with several, each finds its own by name");
-    }
     if sources.is_empty() {
         sources.push(SourceArgs { recording: None, opening: args.opening.clone() });
     }

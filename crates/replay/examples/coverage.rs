@@ -101,7 +101,7 @@ fn main() {
     paths.sort();
     for path in paths {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let is_recording = name.contains(".pcpt") || name.ends_with(".pgtrace");
+        let is_recording = name.ends_with(".pgtrace");
         let stem = name.split('.').next().unwrap_or_default();
         let Some((kernel, load, setting)) = parts(stem).filter(|_| is_recording) else { continue };
         let zones =

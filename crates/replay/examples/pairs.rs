@@ -24,7 +24,7 @@ fn main() {
     paths.sort();
     for path in paths {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if !name.contains(".pcpt") && !name.ends_with(".pgtrace") {
+        if !name.ends_with(".pgtrace") {
             continue;
         }
         let stem = name.split('.').next().unwrap_or_default();

@@ -7,8 +7,8 @@
 //! ```text
 //! ftrace, perf script, trace-cmd text ─┐
 //! trace.dat, perf.data ────────────────┤
-//! .pcpt + .json of the recorder ───────┼─► TraceReader ─► replay, statistics
-//! .pgtrace ────────────────────────────┘        └───────► convert ─► .pgtrace
+//! .pgtrace ────────────────────────────┴─► TraceReader ─► replay, statistics
+//!                                               └───────► convert ─► .pgtrace
 //! ```
 //!
 //! Input is hostile until proven otherwise: every parser ends in a [`TraceError`] with file, place and remedy,
@@ -40,7 +40,6 @@ mod reader;
 mod recording_cost;
 mod sample;
 mod setting_change;
-mod sidecar;
 mod snapshot;
 mod tasks;
 mod visit_cost;
@@ -77,7 +76,6 @@ pub use reader::{BLOCK_EVENTS_MAX, Recovery, Strictness, TraceReader};
 pub use recording_cost::{CostRange, RecordingCost};
 pub use sample::{Sample, ZoneSample};
 pub use setting_change::SettingChange;
-pub use sidecar::find as side_file;
 pub use snapshot::Snapshot;
 pub use tasks::{Task, TaskBook, TaskIndex, Tasks};
 pub use visit_cost::VisitCost;

@@ -99,23 +99,17 @@ pub(super) fn is_digit(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'a'..=b'f')
 }
 
-/// A hash of a recording, and of its side file if it has one beside it.
+/// A hash of a recording.
 fn contents(recording: &Path) -> Result<String> {
-    let mut hash = Fnv::new();
-    for path in std::iter::once(recording.to_owned()).chain(pageset_trace::side_file(recording)) {
-        let name = || format!("{}: cannot read this recording", path.display());
-        let mut reader = BufReader::new(File::open(&path).with_context(name)?);
-        let mut bytes = [0; 1 << 14];
-        loop {
-            let count = reader.read(&mut bytes).with_context(name)?;
-            if count == 0 {
-                break;
-            }
-            hash.add(&bytes[..count]);
+    let name = || format!("{}: cannot read this recording", recording.display());
+    let mut reader = BufReader::new(File::open(recording).with_context(name)?);
+    let (mut hash, mut bytes) = (Fnv::new(), [0; 1 << 14]);
+    loop {
+        match reader.read(&mut bytes).with_context(name)? {
+            0 => return Ok(hash.text()),
+            count => hash.add(&bytes[..count]),
         }
-        hash.add(b"\0");
     }
-    Ok(hash.text())
 }
 
 #[cfg(test)]
