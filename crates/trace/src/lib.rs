@@ -15,6 +15,7 @@
 //! never in a panic, and no length in a file is believed before memory is taken for it.
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod call_sites;
 mod convert;
 mod counts;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use detect::detect;
 
 use crate::{
+    ahead::AheadReader,
     cut::CutReader,
     error::TraceError,
     import::{open_perf_data, open_text, open_trace_dat, unreadable},
@@ -139,17 +140,19 @@ impl OpenOptions {
             let file = input.into_seekable(path, self.spool_bytes_max)?;
             let mut reader = NativeReader::new(path, file, self.recovery)?;
             self.complete(reader.info_mut())?;
-            return Ok(Box::new(reader));
+            return Ok(Box::new(AheadReader::new(Box::new(reader))));
         }
         let mut info = TraceInfo { path: path.to_owned(), source: format, ..TraceInfo::default() };
         self.complete(&mut info)?;
         if format == SourceFormat::TraceDat {
             let file = input.into_seekable(path, self.spool_bytes_max)?;
-            return open_trace_dat(info, file, self.strictness, self.spool_bytes_max);
+            let reader = open_trace_dat(info, file, self.strictness, self.spool_bytes_max)?;
+            return Ok(Box::new(AheadReader::new(reader)));
         }
         if format == SourceFormat::PerfData {
             let file = input.into_seekable(path, self.spool_bytes_max)?;
-            return open_perf_data(info, file, self.strictness);
+            let reader = open_perf_data(info, file, self.strictness)?;
+            return Ok(Box::new(AheadReader::new(reader)));
         }
         let head = input.head.clone();
         open_text(info, &head, input.into_stream(), self.strictness)
