@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pageset_trace::raw::{Callers, Stack};
+use pageset_trace::raw::{CallStack, Callers};
 use pageset_trace::{CallSites, Event, NamedLock};
 
 /// Locks that are looked up; more than a kernel has contended ones.
@@ -20,7 +20,7 @@ pub(crate) struct Sites {
 
 impl Sites {
     /// Puts what a call chain says into the beginning of its wait.
-    pub(crate) fn put(&mut self, event: &mut Event, stack: Stack, callers: &Callers) {
+    pub(crate) fn put(&mut self, event: &mut Event, stack: CallStack, callers: &Callers) {
         if let Some(caller) = stack.caller {
             event.order = caller.code();
         }

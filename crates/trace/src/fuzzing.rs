@@ -11,11 +11,10 @@ use crate::{
     native,
     opening::OpenOptions,
     reader::{Recovery, Strictness},
-    sidecar,
     tasks::Tasks,
 };
 
-/// A name that no file has, so that no side file is found.
+/// A name that no file has.
 const NAME: &str = "\u{0}fuzz";
 
 /// Opens and reads `bytes` in whatever format they seem to be; returns the number of events. With recovery, asks for
@@ -53,15 +52,6 @@ pub fn trace(bytes: &[u8], strictness: Strictness, recovery: Recovery) -> Result
 /// What is wrong.
 pub fn block(bytes: &[u8], events: u32) -> Result<Vec<Event>, &'static str> {
     native::decode_payload(bytes, events)
-}
-
-/// Parses `text` as a side file.
-///
-/// # Errors
-/// What is wrong.
-pub fn side_file(text: &str) -> Result<(), String> {
-    let mut info = TraceInfo::default();
-    sidecar::parse_into(Path::new(NAME), text, &mut info).map_err(|error| error.to_string())
 }
 
 /// Parses `text` as the names of tasks in a description, and asks for all of them.

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pageset_core::POLICIES;
-use pageset_lab::reproduce;
-use pageset_workload::INTERVAL_COVERAGE;
+use pageset_replay::INTERVAL_COVERAGE;
+use pageset_study::reproduce;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
