@@ -112,7 +112,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         }
     }
 
-    /// Whether movable requests should use the contiguous area first: it holds more than half of what is free.
+    /// Whether movable requests should use the contiguous area first: it holds more than half of what is
+    /// free.
     fn prefers_cma(&self, flags: AllocFlags) -> bool {
         flags.contains(AllocFlags::CMA) && {
             let free_cma = self.body.gauges.free_cma();

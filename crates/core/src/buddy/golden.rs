@@ -1,4 +1,5 @@
-//! Golden vectors of the free lists: 900 random operations each, as Linux 6.1 and 6.12 perform them, and what is left.
+//! Golden vectors of the free lists: 900 random operations each, as Linux 6.1 and 6.12 perform them, and what
+//! is left.
 
 use std::format;
 use std::string::{String, ToString};

@@ -1,4 +1,5 @@
-//! Taking pageblocks out of service and back: their free blocks live on the isolated lists meanwhile (spec §1.8).
+//! Taking pageblocks out of service and back: their free blocks live on the isolated lists meanwhile (spec
+//! §1.8).
 
 use crate::event::EventSink;
 use crate::frame::{FrameIndex, State};
@@ -22,8 +23,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         true
     }
 
-    /// Returns the pageblock that holds `frame` to `to`, which is another type than isolated, its free blocks to the
-    /// tails of that type's lists. `false` if it is not isolated.
+    /// Returns the pageblock that holds `frame` to `to`, which is another type than isolated, its free blocks
+    /// to the tails of that type's lists. `false` if it is not isolated.
     pub(crate) fn unisolate_pageblock(&mut self, frame: FrameIndex, to: MigrateType) -> bool {
         debug_assert!(to != MigrateType::Isolate, "a pageblock returns to service as another type");
         if self.body.frames.pageblock_type(frame) != MigrateType::Isolate {
@@ -41,7 +42,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         true
     }
 
-    /// Splits a free block that is larger than the pageblock at `start` into pageblocks, so that one can move alone.
+    /// Splits a free block that is larger than the pageblock at `start` into pageblocks, so that one can move
+    /// alone.
     fn split_at_pageblocks(&mut self, start: FrameIndex) {
         let Some((head, State::Free { order, migratetype })) = self.body.frames.covering_block(start) else {
             return;

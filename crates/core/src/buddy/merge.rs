@@ -61,8 +61,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         }
     }
 
-    /// Whether the parent of this block and its (busy) buddy has a free buddy itself: then one more free merges two
-    /// levels, and this block should be kept from allocation.
+    /// Whether the parent of this block and its (busy) buddy has a free buddy itself: then one more free
+    /// merges two levels, and this block should be kept from allocation.
     #[inline]
     fn is_merge_likely(&self, frame: FrameIndex, order: Order) -> bool {
         if order.index() >= MAX_ORDER - 1 {
@@ -99,7 +99,8 @@ mod tests {
         assert_eq!(bench.list(10, MigrateType::Movable), [0, 1024, 2048, 3072]);
     }
 
-    /// The example of spec §1.4: with 0 and 1 merged, frame 2 goes to the tail; with only 0 free it goes to the head.
+    /// The example of spec §1.4: with 0 and 1 merged, frame 2 goes to the tail; with only 0 free it goes to
+    /// the head.
     #[test]
     fn a_block_about_to_merge_twice_goes_to_the_tail() {
         for (first, expected) in [(&[0, 1][..], [100, 2]), (&[0][..], [2, 100])] {

@@ -6,8 +6,8 @@ use crate::zone::LockedZone;
 use crate::{MigrateType, Order};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Looks at the pageblock around a frame that was just freed. If it is free as a whole, it is nobody's; else its owner
-    /// finds it on its list at the next refill.
+    /// Looks at the pageblock around a frame that was just freed. If it is free as a whole, it is nobody's;
+    /// else its owner finds it on its list at the next refill.
     pub(crate) fn settle_owner(&self, frame: FrameIndex) {
         let (frames, owners) = (&self.body.frames, &self.body.owners);
         if owners.owner(frame).is_none() {

@@ -63,8 +63,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         frames
     }
 
-    /// Moves every free block of a pageblock from `from` on to `to`'s lists, each to the tail, in ascending order.
-    /// Returns the frames moved.
+    /// Moves every free block of a pageblock from `from` on to `to`'s lists, each to the tail, in ascending
+    /// order. Returns the frames moved.
     pub(crate) fn move_free_blocks(&mut self, from: FrameIndex, to: MigrateType) -> u32 {
         let mut moved = 0;
         self.for_each_block(from, |zone, frame, state, order| {

@@ -42,8 +42,8 @@ impl<E: EventSink> LockedZone<'_, E> {
     ) {
         let ListId { order: size, migratetype: list } = from;
         let current = self.body.frames.pageblock_type(frame);
-        // A bad block does not move with its pageblock, and left behind it would be chosen again for ever: it moves
-        // alone, and whoever takes it finds out.
+        // A bad block does not move with its pageblock, and left behind it would be chosen again for ever: it
+        // moves alone, and whoever takes it finds out.
         let is_bad = self.free_buddy(frame, size).is_none();
         if is_bad || current == MigrateType::HighAtomic {
             return self.retype(frame, size, list, wanted);

@@ -1,4 +1,4 @@
-//! NUMA: which nodes and zones an allocation looks at, in which order.
+//! NUMA: the order in which an allocation tries nodes and zones.
 
 mod zonelist;
 

@@ -41,11 +41,11 @@ impl BuddyRules {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum Fallback {
-    /// Move free blocks to the wanted type's lists, then look there again; a free block's list may then differ from
-    /// its pageblock's type (spec §1.6.1).
+    /// Move free blocks to the wanted type's lists, then look there again; a free block's list may then
+    /// differ from its pageblock's type (spec §1.6.1).
     StealAndRetry,
-    /// Claim whole pageblocks where possible, else take one block and leave the rest where it is; a free block's list
-    /// is always its pageblock's (spec §1.6.2).
+    /// Claim whole pageblocks where possible, else take one block and leave the rest where it is; a free
+    /// block's list is always its pageblock's (spec §1.6.2).
     ClaimOrTakeOne,
 }
 
@@ -82,7 +82,8 @@ pub enum BoostConsumer {
     KswapdRequest,
 }
 
-/// Whether frees that bypass a page set because it is busy, or because their pageblock is isolated, are counted.
+/// Whether frees that bypass a page set because it is busy, or because their pageblock is isolated, are
+/// counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]

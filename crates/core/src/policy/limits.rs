@@ -88,7 +88,8 @@ impl HighRule {
     }
 }
 
-/// A zone's batch in pages, of the form 2^n − 1; 0 for zones below 32 MiB (spec §2.2, vectors `batchsize.csv`).
+/// A zone's batch in pages, of the form 2^n − 1; 0 for zones below 32 MiB (spec §2.2, vectors
+/// `batchsize.csv`).
 #[must_use]
 pub fn zone_batch(managed: u64, page_bytes: u32, cap_bytes: u32) -> i32 {
     let cap = u64::from(cap_bytes / page_bytes.max(1));

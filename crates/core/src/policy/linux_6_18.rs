@@ -4,8 +4,9 @@ use super::*;
 
 /// Linux 6.18.44: a higher threshold before runs of high-order frees drain.
 ///
-/// Later kernels drain frees in slices of `batch`; 6.18.44 drains them whole: its recordings show drains of 2016 pages of
-/// order 0, and of 2024 of order 3 where 2022 are due, so that only the last block of all overshoots.
+/// Later kernels drain frees in slices of `batch`; 6.18.44 drains them whole: its recordings show drains of
+/// 2016 pages of order 0, and of 2024 of order 3 where 2022 are due, so that only the last block of all
+/// overshoots.
 pub const LINUX_6_18: Policy = Policy {
     name: "linux-6.18",
     kernel: "6.18.44",

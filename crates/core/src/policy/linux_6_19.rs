@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Linux 6.19: frees drain in slices of `batch`. Between two, others get the page set's lock; if somebody has it, the rest of
-/// what is due stays.
+/// Linux 6.19: frees drain in slices of `batch`. Between two, others get the page set's lock; if somebody has
+/// it, the rest of what is due stays.
 ///
 /// The release is inferred from the dates of the posts (v5, October 2025).
 pub const LINUX_6_19: Policy = Policy {

@@ -1,10 +1,11 @@
 //! Policies: what a kernel version decides, as values.
 //!
-//! A [`Policy`] says which rule each mechanism of [`pcp`](crate::pcp) and of the buddy lists follows, and with which
-//! constants. A kernel version is one constant in one file of this folder and one line in [`POLICIES`]; nothing else
-//! changes. Most rules are read on slow paths (refill, limit, drain, tick). Every allocation and free reads three:
-//! which orders page sets hold ([`lists`](Policy::lists)), how the high watermark is looked at
-//! ([`tuning`](Policy::tuning)), and how the history of frees goes on ([`free_history`](Policy::free_history)).
+//! A [`Policy`] says which rule each mechanism of [`pcp`](crate::pcp) and of the buddy lists follows, and
+//! with which constants. A kernel version is one constant in one file of this folder and one line in
+//! [`POLICIES`]; nothing else changes. Most rules are read on slow paths (refill, limit, drain, tick). Every
+//! allocation and free reads three: which orders page sets hold ([`lists`](Policy::lists)), how the high
+//! watermark is looked at ([`tuning`](Policy::tuning)), and how the history of frees goes on
+//! ([`free_history`](Policy::free_history)).
 
 mod buddy;
 mod limits;
@@ -163,8 +164,8 @@ impl Policy {
         POLICIES.iter().find(|policy| policy.name == today)
     }
 
-    /// Whether its page sets decide by themselves, whatever is on the zone's lists. Only then can they be played without a
-    /// zone.
+    /// Whether its page sets decide by themselves, whatever is on the zone's lists. Only then can they be
+    /// played without a zone.
     #[must_use]
     pub const fn is_of_page_sets_alone(&self) -> bool {
         self.ownership.is_none()
@@ -180,8 +181,8 @@ pub enum RefillRule {
     BatchOfBlocks,
     /// `max(batch >> o, 2)`.
     Batch,
-    /// As `Batch`, and order 0 doubles at each refill without a free in between, up to `batch << scale_max` and the
-    /// room left below `high`.
+    /// As `Batch`, and order 0 doubles at each refill without a free in between, up to `batch << scale_max`
+    /// and the room left below `high`.
     Doubling,
 }
 
@@ -378,8 +379,8 @@ pub enum FirstList {
     AfterLast,
 }
 
-/// When a drain takes its blocks off the page set. The same blocks go the same way; what differs is how long the zone's lock is
-/// held, and what has to be waited for meanwhile.
+/// When a drain takes its blocks off the page set. The same blocks go the same way; what differs is how long
+/// the zone's lock is held, and what has to be waited for meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -436,8 +437,9 @@ impl FreeDrain {
     }
 }
 
-/// How the pages of a block that was allocated whole and split (a task's stack, say) go when all are freed at once. Read by
-/// those who play recordings: the kernel reports each page, and the events do not say which of the two it did.
+/// How the pages of a block that was allocated whole and split (a task's stack, say) go when all are freed at
+/// once. Read by those who play recordings: the kernel reports each page, and the events do not say which of
+/// the two it did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]

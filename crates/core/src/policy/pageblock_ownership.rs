@@ -1,10 +1,11 @@
 //! Whether CPUs own whole pageblocks, and what follows from it.
 
-/// CPUs claim whole pageblocks from the zone and split them in their page sets. A page that is freed goes to the owner of its
-/// pageblock, whoever frees it. A drain merges pages of owned pageblocks before it takes the zone's lock.
+/// CPUs claim whole pageblocks from the zone and split them in their page sets. A page that is freed goes to
+/// the owner of its pageblock, whoever frees it. A drain merges pages of owned pageblocks before it takes the
+/// zone's lock.
 ///
-/// Source: the RFC "pcp buddy allocator" (posted in April 2026, not merged). What its text leaves open is a field here; decision
-/// 0016 gives the reasons.
+/// Source: the RFC "pcp buddy allocator" (posted in April 2026, not merged). What its text leaves open is a
+/// field here; decision 0016 gives the reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -14,7 +15,8 @@ pub struct PageblockOwnership {
     pub busy_owner: BusyOwner,
     /// Up to which number of pages a page set claims pageblocks.
     pub claims: ClaimLimit,
-    /// How many pageblocks on its list a refill looks at for fragments to take back: it does so with the zone's lock held.
+    /// How many pageblocks on its list a refill looks at for fragments to take back: it does so with the
+    /// zone's lock held.
     pub recovery_looks_max: u32,
 }
 
@@ -35,8 +37,8 @@ pub enum BusyOwner {
     FreeingCpu,
 }
 
-/// Up to how many pages a page set holds with the pageblock that it claims, or takes back fragments of. A zone whose limit is
-/// smaller than a pageblock has no owners.
+/// Up to how many pages a page set holds with the pageblock that it claims, or takes back fragments of. A
+/// zone whose limit is smaller than a pageblock has no owners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]

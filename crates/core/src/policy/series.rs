@@ -1,7 +1,7 @@
 //! The 2023 series "PCP high auto-tuning", patch by patch as posted (v1), and the form that was merged (v3).
 //!
-//! Each patch is its predecessor with what it changes. Patch 2 only provides the cache sizes that patch 3 uses, and
-//! patch 6 only splits the limit in two, so neither changes a decision.
+//! Each patch is its predecessor with what it changes. Patch 2 only provides the cache sizes that patch 3
+//! uses, and patch 6 only splits the limit in two, so neither changes a decision.
 
 use super::*;
 
