@@ -17,15 +17,15 @@ use crate::{
     snapshot::Snapshot,
 };
 
-/// Bytes of a side file at most: an hour of samples of two CPUs.
+/// Maximum bytes of a side file: an hour of samples of two CPUs.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// One sample as recorded: t0, t1, cpu, zones.
+/// One sample as recorded: t0, t1, CPU, zones.
 type RawSample = (u64, u64, u32, Vec<RawZoneSample>);
 /// Node, zone index, free, count, high, batch, high_min, high_max.
 type RawZoneSample = (u16, usize, u64, u32, u32, u32, u32, u32);
 
-/// The file's fields that are used. Others (timings of the command, ring statistics) are ignored.
+/// The used fields of the file. Others (timings of the command, ring statistics) are ignored.
 #[derive(Deserialize)]
 struct Sidecar {
     name: Option<String>,
@@ -71,7 +71,7 @@ struct RawSnapshot {
     vmstat: String,
 }
 
-/// The side file that belongs to the trace at `path`, if there is one beside it.
+/// The side file of the trace at `path`, if there is one.
 pub fn find(path: &Path) -> Option<PathBuf> {
     let mut stem = path.to_owned();
     if stem.extension().is_some_and(|extension| extension == "xz") {
@@ -94,7 +94,7 @@ pub(crate) fn read_into(path: &Path, info: &mut TraceInfo) -> Result<(), TraceEr
     parse_into(path, &text, info)
 }
 
-/// Fills `info` from the text of a side file; `path` is for messages.
+/// Fills `info` from the text of a side file. `path` is for messages.
 pub(crate) fn parse_into(path: &Path, text: &str, info: &mut TraceInfo) -> Result<(), TraceError> {
     const REMEDY: &str = "use the .json file that was recorded with the trace, or remove it";
     let sidecar: Sidecar = serde_json::from_slice(text.as_bytes())
@@ -151,7 +151,7 @@ fn sample(raw: RawSample, zoneinfo: &Zoneinfo) -> Result<Sample, String> {
         let kind = zoneinfo
             .kind_of_index(index)
             .ok_or_else(|| format!("a sample has zone {index}, which before.zoneinfo does not list"))?;
-        // The recorder writes 0 where the kernel prints no limits; a populated zone's limit is never 0.
+        // The recorder writes 0 where the kernel prints no limits. A populated zone's limit is never 0.
         let limit = |value: u32| if high_max == 0 { None } else { Some(value) };
         zones.push(ZoneSample {
             node,

@@ -1,7 +1,8 @@
-//! The recorder's column file: one JSON line, then whole columns of little-endian numbers.
+//! The recorder's column file: one JSON line, then complete columns of little-endian numbers.
 //!
-//! Events are read in blocks: for each block, every column's part is sought and read. So memory is bounded by the
-//! block, whatever the file says about itself; a compressed file is unpacked into a spool file before (see `input`).
+//! Events are read in blocks. For each block, the part of every column is sought and read. So the block
+//! bounds memory, whatever the file claims. A compressed file is first decompressed into a spool file (see
+//! `input`).
 
 use std::{
     io::{Read, SeekFrom},
@@ -18,14 +19,14 @@ use crate::{
     reader::{BLOCK_EVENTS_MAX, TraceReader},
 };
 
-/// Kinds of the format, with the codes of [`EventKind`], which has more.
+/// Number of the format's kinds. They have the codes of [`EventKind`], which has more kinds.
 const KINDS: u8 = 20;
-/// Bytes of the first line at most; with all columns it has about 350.
+/// Maximum bytes of the first line. With all columns it has about 350.
 const HEADER_BYTES_MAX: usize = 16 << 10;
 const REMEDY_DAMAGED: &str = "copy the recording again";
 const REMEDY_NEWER: &str = "it may be from a newer recorder: update this program";
 
-/// Whether `head` starts like a column file.
+/// Whether `head` begins like a column file.
 pub(crate) fn looks_pcpt(head: &[u8]) -> bool {
     let head = &head[..head.len().min(64)];
     head.starts_with(b"{") && head.windows(7).any(|window| window == b"\"PCPT1\"")
@@ -80,7 +81,7 @@ enum Field {
 }
 
 impl Field {
-    /// Both spellings are in use: long ones in the format's description, short ones in files.
+    /// Both spellings occur: long ones in the format's description, short ones in files.
     fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "ts" => Self::Ts,
@@ -243,7 +244,7 @@ impl TraceReader for PcptReader {
 }
 
 impl PcptReader {
-    /// Whether a tick is still to come. Reads the two columns that say so, and moves on in them.
+    /// Whether a tick is still to come. Reads the two columns that show it, and advances in them.
     fn find_tick(&mut self) -> Result<bool, TraceError> {
         let mut events = Vec::new();
         while self.next < self.events {
@@ -263,7 +264,7 @@ impl PcptReader {
         Ok(false)
     }
 
-    /// Reads the next `events.len()` values of the column with number `index` into the events.
+    /// Reads the next `events.len()` values of column `index` into the events.
     fn read_column(&mut self, index: usize, events: &mut [Event]) -> Result<(), TraceError> {
         let column = &mut self.columns[index];
         let width = usize::from(column.width_bytes);
@@ -317,7 +318,7 @@ fn chunks<const N: usize>(raw: &[u8]) -> impl ExactSizeIterator<Item = [u8; N]> 
     raw.as_chunks::<N>().0.iter().copied()
 }
 
-/// Puts `values` into the events' `field`; the error is the index of a value that does not fit.
+/// Stores `values` in the events' `field`. The error is the index of a value that does not fit.
 fn store(field: Field, values: &[u64], events: &mut [Event]) -> Result<(), usize> {
     fn each(
         values: &[u64],
@@ -329,7 +330,7 @@ fn store(field: Field, values: &[u64], events: &mut [Event]) -> Result<(), usize
         }
         Ok(())
     }
-    /// `value` in a narrower type.
+    /// Converts `value` to a narrower type.
     fn put<T: TryFrom<u64>>(slot: &mut T, value: u64) -> Option<()> {
         *slot = T::try_from(value).ok()?;
         Some(())
@@ -377,7 +378,7 @@ mod tests {
 
     use super::*;
 
-    /// Two events; `cols` and the bytes after the header line can be replaced.
+    /// A file of two events, with this header and body.
     fn open(header: &str, body: &[u8]) -> Result<PcptReader, TraceError> {
         let mut bytes = header.as_bytes().to_vec();
         bytes.push(b'\n');
