@@ -9,7 +9,7 @@ use crate::{
     CpuId, MigrateType, Order, PageAllocator, Pfn, Platform, Request, TickOutcome, Watermarks, ZoneId,
 };
 
-/// A page-frame allocator: [`PageAllocator`], which does what Linux does, or another one.
+/// A page-frame allocator, such as [`PageAllocator`], which does what Linux does.
 ///
 /// Each method does the same as [`PageAllocator`]'s method of that name, with the same errors. An
 /// implementation that cannot do something returns an error and never panics.
@@ -115,7 +115,8 @@ pub trait FrameAllocator {
     /// See [`ConfigError`].
     fn unisolate_pageblock(&self, cpu: CpuId, pfn: Pfn, migratetype: MigrateType) -> Result<(), ConfigError>;
 
-    /// Takes a frame out of service for good. A free frame goes alone, another one with its block.
+    /// Takes a frame out of service for good. A free frame goes alone. A frame of an allocated or cached
+    /// block goes with the whole block.
     ///
     /// # Errors
     /// See [`FreeError`].

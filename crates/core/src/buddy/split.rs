@@ -1,4 +1,4 @@
-//! Allocation of a block from one type's lists, split down to size.
+//! Takes a block from one type's lists and splits it to the wanted size.
 
 use crate::event::{Event, EventSink};
 use crate::frame::FrameIndex;
@@ -6,8 +6,8 @@ use crate::zone::{End, LockedZone};
 use crate::{MigrateType, Order};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Takes the head of the first non-empty list of `migratetype` from `order` upwards and splits it (spec
-    /// §1.3). One bit test finds the list.
+    /// Takes the head of `migratetype`'s first nonempty list, from `order` upwards, and splits it (spec
+    /// §1.3). One bit operation finds the list.
     #[inline]
     pub(crate) fn take_smallest(&mut self, order: Order, migratetype: MigrateType) -> Option<FrameIndex> {
         let found = self.body.gauges.smallest(order, migratetype)?;

@@ -1,4 +1,4 @@
-//! NUMA: the order in which an allocation tries nodes and zones.
+//! NUMA: an allocation's order of nodes and zones.
 
 mod zonelist;
 

@@ -153,7 +153,8 @@ impl<'a, P: Platform> Pagesets<'a, P> {
     }
 }
 
-/// A zone with one CPU's page set of it. An operation looks it up once; its steps are methods.
+/// A zone with one CPU's page set of it. An operation looks this pair up once, and the operation's steps are
+/// methods.
 ///
 /// Passed by value, so that fast paths keep it in registers.
 pub(crate) struct CpuZone<'z, 'a, P: Platform> {

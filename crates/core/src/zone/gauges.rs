@@ -27,7 +27,7 @@ pub(crate) struct Gauges {
 }
 
 /// Per type, one bit per order: whether that list has a block. Nearly every split and merge writes it. Only
-/// orders above 0 read it without the lock. So it has its own cache line.
+/// requests of orders above 0 read it without the lock. So it has its own cache line.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Nonempty([AtomicU16; MigrateType::COUNT]);

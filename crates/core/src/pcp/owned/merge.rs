@@ -45,7 +45,7 @@ impl Pcp {
             }
             let types = MigrateType::ALL.into_iter().take(MigrateType::PCP_COUNT);
             let mut of_set = types.map(|migratetype| self.scheme.list_of_held(order, migratetype));
-            // Only removing an end changes the list itself. A block in the middle is unlinked from its
+            // Removing an end changes the list's own ends. A block in the middle is only unlinked from its
             // neighbours, so any list will do.
             let list = if rest.ends_with(buddy) {
                 &mut *rest

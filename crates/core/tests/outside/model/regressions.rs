@@ -89,7 +89,7 @@ fn a_request_that_may_use_all_reserves_finds_the_atomic_one() {
     assert_eq!(allocator.zones().next().map(|zone| zone.free), Some(0));
 }
 
-/// A page set returns a block to a reserve that was given up meanwhile.
+/// A page set returns a block of a reserve that was given up meanwhile.
 #[test]
 fn a_request_that_may_use_all_finds_what_is_left_of_a_reserve() {
     for policy in POLICIES {
