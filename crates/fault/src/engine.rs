@@ -149,8 +149,8 @@ impl<W: World> Engine<W> {
         }
     }
 
-    /// As [`take_table`](Self::take_table), for a task. If memory is short, the task's magazine is given back
-    /// first.
+    /// As [`take_table`](Self::take_table), for a task. If memory is short, gives the task's magazine back
+    /// and tries again.
     pub(crate) fn take_table_for(&self, local: &mut Local) -> Option<TableId> {
         match self.take_table(local.cpu) {
             None if self.empty_magazine(local) => self.take_table(local.cpu),

@@ -1,5 +1,5 @@
-//! A task's private state. Operations of the engine take it as an argument; no thread-local storage is
-//! needed.
+//! A task's private state. Operations of the engine take this state as an argument; no thread-local storage
+//! is needed.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

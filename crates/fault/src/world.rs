@@ -6,8 +6,8 @@ use pageset_core::{CpuId, Pfn, Platform};
 use crate::atomic::AtomicU64;
 use crate::frames::FrameSource;
 
-/// The host's part of an engine. Frames and memory are required. Each hook has a default that compiles to
-/// nothing.
+/// The host's part of an engine. Frames and memory are required. Each hook has a default, which does nothing;
+/// the one of `relax` is a spin-loop hint.
 ///
 /// Locks come from the platform. They may suspend the caller in virtual time, or belong to a model checker.
 pub trait World: Platform + Sized {

@@ -126,7 +126,8 @@ fn task(strategy: &str) -> Task<LoomWorld> {
     let space =
         AddressSpace::new(&engine, Options::new(strategy.parse().expect("a strategy"))).expect("memory");
     let mut task = Task::new(&space, CpuId(0)).expect("a task is free");
-    // Creates the flags of all locks here, so that loom sees that this precedes the threads.
+    // Use all locks once here. Their flags are created at first use, and loom must see that this precedes the
+    // threads.
     task.map(0..4 * PAGE, Prot::ReadWrite).expect("free");
     for page in [0, 2] {
         task.fault(page * PAGE, Access::Write).expect("memory");

@@ -1,8 +1,8 @@
 //! Address spaces: areas, a page table, counters, and the operations that change areas.
 //!
-//! `build` (missing tables), `write` (the frame of every change of areas), `change` (map, unmap, protect),
-//! `zap` (removes pages and tables), `fork`, `split` and `collapse` (huge to small and back), `reclaim`,
-//! `teardown`.
+//! `build` (missing tables), `write` (the steps that all changes of areas share), `change` (map, unmap,
+//! protect), `zap` (removes pages and tables), `fork`, `split` and `collapse` (huge to small and back),
+//! `reclaim`, `teardown`.
 
 mod build;
 mod change;

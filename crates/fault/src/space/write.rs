@@ -1,4 +1,5 @@
-//! The frame of every change of areas: one writer at a time, areas closed while they change, then a new map.
+//! The steps that all changes of areas share: one writer at a time, areas closed while they change, then a
+//! new map.
 
 use alloc::sync::Arc;
 use core::ops::Range;

@@ -78,7 +78,7 @@ impl<W: World> AddressSpace<W> {
         self.descend(local, root, range, 0, visit);
     }
 
-    /// `start` is the first address of the table in `slot`.
+    /// `start` is the first address that the table of `slot` covers.
     fn descend(
         &self,
         local: &mut Local,

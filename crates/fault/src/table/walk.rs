@@ -1,4 +1,4 @@
-//! The walk from the root to the word that decides about an address.
+//! The walk from the root to the page-table word for an address.
 
 use super::Tables;
 use crate::geometry::Geometry;
