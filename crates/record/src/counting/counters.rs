@@ -78,7 +78,7 @@ impl Counters {
                 continue;
             }
             let id = read(&path)?;
-            let id = id.trim().parse().map_err(|_| RecordError::unknown(&path, "it is no number"))?;
+            let id = id.trim().parse().map_err(|_| RecordError::unknown(&path, "it is not a number"))?;
             *known = Some(id);
             *counters = of_cpus(id, cpus, name)?;
         }

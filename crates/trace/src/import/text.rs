@@ -450,7 +450,8 @@ fn malformed<F: TextFormat>(problem: String) -> Found {
     Found::Malformed(Malformed { problem, remedy: F::REMEDY })
 }
 
-/// Counts a line that has no place in a text of this format.
+/// Handles a line that has no place in a text of this format. A line that seems to be a page event is an error.
+/// Others are counted.
 fn strange<F: TextFormat>(line: &[u8], lost: &mut LostEvents) -> Found {
     if let Some(known) = unreadable(line) {
         return Found::Malformed(Malformed { problem: known.problem.to_owned(), remedy: known.remedy });
@@ -541,7 +542,7 @@ mod tests {
         text += "  x-7 [000] d..1. 31.0: mm_page_free: page=1 pfn=! order=0\n";
         text.extend((1..30_000).map(event));
         let error = read(&text).unwrap_err().to_string();
-        assert!(error.starts_with("t:30001: mm_page_free: pfn is no number"), "{error}");
+        assert!(error.starts_with("t:30001: mm_page_free: pfn is not a number"), "{error}");
     }
 
     /// A second text begins in the middle. Its legend gives the same characters another meaning.

@@ -113,13 +113,13 @@ impl Copied<'_> {
         Ok(())
     }
 
-    /// Rejects zones with an unknown name, since they match no kind. `Device` is ignored: it has no pages of
-    /// the allocator.
+    /// Rejects zones that have pages and an unknown name, since it is unknown which requests may use them. Zones
+    /// without pages of the allocator, such as `Device`, are left out and noted.
     fn refuse_strangers(&mut self) -> Result<(), TraceError> {
         let strangers = || self.zones.iter().filter(|zone| zone.kind.is_none());
         if let Some(zone) = strangers().find(|zone| zone.zone.managed > 0) {
             let problem = format!(
-                "has {} pages, and has an unknown name, so which requests may use it is unknown",
+                "has {} pages and an unknown name, so it is unknown which requests may use it",
                 zone.zone.managed
             );
             let remedy = format!(
