@@ -7,7 +7,6 @@ use std::path::Path;
 
 use crate::{
     Buddyinfo, Event, Layout, LayoutOptions, Pagetypeinfo, Vmstat, Zoneinfo,
-    info::TraceInfo,
     native,
     opening::OpenOptions,
     reader::{Recovery, Strictness},
