@@ -3,6 +3,7 @@
 //! `sections` turns a survey into tables, `counts` a recording that has no events, `document` into JSON. `fleet` tells of many
 //! recordings.
 
+pub(crate) mod args;
 mod counts;
 mod document;
 mod fleet;
@@ -17,7 +18,6 @@ use pageset_replay::{Log2Counts, Survey, SurveyOptions, survey};
 use pageset_report::{Cell, Column, Format, Histogram, Kind, Provenance, Row, Table, json_document};
 use pageset_trace::{SettingChange, TraceInfo, TraceReader as _};
 
-use crate::args::StatArgs;
 use crate::hint;
 use crate::invocation::Invocation;
 use crate::layouts::{LayoutOrigin, LayoutSummary};
@@ -26,6 +26,7 @@ use crate::output;
 use crate::paragraph;
 use crate::progress::Progress;
 use crate::source::Source;
+use crate::stat::args::StatArgs;
 use document::StatDocument;
 pub(crate) use sections::{Section, duration, sections};
 

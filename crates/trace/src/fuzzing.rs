@@ -6,8 +6,7 @@
 use std::path::Path;
 
 use crate::{
-    Buddyinfo, Event, Layout, LayoutOptions, Pagetypeinfo, Vmstat, Zoneinfo,
-    native,
+    Buddyinfo, Event, Layout, LayoutOptions, Pagetypeinfo, Vmstat, Zoneinfo, native,
     opening::OpenOptions,
     reader::{Recovery, Strictness},
     tasks::Tasks,
