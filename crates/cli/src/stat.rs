@@ -14,8 +14,8 @@ use std::io::Write;
 use anyhow::Result;
 use pageset_core::{COSTLY_ORDER, THP_ORDER};
 use pageset_replay::recorded::needs;
-use pageset_replay::{Log2Counts, Survey, SurveyOptions, survey};
-use pageset_report::{Cell, Column, Format, Histogram, Kind, Provenance, Row, Table, json_document};
+use pageset_replay::{Survey, SurveyOptions, survey};
+use pageset_report::{Cell, Column, Format, Kind, Provenance, Row, Table, json_document};
 use pageset_trace::{SettingChange, TraceInfo, TraceReader as _};
 
 use crate::hint;
@@ -143,13 +143,6 @@ fn plain(cell: &Cell) -> String {
         Cell::Real { value, .. } => value.to_string(),
         Cell::Absent => String::new(),
     }
-}
-
-/// Counts by bit length, drawn.
-pub(crate) fn histogram(counts: &Log2Counts) -> Histogram {
-    let mut histogram = Histogram::new();
-    counts.ranges().for_each(|(from, count)| histogram.record_many(from, count));
-    histogram
 }
 
 /// A share in percent; `None` of nothing.
