@@ -59,7 +59,7 @@ pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
     if args.put_back {
         return left::put_back(&settings);
     }
-    let is_fleet = crate::fleet::is_one(&args.recordings, &args.opening);
+    let is_fleet = crate::fleet::is_one(&args.recordings);
     if is_fleet && args.apply.is_some() {
         exit_with_usage("--apply tries the advice of one recording: name one");
     }

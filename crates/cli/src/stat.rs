@@ -31,7 +31,7 @@ use document::StatDocument;
 pub(crate) use sections::{Section, duration, sections};
 
 pub(crate) fn run(args: &StatArgs, invocation: &Invocation) -> Result<()> {
-    if crate::fleet::is_one(&args.source.recordings, &args.source.opening) {
+    if crate::fleet::is_one(&args.source.recordings) {
         return fleet::run(args, invocation);
     }
     let mut source = Source::open(&args.source.single())?;
