@@ -14,6 +14,7 @@ use pageset_record::{Check, Going, Options, RecordError, Recording, Session, Sta
 use signal_hook::flag;
 
 use crate::left;
+use crate::origin;
 use crate::output::{self, Existing};
 use crate::signals;
 use args::RecordArgs;
@@ -107,6 +108,6 @@ fn print_check(check: Check) -> Result<()> {
             "A recording can begin: a tracing instance could be made, with {} MiB of buffer for each CPU.",
             check.buffer_bytes >> 20
         )?;
-        origin::print_not_recorded(out, &check.not_recorded)
+        Ok(origin::print_not_recorded(out, &check.not_recorded)?)
     })
 }

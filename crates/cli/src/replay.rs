@@ -31,7 +31,7 @@ use result::{Columns, Finished};
 
 pub(crate) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
     args.output.check()?;
-    let SourcesArgs { recordings, opening } = &args.source;
+    let SourcesArgs { recordings, .. } = &args.source;
     // Files alone are repeats of one load.
     if crate::fleet::is_one(recordings) && recordings.iter().any(|path| path.is_dir()) {
         return fleet::run(args, invocation);

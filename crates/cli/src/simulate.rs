@@ -16,7 +16,6 @@ use crate::options::jobs;
 use crate::progress::Progress;
 use crate::simulate::args::SimulateArgs;
 use crate::{hint, output, page};
-pub(crate) use recording::{READING, RecordingArgs};
 
 /// The subcommand.
 pub(crate) fn execute(args: &SimulateArgs, invocation: &Invocation) -> Result<()> {

@@ -1,6 +1,6 @@
 //! `pageset bench faults`: the page fault test. `args` says what can be typed, `table` prints what was found.
 
-mod args;
+pub(crate) mod args;
 mod table;
 
 use anyhow::Result;

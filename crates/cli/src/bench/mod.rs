@@ -1,7 +1,7 @@
 //! `pageset bench`: what operations cost on this machine. `faults` touches memory, `pages` clears and copies it, `machine` writes a machine file.
 
 pub(crate) mod args;
-mod faults;
+pub(crate) mod faults;
 mod machine;
 pub(crate) mod pages;
 mod visit_cost;
