@@ -11,7 +11,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 cargo build --release --package pageset-cli
-cargo build --release --package pageset-workload --example coverage
+cargo build --release --package pageset-replay --example coverage
 release=${CARGO_TARGET_DIR:-target}/release
 "$release/pageset" record --check
 

@@ -13,7 +13,8 @@ cd "$(dirname "$0")/.."
 source ci/legs.sh
 
 target=x86_64-unknown-linux-musl
-work=${CARGO_TARGET_DIR:-target}/guest
+# Absolute: apt downloads into the directory where it is called.
+work=$(realpath --canonicalize-missing "${CARGO_TARGET_DIR:-target}/guest")
 versions=("$@")
 ((${#versions[@]})) || versions=(6.1 6.12 7.1 7.2 7.3 newest)
 suites=(bookworm bookworm-backports trixie trixie-backports sid experimental)
@@ -37,7 +38,7 @@ private_apt() {
     local command=$1
     shift
     local lists
-    lists=$(realpath "$work")/apt
+    lists=$work/apt
     "$command" -o "Dir::Etc::SourceList=$lists/sources.list" -o Dir::Etc::SourceParts=/dev/null \
         -o "Dir::State::Lists=$lists/lists" -o "Dir::Cache=$lists/cache" -o APT::Sandbox::User=root "$@"
 }

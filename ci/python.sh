@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The Python package: builds it, checks its types, runs its tests under every Python that it supports and that is here.
-# About 6 minutes from nothing on two cores, 1 minute when everything is built. Runs what the book and README show of it, and the book's
+# About 6 minutes from nothing on two cores, 1 minute when everything is built. Runs what the book and README show of it, also in a
 # notebook. Takes maturin, mypy, pytest and what the tests read tables with from PyPI.
 #
 #     ci/python.sh            with the optimisation of tests

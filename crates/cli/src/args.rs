@@ -7,8 +7,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use pageset_core::Policy;
-use pageset_lab::reproduce::{STUDIES, Study};
-use pageset_workload::{Class, Ladder, Mode, VmSettings};
+use pageset_replay::{Class, Ladder, Mode, VmSettings};
+use pageset_study::reproduce::{STUDIES, Study};
 
 use crate::advise::AdviseArgs;
 use crate::bench::BenchArgs;
@@ -501,7 +501,6 @@ pub(crate) struct StatArgs {
 const READING_CONVERT: &str = "\
 Formats read, found out by content:
   .pgtrace          this tool's own: compressed, checksummed, with an index
-  .pcpt[.xz]        the project's recorder, with its .json[.xz] beside it
   trace.dat         of trace-cmd, versions 6 and 7
   perf.data         of `perf record`, but not with -z or into a pipe
   text              of ftrace (/sys/kernel/tracing/trace), `perf script` or
@@ -652,7 +651,7 @@ pub(crate) struct ManArgs {
 }
 
 /// Ends the program as for any other mistake in the command line.
-pub(crate) fn refuse(problem: impl std::fmt::Display) -> ! {
+pub(crate) fn exit_with_usage(problem: impl std::fmt::Display) -> ! {
     definition().error(ErrorKind::ValueValidation, problem).exit()
 }
 
@@ -662,10 +661,10 @@ fn study() -> impl TypedValueParser<Value = &'static dyn Study> {
 
 #[cfg(test)]
 mod tests {
-    use crate::options::RowsFormat;
     use pageset_report::Format;
 
     use super::*;
+    use crate::options::RowsFormat;
 
     #[test]
     fn the_definition_is_sound() {

@@ -11,7 +11,7 @@ use pageset_trace::{
     CONVERT_WRITES, RECORDER_UNKNOWN, TraceError, TraceReader, WithoutRecorder, WriteOptions, convert,
 };
 
-use crate::args::{ConvertArgs, ConvertTo, refuse};
+use crate::args::{ConvertArgs, ConvertTo, exit_with_usage};
 use crate::hint;
 use crate::origin;
 use crate::output::{self, AtomicFile, Existing};
@@ -21,16 +21,16 @@ use crate::source::Source;
 
 pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
     if !args.policies.is_empty() && args.to != ConvertTo::Perfetto {
-        refuse("--policy goes with --to perfetto");
+        exit_with_usage("--policy goes with --to perfetto");
     }
     if args.without_recorder && args.to != ConvertTo::Pgtrace {
-        refuse("--without-recorder goes with --to pgtrace");
+        exit_with_usage("--without-recorder goes with --to pgtrace");
     }
     if args.without_names && args.to != ConvertTo::Pgtrace {
-        refuse("--without-names goes with --to pgtrace");
+        exit_with_usage("--without-names goes with --to pgtrace");
     }
     if args.machine.layout.is_some() && args.to == ConvertTo::Layout {
-        refuse("--layout goes with --to pgtrace and --to perfetto");
+        exit_with_usage("--layout goes with --to pgtrace and --to perfetto");
     }
     let existing = if args.force { Existing::Replace } else { Existing::Refuse };
     match args.to {
@@ -53,7 +53,9 @@ fn native(args: &ConvertArgs, output: &Path, existing: Existing) -> Result<()> {
     output::check_file(output, existing)?;
     let facts = &args.machine.facts;
     if args.machine.layout.is_none() && (facts.page_size.is_some() || facts.node_cpus.is_some()) {
-        refuse("--page-size and --node-cpus complete a copy of /proc/zoneinfo: give it with --layout");
+        exit_with_usage(
+            "--page-size and --node-cpus complete a copy of /proc/zoneinfo: give it with --layout",
+        );
     }
     let layout = args.machine.layout.as_deref().map(|path| (path, facts.options()));
     let mut source = Source::open_path(input, &args.opening, layout)?;

@@ -4,7 +4,7 @@
 //! One file for each subcommand. `args` says what can be typed, `options` what several have in common; `fleet` reads many recordings, `source` opens recordings, `layouts` finds the layout of a trace's machine,
 //! `output`, `page` and `paragraph` write results, `limits` makes a limit of files an error, `invocation` and `origin` say where they come from, `progress`
 //! shows that a long run is alive. `signals` end what must be put away first, `left` says what a killed command did not put
-//! back, `terminal` asks, `rights` says what only root may do. `examples` parses what texts show, in tests. What is computed is computed in `pageset-lab`.
+//! back, `terminal` asks, `rights` says what only root may do. `examples` parses what texts show, in tests. What is computed is computed in `pageset-replay`, `pageset-study` and `pageset-measure`.
 #![forbid(unsafe_code)]
 
 mod advise;

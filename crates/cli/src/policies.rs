@@ -6,8 +6,8 @@ use std::io::Write;
 
 use anyhow::{Context as _, Result};
 use pageset_core::{POLICIES, Policy};
+use pageset_replay::policy_to_toml;
 use pageset_report::{Cell, Column, Format, Row, Table, json_document};
-use pageset_workload::policy_to_toml;
 use serde::Serialize;
 
 use crate::args::PoliciesArgs;

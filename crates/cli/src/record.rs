@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, anyhow, bail};
-use pageset_lab::host::Settings;
+use pageset_measure::host::Settings;
 use pageset_record::{Check, Going, Options, RecordError, Recording, Session, Status, check, count, measure};
 use signal_hook::flag;
 

@@ -11,11 +11,11 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
 use pageset_core::Policy;
-use pageset_report::Provenance;
-use pageset_trace::{Layout, TraceInfo, TraceReader};
-use pageset_workload::{
+use pageset_replay::{
     Candidate, Replay, ReplayError, ReplayOptions, Stage, Sweep, policy_of_kernel, replay_repeats, replayable,
 };
+use pageset_report::Provenance;
+use pageset_trace::{Layout, TraceInfo, TraceReader};
 
 use crate::args::{self, ReplayArgs};
 use crate::hint;
@@ -94,18 +94,19 @@ fn choose(args: &ReplayArgs, recorded: Option<Policy>) -> Vec<Candidate> {
     }
     let named: Vec<Policy> = args.policies.iter().map(|policy| **policy).collect();
     let parse = |settings: &[String]| {
-        Sweep::parse(settings.iter().map(String::as_str)).unwrap_or_else(|problem| args::refuse(problem))
+        Sweep::parse(settings.iter().map(String::as_str))
+            .unwrap_or_else(|problem| args::exit_with_usage(problem))
     };
     if !args.sweep.is_empty() {
         let base = match named.as_slice() {
             [] => recorded.unwrap_or_else(|| {
-                args::refuse(
+                args::exit_with_usage(
                     "a sweep varies the recorded kernel's policy, and this recording does not say which kernel it is \
                      of: give --policy one name",
                 )
             }),
             [policy] => *policy,
-            _ => args::refuse("a sweep varies one policy: give --policy one name"),
+            _ => args::exit_with_usage("a sweep varies one policy: give --policy one name"),
         };
         return parse(&args.sweep).candidates(&base);
     }
@@ -119,7 +120,7 @@ fn choose(args: &ReplayArgs, recorded: Option<Policy>) -> Vec<Candidate> {
     }
     let set = parse(&args.set);
     if !set.is_single() {
-        args::refuse("--set gives a key one value; --sweep tries several");
+        args::exit_with_usage("--set gives a key one value; --sweep tries several");
     }
     policies.iter().flat_map(|policy| set.candidates(policy)).collect()
 }

@@ -5,10 +5,10 @@ mod sections;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use pageset_lab::reproduce::{Findings, Options, Reproduction};
 use pageset_report::comparison::Comparison;
 use pageset_report::page::Page;
 use pageset_report::{Format, Provenance};
+use pageset_study::reproduce::{Findings, Options, Reproduction};
 
 use crate::args::{self, ReproduceArgs};
 use crate::invocation::Invocation;
@@ -21,10 +21,12 @@ pub(crate) fn run(args: &ReproduceArgs, invocation: &Invocation) -> Result<()> {
     let study = args.study;
     if args.fit.is_some() && !study.has_parameters() {
         let name = study.name();
-        args::refuse(format!("{name} has no parameters that could be chosen again: leave --fit out"));
+        args::exit_with_usage(format!(
+            "{name} has no parameters that could be chosen again: leave --fit out"
+        ));
     }
     if args.seeds.is_some() && !study.has_seeds() {
-        args::refuse(format!("{} is not simulated with seeds: leave --seeds out", study.name()));
+        args::exit_with_usage(format!("{} is not simulated with seeds: leave --seeds out", study.name()));
     }
     let existing = args.output.target.existing();
     let options =

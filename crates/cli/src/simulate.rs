@@ -8,7 +8,7 @@ mod recording;
 mod table;
 
 use anyhow::{Result, bail};
-use pageset_lab::simulate::{RunResult, RunSpec, simulate_all};
+use pageset_study::simulate::{RunResult, RunSpec, simulate_all};
 
 use crate::args::SimulateArgs;
 use crate::invocation::Invocation;

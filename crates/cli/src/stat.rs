@@ -12,10 +12,10 @@ use std::io::Write;
 
 use anyhow::Result;
 use pageset_core::{COSTLY_ORDER, THP_ORDER};
+use pageset_replay::recorded::needs;
+use pageset_replay::{Log2Counts, Survey, SurveyOptions, survey};
 use pageset_report::{Cell, Column, Format, Histogram, Kind, Provenance, Row, Table, json_document};
 use pageset_trace::{SettingChange, TraceInfo, TraceReader as _};
-use pageset_workload::recorded::needs;
-use pageset_workload::{Log2Counts, Survey, SurveyOptions, survey};
 
 use crate::args::StatArgs;
 use crate::hint;

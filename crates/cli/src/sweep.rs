@@ -11,8 +11,8 @@ mod table;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use pageset_lab::sweep::{Plan, Question, Sweep, keys, rows_path};
 use pageset_report::{Provenance, Table};
+use pageset_study::sweep::{Plan, Question, Sweep, keys, rows_path};
 
 use crate::invocation::Invocation;
 use crate::options::{RowsFormat, jobs};

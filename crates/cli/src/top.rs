@@ -15,10 +15,10 @@ mod tables;
 use std::io::{self, IsTerminal as _};
 
 use anyhow::{Result, bail};
-use pageset_lab::host::Settings;
 use pageset_live::{Monitor, Proc};
+use pageset_measure::host::Settings;
 
-use crate::args::refuse;
+use crate::args::exit_with_usage;
 use crate::invocation::Invocation;
 use crate::left;
 use crate::signals::Signals;
@@ -29,7 +29,7 @@ const HEIGHT: usize = 24;
 
 pub(crate) fn run(args: &TopArgs, invocation: &Invocation) -> Result<()> {
     if let Some(problem) = args.problem() {
-        refuse(problem);
+        exit_with_usage(problem);
     }
     if !args.once && !io::stdout().is_terminal() {
         bail!("the standard output is not a terminal; use --once to write one interval");

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use pageset_core::Policy;
-use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
-use pageset_trace::{Layout, TraceReader as _};
-use pageset_workload::{
+use pageset_replay::{
     Against, Class, ExplainRequest, Fit, Verification, VerifyError, VerifyOptions, VmSettings, neighbours,
     verify,
 };
+use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
+use pageset_trace::{Layout, TraceReader as _};
 use serde::Serialize;
 
 use crate::args::{self, VerifyArgs};
@@ -30,11 +30,13 @@ pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
         return against::run(args, invocation);
     }
     if args.page.is_asked_for() {
-        args::refuse("--html is for forecasts: say --against; `pageset report` makes a page of a recording");
+        args::exit_with_usage(
+            "--html is for forecasts: say --against; `pageset report` makes a page of a recording",
+        );
     }
     let format = args.output.format();
     if args.explain.is_some() && format == Format::Csv {
-        args::refuse("events have no place in CSV: use --explain with another format");
+        args::exit_with_usage("events have no place in CSV: use --explain with another format");
     }
     let options = VerifyOptions {
         policy: match args.policy {
@@ -62,7 +64,9 @@ pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
 fn given(args: &VerifyArgs) -> Result<Option<Layout>> {
     let MachineArgs { layout, facts } = &args.machine;
     if layout.is_none() && (facts.page_size.is_some() || facts.node_cpus.is_some()) {
-        args::refuse("--page-size and --node-cpus complete a copy of /proc/zoneinfo: give it with --layout");
+        args::exit_with_usage(
+            "--page-size and --node-cpus complete a copy of /proc/zoneinfo: give it with --layout",
+        );
     }
     layout.as_deref().map(|path| layouts::load(path, &facts.options())).transpose()
 }

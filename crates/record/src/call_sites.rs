@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use pageset_trace::raw::{Callers, Stack};
+use pageset_trace::raw::{CallStack, Callers};
 use pageset_trace::{CallSites, Event, NamedLock};
 
 /// Maximum number of locks that are looked up. A kernel has fewer contended ones.
@@ -21,7 +21,7 @@ pub(crate) struct Sites {
 
 impl Sites {
     /// Stores the meaning of a call chain in the beginning of its wait.
-    pub(crate) fn put(&mut self, event: &mut Event, stack: Stack, callers: &Callers) {
+    pub(crate) fn put(&mut self, event: &mut Event, stack: CallStack, callers: &Callers) {
         if let Some(caller) = stack.caller {
             event.order = caller.code();
         }

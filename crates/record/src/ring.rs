@@ -170,7 +170,7 @@ fn begun(events: &mut [Event]) -> Option<&mut Event> {
 #[cfg(test)]
 mod tests {
     use pageset_trace::Caller;
-    use pageset_trace::raw::{Callers, Stack};
+    use pageset_trace::raw::{CallStack, Callers};
 
     use super::*;
 
@@ -179,7 +179,7 @@ mod tests {
         let wait = Event::new(EventKind::ContentionBegin, 1, 0);
         let mut events = [wait, wait, Event::new(EventKind::MmPageFree, 2, 0)];
         let put = |events: &mut [Event], caller: Option<Caller>| {
-            let stack = Stack { caller, site: None };
+            let stack = CallStack { caller, site: None };
             begun(events).map(|begun| Sites::default().put(begun, stack, &Callers::default()))
         };
         put(&mut events, Some(Caller::Drain));

@@ -31,7 +31,7 @@ use crate::reader::Reader;
 use crate::ring::Ring;
 use crate::roll_call::RollCall;
 use crate::sampler::Sampler;
-use crate::setup::{Setup, Wanted, set_up};
+use crate::setup::{EventChoice, Setup, set_up};
 use crate::task_watch::{Numbers, TaskWatch};
 use crate::tracefs::Tracefs;
 use crate::writing;
@@ -128,7 +128,7 @@ impl Session {
         let memory_bytes = (memory.totalram as u64).saturating_mul(u64::from(memory.mem_unit));
         let buffer_bytes =
             options.buffer_bytes.unwrap_or_else(|| Options::buffer_bytes_of(cpus.len(), memory_bytes));
-        let wanted = Wanted {
+        let wanted = EventChoice {
             only: None,
             with_faults: options.with_faults,
             with_call_chains: options.with_call_chains

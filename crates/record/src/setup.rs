@@ -31,7 +31,7 @@ pub(crate) struct Setup {
 
 /// The events that an instance should record.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct EventChoice<'a> {
     /// Only these kinds. `None`: all that belong to a recording.
     pub(crate) only: Option<&'a [EventKind]>,
     /// Whether to include events that are recorded only on request.
@@ -40,7 +40,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) with_call_chains: bool,
 }
 
-impl Wanted<'_> {
+impl EventChoice<'_> {
     fn has(self, tracepoint: &Tracepoint) -> bool {
         match self.only {
             Some(kinds) => kinds.contains(&tracepoint.kind),
@@ -58,7 +58,7 @@ pub(crate) fn set_up(
     instance: &Instance,
     cpus: &CpuList,
     buffer_bytes: u64,
-    wanted: Wanted<'_>,
+    wanted: EventChoice<'_>,
 ) -> Result<Setup, RecordError> {
     instance.set("trace_clock", clock::NAME)?;
     // When the ring is full, the oldest events are overwritten. The next page records the loss.

@@ -11,7 +11,7 @@ use crate::instance::Instance;
 use crate::losses::counts_of;
 use crate::merge::Merger;
 use crate::ring::Ring;
-use crate::setup::{Setup, Wanted, set_up};
+use crate::setup::{EventChoice, Setup, set_up};
 use crate::tracefs::Tracefs;
 
 /// Size of its buffer per CPU. These events are rare compared with page events.
@@ -44,7 +44,7 @@ impl Watch {
     ) -> Result<Self, RecordError> {
         let (instance, _) = Instance::create(tracefs, "-watch")?;
         let Watched { kinds, with_call_chains } = watched;
-        let wanted = Wanted { only: Some(kinds), with_faults: false, with_call_chains };
+        let wanted = EventChoice { only: Some(kinds), with_faults: false, with_call_chains };
         let Setup { layout, decoder, .. } = set_up(tracefs, &instance, cpus, BUFFER_BYTES, wanted)?;
         let since_ns = now_ns();
         let rings = cpus.iter().map(|cpu| Ring::open(&instance, cpu, &layout, since_ns));

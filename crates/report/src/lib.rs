@@ -18,6 +18,7 @@
 //! - `plot`: results as pictures.
 //! - `page`: results as one HTML file.
 //! - `format`, `export`: one exporter per format.
+//! - `progress`: how far the work is that has no result yet.
 //!
 //! The crate depends on no other crate of the workspace.
 
@@ -32,6 +33,7 @@ mod number;
 mod origin;
 pub mod page;
 pub mod plot;
+mod progress;
 mod provenance;
 mod relative;
 mod seeds;
@@ -46,6 +48,7 @@ pub use format::{Format, UnknownFormat};
 pub use histogram::Histogram;
 pub use matrix::Matrix;
 pub use origin::Origin;
+pub use progress::{Cancelled, Progress};
 pub use provenance::Provenance;
 pub use relative::{change_from_first, relative_to_first};
 pub use seeds::Seeds;

@@ -37,7 +37,7 @@
 //! several CPUs write. [`VirtualLock`] is a `lock_api` raw lock, for code that is generic over one.
 //!
 //! One simulation uses one OS thread; run several on several threads. What is not modelled is listed in
-//! `docs/book/src/reference/simulator-limits.md`.
+//! `docs/book/src/limits.md`.
 //!
 //! Modules: `simulation` builds and runs; `engine` decides which CPU goes on; `cpu` is what bodies see; `lock`, `line` and
 //! `channel` are what CPUs share; `charge`, `prices`, `footprint` (with `recency`) and `variation` say what the

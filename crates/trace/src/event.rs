@@ -107,6 +107,15 @@ impl Event {
         Order::new(self.order)
     }
 
+    /// Frames of the block that the event is about; 0 if no block has its order.
+    #[must_use]
+    pub const fn block_pages(&self) -> u64 {
+        match self.block_order() {
+            Some(order) => order.frames() as u64,
+            None => 0,
+        }
+    }
+
     /// The migratetype, or `None` if the event has none or an unknown one.
     #[must_use]
     pub const fn block_type(&self) -> Option<MigrateType> {

@@ -12,11 +12,10 @@ use crate::{
     native,
     opening::OpenOptions,
     reader::{Recovery, Strictness},
-    sidecar,
     tasks::Tasks,
 };
 
-/// A name that no file has, so no side file is found.
+/// A name that no file has.
 const NAME: &str = "\u{0}fuzz";
 
 /// Opens and reads `bytes` in the format that they seem to have. Returns the number of events. With recovery,
@@ -54,15 +53,6 @@ pub fn trace(bytes: &[u8], strictness: Strictness, recovery: Recovery) -> Result
 /// The error's text.
 pub fn block(bytes: &[u8], events: u32) -> Result<Vec<Event>, &'static str> {
     native::decode_payload(bytes, events)
-}
-
-/// Parses `text` as a side file.
-///
-/// # Errors
-/// The error's text.
-pub fn side_file(text: &str) -> Result<(), String> {
-    let mut info = TraceInfo::default();
-    sidecar::parse_into(Path::new(NAME), text, &mut info).map_err(|error| error.to_string())
 }
 
 /// Parses `text` as the names of tasks in a description, and queries all of them.

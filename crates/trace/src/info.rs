@@ -16,7 +16,7 @@ pub enum SourceFormat {
     /// This project's own file (`.pgtrace`).
     #[default]
     Native,
-    /// The recorder's column file (`.pcpt`).
+    /// A column file (`.pcpt`), which is read no more: files that were converted from one say so.
     Pcpt,
     /// Text of `/sys/kernel/tracing/trace`.
     Ftrace,

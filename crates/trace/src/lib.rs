@@ -7,18 +7,20 @@
 //! ```text
 //! ftrace, perf script, trace-cmd text ─┐
 //! trace.dat, perf.data ────────────────┤
-//! .pcpt + .json of the recorder ───────┼─► TraceReader ─► replay, statistics
-//! .pgtrace ────────────────────────────┘        └───────► convert ─► .pgtrace
+//! .pgtrace ────────────────────────────┴─► TraceReader ─► replay, statistics
+//!                                               └───────► convert ─► .pgtrace
 //! ```
 //!
 //! Input is considered hostile. Every parser ends in a [`TraceError`] with file, place and remedy, never in a
 //! panic. No length in a file is trusted before memory is reserved for it.
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod call_sites;
 mod convert;
 mod counts;
 mod cut;
+mod decisions;
 mod error;
 mod event;
 #[doc(hidden)]
@@ -39,7 +41,6 @@ mod reader;
 mod recording_cost;
 mod sample;
 mod setting_change;
-mod sidecar;
 mod snapshot;
 mod tasks;
 mod visit_cost;
@@ -56,6 +57,7 @@ pub use convert::{CONVERT_WRITES, ConvertSummary, convert};
 pub use counts::{
     CountedLock, CountedSite, CountedTask, Counts, HitEstimate, Party, TracepointCount, ZoneWaits,
 };
+pub use decisions::{Decision, Decisions};
 pub use error::TraceError;
 pub use event::{Caller, Event, EventKind, Extfrag, MIGRATETYPE_NONE, PFN_NONE, Work, irq_flag};
 pub use gfp::{gfp_bits, gfp_names};
@@ -75,7 +77,6 @@ pub use reader::{BLOCK_EVENTS_MAX, Recovery, Strictness, TraceReader};
 pub use recording_cost::{CostRange, RecordingCost};
 pub use sample::{Sample, ZoneSample};
 pub use setting_change::SettingChange;
-pub use sidecar::find as side_file;
 pub use snapshot::Snapshot;
 pub use tasks::{Task, TaskBook, TaskIndex, Tasks};
 pub use visit_cost::VisitCost;

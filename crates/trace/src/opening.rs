@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 pub(crate) use detect::detect;
 
 use crate::{
+    ahead::AheadReader,
     cut::CutReader,
     error::TraceError,
-    import::{PcptReader, open_perf_data, open_text, open_trace_dat, unreadable},
+    import::{open_perf_data, open_text, open_trace_dat, unreadable},
     info::{SourceFormat, TraceInfo},
     input::Input,
     layout::{Layout, LayoutOptions},
     native::NativeReader,
     other_files,
     reader::{Recovery, Strictness, TraceReader},
-    sidecar,
 };
 
-/// Opens a trace of any known format, which the content determines. Side files are found by name.
+/// Opens a trace of any known format, which the content determines.
 ///
 /// # Errors
 /// The file cannot be read, has an unknown format, or its head is damaged.
@@ -35,10 +35,9 @@ pub fn open_with(path: &Path, options: &OpenOptions) -> Result<Box<dyn TraceRead
     options.open(path)
 }
 
-/// Options for opening a trace. The default suits whole traces with their side file beside them.
+/// Options for opening a trace. The default suits whole traces.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    sidecar: Option<PathBuf>,
     layout: Option<GivenLayout>,
     strictness: Strictness,
     recovery: Recovery,
@@ -56,7 +55,6 @@ enum GivenLayout {
 impl Default for OpenOptions {
     fn default() -> Self {
         Self {
-            sidecar: None,
             layout: None,
             strictness: Strictness::Strict,
             recovery: Recovery::Refuse,
@@ -71,14 +69,6 @@ impl OpenOptions {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Takes machine, snapshots and samples from the JSON file at `path`. Otherwise this file is found by
-    /// name.
-    #[must_use]
-    pub fn sidecar(mut self, path: impl Into<PathBuf>) -> Self {
-        self.sidecar = Some(path.into());
-        self
     }
 
     /// Uses this layout of the machine instead of the trace's own.
@@ -127,7 +117,7 @@ impl OpenOptions {
         self.open_input(path, input)
     }
 
-    /// Reads a trace in memory. `path` is used in messages and to find the side file.
+    /// Reads a trace in memory. `path` is only for messages.
     ///
     /// # Errors
     /// As for [`OpenOptions::open`].
@@ -149,37 +139,21 @@ impl OpenOptions {
         let format = detect(&input.head).ok_or_else(|| unrecognised(path, &input.head))?;
         if format == SourceFormat::Native {
             let file = input.into_seekable(path, self.spool_bytes_max)?;
-            if let Some(side_file) = &self.sidecar {
-                return Err(TraceError::file(
-                    path,
-                    format!(
-                        "a .pgtrace has all that a side file says; {} is not needed",
-                        side_file.display()
-                    ),
-                    "leave the side file out",
-                ));
-            }
             let mut reader = NativeReader::new(path, file, self.recovery)?;
             self.complete(reader.info_mut())?;
-            return Ok(Box::new(reader));
+            return Ok(Box::new(AheadReader::new(Box::new(reader))));
         }
         let mut info = TraceInfo { path: path.to_owned(), source: format, ..TraceInfo::default() };
-        let side_file = self.sidecar.clone().or_else(|| sidecar::find(path));
-        if let Some(side_file) = side_file {
-            sidecar::read_into(&side_file, &mut info)?;
-        }
         self.complete(&mut info)?;
-        if format == SourceFormat::Pcpt {
-            let file = input.into_seekable(path, self.spool_bytes_max)?;
-            return Ok(Box::new(PcptReader::new(info, file)?));
-        }
         if format == SourceFormat::TraceDat {
             let file = input.into_seekable(path, self.spool_bytes_max)?;
-            return open_trace_dat(info, file, self.strictness, self.spool_bytes_max);
+            let reader = open_trace_dat(info, file, self.strictness, self.spool_bytes_max)?;
+            return Ok(Box::new(AheadReader::new(reader)));
         }
         if format == SourceFormat::PerfData {
             let file = input.into_seekable(path, self.spool_bytes_max)?;
-            return open_perf_data(info, file, self.strictness);
+            let reader = open_perf_data(info, file, self.strictness)?;
+            return Ok(Box::new(AheadReader::new(reader)));
         }
         let head = input.head.clone();
         open_text(info, &head, input.into_stream(), self.strictness)
@@ -215,11 +189,11 @@ fn unrecognised(path: &Path, head: &[u8]) -> TraceError {
     let (problem, remedy) = if head.is_empty() {
         ("is empty", "record the trace again")
     } else if head.starts_with(b"{") {
-        ("is JSON but not a trace", "name the .pcpt file, not its side file")
+        ("is JSON but not a trace", "name the trace that it belongs to")
     } else {
         (
             "is in no known format",
-            "name a .pgtrace, .pcpt, trace.dat or perf.data file, or text of ftrace, `perf script` or `trace-cmd report` with page events",
+            "name a .pgtrace, trace.dat or perf.data file, or text of ftrace, `perf script` or `trace-cmd report` with page events",
         )
     };
     TraceError::file(path, problem, remedy)
@@ -231,7 +205,7 @@ mod tests {
 
     #[test]
     fn what_is_not_a_trace_gets_a_remedy() {
-        for (bytes, remedy) in [(b"".as_slice(), "record"), (b"{}", ".pcpt"), (b"\0\0\0", ".pgtrace")] {
+        for (bytes, remedy) in [(b"".as_slice(), "record"), (b"{}", "belongs"), (b"\0\0\0", ".pgtrace")] {
             let error = OpenOptions::new()
                 .open_bytes(Path::new("nothing-here"), bytes.to_vec())
                 .err()

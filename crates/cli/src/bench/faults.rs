@@ -4,8 +4,8 @@ mod args;
 mod table;
 
 use anyhow::Result;
-use pageset_lab::pft::Test;
 use pageset_report::{Format, json_document};
+use pageset_study::pft::Test;
 
 use crate::invocation::Invocation;
 use crate::output;

@@ -4,9 +4,9 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use pageset_lab::export::{FOLLOWED_ONE_IN, PerfettoOptions, PerfettoSummary, perfetto};
+use pageset_replay::Candidate;
+use pageset_replay::export::{FOLLOWED_ONE_IN, PerfettoOptions, PerfettoSummary, perfetto};
 use pageset_trace::{TraceError, TraceReader};
-use pageset_workload::Candidate;
 
 use super::size;
 use crate::args::ConvertArgs;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueHint;
-use pageset_lab::visit_cost;
+use pageset_measure::visit_cost;
 use pageset_record::{Condition, CpuList, Options, Timing};
 
 const READING_RECORD: &str = "\

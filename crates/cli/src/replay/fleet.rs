@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use anyhow::Result;
+use pageset_replay::Outcome;
 use pageset_report::{Cell, Column, Format, Provenance, Row, Spread, Table};
-use pageset_workload::Outcome;
 use serde::Serialize;
 
 use super::finished;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use pageset_lab::sites::Sites;
-use pageset_lab::who::Who;
+use pageset_replay::recorded::needs;
+use pageset_replay::sites::Sites;
+use pageset_replay::who::Who;
+use pageset_replay::{CpuTotals, Log2Counts, Runs, Survey, ZoneLocks, ZoneState};
 use pageset_report::{Histogram, Provenance};
 use pageset_trace::{Counts, EventKind, TraceInfo};
-use pageset_workload::recorded::needs;
-use pageset_workload::{CpuTotals, Log2Counts, Runs, Survey, ZoneLocks, ZoneState};
 use serde::Serialize;
 
 use super::sections::{other_waits, type_key, type_names};

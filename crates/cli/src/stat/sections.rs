@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use pageset_core::MigrateType;
-use pageset_lab::sites::Sites;
-use pageset_lab::who::Who;
+use pageset_replay::recorded::needs;
+use pageset_replay::sites::Sites;
+use pageset_replay::who::Who;
+use pageset_replay::{Log2Counts, Survey, ZoneState};
 use pageset_report::{Cell, Column, Histogram, Matrix, Row, Table, command_line};
 use pageset_trace::{EventKind, TraceInfo};
-use pageset_workload::recorded::needs;
-use pageset_workload::{Log2Counts, Survey, ZoneState};
 
 use super::{counts, histogram, kernel_hit_percent, percent};
 use crate::sites;
@@ -160,7 +160,7 @@ fn events(survey: &Survey) -> Table {
     table
 }
 
-/// Names of the columns of [`pageset_workload::Orders::allocated`].
+/// Names of the columns of [`pageset_replay::Orders::allocated`].
 pub(super) fn type_names() -> Vec<&'static str> {
     MigrateType::ALL.iter().map(|migratetype| migratetype.name()).chain(["unknown"]).collect()
 }
@@ -200,7 +200,7 @@ fn orders(survey: &Survey) -> Table {
 pub(super) fn cpu_matrix(survey: &Survey) -> Matrix {
     let counts = &survey.cpus.matrix;
     let widest = counts.iter().map(Vec::len).max().unwrap_or(0);
-    let cpus = widest.max(counts.len()).max(survey.cpus.each.len().min(pageset_workload::MATRIX_CPUS_MAX));
+    let cpus = widest.max(counts.len()).max(survey.cpus.each.len().min(pageset_replay::MATRIX_CPUS_MAX));
     let mut matrix = Matrix::new("allocating CPU", cpus, "freeing CPU", cpus, "blocks");
     for (from, row) in counts.iter().enumerate() {
         for (to, count) in row.iter().enumerate().filter(|(_, count)| **count > 0) {
@@ -274,7 +274,7 @@ fn drawn_durations(counts: &Log2Counts) -> String {
     if drawing.is_empty() { "(no values)\n".to_owned() } else { drawing }
 }
 
-fn runs(key: &'static str, title: &str, runs: &pageset_workload::Runs) -> Section {
+fn runs(key: &'static str, title: &str, runs: &pageset_replay::Runs) -> Section {
     let mut section = distribution(key, title, &runs.pages);
     if let Some(mean) = runs.pages.mean() {
         section.table.note(format!(

@@ -9,7 +9,7 @@ pub(super) const LINE_BYTES_MAX: usize = 64 << 10;
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// Splits a stream into lines.
-pub(super) struct Lines {
+pub(super) struct TextLines {
     stream: Box<dyn ByteStream>,
     buffer: Vec<u8>,
     start: usize,
@@ -32,7 +32,7 @@ pub(super) enum Line<'buffer> {
     TooLong,
 }
 
-impl Lines {
+impl TextLines {
     pub(super) fn new(stream: Box<dyn ByteStream>) -> Self {
         Self {
             stream,
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn lines_are_split_at_any_border() {
-        let mut lines = Lines::new(Box::new(Drip(Cursor::new(b"a\n\nbc\nd".to_vec()))));
+        let mut lines = TextLines::new(Box::new(Drip(Cursor::new(b"a\n\nbc\nd".to_vec()))));
         assert_eq!(lines.next().unwrap(), Some(Line::Whole(b"a")));
         lines.unread();
         assert_eq!(lines.next().unwrap(), Some(Line::Whole(b"a")));
@@ -163,14 +163,14 @@ mod tests {
         for length in [LINE_BYTES_MAX, LINE_BYTES_MAX + 1, BUFFER_BYTES, 3 * BUFFER_BYTES + 7] {
             let mut bytes = vec![b'x'; length];
             bytes.extend(b"\nnext\n");
-            let mut lines = Lines::new(Box::new(Cursor::new(bytes)));
+            let mut lines = TextLines::new(Box::new(Cursor::new(bytes)));
             let is_long = length > LINE_BYTES_MAX;
             assert_eq!(lines.next().unwrap() == Some(Line::TooLong), is_long, "{length}");
             assert_eq!(lines.next().unwrap(), Some(Line::Whole(b"next")), "{length}");
             assert_eq!(lines.number, 2);
             assert_eq!(lines.buffer.len(), BUFFER_BYTES);
         }
-        let mut lines = Lines::new(Box::new(Cursor::new(vec![b'x'; 2 * BUFFER_BYTES])));
+        let mut lines = TextLines::new(Box::new(Cursor::new(vec![b'x'; 2 * BUFFER_BYTES])));
         assert_eq!(lines.next().unwrap(), Some(Line::TooLong));
         assert_eq!(lines.next().unwrap(), None);
     }

@@ -9,7 +9,7 @@ use super::{
     flags::Legend,
     frames::Frames,
     header::{self, Header, HeaderStyle},
-    lines::{LINE_BYTES_MAX, Line, Lines},
+    lines::{LINE_BYTES_MAX, Line, TextLines},
     payload::{Payload, PayloadParser},
     quick::Quick,
     repeats::Repeats,
@@ -51,7 +51,7 @@ pub(super) struct TextReader<F> {
     format: F,
     info: TraceInfo,
     /// The headings, until the first event is requested.
-    lines: Option<Lines>,
+    lines: Option<TextLines>,
     /// The lines after the headings.
     chunks: Option<Chunks<Vec<Item>>>,
     chunk: At,
@@ -121,7 +121,7 @@ impl<F: TextFormat> TextReader<F> {
             format,
             lost: info.lost,
             info,
-            lines: Some(Lines::new(stream)),
+            lines: Some(TextLines::new(stream)),
             chunks: None,
             chunk: At::default(),
             number: 0,

@@ -11,9 +11,6 @@ pub(crate) fn detect(head: &[u8]) -> Option<SourceFormat> {
     if native::looks_native(head) {
         return Some(SourceFormat::Native);
     }
-    if import::looks_pcpt(head) {
-        return Some(SourceFormat::Pcpt);
-    }
     if import::looks_trace_dat(head) {
         return Some(SourceFormat::TraceDat);
     }
@@ -53,7 +50,6 @@ mod tests {
             (b"  a-1 [001] d..1. 5.1: mm_page_free: pfn=1 order=0\n", Some(SourceFormat::Ftrace)),
             (b"\n  a b  1 [001] 5.1: kmem:mm_page_free: pfn=1 order=0\n", Some(SourceFormat::PerfScript)),
             (b"  a 1/2 [001] 5.1: kmem:mm_page_free: pfn=1 order=0\n", Some(SourceFormat::PerfScript)),
-            (b"{\"magic\": \"PCPT1\", ", Some(SourceFormat::Pcpt)),
             (b"", None),
             (b"hello\n\0\xff", None),
         ] {

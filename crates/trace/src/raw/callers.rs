@@ -144,7 +144,7 @@ pub struct Callers {
 
 /// The meaning of a wait's call chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stack {
+pub struct CallStack {
     /// The purpose of the lock. `None` if all functions of the chain take locks for other code.
     pub caller: Option<Caller>,
     /// The call site; [`Callers::name`] has its name. For a zone's lock, it is the first function that
@@ -200,12 +200,14 @@ impl Callers {
     }
 
     /// The meaning of a call chain of addresses, innermost first.
-    pub fn stack(&self, chain: impl Iterator<Item = u64>) -> Stack {
+    pub fn stack(&self, chain: impl Iterator<Item = u64>) -> CallStack {
         let mut places = chain.filter_map(|address| self.at(address));
-        let Some(first) = places.find(|place| place.what != Function::Lock) else { return Stack::default() };
+        let Some(first) = places.find(|place| place.what != Function::Lock) else {
+            return CallStack::default();
+        };
         match first.what {
-            Function::Known(caller) => Stack { caller: Some(caller), site: outside(places) },
-            _ => Stack { caller: Some(Caller::Elsewhere), site: Some(first.name) },
+            Function::Known(caller) => CallStack { caller: Some(caller), site: outside(places) },
+            _ => CallStack { caller: Some(Caller::Elsewhere), site: Some(first.name) },
         }
     }
 
@@ -349,8 +351,8 @@ mod tests {
     fn chains_that_say_nothing_are_not_known() {
         assert_eq!(caller(&[]), None);
         assert_eq!(caller(&[0x100, 0x210]), None);
-        assert_eq!(Callers::default().stack([1, 2].into_iter()), Stack::default());
+        assert_eq!(Callers::default().stack([1, 2].into_iter()), CallStack::default());
         let callers = Callers::of(KALLSYMS.as_bytes()).unwrap();
-        assert_eq!(callers.stack([5].into_iter()), Stack::default(), "below all functions");
+        assert_eq!(callers.stack([5].into_iter()), CallStack::default(), "below all functions");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{Event, EventKind, MIGRATETYPE_NONE};
 
-use super::callers::{Callers, Stack};
+use super::callers::{CallStack, Callers};
 use super::catalogue::{Slot, Tracepoint};
 use super::event_format::{EventFormat, Field};
 use super::ring_page::Record;
@@ -95,7 +95,7 @@ impl Decoder {
 
     /// The meaning of a call chain. `None` if the record is not one.
     #[inline]
-    pub fn stack(&self, record: &Record<'_>) -> Option<Stack> {
+    pub fn stack(&self, record: &Record<'_>) -> Option<CallStack> {
         let stacks = self.stacks.as_ref()?;
         if self.heading.id.read(record.bytes)? != u64::from(stacks.id) {
             return None;

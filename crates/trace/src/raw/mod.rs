@@ -14,7 +14,7 @@ mod ring_counts;
 mod ring_page;
 mod symbols;
 
-pub use callers::{Callers, Stack};
+pub use callers::{CallStack, Callers};
 pub use catalogue::{Filter, Need, PROBES, SPINNING, Slot, TRACEPOINTS, Tracepoint};
 pub use decode::{Decoder, Waits};
 pub use event_format::{EventFormat, Field};

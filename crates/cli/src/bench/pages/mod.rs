@@ -8,8 +8,8 @@ mod tables;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use pageset_lab::host;
-use pageset_lab::pageops::{BenchSpec, Load, Measurement, Measurements, Operation, bench};
+use pageset_measure::host;
+use pageset_measure::pageops::{BenchSpec, Load, Measurement, Measurements, Operation, bench};
 use pageset_report::{Format, Provenance, Seeds, Table, json_document};
 use serde::Serialize;
 

@@ -1,0 +1,45 @@
+//! What is found of an allocator.
+
+use serde::{Deserialize, Serialize};
+
+/// How an allocator did on a recording. Frames are frames of the machine's.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ContestRow {
+    /// The allocator's name.
+    #[serde(rename = "entrant")]
+    pub allocator: String,
+    /// Blocks that it allocated.
+    pub allocs: u64,
+    /// Requests that found no memory.
+    pub failures: u64,
+    /// Times a CPU took a zone's lock, or changed what all CPUs of a zone share.
+    pub shared_visits: u64,
+    /// Times a CPU changed the free frames of a pageblock that another CPU had changed last, or a page set to which pages of
+    /// other CPUs go back.
+    pub line_transfers: u64,
+    /// Those of them that came less than 10 us after the other CPU's change.
+    pub contended_lines: u64,
+    /// Requests that got memory of another type's.
+    pub fallbacks: u64,
+    /// Frames that CPUs kept back: mean over the recording's time.
+    pub held_mean: f64,
+    /// The most.
+    pub held_peak: u64,
+    /// Free frames that were meant for one CPU, but that others could take: mean over the recording's time.
+    pub at_hand_mean: f64,
+    /// Two idle seconds after the last event.
+    pub held_idle: u64,
+    /// Pageblocks that are free as a whole after the last event.
+    pub whole_at_end: u64,
+    /// When all blocks have been freed, and two idle seconds have passed.
+    pub whole_when_gone: u64,
+}
+
+impl ContestRow {
+    /// Times a CPU came to where all CPUs of a zone come, or changed a line that another one was about to change.
+    #[must_use]
+    pub const fn visits(&self) -> u64 {
+        self.shared_visits.saturating_add(self.contended_lines)
+    }
+}
