@@ -7,9 +7,7 @@
 use std::path::Path;
 
 use crate::{
-    Buddyinfo, Event, Layout, LayoutOptions, Pagetypeinfo, Vmstat, Zoneinfo,
-    info::TraceInfo,
-    native,
+    Buddyinfo, Event, Layout, LayoutOptions, Pagetypeinfo, Vmstat, Zoneinfo, native,
     opening::OpenOptions,
     reader::{Recovery, Strictness},
     tasks::Tasks,

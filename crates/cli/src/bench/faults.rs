@@ -10,7 +10,7 @@ use pageset_study::pft::Test;
 use crate::invocation::Invocation;
 use crate::output;
 use crate::progress::Progress;
-pub(crate) use args::FaultsArgs;
+use args::FaultsArgs;
 
 /// The subcommand.
 pub(crate) fn execute(args: &FaultsArgs, invocation: &Invocation) -> Result<()> {

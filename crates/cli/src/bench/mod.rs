@@ -1,6 +1,6 @@
 //! `pageset bench`: what operations cost on this machine. `faults` touches memory, `pages` clears and copies it, `machine` writes a machine file.
 
-mod args;
+pub(crate) mod args;
 mod faults;
 mod machine;
 pub(crate) mod pages;
@@ -8,10 +8,8 @@ mod visit_cost;
 
 use anyhow::Result;
 
-pub(crate) use args::{BenchArgs, BenchPagesArgs};
-
 use crate::invocation::Invocation;
-use args::Benchmark;
+use args::{BenchArgs, Benchmark};
 
 pub(crate) fn run(args: &BenchArgs, invocation: &Invocation) -> Result<()> {
     match &args.benchmark {
