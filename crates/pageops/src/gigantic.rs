@@ -27,8 +27,8 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Default bytes of a part: 2 MiB. Clearing it takes some 25 us, and an interruption waits that long. A fence
-    /// after each part costs less than 1 %.
+    /// Default bytes of a part: 2 MiB. Clearing it takes some 25 us, and an interruption waits that long. A
+    /// fence after each part costs less than 1 %.
     pub const PART_BYTES: usize = 2 << 20;
 
     fn new(order: VisitOrder, page_bytes: usize, hint: Option<usize>) -> Self {

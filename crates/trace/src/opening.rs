@@ -117,7 +117,7 @@ impl OpenOptions {
         self.open_input(path, input)
     }
 
-    /// Reads a trace in memory. `path` is used in messages.
+    /// Reads a trace in memory. `path` is only for messages.
     ///
     /// # Errors
     /// As for [`OpenOptions::open`].

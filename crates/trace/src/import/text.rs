@@ -450,8 +450,8 @@ fn malformed<F: TextFormat>(problem: String) -> Found {
     Found::Malformed(Malformed { problem, remedy: F::REMEDY })
 }
 
-/// Handles a line that has no place in a text of this format. A line that seems to be a page event is an error.
-/// Others are counted.
+/// Handles a line that has no place in a text of this format. A line that seems to be a page event is an
+/// error. Others are counted.
 fn strange<F: TextFormat>(line: &[u8], lost: &mut LostEvents) -> Found {
     if let Some(known) = unreadable(line) {
         return Found::Malformed(Malformed { problem: known.problem.to_owned(), remedy: known.remedy });

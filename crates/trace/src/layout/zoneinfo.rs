@@ -113,8 +113,8 @@ impl Copied<'_> {
         Ok(())
     }
 
-    /// Rejects zones that have pages and an unknown name, since it is unknown which requests may use them. Zones
-    /// without pages of the allocator, such as `Device`, are left out and noted.
+    /// Rejects zones that have pages and an unknown name, since it is unknown which requests may use them.
+    /// Zones without pages of the allocator, such as `Device`, are left out and noted.
     fn refuse_strangers(&mut self) -> Result<(), TraceError> {
         let strangers = || self.zones.iter().filter(|zone| zone.kind.is_none());
         if let Some(zone) = strangers().find(|zone| zone.zone.managed > 0) {
