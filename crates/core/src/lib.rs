@@ -12,7 +12,7 @@
 //! kernel version decides), `numa` (zonelists), `stats` (counters), `check` (`validate`).
 //!
 //! Built without `std` for `x86_64-unknown-none`, `riscv64gc-unknown-none-elf`, `riscv32imac-unknown-none-elf` and
-//! `thumbv7em-none-eabi` (`ci/test.sh`). It needs atomics of a word with compare-and-exchange, so cores without those
+//! `thumbv7em-none-eabi` (`cargo xtask ci`). It needs atomics of a word with compare-and-exchange, so cores without those
 //! (ARMv6-M, RISC-V without the A extension) are out; on 32-bit machines, counts of events that are kept beside the
 //! locks begin anew after 2^32, as the kernel's do.
 //!

@@ -1,7 +1,7 @@
 //! Concurrent use under shuttle, which decides at every lock which thread runs next: no frame is ever owned twice,
 //! whatever the schedule, and in the end every frame is accounted for.
 //!
-//! `SHUTTLE_ITERATIONS` sets the number of schedules; `ci/shuttle.sh` runs many. The schedule of a failure is printed,
+//! `SHUTTLE_ITERATIONS` sets the number of schedules; `cargo xtask ci night shuttle` runs many. The schedule of a failure is printed,
 //! and `shuttle::replay` takes it.
 
 use std::sync::atomic::{AtomicBool as Flag, Ordering};

@@ -1,5 +1,5 @@
 //! The atomics of this crate. Under `--cfg loom` or `--cfg shuttle` they are those of the model checker, so that it
-//! decides at each of them who runs next (`ci/loom.sh`, `ci/shuttle.sh`).
+//! decides at each of them who runs next (`cargo xtask ci night loom`, `cargo xtask ci night shuttle`).
 
 #[cfg(loom)]
 use loom::sync::atomic as chosen;

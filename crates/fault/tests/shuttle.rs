@@ -1,5 +1,5 @@
 //! The race catalogue (spec §1.7): every row under every strategy. Shuttle decides at every lock and hook who runs next;
-//! with `--cfg shuttle` (`ci/shuttle.sh`) at every atomic operation of the engine too.
+//! with `--cfg shuttle` (`cargo xtask ci night shuttle`) at every atomic operation of the engine too.
 //!
 //! `SHUTTLE_ITERATIONS` sets the number of schedules of the whole catalogue, `SHUTTLE_ROW` (such as "9 ") chooses rows
 //! that begin so. The schedule of a failure is printed, and

@@ -1,7 +1,7 @@
 //! How many instructions the fast paths of the pool and of the core take, compared with what is kept in the tree.
 //!
 //! `instructions` counts and compares with `bench/instructions.golden`; `instructions --bless` writes that file.
-//! Times depend on the machine and its load, counts do not. `ci/instructions.sh` builds this the way it is kept.
+//! Times depend on the machine and its load, counts do not. `cargo xtask ci night instructions` builds this the way it is kept.
 //!
 //! - `entries`: what is counted, each in a function of its own.
 //! - `shortest`: restartable sequences, by the disassembly: valgrind has none, and they cannot be stepped through.
