@@ -152,10 +152,11 @@ pub(crate) fn night(names: &[&str], arguments: &[&str]) -> Result {
             left_out.push(leg.name);
             continue;
         }
+        let sources = results::Sources::now()?;
         let (seconds, outcome) = run.leg(leg.name, &leg.work);
         // A part of a leg is no result of the leg.
         if arguments.is_empty() {
-            results::write(leg.name, seconds, &outcome)?;
+            results::write(leg.name, &sources, seconds, &outcome)?;
         }
     }
     if !left_out.is_empty() {
@@ -192,4 +193,31 @@ pub(crate) fn list() -> Result {
 /// The last result of each leg of the night.
 pub(crate) fn status() -> Result {
     results::print(&night::LEGS.iter().map(|leg| leg.name).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::leg::leg;
+
+    #[test]
+    fn a_leg_that_fails_stops_those_behind_it_and_says_which_command_failed() {
+        let run = Run::new(&[], true);
+        run.sequence(&[
+            leg("one", |context| context.run("true")),
+            leg("two", |context| context.run("false")),
+            leg("three", |_| panic!("it runs behind one that failed")),
+        ]);
+        let error = run.end("test").expect_err("a leg failed");
+        assert!(error.contains("two: `false`: exit status: 1"), "{error}");
+    }
+
+    #[test]
+    fn legs_have_names_of_their_own() {
+        let mut names: Vec<_> = night::LEGS.iter().map(|leg| leg.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), night::LEGS.len());
+        assert!(named(vec![leg("a", |_| Ok(()))], &["b"]).is_err_and(|error| error.contains("there are: a")));
+    }
 }

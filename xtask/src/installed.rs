@@ -88,7 +88,9 @@ pub(crate) fn cargo_program(context: &Context, name: &str, version: &str, option
     let tools = target().join("tools");
     let install =
         context.command(&format!("cargo install {name} --version {version} --locked {options} --root"));
-    install.arguments([&tools]).without_env("CARGO_TARGET_DIR").run()
+    let install = install.arguments([&tools]).without_env("CARGO_TARGET_DIR");
+    // What is built without optimisation is built faster without its lines, too.
+    install.env("CARGO_PROFILE_DEV_DEBUG", "0").run()
 }
 
 /// A virtual environment of Python below the target directory that has these packages. Returns its directory.

@@ -26,15 +26,28 @@ fn git(line: &str) -> Result<String> {
     Ok(context.command(&format!("git {line}")).output()?.trim().to_owned())
 }
 
+/// The sources that a leg runs on.
+pub(crate) struct Sources {
+    commit: String,
+    /// Whether they differ from the commit.
+    is_changed: bool,
+}
+
+impl Sources {
+    pub(crate) fn now() -> Result<Self> {
+        // What a leg left lying around is no change of the sources; this file is one of a run.
+        let changed = git(&format!("status --porcelain --untracked-files=no -- . :!{FILE}"))?;
+        Ok(Self { commit: git("rev-parse --short=12 HEAD")?, is_changed: !changed.is_empty() })
+    }
+}
+
 /// Keeps how a leg ended.
-pub(crate) fn write(leg: &str, seconds: f64, outcome: &Result) -> Result {
+pub(crate) fn write(leg: &str, sources: &Sources, seconds: f64, outcome: &Result) -> Result {
     let mut all = read()?;
-    // What a leg left lying around is no change of the sources; this file is one of a run.
-    let changed = git(&format!("status --porcelain --untracked-files=no -- . :!{FILE}"))?;
     let days = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() / 86_400);
     let result = json!({
-        "commit": git("rev-parse --short=12 HEAD")?,
-        "changed": !changed.is_empty(),
+        "commit": sources.commit,
+        "changed": sources.is_changed,
         "day": day(days),
         "machine": machine::description(),
         "seconds": seconds.round(),
