@@ -11,16 +11,18 @@ const LINK_CHECKER: &str = "10.6.0";
 const HARPER: &str = "2.10.0";
 
 pub(crate) fn build(context: &Context) -> Result {
-    // Without its server and its watcher, which take most of the time, and not optimised: the book has some thirty pages.
+    // Without its server and its watcher, which take most of the time, and not optimised: the book has some
+    // thirty pages.
     installed::cargo_program(context, "mdbook", MDBOOK, "--debug --no-default-features")?;
     context.run("mdbook build docs/book")
 }
 
-/// Builds the book; LinkChecker follows every link between its pages, and harper looks for mistakes in spelling and grammar. Links
-/// to other sites are not followed.
+/// Builds the book; LinkChecker follows every link between its pages, and harper looks for mistakes in
+/// spelling and grammar. Links to other sites are not followed.
 ///
-/// As root, LinkChecker becomes `nobody`, who must be able to read the book. A word that harper does not know, and is right:
-/// `ci/docs/words.txt`. A finding that is no mistake: `ci/docs/accepted.txt`.
+/// As root, LinkChecker becomes the user `nobody`. This user must be able to read the book. A word that
+/// harper does not know, and is right: `ci/docs/words.txt`. A finding that is no mistake:
+/// `ci/docs/accepted.txt`.
 pub(crate) fn prove(context: &Context) -> Result {
     installed::programs(context, &[("npm", "npm"), ("python3", "python3 python3-venv")])?;
     build(context)?;

@@ -1,8 +1,9 @@
 //! Circles: files of a crate that depend on each other, directly or by way of others.
 //!
-//! A file depends on another if it imports an item of it, or names one that is defined there; a method counts where one file alone has
-//! a method of that name. That a module is declared, or its items are passed on by `pub use`, is no dependence. The largest circle of
-//! each crate stands in `xtask/circles.toml`, and may only shrink.
+//! A file depends on another if it imports an item of it, or names one that is defined there; a method counts
+//! where one file alone has a method of that name. That a module is declared, or its items are passed on by
+//! `pub use`, is no dependence. The largest circle of each crate stands in `xtask/circles.toml`, and may only
+//! shrink.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -132,7 +133,7 @@ fn imported(tokens: &[Token], at: usize) -> (Vec<Vec<String>>, usize) {
                 }
                 if *mark == '}' {
                     prefixes.pop();
-                    // What follows a closing brace is a comma, another brace or the end.
+                    // A comma, another brace or the end follows a closing brace.
                     path = prefixes.last().cloned().unwrap_or_default();
                 } else {
                     path = prefixes.last().cloned().unwrap_or_default();
@@ -148,7 +149,7 @@ fn imported(tokens: &[Token], at: usize) -> (Vec<Vec<String>>, usize) {
     (paths, index)
 }
 
-/// Who defines what in a crate.
+/// The files that define a crate's items.
 struct Definitions<'a> {
     sources: &'a [Source],
     free: BTreeMap<&'a str, Vec<usize>>,
@@ -175,7 +176,7 @@ impl<'a> Definitions<'a> {
         definitions
     }
 
-    /// The file of an item, of which `path` says the module, as far as it does.
+    /// The file of an item. `path` is how the source names it.
     fn file_of(&self, from: usize, path: &[String]) -> Option<usize> {
         let source = &self.sources[from];
         let (first, mut rest) = path.split_first()?;
@@ -277,7 +278,7 @@ fn path(tokens: &[Token], at: usize) -> Vec<String> {
     path
 }
 
-/// Groups of more than one file, each of which is reached from each, the largest first.
+/// Groups of files that reach each other, the largest first.
 fn circles(edges: &[Dependencies]) -> Vec<Vec<usize>> {
     let reached = |from: usize| {
         let mut reached = BTreeSet::new();
@@ -302,7 +303,7 @@ fn circles(edges: &[Dependencies]) -> Vec<Vec<usize>> {
     circles
 }
 
-/// A crate's files, and what each depends on.
+/// A crate's files with their dependencies.
 struct Crate {
     name: String,
     sources: Vec<Source>,
@@ -343,7 +344,7 @@ pub(crate) fn accept() -> Result {
     RATCHET.write(&counts)
 }
 
-/// Prints the circles of the crates that are named, or of all, with what leads from file to file.
+/// Prints the circles of the crates that are named, or of all, with the names that lead from file to file.
 pub(crate) fn list(names: &[&str]) -> Result {
     for Crate { name, sources, edges } in crates()? {
         if !names.is_empty() && !names.contains(&name.as_str()) {

@@ -8,9 +8,9 @@ use crate::repository::{root, target};
 use crate::workspace::{Package, tested_together};
 use crate::{book, circles, installed, night, page_links, snippets, tidy, words};
 
-/// Targets without an operating system on which the allocators, the page operations and the fault engine are built.
+/// Targets without an operating system: for the allocators, the page operations and the fault engine.
 const BARE: [&str; 2] = ["x86_64-unknown-none", "riscv64gc-unknown-none-elf"];
-/// Those of 32 bits: the allocators alone, which need no atomics of 64 bits.
+/// Targets of 32 bits: for the allocators alone, which need no atomics of 64 bits.
 const BARE_32: [&str; 2] = ["riscv32imac-unknown-none-elf", "thumbv7em-none-eabi"];
 
 /// What `full` runs.
@@ -109,7 +109,7 @@ fn bare_metal() -> Vec<Leg> {
     legs
 }
 
-/// What a tarball of each published crate has: sources, a README and both licences. (The night builds them.)
+/// The tarball of each published crate has sources, a README and both licences. (The night builds it.)
 fn package_contents(packages: &[Package]) -> Leg {
     let published: Vec<_> =
         packages.iter().filter(|package| package.is_published).map(|package| package.name.clone()).collect();

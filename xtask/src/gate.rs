@@ -1,4 +1,4 @@
-//! The three gates: what their legs are, in which order or beside each other they run, and what is said at the end.
+//! The three gates: run their legs, one after another or beside each other, and sum up at the end.
 
 use std::fs::{self, File};
 use std::sync::Mutex;
@@ -21,7 +21,7 @@ struct Ended {
     outcome: Result,
 }
 
-/// What the threads of a run share.
+/// State that the threads of a run share.
 struct Run {
     arguments: Vec<String>,
     /// Whether legs print to the terminal, instead of to a file that is shown when they fail.
@@ -87,7 +87,7 @@ impl Run {
         });
     }
 
-    /// Says what took longest and what failed.
+    /// Prints the slowest legs and those that failed.
     fn end(self, gate: &str) -> Result {
         let mut ended = self.ended.into_inner().expect("no leg panics with the list");
         ended.sort_by(|left, right| right.seconds.total_cmp(&left.seconds));
@@ -108,7 +108,7 @@ impl Run {
     }
 }
 
-/// Those legs of a gate that are named, in the gate's order.
+/// The legs of a gate with these names, in the gate's order.
 fn named(legs: Vec<Leg>, names: &[&str]) -> Result<Vec<Leg>> {
     if let Some(unknown) = names.iter().find(|name| !legs.iter().any(|leg| leg.name == **name)) {
         let known: Vec<_> = legs.iter().map(|leg| leg.name.as_str()).collect();

@@ -1,4 +1,4 @@
-//! What legs need of the machine: installed if it is missing and may be.
+//! Installs the programs, toolchains and packages that legs need.
 
 use crate::repository::{root, target, text};
 use crate::run::{Context, Result};

@@ -1,5 +1,5 @@
-//! The layers of the workspace: which crate may depend on which. They stand in the table of `crates/README.md`. It counts normal
-//! dependencies; tests may use any crate.
+//! The layers of the workspace, as the table of `crates/README.md` has them. Only normal dependencies count;
+//! tests may use any crate.
 
 use crate::repository::{Broken, text};
 use crate::run::{Context, Result};
@@ -12,7 +12,7 @@ const CORE_DEPENDENCIES_MAX: usize = 3;
 /// A row of the table.
 #[derive(Debug, PartialEq)]
 struct Row {
-    /// None for what is not published and may use anything.
+    /// None for crates that are not published and may use any other.
     layer: Option<u32>,
     name: String,
     may: Allowed,
@@ -94,7 +94,7 @@ pub(crate) fn rules() -> Result<Vec<Broken>> {
 
 fn core_dependencies() -> Result<Vec<String>> {
     let context = Context { log: None, arguments: Vec::new() };
-    // What every host gets. `serde` is for hosts that read files of policies.
+    // Every host gets these. `serde` is for hosts that read files of policies.
     let line = "cargo tree --package pageset-core --edges normal --features alloc --prefix none";
     let text = context.command(line).output()?;
     let mut names: Vec<_> = text.lines().filter_map(|line| line.split(' ').next()).collect();

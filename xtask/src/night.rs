@@ -77,8 +77,8 @@ fn rust_flags(more: &str) -> String {
     format!("{} {more}", std::env::var("RUSTFLAGS").unwrap_or_default()).trim().to_owned()
 }
 
-/// Instructions of the fast paths, compared with `bench/instructions.golden`. `-- --bless` writes the file. Sequences are counted
-/// in the disassembly, the rest under valgrind; the counts are those of x86-64.
+/// Instructions of the fast paths, compared with `bench/instructions.golden`. `-- --bless` writes the file.
+/// Sequences are counted in the disassembly, the rest under valgrind; the counts are those of x86-64.
 pub(crate) fn instructions(context: &Context) -> Result {
     if !cfg!(target_arch = "x86_64") {
         context.say("NOT COUNTED: the counts are those of x86-64");
@@ -112,7 +112,8 @@ fn deny(context: &Context) -> Result {
     context.run("cargo deny --workspace check bans licenses sources")
 }
 
-/// Memory orderings: every outcome that the language allows, on small tables, and for pairs of operations at one pageblock.
+/// Memory orderings: every outcome that the language allows, on small tables, and for pairs of operations at
+/// one pageblock.
 fn loom(context: &Context) -> Result {
     let flags = rust_flags("--cfg loom");
     let command = |line: &str| context.command(line).env("RUSTFLAGS", &flags);
@@ -137,7 +138,8 @@ fn peers(context: &Context) -> Result {
 
 /// The core and the page operations under an emulated processor of another architecture.
 ///
-/// Shuttle's tests stay out: shuttle decides itself who runs next, so a schedule is the same on every architecture.
+/// Shuttle's tests stay out: shuttle decides itself who runs next, so a schedule is the same on every
+/// architecture.
 fn aarch64(context: &Context) -> Result {
     let target = "aarch64-unknown-linux-gnu";
     installed::programs(
@@ -166,10 +168,12 @@ fn aarch64(context: &Context) -> Result {
     tests("pageset-core", &format!("--all-features --lib {}", names.join(" ")))
 }
 
-/// The pool, the page operations and (threads) our own allocator, with a standard library that is instrumented too.
+/// The pool, the page operations and (threads) our own allocator, with a standard library that is
+/// instrumented too.
 ///
-/// What instructions written by hand do is invisible to sanitizers. So the page operations' tests run between inaccessible
-/// pages, and ThreadSanitizer looks at the pool without restartable sequences: everything goes through its locked arrays.
+/// Sanitizers do not see instructions that are written by hand. So the page operations' tests run between
+/// inaccessible pages, and ThreadSanitizer looks at the pool without restartable sequences: everything goes
+/// through its locked arrays.
 fn sanitizers(context: &Context) -> Result {
     installed::nightly(context, &["rust-src"])?;
     let all = ["address".to_owned(), "thread".to_owned()];
@@ -184,20 +188,21 @@ fn sanitizers(context: &Context) -> Result {
                 .command(&format!("{line} {rest}"))
                 .env("RUSTFLAGS", rust_flags(&format!("-Zsanitizer={sanitizer}")))
                 .env("CARGO_TARGET_DIR", target().join("sanitizers").join(sanitizer))
-                // Tests whose children die of an access to what is not there look at the signal.
+                // Children of some tests die of a bad access, and the tests look at the signal.
                 .env("ASAN_OPTIONS", options("ASAN_OPTIONS", "handle_segv=0:handle_sigbus=0"))
                 // Children of a process with threads go on.
                 .env("TSAN_OPTIONS", options("TSAN_OPTIONS", "die_after_fork=0:handle_segv=0"))
                 .default_env("PAGESET_ROUNDS", "2000");
             if is_thread { command.env("PAGESET_RSEQ", "0").run() } else { command.run() }
         };
-        // What the sanitizer inserts uses the registers that this test watches.
+        // The sanitizer's own code uses the registers that this test watches.
         sanitized("pageset-pageops --lib --tests -- --skip no_loop_changes_a_vector_register")?;
         if is_thread {
             // Our own allocator's threads share nothing but atomics.
             sanitized("pageset-blocks --test outside -- threads")?;
         }
-        // A sanitizer's own memory does not fit into the address space that the first of these leaves, and the second counts it.
+        // A sanitizer's own memory does not fit into the address space that the first of these leaves, and
+        // the second counts it.
         sanitized(
             "pageset --lib --tests --no-fail-fast -- --skip exhausted_address_space_is_said \
              --skip tables_that_are_not_used_take_no_memory",
@@ -206,7 +211,8 @@ fn sanitizers(context: &Context) -> Result {
     Ok(())
 }
 
-/// Concurrent use under shuttle, which decides at every lock or atomic which thread runs next. `-- SCHEDULES` says how many.
+/// Concurrent use under shuttle, which decides at every lock or atomic which thread runs next. `-- SCHEDULES`
+/// says how many.
 fn shuttle(context: &Context) -> Result {
     let schedules = argument(context, "100000");
     let with_atomics = rust_flags("--cfg shuttle");
@@ -231,8 +237,8 @@ fn shuttle(context: &Context) -> Result {
     apart("cargo test --release --package pageset --lib -- arrays::locked")
 }
 
-/// Torture for ten minutes, or `-- SECONDS`; 8 is a smoke test. The pool: threads on changing CPUs, frees by other threads, trims,
-/// resizes and forks in the middle. Our own allocator: four threads on all operations.
+/// Torture for ten minutes, or `-- SECONDS`; 8 is a smoke test. The pool: threads on changing CPUs, frees by
+/// other threads, trims, resizes and forks in the middle. Our own allocator: four threads on all operations.
 fn soak(context: &Context) -> Result {
     let seconds: u64 =
         argument(context, "600").parse().map_err(|_| "say for how many seconds, as in `-- 60`")?;
@@ -260,8 +266,9 @@ fn faults(context: &Context) -> Result {
     context.command(&line).env("PAGESET_PYTHON", format!("{directory}/bin/python")).run()
 }
 
-/// Forecasts against this machine: six loads under five settings, three times each, recorded in turn. Prints a table in Markdown:
-/// coverage by load, setting, width, and by whether the machine was quiet. `-- FOLDER` keeps the recordings.
+/// Forecasts against this machine: six loads under five settings, three times each, recorded in turn. Prints
+/// a table in Markdown: coverage by load, setting, width, and by whether the machine was quiet. `-- FOLDER`
+/// keeps the recordings.
 ///
 /// A busy machine measures its other work, too, and each recording that was not quiet is made twice.
 fn advise(context: &Context) -> Result {
@@ -283,8 +290,8 @@ fn advise(context: &Context) -> Result {
     context.run(&format!("{release}/examples/coverage {folder} --rows"))
 }
 
-/// A sweep of 2 000 runs on a Dask cluster of processes, in which workers and the scheduler are killed. `-- RUNS`, or `-- cost RUNS...`
-/// for what a run costs more than in one process.
+/// A sweep of 2 000 runs on a Dask cluster of processes; workers and the scheduler are killed. `-- RUNS`
+/// sweeps so many; `-- cost RUNS...` compares the cost of a run with that in one process.
 fn cluster(context: &Context) -> Result {
     let interpreters = interpreters(context);
     let python = interpreters.first().ok_or("no Python from 3.11 on")?;
@@ -296,7 +303,7 @@ fn cluster(context: &Context) -> Result {
     context.run(&format!("{directory}/bin/python -P ci/cluster/proof.py {words}"))
 }
 
-/// What tests of the Python package read tables with.
+/// Packages that tests of the Python package use.
 const PYTHON_TESTS: [&str; 11] = [
     "pytest",
     "numpy",
@@ -334,7 +341,8 @@ fn wheel(context: &Context, environment: &str, profile: &str) -> Result<String> 
     Ok(made.ok_or("maturin made no wheel")?.path().display().to_string())
 }
 
-/// Builds the Python package, and tests it under each of these interpreters. Returns the environment of the first.
+/// Builds the Python package, and tests it under each of these interpreters. Returns the environment of the
+/// first.
 fn python_package(context: &Context, profile: &str, interpreters: &[String]) -> Result<String> {
     let first = interpreters.first().ok_or("no Python from 3.11 on: install one, or set PYTHONS")?;
     let name = |python: &str| python.rsplit('/').next().unwrap_or(python).to_owned();
@@ -387,9 +395,10 @@ fn python(context: &Context) -> Result {
     crates_for_python(context)
 }
 
-/// Whether the crates can be published as they are; nothing is uploaded. Packs each, builds it from its tarball and nothing else,
-/// tests all tarballs together, builds every combination of features and the documentation as docs.rs does, and builds with the
-/// oldest Rust that each crate names. Says what changed for users since the commit in `ci/semver.baseline`.
+/// Whether the crates can be published as they are; nothing is uploaded. Packs each, builds it from its
+/// tarball and nothing else, tests all tarballs together, builds every combination of features and the
+/// documentation as docs.rs does, and builds with the oldest Rust that each crate names. Says what changed
+/// for users since the commit in `ci/semver.baseline`.
 ///
 /// `-- PART...` runs these: pack, test, features, oldest, docs, semver.
 fn package(context: &Context) -> Result {
@@ -453,8 +462,9 @@ fn package(context: &Context) -> Result {
     Ok(())
 }
 
-/// The tarballs as a workspace, where the repository has their directories: what is in no tarball is missed there. Tests of
-/// recordings and published tables read the repository's, which are larger than tarballs should be. Returns its manifest.
+/// The tarballs as a workspace, where the repository has their directories: what is in no tarball is missed
+/// there. Tests of recordings and published tables read the repository's, which are larger than tarballs
+/// should be. Returns its manifest.
 fn unpack(context: &Context) -> Result<String> {
     let unpacked = target().join("tarballs");
     let failed = |error: std::io::Error| format!("{}: {error}", unpacked.display());
@@ -485,14 +495,15 @@ fn unpack(context: &Context) -> Result<String> {
     Ok(unpacked.join("Cargo.toml").display().to_string())
 }
 
-/// One part of miri's leg: its name, the crate with features, and what of its tests.
+/// One part of miri's leg: its name, the crate with features, and the choice of its tests.
 type MiriPart = (&'static str, &'static str, &'static str);
 
 const CORE: &str = "pageset-core --all-features";
 /// The long ones first.
 ///
-/// The golden vectors stay out: they are thousands of recorded steps, hours under miri, over code that other tests run. So do
-/// shuttle's tests, which switch stacks themselves, and those from outside that move thousands of frames.
+/// The golden vectors stay out: they are thousands of recorded steps, hours under miri, over code that other
+/// tests run. So do shuttle's tests, which switch stacks themselves, and those from outside that move
+/// thousands of frames.
 const MIRI: [MiriPart; 15] = [
     ("unit", CORE, "--lib -- --skip golden --skip vectors --skip bad_page"),
     // The portable kernel; others are not known to miri, and say that they are skipped.
@@ -521,9 +532,9 @@ const MIRI: [MiriPart; 15] = [
     ("smoke", CORE, "--lib -- ids:: frame:: storage:: zone::span zone::gauges"),
 ];
 
-/// A command of miri's. Unit tests leak the tables that they lend to the allocator, which has no heap of its own to leak: leaks are
-/// ignored. Random tests write their failures to disk, which isolation forbids; few cases, since miri is some hundred times slower
-/// than the machine.
+/// A command of miri's. Unit tests leak the tables that they lend to the allocator, which has no heap of its
+/// own to leak: leaks are ignored. Random tests write their failures to disk, which isolation forbids; few
+/// cases, since miri is some hundred times slower than the machine.
 fn miri_command<'a>(context: &'a Context, line: &str) -> Invocation<'a> {
     let flags = "-Zmiri-disable-isolation -Zmiri-strict-provenance -Zmiri-ignore-leaks";
     let flags = format!("{} {flags}", std::env::var("MIRIFLAGS").unwrap_or_default());
@@ -535,9 +546,10 @@ fn miri_command<'a>(context: &'a Context, line: &str) -> Invocation<'a> {
         .env("CARGO_TARGET_DIR", target().join("miri"))
 }
 
-/// Undefined behaviour that tests alone do not show. The allocators have no unsafe code; this checks that dependencies and the
-/// tests' locks are used rightly and that nothing overflows on the way. The pool's runs with memory from the heap and arrays under
-/// locks, since miri has neither mmap nor restartable sequences. `-- PART...` runs these parts.
+/// Undefined behaviour that tests alone do not show. The allocators have no unsafe code; this checks that
+/// dependencies and the tests' locks are used rightly and that nothing overflows on the way. The pool's runs
+/// with memory from the heap and arrays under locks, since miri has neither mmap nor restartable sequences.
+/// `-- PART...` runs these parts.
 fn miri(context: &Context) -> Result {
     installed::nightly(context, &["miri", "rust-src"])?;
     let wanted = |part: &&MiriPart| {

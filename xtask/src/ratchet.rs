@@ -24,7 +24,8 @@ impl Ratchet {
         lines.map(|text| line(text).ok_or(format!("{}: {text}", self.file))).collect()
     }
 
-    /// Fails if a count has grown. One that is new is compared in the sum of all: what moved is counted elsewhere now.
+    /// Fails if a count has grown. One that is new is compared in the sum of all: what moved is counted
+    /// elsewhere now.
     pub(crate) fn check_sums(&self, counts: &BTreeMap<String, u64>) -> Result {
         let allowed = self.read()?;
         let mut grown = grown(&allowed, counts);

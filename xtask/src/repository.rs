@@ -41,7 +41,7 @@ impl RepositoryFile {
     }
 }
 
-/// All files that somebody wrote, sorted by name. Links to directories are not followed.
+/// All written files, sorted by name. Links to directories are not followed.
 pub(crate) fn files() -> Vec<RepositoryFile> {
     let mut files = Vec::new();
     let mut directories = vec![root().to_owned()];

@@ -35,7 +35,7 @@ pub(crate) struct Sources {
 
 impl Sources {
     pub(crate) fn now() -> Result<Self> {
-        // What a leg left lying around is no change of the sources; this file is one of a run.
+        // Neither new files that a leg has left nor this file are changes of the sources.
         let changed = git(&format!("status --porcelain --untracked-files=no -- . :!{FILE}"))?;
         Ok(Self { commit: git("rev-parse --short=12 HEAD")?, is_changed: !changed.is_empty() })
     }

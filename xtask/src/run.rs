@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::repository::{root, target};
 
-/// What went wrong, in a sentence: for a command, its command line.
+/// An error is a sentence. It has the command line, if a command failed.
 pub(crate) type Result<T = ()> = std::result::Result<T, String>;
 
 /// Where a leg's commands print, and the words behind `--` that are for it.
@@ -122,7 +122,7 @@ impl Invocation<'_> {
         if status.success() { Ok(()) } else { Err(format!("`{}`: {status}", self.shown)) }
     }
 
-    /// What it prints.
+    /// Runs it, and returns its standard output.
     pub(crate) fn output(mut self) -> Result<String> {
         let output = self.command.stdin(Stdio::null()).output();
         let output = output.map_err(|error| format!("`{}`: {error}", self.shown))?;

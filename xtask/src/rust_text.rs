@@ -135,7 +135,7 @@ fn without_tests(tokens: &[Token]) -> Vec<Token> {
     kept
 }
 
-/// What a file defines.
+/// The items that a file defines.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Items {
     /// Types, traits, functions, constants, macros.

@@ -1,6 +1,6 @@
-//! Programs of the documentation that are shown with their `[dependencies]` do what a reader gets who copies them: each becomes a
-//! package of its own, beside a link to the sources. A program is run. A crate without std is built for `x86_64-unknown-none`, and
-//! its `boot` is run here.
+//! Programs of the documentation that are shown with their `[dependencies]` do what a reader gets who copies
+//! them: each becomes a package of its own, beside a link to the sources. A program is run. A crate without
+//! std is built for `x86_64-unknown-none`, and its `boot` is run here.
 
 use std::fs;
 use std::path::Path;
@@ -60,7 +60,8 @@ fn program(context: &Context, page: &str, number: usize, dependencies: &str, cod
     let head =
         format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n");
     write(&package.join("Cargo.toml"), &format!("{head}[dependencies]{dependencies}"))?;
-    // A program gets the versions that the workspace is tested with. Crates that the workspace lacks come in their newest version.
+    // A program gets the versions that the workspace is tested with. Crates that the workspace lacks come in
+    // their newest version.
     write(&package.join("Cargo.lock"), &text("Cargo.lock"))?;
     // An earlier page may have had a program of the other kind here.
     let _ = fs::remove_dir_all(package.join("src"));

@@ -13,7 +13,7 @@ const LINES_MAX: usize = 800;
 const LINES_MEDIAN_MAX: usize = 250;
 /// Largest size of all files in `data/` together.
 const DATA_BYTES_MAX: u64 = 16_000_000;
-/// Lines above an unsafe block in which its reason is looked for.
+/// The reason of an unsafe block is within so many lines above it.
 const SAFETY_LINES: usize = 8;
 /// Names that say nothing about what is inside.
 const EMPTY_NAMES: [&str; 7] = ["util", "utils", "common", "shared", "misc", "helper", "helpers"];
@@ -302,11 +302,12 @@ fn scripts() -> Vec<String> {
     names.filter(|name| name.ends_with(".sh") || name.ends_with(".py")).collect()
 }
 
-/// A script that no leg runs is never run. Those that `.ci/run` and legs start are named in the sources of this crate.
+/// A script that no leg runs is never run. Those that `.ci/run` and legs start are named in the sources of
+/// this crate.
 fn scripts_are_run_by_a_leg() -> Broken {
     let legs = ["full", "night", "book"].map(|name| text(&format!("xtask/src/{name}.rs"))).concat();
     let scripts = scripts();
-    // What another script starts is run with it.
+    // Another script may start it.
     let texts: Vec<_> = scripts.iter().map(|name| text(&format!("ci/{name}"))).collect();
     let is_run = |name: &String| {
         let path = format!("ci/{name}");

@@ -17,7 +17,7 @@ pub(crate) struct Package {
     pub(crate) features: Vec<String>,
     /// Names of the targets of tests.
     pub(crate) tests: Vec<String>,
-    /// The crates that it needs when it is used, those of others included.
+    /// The crates that it needs when it is used, also those from outside the workspace.
     pub(crate) dependencies: Vec<String>,
     /// The leg that builds and tests it, if it is not tested with the others (`package.metadata.ci.leg`).
     pub(crate) leg: Option<String>,
@@ -65,7 +65,7 @@ pub(crate) fn packages() -> Result<Vec<Package>> {
     Ok(metadata["packages"].as_array().into_iter().flatten().map(package).collect())
 }
 
-/// What selects the crates that are tested together, with the features that tests need.
+/// Options of cargo that select the crates that are tested together, with the features that tests need.
 pub(crate) fn tested_together(packages: &[Package]) -> String {
     let excluded = packages.iter().filter(|package| package.leg.is_some());
     let excluded: Vec<_> = excluded.map(|package| format!("--exclude {}", package.name)).collect();

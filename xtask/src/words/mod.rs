@@ -1,5 +1,6 @@
-//! Sentences that readers had to read twice, by the patterns that made them so (`xtask/patterns.txt`): in comments of sources, and
-//! in the prose of pages. A finding is a place to look at. The counts in `xtask/words.toml` may only fall.
+//! Sentences that readers had to read twice, by the patterns that made them so (`xtask/patterns.txt`): in
+//! comments of sources, and in the prose of pages. A finding is a place to look at. The counts in
+//! `xtask/words.toml` may only fall.
 
 mod pattern;
 mod prose;
@@ -114,7 +115,7 @@ fn find(name: &str, text: &str, patterns: &[Named]) -> Vec<Finding> {
     findings
 }
 
-/// All files with prose, and what is found in each.
+/// All files with prose, each with its findings.
 fn findings() -> Vec<(RepositoryFile, Vec<Finding>)> {
     let patterns = patterns();
     let is_read = |file: &RepositoryFile| !file.name.contains("/vendor/") && prose::is_known(&file.name);
@@ -125,7 +126,7 @@ fn findings() -> Vec<(RepositoryFile, Vec<Finding>)> {
         .collect()
 }
 
-/// What a file is counted with: a page alone, a source with those of its crate or directory.
+/// The name that a file is counted under: a page its own, a source that of its crate or directory.
 fn key(name: &str) -> String {
     if name.ends_with(".md") {
         return name.to_owned();

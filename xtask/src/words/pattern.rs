@@ -1,6 +1,8 @@
-//! Regular expressions, as far as `patterns.txt` has them: with "not followed by", which the `regex` crate lacks.
+//! Regular expressions, as far as `patterns.txt` has them: with "not followed by", which the `regex` crate
+//! lacks.
 //!
-//! It tries one way after another, which may take long for bad patterns on long lines. Lines of prose are short.
+//! It tries one way after another, which may take long for bad patterns on long lines. Lines of prose are
+//! short.
 
 /// Alternatives, each a sequence.
 pub(super) struct Pattern {
