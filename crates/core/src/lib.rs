@@ -11,7 +11,7 @@
 //! CPU's page set), `zone` (lock, watermarks), `buddy` (free lists), `frame` (metadata). Beside them are
 //! `policy` (a kernel version's decisions), `numa` (zonelists), `stats` (counters) and `check` (`validate`).
 //!
-//! `ci/test.sh` builds the crate without `std` for `x86_64-unknown-none`, `riscv64gc-unknown-none-elf`,
+//! `cargo xtask ci full` builds the crate without `std` for `x86_64-unknown-none`, `riscv64gc-unknown-none-elf`,
 //! `riscv32imac-unknown-none-elf` and `thumbv7em-none-eabi`. The processor must have word-sized atomics with
 //! compare-and-exchange, which excludes ARMv6-M and RISC-V without the A extension. On 32-bit machines, event
 //! counts kept outside the locks wrap around after 2^32, as the kernel's do.

@@ -1,7 +1,7 @@
 //! Concurrent use under shuttle, which decides at every lock which thread runs next. In every schedule, no
 //! frame may have two users. At the end every frame must be accounted for.
 //!
-//! `SHUTTLE_ITERATIONS` sets the number of schedules; `ci/shuttle.sh` runs many. A failure prints its
+//! `SHUTTLE_ITERATIONS` sets the number of schedules; `cargo xtask ci night shuttle` runs many. A failure prints its
 //! schedule, which `shuttle::replay` accepts.
 
 use std::sync::atomic::{AtomicBool as Flag, Ordering};

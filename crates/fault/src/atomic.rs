@@ -1,5 +1,5 @@
 //! The atomics of this crate. Under `--cfg loom` or `--cfg shuttle` they are the model checker's, which
-//! decides at each one which thread runs next (`ci/loom.sh`, `ci/shuttle.sh`).
+//! decides at each one which thread runs next (`cargo xtask ci night loom`, `cargo xtask ci night shuttle`).
 
 #[cfg(loom)]
 use loom::sync::atomic as chosen;

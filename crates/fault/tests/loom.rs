@@ -1,7 +1,7 @@
 //! The orderings E1 to E6 of spec §1.3 under loom, on a table of two levels with two entries each. Loom tries
 //! every order of memory operations that the language allows.
 //!
-//! This file needs `RUSTFLAGS="--cfg loom"` and is empty otherwise. `ci/loom.sh` runs it.
+//! This file needs `RUSTFLAGS="--cfg loom"` and is empty otherwise. `cargo xtask ci night loom` runs it.
 #![cfg(loom)]
 
 use std::cell::Cell as StdCell;

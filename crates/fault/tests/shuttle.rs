@@ -1,5 +1,5 @@
 //! The race catalogue (spec §1.7): every row under every strategy. Shuttle decides at every lock and hook
-//! which thread runs next; with `--cfg shuttle` (`ci/shuttle.sh`) also at every atomic operation of the
+//! which thread runs next; with `--cfg shuttle` (`cargo xtask ci night shuttle`) also at every atomic operation of the
 //! engine.
 //!
 //! `SHUTTLE_ITERATIONS` sets the number of schedules of the whole catalogue. `SHUTTLE_ROW` (such as "9 ")

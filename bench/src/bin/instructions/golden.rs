@@ -12,8 +12,8 @@ const TOLERANCE: f64 = 0.01;
 pub(crate) struct Golden(Vec<(String, f64)>);
 
 const HEAD: &str = "\
-# Instructions for each operation on x86-64: see bench/src/bin/instructions. Compared by ci/instructions.sh with a
-# tolerance of 1 %. After a change that is meant: `ci/instructions.sh --bless`, and say why in the commit.
+# Instructions for each operation on x86-64: see bench/src/bin/instructions. Compared by cargo xtask ci night instructions with a
+# tolerance of 1 %. After a change that is meant: `cargo xtask ci night instructions -- --bless`, and say why in the commit.
 ";
 
 fn file() -> PathBuf {

@@ -2,7 +2,7 @@
 //! repository.
 //!
 //! `instructions` compares with `bench/instructions.golden`; `instructions --bless` writes that file. Times
-//! depend on the machine and its load, but counts do not. `ci/instructions.sh` builds this program in the
+//! depend on the machine and its load, but counts do not. `cargo xtask ci night instructions` builds this program in the
 //! right way.
 //!
 //! - `entries`: the counted operations, each in its own function.
