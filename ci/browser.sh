@@ -3,8 +3,8 @@
 # and keys change what is shown, every number in a table is that of the page's JSON, hostile names stay text. Says how
 # long a page of 512 CPUs and 10 million events takes to open. About 2 minutes when everything is built.
 #
-#     ci/browser.sh                 check
-#     ci/browser.sh pictures DIR    pictures of the bundled recording's page instead, as README and book have them
+#     cargo xtask ci night browser                 check
+#     cargo xtask ci night browser -- pictures DIR    pictures of the bundled recording's page instead, as README and book have them
 #
 # Needs chromium (Debian: apt-get install chromium) and node; takes playwright-core, which drives it, from npm.
 set -euo pipefail

@@ -6,7 +6,17 @@
 # missing: 15 minutes on one core. With all of it 2 minutes from nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-source ci/legs.sh
+# Runs a part and prints its time; if it fails, its name is the last thing said.
+part="setup"
+trap 'status=$?; if ((status)); then echo "FAILED in: $part" >&2; fi' EXIT
+run() {
+    part=$1
+    shift
+    local start=$SECONDS
+    echo "== $part: $*"
+    "$@"
+    echo "== $part: $((SECONDS - start)) s"
+}
 
 cargo_c=0.10.24
 capi=crates/capi
@@ -14,7 +24,7 @@ tests=(misuse uses threads forked handler)
 tools=${CARGO_TARGET_DIR:-target}/tools
 export PATH=$PATH:$tools/bin
 work=$(mktemp -d)
-trap 'status=$?; rm -rf "$work"; if ((status)); then echo "ci/capi.sh: FAILED in: $leg" >&2; fi' EXIT
+trap 'status=$?; rm -rf "$work"; if ((status)); then echo "FAILED in: $part" >&2; fi' EXIT
 # Where it would be on a user's machine, and where that is for now.
 prefix=/opt/pageset
 root=$work/root
@@ -45,7 +55,7 @@ look() {
     version=$(cargo metadata --format-version 1 --no-deps --offline |
         sed 's/.*"name":"pageset-capi","version":"\([^"]*\)".*/\1/')
     cmp "$root$prefix/include/pageset.h" $capi/include/pageset.h ||
-        { echo "$capi/include/pageset.h is old: ci/capi.sh header" >&2; return 1; }
+        { echo "$capi/include/pageset.h is old: cargo xtask ci night capi -- header" >&2; return 1; }
     readelf -d "$library/libpageset.so" | grep -F "Library soname: [libpageset.so.${version%.*}]"
     [[ $(readlink -f "$library/libpageset.so") == "$library/libpageset.so.$version" ]]
     # Threads may be in its code when it is closed.

@@ -3,8 +3,8 @@
 # runs for 30 minutes or 10^8 executions, a parser for 5 minutes or 10^7, each on one core, as many at a time as there
 # are cores. Takes 90 minutes on two cores, and 5 to build. Ends with the table for fuzz/README.md.
 #
-#   ci/fuzz.sh                          all targets, for so long
-#   ci/fuzz.sh SECONDS [TARGET...]      these targets (all, if none is named), for so many seconds each
+#   cargo xtask ci night fuzz                          all targets, for so long
+#   cargo xtask ci night fuzz -- SECONDS [TARGET...]      these targets (all, if none is named), for so many seconds each
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -3,14 +3,24 @@
 # recording. Without hardware virtualisation a guest is emulated, and takes one to two minutes. Installs what it needs with rustup
 # and, as root, with apt; downloads a kernel of 30 MB for each version.
 #
-#   ci/guest.sh                 Linux 6.1, 6.12, 7.1, 7.2, 7.3, and the newest that Debian has
-#   ci/guest.sh VERSION...      these, as in 6.12
+#   cargo xtask ci night guest                 Linux 6.1, 6.12, 7.1, 7.2, 7.3, and the newest that Debian has
+#   cargo xtask ci night guest -- VERSION...      these, as in 6.12
 #
 # Of each version it takes the newest image in Debian's releases, backports, unstable and experimental. What these have no more is
 # not to be had, and that is no failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-source ci/legs.sh
+# Runs a part and prints its time; if it fails, its name is the last thing said.
+part="setup"
+trap 'status=$?; if ((status)); then echo "FAILED in: $part" >&2; fi' EXIT
+run() {
+    part=$1
+    shift
+    local start=$SECONDS
+    echo "== $part: $*"
+    "$@"
+    echo "== $part: $((SECONDS - start)) s"
+}
 
 target=x86_64-unknown-linux-musl
 # Absolute: apt downloads into the directory where it is called.
@@ -107,7 +117,7 @@ boot() {
     # The first serial port is the console, the second one takes the results.
     timeout 300 qemu-system-x86_64 "${accelerator[@]}" -smp 2 -m 1536 -no-reboot -display none \
         -monitor none -nodefaults -kernel "$directory/vmlinuz" -initrd "$work/initrd" \
-        -append "console=ttyS0 quiet oops=panic panic=-1 rdinit=/init" \
+        -append "console=ttyS0 quiet oops=panic panic=-1 no_timer_check rdinit=/init" \
         -serial "file:$directory/console" -serial "file:$directory/results.tar" &&
         tar -xf "$directory/results.tar" -C "$directory/results"
 }

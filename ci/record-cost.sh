@@ -4,8 +4,8 @@
 # loop's own run time and CPU time, and by how much they grow: the median of each round's ratio, with the 95 % interval of a bootstrap. A
 # machine that is faster in one minute than in the next disturbs medians of all rounds, but few ratios within one. Needs root, tracefs, cc and python3.
 #
-#   ci/record-cost.sh             40 rounds of about 12 s
-#   ci/record-cost.sh ROUNDS      so many rounds
+#   cargo xtask ci night record-cost             40 rounds of about 12 s
+#   cargo xtask ci night record-cost -- ROUNDS      so many rounds
 #
 # PASSES (default 25) is how often the loop touches 64 MiB, KINDS (default "bare counts full") what is run,
 # PAGESET another program than the one that is built here.

@@ -5,8 +5,8 @@
 # Prints a table in Markdown. With 1 and 10 million events 3 minutes on two cores and 2 GB below $TMPDIR; with 50 million, 12
 # minutes and 7 GB. Needs python3, zstd and grep.
 #
-#   ci/scale.sh                      1 and 10 million events
-#   ci/scale.sh 1000000 50000000     so many
+#   cargo xtask ci night scale                      1 and 10 million events
+#   cargo xtask ci night scale -- 1000000 50000000     so many
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

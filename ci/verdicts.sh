@@ -4,7 +4,7 @@
 # CPU time of the load is measured. Prints a table in Markdown, with the machine.
 # Needs root, tracefs, python3 and cc; takes 6 minutes, and says nothing on a busy machine. Puts the setting back.
 #
-#   ci/verdicts.sh [ROUNDS]      alternating runs under each setting (7)
+#   cargo xtask ci night verdicts -- [ROUNDS]      alternating runs under each setting (7)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

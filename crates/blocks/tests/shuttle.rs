@@ -1,7 +1,7 @@
 //! Concurrent use under shuttle, which decides at every atomic operation which thread runs next: no frame is ever owned twice,
 //! whatever the schedule, wrong calls leave the tables consistent, and in the end every frame is accounted for.
 //!
-//! Needs `RUSTFLAGS="--cfg shuttle"`, and is empty otherwise; `ci/shuttle.sh` runs it. `SHUTTLE_ITERATIONS` sets the number of
+//! Needs `RUSTFLAGS="--cfg shuttle"`, and is empty otherwise; `cargo xtask ci night shuttle` runs it. `SHUTTLE_ITERATIONS` sets the number of
 //! schedules. The schedule of a failure is printed, and `shuttle::replay` takes it.
 #![cfg(shuttle)]
 

@@ -1,7 +1,7 @@
 //! What an administrator or the machine does, while others allocate and free, under shuttle: pageblocks and frames go out of
 //! service, CPUs off-line, watermarks change. Nothing is owned twice or lost, and what is out of service stays out.
 //!
-//! Needs `RUSTFLAGS="--cfg shuttle"`, and is empty otherwise; `ci/shuttle.sh` runs it.
+//! Needs `RUSTFLAGS="--cfg shuttle"`, and is empty otherwise; `cargo xtask ci night shuttle` runs it.
 #![cfg(shuttle)]
 
 #[path = "shuttle/world.rs"]

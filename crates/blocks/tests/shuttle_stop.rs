@@ -1,7 +1,7 @@
 //! A CPU that stops for ever at each step of each operation, one after the other: the others still allocate, free and tick, get
 //! all memory but what it had in hand, and `validate` knows what is missing. Then it goes on, and nothing is lost.
 //!
-//! Needs `RUSTFLAGS="--cfg shuttle"`, and is empty otherwise; `ci/shuttle.sh` runs it. There is nothing random in it.
+//! Needs `RUSTFLAGS="--cfg shuttle"`, and is empty otherwise; `cargo xtask ci night shuttle` runs it. There is nothing random in it.
 #![cfg(shuttle)]
 
 #[path = "shuttle/world.rs"]

@@ -1,4 +1,4 @@
-# The version of crates/capi/Cargo.toml; ci/capi.sh compares. Before 1.0 another minor version is another interface.
+# The version of crates/capi/Cargo.toml; cargo xtask ci night capi compares. Before 1.0 another minor version is another interface.
 set(PACKAGE_VERSION "0.1.0")
 if(PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION)
   set(PACKAGE_VERSION_COMPATIBLE FALSE)

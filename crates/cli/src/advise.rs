@@ -4,7 +4,7 @@
 //! needed. `apply` tries a setting. `fleet` judges many recordings.
 
 mod apply;
-mod args;
+pub(crate) mod args;
 mod counts_first;
 mod fleet;
 mod recorder;
@@ -25,8 +25,6 @@ use pageset_study::latency::simulated;
 use pageset_trace::{TraceError, TraceReader};
 use serde::Serialize;
 
-pub(crate) use args::AdviseArgs;
-
 use crate::args::exit_with_usage;
 use crate::hint;
 use crate::invocation::Invocation;
@@ -41,6 +39,7 @@ use crate::source::Source;
 use crate::verify;
 use crate::who;
 use apply::{Trial, TrialResult};
+use args::AdviseArgs;
 use counts_first::{Load as _, counts_first};
 use recorder::{Recorder, Runs};
 
@@ -60,7 +59,7 @@ pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
     if args.put_back {
         return left::put_back(&settings);
     }
-    let is_fleet = crate::fleet::is_one(&args.recordings, &args.opening);
+    let is_fleet = crate::fleet::is_one(&args.recordings);
     if is_fleet && args.apply.is_some() {
         exit_with_usage("--apply tries the advice of one recording: name one");
     }

@@ -14,7 +14,7 @@ use crate::options::{OpeningArgs, SourceArgs};
 use crate::progress::Progress;
 
 /// Whether these are a fleet. A folder is one, whatever it holds.
-pub(crate) fn is_one(recordings: &[PathBuf], opening: &OpeningArgs) -> bool {
+pub(crate) fn is_one(recordings: &[PathBuf]) -> bool {
     if !fleet::is_fleet(recordings) {
         return false;
     }

@@ -1,5 +1,6 @@
 //! `pageset policies`: what the names stand for.
 
+pub(crate) mod args;
 mod wording;
 
 use std::io::Write;
@@ -10,9 +11,9 @@ use pageset_replay::policy_to_toml;
 use pageset_report::{Cell, Column, Format, Row, Table, json_document};
 use serde::Serialize;
 
-use crate::args::PoliciesArgs;
 use crate::output;
 use crate::paragraph;
+use crate::policies::args::PoliciesArgs;
 use wording::{Rule, rules};
 
 pub(crate) fn run(args: &PoliciesArgs) -> Result<()> {

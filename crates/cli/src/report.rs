@@ -4,7 +4,7 @@
 //! `elsewhere` (other kernels and settings), `evidence`. `cpu_rows` names the rows of charts that have one for each CPU,
 //! `settings` the settings in force and their changes.
 
-mod args;
+pub(crate) mod args;
 mod comparison;
 mod cpu_rows;
 mod elsewhere;
@@ -22,16 +22,15 @@ use pageset_report::Provenance;
 use pageset_report::page::Page;
 use pageset_study::latency::simulated;
 
-pub(crate) use args::ReportArgs;
-
 use crate::advise;
 use crate::args::exit_with_usage;
-use crate::convert::size;
 use crate::invocation::Invocation;
 use crate::options::SourceArgs;
 use crate::output;
 use crate::progress::Progress;
 use crate::source::{self, Source};
+use crate::units::size;
+use args::ReportArgs;
 
 pub(crate) fn run(args: &ReportArgs, invocation: &Invocation) -> Result<()> {
     let mut sources: Vec<SourceArgs> = args

@@ -3,7 +3,7 @@
 //! `args` is what can be typed; `elsewhere` lets other processes and computers work; `table` and `figure` show what is
 //! finished.
 
-mod args;
+pub(crate) mod args;
 mod elsewhere;
 mod figure;
 mod table;
@@ -18,7 +18,7 @@ use crate::invocation::Invocation;
 use crate::options::{RowsFormat, jobs};
 use crate::progress::Progress;
 use crate::{hint, output, page};
-pub(crate) use args::SweepArgs;
+use args::SweepArgs;
 use table::Shown;
 
 pub(crate) fn run(args: &SweepArgs, invocation: &Invocation) -> Result<()> {

@@ -1,7 +1,7 @@
 //! `pageset top`: what the page sets of this machine do. `args` says what can be typed, `tables` turns a view into
 //! tables. `once` prints them; `frame` makes lines of them, of what `selection` chose, for `plain` or `screen`.
 
-mod args;
+pub(crate) mod args;
 mod frame;
 mod once;
 mod plain;
@@ -22,7 +22,7 @@ use crate::args::exit_with_usage;
 use crate::invocation::Invocation;
 use crate::left;
 use crate::signals::Signals;
-pub(crate) use args::TopArgs;
+use args::TopArgs;
 
 /// Lines of a terminal that does not say how many it has.
 const HEIGHT: usize = 24;

@@ -1,7 +1,7 @@
 //! Threads on random CPUs allocate, free for each other, are moved to other CPUs, fork, trim and resize, while every
 //! page carries a pattern that proves that it has one owner only.
 //!
-//! `PAGESET_SOAK_SECONDS` makes it longer: see `ci/soak.sh`.
+//! `PAGESET_SOAK_SECONDS` makes it longer: see `cargo xtask ci night soak`.
 
 use std::sync::Mutex;
 use std::sync::atomic::{

@@ -1,30 +1,31 @@
-//! How far long work is, and whether it is to go on.
+//! The progress of long work, and its cancellation.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use thiserror::Error;
 
-/// Is told how far long work is, and may end it. One piece of work may have several stages.
+/// Receives the progress of long work, and may cancel it. The work may have several stages.
 pub trait Progress: Send {
-    /// A stage begins: `what` goes on, counted in `unit`, up to `total` if that is known.
+    /// A stage begins. `what` names it, and `unit` is the unit of its counts. `total` is the final count, if
+    /// known.
     fn begin(&mut self, what: &'static str, unit: &'static str, total: Option<u64>);
 
-    /// So many are done since the stage began.
+    /// Reports the count since the stage began.
     ///
     /// # Errors
     ///
-    /// [`Cancelled`] if the work is to end: it returns that as its own error as soon as it can.
+    /// [`Cancelled`] if the work must end. The work then returns this as its own error as soon as it can.
     fn update(&mut self, done: u64) -> Result<(), Cancelled>;
 
-    /// What is set once the work is to end, for work that goes on for long between two updates, on whatever thread. Nobody
-    /// sets it unless this is implemented.
+    /// A flag that is set once the work must end. Work on any thread can read it between two distant updates.
+    /// The default flag is never set.
     fn cancel(&self) -> Arc<AtomicBool> {
         Arc::default()
     }
 }
 
-/// Reports to nobody and never cancels.
+/// Ignores progress and never cancels.
 impl Progress for () {
     fn begin(&mut self, _: &'static str, _: &'static str, _: Option<u64>) {}
 

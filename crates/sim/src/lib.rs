@@ -79,7 +79,7 @@ pub use latency::Latency;
 pub use line::SharedLine;
 pub use lock::{Gate, Hold, LockClass, LockModel, LockUse, Spin, VirtualLock, VirtualMutex, mutex};
 pub use machine::{FrameLayout, MACHINES, Machine, MachineError, TickPhase};
-pub use outcome::{CacheCounts, Counts, LineTraffic, MemoryUse, Outcome};
+pub use outcome::{CacheCounts, Counts, LineTraffic, MemoryUse, Outcome, SharedCounts};
 pub use random::{Stream, stream};
 pub use simulation::{Builder, Simulation, SimulationError};
 pub use time::{Span, Time};

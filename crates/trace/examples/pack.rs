@@ -3,7 +3,7 @@
 //! ```text
 //! cargo run --release -p pageset-trace --example pack -- IN OUT.pgtrace [LEVEL]
 //! ```
-//! Says the sizes and the events per second of reading each file (best of five, file cached, one thread).
+//! Prints the sizes, and the events per second of reading each file (best of five, file cached, one thread).
 
 use std::{
     env,

@@ -1,4 +1,5 @@
-//! Reads and unpacks the next blocks of a recording on a thread of its own while the caller works on the last one.
+//! Reads and decompresses the next blocks of a recording on a separate thread, while the caller works on the
+//! last one.
 
 use std::{
     collections::VecDeque,
@@ -14,32 +15,33 @@ use crate::{
     reader::TraceReader,
 };
 
-/// Blocks that the thread may hold: one that it fills, and one that waits for the caller. A block takes 2 MiB.
+/// Blocks that the thread may hold: one that it fills, and one that waits for the caller. A block takes 2
+/// MiB.
 const BLOCKS_AHEAD: usize = 2;
 
-/// A reader whose blocks are read ahead of the caller.
+/// A reader that reads blocks ahead of the caller.
 pub(crate) struct AheadReader {
     info: TraceInfo,
     /// `None` while a thread has it.
     reader: Option<Box<dyn TraceReader>>,
     ahead: Option<Ahead>,
-    /// The first block, which is often the only one, is read without a thread.
+    /// Whether the first block was read. It is often the only one, so it is read without a thread.
     is_begun: bool,
-    /// Blocks that the thread had read when it was stopped.
+    /// Blocks that the thread had read before it was stopped.
     waiting: VecDeque<Block>,
-    /// What was lost up to the last block that the caller got.
+    /// Losses up to the last block that the caller received.
     lost: LostEvents,
 }
 
-/// Events, and what the reader had lost when it had read them.
+/// Events, and the reader's losses after it had read them.
 type Block = Result<(Vec<Event>, LostEvents), TraceError>;
 
 struct Ahead {
     blocks: Receiver<Block>,
-    /// Buffers go back to the thread, which reads one block into each. If this end is dropped, the thread ends.
+    /// The caller's used buffers. The thread reads one block into each. It ends when this sender is dropped.
     buffers: Sender<Vec<Event>>,
     thread: JoinHandle<Box<dyn TraceReader>>,
-    /// A child that was forked has no such thread.
+    /// Id of the process that started the thread. A forked child does not have the thread.
     process: u32,
 }
 
@@ -49,7 +51,8 @@ impl AheadReader {
         Self { info, reader: Some(reader), ahead: None, is_begun: false, waiting: VecDeque::new(), lost }
     }
 
-    /// The reader itself. A thread that had it is stopped, and the blocks that it had read wait for the caller.
+    /// The reader itself. If a thread has it, the thread is stopped. The blocks that it had read stay
+    /// available to the caller.
     fn here(&mut self) -> Result<&mut Box<dyn TraceReader>, TraceError> {
         if let Some(ahead) = &self.ahead {
             check_process(ahead, &self.info)?;
@@ -62,7 +65,7 @@ impl AheadReader {
         Ok(self.reader.as_mut().expect("no thread has the reader"))
     }
 
-    /// Gives the reader to a thread, unless the system has none to give.
+    /// Gives the reader to a thread. Without a new thread, the reader stays here.
     fn go_ahead(&mut self) {
         let (give, given) = channel::<Box<dyn TraceReader>>();
         let (buffers, to_fill) = channel::<Vec<Event>>();
@@ -73,7 +76,8 @@ impl AheadReader {
                 let read = reader.read_block(&mut events);
                 let is_last = !matches!(read, Ok(1..));
                 let block = read.map(|_| (events, reader.lost()));
-                // The caller has gone or stops this thread: the block is kept for it in the channel, if it wants it.
+                // Race: the caller stops this thread while it reads a block. The block stays in the channel,
+                // and the caller takes it from there. If the caller is gone, nothing is lost.
                 if filled.send(block).is_err() || is_last {
                     break;
                 }
@@ -82,7 +86,7 @@ impl AheadReader {
         };
         let Ok(thread) = Builder::new().name("read".to_owned()).spawn(work) else { return };
         let Some(reader) = self.reader.take() else { return };
-        // The thread waits for both, and does not end before it has them.
+        // The thread waits for the reader first, and for a buffer next, so no send fails.
         drop(give.send(reader));
         for _ in 0..BLOCKS_AHEAD {
             drop(buffers.send(Vec::new()));
@@ -118,7 +122,7 @@ impl TraceReader for AheadReader {
                 check_process(ahead, &self.info)?;
                 match ahead.blocks.recv() {
                     Ok(block) => block,
-                    // The thread ended with the last block.
+                    // The thread ended after the last block.
                     Err(_) => return self.here()?.read_block(events),
                 }
             }
@@ -168,7 +172,7 @@ mod tests {
     use super::*;
     use crate::event::EventKind;
 
-    /// Gives blocks of one event each, numbered from 0; loses an event before each block.
+    /// Returns blocks of one event each, numbered from 0. Loses an event before each block.
     struct Numbers {
         info: TraceInfo,
         next: u64,

@@ -1,35 +1,35 @@
-//! The recorded kernel's events, put together to its decisions: a refill is a run of fetched blocks, a drain one of
-//! blocks that were given back.
+//! Combines the recorded kernel's events into its decisions. A refill is a run of fetched blocks. A drain is
+//! a run of blocks that were given back.
 
 use crate::{Event, EventKind, PFN_NONE};
 
 /// A refill or drain of the recorded kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Order and the kernel's number of the type of the blocks that a page set fetched; `None` if it gave blocks back.
+    /// Order and migratetype number of the blocks that a page set fetched. `None` if it gave blocks back.
     pub refill: Option<(u8, i8)>,
     /// Pages of all blocks.
     pub pages: u64,
     /// The first block's frame.
     pub pfn: u64,
-    /// When the first block was moved, in nanoseconds of the recording's clock.
+    /// Time of the first block, in nanoseconds of the recording's clock.
     pub first_ns: u64,
-    /// When the last one was.
+    /// Time of the last block.
     pub last_ns: u64,
-    /// The task that ran when the first block was moved.
+    /// The task that ran at the first block.
     pub pid: u32,
-    /// Whether an interrupt had interrupted it.
+    /// Whether an interrupt had interrupted this task.
     pub in_interrupt: bool,
 }
 
-/// Puts events together, CPU by CPU.
+/// Combines events, CPU by CPU.
 #[derive(Debug, Default)]
 pub struct Decisions {
     open: Vec<Option<Decision>>,
 }
 
 impl Decisions {
-    /// Adds an event. Returns the run that it ends on its CPU.
+    /// Adds an event. Returns the run that this event ends on its CPU.
     #[inline]
     pub fn record(&mut self, event: &Event) -> Option<Decision> {
         let pages = event.block_pages();
@@ -39,7 +39,8 @@ impl Decisions {
                 Some((event.order, event.migratetype))
             }
             EventKind::MmPagePcpuDrain => None,
-            // Neither ends a run: a fallback is a part of a refill, and a wait for the zone lock comes before each slice.
+            // None of these ends a run: a fallback is a part of a refill, and a wait for the zone lock comes
+            // before each slice.
             EventKind::MmPageAllocExtfrag | EventKind::ContentionBegin | EventKind::ContentionEnd => {
                 return None;
             }
@@ -58,7 +59,7 @@ impl Decisions {
         open.replace(Decision { refill, pages, pfn: event.pfn, first_ns, last_ns, pid, in_interrupt })
     }
 
-    /// The runs that no event ended, with their CPUs.
+    /// The unfinished runs, with their CPUs.
     pub fn finish(self) -> impl Iterator<Item = (u16, Decision)> {
         self.open.into_iter().enumerate().filter_map(|(cpu, run)| Some((cpu as u16, run?)))
     }

@@ -1,8 +1,8 @@
 //! Page events of Linux kernels: event model, native file, importers.
 //!
-//! [`open`] finds out a file's format and gives a [`TraceReader`], which delivers [`Event`]s in blocks, in bounded
-//! memory. What the trace says about machine and states is in its [`TraceInfo`]. [`convert`] writes any trace as a
-//! native file (`.pgtrace`).
+//! [`open`] detects a file's format and returns a [`TraceReader`], which delivers [`Event`]s in blocks, in
+//! bounded memory. The trace's information about machine and states is in its [`TraceInfo`]. [`convert`]
+//! writes any trace as a native file (`.pgtrace`).
 //!
 //! ```text
 //! ftrace, perf script, trace-cmd text ─┐
@@ -11,8 +11,8 @@
 //!                                               └───────► convert ─► .pgtrace
 //! ```
 //!
-//! Input is hostile until proven otherwise: every parser ends in a [`TraceError`] with file, place and remedy,
-//! never in a panic, and no length in a file is believed before memory is taken for it.
+//! Input is considered hostile. Every parser ends in a [`TraceError`] with file, place and remedy, never in a
+//! panic. No length in a file is trusted before memory is reserved for it.
 #![forbid(unsafe_code)]
 
 mod ahead;
@@ -49,7 +49,7 @@ mod without_recorder;
 mod xz;
 mod zone_name;
 
-// Its types are in signatures here.
+// `pageset_core`'s types appear in signatures here.
 pub use pageset_core;
 
 pub use call_sites::{CallSites, LockName, NamedLock};
@@ -83,7 +83,7 @@ pub use visit_cost::VisitCost;
 pub use without_names::WithoutNames;
 pub use without_recorder::{RECORDER_UNKNOWN, WithoutRecorder};
 
-/// The crate's README, its example run as a test.
+/// Runs the example of the crate's README as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

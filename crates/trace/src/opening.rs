@@ -1,4 +1,4 @@
-//! Opening traces: the format is found out by content.
+//! Opens traces. The content determines the format.
 
 mod detect;
 
@@ -19,10 +19,10 @@ use crate::{
     reader::{Recovery, Strictness, TraceReader},
 };
 
-/// Opens a trace of any known format, found out by content.
+/// Opens a trace of any known format, which the content determines.
 ///
 /// # Errors
-/// The file cannot be read, is of no known format, or its head is damaged.
+/// The file cannot be read, has an unknown format, or its head is damaged.
 pub fn open(path: &Path) -> Result<Box<dyn TraceReader>, TraceError> {
     OpenOptions::new().open(path)
 }
@@ -30,12 +30,12 @@ pub fn open(path: &Path) -> Result<Box<dyn TraceReader>, TraceError> {
 /// Opens a trace with `options`.
 ///
 /// # Errors
-/// As [`open`], and if a file the options name cannot be used.
+/// As for [`open`]; also if a file that the options name cannot be used.
 pub fn open_with(path: &Path, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
     options.open(path)
 }
 
-/// Options for opening a trace; the default is right for whole traces.
+/// Options for opening a trace. The default suits whole traces.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     layout: Option<GivenLayout>,
@@ -44,7 +44,7 @@ pub struct OpenOptions {
     spool_bytes_max: u64,
 }
 
-/// A layout that takes the place of the trace's own.
+/// A layout that replaces the trace's own.
 #[derive(Clone, Debug)]
 enum GivenLayout {
     Whole(Box<Layout>),
@@ -58,7 +58,7 @@ impl Default for OpenOptions {
             layout: None,
             strictness: Strictness::Strict,
             recovery: Recovery::Refuse,
-            // 28 bytes an event: about 600 million events.
+            // 28 bytes per event: about 600 million events.
             spool_bytes_max: 16 << 30,
         }
     }
@@ -71,36 +71,37 @@ impl OpenOptions {
         Self::default()
     }
 
-    /// Takes this layout of the machine instead of the trace's own.
+    /// Uses this layout of the machine instead of the trace's own.
     #[must_use]
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = Some(GivenLayout::Whole(Box::new(layout)));
         self
     }
 
-    /// Takes the layout of the machine from the text of the file at `path`: see [`LayoutOptions::parse`]. What the trace
-    /// knows of its machine completes it.
+    /// Takes the layout of the machine from the text of the file at `path`: see [`LayoutOptions::parse`]. The
+    /// trace's knowledge of its machine fills gaps.
     #[must_use]
     pub fn layout_text(mut self, path: impl Into<PathBuf>, text: String, options: LayoutOptions) -> Self {
         self.layout = Some(GivenLayout::Text(path.into(), text, options));
         self
     }
 
-    /// What to do with lines that make no sense.
+    /// Sets the treatment of lines that make no sense.
     #[must_use]
     pub const fn strictness(mut self, strictness: Strictness) -> Self {
         self.strictness = strictness;
         self
     }
 
-    /// What to do with damaged native files.
+    /// Sets the treatment of damaged native files.
     #[must_use]
     pub const fn recovery(mut self, recovery: Recovery) -> Self {
         self.recovery = recovery;
         self
     }
 
-    /// Bytes the spool file of a compressed binary trace may take in the temporary directory.
+    /// Sets the maximum size of the spool file in the temporary directory, which a compressed binary trace
+    /// needs.
     #[must_use]
     pub const fn spool_bytes_max(mut self, bytes: u64) -> Self {
         self.spool_bytes_max = bytes;
@@ -110,16 +111,16 @@ impl OpenOptions {
     /// Opens the trace at `path`.
     ///
     /// # Errors
-    /// As [`open`], and if a file these options name cannot be used.
+    /// As for [`open`]; also if a file that these options name cannot be used.
     pub fn open(&self, path: &Path) -> Result<Box<dyn TraceReader>, TraceError> {
         let input = Input::open_with(path, self.strictness)?;
         self.open_input(path, input)
     }
 
-    /// Reads a trace that is in memory; `path` is used in messages.
+    /// Reads a trace in memory. `path` is only for messages.
     ///
     /// # Errors
-    /// As [`OpenOptions::open`].
+    /// As for [`OpenOptions::open`].
     pub fn open_bytes(&self, path: &Path, bytes: Vec<u8>) -> Result<Box<dyn TraceReader>, TraceError> {
         let input = Input::from_bytes(path, bytes, self.strictness)?;
         self.open_input(path, input)
@@ -175,7 +176,7 @@ impl OpenOptions {
 }
 
 fn unrecognised(path: &Path, head: &[u8]) -> TraceError {
-    // A line of page events says more than the rest.
+    // A line with a page event is more informative than other lines.
     let lines = (1..).zip(head.split(|byte| *byte == b'\n'));
     if let Some((number, line)) =
         lines.take(4096).find_map(|(number, line)| Some((number, unreadable(line)?)))

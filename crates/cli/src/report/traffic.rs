@@ -75,7 +75,7 @@ fn matrix(report_data: &ReportData) -> Heat {
 }
 
 fn bars(title: &str, unit: &str, counts: &Log2Counts, name: impl Fn(u64) -> String) -> Bars {
-    let histogram = stat::histogram(counts);
+    let histogram = counts.histogram();
     let bar = |(from, to, value): (u64, u64, u64)| {
         let name = if from == to { name(from) } else { format!("from {}", name(from)) };
         Bar { name, value, range: None }

@@ -2,7 +2,7 @@
 //!
 //! `result` is what is printed.
 
-mod args;
+pub(crate) mod args;
 mod result;
 
 use std::path::Path;
@@ -13,15 +13,14 @@ use pageset_replay::{names_policy_file, read_policy};
 use pageset_study::contest::{AllocatorKind, ContestError, ContestRow, Recording};
 use pageset_trace::{Layout, TraceReader as _};
 
-use crate::args::SimulateArgs;
 use crate::hint;
 use crate::invocation::Invocation;
 use crate::layouts::{self, LayoutSummary};
 use crate::options::SourceArgs;
 use crate::output;
 use crate::progress::Progress;
+use crate::simulate::args::SimulateArgs;
 use crate::source::Source;
-pub(crate) use args::{READING, RecordingArgs};
 use result::Finished;
 
 /// The policies if none is named.

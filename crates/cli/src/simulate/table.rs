@@ -8,7 +8,7 @@ use pageset_report::{Cell, Column, Format, Kind, Provenance, Row, Seeds, Spread,
 use pageset_study::simulate::{RunResult, RunSpec};
 
 use super::played;
-use crate::args::SimulateArgs;
+use crate::simulate::args::SimulateArgs;
 
 /// A figure of a run: its column, how many decimals are printed, its value.
 type Figure = (Column, u8, fn(&RunResult) -> f64);

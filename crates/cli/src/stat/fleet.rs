@@ -10,11 +10,11 @@ use pageset_trace::TraceReader as _;
 
 use super::document::StatDocument;
 use super::{provenance, surveyed};
-use crate::args::StatArgs;
 use crate::fleet::{self, Fleet};
 use crate::invocation::Invocation;
 use crate::output;
 use crate::source::Source;
+use crate::stat::args::StatArgs;
 
 /// A figure of a recording: its key, its heading, its unit, and decimals.
 type Figure = (&'static str, &'static str, &'static str, u8, fn(&Evidence) -> Option<f64>);

@@ -10,7 +10,7 @@ use pageset_replay::{Log2Counts, Survey, ZoneState};
 use pageset_report::{Cell, Column, Histogram, Matrix, Row, Table, command_line};
 use pageset_trace::{EventKind, TraceInfo};
 
-use super::{counts, histogram, kernel_hit_percent, percent};
+use super::{counts, kernel_hit_percent, percent};
 use crate::sites;
 use crate::source;
 use crate::who;
@@ -231,7 +231,7 @@ fn matrix(survey: &Survey) -> Section {
 
 /// A table of ranges with its drawing.
 fn distribution(key: &'static str, title: &str, counts: &Log2Counts) -> Section {
-    let histogram: Histogram = histogram(counts);
+    let histogram: Histogram = counts.histogram();
     Section { key, keys: 2, table: histogram.to_table(title), drawing: Some(histogram.to_string()) }
 }
 
@@ -263,7 +263,7 @@ fn lifetimes(survey: &Survey) -> Section {
 /// A histogram of nanoseconds in units that people can read.
 fn drawn_durations(counts: &Log2Counts) -> String {
     const BAR_WIDTH: u64 = 40;
-    let histogram = histogram(counts);
+    let histogram = counts.histogram();
     let largest = histogram.ranges().map(|(_, _, count)| count).max().unwrap_or(0).max(1);
     let mut drawing = String::new();
     for (from, to, count) in histogram.ranges() {
@@ -421,7 +421,7 @@ fn zones(survey: &Survey) -> Table {
         let name = format!("{} {}", zone.node.0, zone.kind.name());
         for (when, state) in [("before", &zone.before), ("after", &zone.after)] {
             let Some(state) = state else { continue };
-            let counts = [state.managed, state.free, state.min, state.low, state.high, state.pcp_pages()];
+            let counts = [state.managed, state.free, state.min, state.low, state.high, state.pcp_pages];
             let peak = if when == "after" { zone.pcp_pages_peak.into() } else { Cell::Absent };
             let labels = [name.as_str(), when].map(Cell::from);
             table.push(Row::new(labels.into_iter().chain(counts.map(Cell::Count)).chain([peak])));

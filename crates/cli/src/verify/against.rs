@@ -9,11 +9,11 @@ use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document
 use pageset_trace::TraceReader;
 use serde::Serialize;
 
-use crate::args::VerifyArgs;
 use crate::hint;
 use crate::invocation::Invocation;
 use crate::options::SourceArgs;
 use crate::source::Source;
+use crate::verify::args::VerifyArgs;
 use crate::{output, page};
 
 /// Repeats that differ by more say little about a single value.

@@ -79,7 +79,7 @@ fn a_shape_has_its_words_and_any_numbers() {
 }
 
 #[test]
-#[ignore = "needs root and a quiet machine for half a minute: ci/night.sh"]
+#[ignore = "needs root and a quiet machine for half a minute: cargo xtask ci night first-minutes"]
 fn the_first_ten_minutes_on_a_live_machine_print_what_the_book_shows() {
     let _machine = machine().expect("this machine can record");
     let directory = tempfile::tempdir().expect("a directory");

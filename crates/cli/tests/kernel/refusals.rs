@@ -148,7 +148,7 @@ fn a_locked_down_kernel_is_named_as_the_reason() {
     if !has_namespaces() {
         return;
     }
-    // This kernel cannot be unlocked again, so its file is played; ci/guest.sh locks a real one.
+    // This kernel cannot be unlocked again, so its file is played; cargo xtask ci night guest locks a real one.
     let script = |state: &str| {
         format!(
             "mount -t tmpfs own /sys/kernel; mkdir /sys/kernel/security /sys/kernel/tracing; \

@@ -1,5 +1,5 @@
 //! The examples of every help text, run in a directory with small recordings under the names that they use. Those that need
-//! root or minutes are run by `ci/night.sh`.
+//! root or minutes are run by `cargo xtask ci night`.
 
 use std::fs;
 use std::path::Path;
@@ -42,7 +42,7 @@ const ENDLESS: [&str; 7] = [
 const ROOT: [&str; 3] =
     ["sudo pageset record -- ", "sudo pageset record --for 10s", "sudo pageset top --once"];
 
-/// What `reproduce` of an example takes longer than a night's turn. `ci/night.sh` leaves it out: see the guide to `reproduce`.
+/// What `reproduce` of an example takes longer than a night's turn. `cargo xtask ci night` leaves it out: see the guide to `reproduce`.
 const HOURS: [&str; 2] = ["pageset reproduce batch-size", "pageset reproduce high-order-pcp"];
 
 fn starts_with_any(line: &str, beginnings: &[&str]) -> bool {
@@ -189,14 +189,14 @@ fn every_exception_is_an_example() {
 }
 
 #[test]
-#[ignore = "needs minutes of CPU time: ci/night.sh examples"]
+#[ignore = "needs minutes of CPU time: cargo xtask ci night examples"]
 fn examples_that_take_minutes() {
     let lines = examples().into_iter().filter(|line| starts_with_any(line, &MINUTES));
     lines.filter(|line| !starts_with_any(line, &HOURS)).for_each(|line| run(&line));
 }
 
 #[test]
-#[ignore = "needs root, and records the running kernel: ci/night.sh examples-root"]
+#[ignore = "needs root, and records the running kernel: cargo xtask ci night examples-root"]
 fn examples_for_root() {
     examples().iter().filter(|line| starts_with_any(line, &ROOT)).for_each(|line| run(line));
 }

@@ -152,18 +152,6 @@ fn guesses_in_machine_files_are_counted() {
     assert!(limits.contains(&format!("One machine of {machines},")), "{machines} machines");
 }
 
-/// `bench.sh` only measures, and `legs.sh` and `snippets.sh` are parts of others.
-#[test]
-fn the_night_runs_every_proof() {
-    let night = text("ci/night.sh");
-    for path in fs::read_dir(root().join("ci")).expect("there are scripts") {
-        let name = path.expect("a file").file_name().into_string().expect("a name");
-        let is_proof = name.ends_with(".sh")
-            && !["test.sh", "legs.sh", "snippets.sh", "bench.sh", "night.sh"].contains(&name.as_str());
-        assert!(!is_proof || night.contains(&format!("|ci/{name}\"")), "ci/night.sh does not run ci/{name}");
-    }
-}
-
 /// The default of an option, as `--help` prints it.
 fn default_of(command: &str, option: &str) -> String {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_pageset")).args([command, "--help"]).output();

@@ -1,4 +1,4 @@
-//! The Python package has what the laboratory's values have. Its own tests need Python: `ci/python.sh`.
+//! The Python package has what the laboratory's values have. Its own tests need Python: `cargo xtask ci night python`.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ fn python_knows_every_field_of_a_simulation() {
 
 /// Children of `os.fork` see the huge pages of their parent, also when none is left for a copy.
 ///
-/// `PAGESET_PYTHON` names a Python that has the package, such as the one of `ci/python.sh`.
+/// `PAGESET_PYTHON` names a Python that has the package, such as the one of `cargo xtask ci night python`.
 #[test]
 #[ignore = "needs root, no huge page in use, and a Python with the package in PAGESET_PYTHON"]
 fn fault_04_a_child_in_python_reads_huge_pages_when_none_is_left_for_a_copy() {

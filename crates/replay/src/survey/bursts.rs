@@ -1,12 +1,14 @@
 //! Bursts: how much a CPU allocates before it frees, and the other way round.
 
+use serde::Serialize;
+
 use super::log2::Log2Counts;
 
 /// Length of the windows in which the peak is looked for.
 const WINDOW_NS: u64 = 1_000_000;
 
 /// Runs of one kind of event on one CPU without the other kind between.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Bursts {
     /// Runs of allocations, in pages.
     pub allocations: Runs,
@@ -19,7 +21,7 @@ pub struct Bursts {
 }
 
 /// Runs of one kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Runs {
     /// Pages in each run.
     pub pages: Log2Counts,

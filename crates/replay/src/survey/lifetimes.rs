@@ -1,9 +1,11 @@
 //! How long blocks stay allocated.
 
+use serde::Serialize;
+
 use super::{blocks::Found, log2::Log2Counts};
 
 /// From allocation to free, in blocks. A block freed in parts counts once for each part.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Lifetimes {
     /// Nanoseconds from allocation to free. 0 also where the recording's clock went backwards.
     pub ns: Log2Counts,

@@ -1,5 +1,8 @@
 //! Counts of values by their number of bits.
 
+use pageset_report::Histogram;
+use serde::{Serialize, Serializer};
+
 /// One bucket for 0 and one for each bit length.
 const BUCKETS: usize = 65;
 
@@ -47,6 +50,14 @@ impl Log2Counts {
         used.map(|(bits, count)| (if bits == 0 { 0 } else { 1 << (bits - 1) }, *count))
     }
 
+    /// The ranges, to be drawn.
+    #[must_use]
+    pub fn histogram(&self) -> Histogram {
+        let mut histogram = Histogram::new();
+        self.ranges().for_each(|(from, count)| histogram.record_many(from, count));
+        histogram
+    }
+
     /// Upper end of the range in which the value at `percent` of all values lies, from the smallest on; the true
     /// value is at least half of it. `None` without values.
     #[must_use]
@@ -61,6 +72,35 @@ impl Log2Counts {
             }
         }
         None
+    }
+}
+
+/// What is written of the values. A percentile is the end of the range it lies in.
+#[derive(Serialize)]
+struct Distribution {
+    count: u64,
+    sum: u64,
+    mean: Option<f64>,
+    p50_at_most: Option<u64>,
+    p90_at_most: Option<u64>,
+    p99_at_most: Option<u64>,
+    max: u64,
+    ranges: Histogram,
+}
+
+impl Serialize for Log2Counts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let distribution = Distribution {
+            count: self.total(),
+            sum: self.sum,
+            mean: self.mean(),
+            p50_at_most: self.percentile_at_most(50),
+            p90_at_most: self.percentile_at_most(90),
+            p99_at_most: self.percentile_at_most(99),
+            max: self.max,
+            ranges: self.histogram(),
+        };
+        distribution.serialize(serializer)
     }
 }
 

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 
 use pageset_core::{NodeId, ZoneKind};
 use pageset_trace::{Sample, TraceInfo, ZoneDescription, Zoneinfo};
+use serde::{Serialize, Serializer};
 
 /// One zone with frames.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ZoneSurvey {
     /// NUMA node.
+    #[serde(serialize_with = "number_of")]
     pub node: NodeId,
     /// Which zone of the node.
+    #[serde(rename = "name", serialize_with = "name_of")]
     pub kind: ZoneKind,
     /// Before the recording.
     pub before: Option<ZoneState>,
@@ -21,7 +24,7 @@ pub struct ZoneSurvey {
 }
 
 /// A zone at one moment. Counts are pages.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ZoneState {
     /// Pages the allocator manages.
     pub managed: u64,
@@ -33,12 +36,14 @@ pub struct ZoneState {
     pub low: u64,
     /// High watermark.
     pub high: u64,
+    /// Pages in all page sets.
+    pub pcp_pages: u64,
     /// Page sets, by CPU.
     pub pagesets: Vec<PagesetState>,
 }
 
 /// A page set at one moment. Counts are pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PagesetState {
     /// The CPU.
     pub cpu: u32,
@@ -64,15 +69,18 @@ impl ZoneState {
             min: zone.min,
             low: zone.low,
             high: zone.high,
+            pcp_pages: zone.pagesets.iter().map(|pageset| u64::from(pageset.count)).sum(),
             pagesets: zone.pagesets.iter().map(state).collect(),
         }
     }
+}
 
-    /// Pages in all page sets.
-    #[must_use]
-    pub fn pcp_pages(&self) -> u64 {
-        self.pagesets.iter().map(|pageset| u64::from(pageset.count)).sum()
-    }
+fn number_of<S: Serializer>(node: &NodeId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u16(node.0)
+}
+
+fn name_of<S: Serializer>(kind: &ZoneKind, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(kind.name())
 }
 
 /// The zones that either state has, by node and kind. Without states it is the machine's, which is that of before.

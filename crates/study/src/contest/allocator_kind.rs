@@ -8,11 +8,12 @@ use pageset_blocks::{BlockAllocator, EveryCpu};
 use pageset_core::{
     Config, CpuId, Event, EventSink, NodeId, PageAllocator, Pfn, Platform, Policy, Tables, ZoneConfig,
 };
+use pageset_sim::SharedCounts;
 use pageset_trace::Layout;
 use parking_lot::{Mutex, RawMutex};
 
 use super::page_set_lines::PageSetLines;
-use super::stage::{Counted, Counting, play};
+use super::stage::{Counting, play};
 use super::{ContestError, ContestRow, Recording};
 
 /// An allocator that takes part.
@@ -96,13 +97,14 @@ impl Counting for PageAllocator<'_, Host> {
         host.lines.lock().note(page_set, cpu, host.now_ns.load(Relaxed));
     }
 
-    fn counted(&self) -> Counted {
+    fn counted(&self) -> SharedCounts {
         let host = self.platform();
         let lines = host.lines.lock();
-        Counted {
-            fallbacks: host.fallbacks.load(Relaxed),
+        SharedCounts {
+            shared_visits: 0,
             line_transfers: lines.passed,
             contended_lines: lines.contended,
+            fallbacks: host.fallbacks.load(Relaxed),
         }
     }
 }
@@ -119,13 +121,8 @@ impl Counting for BlockAllocator<'_> {
 
     fn note(&self, _: CpuId, _: Pfn) {}
 
-    fn counted(&self) -> Counted {
-        let counters = self.counters();
-        Counted {
-            fallbacks: counters.foreign as u64,
-            line_transfers: counters.line_transfers as u64,
-            contended_lines: counters.contended_lines as u64,
-        }
+    fn counted(&self) -> SharedCounts {
+        self.counters().into()
     }
 }
 
@@ -136,7 +133,7 @@ impl Counting for EveryCpu<'_> {
 
     fn note(&self, _: CpuId, _: Pfn) {}
 
-    fn counted(&self) -> Counted {
+    fn counted(&self) -> SharedCounts {
         self.below().counted()
     }
 }

@@ -1,5 +1,6 @@
 //! What is found of an allocator.
 
+use pageset_sim::SharedCounts;
 use serde::{Deserialize, Serialize};
 
 /// How an allocator did on a recording. Frames are frames of the machine's.
@@ -13,15 +14,9 @@ pub struct ContestRow {
     pub allocs: u64,
     /// Requests that found no memory.
     pub failures: u64,
-    /// Times a CPU took a zone's lock, or changed what all CPUs of a zone share.
-    pub shared_visits: u64,
-    /// Times a CPU changed the free frames of a pageblock that another CPU had changed last, or a page set to which pages of
-    /// other CPUs go back.
-    pub line_transfers: u64,
-    /// Those of them that came less than 10 us after the other CPU's change.
-    pub contended_lines: u64,
-    /// Requests that got memory of another type's.
-    pub fallbacks: u64,
+    /// Where CPUs met.
+    #[serde(flatten)]
+    pub shared: SharedCounts,
     /// Frames that CPUs kept back: mean over the recording's time.
     pub held_mean: f64,
     /// The most.
@@ -40,6 +35,6 @@ impl ContestRow {
     /// Times a CPU came to where all CPUs of a zone come, or changed a line that another one was about to change.
     #[must_use]
     pub const fn visits(&self) -> u64 {
-        self.shared_visits.saturating_add(self.contended_lines)
+        self.shared.shared_visits.saturating_add(self.shared.contended_lines)
     }
 }

@@ -2,6 +2,7 @@
 
 use pageset_core::{CpuId, FrameAllocator, Order, Pfn, Request};
 use pageset_replay::operations::{BlockName, What};
+use pageset_sim::SharedCounts;
 
 use super::recording::Recording;
 use super::row::ContestRow;
@@ -16,22 +17,14 @@ const IDLE_TICKS: u32 = 2;
 /// Ticks that are caught up with at most: after a longer silence, all CPUs are long idle.
 const MOST_TICKS: u64 = 100;
 
-/// What an allocator counts in a way of its own.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Counted {
-    pub(super) fallbacks: u64,
-    pub(super) line_transfers: u64,
-    pub(super) contended_lines: u64,
-}
-
 /// An allocator that counts in a way of its own.
 pub(super) trait Counting: FrameAllocator {
     /// The time of what follows, for those who count what is done at about the same time.
     fn set_time_ns(&self, now_ns: u64);
     /// This CPU allocated a block of pages, or is about to free it.
     fn note(&self, cpu: CpuId, pfn: Pfn);
-    /// What it counted until now.
-    fn counted(&self) -> Counted;
+    /// Where CPUs met until now, as far as its usage does not say it.
+    fn counted(&self) -> SharedCounts;
 }
 
 /// Plays a recording.
@@ -39,8 +32,7 @@ pub(super) fn play(recording: &Recording, allocator: &impl Counting, cpus: u32) 
     let mut stage =
         Stage { allocator, cpus, blocks: vec![None; recording.blocks], row: ContestRow::default() };
     stage.perform(recording);
-    let Counted { fallbacks, line_transfers, contended_lines } = allocator.counted();
-    stage.row = ContestRow { fallbacks, line_transfers, contended_lines, ..stage.row };
+    stage.row.shared = SharedCounts { shared_visits: stage.row.shared.shared_visits, ..allocator.counted() };
     stage.end();
     stage.row
 }
@@ -92,7 +84,7 @@ impl<A: Counting> Stage<'_, A> {
         let mean = |sum: u64, last: u64| if looks == 0 { last as f64 } else { sum as f64 / looks as f64 };
         self.row.held_mean = mean(held, usage.held);
         self.row.at_hand_mean = mean(at_hand, usage.at_hand);
-        self.row.shared_visits = usage.shared_visits;
+        self.row.shared.shared_visits = usage.shared_visits;
         self.row.whole_at_end = usage.whole_pageblocks;
     }
 

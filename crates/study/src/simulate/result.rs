@@ -121,16 +121,16 @@ impl SharedUse {
     }
 
     fn new(outcome: &Outcome) -> Self {
-        let (lines, memory) = (outcome.lines, outcome.memory);
+        let (lines, memory, shared) = (outcome.lines, outcome.memory, outcome.counts.shared);
         let passes = LineTraffic::TABLES.into_iter().zip(lines.passes).filter(|(_, passes)| *passes > 0);
         Self {
-            visits: outcome.counts.shared_visits + outcome.counts.contended_lines,
-            line_transfers: outcome.counts.line_transfers,
-            contended_lines: outcome.counts.contended_lines,
+            visits: shared.shared_visits + shared.contended_lines,
+            line_transfers: shared.line_transfers,
+            contended_lines: shared.contended_lines,
             line_passes: passes.map(|(table, passes)| (table.to_owned(), passes)).collect(),
             line_waits: lines.contended,
             line_percent: outcome.line_pass_pct(),
-            fallbacks: outcome.counts.fallbacks,
+            fallbacks: shared.fallbacks,
             held_mean: memory.held_mean,
             used_peak: memory.used_peak,
             held_after_two_ticks: memory.held_after_two_ticks,

@@ -1,10 +1,10 @@
-//! Lines of a stream, in bounded memory: one buffer, and lines above a limit are passed over.
+//! Lines of a stream, in bounded memory: there is one buffer, and lines above a limit are skipped.
 
 use std::io::{self, Cursor, ErrorKind, Read as _};
 
 use crate::input::ByteStream;
 
-/// Bytes of a line at most. The longest lines of page events have about 300.
+/// Maximum bytes of a line. The longest lines of page events have about 300.
 pub(super) const LINE_BYTES_MAX: usize = 64 << 10;
 const BUFFER_BYTES: usize = 256 << 10;
 
@@ -14,9 +14,9 @@ pub(super) struct TextLines {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Number of the line given last, counted from 1.
+    /// Number of the last line returned, counted from 1.
     number: u64,
-    /// Start of the line given last in the buffer.
+    /// Start of the last line returned, in the buffer.
     line_start: usize,
     is_at_end: bool,
 }
@@ -26,7 +26,7 @@ pub(super) struct TextLines {
 pub(super) enum Line<'buffer> {
     /// A whole line.
     Whole(&'buffer [u8]),
-    /// The last line, which has no end: the file may be cut off within it.
+    /// The last line, without a line end: the file may have been cut there.
     Unfinished(&'buffer [u8]),
     /// A line above the limit.
     TooLong,
@@ -45,7 +45,7 @@ impl TextLines {
         }
     }
 
-    /// Number of the line given last, counted from 1, and all that follows it.
+    /// Number of the last line returned, counted from 1, and the rest of the stream.
     pub(super) fn into_rest(mut self) -> (u64, Box<dyn ByteStream>) {
         self.buffer.truncate(self.end);
         self.buffer.drain(..self.start);
@@ -53,7 +53,7 @@ impl TextLines {
         (self.number, if self.is_at_end { Box::new(rest) } else { Box::new(rest.chain(self.stream)) })
     }
 
-    /// Gives the line given last once more.
+    /// Makes `next` return the last line once more.
     pub(super) const fn unread(&mut self) {
         if self.number > 0 {
             self.start = self.line_start;
@@ -92,7 +92,7 @@ impl TextLines {
         }
     }
 
-    /// Moves what is left to the buffer's front and reads more.
+    /// Moves the remaining bytes to the buffer's front and reads more.
     fn fill(&mut self) -> io::Result<()> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives one byte per read, to meet every buffer border.
+    /// Returns one byte per read, so that every buffer boundary is met.
     struct Drip(Cursor<Vec<u8>>);
 
     impl Read for Drip {

@@ -1,4 +1,4 @@
-//! Tells formats apart by the first bytes.
+//! Distinguishes formats by the first bytes.
 
 use crate::{
     import::{self, HeaderStyle},
@@ -6,7 +6,7 @@ use crate::{
     native,
 };
 
-/// The format that `head`, the first bytes after decompression, is in.
+/// The format of `head`, the first bytes after decompression.
 pub(crate) fn detect(head: &[u8]) -> Option<SourceFormat> {
     if native::looks_native(head) {
         return Some(SourceFormat::Native);
@@ -17,7 +17,7 @@ pub(crate) fn detect(head: &[u8]) -> Option<SourceFormat> {
     if import::looks_perf_data(head) {
         return Some(SourceFormat::PerfData);
     }
-    // Text: the first line that settles it.
+    // Text: the first line of a known form decides.
     for line in head.split(|byte| *byte == b'\n').take(4096) {
         let line = import::unquoted(line);
         if line.starts_with(b"# tracer:") {

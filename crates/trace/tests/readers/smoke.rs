@@ -1,4 +1,4 @@
-//! Bounded fuzzing of every parser in the ordinary tests: arbitrary bytes, and valid files damaged at random.
+//! Bounded fuzzing of every parser as an ordinary test: arbitrary bytes, and valid files damaged at random.
 //!
 //! The same entry points are fuzzed without bound by the targets in `fuzz/`.
 
@@ -10,14 +10,14 @@ use pageset_trace::{
 };
 use proptest::{collection::vec, prelude::*, sample::Index};
 
-/// The first bytes of a bundled text: all its shapes, quick to read.
+/// The beginning of a bundled text: all its forms, and quick to read.
 fn text(name: &str) -> Vec<u8> {
     let mut bytes = crate::bundled::bytes(name);
     bytes.truncate(4000);
     bytes
 }
 
-/// One valid file of each format, small.
+/// A small valid file of each format.
 static VALID: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let reader = open(&crate::bundled::path("formats/ftrace-old.txt")).expect("bundled");
     let mut book = TaskBook::default();
@@ -121,7 +121,7 @@ fn read_every_way(bytes: &[u8]) {
     }
 }
 
-/// `text` with the given damage, as text again.
+/// Damages `text`, and returns it as text again.
 fn damaged_text(text: &str, damage: &[Damage]) -> String {
     let mut bytes = text.as_bytes().to_vec();
     apply(&mut bytes, damage);

@@ -6,7 +6,7 @@ use pageset_measure::host;
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
 use serde::Serialize;
 
-use crate::bench::BenchPagesArgs;
+use crate::bench::args::BenchPagesArgs;
 use crate::invocation::Invocation;
 use crate::output;
 

@@ -13,7 +13,7 @@ use pageset_measure::pageops::{BenchSpec, Load, Measurement, Measurements, Opera
 use pageset_report::{Format, Provenance, Seeds, Table, json_document};
 use serde::Serialize;
 
-use super::BenchPagesArgs;
+use super::args::BenchPagesArgs;
 use crate::invocation::Invocation;
 use crate::output::{self, Existing};
 use crate::progress::Progress;

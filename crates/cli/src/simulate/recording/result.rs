@@ -154,9 +154,9 @@ fn row(found: &ContestRow) -> Row {
     Row::new([
         found.allocator.as_str().into(),
         found.visits().into(),
-        found.contended_lines.into(),
-        found.line_transfers.into(),
-        found.fallbacks.into(),
+        found.shared.contended_lines.into(),
+        found.shared.line_transfers.into(),
+        found.shared.fallbacks.into(),
         Cell::real(found.held_mean, 0),
         found.held_peak.into(),
         found.held_idle.into(),

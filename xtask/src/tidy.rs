@@ -1,7 +1,11 @@
-//! House rules that a machine can check. Every test lists all offending places.
+//! House rules that a machine can check. Each lists all places that break it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use crate::layers;
+use crate::repository::{Broken, RepositoryFile, files, root, text};
+use crate::run::Result;
 
 /// Longest source file, in lines.
 const LINES_MAX: usize = 800;
@@ -9,78 +13,53 @@ const LINES_MAX: usize = 800;
 const LINES_MEDIAN_MAX: usize = 250;
 /// Largest size of all files in `data/` together.
 const DATA_BYTES_MAX: u64 = 16_000_000;
-/// Lines above an unsafe block in which its reason is looked for.
+/// The reason of an unsafe block is within so many lines above it.
 const SAFETY_LINES: usize = 8;
 /// Names that say nothing about what is inside.
 const EMPTY_NAMES: [&str; 7] = ["util", "utils", "common", "shared", "misc", "helper", "helpers"];
-/// Directories that are made, not written.
-const GENERATED: [&str; 7] = [
-    ".git",
-    "target",
-    "crates/ostd/target",
-    "docs/book/book",
-    "fuzz/target",
-    "fuzz/corpus",
-    "fuzz/artifacts",
-];
 /// Kinds of files that are read as text.
 const TEXT: [&str; 8] = ["rs", "md", "toml", "sh", "json", "txt", "yml", "trycmd"];
 
-/// A file of the repository with its path from the root.
-struct File {
-    path: PathBuf,
-    name: String,
-}
-
-impl File {
-    fn has_extension(&self, extensions: &[&str]) -> bool {
-        let extension = self.path.extension().and_then(|extension| extension.to_str());
-        extension.is_some_and(|extension| extensions.contains(&extension))
+/// Looks at every rule.
+pub(crate) fn check() -> Result {
+    let mut rules = vec![
+        source_files_are_short(),
+        half_of_the_source_files_are_shorter(),
+        names_say_what_is_inside(),
+        test_files_are_modules_of_their_target(),
+        reminders_have_an_owner(),
+        no_file_names_a_place_outside_the_repository(),
+        unsafe_blocks_give_their_reason(),
+        source_files_begin_with_their_purpose(),
+        pages_have_a_title(),
+        links_between_pages_resolve(),
+        pages_are_in_their_list(),
+        bundled_data_is_small(),
+        fault_15_one_file_writes_to_the_terminal(),
+        scripts_are_run_by_a_leg(),
+    ];
+    rules.extend(layers::rules()?);
+    let broken: Vec<_> = rules.iter().filter(|(_, places)| !places.is_empty()).collect();
+    if broken.is_empty() {
+        println!("tidy: {} rules hold", rules.len());
+        return Ok(());
     }
-
-    fn text(&self) -> String {
-        fs::read_to_string(&self.path).unwrap_or_else(|error| panic!("{} can be read: {error}", self.name))
-    }
+    let texts: Vec<_> =
+        broken.iter().map(|(rule, places)| format!("{rule}\n    {}", places.join("\n    "))).collect();
+    Err(format!("rules of the repository are broken:\n{}", texts.join("\n")))
 }
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository exists")
-}
-
-/// All written files, sorted by name.
-fn files() -> Vec<File> {
-    let root = root();
-    let mut files = Vec::new();
-    let mut directories = vec![root.clone()];
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(&directory).expect("a directory can be listed") {
-            let path = entry.expect("a directory can be listed").path();
-            let name = path.strip_prefix(&root).expect("below the root").to_string_lossy().into_owned();
-            if GENERATED.contains(&name.as_str()) {
-                continue;
-            }
-            if path.is_dir() {
-                directories.push(path);
-            } else {
-                files.push(File { path, name });
-            }
-        }
-    }
-    files.sort_by(|left, right| left.name.cmp(&right.name));
-    files
-}
-
-fn sources() -> Vec<File> {
+fn sources() -> Vec<RepositoryFile> {
     files().into_iter().filter(|file| file.has_extension(&["rs"])).collect()
 }
 
-fn texts() -> Vec<File> {
-    let is_script = |file: &File| file.name.starts_with(".ci/");
+fn texts() -> Vec<RepositoryFile> {
+    let is_script = |file: &RepositoryFile| file.name.starts_with(".ci/");
     files().into_iter().filter(|file| file.has_extension(&TEXT) || is_script(file)).collect()
 }
 
 /// Looks at each line of each file; what `offence` returns is listed with the place.
-fn each_line(files: &[File], offence: impl Fn(&[&str], usize) -> Option<String>) -> Vec<String> {
+fn each_line(files: &[RepositoryFile], offence: impl Fn(&[&str], usize) -> Option<String>) -> Vec<String> {
     let mut offences = Vec::new();
     for file in files {
         let text = file.text();
@@ -91,28 +70,29 @@ fn each_line(files: &[File], offence: impl Fn(&[&str], usize) -> Option<String>)
     offences
 }
 
-#[track_caller]
-fn expect_none(rule: &str, offences: &[String]) {
-    assert!(offences.is_empty(), "{rule}\n{}", offences.join("\n"));
-}
-
-#[test]
-fn source_files_are_short() {
+fn lengths() -> Vec<(usize, String)> {
     let mut lengths: Vec<_> =
         sources().iter().map(|file| (file.text().lines().count(), file.name.clone())).collect();
     lengths.sort();
-    let long = lengths.iter().filter(|(lines, _)| *lines > LINES_MAX);
-    let offences: Vec<_> = long.map(|(lines, name)| format!("{name}: {lines} lines")).collect();
-    expect_none(&format!("A source file has at most {LINES_MAX} lines."), &offences);
-    let median = lengths[lengths.len() / 2].0;
-    assert!(
-        median <= LINES_MEDIAN_MAX,
-        "half of the source files have {median} lines or more; aim at {LINES_MEDIAN_MAX}"
-    );
+    lengths
 }
 
-#[test]
-fn names_say_what_is_inside() {
+fn source_files_are_short() -> Broken {
+    let long = lengths().into_iter().filter(|(lines, _)| *lines > LINES_MAX);
+    (
+        "A source file has at most 800 lines.",
+        long.map(|(lines, name)| format!("{name}: {lines} lines")).collect(),
+    )
+}
+
+fn half_of_the_source_files_are_shorter() -> Broken {
+    let lengths = lengths();
+    let median = lengths[lengths.len() / 2].0;
+    let offence = (median > LINES_MEDIAN_MAX).then(|| format!("half of them have {median} lines or more"));
+    ("Half of the source files have at most 250 lines.", offence.into_iter().collect())
+}
+
+fn names_say_what_is_inside() -> Broken {
     let mut offences = Vec::new();
     for file in files() {
         let parts = Path::new(&file.name).with_extension("");
@@ -125,11 +105,10 @@ fn names_say_what_is_inside() {
         let is_module = words.first().is_some_and(|word| *word == "mod" || word.starts_with("pub"));
         (is_module && EMPTY_NAMES.contains(module)).then(|| format!("module `{module}`"))
     }));
-    expect_none("A file or module is named after what is inside.", &offences);
+    ("A file or module is named after what is inside.", offences)
 }
 
-#[test]
-fn test_files_are_modules_of_their_target() {
+fn test_files_are_modules_of_their_target() -> Broken {
     let sources = sources();
     let mut offences = Vec::new();
     for main in sources.iter().filter(|file| file.name.contains("/tests/") && file.name.ends_with("/main.rs"))
@@ -144,7 +123,7 @@ fn test_files_are_modules_of_their_target() {
         let forgotten = modules.filter(|module| !text.lines().any(|line| line == format!("mod {module};")));
         offences.extend(forgotten.map(|module| format!("{}: no `mod {module};`", main.name)));
     }
-    expect_none("A file that no test target includes is never compiled.", &offences);
+    ("A file that no test target includes is never compiled.", offences)
 }
 
 /// A reminder without an owner in parentheses.
@@ -162,23 +141,20 @@ fn ownerless_reminder(line: &str) -> Option<&'static str> {
     })
 }
 
-#[test]
-fn reminders_have_an_owner() {
+fn reminders_have_an_owner() -> Broken {
     let offences = each_line(&texts(), |lines, index| ownerless_reminder(lines[index]).map(str::to_owned));
-    expect_none("A reminder names who will do it, in parentheses.", &offences);
+    ("A reminder names who will do it, in parentheses.", offences)
 }
 
-#[test]
-fn no_file_names_a_place_outside_the_repository() {
+fn no_file_names_a_place_outside_the_repository() -> Broken {
     let places = [concat!("..", "/shared"), concat!("/wo", "rk/")];
     let offences = each_line(&texts(), |lines, index| {
         places.into_iter().find(|place| lines[index].contains(place)).map(|place| format!("`{place}`"))
     });
-    expect_none("The repository stands alone.", &offences);
+    ("The repository stands alone.", offences)
 }
 
-#[test]
-fn unsafe_blocks_give_their_reason() {
+fn unsafe_blocks_give_their_reason() -> Broken {
     let opening = concat!("unsafe", " {");
     let offences = each_line(&sources(), |lines, index| {
         let line = lines[index].trim_start();
@@ -188,23 +164,21 @@ fn unsafe_blocks_give_their_reason() {
         let above = &lines[index.saturating_sub(SAFETY_LINES)..=index];
         (!above.iter().any(|line| line.contains("SAFETY:"))).then(|| line.to_owned())
     });
-    expect_none("An unsafe block has a SAFETY comment above it.", &offences);
+    ("An unsafe block has a SAFETY comment above it.", offences)
 }
 
-#[test]
-fn source_files_begin_with_their_purpose() {
+fn source_files_begin_with_their_purpose() -> Broken {
     let files = sources();
     let headless = files.iter().filter(|file| !file.text().starts_with("//!"));
     let offences: Vec<_> = headless.map(|file| file.name.clone()).collect();
-    expect_none("A source file begins with a `//!` line.", &offences);
+    ("A source file begins with a `//!` line.", offences)
 }
 
-#[test]
-fn pages_have_a_title() {
+fn pages_have_a_title() -> Broken {
     let pages: Vec<_> = files().into_iter().filter(|file| file.has_extension(&["md"])).collect();
     let untitled = pages.iter().filter(|file| !file.text().starts_with("# "));
     let offences: Vec<_> = untitled.map(|file| file.name.clone()).collect();
-    expect_none("A Markdown page begins with a `# ` title.", &offences);
+    ("A Markdown page begins with a `# ` title.", offences)
 }
 
 /// Lines of a Markdown page without code; a code line becomes empty.
@@ -240,8 +214,7 @@ fn anchors(text: &str) -> Vec<String> {
     headings.map(slug).collect()
 }
 
-#[test]
-fn links_between_pages_resolve() {
+fn links_between_pages_resolve() -> Broken {
     let mut offences = Vec::new();
     for page in files().into_iter().filter(|file| file.has_extension(&["md"])) {
         let directory = page.path.parent().expect("a file is in a directory");
@@ -261,11 +234,10 @@ fn links_between_pages_resolve() {
             }
         }
     }
-    expect_none("A relative link leads to a file and a heading that exist.", &offences);
+    ("A relative link leads to a file and a heading that exist.", offences)
 }
 
-#[test]
-fn pages_are_in_their_list() {
+fn pages_are_in_their_list() -> Broken {
     let mut offences = Vec::new();
     for (directory, list) in [("docs/book/src/", "SUMMARY.md"), ("docs/decisions/", "README.md")] {
         let listed = fs::read_to_string(root().join(directory).join(list)).expect("the list exists");
@@ -276,37 +248,20 @@ fn pages_are_in_their_list() {
             }
         }
     }
-    expect_none("A page of the book or of the decisions can be found from its list.", &offences);
+    ("A page of the book or of the decisions can be found from its list.", offences)
 }
 
-#[test]
-fn bundled_data_is_small() {
+fn bundled_data_is_small() -> Broken {
     let data: Vec<_> = files().into_iter().filter(|file| file.name.starts_with("data/")).collect();
-    let size = |file: &File| fs::metadata(&file.path).expect("a file has a size").len();
+    let size = |file: &RepositoryFile| fs::metadata(&file.path).expect("a file has a size").len();
     let bytes: u64 = data.iter().map(size).sum();
-    let offences: Vec<_> = data.iter().map(|file| format!("{}: {} bytes", file.name, size(file))).collect();
-    assert!(
-        bytes < DATA_BYTES_MAX,
-        "data/ has {bytes} bytes, {DATA_BYTES_MAX} are too many\n{}",
-        offences.join("\n")
-    );
-}
-
-#[test]
-fn the_checks_find_what_they_look_for() {
-    let reminder = concat!("TO", "DO");
-    assert_eq!(ownerless_reminder(&format!("// {reminder}: later")), Some(reminder));
-    assert_eq!(ownerless_reminder(&format!("// {reminder}(): later")), Some(reminder));
-    assert_eq!(ownerless_reminder(&format!("// {reminder}(ada): later")), None);
-    assert_eq!(ownerless_reminder(&format!("the {reminder}S list")), None);
-    assert_eq!(targets("[a](b.md#c) and [d](https://e) {{#include ../f.md}}"), ["b.md#c", "../f.md"]);
-    assert_eq!(prose("a `[x](y)` b\n```\n[x](y)\n```\nc"), ["a ` b", "", "", "", "c"]);
-    assert_eq!(anchors("## The `high` limit, in short\n"), ["the-high-limit-in-short"]);
+    let offence =
+        (bytes >= DATA_BYTES_MAX).then(|| format!("data/ has {bytes} bytes, {DATA_BYTES_MAX} are too many"));
+    ("Data that is bundled is small.", offence.into_iter().collect())
 }
 
 /// `output` shows text of others so that a terminal does not obey it. What writes past it says why.
-#[test]
-fn fault_15_one_file_writes_to_the_terminal() {
+fn fault_15_one_file_writes_to_the_terminal() -> Broken {
     const WRITERS: [&str; 3] = [
         "crates/cli/src/output.rs",
         // Clears the screen on purpose; what is on it is made by `report`, in ASCII.
@@ -337,5 +292,43 @@ fn fault_15_one_file_writes_to_the_terminal() {
     wrong.retain(|place| !WRITERS.iter().any(|writer| place.starts_with(writer)));
     let allowed = ["top.rs:", "terminal::tcgetwinsize"];
     wrong.retain(|place| !allowed.iter().any(|allowed| place.contains(allowed)));
-    assert!(wrong.is_empty(), "use `output`: {wrong:#?}");
+    ("The command writes to the terminal by `output`.", wrong)
+}
+
+/// The scripts of `ci/` that a leg may run.
+fn scripts() -> Vec<String> {
+    let entries = fs::read_dir(root().join("ci")).expect("ci is a directory");
+    let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.ends_with(".sh") || name.ends_with(".py")).collect()
+}
+
+/// A script that no leg runs is never run. Those that `.ci/run` and legs start are named in the sources of
+/// this crate.
+fn scripts_are_run_by_a_leg() -> Broken {
+    let legs = ["full", "night", "book"].map(|name| text(&format!("xtask/src/{name}.rs"))).concat();
+    let scripts = scripts();
+    // Another script may start it.
+    let texts: Vec<_> = scripts.iter().map(|name| text(&format!("ci/{name}"))).collect();
+    let is_run = |name: &String| {
+        let path = format!("ci/{name}");
+        legs.contains(&format!("\"{path}\"")) || texts.iter().any(|text| text.contains(&format!("{path}\"")))
+    };
+    ("A script of ci/ is run by a leg.", scripts.iter().filter(|name| !is_run(name)).cloned().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checks_find_what_they_look_for() {
+        let reminder = concat!("TO", "DO");
+        assert_eq!(ownerless_reminder(&format!("// {reminder}: later")), Some(reminder));
+        assert_eq!(ownerless_reminder(&format!("// {reminder}(): later")), Some(reminder));
+        assert_eq!(ownerless_reminder(&format!("// {reminder}(ada): later")), None);
+        assert_eq!(ownerless_reminder(&format!("the {reminder}S list")), None);
+        assert_eq!(targets("[a](b.md#c) and [d](https://e) {{#include ../f.md}}"), ["b.md#c", "../f.md"]);
+        assert_eq!(prose("a `[x](y)` b\n```\n[x](y)\n```\nc"), ["a ` b", "", "", "", "c"]);
+        assert_eq!(anchors("## The `high` limit, in short\n"), ["the-high-limit-in-short"]);
+    }
 }
