@@ -23,7 +23,8 @@ run() {
 }
 
 target=x86_64-unknown-linux-musl
-work=${CARGO_TARGET_DIR:-target}/guest
+# Absolute: apt downloads into the directory where it is called.
+work=$(realpath --canonicalize-missing "${CARGO_TARGET_DIR:-target}/guest")
 versions=("$@")
 ((${#versions[@]})) || versions=(6.1 6.12 7.1 7.2 7.3 newest)
 suites=(bookworm bookworm-backports trixie trixie-backports sid experimental)
@@ -47,7 +48,7 @@ private_apt() {
     local command=$1
     shift
     local lists
-    lists=$(realpath "$work")/apt
+    lists=$work/apt
     "$command" -o "Dir::Etc::SourceList=$lists/sources.list" -o Dir::Etc::SourceParts=/dev/null \
         -o "Dir::State::Lists=$lists/lists" -o "Dir::Cache=$lists/cache" -o APT::Sandbox::User=root "$@"
 }
@@ -116,7 +117,7 @@ boot() {
     # The first serial port is the console, the second one takes the results.
     timeout 300 qemu-system-x86_64 "${accelerator[@]}" -smp 2 -m 1536 -no-reboot -display none \
         -monitor none -nodefaults -kernel "$directory/vmlinuz" -initrd "$work/initrd" \
-        -append "console=ttyS0 quiet oops=panic panic=-1 rdinit=/init" \
+        -append "console=ttyS0 quiet oops=panic panic=-1 no_timer_check rdinit=/init" \
         -serial "file:$directory/console" -serial "file:$directory/results.tar" &&
         tar -xf "$directory/results.tar" -C "$directory/results"
 }

@@ -1,5 +1,5 @@
-//! What the operations of a page set cost. One iteration is what the name says: a pair is one allocation and one free;
-//! refill and drain are per page, the fetching of a batch and the giving back of a batch included.
+//! Costs of a page set's operations. The name says what one iteration does. A pair is one allocation and one
+//! free. Refills and drains are per page, and include moving the batch.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -11,7 +11,7 @@ use pageset_bench::{CPU, Host, Spin, machine};
 use pageset_core::lock_api::RawMutex;
 use pageset_core::{CpuId, Order, PageAllocator, Pfn, Policy, Request, policy};
 
-/// Enough pages that a page set's limit is passed many times over.
+/// Enough pages to exceed a page set's limit many times.
 const MANY: usize = 1 << 15;
 
 fn order(order: u8) -> Order {
@@ -22,13 +22,13 @@ fn policies() -> impl Iterator<Item = &'static Policy> {
     [&policy::LINUX_6_1, &policy::LINUX_6_12].into_iter()
 }
 
-/// What a pair cannot be cheaper than: its three atomic exchanges, two to take the page set's lock and one to take the
-/// block from its user, so that of two frees at once one is refused.
+/// A lower bound for a pair: its three atomic exchanges. Two take the page set's lock. One takes the block
+/// from its user, so that of two concurrent frees one is refused.
 fn floor(c: &mut Criterion) {
     let (lock, state) = (<Spin as RawMutex>::INIT, AtomicU8::new(0));
     let take = || {
         let guard = black_box(&lock).lock();
-        // SAFETY: locked one line above.
+        // SAFETY: the line above took the lock.
         unsafe { black_box(&lock).unlock(guard) };
     };
     c.bench_function("floor of a pair", |b| {
@@ -42,7 +42,7 @@ fn floor(c: &mut Criterion) {
     });
 }
 
-/// An allocation that finds its page set filled, and the free that fills it again.
+/// An allocation from a filled page set, and the free that fills it again.
 fn pair(c: &mut Criterion) {
     let mut group = c.benchmark_group("pair");
     for policy in policies() {
@@ -60,7 +60,7 @@ fn pair(c: &mut Criterion) {
     group.finish();
 }
 
-/// Allocates `pages` or, the other way round, gives them back.
+/// Allocates `pages`, or frees them if they are allocated.
 fn fill(allocator: &PageAllocator<'_, Host>, pages: &mut Vec<Pfn>) {
     let request = Request::new(Order::ZERO).movable();
     pages.extend((0..MANY).map(|_| allocator.alloc(CPU, &request).expect("memory enough")));
@@ -72,7 +72,7 @@ fn empty(allocator: &PageAllocator<'_, Host>, pages: impl IntoIterator<Item = Pf
     }
 }
 
-/// The time of `work` alone over `rounds`, and of nothing else; page sets are empty before each.
+/// Times only `work`, over `rounds`. Page sets are empty before each round.
 fn timed(rounds: u64, mut prepare: impl FnMut(), mut work: impl FnMut()) -> Duration {
     (0..rounds)
         .map(|_| {
@@ -84,8 +84,9 @@ fn timed(rounds: u64, mut prepare: impl FnMut(), mut work: impl FnMut()) -> Dura
         .sum()
 }
 
-/// Many allocations in a row, so that all pages come through refills; many frees in a row, so that most leave by drains.
-/// The allocation or free itself is in the figure; `bulk` and `on demand` are refills and drains with hardly anything else.
+/// Many allocations in a row, so that all pages come through refills. Many frees in a row, so that most pages
+/// leave through drains. The figure includes the allocation or free itself. `bulk` and `on demand` consist
+/// almost only of refills and drains.
 fn batches(c: &mut Criterion) {
     let mut group = c.benchmark_group("per page");
     group.throughput(Throughput::Elements(MANY as u64)).sample_size(30);
@@ -132,7 +133,7 @@ fn batches(c: &mut Criterion) {
     group.finish();
 }
 
-/// A page set that holds what a high limit lets it hold, emptied on demand.
+/// Empties a page set that is full under a high limit.
 fn on_demand(c: &mut Criterion) {
     let mut group = c.benchmark_group("per page");
     group.sample_size(30);
@@ -159,7 +160,7 @@ fn on_demand(c: &mut Criterion) {
     group.finish();
 }
 
-/// Pairs on two CPUs at once, each on its own page set.
+/// Pairs on two CPUs at once, each with its own page set.
 fn two_threads(c: &mut Criterion) {
     let mut group = c.benchmark_group("two threads");
     for policy in policies() {

@@ -1,4 +1,4 @@
-//! What the benchmarks run on: a machine like the one the kernel's vectors were taken from, behind the plainest lock.
+//! The machine of the benchmarks: like the one behind the kernel's vectors, with the simplest lock.
 
 mod machine;
 mod spin;
@@ -6,8 +6,8 @@ mod spin;
 pub use machine::{CPU, Host, machine};
 pub use spin::Spin;
 
-/// The examples of the project's README and of the book, run as tests. They are here because a published crate has no files
-/// from outside of its folder.
+/// The examples of the project's README and of the book, run as tests. They are here because a published
+/// crate contains only files of its own folder.
 #[cfg(doctest)]
 mod pages {
     #[doc = include_str!("../../docs/book/src/guide/own-allocator.md")]

@@ -4,10 +4,10 @@ use pageset_core::{Config, CpuId, NodeId, PageAllocator, Platform, Policy, Table
 
 use crate::Spin;
 
-/// The CPU that single-threaded benchmarks run on.
+/// The CPU of the single-threaded benchmarks.
 pub const CPU: CpuId = CpuId(0);
 
-/// Spin locks, and nobody listening to events.
+/// A host with spin locks, without an event listener.
 #[derive(Clone, Copy, Debug)]
 pub struct Host;
 
@@ -21,10 +21,10 @@ impl Platform for Host {
     }
 }
 
-/// An allocator for the machine, all of its memory free.
+/// An allocator for the machine, with all memory free.
 ///
 /// # Panics
-/// If the machine's own numbers contradict each other.
+/// An error if the machine's numbers contradict each other.
 #[must_use]
 pub fn machine(policy: Policy) -> PageAllocator<'static, Host> {
     const MIB: u64 = 256;

@@ -1,15 +1,15 @@
-//! A spin lock with nothing in it but the atomic: what a lock costs at least.
+//! A minimal spin lock: its cost is the least that a lock can cost.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pageset_core::lock_api::{GuardSend, RawMutex};
 
-/// A test-and-set lock: one exchange to take it, one store to give it back.
+/// A test-and-set lock: one exchange takes it, one store releases it.
 #[derive(Debug)]
 pub struct Spin(AtomicBool);
 
-// SAFETY: an exchange of false for true succeeds for one caller only until `unlock` stores false, and its acquire sees
-// what was written before the release of that store.
+// SAFETY: only one caller's exchange of false for true succeeds until `unlock` stores false. Its acquire
+// pairs with the release of that store.
 unsafe impl RawMutex for Spin {
     const INIT: Self = Self(AtomicBool::new(false));
     type Guard = GuardSend;

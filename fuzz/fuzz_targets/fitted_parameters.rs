@@ -1,8 +1,9 @@
 //! The file of `pageset reproduce --fit`, behind the heading that each has.
 #![no_main]
 
+use pageset_study::fuzzing;
+
 use libfuzzer_sys::fuzz_target;
-use pageset_lab::fuzzing;
 
 fuzz_target!(|text: &str| {
     fuzzing::fitted(text);

@@ -1,8 +1,9 @@
 //! The file of rows of `pageset sweep`. No whole line is ever cut off, and rows are read as they are written.
 #![no_main]
 
+use pageset_study::fuzzing;
+
 use libfuzzer_sys::fuzz_target;
-use pageset_lab::fuzzing;
 
 fuzz_target!(|bytes: &[u8]| {
     fuzzing::sweep_rows(bytes);

@@ -40,7 +40,6 @@ class Recording:
         cls,
         path: _Path | None,
         *,
-        sidecar: _Path | None,
         layout: _Path | None,
         lenient: bool,
         recover: bool,

@@ -144,20 +144,16 @@ class Recording:
 def open(
     path: str | os.PathLike[str] | None = None,
     *,
-    sidecar: str | os.PathLike[str] | None = None,
     layout: str | os.PathLike[str] | None = None,
     lenient: bool = False,
     recover: bool = False,
 ) -> Recording:
     """Opens a recording of any known format; the bundled one if no path is given.
 
-    ``sidecar`` is a file with the machine and its states, if it does not lie beside the recording under the same name;
-    ``layout`` a machine to use instead. ``lenient`` skips and counts lines that make no sense, ``recover`` reads a
+    ``layout`` is a machine to use instead. ``lenient`` skips and counts lines that make no sense, ``recover`` reads a
     damaged file up to its first damage.
     """
-    return Recording(
-        _native.Recording(path, sidecar=sidecar, layout=layout, lenient=lenient, recover=recover)
-    )
+    return Recording(_native.Recording(path, layout=layout, lenient=lenient, recover=recover))
 
 
 def record(

@@ -1,6 +1,7 @@
 //! What to do about a machine, from a recording of its load.
 
-use pageset_lab::advise::advise as say;
+use pageset_replay::advise::advise as say;
+use pageset_study::latency::simulated;
 use pyo3::prelude::*;
 
 use crate::document;
@@ -18,7 +19,7 @@ pub(crate) fn advise(
 ) -> PyResult<(String, Table)> {
     let source = recording.source.clone();
     let advice = run(py, progress, Interrupted::LeftAlone, move |watch| {
-        say(|| source.open(&watch), &mut watch.clone())
+        say(|| source.open(&watch), simulated, &mut watch.clone())
     })?;
     Ok((document::of(&advice)?, Table::of(&advice.forecasts)?))
 }

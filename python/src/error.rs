@@ -4,11 +4,12 @@ use std::io;
 use std::path::Path;
 
 use anyhow::anyhow;
-use pageset::AllocError;
-use pageset_lab::recordings::{ReplayError, VerifyError};
+use pageset_replay::{ReplayError, VerifyError};
 use pageset_trace::TraceError;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+
+use pageset::AllocError;
 
 mod exceptions {
     //! Classes that Python defines, so that one of them can be two things.

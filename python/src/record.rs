@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use pageset_lab::file::{Existing, begin_file, check_file, remove_begun};
 use pageset_record::{Condition, CpuList, Going, Options, RecordError, Session, Timing};
+use pageset_replay::file::{Existing, begin_file, check_file, remove_begun};
 use pyo3::prelude::*;
 
 use crate::error::{bad_number, refused};
@@ -48,7 +48,7 @@ pub(crate) fn record(
         with_names: names,
         only_counts: false,
         cost: None,
-        visit_cost: pageset_lab::visit_cost::kept(),
+        visit_cost: pageset_measure::visit_cost::kept(),
         until,
         reading: if flight_recorder || until.is_some() { Timing::AtTheEnd } else { Timing::AllTheTime },
     };

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use anyhow::bail;
-use pageset_lab::recordings::bundled_with;
+use pageset_replay::recordings::bundled_with;
 use pageset_trace::{
     Event, Layout, LostEvents, OpenOptions, Recovery, Strictness, TraceError, TraceInfo, TraceReader,
 };
@@ -51,11 +51,10 @@ impl Source {
 #[pymethods]
 impl Recording {
     #[new]
-    #[pyo3(signature = (path, *, sidecar, layout, lenient, recover))]
+    #[pyo3(signature = (path, *, layout, lenient, recover))]
     fn new(
         py: Python<'_>,
         path: Option<PathBuf>,
-        sidecar: Option<PathBuf>,
         layout: Option<PathBuf>,
         lenient: bool,
         recover: bool,
@@ -63,9 +62,6 @@ impl Recording {
         let mut options = OpenOptions::new()
             .strictness(if lenient { Strictness::Lenient } else { Strictness::Strict })
             .recovery(if recover { Recovery::UpToDamage } else { Recovery::Refuse });
-        if let Some(sidecar) = sidecar {
-            options = options.sidecar(sidecar);
-        }
         run(py, None, Interrupted::LeftAlone, move |watch| {
             if let Some(layout) = layout {
                 options = options.layout(Layout::load(&layout)?);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use pageset_core::Policy;
-use pageset_lab::recordings::{
+use pageset_replay::{
     Candidate, Replay, ReplayOptions, Stage, Sweep, guess_layout, names_policy_file, read_policy,
     replay as play, replayable,
 };

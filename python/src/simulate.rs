@@ -1,7 +1,7 @@
 //! Workloads on simulated machines.
 
-use pageset_lab::jobs_of_this_machine;
-use pageset_lab::simulate::{RunSpec, simulate_all};
+use pageset_study::jobs_of_this_machine;
+use pageset_study::simulate::{RunSpec, simulate_all};
 use pyo3::prelude::*;
 
 use crate::document;

@@ -8,12 +8,13 @@ use anyhow::{Context as _, Result, bail};
 use pageset_arrow::dataset::{Dataset, Stored};
 use pageset_arrow::{file, rows};
 use pageset_core::Policy;
-use pageset_lab::Cancelled;
-use pageset_lab::advise::advise;
-use pageset_lab::fleet::{self, Line};
-use pageset_lab::recordings::{Candidate, policy_to_toml};
-use pageset_lab::simulate::{RunSpec, simulate_all};
-use pageset_lab::sweep::{self, Plan, Sweep};
+use pageset_replay::advise::advise;
+use pageset_replay::fleet::{self, Line};
+use pageset_replay::{Candidate, policy_to_toml};
+use pageset_report::Cancelled;
+use pageset_study::latency::simulated;
+use pageset_study::simulate::{RunSpec, simulate_all};
+use pageset_study::sweep::{self, Plan, Sweep};
 use pageset_trace::OpenOptions;
 use pyo3::prelude::*;
 
@@ -96,7 +97,7 @@ pub(crate) fn advise_task(py: Python<'_>, key: String, recording: PathBuf) -> Py
     run(py, None, Interrupted::LeftAlone, move |watch| {
         check(&key, &sweep::replay_key(&recording, &advice())?)?;
         let source = Source::File(recording.clone(), OpenOptions::new());
-        let advice = advise(|| source.open(&watch), &mut watch.clone());
+        let advice = advise(|| source.open(&watch), simulated, &mut watch.clone());
         if watch.is_cancelled() {
             return Err(Cancelled.into());
         }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pageset_lab::recordings::{Mode, VerifyOptions, VmSettings, verify as compare};
+use pageset_replay::{Mode, VerifyOptions, VmSettings, verify as compare};
 use pageset_trace::{Layout, TraceReader as _};
 use pyo3::prelude::*;
 

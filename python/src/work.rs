@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use pageset_lab::{Cancelled, Progress};
+use pageset_report::{Cancelled, Progress};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use rayon::ThreadPoolBuilder;

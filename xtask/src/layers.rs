@@ -116,17 +116,17 @@ mod tests {
 |---|---|---|---|---|---|
 | 0 | `pageset-core` | [core](core) | x | y | nothing here |
 | 3 | `pageset-trace` | [trace](trace) | x | y | core |
-| 4 | `pageset-lab` | [lab](lab) | x | y | all below but pageset |
+| 4 | `pageset-study` | [study](study) | x | y | all below but pageset |
 | 2 | `pageset` | [pageset](pageset) | x | y | core |
 | 5 | `pageset-cli` | [cli](cli) | x | y | all |
 ";
         let rows = rows(page);
         assert_eq!(rows.len(), 5);
         let edge = |from: &str, to: &str| offence(&rows, from, to).is_none();
-        assert!(edge("pageset-trace", "pageset-core") && edge("pageset-cli", "pageset-lab"));
-        assert!(edge("pageset-lab", "pageset-trace") && edge("pageset", "pageset-core"));
-        assert!(!edge("pageset-lab", "pageset") && !edge("pageset-lab", "pageset-cli"));
-        assert!(!edge("pageset-core", "pageset-trace") && !edge("pageset-trace", "pageset-lab"));
+        assert!(edge("pageset-trace", "pageset-core") && edge("pageset-cli", "pageset-study"));
+        assert!(edge("pageset-study", "pageset-trace") && edge("pageset", "pageset-core"));
+        assert!(!edge("pageset-study", "pageset") && !edge("pageset-study", "pageset-cli"));
+        assert!(!edge("pageset-core", "pageset-trace") && !edge("pageset-trace", "pageset-study"));
         assert_eq!(
             offence(&rows, "pageset-new", "pageset-core").as_deref(),
             Some("`pageset-new` has no line in crates/README.md")

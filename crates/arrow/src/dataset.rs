@@ -1,8 +1,9 @@
-//! Results of many tasks, each in a Parquet file that its key names, in one directory.
+//! Results of many tasks in one directory, each in a Parquet file named by its key.
 //!
-//! `KEY.parquet` lies in a directory of its own first two digits, so that no directory has too many. A file appears whole
-//! or not at all, and is written once: a key says all that decides the contents, so whoever comes second would write the same.
-//! Writers on many computers need no lock, and a reader takes all of `DIRECTORY/*/*.parquet`.
+//! `KEY.parquet` is in a subdirectory named by its first two digits, so that no directory gets too large. A
+//! file appears complete or not at all, and is written once. Race: two computers store the same key. Either
+//! may win, because the key determines the contents, so both write the same file. Writers need no lock, and a
+//! reader reads `DIRECTORY/*/*.parquet`.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -16,9 +17,9 @@ use arrow_select::concat::concat_batches;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use tempfile::NamedTempFile;
 
-/// Digits of a key.
+/// Number of digits of a key.
 const DIGITS: usize = 32;
-/// Bytes that the smallest Parquet file has: its marks and the length of what describes it.
+/// Bytes of the smallest Parquet file: its marks and the length of its metadata.
 const BYTES_MIN: u64 = 12;
 
 /// A directory of results.
@@ -27,32 +28,32 @@ pub struct Dataset {
     directory: PathBuf,
 }
 
-/// What became of a result that was to be stored.
+/// Result of storing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
-    /// It is there now.
+    /// The result was stored.
     New,
-    /// It was there.
+    /// The result existed already.
     Already,
 }
 
 impl Dataset {
-    /// The dataset in this directory, which is made if it is missing.
+    /// The dataset in this directory, which is created if needed.
     ///
     /// # Errors
     ///
-    /// It cannot be made.
+    /// The directory cannot be created.
     pub fn at(directory: &Path) -> Result<Self> {
         fs::create_dir_all(directory)
             .with_context(|| format!("{}: cannot make this directory", directory.display()))?;
         Ok(Self { directory: directory.to_owned() })
     }
 
-    /// Where the result with this key is, or will be.
+    /// The path of the result with this key, whether it exists or not.
     ///
     /// # Errors
     ///
-    /// No key looks like this: it has 32 digits, 0 to 9 and a to f.
+    /// `key` does not have the form of a key: 32 digits, 0 to 9 and a to f.
     pub fn path(&self, key: &str) -> Result<PathBuf> {
         if !is_key(key) {
             bail!("`{key}` is not a key: a key has {DIGITS} digits, 0 to 9 and a to f");
@@ -60,7 +61,8 @@ impl Dataset {
         Ok(self.directory.join(&key[..2]).join(format!("{key}.parquet")))
     }
 
-    /// Keys of the results that are there. An empty file, as a computer leaves that loses its power, does not count. O(files).
+    /// Keys of the existing results. Empty files do not count: a computer that loses power can leave them.
+    /// O(files).
     ///
     /// # Errors
     ///
@@ -77,11 +79,11 @@ impl Dataset {
         Ok(keys)
     }
 
-    /// Stores a result, as [`parquet`](crate::file::parquet) makes it, unless there is one with this key.
+    /// Stores a result in the form of [`parquet`](crate::file::parquet), unless there is one with this key.
     ///
     /// # Errors
     ///
-    /// The disk is full, say. Nothing is left behind then.
+    /// The file cannot be written, for example because the disk is full. Nothing is left behind.
     pub fn store(&self, key: &str, parquet: &[u8]) -> Result<Stored> {
         let path = self.path(key)?;
         let cannot_write = || format!("{}: cannot write this result", path.display());
@@ -100,11 +102,11 @@ impl Dataset {
         keep(file, &path).with_context(cannot_write)
     }
 
-    /// The rows of these results, in the order of the keys.
+    /// The rows of these results, in the order of `keys`.
     ///
     /// # Errors
     ///
-    /// A result is missing or damaged, or has other columns than the first.
+    /// A result is missing or damaged, or its columns differ from the first result's.
     pub fn read<'k>(&self, keys: impl IntoIterator<Item = &'k str>) -> Result<RecordBatch> {
         let mut batches = Vec::new();
         for key in keys {
@@ -223,7 +225,7 @@ mod tests {
     #[test]
     fn what_cannot_be_written_is_an_error() {
         let (directory, dataset) = dataset();
-        // A part that is a file: what cannot be written is an error, and stays what it was.
+        // A file stands in a directory's place: storing fails and leaves the file as it was.
         fs::write(directory.path().join("results/00"), "precious").unwrap();
         let error = dataset.store(&key(1), &result(5)).unwrap_err().to_string();
         assert!(error.contains("cannot write this result"), "{error}");

@@ -1,22 +1,22 @@
-//! A recording's events, batch by batch.
+//! A recording's events in batches.
 //!
-//! An event has the columns below. A column is null where the kind of event does not have it.
+//! An event has the columns below. A column is null if this kind of event does not have it.
 //!
 //! | column | type | what it is |
 //! |---|---|---|
 //! | `ts_ns` | u64 | when, in nanoseconds of the recording's clock |
 //! | `kind` | text, by number | the kernel's name of the tracepoint |
-//! | `cpu` | u16 | on which CPU |
-//! | `pid` | u32 | which thread ran; 0 is the idle task |
-//! | `pfn` | u64 | the page frame; null for an allocation that failed |
+//! | `cpu` | u16 | the CPU |
+//! | `pid` | u32 | the thread that ran; 0 is the idle task |
+//! | `pfn` | u64 | the page frame; null for a failed allocation |
 //! | `order` | u8 | the block has 2^order frames |
-//! | `migratetype` | i8 | the kernel's number of it |
-//! | `gfp` | u32 | allocation flags, as the kernel of the recording numbers them |
-//! | `value` | u64 | what else the kind says: a lock's address, frames of a bulk allocation or of direct reclaim, a child's pid, a node, an address that faulted, a function's address, a mark, a task's state |
-//! | `fits_page_set` | bool | for a block that left a zone: whether page sets take such blocks |
-//! | `fallback_order`, `fallback_migratetype` | u8, i8 | the free block that a request of another migratetype was served from |
-//! | `caller` | text, by number | who waits for a lock, if call chains were recorded |
-//! | `irq_flags`, `preempt` | u8 | the state of interrupts, and how deep preemption was off |
+//! | `migratetype` | i8 | the kernel's number |
+//! | `gfp` | u32 | allocation flags in the recorded kernel's numbering |
+//! | `value` | u64 | another value, by kind: a lock, function or fault address, frames, a pid, a node, a mark, a state |
+//! | `fits_page_set` | bool | for a block that left a zone: whether page sets hold such blocks |
+//! | `fallback_order`, `fallback_migratetype` | u8, i8 | the free block that served a request of another type |
+//! | `caller` | text, by number | the waiter for a lock, if call chains were recorded |
+//! | `irq_flags`, `preempt` | u8 | interrupt state, depth of disabled preemption |
 
 use std::sync::{Arc, LazyLock};
 
@@ -29,8 +29,8 @@ use arrow_array::{
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pageset_trace::{Caller, Event, EventKind, MIGRATETYPE_NONE, TraceReader};
 
-/// The batches of a recording, each of at most [`BLOCK_EVENTS_MAX`](pageset_trace::BLOCK_EVENTS_MAX) events. It ends after an
-/// error.
+/// The batches of a recording, each with at most [`BLOCK_EVENTS_MAX`](pageset_trace::BLOCK_EVENTS_MAX)
+/// events. Ends after an error.
 pub struct Batches<R> {
     reader: R,
     events: Vec<Event>,
@@ -38,7 +38,7 @@ pub struct Batches<R> {
 }
 
 impl<R: TraceReader> Batches<R> {
-    /// What the reader has not read yet.
+    /// Batches of the events that the reader has not yet delivered.
     pub const fn new(reader: R) -> Self {
         Self { reader, events: Vec::new(), has_ended: false }
     }
@@ -98,7 +98,7 @@ pub fn schema() -> SchemaRef {
 ///
 /// # Errors
 ///
-/// An error of Arrow; none is known to occur.
+/// An error of Arrow. None is known to occur.
 pub fn batch(events: &[Event]) -> Result<RecordBatch> {
     let columns: Vec<ArrayRef> = vec![
         all::<UInt64Type>(events, |event| event.ts_ns),
@@ -108,7 +108,7 @@ pub fn batch(events: &[Event]) -> Result<RecordBatch> {
         some::<UInt64Type>(events, |event| event.frame().map(|pfn| pfn.0)),
         some::<UInt8Type>(events, order),
         some::<Int8Type>(events, |event| {
-            // The beginning of a wait has a call site there.
+            // In the beginning of a wait, this field is part of the call site.
             let has_type = event.migratetype != MIGRATETYPE_NONE && event.kind != EventKind::ContentionBegin;
             has_type.then_some(event.migratetype)
         }),

@@ -1,4 +1,4 @@
-//! Batches as the bytes of a file.
+//! Writes batches in file formats.
 
 use std::io::Write;
 
@@ -11,23 +11,23 @@ use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::Compression;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
-/// The bytes of the batch as a Parquet file of one row group.
+/// The batch as the bytes of a Parquet file with one row group.
 ///
 /// # Errors
 ///
-/// An error of Parquet; none is known to occur.
+/// An error of Parquet. None is known to occur.
 pub fn parquet(batch: &RecordBatch) -> Result<Vec<u8>> {
-    // Of one row, the row is all that statistics would say; and most files have one.
+    // Most files have one row, and statistics of one row only repeat it.
     let statistics = if batch.num_rows() > 1 { EnabledStatistics::Chunk } else { EnabledStatistics::None };
     let properties = WriterProperties::builder()
-        // Equal rows make equal bytes, whatever version of the library wrote them.
+        // Equal rows must give equal bytes in every version of the library.
         .set_created_by("pageset".to_owned())
         .set_compression(Compression::SNAPPY)
         .set_max_row_group_row_count(Some(usize::MAX))
         .set_statistics_enabled(statistics)
         .set_offset_index_disabled(true)
         .build();
-    // Arrow's own schema is a third of a small file, and says no more than Parquet's unless there is metadata.
+    // Arrow's own schema takes a third of a small file. Without metadata it adds nothing to Parquet's schema.
     let options = ArrowWriterOptions::new()
         .with_properties(properties)
         .with_skip_arrow_metadata(batch.schema().metadata().is_empty());
@@ -38,11 +38,11 @@ pub fn parquet(batch: &RecordBatch) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The batches as an Arrow file (also known as Feather, version 2).
+/// Writes batches as an Arrow file (also known as Feather, version 2).
 ///
 /// # Errors
 ///
-/// `out` or a batch fails, or a batch has other columns.
+/// Writing fails, a batch fails, or a batch has other columns.
 pub fn write_arrow(
     schema: &Schema,
     batches: impl IntoIterator<Item = Result<RecordBatch>>,

@@ -1,5 +1,5 @@
-//! Recordings, tables and finished work as Arrow: record batches in memory, Parquet and Arrow files, and datasets that
-//! many computers write together.
+//! Recordings, tables and finished work as Arrow: record batches in memory, Parquet and Arrow files, and
+//! datasets that many computers write together.
 //!
 //! | module | what it does |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | [`file`](mod@file) | batches as the bytes of a file |
 //! | [`dataset`] | results of many tasks, each in a file that its key names |
 //!
-//! Nothing here computes: what is written is what the laboratory found.
+//! This crate computes no results: it writes the results of the lab.
 #![forbid(unsafe_code)]
 
 pub mod dataset;
@@ -18,14 +18,14 @@ pub mod file;
 pub mod rows;
 pub mod table;
 
-// Their types are in signatures here.
+// Types of both crates appear in signatures here.
 pub use {pageset_report, pageset_trace};
 
 pub use anyhow::Error;
 pub use arrow_array::RecordBatch;
 pub use arrow_schema::SchemaRef;
 
-/// The crate's README, its example run as a test.
+/// Runs the example of the crate's README as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

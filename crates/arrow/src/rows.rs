@@ -1,4 +1,4 @@
-//! Values that can be written as JSON, as columns: a field is a column, a map of names stays one column.
+//! Turns values that can be written as JSON into columns: each field is a column, and a map stays one column.
 
 use std::sync::Arc;
 
@@ -8,11 +8,13 @@ use arrow_schema::{DataType, Field, FieldRef, Schema};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_arrow::schema::{SchemaLike as _, TracingOptions};
 
-/// Rows of one type. The columns follow from the type alone, so that batches of different rows fit together. O(rows).
+/// A batch of rows of one type. The type alone determines the columns, so batches with different rows fit
+/// together. O(rows).
 ///
 /// # Errors
 ///
-/// The type has no columns: it is a number, say, or an enumeration with contents. One without is text.
+/// The type has no columns, for example a number, or an enumeration with contents. An enumeration without
+/// contents is text.
 pub fn batch<T: Serialize + DeserializeOwned>(rows: &[T]) -> Result<RecordBatch> {
     serde_arrow::to_record_batch(&fields::<T>()?, &rows).context("these rows do not fit into columns")
 }
@@ -25,11 +27,11 @@ fn fields<T: DeserializeOwned>() -> Result<Vec<FieldRef>> {
     Vec::<FieldRef>::from_type::<T>(options).context("these rows have no columns")
 }
 
-/// Rows of finished work: its keys, what was asked, and what came out.
+/// Rows of finished work: keys, specifications and results.
 ///
 /// # Errors
 ///
-/// There are not as many of each, or as for [`batch`] and [`side_by_side`].
+/// The numbers of keys, specifications and results differ; or the errors of [`batch`] and [`side_by_side`].
 pub fn keyed<S, R>(keys: &[String], specs: &[S], results: &[R]) -> Result<RecordBatch>
 where
     S: Serialize + DeserializeOwned,
@@ -41,11 +43,11 @@ where
     side_by_side(&[keys, batch(specs)?, batch(results)?])
 }
 
-/// The rows again, of a batch that may have other columns too.
+/// Reads rows back from a batch, which may have other columns too.
 ///
 /// # Errors
 ///
-/// A column is missing, or has values that the type does not.
+/// A column is missing, or has values that do not fit the type.
 pub fn read<T: DeserializeOwned>(batch: &RecordBatch) -> Result<Vec<T>> {
     let schema = batch.schema();
     let indices = fields::<T>()?.into_iter().map(|field| schema.index_of(field.name()));
@@ -53,11 +55,11 @@ pub fn read<T: DeserializeOwned>(batch: &RecordBatch) -> Result<Vec<T>> {
     serde_arrow::from_record_batch(&mine).context("these columns are not such rows")
 }
 
-/// Batches of as many rows side by side.
+/// Joins batches with equal numbers of rows side by side.
 ///
 /// # Errors
 ///
-/// They have not, or two columns have the same name.
+/// The numbers of rows differ, or two columns have the same name.
 pub fn side_by_side(parts: &[RecordBatch]) -> Result<RecordBatch> {
     let mut fields: Vec<FieldRef> = Vec::new();
     for field in parts.iter().flat_map(|part| part.schema().fields().to_vec()) {
@@ -70,11 +72,11 @@ pub fn side_by_side(parts: &[RecordBatch]) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
-/// The batch with columns before it that have the same text in each row: where the rows come from.
+/// Adds columns in front of the batch that have the same text in each row, to label the origin of the rows.
 ///
 /// # Errors
 ///
-/// A column of this name is there already.
+/// A column with this name exists already.
 pub fn labelled(labels: &[(&str, &str)], batch: &RecordBatch) -> Result<RecordBatch> {
     let rows = batch.num_rows();
     let fields: Vec<Field> =

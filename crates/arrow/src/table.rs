@@ -1,4 +1,4 @@
-//! A printed table, as columns.
+//! Turns a printed table into columns.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array}
 use arrow_schema::{DataType, Field, Schema};
 use pageset_report::{Cell, Column, Kind, Provenance, Table};
 
-/// The table's rows. A column has the key that it has in CSV; its heading and unit, the table's title and notes and where the
-/// numbers come from are metadata. Names are text, numbers of things `UInt64`, all else `Float64`; absent values are null.
-/// O(cells).
+/// The table's rows. A column's name is its key in CSV. Metadata holds its heading and unit, and the table's
+/// title, notes and provenance. Names are text, counts are `UInt64`, and other numbers are `Float64`. Absent
+/// values are null. O(cells).
 ///
 /// # Errors
 ///
-/// An error of Arrow; none is known to occur.
+/// An error of Arrow. None is known to occur.
 pub fn batch(table: &Table) -> Result<RecordBatch> {
     let (fields, columns): (Vec<_>, Vec<_>) =
         table.columns().iter().enumerate().map(|(index, column)| filled(table, index, column)).unzip();
@@ -36,7 +36,7 @@ fn filled(table: &Table, index: usize, column: &Column) -> (Field, ArrayRef) {
     (Field::new(&column.key, array.data_type().clone(), true).with_metadata(said), array)
 }
 
-/// What the column says of its values, unless a value is something else: nothing is to be lost.
+/// The column's own type, unless a value does not fit it: no value may be lost.
 fn column_type<'a>(kind: Kind, mut cells: impl Iterator<Item = &'a Cell> + Clone) -> DataType {
     let has_text = kind == Kind::Label || cells.clone().any(|cell| matches!(cell, Cell::Text(_)));
     match kind {

@@ -4,7 +4,7 @@
 //! needed. `apply` tries a setting. `fleet` judges many recordings.
 
 mod apply;
-mod args;
+pub(crate) mod args;
 mod counts_first;
 mod fleet;
 mod recorder;
@@ -16,17 +16,16 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
-use pageset_lab::advise::{Advice, Forecast, RunTimes, Verdict, advise_repeats};
-use pageset_lab::host::Settings;
-use pageset_lab::who::Who;
+use pageset_measure::host::Settings;
+use pageset_replay::advise::{Advice, Forecast, RunTimes, Verdict, advise_repeats};
+use pageset_replay::who::Who;
+use pageset_replay::{Against, INTERVAL_COVERAGE, ReplayError};
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, command_line, json_document, printable};
+use pageset_study::latency::simulated;
 use pageset_trace::{TraceError, TraceReader};
-use pageset_workload::{Against, INTERVAL_COVERAGE, ReplayError};
 use serde::Serialize;
 
-pub(crate) use args::AdviseArgs;
-
-use crate::args::refuse;
+use crate::args::exit_with_usage;
 use crate::hint;
 use crate::invocation::Invocation;
 use crate::left;
@@ -39,7 +38,8 @@ use crate::sites;
 use crate::source::Source;
 use crate::verify;
 use crate::who;
-use apply::{Trial, Tried};
+use apply::{Trial, TrialResult};
+use args::AdviseArgs;
 use counts_first::{Load as _, counts_first};
 use recorder::{Recorder, Runs};
 
@@ -48,23 +48,25 @@ const THIS_MACHINE: &str = "This machine";
 
 pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
     if args.recordings.iter().any(|recording| recording.as_os_str() == "-") {
-        refuse("advice reads a recording twice, so it cannot come from the standard input: give a file");
+        exit_with_usage(
+            "advice reads a recording twice, so it cannot come from the standard input: give a file",
+        );
     }
     if !args.recordings.is_empty() && args.apply.is_none() && !args.command.is_empty() {
-        refuse("a COMMAND is for recordings: leave out the file, or say --apply");
+        exit_with_usage("a COMMAND is for recordings: leave out the file, or say --apply");
     }
     let settings = Settings::of_this_machine();
     if args.put_back {
         return left::put_back(&settings);
     }
-    let is_fleet = crate::fleet::is_one(&args.recordings, &args.opening);
+    let is_fleet = crate::fleet::is_one(&args.recordings);
     if is_fleet && args.apply.is_some() {
-        refuse("--apply tries the advice of one recording: name one");
+        exit_with_usage("--apply tries the advice of one recording: name one");
     }
     if let [command, _, ..] = args.recordings.as_slice()
         && args.recordings.iter().all(|recording| !recording.exists())
     {
-        refuse(format!(
+        exit_with_usage(format!(
             "there is no file of these names; a command to record stands behind `--`: 'pageset advise -- {} ...'",
             command.display()
         ));
@@ -104,7 +106,7 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
         let judged = signals.during(move || {
             let opened = repeats.iter().map(|repeat| Ok(Box::new(open(repeat)?) as Box<dyn TraceReader>));
             let mut opened = opened.collect::<Result<Vec<_>>>()?;
-            advise_repeats(|| open(&trace), &mut opened, &mut Progress::on_terminal())
+            advise_repeats(|| open(&trace), &mut opened, simulated, &mut Progress::on_terminal())
         })?;
         let mut advice = judged.map_err(of_reading)?;
         if recording.is_none() {
@@ -136,9 +138,9 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
     // Whoever shall change a setting sees the table; others have an answer, and may ask for it.
     let is_change = matches!(advice.verdict, Verdict::Set { .. } | Verdict::ChangeKernel { .. });
     let is_brief = !is_change && tried.is_none() && !args.evidence && !advice.forecasts.is_empty();
-    let said = Said { advice: &advice, tried: tried.as_ref(), provenance: &provenance, is_brief };
+    let said = Printed { advice: &advice, tried: tried.as_ref(), provenance: &provenance, is_brief };
     output::write(&args.output.target, |out| said.write(args.output.format(), out))?;
-    if tried.as_ref().and_then(Tried::compared).is_some_and(|compared| !compared.is_settled) {
+    if tried.as_ref().and_then(TrialResult::compared).is_some_and(|compared| !compared.is_settled) {
         bail!("the setting was not put back");
     }
     match advice.verdict {
@@ -201,9 +203,9 @@ pub(crate) fn of_reading(error: anyhow::Error) -> anyhow::Error {
 }
 
 /// Advice, what came of it, and where it comes from.
-struct Said<'a> {
+struct Printed<'a> {
     advice: &'a Advice,
-    tried: Option<&'a Tried>,
+    tried: Option<&'a TrialResult>,
     provenance: &'a Provenance,
     /// A No needs no evidence unless somebody asks for it.
     is_brief: bool,
@@ -229,13 +231,13 @@ struct AdviceDocument<'a> {
     provenance: &'a Provenance,
 }
 
-impl Said<'_> {
+impl Printed<'_> {
     fn write(&self, format: Format, out: &mut dyn Write) -> Result<()> {
         let Self { advice, tried, provenance, is_brief } = *self;
         let whose = advice.who.as_ref().and_then(Who::sentence);
         match format {
             Format::Json => {
-                let compared = tried.and_then(Tried::compared);
+                let compared = tried.and_then(TrialResult::compared);
                 let document = AdviceDocument {
                     advice,
                     applied: compared.map(|compared| compared.setting.as_str()),
@@ -298,7 +300,7 @@ impl Said<'_> {
             }
             writeln!(out)?;
         }
-        if let Some(compared) = tried.and_then(Tried::compared) {
+        if let Some(compared) = tried.and_then(TrialResult::compared) {
             format.exporter().export(&verify::compared(&compared.against), out)?;
             writeln!(out)?;
         }

@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use anyhow::Result;
-use pageset_lab::sweep::FinishedRun;
 use pageset_report::Table;
+use pageset_study::sweep::FinishedRun;
 
 /// A format of columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! `pageset convert`: a recording of any format as a native file, for Perfetto, or as the layout of its machine.
 
+pub(crate) mod args;
 mod layout;
 mod perfetto;
 
@@ -11,26 +12,28 @@ use pageset_trace::{
     CONVERT_WRITES, RECORDER_UNKNOWN, TraceError, TraceReader, WithoutRecorder, WriteOptions, convert,
 };
 
-use crate::args::{ConvertArgs, ConvertTo, refuse};
+use crate::args::exit_with_usage;
+use crate::convert::args::{ConvertArgs, ConvertTo};
 use crate::hint;
 use crate::origin;
+use crate::origin::print_not_recorded;
 use crate::output::{self, AtomicFile, Existing};
 use crate::progress::Progress;
-use crate::record::print_not_recorded;
 use crate::source::Source;
+use crate::units::size;
 
 pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
     if !args.policies.is_empty() && args.to != ConvertTo::Perfetto {
-        refuse("--policy goes with --to perfetto");
+        exit_with_usage("--policy goes with --to perfetto");
     }
     if args.without_recorder && args.to != ConvertTo::Pgtrace {
-        refuse("--without-recorder goes with --to pgtrace");
+        exit_with_usage("--without-recorder goes with --to pgtrace");
     }
     if args.without_names && args.to != ConvertTo::Pgtrace {
-        refuse("--without-names goes with --to pgtrace");
+        exit_with_usage("--without-names goes with --to pgtrace");
     }
     if args.machine.layout.is_some() && args.to == ConvertTo::Layout {
-        refuse("--layout goes with --to pgtrace and --to perfetto");
+        exit_with_usage("--layout goes with --to pgtrace and --to perfetto");
     }
     let existing = if args.force { Existing::Replace } else { Existing::Refuse };
     match args.to {
@@ -53,7 +56,9 @@ fn native(args: &ConvertArgs, output: &Path, existing: Existing) -> Result<()> {
     output::check_file(output, existing)?;
     let facts = &args.machine.facts;
     if args.machine.layout.is_none() && (facts.page_size.is_some() || facts.node_cpus.is_some()) {
-        refuse("--page-size and --node-cpus complete a copy of /proc/zoneinfo: give it with --layout");
+        exit_with_usage(
+            "--page-size and --node-cpus complete a copy of /proc/zoneinfo: give it with --layout",
+        );
     }
     let layout = args.machine.layout.as_deref().map(|path| (path, facts.options()));
     let mut source = Source::open_path(input, &args.opening, layout)?;
@@ -116,23 +121,4 @@ fn native(args: &ConvertArgs, output: &Path, existing: Existing) -> Result<()> {
         }
         Ok(())
     })
-}
-
-/// Bytes for people.
-pub(crate) fn size(bytes: u64) -> String {
-    match bytes {
-        0..10_000 => format!("{bytes} B"),
-        10_000..10_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
-        _ => format!("{:.1} MB", bytes as f64 / 1e6),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_keep_three_digits_or_more() {
-        assert_eq!([9999, 52_456, 25_000_000].map(size), ["9999 B", "52.5 kB", "25.0 MB"]);
-    }
 }

@@ -4,25 +4,22 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use pageset_lab::fleet;
+use pageset_replay::fleet;
 use pageset_report::{Provenance, Spread, Table, json_document, printable};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::args::refuse;
+use crate::args::exit_with_usage;
 use crate::options::{OpeningArgs, SourceArgs};
 use crate::progress::Progress;
 
 /// Whether these are a fleet. A folder is one, whatever it holds.
-pub(crate) fn is_one(recordings: &[PathBuf], opening: &OpeningArgs) -> bool {
+pub(crate) fn is_one(recordings: &[PathBuf]) -> bool {
     if !fleet::is_fleet(recordings) {
         return false;
     }
     if recordings.iter().any(|path| path.as_os_str() == "-") {
-        refuse("the standard input is one recording: name files, or a folder");
-    }
-    if opening.sidecar.is_some() {
-        refuse("--sidecar is for one recording; with several, each finds its own by name");
+        exit_with_usage("the standard input is one recording: name files, or a folder");
     }
     true
 }

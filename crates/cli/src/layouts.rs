@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use pageset_replay::guess_layout;
 use pageset_trace::{Layout, LayoutOptions, TraceReader as _};
-use pageset_workload::guess_layout;
 use serde::Serialize;
 
 use crate::hint;

@@ -1,8 +1,8 @@
 //! Settings that a killed command did not put back: said by every command that looks at the running kernel.
 
 use anyhow::{Result, bail};
-use pageset_lab::host::Settings;
-use pageset_lab::host::settings::{Left, PutBack};
+use pageset_measure::host::Settings;
+use pageset_measure::host::settings::{Left, PutBack};
 
 use crate::output::say;
 use crate::{rights, terminal};

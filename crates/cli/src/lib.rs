@@ -1,10 +1,10 @@
 //! The `pageset` command: what a recording of a kernel's page events contains, and what other kernels would have made
 //! of it.
 //!
-//! One file for each subcommand. `args` says what can be typed, `options` what several have in common; `fleet` reads many recordings, `source` opens recordings, `layouts` finds the layout of a trace's machine,
+//! One file for each subcommand, and beside it `args`, what can be typed behind it. `args` here is all of it, `options` what several have in common; `fleet` reads many recordings, `source` opens recordings, `layouts` finds the layout of a trace's machine,
 //! `output`, `page` and `paragraph` write results, `limits` makes a limit of files an error, `invocation` and `origin` say where they come from, `progress`
 //! shows that a long run is alive. `signals` end what must be put away first, `left` says what a killed command did not put
-//! back, `terminal` asks, `rights` says what only root may do. `examples` parses what texts show, in tests. What is computed is computed in `pageset-lab`.
+//! back, `terminal` asks, `units` knows times and sizes, `rights` says what only root may do. `examples` parses what texts show, in tests. What is computed is computed in `pageset-replay`, `pageset-study` and `pageset-measure`.
 #![forbid(unsafe_code)]
 
 mod advise;
@@ -46,6 +46,7 @@ mod stat;
 mod sweep;
 mod terminal;
 mod top;
+mod units;
 mod verify;
 mod who;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::ValueHint;
-use pageset_lab::file::Existing;
+use pageset_replay::file::Existing;
 use pageset_report::Format;
 use pageset_trace::LayoutOptions;
 
@@ -41,9 +41,6 @@ impl SourcesArgs {
 /// How a recording is opened.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct OpeningArgs {
-    /// The recorder's side file, if it does not lie beside the recording
-    #[arg(long, value_name = "FILE", help_heading = "Reading", value_hint = ValueHint::FilePath)]
-    pub(crate) sidecar: Option<PathBuf>,
     /// Skip damaged lines, samples and ring-buffer pages, read a cut .gz, .xz or .zst up to the cut, and count what is
     /// missing as lost
     #[arg(long, help_heading = "Reading")]
@@ -179,7 +176,7 @@ impl OutputArgs {
 
 /// The number of jobs asked for, or one for each CPU of this machine.
 pub(crate) fn jobs(asked: Option<u16>) -> usize {
-    asked.map_or_else(pageset_lab::jobs_of_this_machine, usize::from)
+    asked.map_or_else(pageset_study::jobs_of_this_machine, usize::from)
 }
 
 #[cfg(test)]

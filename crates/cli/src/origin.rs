@@ -1,5 +1,8 @@
 //! Where a result comes from: the lines about losses below a table, and the `trace` object of JSON documents.
 
+use std::io::{self, Write};
+
+use pageset_report::printable;
 use pageset_trace::{Layout, LostEvents, TraceInfo};
 use serde::Serialize;
 
@@ -103,6 +106,14 @@ fn reasons<const N: usize>(counts: [(u64, &str); N]) -> Option<String> {
     let found = counts.iter().filter(|(count, _)| *count > 0);
     let list: Vec<_> = found.map(|(count, reason)| format!("{count} {reason}")).collect();
     (!list.is_empty()).then(|| list.join(", "))
+}
+
+/// What could not be recorded, and why: a line each.
+pub(crate) fn print_not_recorded(out: &mut dyn Write, not_recorded: &[String]) -> io::Result<()> {
+    for what in not_recorded {
+        writeln!(out, "Not recorded: {}.", printable(what))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

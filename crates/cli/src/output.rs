@@ -7,7 +7,9 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::ArgMatches;
-pub(crate) use pageset_lab::file::{AtomicFile, Existing, begin_file, check_file, remove_begun, write_file};
+pub(crate) use pageset_replay::file::{
+    AtomicFile, Existing, begin_file, check_file, remove_begun, write_file,
+};
 
 use pageset_report::printable_lines;
 

@@ -1,18 +1,19 @@
 //! `pageset policies`: what the names stand for.
 
+pub(crate) mod args;
 mod wording;
 
 use std::io::Write;
 
 use anyhow::{Context as _, Result};
 use pageset_core::{POLICIES, Policy};
+use pageset_replay::policy_to_toml;
 use pageset_report::{Cell, Column, Format, Row, Table, json_document};
-use pageset_workload::policy_to_toml;
 use serde::Serialize;
 
-use crate::args::PoliciesArgs;
 use crate::output;
 use crate::paragraph;
+use crate::policies::args::PoliciesArgs;
 use wording::{Rule, rules};
 
 pub(crate) fn run(args: &PoliciesArgs) -> Result<()> {

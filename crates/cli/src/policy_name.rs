@@ -7,8 +7,8 @@ use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use pageset_core::policy::FORMER_NAMES;
 use pageset_core::{POLICIES, Policy};
-use pageset_workload::contest::Entrant;
-use pageset_workload::{names_policy_file, read_policy};
+use pageset_replay::{names_policy_file, read_policy};
+use pageset_study::contest::AllocatorKind;
 
 /// The name that stands for the recorded kernel's own policy.
 pub(crate) const AUTO: &str = "auto";
@@ -48,12 +48,16 @@ pub(crate) fn policy_or_auto() -> impl TypedValueParser<Value = AutoOr> {
 pub(crate) fn policy_or_ours() -> impl TypedValueParser<Value = String> {
     Names {
         possible: || {
-            let ours = Entrant::OURS.map(|ours| PossibleValue::new(ours.name()).help(ours.summary()));
+            let ours = AllocatorKind::OURS.map(|ours| PossibleValue::new(ours.name()).help(ours.summary()));
             described().into_iter().chain(ours).collect()
         },
         known: |name: &str| match Policy::named(name) {
             Some(policy) => Some(policy.name.to_owned()),
-            None => Entrant::OURS.iter().map(Entrant::name).find(|ours| *ours == name).map(str::to_owned),
+            None => AllocatorKind::OURS
+                .iter()
+                .map(AllocatorKind::name)
+                .find(|ours| *ours == name)
+                .map(str::to_owned),
         },
         // A run reads it again, as it does the machine's file.
         of_file: |path: &str, _: &'static Policy| path.to_owned(),

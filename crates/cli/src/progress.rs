@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
-use pageset_lab::Cancelled;
+use pageset_report::Cancelled;
 
 /// Nothing is shown before.
 const DELAY: Duration = Duration::from_secs(1);
@@ -54,7 +54,7 @@ impl Progress {
 }
 
 /// An interrupt ends the process, so nothing has to be cancelled.
-impl pageset_lab::Progress for Progress {
+impl pageset_report::Progress for Progress {
     fn begin(&mut self, what: &'static str, unit: &'static str, total: Option<u64>) {
         self.start(what, unit, total);
     }

@@ -1,25 +1,23 @@
 //! `pageset record`: what this machine's kernel allocates and frees, as a trace.
 
-mod args;
+pub(crate) mod args;
 mod ending;
 mod live;
-
-pub(crate) use ending::print_not_recorded;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, anyhow, bail};
-use pageset_lab::host::Settings;
+use pageset_measure::host::Settings;
 use pageset_record::{Check, Going, Options, RecordError, Recording, Session, Status, check, count, measure};
 use signal_hook::flag;
 
-pub(crate) use args::{RecordArgs, time};
-
 use crate::left;
+use crate::origin;
 use crate::output::{self, Existing};
 use crate::signals;
+use args::RecordArgs;
 pub(crate) use ending::is_running;
 pub(crate) use live::Live;
 
@@ -110,6 +108,6 @@ fn print_check(check: Check) -> Result<()> {
             "A recording can begin: a tracing instance could be made, with {} MiB of buffer for each CPU.",
             check.buffer_bytes >> 20
         )?;
-        print_not_recorded(out, &check.not_recorded)
+        Ok(origin::print_not_recorded(out, &check.not_recorded)?)
     })
 }

@@ -2,6 +2,7 @@
 //!
 //! `result` is what is printed. `fleet` replays many recordings.
 
+pub(crate) mod args;
 mod fleet;
 mod result;
 
@@ -11,27 +12,28 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
 use pageset_core::Policy;
-use pageset_report::Provenance;
-use pageset_trace::{Layout, TraceInfo, TraceReader};
-use pageset_workload::{
+use pageset_replay::{
     Candidate, Replay, ReplayError, ReplayOptions, Stage, Sweep, policy_of_kernel, replay_repeats, replayable,
 };
+use pageset_report::Provenance;
+use pageset_trace::{Layout, TraceInfo, TraceReader};
 
-use crate::args::{self, ReplayArgs};
+use crate::args::exit_with_usage;
 use crate::hint;
 use crate::invocation::Invocation;
 use crate::layouts::{self, LayoutOrigin, LayoutSummary};
 use crate::options::{MachineArgs, SourceArgs, SourcesArgs};
 use crate::output;
 use crate::progress::Progress;
+use crate::replay::args::ReplayArgs;
 use crate::source::Source;
 use result::{Columns, Finished};
 
 pub(crate) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
     args.output.check()?;
-    let SourcesArgs { recordings, opening } = &args.source;
+    let SourcesArgs { recordings, .. } = &args.source;
     // Files alone are repeats of one load.
-    if crate::fleet::is_one(recordings, opening) && recordings.iter().any(|path| path.is_dir()) {
+    if crate::fleet::is_one(recordings) && recordings.iter().any(|path| path.is_dir()) {
         return fleet::run(args, invocation);
     }
     let repeats = recordings.get(1..).unwrap_or_default();
@@ -94,18 +96,18 @@ fn choose(args: &ReplayArgs, recorded: Option<Policy>) -> Vec<Candidate> {
     }
     let named: Vec<Policy> = args.policies.iter().map(|policy| **policy).collect();
     let parse = |settings: &[String]| {
-        Sweep::parse(settings.iter().map(String::as_str)).unwrap_or_else(|problem| args::refuse(problem))
+        Sweep::parse(settings.iter().map(String::as_str)).unwrap_or_else(|problem| exit_with_usage(problem))
     };
     if !args.sweep.is_empty() {
         let base = match named.as_slice() {
             [] => recorded.unwrap_or_else(|| {
-                args::refuse(
+                exit_with_usage(
                     "a sweep varies the recorded kernel's policy, and this recording does not say which kernel it is \
                      of: give --policy one name",
                 )
             }),
             [policy] => *policy,
-            _ => args::refuse("a sweep varies one policy: give --policy one name"),
+            _ => exit_with_usage("a sweep varies one policy: give --policy one name"),
         };
         return parse(&args.sweep).candidates(&base);
     }
@@ -119,7 +121,7 @@ fn choose(args: &ReplayArgs, recorded: Option<Policy>) -> Vec<Candidate> {
     }
     let set = parse(&args.set);
     if !set.is_single() {
-        args::refuse("--set gives a key one value; --sweep tries several");
+        exit_with_usage("--set gives a key one value; --sweep tries several");
     }
     policies.iter().flat_map(|policy| set.candidates(policy)).collect()
 }

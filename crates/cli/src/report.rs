@@ -4,7 +4,7 @@
 //! `elsewhere` (other kernels and settings), `evidence`. `cpu_rows` names the rows of charts that have one for each CPU,
 //! `settings` the settings in force and their changes.
 
-mod args;
+pub(crate) mod args;
 mod comparison;
 mod cpu_rows;
 mod elsewhere;
@@ -17,20 +17,20 @@ mod verdict;
 use std::io::{self, IsTerminal as _};
 
 use anyhow::Result;
-use pageset_lab::dossier::{Dossier, dossier};
+use pageset_replay::report_data::{ReportData, report_data};
 use pageset_report::Provenance;
 use pageset_report::page::Page;
-
-pub(crate) use args::ReportArgs;
+use pageset_study::latency::simulated;
 
 use crate::advise;
-use crate::args::refuse;
-use crate::convert::size;
+use crate::args::exit_with_usage;
 use crate::invocation::Invocation;
 use crate::options::SourceArgs;
 use crate::output;
 use crate::progress::Progress;
 use crate::source::{self, Source};
+use crate::units::size;
+use args::ReportArgs;
 
 pub(crate) fn run(args: &ReportArgs, invocation: &Invocation) -> Result<()> {
     let mut sources: Vec<SourceArgs> = args
@@ -39,22 +39,19 @@ pub(crate) fn run(args: &ReportArgs, invocation: &Invocation) -> Result<()> {
         .map(|trace| SourceArgs { recording: Some(trace.clone()), opening: args.opening.clone() })
         .collect();
     if args.traces.iter().any(|trace| trace.as_os_str() == "-") {
-        refuse(
+        exit_with_usage(
             "a report reads a recording three times, so it cannot come from the standard input: give a file",
         );
-    }
-    if sources.len() > 1 && args.opening.sidecar.is_some() {
-        refuse("--sidecar is for one recording; with several, each finds its own by name");
     }
     if sources.is_empty() {
         sources.push(SourceArgs { recording: None, opening: args.opening.clone() });
     }
     if args.target.output.is_none() && io::stdout().is_terminal() {
-        refuse("a report is a page for a browser: name a file with -o, or send it through a pipe");
+        exit_with_usage("a report is a page for a browser: name a file with -o, or send it through a pipe");
     }
     let mut dossiers = Vec::new();
     for source in &sources {
-        let gathered = dossier(|| Source::open(source), &mut Progress::on_terminal());
+        let gathered = report_data(|| Source::open(source), simulated, &mut Progress::on_terminal());
         dossiers.push(gathered.map_err(advise::of_reading)?);
     }
     let html = page(&dossiers, &invocation.provenance()).to_html()?;
@@ -66,7 +63,7 @@ pub(crate) fn run(args: &ReportArgs, invocation: &Invocation) -> Result<()> {
 }
 
 /// The whole page. A recording's sections stand together.
-fn page(dossiers: &[Dossier], provenance: &Provenance) -> Page {
+fn page(dossiers: &[ReportData], provenance: &Provenance) -> Page {
     let names: Vec<String> = dossiers.iter().map(name).collect();
     let mut page = Page::new(names.join(", "));
     let order = if dossiers.len() > 1 {
@@ -77,17 +74,17 @@ fn page(dossiers: &[Dossier], provenance: &Provenance) -> Page {
         vec![0]
     };
     for at in order {
-        let dossier = &dossiers[at];
+        let report_data = &dossiers[at];
         let is_one = dossiers.len() == 1;
         let heading = |words: &str| if is_one { words.to_owned() } else { format!("{}: {words}", names[at]) };
-        let first = verdict::section(dossier, heading("Verdict"));
+        let first = verdict::section(report_data, heading("Verdict"));
         // Of several recordings, each is listed once.
         let rest = [
-            over_time::section(dossier, at, heading("Over time")),
-            over_time::map(dossier, at, heading("Which CPU, and when")),
-            traffic::section(dossier, heading("Who frees what, and how soon")),
-            elsewhere::section(dossier, heading("Other kernels and settings")),
-            evidence::section(dossier, provenance, heading("Evidence")),
+            over_time::section(report_data, at, heading("Over time")),
+            over_time::map(report_data, at, heading("Which CPU, and when")),
+            traffic::section(report_data, heading("Who frees what, and how soon")),
+            elsewhere::section(report_data, heading("Other kernels and settings")),
+            evidence::section(report_data, provenance, heading("Evidence")),
         ];
         page.push(if is_one { first } else { first.listed(Some(&names[at])) });
         rest.into_iter().for_each(|section| page.push(if is_one { section } else { section.listed(None) }));
@@ -95,6 +92,6 @@ fn page(dossiers: &[Dossier], provenance: &Provenance) -> Page {
     page
 }
 
-fn name(dossier: &Dossier) -> String {
-    source::title(&dossier.examined.info)
+fn name(report_data: &ReportData) -> String {
+    source::title(&report_data.examined.info)
 }

@@ -1,30 +1,32 @@
 //! `pageset reproduce`: a published study run again. `sections` is the result as text.
 
+pub(crate) mod args;
 mod sections;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use pageset_lab::reproduce::{Findings, Options, Reproduction};
 use pageset_report::comparison::Comparison;
 use pageset_report::page::Page;
 use pageset_report::{Format, Provenance};
+use pageset_study::reproduce::{Findings, Options, Reproduction};
 
-use crate::args::{self, ReproduceArgs};
+use crate::args::exit_with_usage;
 use crate::invocation::Invocation;
 use crate::options::jobs;
 use crate::output::{self, Existing};
 use crate::page;
 use crate::progress::Progress;
+use crate::reproduce::args::ReproduceArgs;
 
 pub(crate) fn run(args: &ReproduceArgs, invocation: &Invocation) -> Result<()> {
     let study = args.study;
     if args.fit.is_some() && !study.has_parameters() {
         let name = study.name();
-        args::refuse(format!("{name} has no parameters that could be chosen again: leave --fit out"));
+        exit_with_usage(format!("{name} has no parameters that could be chosen again: leave --fit out"));
     }
     if args.seeds.is_some() && !study.has_seeds() {
-        args::refuse(format!("{} is not simulated with seeds: leave --seeds out", study.name()));
+        exit_with_usage(format!("{} is not simulated with seeds: leave --seeds out", study.name()));
     }
     let existing = args.output.target.existing();
     let options =

@@ -4,7 +4,7 @@ use std::env;
 use std::path::Path;
 
 use anyhow::Error;
-use pageset_lab::host::SettingError;
+use pageset_measure::host::SettingError;
 use pageset_record::RecordError;
 use pageset_report::shell_word;
 

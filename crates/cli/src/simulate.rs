@@ -2,20 +2,20 @@
 //!
 //! `recording` plays a recording's blocks on whole allocators. `played` says what was left out of a recording, `list` names machines and workloads, `table` prints.
 
+pub(crate) mod args;
 mod list;
 mod played;
 mod recording;
 mod table;
 
 use anyhow::{Result, bail};
-use pageset_lab::simulate::{RunResult, RunSpec, simulate_all};
+use pageset_study::simulate::{RunResult, RunSpec, simulate_all};
 
-use crate::args::SimulateArgs;
 use crate::invocation::Invocation;
 use crate::options::jobs;
 use crate::progress::Progress;
+use crate::simulate::args::SimulateArgs;
 use crate::{hint, output, page};
-pub(crate) use recording::{READING, RecordingArgs};
 
 /// The subcommand.
 pub(crate) fn execute(args: &SimulateArgs, invocation: &Invocation) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Tables of call sites, and of locks other than the zones', for `stat` and `advise --evidence`.
 
-use pageset_lab::sites::{Lock, Site, Sites};
+use pageset_replay::sites::{Lock, Site, Sites};
 use pageset_report::{Cell, Column, Row, Table, printable};
 use pageset_trace::LockName;
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use pageset_lab::recordings::bundled;
+use pageset_replay::recordings::bundled;
 use pageset_report::{printable, shell_word};
 use pageset_trace::{
     Event, Layout, LayoutOptions, LostEvents, OpenOptions, Recovery, Strictness, TraceError, TraceInfo,
@@ -46,9 +46,6 @@ impl Source {
         let mut options = OpenOptions::new()
             .strictness(if args.lenient { Strictness::Lenient } else { Strictness::Strict })
             .recovery(if args.recover { Recovery::UpToDamage } else { Recovery::Refuse });
-        if let Some(sidecar) = &args.sidecar {
-            options = options.sidecar(sidecar);
-        }
         let mut layout_text = None;
         if let Some((path, facts)) = layout {
             let text = Layout::text(path).map_err(|error| hint::of_layout(&error, ""))?;
@@ -75,9 +72,6 @@ impl Source {
 /// The arguments again, as they have to be typed.
 fn typed(path: &Path, args: &OpeningArgs) -> String {
     let mut typed = shell_word(&path.display().to_string());
-    if let Some(sidecar) = &args.sidecar {
-        typed += &format!(" --sidecar {}", shell_word(&sidecar.display().to_string()));
-    }
     for (is_set, option) in [(args.lenient, " --lenient"), (args.recover, " --recover")] {
         typed += if is_set { option } else { "" };
     }
@@ -120,7 +114,7 @@ pub(crate) fn title(info: &TraceInfo) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pageset_lab::recordings::BUNDLED;
+    use pageset_replay::recordings::BUNDLED;
 
     use super::*;
 
@@ -155,16 +149,12 @@ mod tests {
     fn recovery_is_offered_where_it_helps_and_only_there() {
         let recover = OpeningArgs { recover: true, ..OpeningArgs::default() };
         let strict = OpeningArgs::default();
-        let pcpt = br#"{"magic":"PCPT1","n":2,"t0":9,"cols":[["ts","delta",4,"u"],["pfn","raw",8,"u"],["cpu","raw",2,"u"],["kind","raw",1,"u"]]}
-"#;
         let mut wrong_description = BUNDLED.to_vec();
         wrong_description[40] ^= 1;
-        for (name, bytes) in
-            [(".pcpt", pcpt.as_slice()), (".pgtrace", &wrong_description), (".pgtrace", &BUNDLED[..20])]
-        {
-            let error = opened(name, bytes, &strict).unwrap_err();
+        for bytes in [wrong_description.as_slice(), &BUNDLED[..20]] {
+            let error = opened(".pgtrace", bytes, &strict).unwrap_err();
             assert!(error.contains(": byte ") && !error.contains("--recover"), "{error}");
-            assert!(opened(name, bytes, &recover).is_err(), "it cannot help");
+            assert!(opened(".pgtrace", bytes, &recover).is_err(), "it cannot help");
         }
         let cut = &BUNDLED[..BUNDLED.len() / 2];
         let error = opened(".pgtrace", cut, &strict).unwrap_err();

@@ -3,6 +3,7 @@
 //! `sections` turns a survey into tables, `counts` a recording that has no events, `document` into JSON. `fleet` tells of many
 //! recordings.
 
+pub(crate) mod args;
 mod counts;
 mod document;
 mod fleet;
@@ -12,12 +13,11 @@ use std::io::Write;
 
 use anyhow::Result;
 use pageset_core::{COSTLY_ORDER, THP_ORDER};
-use pageset_report::{Cell, Column, Format, Histogram, Kind, Provenance, Row, Table, json_document};
+use pageset_replay::recorded::needs;
+use pageset_replay::{Survey, SurveyOptions, survey};
+use pageset_report::{Cell, Column, Format, Kind, Provenance, Row, Table, json_document};
 use pageset_trace::{SettingChange, TraceInfo, TraceReader as _};
-use pageset_workload::recorded::needs;
-use pageset_workload::{Log2Counts, Survey, SurveyOptions, survey};
 
-use crate::args::StatArgs;
 use crate::hint;
 use crate::invocation::Invocation;
 use crate::layouts::{LayoutOrigin, LayoutSummary};
@@ -26,11 +26,12 @@ use crate::output;
 use crate::paragraph;
 use crate::progress::Progress;
 use crate::source::Source;
+use crate::stat::args::StatArgs;
 use document::StatDocument;
 pub(crate) use sections::{Section, duration, sections};
 
 pub(crate) fn run(args: &StatArgs, invocation: &Invocation) -> Result<()> {
-    if crate::fleet::is_one(&args.source.recordings, &args.source.opening) {
+    if crate::fleet::is_one(&args.source.recordings) {
         return fleet::run(args, invocation);
     }
     let mut source = Source::open(&args.source.single())?;
@@ -142,13 +143,6 @@ fn plain(cell: &Cell) -> String {
         Cell::Real { value, .. } => value.to_string(),
         Cell::Absent => String::new(),
     }
-}
-
-/// Counts by bit length, drawn.
-pub(crate) fn histogram(counts: &Log2Counts) -> Histogram {
-    let mut histogram = Histogram::new();
-    counts.ranges().for_each(|(from, count)| histogram.record_many(from, count));
-    histogram
 }
 
 /// A share in percent; `None` of nothing.

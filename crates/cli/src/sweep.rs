@@ -3,7 +3,7 @@
 //! `args` is what can be typed; `elsewhere` lets other processes and computers work; `table` and `figure` show what is
 //! finished.
 
-mod args;
+pub(crate) mod args;
 mod elsewhere;
 mod figure;
 mod table;
@@ -11,14 +11,14 @@ mod table;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use pageset_lab::sweep::{Plan, Question, Sweep, keys, rows_path};
 use pageset_report::{Provenance, Table};
+use pageset_study::sweep::{Plan, Question, Sweep, keys, rows_path};
 
 use crate::invocation::Invocation;
 use crate::options::{RowsFormat, jobs};
 use crate::progress::Progress;
 use crate::{hint, output, page};
-pub(crate) use args::SweepArgs;
+use args::SweepArgs;
 use table::Shown;
 
 pub(crate) fn run(args: &SweepArgs, invocation: &Invocation) -> Result<()> {

@@ -1,7 +1,7 @@
 //! `pageset top`: what the page sets of this machine do. `args` says what can be typed, `tables` turns a view into
 //! tables. `once` prints them; `frame` makes lines of them, of what `selection` chose, for `plain` or `screen`.
 
-mod args;
+pub(crate) mod args;
 mod frame;
 mod once;
 mod plain;
@@ -15,21 +15,21 @@ mod tables;
 use std::io::{self, IsTerminal as _};
 
 use anyhow::{Result, bail};
-use pageset_lab::host::Settings;
 use pageset_live::{Monitor, Proc};
+use pageset_measure::host::Settings;
 
-use crate::args::refuse;
+use crate::args::exit_with_usage;
 use crate::invocation::Invocation;
 use crate::left;
 use crate::signals::Signals;
-pub(crate) use args::TopArgs;
+use args::TopArgs;
 
 /// Lines of a terminal that does not say how many it has.
 const HEIGHT: usize = 24;
 
 pub(crate) fn run(args: &TopArgs, invocation: &Invocation) -> Result<()> {
     if let Some(problem) = args.problem() {
-        refuse(problem);
+        exit_with_usage(problem);
     }
     if !args.once && !io::stdout().is_terminal() {
         bail!("the standard output is not a terminal; use --once to write one interval");

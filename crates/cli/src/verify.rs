@@ -1,21 +1,22 @@
 //! `pageset verify`: does the core decide as the recorded kernel decided?
 
 mod against;
+pub(crate) mod args;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use pageset_core::Policy;
-use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
-use pageset_trace::{Layout, TraceReader as _};
-use pageset_workload::{
+use pageset_replay::{
     Against, Class, ExplainRequest, Fit, Verification, VerifyError, VerifyOptions, VmSettings, neighbours,
     verify,
 };
+use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
+use pageset_trace::{Layout, TraceReader as _};
 use serde::Serialize;
 
-use crate::args::{self, VerifyArgs};
+use crate::args::exit_with_usage;
 use crate::hint;
 use crate::invocation::Invocation;
 use crate::layouts;
@@ -24,17 +25,20 @@ use crate::output;
 use crate::policy_name::AutoOr;
 use crate::progress::Progress;
 use crate::source::Source;
+use crate::verify::args::VerifyArgs;
 
 pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
     if !args.against.is_empty() {
         return against::run(args, invocation);
     }
     if args.page.is_asked_for() {
-        args::refuse("--html is for forecasts: say --against; `pageset report` makes a page of a recording");
+        exit_with_usage(
+            "--html is for forecasts: say --against; `pageset report` makes a page of a recording",
+        );
     }
     let format = args.output.format();
     if args.explain.is_some() && format == Format::Csv {
-        args::refuse("events have no place in CSV: use --explain with another format");
+        exit_with_usage("events have no place in CSV: use --explain with another format");
     }
     let options = VerifyOptions {
         policy: match args.policy {
@@ -62,7 +66,9 @@ pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
 fn given(args: &VerifyArgs) -> Result<Option<Layout>> {
     let MachineArgs { layout, facts } = &args.machine;
     if layout.is_none() && (facts.page_size.is_some() || facts.node_cpus.is_some()) {
-        args::refuse("--page-size and --node-cpus complete a copy of /proc/zoneinfo: give it with --layout");
+        exit_with_usage(
+            "--page-size and --node-cpus complete a copy of /proc/zoneinfo: give it with --layout",
+        );
     }
     layout.as_deref().map(|path| layouts::load(path, &facts.options())).transpose()
 }

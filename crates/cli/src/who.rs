@@ -1,6 +1,6 @@
 //! Tables of each task's part, for `stat`, `report` and `advise --evidence`.
 
-use pageset_lab::who::{Part, PartOf, Who};
+use pageset_replay::who::{Part, PartOf, Who};
 use pageset_report::{Cell, Column, Row, Table, printable};
 
 /// Rows of a table; further ones are put together.
@@ -141,9 +141,9 @@ fn short_numbers(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pageset_replay::{Survey, SurveyOptions, survey};
     use pageset_trace::TraceInfo;
     use pageset_trace::{Event, EventKind, LostEvents, NativeWriter, OpenOptions, TaskBook, WriteOptions};
-    use pageset_workload::{Survey, SurveyOptions, survey};
 
     use super::*;
 

@@ -1,8 +1,10 @@
-//! Pages that cannot be trusted: they go out of service instead of to a user, and every counter stays true.
+//! Bad pages: a page that cannot be trusted goes out of service instead of to a user, and every counter stays
+//! right.
 //!
-//! A block is bad if a caller reported it, or if its metadata contradicts the list that holds it. It is noticed
-//! where a block changes hands (refill, allocation, free, drain), leaked on purpose and reported; nothing is ever
-//! retried on it, so no loop depends on it (the 2016 series, patch 1; spec §4.4, §7).
+//! A block is bad if a caller reported it, or if its metadata contradicts the list that holds it. It is
+//! noticed when the block moves: in a refill, allocation, free or drain. It is then leaked on purpose and
+//! reported. Nothing retries a bad block, so no loop can hang on it (the 2016 series, patch 1; spec §4.4,
+//! §7).
 
 use crate::allocator::PageAllocator;
 use crate::error::FreeError;
@@ -11,13 +13,14 @@ use crate::platform::Platform;
 use crate::{CpuId, Order, Pfn};
 
 impl<P: Platform> PageAllocator<'_, P> {
-    /// Takes a frame out of service: at once if it is free, otherwise when the block around it is freed, drained or
-    /// about to be handed out. (A block that another CPU takes from its page set at this very moment may still get
-    /// through; call again if the frame must not be used.) Memory that hardware reported as failing is the usual reason.
+    /// Takes a frame out of service, usually because hardware reported it as failing. A free frame goes at
+    /// once. Otherwise the block around it goes when it is freed, drained or about to be handed out. A block
+    /// that another CPU takes from its page set at this very moment may still be handed out; call again if
+    /// the frame must not be used.
     ///
     /// # Errors
-    /// [`FreeError::Foreign`] if the frame is not memory of this allocator, [`FreeError::Leaked`] if it is out of
-    /// service already, [`FreeError::BadCpu`] for an unknown CPU.
+    /// [`FreeError::Foreign`] if the frame is not memory of this allocator, [`FreeError::Leaked`] if it is
+    /// out of service already, [`FreeError::BadCpu`] for an unknown CPU.
     pub fn mark_bad(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
         if cpu.index() >= self.cpus() {
             return Err(FreeError::BadCpu(cpu));
@@ -34,7 +37,8 @@ impl<P: Platform> PageAllocator<'_, P> {
                         return Ok(());
                     }
                     Some((head, state)) => {
-                        // Of a user or a page set, which may change it meanwhile: then look again.
+                        // A user or a page set holds the block and may change it meanwhile. The exchange
+                        // fails then, and the loop looks again.
                         let Some(order) = state.order() else { return Err(FreeError::Foreign(pfn)) };
                         if frames.exchange_state(head, state, State::Leaked { order }) {
                             return Ok(());
@@ -83,14 +87,16 @@ mod tests {
 
     const CPU: CpuId = CpuId(0);
 
-    /// Frames of the machine: as few as make a batch more than one page. Miri looks at every atomic of a table whenever
-    /// the table is borrowed, so that its time grows with the square of this: there the batch is given instead.
+    /// Frames of the machine: just enough for a batch of more than one page. Miri checks every atomic of a
+    /// table whenever the table is borrowed, so its time grows with the square of this. Under miri the
+    /// machine is smaller and the batch is set directly.
     const FRAMES: u64 = if cfg!(miri) { 2048 } else { 12_288 };
 
     fn policies() -> Vec<Policy> {
         match cfg!(miri) {
             true => std::vec![Policy { batch: BatchRule::Fixed(3), ..crate::policy::LINUX_6_19 }],
-            // Where CPUs own pageblocks, a refill takes more than one page: `pcp/owned/tests.rs` has them.
+            // Where CPUs own pageblocks, a refill takes more than one page. `pcp/owned/tests.rs` tests those
+            // policies.
             false => POLICIES.iter().filter(|policy| policy.ownership.is_none()).copied().collect(),
         }
     }
@@ -103,7 +109,7 @@ mod tests {
         PageAllocator::new(Host::default(), &config, Tables::on_heap(&config).unwrap()).unwrap()
     }
 
-    /// What corruption looks like: the state of a listed block is not what its list says.
+    /// Corrupts a listed block: its state contradicts its list.
     fn corrupt(allocator: &PageAllocator<'_, Host>, pfn: Pfn) {
         let (zone, frame) = allocator.locate(pfn).unwrap();
         let order = zone.body.frames.state(frame).order().unwrap();
@@ -125,7 +131,7 @@ mod tests {
     fn a_block_found_bad_at_refill_is_not_counted_as_fetched() {
         for policy in policies() {
             let allocator = allocator(&policy);
-            // The first block that a refill takes is the lowest of the first list.
+            // A refill takes the lowest block of the first list first.
             corrupt(&allocator, Pfn(0));
             let page = allocator.alloc(CPU, &Request::new(Order::ZERO).movable()).unwrap();
             assert_eq!(page, Pfn(1), "{}", policy.name);
@@ -201,8 +207,8 @@ mod tests {
         assert_eq!(allocator.zones().next().unwrap().free, FRAMES - 1);
     }
 
-    /// With the count of blocks taken instead of blocks that passed, page sets would claim more than they hold, and a
-    /// drain of everything would search for ever (spec §4.4).
+    /// A refill must count the blocks that passed, not those it took. Otherwise the page set would claim more
+    /// than it holds, and draining it would never end (spec §4.4).
     #[test]
     fn a_refill_of_bad_blocks_only_ends() {
         for policy in policies() {
@@ -210,7 +216,7 @@ mod tests {
             let request = Request::new(Order::ZERO).of_type(MigrateType::Movable);
             let page = allocator.alloc(CPU, &request).unwrap();
             allocator.drain_all(CPU).unwrap();
-            // Every head of a free block is bad: whatever is taken first is.
+            // Every head of a free block is bad, so the first block taken is bad.
             let heads: Vec<u64> = allocator
                 .zones()
                 .next()
@@ -230,8 +236,8 @@ mod tests {
         }
     }
 
-    /// Linux 6.1 moves a pageblock's free blocks to the wanted type and looks again; a bad block that stayed behind would
-    /// be found for ever, with the zone's lock held.
+    /// Linux 6.1 moves a pageblock's free blocks to the wanted type and looks again. A bad block that stayed
+    /// behind would be found again and again, with the zone's lock held.
     #[test]
     fn a_bad_block_of_another_type_does_not_keep_a_fallback_searching() {
         let order = Order::new(3).unwrap();
@@ -239,7 +245,7 @@ mod tests {
             let allocator = allocator(&policy);
             let desperate = |order| Request::new(order).with(RequestTraits::NO_WATERMARKS);
             while allocator.alloc(CPU, &desperate(Order::MAX).movable()).is_ok() {}
-            // All that is left is one small block, and that is bad.
+            // Only one small block is left, and it is bad.
             allocator.free_range(CPU, 8..16).unwrap();
             allocator.drain_all(CPU).unwrap();
             corrupt(&allocator, Pfn(8));

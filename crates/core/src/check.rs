@@ -1,4 +1,4 @@
-//! `validate`: proof by inspection that no frame is lost, doubled or miscounted.
+//! `validate` inspects every frame: none may be lost, doubled or miscounted.
 
 use core::fmt;
 
@@ -15,9 +15,9 @@ use crate::{CpuId, MigrateType, Order, PAGEBLOCK_FRAMES, Pfn, ZoneId};
 pub struct Violation {
     /// The zone.
     pub zone: ZoneId,
-    /// The frame where it shows, if at one.
+    /// The frame concerned, if there is one.
     pub pfn: Option<Pfn>,
-    /// What should hold.
+    /// The rule that is violated.
     pub rule: &'static str,
 }
 
@@ -33,10 +33,10 @@ impl fmt::Display for Violation {
 
 impl core::error::Error for Violation {}
 
-/// Where all of a zone's frames are.
+/// The number of a zone's frames in each place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameCensus {
-    /// On free lists, isolated ones included.
+    /// On free lists, including isolated ones.
     pub free: u64,
     /// In page sets.
     pub cached: u64,
@@ -47,9 +47,9 @@ pub struct FrameCensus {
 }
 
 impl<P: Platform> PageAllocator<'_, P> {
-    /// Checks everything that can be checked by looking: every frame is in exactly one block, every block where its
-    /// state says, every count equal to what is counted. O(frames); exact only while no other CPU is inside the
-    /// allocator.
+    /// Checks all invariants that can be checked by inspection. Each frame must be in exactly one block. Each
+    /// block must be where its state says. Each count must be right. O(frames). Exact only while no other CPU
+    /// is inside the allocator.
     ///
     /// # Errors
     /// The first violated invariant.
@@ -76,7 +76,7 @@ fn check_zone<P: Platform>(zone: &Zone<'_, P>, pagesets: &[Pageset<P>]) -> Resul
     for (pageset, cpu) in pagesets.iter().zip(0..) {
         let held = pageset.with(|state| check_pcp(body, CpuId(cpu), &state.pcp))?;
         cached += held.all;
-        // In page sets until somebody takes them.
+        // Marked-bad blocks in page sets count as held until they are taken.
         census.leaked = census.leaked.saturating_sub(held.marked_bad);
         census.cached += held.marked_bad;
     }
@@ -184,7 +184,7 @@ fn check_free_block(
     Ok(())
 }
 
-/// Looks at who owns each pageblock, and at the owners' lists.
+/// Checks each pageblock's owner, and the owners' lists.
 fn check_owners(body: &ZoneBody<'_>, cpus: u32) -> Result<(), Violation> {
     let owners = &body.owners;
     let broken = |frame, rule| Err(Violation { zone: body.id, pfn: Some(body.span.pfn(frame)), rule });
@@ -194,11 +194,11 @@ fn check_owners(body: &ZoneBody<'_>, cpus: u32) -> Result<(), Violation> {
             return broken(start, "the owner of a pageblock is an online CPU");
         }
         if body.frames.pageblock_type(start) == MigrateType::Isolate {
-            return broken(start, "nobody owns an isolated pageblock");
+            return broken(start, "an isolated pageblock has no owner");
         }
         if matches!(body.frames.covering_block(start), Some((_, State::Free { order, .. })) if order >= Order::PAGEBLOCK)
         {
-            return broken(start, "nobody owns a pageblock that is free as a whole");
+            return broken(start, "a completely free pageblock has no owner");
         }
     }
     for cpu in (0..cpus).map(CpuId).filter(|_| !owners.is_empty()) {
@@ -212,7 +212,7 @@ fn check_owners(body: &ZoneBody<'_>, cpus: u32) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Walks all free lists; returns the frames of each type.
+/// Walks all free lists. Returns the number of frames of each type.
 fn check_free_lists(body: &ZoneBody<'_>, buddy: &FreeLists) -> Result<[u64; MigrateType::COUNT], Violation> {
     let mut frames = [0; MigrateType::COUNT];
     for order in Order::ZERO.and_above() {
@@ -246,11 +246,11 @@ fn check_free_lists(body: &ZoneBody<'_>, buddy: &FreeLists) -> Result<[u64; Migr
 #[derive(Default)]
 struct Held {
     all: u64,
-    /// Those of blocks that were marked bad while they were held.
+    /// Frames of blocks that were marked bad while the page set held them.
     marked_bad: u64,
 }
 
-/// Walks one page set's lists; returns their frames.
+/// Walks one page set's lists. Returns their frames.
 fn check_pcp(body: &ZoneBody<'_>, cpu: CpuId, pcp: &Pcp) -> Result<Held, Violation> {
     let mut held = Held::default();
     for list in 0..pcp.scheme().lists() {
@@ -260,7 +260,8 @@ fn check_pcp(body: &ZoneBody<'_>, cpu: CpuId, pcp: &Pcp) -> Result<Held, Violati
             match body.frames.state(frame) {
                 State::Cached { order: cached, .. } if cached == order => {}
                 State::Owned { order: cached } if cached == order => {
-                    // After its owner went offline, or during isolation, nobody's; but never another's.
+                    // No CPU owns the pageblock after its owner went offline or while it is isolated. Another
+                    // CPU never does.
                     if body.owners.owner(frame).is_some_and(|owner| owner != cpu) {
                         let rule = "an owned block is in its owner's page set";
                         return Err(Violation { zone: body.id, pfn: Some(body.span.pfn(frame)), rule });

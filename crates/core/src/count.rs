@@ -1,11 +1,12 @@
-//! Counts that are read without a lock, in a word of the machine: 32-bit machines have no atomics of 64 bits.
+//! Counts that are read without a lock. Each is one machine word, since 32-bit machines lack 64-bit atomics.
 //!
-//! A word is enough for frames, since each has nine bytes of tables in the same address space, and a mark beyond what a
-//! word holds is as far out of reach as its largest value. Events may exceed a word of 32 bits, and then begin anew.
+//! A word can count frames, because each frame has nine bytes of tables in the same address space. A
+//! watermark too large for a word is stored as the largest value, which no zone reaches either. Event counts
+//! wrap around on 32-bit machines.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// A count in a word.
+/// A count in one word.
 #[derive(Debug)]
 pub(crate) struct Count(AtomicUsize);
 
@@ -19,7 +20,7 @@ impl Count {
         self.0.load(Relaxed) as u64
     }
 
-    /// Sets the count, or the largest one that a word holds.
+    /// Sets the count, or the largest value if it does not fit.
     #[inline]
     pub(crate) fn set(&self, count: u64) {
         self.0.store(usize::try_from(count).unwrap_or(usize::MAX), Relaxed);

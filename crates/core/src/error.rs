@@ -1,25 +1,26 @@
-//! Errors as values: every misuse is told apart, in release builds too.
+//! Errors as values: each misuse has its own, in release builds too.
 
 use core::fmt;
 
 use crate::numa::MAX_NODES;
 use crate::{CpuId, MigrateType, Order, Pfn, ZoneId};
 
-/// Why an allocation failed.
+/// The reason why an allocation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AllocError {
-    /// No eligible zone has a block of this order above its watermark. Free memory, ask for a smaller order, or let
-    /// the request use reserves.
+    /// No eligible zone has a block of this order above its watermark. Free memory, ask for a smaller order,
+    /// or let the request use reserves.
     OutOfMemory {
-        /// The order that was wanted.
+        /// The requested order.
         order: Order,
     },
     /// No zone satisfies the request's address limit and node.
     NoEligibleZone,
     /// The CPU does not exist.
     BadCpu(CpuId),
-    /// A request cannot name this type: the allocator itself decides which blocks are reserved, contiguous or isolated.
+    /// A request cannot name this type, since only the allocator chooses reserved, contiguous and isolated
+    /// blocks.
     BadType(MigrateType),
     /// The bulk interface allocates single pages only.
     BulkOrder(Order),
@@ -59,7 +60,7 @@ impl fmt::Display for AllocError {
 
 impl core::error::Error for AllocError {}
 
-/// Why a free was refused. The allocator is unchanged.
+/// The reason why a free was refused. The allocator is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FreeError {
@@ -67,9 +68,9 @@ pub enum FreeError {
     DoubleFree(Pfn),
     /// The block was allocated with another order.
     WrongOrder {
-        /// The frame that was given.
+        /// The given frame.
         pfn: Pfn,
-        /// The order that was given.
+        /// The given order.
         given: Order,
         /// The order it was allocated with.
         allocated: Order,
@@ -81,7 +82,7 @@ pub enum FreeError {
     Foreign(Pfn),
     /// The block was found corrupted before and is out of service.
     Leaked(Pfn),
-    /// Another CPU changes the pageblock at this moment. Free it again.
+    /// Another CPU is changing the pageblock. Free the block again.
     Busy(Pfn),
     /// The table of pageblocks with bad frames has no entry left.
     NoRoom(Pfn),
@@ -113,15 +114,15 @@ impl fmt::Display for FreeError {
 
 impl core::error::Error for FreeError {}
 
-/// What is wrong with a region of usable frames.
+/// The fault of a region of usable frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RegionFault {
-    /// It is empty, or its end lies before its start.
+    /// The region is empty, or its end lies before its start.
     NoFrames,
-    /// It begins before its zone's span, or ends behind it.
+    /// The region begins before its zone's span, or ends after it.
     OutsideZone,
-    /// It begins before the end of the region in front of it: regions overlap, or are not in ascending order.
+    /// The region begins before the previous one ends: regions overlap or are not in ascending order.
     OverlapsPrevious,
 }
 
@@ -137,32 +138,32 @@ impl fmt::Display for RegionFault {
     }
 }
 
-/// Why an allocator could not be built, or refused a change of its settings. Nothing is changed.
+/// The reason why an allocator could not be built, or refused a change of its settings. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A table that the caller lent has the wrong length: its name, and the entries it needs.
+    /// A table lent by the caller has the wrong length. Holds its name and the required number of entries.
     TableLength(&'static str, usize),
     /// No zone was given.
     NoZones,
-    /// A zone has no frames, or more than 2^32, or its end is beyond the frame numbers.
+    /// A zone has no frames, more than 2^32 frames, or an end beyond the frame numbers.
     BadZoneSpan(usize),
     /// Two zones' spans overlap, or zones are not in ascending order of (node, kind).
     ZonesOverlap(usize, usize),
-    /// A region of usable frames cannot be.
+    /// A region of usable frames is impossible.
     BadRegion {
-        /// The index of its zone in [`Config::zones`](crate::Config::zones).
+        /// Index of the zone in [`Config::zones`](crate::Config::zones).
         zone: usize,
-        /// Its index in [`ZoneConfig::regions`](crate::ZoneConfig::regions).
+        /// Index of the region in [`ZoneConfig::regions`](crate::ZoneConfig::regions).
         region: usize,
-        /// What is wrong with it.
+        /// The region's fault.
         why: RegionFault,
     },
     /// A CPU or a zone names a node above 255.
     BadNode(u16),
     /// No CPU was given.
     NoCpus,
-    /// The matrix of distances does not have a row and a column for each node: the entries it needs.
+    /// The matrix of distances needs a row and a column for each node. Holds the required number of entries.
     BadDistances(usize),
     /// `percpu_pagelist_high_fraction` must be 0 or at least 8; the old value stays. Source: spec §2.5.
     BadFraction(u32),
@@ -182,7 +183,8 @@ pub enum ConfigError {
     BadType(MigrateType),
     /// The range has no frames, or its end lies before its start.
     BadRange(Pfn, Pfn),
-    /// The heap, or the memory that the caller lends, has not so many bytes for a table.
+    /// The heap, or the memory lent by the caller, has fewer bytes than a table needs. Holds this number of
+    /// bytes.
     OutOfMemory(usize),
 }
 

@@ -1,12 +1,13 @@
-//! Everything the allocator reports: a closed list, under the kernel's tracepoint names where it has one.
+//! The events of the allocator: a closed list. An event has the name of the kernel's tracepoint where there
+//! is one.
 
 use crate::{CpuId, MigrateType, NodeId, Order, Pfn, ZoneId};
 
-/// Receives each event at the moment it happens, on the CPU that caused it.
+/// Receives each event when it happens, on the CPU that caused it.
 ///
-/// Called with locks held: a sink must not call back into the allocator, and should be quick.
+/// The allocator holds locks during the call. A sink must not call the allocator, and should be quick.
 pub trait EventSink: Sync {
-    /// Whether anything listens. With `false`, events are not even built.
+    /// Whether the sink listens. With `false`, events are not even built.
     const ENABLED: bool = true;
 
     /// Takes one event.
@@ -20,7 +21,7 @@ impl EventSink for () {
     fn emit(&self, _: CpuId, _: Event) {}
 }
 
-/// Reports `event` if the sink listens; building the event costs nothing otherwise.
+/// Reports `event` if the sink listens. Otherwise the event is not built.
 #[inline]
 pub(crate) fn emit<E: EventSink>(sink: &E, cpu: CpuId, event: impl FnOnce() -> Event) {
     if E::ENABLED {
@@ -28,46 +29,46 @@ pub(crate) fn emit<E: EventSink>(sink: &E, cpu: CpuId, event: impl FnOnce() -> E
     }
 }
 
-/// One event. Variants named `Mm…` are the kernel's tracepoints with the kernel's fields (spec §6). The kernel has no
-/// tracepoint for the others.
+/// One event. Variants named `Mm…` are the kernel's tracepoints with the kernel's fields (spec §6). The
+/// kernel has no tracepoint for the other variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// `mm_page_alloc`: an ordinary allocation ended; `None` if it failed. Not for pages of the bulk interface.
+    /// `mm_page_alloc`: an ordinary allocation ended. The bulk interface does not emit it.
     MmPageAlloc {
-        /// First frame.
+        /// First frame, or `None` if the allocation failed.
         pfn: Option<Pfn>,
         /// Its order.
         order: Order,
-        /// The type that was asked for.
+        /// The requested type.
         migratetype: MigrateType,
     },
     /// `mm_page_alloc_zone_locked`: a block left its own type's free list.
     MmPageAllocZoneLocked {
         /// First frame.
         pfn: Pfn,
-        /// The order that was asked for.
+        /// The requested order.
         order: Order,
-        /// The list it came from.
+        /// The type of the list that the block left.
         migratetype: MigrateType,
-        /// Whether order and type could live in a per-CPU page set, even if this call was not a refill.
+        /// Whether a per-CPU page set could hold this order and type, even if this call was not a refill.
         percpu_refill: bool,
     },
     /// `mm_page_alloc_extfrag`: another type's memory was used.
     MmPageAllocExtfrag {
-        /// Linux 6.1: the block that was stolen; 6.12: the block that is returned.
+        /// Linux 6.1: the stolen block. 6.12: the returned block.
         pfn: Pfn,
-        /// The order that was asked for.
+        /// The requested order.
         alloc_order: Order,
-        /// The order of the block that was found.
+        /// The order of the block found.
         fallback_order: Order,
-        /// The type that was asked for.
+        /// The requested type.
         alloc_migratetype: MigrateType,
         /// The type whose list was used.
         fallback_migratetype: MigrateType,
-        /// Whether the pageblock now belongs to the type that was asked for.
+        /// Whether the pageblock now has the requested type.
         change_ownership: bool,
     },
-    /// `mm_page_free`: the first act of every free.
+    /// `mm_page_free`: emitted first by every free.
     MmPageFree {
         /// First frame.
         pfn: Pfn,
@@ -87,10 +88,10 @@ pub enum Event {
         pfn: Pfn,
         /// Its order.
         order: Order,
-        /// The list it goes to.
+        /// The type of the list that receives it.
         migratetype: MigrateType,
     },
-    /// A per-CPU page set fetched blocks from its zone, under one zone lock.
+    /// A per-CPU page set fetched blocks from its zone under one hold of the zone lock.
     PcpRefill {
         /// The zone.
         zone: ZoneId,
@@ -103,13 +104,13 @@ pub enum Event {
         /// Blocks obtained.
         got: u32,
     },
-    /// A per-CPU page set gave blocks back to its zone, under one zone lock.
+    /// A per-CPU page set gave blocks back to its zone under one hold of the zone lock.
     PcpDrain {
         /// The zone.
         zone: ZoneId,
-        /// The CPU whose page set it was; drains on demand may reach another CPU's.
+        /// The CPU that owns the page set. A drain on demand may drain another CPU's page set.
         cpu: CpuId,
-        /// What caused it.
+        /// Reason for the drain.
         reason: DrainReason,
         /// Pages returned.
         pages: u32,
@@ -120,7 +121,7 @@ pub enum Event {
         zone: ZoneId,
         /// The new `high`, in pages.
         high: i32,
-        /// Pages above it that are about to be drained.
+        /// Pages above the new `high`, which will be drained.
         excess: u32,
     },
     /// An operation of this CPU took a zone's lock.
@@ -128,46 +129,46 @@ pub enum Event {
         /// The zone.
         zone: ZoneId,
     },
-    /// A free looked whether a block's buddy can be merged: it read the metadata of the buddy's first frame. Where each frame's
-    /// metadata has a cache line of its own, as in Linux, that is a line which another CPU may have written last.
+    /// A free read the metadata of a buddy's first frame, to see whether the two can merge. Where each
+    /// frame's metadata has its own cache line, as in Linux, another CPU may have written that line last.
     BuddyLook {
         /// The buddy's first frame.
         pfn: Pfn,
     },
-    /// A drain took a block off its page set, before it asked for the zone's lock: it read the metadata of the block's first
-    /// frame.
+    /// A drain took a block off its page set before it asked for the zone's lock: it read the metadata of the
+    /// block's first frame.
     DrainPick {
         /// First frame.
         pfn: Pfn,
-        /// The first frame of its buddy, if the policy says that its metadata is fetched ahead.
+        /// The first frame of the block's buddy, if the policy prefetches its metadata.
         buddy: Option<Pfn>,
     },
-    /// A zone fell below a watermark (or used boosted memory) on behalf of a request that may wake the reclaimer.
+    /// A request that may wake the reclaimer found a zone below a watermark, or used boosted memory.
     WakeKswapd {
         /// The zone.
         zone: ZoneId,
-        /// The order that was wanted.
+        /// The requested order.
         order: Order,
     },
-    /// A request may wait and found nothing: this is where a kernel would reclaim directly.
+    /// A request that may wait found nothing. A kernel would reclaim directly here.
     DirectReclaim {
-        /// The node it would start from.
+        /// The node where reclaim would start.
         node: NodeId,
-        /// The order that was wanted.
+        /// The requested order.
         order: Order,
     },
-    /// A block is lost on purpose because its metadata cannot be trusted; every counter stays true.
+    /// A block was leaked on purpose because its metadata cannot be trusted. Every counter stays right.
     BadPage {
         /// First frame.
         pfn: Pfn,
         /// Its order.
         order: Order,
-        /// Where it was noticed.
+        /// Where the block was noticed.
         found: FoundAt,
     },
 }
 
-/// Where a block was found to be bad (spec §7).
+/// Where a bad block was found (spec §7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FoundAt {
     /// On its way from the free lists to a page set.
@@ -182,14 +183,14 @@ pub enum FoundAt {
     Drain,
 }
 
-/// Why a per-CPU page set was drained.
+/// The reason for draining a per-CPU page set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DrainReason {
     /// A free reached the limit.
     High,
     /// Consecutive frees of order 1 to 3: the series' *free_high*.
     FreeHigh,
-    /// The periodic tick found more than `high`.
+    /// The periodic tick found more pages than `high`.
     Decay,
     /// The periodic tick emptied a page set of a remote node.
     Remote,

@@ -1,4 +1,5 @@
-//! What every page-frame allocator of this family does, so that a host, a test or a laboratory can take any of them.
+//! The interface common to all page-frame allocators of this family, so that a host, a test or the lab can
+//! use any of them.
 
 use core::ops::Range;
 
@@ -8,10 +9,10 @@ use crate::{
     CpuId, MigrateType, Order, PageAllocator, Pfn, Platform, Request, TickOutcome, Watermarks, ZoneId,
 };
 
-/// A page-frame allocator: [`PageAllocator`], which does what Linux does, or another one.
+/// A page-frame allocator, such as [`PageAllocator`], which does what Linux does.
 ///
-/// Each method is as the [`PageAllocator`]'s of the same name, errors included. An implementation may refuse what it
-/// cannot do with an error, never with a panic.
+/// Each method does the same as [`PageAllocator`]'s method of that name, with the same errors. An
+/// implementation that cannot do something returns an error and never panics.
 pub trait FrameAllocator {
     /// Allocates a block.
     ///
@@ -25,10 +26,10 @@ pub trait FrameAllocator {
     /// See [`FreeError`]. The allocator is unchanged then.
     fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError>;
 
-    /// Fills the empty slots of `pages` with single pages, and returns how many slots are filled then.
+    /// Fills the empty slots of `pages` with single pages. Returns the number of filled slots.
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc), if not one page could be had.
+    /// The errors of [`alloc`](Self::alloc), if not even one page could be allocated.
     fn alloc_bulk(
         &self,
         cpu: CpuId,
@@ -39,10 +40,10 @@ pub trait FrameAllocator {
     /// Frees blocks one after the other.
     ///
     /// # Errors
-    /// The place of the first block that could not be freed, and why. The other blocks are freed nevertheless.
+    /// The index of the first block that could not be freed, and the reason. The other blocks are freed.
     fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), (usize, FreeError)>;
 
-    /// Allocates contiguous frames, any number of them.
+    /// Allocates any number of contiguous frames.
     ///
     /// # Errors
     /// See [`AllocError`].
@@ -54,7 +55,7 @@ pub trait FrameAllocator {
     /// See [`AllocError`].
     fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError>;
 
-    /// Frees these frames, whatever blocks they are parts of.
+    /// Frees these frames, whether they are whole blocks or parts of blocks.
     ///
     /// # Errors
     /// See [`FreeError`].
@@ -66,7 +67,7 @@ pub trait FrameAllocator {
     /// See [`FreeError`].
     fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError>;
 
-    /// Takes frames that were holes of its zones until now, and makes them free.
+    /// Takes frames that were holes of its zones and makes them free.
     ///
     /// # Errors
     /// See [`ConfigError`]. The allocator is unchanged then.
@@ -78,31 +79,31 @@ pub trait FrameAllocator {
     /// [`ConfigError::BadCpu`] for an unknown CPU.
     fn tick(&self, cpu: CpuId) -> Result<TickOutcome, ConfigError>;
 
-    /// Lets everybody have what one CPU keeps back; `cpu` does it.
+    /// Returns the memory that CPU `of` keeps back to common use, on behalf of `cpu`.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] if either CPU is unknown.
     fn drain_cpu(&self, cpu: CpuId, of: CpuId) -> Result<(), ConfigError>;
 
-    /// Lets everybody have what any CPU keeps back.
+    /// Returns the memory that all CPUs keep back to common use.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
     fn drain_all(&self, cpu: CpuId) -> Result<(), ConfigError>;
 
-    /// Takes a CPU off-line: it keeps nothing back any more. All are on-line at first.
+    /// Takes a CPU offline, so that it keeps nothing back. All CPUs are online at first.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
     fn cpu_offline(&self, cpu: CpuId) -> Result<(), ConfigError>;
 
-    /// Brings a CPU back.
+    /// Brings a CPU online again.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
     fn cpu_online(&self, cpu: CpuId) -> Result<(), ConfigError>;
 
-    /// Takes a pageblock out of service: its free frames are handed out no more.
+    /// Takes a pageblock out of service: its free frames are not handed out any more.
     ///
     /// # Errors
     /// See [`ConfigError`].
@@ -114,46 +115,48 @@ pub trait FrameAllocator {
     /// See [`ConfigError`].
     fn unisolate_pageblock(&self, cpu: CpuId, pfn: Pfn, migratetype: MigrateType) -> Result<(), ConfigError>;
 
-    /// Takes a frame out of service for good: alone if it is free, otherwise with the block that it is part of.
+    /// Takes a frame out of service for good. A free frame goes alone. A frame of an allocated or cached
+    /// block goes with the whole block.
     ///
     /// # Errors
     /// See [`FreeError`].
     fn mark_bad(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError>;
 
-    /// Sets `min_free_kbytes`; all watermarks follow.
+    /// Sets `min_free_kbytes` and recomputes all watermarks.
     fn set_min_free_kbytes(&self, kbytes: u64);
 
-    /// Sets one zone's watermarks outright.
+    /// Sets one zone's watermarks directly.
     ///
     /// # Errors
     /// [`ConfigError::BadZone`] for an unknown zone.
     fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) -> Result<(), ConfigError>;
 
-    /// From the first to the last frame of its zones.
+    /// The range from the first to the last frame of its zones.
     fn span(&self) -> Range<u64>;
 
-    /// What memory is used for, and how often CPUs met. O(pageblocks) at most.
+    /// The use of memory, and how often CPUs contended for it. O(pageblocks) at most.
     fn usage(&self) -> FrameUsage;
 
-    /// Checks everything that can be checked by looking. O(frames).
+    /// Checks all invariants that can be checked by inspection. O(frames).
     ///
     /// # Errors
     /// The first violated invariant.
     fn validate(&self) -> Result<FrameCensus, Violation>;
 }
 
-/// What memory is used for, in frames, and how often CPUs met over it since the allocator was built.
+/// The use of memory, in frames, and how often CPUs contended for it since the allocator was built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameUsage {
     /// Free, and kept back by no CPU.
     pub free: u64,
-    /// Free, and kept back by a CPU: others get them only if that CPU gives them back or is made to.
+    /// Free, but kept back by a CPU. Other CPUs get these frames only after that CPU returns them or is
+    /// drained.
     pub held: u64,
-    /// Free, and meant for one CPU, but others may take them.
+    /// Free and intended for one CPU, but other CPUs may take them.
     pub at_hand: u64,
-    /// Pageblocks that are free as a whole, and kept back by no CPU.
+    /// Pageblocks that are completely free and kept back by no CPU.
     pub whole_pageblocks: u64,
-    /// Times a CPU took a lock of a zone's, or changed what all CPUs of a zone share.
+    /// Times a CPU took a zone's lock, or changed data that all CPUs of a zone share.
     pub shared_visits: u64,
 }
 

@@ -1,8 +1,9 @@
-//! Names for the numbers an allocator juggles: frames, orders, CPUs, nodes, zones, migratetypes.
+//! Types for the numbers of an allocator: frames, orders, CPUs, nodes, zones, migratetypes.
 
 use core::fmt;
 
-/// Largest order a block can have: 2^10 frames, 4 MiB with 4 KiB frames. Source: spec §0.2, Linux's `MAX_PAGE_ORDER`.
+/// Largest order a block can have: 2^10 frames, 4 MiB with 4 KiB frames. Source: spec §0.2, Linux's
+/// `MAX_PAGE_ORDER`.
 pub const MAX_ORDER: usize = 10;
 /// Number of orders, 0 to [`MAX_ORDER`].
 pub const NR_ORDERS: usize = MAX_ORDER + 1;
@@ -10,9 +11,9 @@ pub const NR_ORDERS: usize = MAX_ORDER + 1;
 pub const PAGEBLOCK_ORDER: usize = 9;
 /// Frames in one pageblock.
 pub const PAGEBLOCK_FRAMES: u32 = 1 << PAGEBLOCK_ORDER;
-/// Orders above this one are "costly": too large for the low per-CPU lists. Source: spec §0.2.
+/// Orders above this one are "costly": the low per-CPU lists do not hold them. Source: spec §0.2.
 pub const COSTLY_ORDER: usize = 3;
-/// The order of a transparent huge page on x86-64, the one high order that per-CPU page sets hold. Source: spec §0.2.
+/// The order of a transparent huge page on x86-64. Page sets hold no other high order. Source: spec §0.2.
 pub const THP_ORDER: usize = 9;
 
 /// Page frame number: the physical (or arena) address divided by the frame size.
@@ -20,7 +21,7 @@ pub const THP_ORDER: usize = 9;
 pub struct Pfn(pub u64);
 
 impl Pfn {
-    /// The frame `frames` further on, or `None` past the end of the number space.
+    /// The frame `frames` after this one, or `None` beyond the largest number.
     #[must_use]
     pub const fn checked_add(self, frames: u64) -> Option<Self> {
         match self.0.checked_add(frames) {
@@ -42,7 +43,7 @@ impl fmt::Display for Pfn {
     }
 }
 
-/// Size class of a block: it spans `2^order` frames and starts at a multiple of that.
+/// Size class of a block. A block has `2^order` frames and starts at a multiple of its size.
 ///
 /// # Invariants
 /// Never above [`MAX_ORDER`].
@@ -65,7 +66,7 @@ impl Order {
         if order as usize <= MAX_ORDER { Some(Self(order)) } else { None }
     }
 
-    /// The smallest order whose block holds `frames` frames, or `None` if none does (or `frames` is zero).
+    /// The smallest order whose block holds `frames` frames. `None` if no order does, or if `frames` is zero.
     #[must_use]
     pub const fn holding(frames: u64) -> Option<Self> {
         if frames == 0 || frames > 1 << MAX_ORDER {
@@ -74,7 +75,8 @@ impl Order {
         Some(Self(frames.next_power_of_two().trailing_zeros() as u8))
     }
 
-    /// The smallest order whose block holds `bytes` bytes in frames of 4 KiB, or `None` if none does (or `bytes` is zero).
+    /// The smallest order whose block holds `bytes` bytes in frames of 4 KiB. `None` if no order does, or if
+    /// `bytes` is zero.
     ///
     /// ```
     /// use pageset_core::Order;
@@ -110,7 +112,8 @@ impl Order {
         (self.0..=Self::MAX.0).map(Self)
     }
 
-    /// Whether a kernel with huge pages keeps blocks of this order in per-CPU page sets: its tracepoints tell by that.
+    /// Whether a kernel with huge pages keeps blocks of this order in per-CPU page sets. The kernel's
+    /// tracepoints report by this rule.
     #[inline]
     pub(crate) const fn is_cached_by_kernel(self) -> bool {
         self.index() <= COSTLY_ORDER || self.index() == THP_ORDER
@@ -172,7 +175,7 @@ impl ZoneId {
     }
 }
 
-/// What a zone's addresses are good for, lowest first. Source: spec §1.13; the order is the kernel's zone index.
+/// The kind of addresses in a zone, lowest first. Source: spec §1.13; the order is the kernel's zone index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum ZoneKind {
@@ -225,7 +228,8 @@ impl fmt::Display for ZoneKind {
     }
 }
 
-/// How a block may be moved or reclaimed; blocks of one kind are kept together. Source: spec §0.2.
+/// Whether the contents of a block can be moved or reclaimed. Blocks of one type are kept together. Source:
+/// spec §0.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum MigrateType {
@@ -235,18 +239,18 @@ pub enum MigrateType {
     Movable = 1,
     /// Can be given up under pressure.
     Reclaimable = 2,
-    /// Reserve for requests that can neither wait nor fail lightly.
+    /// Reserve for requests that cannot wait and should not fail.
     HighAtomic = 3,
     /// Contiguous-allocation area.
     Cma = 4,
-    /// Taken out of service; its free blocks are not allocated and not counted as free.
+    /// Out of service: free blocks are neither allocated nor counted as free.
     Isolate = 5,
 }
 
 impl MigrateType {
     /// Number of types.
     pub const COUNT: usize = 6;
-    /// Number of types that live in per-CPU page sets: the first three.
+    /// Number of types that page sets hold: the first three.
     pub const PCP_COUNT: usize = 3;
     /// All types.
     pub const ALL: [Self; Self::COUNT] =
@@ -264,8 +268,8 @@ impl MigrateType {
         if index < Self::COUNT { Some(Self::ALL[index]) } else { None }
     }
 
-    /// Whether free blocks of this type may merge with blocks of another at pageblock size and above,
-    /// and whether per-CPU page sets have lists for it: true for the first three.
+    /// Whether free blocks of this type may merge with other such types at pageblock size and above, and
+    /// whether page sets have lists for it. True for the first three.
     #[must_use]
     pub const fn is_mergeable(self) -> bool {
         (self as usize) < Self::PCP_COUNT

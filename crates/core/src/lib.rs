@@ -1,23 +1,23 @@
-//! Linux's page-frame allocator as a library: zones, buddy lists, per-CPU page sets, watermarks, NUMA, and the policies
-//! of kernel versions as values.
+//! Linux's page-frame allocator as a library: zones, buddy lists, per-CPU page sets, watermarks, NUMA, and
+//! the policies of kernel versions as values.
 //!
-//! Frames are numbers. Nothing here touches page contents, so the crate is safe Rust throughout, and the same code runs
-//! in a kernel, in a user-space pool, in a simulator of a machine nobody has, and in a replay of a recording.
+//! Frames are numbers. The crate never touches page contents, so it is safe Rust throughout. The same code
+//! runs in a kernel, in a simulator of a larger machine, and in a replay of a recording.
 //!
-//! The world it runs in supplies locks and an event sink through [`Platform`]; memory for metadata comes from the
-//! caller ([`Tables`]): 9 bytes per frame and 1 byte per pageblock.
+//! The host supplies locks and an event sink through [`Platform`]. The caller provides memory for metadata
+//! ([`Tables`]): 9 bytes per frame and 1 byte per pageblock.
 //!
-//! Modules in the order in which an allocation meets them: [`allocator`](PageAllocator) (which zone), `pcp` (this CPU's
-//! page set), `zone` (the lock, watermarks), `buddy` (free lists), `frame` (metadata); beside them `policy` (what a
-//! kernel version decides), `numa` (zonelists), `stats` (counters), `check` (`validate`).
+//! An allocation meets the modules in this order: [`allocator`](PageAllocator) (chooses a zone), `pcp` (this
+//! CPU's page set), `zone` (lock, watermarks), `buddy` (free lists), `frame` (metadata). Beside them are
+//! `policy` (a kernel version's decisions), `numa` (zonelists), `stats` (counters) and `check` (`validate`).
 //!
-//! Built without `std` for `x86_64-unknown-none`, `riscv64gc-unknown-none-elf`, `riscv32imac-unknown-none-elf` and
-//! `thumbv7em-none-eabi` (`cargo xtask ci`). It needs atomics of a word with compare-and-exchange, so cores without those
-//! (ARMv6-M, RISC-V without the A extension) are out; on 32-bit machines, counts of events that are kept beside the
-//! locks begin anew after 2^32, as the kernel's do.
+//! `cargo xtask ci full` builds the crate without `std` for `x86_64-unknown-none`, `riscv64gc-unknown-none-elf`,
+//! `riscv32imac-unknown-none-elf` and `thumbv7em-none-eabi`. The processor must have word-sized atomics with
+//! compare-and-exchange, which excludes ARMv6-M and RISC-V without the A extension. On 32-bit machines, event
+//! counts kept outside the locks wrap around after 2^32, as the kernel's do.
 //!
-//! "Spec §n" in comments is the behavioural specification this crate was written from; it states facts about Linux
-//! kernels and the public mailing-list texts they come from.
+//! "Spec §n" in comments is the behavioural specification that this crate was written from. It states facts
+//! about Linux kernels, and the public mailing-list posts that the facts come from.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -69,7 +69,7 @@ pub use stats::Counters;
 pub use storage::Storage;
 pub use zone::{Watermark, WatermarkInputs, WatermarkSettings, Watermarks, Zone, default_min_free_kbytes};
 
-/// The crate's README, its example run as a test.
+/// Runs the example of the crate's README as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! What a caller asks for, and what the zone walk makes of it.
+//! A caller's request, and its form during the zone walk.
 
 use bitflags::bitflags;
 
@@ -18,31 +18,32 @@ use crate::{MigrateType, NodeId, Order, Pfn, ZoneKind};
 pub struct Request {
     /// Size of the block.
     pub order: Order,
-    /// Which kind of memory it becomes.
+    /// The kind of memory it becomes.
     pub migratetype: MigrateType,
-    /// The highest zone that may be used; lower ones may be too.
+    /// The highest zone that may be used. Lower zones may be used too.
     pub highest_zone: ZoneKind,
-    /// Which nodes may be used.
+    /// The nodes that may be used.
     pub nodes: NodeChoice,
-    /// If set, only zones whose span ends at or below this frame may be used: see [`zones_below`](Self::zones_below).
+    /// If set, only zones whose whole span lies below this frame are used: see
+    /// [`zones_below`](Self::zones_below).
     pub zones_below: Option<Pfn>,
-    /// How urgent it is and what it may do.
+    /// Urgency and permissions.
     pub traits: RequestTraits,
 }
 
-/// Which nodes a request may use.
+/// The nodes that a request may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeChoice {
-    /// The CPU's own node first, then the others, nearest first.
+    /// The CPU's own node first, then the other nodes, nearest first.
     Local,
-    /// This node first, then the others, nearest to it first.
+    /// This node first, then the other nodes, nearest to it first.
     Prefer(NodeId),
     /// This node only.
     Only(NodeId),
 }
 
 bitflags! {
-    /// How urgent a request is and what it may do; the kernel's allocation flags, as far as they decide something.
+    /// Urgency and permissions of a request: the kernel's allocation flags, as far as they affect a decision.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct RequestTraits: u16 {
         /// May wake the reclaimer.
@@ -53,18 +54,18 @@ bitflags! {
         const HIGH_PRIORITY = 1 << 2;
         /// Must not use reserves, whatever else is set.
         const NO_RESERVES = 1 << 3;
-        /// Ignores watermarks: it frees memory soon.
+        /// Ignores watermarks, because the caller will free memory soon.
         const NO_WATERMARKS = 1 << 4;
         /// Belongs to the victim of an out-of-memory kill.
         const OOM_VICTIM = 1 << 5;
-        /// Goes past the per-CPU page set to the free lists, and is counted as one that found its lock taken: an interrupt
-        /// that hits its owner does so.
+        /// Takes the block from the free lists instead of the page set, and counts as a request that found
+        /// the page set's lock taken. An interrupt that hits the lock's holder does this.
         const BYPASS_PCP = 1 << 6;
     }
 }
 
 impl Request {
-    /// An ordinary request: unmovable, from any zone up to `Normal`, local node first, may wait.
+    /// An ordinary request: unmovable memory from any zone up to `Normal`, local node first, may wait.
     #[must_use]
     pub const fn new(order: Order) -> Self {
         Self {
@@ -77,7 +78,7 @@ impl Request {
         }
     }
 
-    /// As `self`, for memory that can be moved: also from `HighMem` and `Movable` zones.
+    /// `self` for movable memory, which may also come from `HighMem` and `Movable` zones.
     #[must_use]
     pub const fn movable(mut self) -> Self {
         self.migratetype = MigrateType::Movable;
@@ -85,32 +86,33 @@ impl Request {
         self
     }
 
-    /// As `self`, of another migratetype.
+    /// `self` with another migratetype.
     #[must_use]
     pub const fn of_type(mut self, migratetype: MigrateType) -> Self {
         self.migratetype = migratetype;
         self
     }
 
-    /// As `self`, from zones up to `kind`.
+    /// `self`, limited to zones up to `kind`.
     #[must_use]
     pub const fn in_zone(mut self, kind: ZoneKind) -> Self {
         self.highest_zone = kind;
         self
     }
 
-    /// As `self`, from these nodes.
+    /// `self` with this choice of nodes.
     #[must_use]
     pub const fn on(mut self, nodes: NodeChoice) -> Self {
         self.nodes = nodes;
         self
     }
 
-    /// As `self`, only from zones whose whole span lies below `limit`.
+    /// `self`, limited to zones whose whole span lies below `limit`.
     ///
-    /// The limit chooses zones, not frames. Where the lowest zone ends at 16 MiB, `zones_below(Pfn(256))` leaves no zone, though there
-    /// are free frames below 1 MiB, and the error is [`NoEligibleZone`](crate::AllocError::NoEligibleZone). For one of those frames, as
-    /// the code that starts other CPUs needs it, try the frames one after the other:
+    /// The limit selects zones, not frames. If the lowest zone ends at 16 MiB, `zones_below(Pfn(256))` leaves
+    /// no zone and fails with [`NoEligibleZone`](crate::AllocError::NoEligibleZone), although frames below 1
+    /// MiB may be free. Code that starts other CPUs needs such a frame. It can try the frames one after the
+    /// other:
     ///
     /// ```
     /// use pageset_core::{AllocError, CpuId, FrameAllocator, Order, Pfn, Request};
@@ -127,31 +129,32 @@ impl Request {
         self
     }
 
-    /// Whether watermarks do not count for this request.
+    /// Whether this request ignores watermarks.
     pub(crate) const fn ignores_watermarks(&self) -> bool {
         self.traits.contains(RequestTraits::NO_WATERMARKS)
             && !self.traits.contains(RequestTraits::NO_RESERVES)
     }
 
-    /// As `self`, with these traits instead.
+    /// `self` with these traits instead.
     #[must_use]
     pub const fn with(mut self, traits: RequestTraits) -> Self {
         self.traits = traits;
         self
     }
 
-    /// As `self`, for a context that cannot wait and may use reserves (an interrupt handler).
+    /// `self` for a context that cannot wait and may use reserves, such as an interrupt handler.
     #[must_use]
     pub const fn atomic(self) -> Self {
         self.with(RequestTraits::WAKE_KSWAPD.union(RequestTraits::HIGH_PRIORITY))
     }
 }
 
-/// What a request wants of one zone's lists.
+/// The block that a request wants from one zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) order: Order,
-    /// The type that the block gets; not the requested one if the zone does not group pageblocks by mobility.
+    /// The type of the block. It differs from the requested type if the zone does not group pageblocks by
+    /// mobility.
     pub(crate) migratetype: MigrateType,
 }
 
@@ -168,7 +171,7 @@ bitflags! {
         const NO_FRAGMENT = 1 << 6;
         const NO_WATERMARKS = 1 << 7;
         const BYPASS_PCP = 1 << 8;
-        /// Flags that open the reserve of high-order atomic blocks.
+        /// Flags that permit the reserve of high-order atomic blocks.
         const RESERVES = Self::NON_BLOCK.bits() | Self::MIN_RESERVE.bits() | Self::HIGH_ATOMIC.bits()
             | Self::OOM.bits();
     }
@@ -189,7 +192,7 @@ impl AllocFlags {
         Self::common(request)
     }
 
-    /// Flags of the attempts after it (spec §1.11, "request flags in the slow path").
+    /// Flags of later attempts (spec §1.11, "request flags in the slow path").
     pub(crate) fn slow(request: &Request) -> Self {
         let mut flags = Self::common(request);
         let has = |traits| request.traits.contains(traits);

@@ -1,13 +1,13 @@
-//! Tables that the caller provides: lent for `'a`, or owned by the allocator where there is a heap.
+//! Tables of the allocator: lent by the caller for `'a`, or owned where there is a heap.
 
 use core::ops::{Deref, DerefMut};
 
 #[cfg(feature = "alloc")]
 use crate::error::ConfigError;
 
-/// A fixed table of `T`: memory of the caller's, or (feature `alloc`) of the heap.
+/// A fixed table of `T`, in the caller's memory or (feature `alloc`) on the heap.
 ///
-/// A kernel lends statics or carves tables from its first zone; a program or a simulator owns them.
+/// A kernel lends statics, or carves tables from its first zone. A program or a simulator owns them.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Storage<'a, T> {
@@ -19,17 +19,17 @@ pub enum Storage<'a, T> {
 }
 
 impl<T> Storage<'_, T> {
-    /// `len` entries of the heap, each made by `make`.
+    /// Allocates `len` entries on the heap, each made by `make`.
     ///
     /// # Errors
-    /// [`ConfigError::OutOfMemory`] if the heap has not so many bytes.
+    /// [`ConfigError::OutOfMemory`] if the heap has too little memory.
     #[cfg(feature = "alloc")]
     pub fn owned(len: usize, make: impl FnMut() -> T) -> Result<Self, ConfigError> {
         let mut entries = alloc::vec::Vec::new();
         let refused = |_| ConfigError::OutOfMemory(len.saturating_mul(size_of::<T>()));
         entries.try_reserve_exact(len).map_err(refused)?;
         entries.extend(core::iter::repeat_with(make).take(len));
-        // It is as long as its room, so nothing is moved.
+        // Length equals capacity, so nothing is moved.
         Ok(Self::Owned(entries.into_boxed_slice()))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::vec::Vec;
 
-/// The rows of a table of whole numbers.
+/// The rows of a table of integers.
 pub(crate) fn rows(table: &str) -> Vec<Vec<i64>> {
     table.lines().skip(1).map(|line| line.split(',').map(|cell| cell.parse().unwrap()).collect()).collect()
 }

@@ -1,4 +1,4 @@
-//! After it is built, no operation of an allocator allocates memory itself.
+//! Once an allocator is built, none of its operations allocates heap memory.
 
 #[path = "outside/host.rs"]
 mod host;
@@ -12,19 +12,19 @@ use pageset_core::{
     PageAllocator, Pfn, Policy, Reclaim, Request, RequestTraits, Tables, ZoneConfig, ZoneId, ZoneKind,
 };
 
-/// The system's heap, counting what this thread asks of it, and refusing one request.
+/// The system's heap. It counts this thread's requests and can refuse one of them.
 struct Counting;
 
 thread_local! {
     static ASKED: Cell<u64> = const { Cell::new(0) };
-    /// Bytes that this thread has.
+    /// Bytes that this thread holds.
     static HELD: Cell<isize> = const { Cell::new(0) };
-    /// The request that is refused, by its number among those that this thread asks.
+    /// Number of the request to refuse, counted in this thread.
     static REFUSED: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: every call is passed on to the system's allocator as it is, or refused, which an allocator may do; counting touches
-// thread-local integers only.
+// SAFETY: every call is passed unchanged to the system's allocator, or refused, as an allocator may do;
+// counting touches thread-local integers only.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ASKED.set(ASKED.get() + 1);
@@ -32,7 +32,7 @@ unsafe impl GlobalAlloc for Counting {
             return std::ptr::null_mut();
         }
         HELD.set(HELD.get() + layout.size() as isize);
-        // SAFETY: the caller's promises are those that `System` asks for.
+        // SAFETY: the caller keeps the same promises that `System` requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -49,7 +49,7 @@ static HEAP: Counting = Counting;
 const CPU: CpuId = CpuId(0);
 const OTHER: CpuId = CpuId(1);
 
-/// Every operation, most of them along several paths; `held` has room for what is kept meanwhile.
+/// Runs every operation, most of them along several paths. `held` stores the blocks in use.
 fn everything(allocator: &Allocator, held: &mut [Option<(Pfn, Order)>]) {
     let ordinary = Request::new(Order::ZERO);
     // Refills, direct allocations, fallback, reserves, and the slow path to its end.
@@ -89,9 +89,10 @@ fn everything(allocator: &Allocator, held: &mut [Option<(Pfn, Order)>]) {
     allocator.drain_all(CPU).expect("it exists");
     allocator.alloc_at(CPU, Pfn(4096), &Request::new(order(5))).expect("all memory is free");
     allocator.free(CPU, Pfn(4096), order(5)).expect("allocated above");
-    // Nothing is left to merge with the pageblock that is isolated, which would give it the type of its neighbour.
+    // Afterwards nothing can merge with the isolated pageblock, which would give it the type of the pageblock
+    // beside it.
     allocator.drain_all(CPU).expect("it exists");
-    // Settings, CPUs, isolation, looking.
+    // Settings, CPUs, isolation, queries.
     allocator.isolate_pageblock(CPU, Pfn(5000)).expect("it exists");
     allocator.unisolate_pageblock(CPU, Pfn(5000), MigrateType::Movable).expect("it exists");
     allocator.cpu_offline(OTHER).expect("a CPU");
@@ -137,8 +138,8 @@ fn no_operation_allocates_after_construction() {
     }
 }
 
-/// Refuses the first request of the heap, then the second, and so on, until `build` needs no more. Each refusal is an error, and
-/// nothing is left behind.
+/// Refuses the first heap request, then the second, and so on, until `build` succeeds. Each refusal must be
+/// an error and leave nothing behind.
 fn each_request_refused<T>(mut build: impl FnMut() -> Result<T, ConfigError>) -> T {
     for request in 1.. {
         let held = HELD.get();
@@ -167,7 +168,7 @@ fn fault_06_an_allocator_that_finds_no_memory_for_its_tables_is_an_error() {
         let config = Config::new(&zones, &[NodeId(0), NodeId(1)]).with_policy(*policy);
         let allocator =
             each_request_refused(|| PageAllocator::new(host::Host(()), &config, Tables::on_heap(&config)?));
-        // Each request of an operation's would be the first of all.
+        // Any heap request of an operation would now be refused.
         REFUSED.set(ASKED.get() + 1);
         everything(&allocator, &mut held);
         assert_eq!(ASKED.get() + 1, REFUSED.replace(0), "{} allocated", policy.name);

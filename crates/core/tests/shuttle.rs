@@ -1,8 +1,8 @@
-//! Concurrent use under shuttle, which decides at every lock which thread runs next: no frame is ever owned twice,
-//! whatever the schedule, and in the end every frame is accounted for.
+//! Concurrent use under shuttle, which decides at every lock which thread runs next. In every schedule, no
+//! frame may have two users. At the end every frame must be accounted for.
 //!
-//! `SHUTTLE_ITERATIONS` sets the number of schedules; `cargo xtask ci night shuttle` runs many. The schedule of a failure is printed,
-//! and `shuttle::replay` takes it.
+//! `SHUTTLE_ITERATIONS` sets the number of schedules; `cargo xtask ci night shuttle` runs many. A failure prints its
+//! schedule, which `shuttle::replay` accepts.
 
 use std::sync::atomic::{AtomicBool as Flag, Ordering};
 
@@ -19,7 +19,7 @@ use shuttle::sync::atomic::AtomicBool;
 use shuttle::sync::{Arc, Mutex};
 use shuttle::thread;
 
-/// A lock whose every step is a point where another thread may run.
+/// A lock where another thread may run at every step.
 struct ShuttleLock(AtomicBool);
 
 // SAFETY: only one caller's exchange finds false between two unlocks; shuttle runs one thread at a time.
@@ -60,18 +60,18 @@ impl Platform for Host {
     }
 }
 
-/// Frames of the machine: a small zone with a hole, and one that an odd frame ends. Where CPUs own pageblocks, there are enough
-/// of them that pageblocks are kept to one migratetype.
+/// Frames of the machine: a small zone with a hole, and a zone with an odd end. Where CPUs own pageblocks,
+/// memory is large enough for grouping by mobility.
 fn spans(policy: &Policy) -> [std::ops::Range<u64>; 2] {
     [0..700, 1024..if policy.ownership.is_some() { 5373 } else { 2301 }]
 }
 
-/// An allocator, who owns which frame, and blocks on their way from one CPU to another.
+/// An allocator, the user of each frame, and blocks that move between CPUs.
 struct World {
     allocator: PageAllocator<'static, Host>,
     owned: Vec<Flag>,
     mailbox: Mutex<Vec<(Pfn, Order)>>,
-    /// Behind its last frame.
+    /// First frame number after its zones.
     end: u64,
 }
 
@@ -92,7 +92,7 @@ impl World {
                 regions,
             })
             .collect();
-        // One CPU is on another node, so that its page sets expire.
+        // One CPU is on another node, so its page sets expire.
         let nodes: Vec<_> = (0..cpus).map(|cpu| NodeId(u16::from(cpu == 1))).collect();
         let mut config = Config::new(&zones, &nodes).with_policy(policy);
         config.min_free_kbytes = Some(0);
@@ -102,7 +102,7 @@ impl World {
         Self { allocator, owned, mailbox: Mutex::new(Vec::new()), end }
     }
 
-    /// Notes that this thread got a block; nobody else may have a frame of it.
+    /// Records that this thread got a block. No other thread may have a frame of it.
     fn own(&self, pfn: Pfn, frames: u64) {
         for frame in pfn.0..pfn.0 + frames {
             let taken = self.owned[frame as usize].swap(true, Ordering::Relaxed);
@@ -124,7 +124,7 @@ impl World {
         self.allocator.free(cpu, pfn, order).expect("an owner may free");
     }
 
-    /// One CPU's life: allocations of many kinds, frees of its own blocks and of others'.
+    /// The work of one CPU: many kinds of allocations, and frees of its own and of other CPUs' blocks.
     fn work(&self, cpu: CpuId, steps: usize) {
         let mut rng = thread_rng();
         let mut held: Vec<(Pfn, Order)> = Vec::new();
@@ -180,7 +180,7 @@ impl World {
         self.mailbox.lock().expect("no panic").append(&mut held);
     }
 
-    /// What happens beside the CPUs' work: ticks, drains, CPUs that go and come, settings, isolation.
+    /// Administrative work: ticks, drains, CPUs that leave and return, settings, isolation.
     fn administer(&self, cpus: u32, steps: usize) {
         let mut rng = thread_rng();
         for _ in 0..steps {
@@ -203,7 +203,7 @@ impl World {
         }
     }
 
-    /// Gives everything back and checks that all of it is there.
+    /// Frees everything and checks that all memory is there.
     fn finish(&self) {
         let mut mailbox = self.mailbox.lock().expect("no panic");
         mailbox.drain(..).for_each(|block| self.free(CpuId(0), block));
@@ -256,7 +256,8 @@ fn three_cpus_under_linux_6_1() {
     run(LINUX_6_1, 3);
 }
 
-/// Threads that share a CPU number: the second finds the page set taken and goes to the free lists.
+/// Threads that share a CPU number: the second thread finds the page set's lock taken and uses the free
+/// lists.
 #[test]
 fn two_threads_may_name_the_same_cpu() {
     shuttle::check_random(
@@ -275,7 +276,7 @@ fn two_threads_may_name_the_same_cpu() {
     );
 }
 
-/// Of two CPUs that free one block, one succeeds; the other is told so; the frame is free once.
+/// Two CPUs free one block. One succeeds, the other gets an error, and the block is freed once.
 #[test]
 fn one_of_two_frees_of_a_block_wins() {
     shuttle::check_random(
@@ -307,7 +308,7 @@ fn one_of_two_frees_of_a_block_wins() {
     );
 }
 
-/// A frame that was marked bad while its block was being cut or freed never comes back.
+/// A frame marked bad while its block is cut or freed never comes back.
 #[test]
 fn a_frame_marked_bad_during_a_free_stays_out_of_service() {
     shuttle::check_random(
@@ -330,7 +331,7 @@ fn a_frame_marked_bad_during_a_free_stays_out_of_service() {
     );
 }
 
-/// Page sets large enough for pageblocks even in the small zones of these tests.
+/// Page sets large enough for pageblocks even in these tests' small zones.
 fn owned(busy_owner: BusyOwner) -> Policy {
     let mut rule = PageblockOwnership::RFC;
     rule.busy_owner = busy_owner;
@@ -348,7 +349,8 @@ fn three_cpus_that_own_pageblocks() {
     }
 }
 
-/// Others free pages of a CPU that drains and goes offline meanwhile: nothing stays with it, and nothing gets lost.
+/// CPUs free pages of an owner that drains and goes offline meanwhile. No page stays behind, and none is
+/// lost.
 #[test]
 fn frees_by_others_meet_the_drain_of_an_owner_that_leaves() {
     shuttle::check_random(
@@ -386,7 +388,7 @@ fn frees_by_others_meet_the_drain_of_an_owner_that_leaves() {
     );
 }
 
-/// A frame that is marked bad while its owner's page set splits or merges the block around it stays out of service.
+/// A frame marked bad while the owner's page set splits or merges its block stays out of service.
 #[test]
 fn a_frame_marked_bad_while_its_block_is_split_or_merged_stays_out_of_service() {
     shuttle::check_random(

@@ -1,6 +1,7 @@
-//! Areas: ranges of addresses with the same rights (Linux's VMAs), and the map of all areas of an address space.
+//! Areas are ranges of addresses with the same rights (Linux's VMAs). An area map holds all areas of an
+//! address space.
 //!
-//! A map never changes: a change makes a new one, which shares the areas that stay. So a reader needs no lock on it.
+//! A map never changes. A writer makes a new map, which shares the unchanged areas, so readers need no lock.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -10,10 +11,10 @@ use crate::atomic::{AtomicU64, Ordering};
 use crate::rwsem::RwSem;
 use crate::world::Line;
 
-/// What is allowed in an area.
+/// Access rights of an area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Prot {
-    /// Nothing: the range is only reserved.
+    /// No access: the range is only reserved.
     None,
     /// Loads.
     Read,
@@ -21,7 +22,7 @@ pub enum Prot {
     ReadWrite,
 }
 
-/// What is tried.
+/// An attempted access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
     /// A load.
@@ -31,7 +32,7 @@ pub enum Access {
 }
 
 impl Prot {
-    /// Whether the access is allowed.
+    /// Whether these rights allow the access.
     #[inline]
     #[must_use]
     pub fn allows(self, access: Access) -> bool {
@@ -48,12 +49,12 @@ impl Prot {
 pub(crate) struct Area {
     pub(crate) range: Range<u64>,
     pub(crate) prot: Prot,
-    /// Its number, unlike any other area's of the engine.
+    /// Number of the area, unique in the engine.
     pub(crate) id: u32,
-    /// Faults inside, with per-area locks (V2).
+    /// Lock that faults in this area hold as readers, with per-area locks (V2).
     pub(crate) lock: RwSem,
-    /// Number of the last write to the address space that changes this area. While that write goes on, the area is
-    /// closed.
+    /// Number of the last write to the address space that changed this area. The area is closed while that
+    /// write goes on.
     marked: AtomicU64,
 }
 
@@ -62,31 +63,32 @@ impl Area {
         Self { range, prot, id, lock: RwSem::new(), marked: AtomicU64::new(0) }
     }
 
-    /// The line that its lock is on.
+    /// The cache line of the area's lock.
     #[inline]
     pub(crate) fn line(&self) -> Line {
         Line::AreaLock { area: self.id }
     }
 
-    /// Closes the area for the write with this number.
+    /// Closes the area for write number `write`.
     pub(crate) fn mark(&self, write: u64) {
         self.marked.store(write, Ordering::Release);
     }
 
-    /// Whether it is closed, if `write` is the number of the write that goes on or comes next.
+    /// Whether the area is closed. `write` is the number of the write in progress, or of the next one if
+    /// there is none.
     #[inline]
     pub(crate) fn is_marked(&self, write: u64) -> bool {
         self.marked.load(Ordering::Acquire) == write
     }
 }
 
-/// All areas, ascending. No two overlap, and neighbours that touch differ in their rights.
+/// All areas in ascending order. No two overlap. Two areas that touch differ in their rights.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AreaMap {
     areas: Vec<Arc<Area>>,
 }
 
-/// A new map, and the areas of the old one that are not in it.
+/// A new map, and the areas of the old map that it replaces.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) map: AreaMap,
@@ -98,7 +100,7 @@ impl AreaMap {
         &self.areas
     }
 
-    /// Whether it is what a map is: no area is empty, and neighbours ascend and differ where they touch.
+    /// Whether the map is valid: no area is empty, areas ascend, and two that touch differ in their rights.
     fn is_proper(&self) -> bool {
         let fits = |left: &Area, right: &Area| {
             left.range.end < right.range.start
@@ -133,7 +135,8 @@ impl AreaMap {
         at >= range.end
     }
 
-    /// The map in which `range` has these rights, or, without any, no area. Cuts what overlaps, joins what touches.
+    /// Builds the map that gives `range` these rights, or no area if `prot` is `None`. Overlapping areas are
+    /// cut. Touching areas with equal rights are joined.
     pub(crate) fn with(
         &self,
         range: Range<u64>,
@@ -166,7 +169,7 @@ impl AreaMap {
             put(&mut map, area.range.start.max(range.end)..area.range.end, area.prot);
         }
         map.areas.extend_from_slice(&self.areas[after..]);
-        // Neighbours that came through unchanged keep their identity, and with it the faults inside.
+        // An adjacent area that did not change stays the same object, so faults may go on in it.
         for area in &mut map.areas[before..] {
             let same = |old: &&Arc<Area>| old.range == area.range && old.prot == area.prot;
             if let Some(old) = self.areas[before..after].iter().find(same) {

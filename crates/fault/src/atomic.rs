@@ -1,5 +1,5 @@
-//! The atomics of this crate. Under `--cfg loom` or `--cfg shuttle` they are those of the model checker, so that it
-//! decides at each of them who runs next (`cargo xtask ci night loom`, `cargo xtask ci night shuttle`).
+//! The atomics of this crate. Under `--cfg loom` or `--cfg shuttle` they are the model checker's, which
+//! decides at each one which thread runs next (`cargo xtask ci night loom`, `cargo xtask ci night shuttle`).
 
 #[cfg(loom)]
 use loom::sync::atomic as chosen;
@@ -11,8 +11,8 @@ use core::sync::atomic as chosen;
 
 pub(crate) use chosen::{AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
-/// A value alone on its cache lines, so that its neighbours' writers do not slow its readers down.
-/// 128 bytes: x86-64 fetches lines in pairs.
+/// A value alone on its cache lines, so that writes to adjacent values do not slow its readers. 128 bytes:
+/// x86-64 fetches lines in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Padded<T>(pub(crate) T);

@@ -1,10 +1,10 @@
-//! The macro behind the three axes of strategies: a named list, an enum for its values, and calls that a branch
-//! decides. Adding a strategy is one file and one line of its axis's list.
+//! The macro behind the three axes of strategies. It makes a list of names, an enum of values, and calls that
+//! branch on the value. To add a strategy, add one file and one line in its axis's list.
 
-/// `axis!` makes, of a list `Name = module::Type, "summary";`:
+/// `axis!` turns a list `Name = module::Type, "summary";` into:
 /// - `$kind`: the public enum of names, with `ALL`, `name`, `summary` and `from_name`,
-/// - `$any`: an enum of the strategies' values, made by `new`,
-/// - `each!(value, strategy => call)`: the call on whichever it is.
+/// - - `$any`: an enum of the strategies' values, built by `new`,
+/// - - `each!(value, strategy => call)`: makes the call on the strategy inside the value.
 macro_rules! axis {
     (
         ($d:tt)
@@ -20,22 +20,22 @@ macro_rules! axis {
         }
 
         impl $kind {
-            /// All of them.
+            /// All strategies of this axis.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// Its name, as tables print it.
+            /// The strategy's name, as tables print it.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => stringify!($name),)* }
             }
 
-            /// What it is, in half a line.
+            /// A summary of half a line.
             #[must_use]
             pub const fn summary(self) -> &'static str {
                 match self { $(Self::$name => $summary,)* }
             }
 
-            /// The one with this name, in any case.
+            /// Finds the strategy with this name, in upper or lower case.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|kind| kind.name().eq_ignore_ascii_case(name))

@@ -1,4 +1,4 @@
-//! The invariants that hold whenever nobody runs (spec §1.2): every run of every test ends with them.
+//! The invariants that hold while no task runs (spec §1.2). Every test run ends by checking them.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -14,36 +14,37 @@ use crate::pte::{Meaning, Pte, TableId};
 use crate::space::AddressSpace;
 use crate::world::World;
 
-/// What a successful check counted.
+/// Counts taken by a successful check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
-    /// Pages mapped, in all address spaces; a shared page counts in each.
+    /// Pages mapped, in all address spaces. A shared page counts once in each.
     pub pages: u64,
-    /// Tables, the roots included.
+    /// Tables, including the roots.
     pub tables: u64,
-    /// Different frames behind the pages.
+    /// Distinct frames behind the pages.
     pub frames: u64,
-    /// Words of reclaimed pages.
+    /// Words that stand for reclaimed pages.
     pub reclaimed: u64,
 }
 
-/// What is wrong.
+/// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Violation {
-    /// A page is mapped where there is no area, or with more rights than the area has.
+    /// A page is mapped outside every area, or with more rights than its area has.
     Stray(u64, Pte),
-    /// A word is marked "busy", but nobody works on it.
+    /// A word is marked "busy", but no task is changing it.
     Busy(u64, Pte),
     /// A shared page is writable.
     SharedWritable(u64, Pte),
-    /// A block's reference count is wrong: the block, the number of words that map it, and its count.
+    /// A block's reference count is wrong. Holds the block, the number of words that map it, and its count.
     References(Pfn, u32, u32),
-    /// An address space's counts differ from its page table: its counts, and the right ones.
+    /// An address space's counts differ from its page table. Holds its counts, then the right ones.
     Counts(Counts, Counts),
-    /// Frames that the allocator gave away, and those found in use.
+    /// The allocator's number of frames given out differs from the number found in use. Holds both.
     Frames(u64, u64),
-    /// Blocks on the list of pages in use, and those in use.
+    /// The number of blocks on the lists of pages in use differs from the number of blocks in use. Holds
+    /// both.
     Listed(u64, u64),
 }
 
@@ -53,12 +54,12 @@ impl fmt::Display for Violation {
             Self::Stray(va, word) => {
                 write!(f, "{word:?} at {va:#x} has no area, or more rights than its area")
             }
-            Self::Busy(va, word) => write!(f, "{word:?} at {va:#x} is busy though nobody is at work"),
+            Self::Busy(va, word) => write!(f, "{word:?} at {va:#x} is busy though no task runs"),
             Self::SharedWritable(va, word) => {
                 write!(f, "{word:?} at {va:#x} can be written though it is shared")
             }
             Self::References(pfn, found, counted) => {
-                write!(f, "block {pfn} is mapped by {found} words and believes {counted}")
+                write!(f, "block {pfn} is mapped by {found} words, but its count is {counted}")
             }
             Self::Counts(counted, found) => write!(f, "counted {counted:?}, found {found:?}"),
             Self::Frames(given, found) => write!(f, "{given} frames were allocated, {found} are in use"),
@@ -69,16 +70,21 @@ impl fmt::Display for Violation {
 
 impl core::error::Error for Violation {}
 
-/// Words that map each block.
+/// Number of words that map each block.
 type Blocks = BTreeMap<u64, (Order, u32)>;
 
 impl<W: World> Engine<W> {
-    /// Checks the invariants. Each page lies in an area that allows it. Each block's count is the number of its mappings.
-    /// Each address space's counts are right. Each allocated frame is in use. `spaces` must be all address spaces of the
-    /// engine. All tasks must have ended, since their counts are folded then. Reads every word of every table.
+    /// Checks the invariants, by reading every word of every table:
+    /// - Each page lies in an area that allows it.
+    /// - Each block's count equals the number of its mappings.
+    /// - Each address space's counts are right.
+    /// - Each allocated frame is in use.
+    ///
+    /// `spaces` must be all address spaces of the engine. All tasks must have ended, since a task's counts
+    /// are folded when it ends.
     ///
     /// # Errors
-    /// The first violation.
+    /// The first violation found.
     pub fn check(&self, spaces: &[&Arc<AddressSpace<W>>]) -> Result<Census, Violation> {
         let (mut census, mut blocks) = (Census::default(), Blocks::new());
         for space in spaces {
@@ -114,7 +120,7 @@ impl<W: World> Engine<W> {
     }
 }
 
-/// A look through one address space's tables.
+/// A pass over one address space's tables.
 struct Look<'a, W: World> {
     engine: &'a Engine<W>,
     map: &'a AreaMap,
@@ -157,7 +163,7 @@ impl<W: World> Look<'_, W> {
         Ok(())
     }
 
-    /// The page must lie in an area whose rights are not fewer than the word's.
+    /// Checks that the page lies in an area with at least the word's rights.
     fn area(&self, word: Pte, va: u64, level: u8) -> Result<(), Violation> {
         let end = va + self.engine.geometry.word_span(level);
         let fits = self.map.find(va).is_some_and(|index| {

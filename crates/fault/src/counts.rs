@@ -1,9 +1,9 @@
-//! Numbers of pages and tables: what an address space has, or by how much it changes.
+//! Numbers of pages and tables of an address space, or changes of these numbers.
 
-/// Pages and tables, or how many more or less.
+/// Numbers of pages and tables, or differences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Resident pages. All of them are anonymous here; the kernel of 2005 counted both numbers.
+    /// Resident pages. All are anonymous here. The kernel of 2005 counted both numbers, and so does this.
     pub rss: i64,
     /// Anonymous resident pages.
     pub anon_rss: i64,
@@ -12,12 +12,12 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// So many pages more.
+    /// A change by `pages` pages.
     pub(crate) fn pages(pages: i64) -> Self {
         Self { rss: pages, anon_rss: pages, tables: 0 }
     }
 
-    /// So many tables more.
+    /// A change by `tables` tables.
     pub(crate) fn tables(tables: i64) -> Self {
         Self { tables, ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! An engine: the world, its frames, the arena of tables, and what all address spaces share.
+//! An engine: its world, its frames, the arena of tables, and the state that all address spaces share.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -18,34 +18,38 @@ use crate::pte::TableId;
 use crate::table::Tables;
 use crate::world::World;
 
-/// How large an engine is.
+/// Sizes of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineConfig {
     /// Shape of all page tables.
     pub geometry: Geometry,
     /// CPUs, numbered from 0.
     pub cpus: u32,
-    /// Tasks at one time. Usually one per CPU, and a few more.
+    /// Tasks that can exist at one time. Usually one per CPU and a few spare ones.
     pub tasks: u32,
-    /// Page tables at one time, of all address spaces. The words are kept on the heap: 4 KiB each with 4 KiB pages.
+    /// Page tables that can exist at one time, over all address spaces. Their words are on the heap: 4 KiB
+    /// per table with 4 KiB pages.
     pub tables: u32,
-    /// Frames per CPU that [`Task::prezero`](crate::Task::prezero) may keep cleared; 0 for no pool.
+    /// Cleared frames per CPU that [`Task::prezero`](crate::Task::prezero) may keep. 0 for no pool.
     pub prezeroed: u32,
-    /// Frames that a task fetches with one call of the allocator and keeps for its next faults: at most 32. 0 calls the
-    /// allocator at each fault, as Linux does. Other tasks cannot use the frames left, not even when memory is short.
+    /// Frames that a task fetches with one allocator call and keeps for its next faults: at most 32. With 0,
+    /// each fault calls the allocator, as Linux does. Other tasks cannot use a task's remaining frames, even
+    /// when memory is short.
     pub magazine: u32,
-    /// Number of lists of pages in use, each with a lock. Linux has one per node. With fewer lists than CPUs, CPUs share
-    /// lists. Once nothing else is shared, the lock of a shared list scales worst.
+    /// Number of lists of pages in use, each with a lock. Linux has one per node. With fewer lists than CPUs,
+    /// CPUs share lists. If nothing else is shared, a shared list's lock limits scaling first.
     pub lru_lists: u16,
 }
 
 impl EngineConfig {
-    /// An engine whose CPUs run one task each, with a list of pages in use per CPU, with tables for `pages` pages in one address space (and a few to spare).
+    /// Sizes for CPUs that run one task each: a list of pages in use per CPU, and tables for `pages` pages in
+    /// one address space plus a few spare ones.
     #[must_use]
     pub fn new(geometry: Geometry, cpus: u32, pages: u64) -> Self {
         let leaves = pages.div_ceil(u64::from(geometry.entries()));
         let upper = leaves.div_ceil(u64::from(geometry.entries())) + u64::from(geometry.root_level());
-        // Each CPU may hold one table per level that it lost the race for, and ranges may begin in the middle.
+        // Each CPU may hold one table per level that lost a race, and a range may begin in the middle of a
+        // table.
         let spare =
             u64::from(cpus) * u64::from(geometry.root_level()) + 2 * u64::from(geometry.root_level()) + 2;
         let tables = u32::try_from(leaves + upper + spare).unwrap_or(u32::MAX);
@@ -76,7 +80,7 @@ pub struct Engine<W: World> {
 }
 
 impl<W: World> Engine<W> {
-    /// Builds an engine around `world`. It takes 16 bytes per frame and a page per table from the heap.
+    /// Builds an engine around `world`. It takes 16 bytes per frame and one page per table from the heap.
     #[must_use]
     pub fn new(world: W, config: &EngineConfig) -> Arc<Self> {
         let frames = FrameTable::new(world.frames().span());
@@ -97,7 +101,7 @@ impl<W: World> Engine<W> {
         })
     }
 
-    /// The world it was built with.
+    /// The world that the engine was built with.
     pub fn world(&self) -> &W {
         &self.world
     }
@@ -107,12 +111,12 @@ impl<W: World> Engine<W> {
         self.geometry
     }
 
-    /// CPUs it was built for.
+    /// Number of CPUs that the engine was built for.
     pub fn cpus(&self) -> u32 {
         self.prezeroed.len() as u32
     }
 
-    /// Blocks on the list of pages in use, without the blocks in tasks' batches.
+    /// Blocks on the lists of pages in use. Blocks that still wait in tasks' batches are not counted.
     pub fn listed_blocks(&self) -> u64 {
         self.lru.len()
     }
@@ -133,7 +137,7 @@ impl<W: World> Engine<W> {
         self.free_tasks.lock().push(slot);
     }
 
-    /// A frame and a table in it.
+    /// Allocates a frame and a table that occupies it.
     pub(crate) fn take_table(&self, cpu: CpuId) -> Option<TableId> {
         let frame = self.world.frames().alloc(cpu, Order::ZERO, FrameUse::Table)?;
         match self.tables.take(frame) {
@@ -145,7 +149,8 @@ impl<W: World> Engine<W> {
         }
     }
 
-    /// As [`take_table`](Self::take_table), for a task: what its magazine holds is not kept from it.
+    /// As [`take_table`](Self::take_table), for a task. If memory is short, gives the task's magazine back
+    /// and tries again.
     pub(crate) fn take_table_for(&self, local: &mut Local) -> Option<TableId> {
         match self.take_table(local.cpu) {
             None if self.empty_magazine(local) => self.take_table(local.cpu),
@@ -153,7 +158,8 @@ impl<W: World> Engine<W> {
         }
     }
 
-    /// A block for a huge page that somebody asked for: what the task's magazine holds may be a part of it.
+    /// Allocates a block for a requested huge page. If none is free, gives the magazine back and tries again,
+    /// since its frames may be part of such a block.
     pub(crate) fn take_large(&self, local: &mut Local, order: Order) -> Option<Pfn> {
         let take = |local: &Local| self.world.frames().alloc(local.cpu, order, FrameUse::Anon);
         match take(local) {
@@ -162,7 +168,7 @@ impl<W: World> Engine<W> {
         }
     }
 
-    /// Gives back what the task's magazine holds. Whether it held anything.
+    /// Gives back the magazine's frames. Returns whether it held any.
     pub(crate) fn empty_magazine(&self, local: &mut Local) -> bool {
         let mut held = false;
         while let Some(pfn) = local.magazine.pop() {
@@ -174,13 +180,13 @@ impl<W: World> Engine<W> {
         held
     }
 
-    /// Waits for every task that may still hold a translation, a table's number or an area.
+    /// Waits until no task still holds a translation, a table number or an area that it read before.
     pub(crate) fn wait_for_sections(&self, local: &Local) {
         debug_assert!(!self.grace.is_inside(local.slot), "task {} waits for itself", local.slot);
         self.grace.wait(|| self.world.relax(local.cpu));
     }
 
-    /// Frees blocks that no word maps any more; no task may hold a translation to them.
+    /// Frees blocks that no word maps any more. No task may still hold a translation to them.
     pub(crate) fn free_blocks(&self, local: &mut Local, blocks: &mut Vec<(Pfn, Order)>) {
         if blocks.is_empty() {
             return;
@@ -193,12 +199,12 @@ impl<W: World> Engine<W> {
         blocks.clear();
     }
 
-    /// Whether no word maps a block, and no list has it.
+    /// Whether no word maps the block and it is on no list.
     fn is_unused(&self, pfn: Pfn) -> bool {
         self.frames.refs(pfn) == 0 && Lru::<W::RawLock>::is_unmarked(self.frames.frame(pfn))
     }
 
-    /// Frees tables that were taken out of the tree; no task may be walking them.
+    /// Frees tables that were taken out of the tree. No task may be walking them.
     pub(crate) fn free_tables(&self, local: &mut Local, tables: &mut Vec<TableId>) {
         for table in tables.drain(..) {
             let frame = self.tables.put(table);

@@ -1,18 +1,18 @@
-//! What can go wrong, as values.
+//! Errors of faults and of changes to address spaces.
 
 use core::fmt;
 
-/// Why an access did not succeed.
+/// The reason why an access failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FaultError {
     /// The address belongs to no area: a segmentation fault.
     NoArea(u64),
-    /// The area does not allow this: a segmentation fault too.
+    /// The area does not allow this access: also a segmentation fault.
     NotAllowed(u64),
-    /// No frame or table is left for this address. Nothing was changed.
+    /// No frame or table is left for this address. Nothing changed.
     OutOfMemory(u64),
-    /// The task and the address space belong to different engines. Nothing was changed.
+    /// The task and the address space belong to different engines. Nothing changed.
     OtherMachine(u64),
 }
 
@@ -34,25 +34,26 @@ impl fmt::Display for FaultError {
 
 impl core::error::Error for FaultError {}
 
-/// Why an address space was not changed.
+/// The reason why an address space did not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpaceError {
-    /// The range is empty, does not begin and end at pages, or leaves the address space.
+    /// The range is empty, does not begin and end at page boundaries, or leaves the address space.
     BadRange,
-    /// An area is there already.
+    /// The range overlaps an area.
     Occupied,
     /// A part of the range belongs to no area.
     NoArea,
-    /// No frame or table is left. Nothing was changed, but copies on write may be due again.
+    /// No frame or table is left. Nothing changed, except that pages may be copied on write once more.
     OutOfMemory,
-    /// All tasks that the engine was built for are in use.
+    /// All tasks that the engine was built for exist already.
     TooManyTasks,
     /// The engine has no such CPU.
     BadCpu,
-    /// The operation does not suit this page: it is not mapped, shared, part of a larger block, or being moved.
+    /// The operation does not apply to this page: it is not mapped, shared, part of a larger block, or being
+    /// moved.
     NotEligible,
-    /// The host keeps no contents of reclaimed pages.
+    /// The host cannot keep the contents of reclaimed pages.
     NoSwap,
     /// The geometry has no huge pages: a leaf table covers more than the allocator's largest block.
     NoHugePages,

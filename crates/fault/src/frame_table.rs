@@ -1,4 +1,4 @@
-//! What the engine knows of each frame (Linux's struct page, as far as anonymous memory needs it): 16 bytes.
+//! The engine's data per frame: 16 bytes (Linux's struct page, as far as anonymous memory needs it).
 
 use alloc::boxed::Box;
 use core::ops::Range;
@@ -7,15 +7,15 @@ use pageset_core::{Order, Pfn};
 
 use crate::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
-/// One frame. What belongs to a block of several frames is kept with its first.
+/// One frame. Data of a block of several frames is kept with its first frame.
 pub(crate) struct Frame {
-    /// Words of page tables that map the block or a part of it, and users in passing.
+    /// Number of page-table words that map the block or a part of it, plus temporary references.
     refs: AtomicU32,
     /// Order of the block that the frame belongs to.
     order: AtomicU8,
-    /// Where the block is on its way to the list of pages in use, see [`lru`](crate::lru).
+    /// Progress of the block on its way to the list of pages in use, see [`lru`](crate::lru).
     pub(crate) listed: AtomicU16,
-    /// Neighbours on that list + 1.
+    /// Next newer block on that list: frame index + 1, 0 for none.
     pub(crate) newer: AtomicU32,
     pub(crate) older: AtomicU32,
 }
@@ -53,15 +53,16 @@ impl FrameTable {
         &self.frames[self.index(pfn) as usize]
     }
 
-    /// The block that a frame in use belongs to. A block begins at a multiple of its size.
+    /// The block that contains a frame in use. A block begins at a multiple of its size.
     #[inline]
     pub(crate) fn block(&self, pfn: Pfn) -> (Pfn, Order) {
         let order = Order::new(self.frame(pfn).order.load(Ordering::Relaxed)).unwrap_or_default();
         (Pfn(pfn.0 & !u64::from(order.frames() - 1)), order)
     }
 
-    /// Begins the life of a block, with `refs` words about to map it. Nobody else knows it yet; but who has read an older
-    /// word may be a user in passing from now on. So the block ends by [`put`](Self::put), even if no word ever mapped it.
+    /// Begins the life of a block that `refs` words are about to map. The block is not visible yet. But a
+    /// task that read an older word with the same frame may take a temporary reference from now on. So the
+    /// block must end with [`put`](Self::put), even if no word ever mapped it.
     #[inline]
     pub(crate) fn begin(&self, pfn: Pfn, order: Order, refs: u32) {
         let first = self.index(pfn) as usize;
@@ -73,22 +74,23 @@ impl FrameTable {
             debug_assert_eq!(
                 frame.refs.load(Ordering::Relaxed),
                 0,
-                "block {pfn}: somebody has a frame of it"
+                "block {pfn}: one of its frames is in use"
             );
             frame.order.store(order.get(), Ordering::Relaxed);
         }
         self.frames[first].refs.store(refs, Ordering::Relaxed);
     }
 
-    /// More words map the block of `pfn`. The caller's own word keeps it alive.
+    /// Adds `refs` words that map the block of `pfn`. The caller's own word keeps the block alive.
     pub(crate) fn get(&self, pfn: Pfn, refs: u32) {
         let before = self.frame(self.block(pfn).0).refs.fetch_add(refs, Ordering::Relaxed);
         debug_assert!(before > 0, "frame {pfn} is free, and mapped once more");
     }
 
-    /// A user in passing, unless the block is free: returns the block's head, for [`put`](Self::put). Whoever calls this
-    /// has read a word that named `pfn`, and afterwards reads it again, and [`block`](Self::block) too: meanwhile the
-    /// frame may have been freed and taken for a block with another head.
+    /// Takes a temporary reference, unless the block is free. Returns the block's head, which
+    /// [`put`](Self::put) needs. Race: the frame may be freed and reused in another block after the caller
+    /// read the word that names it. So the caller reads the word and [`block`](Self::block) again afterwards,
+    /// and gives the reference back if either changed.
     pub(crate) fn try_get(&self, pfn: Pfn) -> Option<Pfn> {
         let more = |refs: u32| (refs > 0).then_some(refs + 1);
         let head = self.block(pfn).0;
@@ -96,7 +98,7 @@ impl FrameTable {
         refs.fetch_update(Ordering::Acquire, Ordering::Relaxed, more).is_ok().then_some(head)
     }
 
-    /// So many words less. Returns the block if these were the last: the caller must free it.
+    /// Drops `refs` references. Returns the block if these were the last ones; the caller must free it.
     #[inline]
     #[must_use]
     pub(crate) fn put(&self, pfn: Pfn, refs: u32) -> Option<(Pfn, Order)> {
@@ -106,7 +108,7 @@ impl FrameTable {
         (before == refs).then_some(block)
     }
 
-    /// Words that map a block.
+    /// Number of references to a block.
     pub(crate) fn refs(&self, head: Pfn) -> u32 {
         self.frame(head).refs.load(Ordering::Acquire)
     }

@@ -1,4 +1,4 @@
-//! Where frames come from: a page-frame allocator, or a bump pointer as the cheapest thing possible.
+//! The source of frames: a page-frame allocator, or a bump pointer as the cheapest possible source.
 
 use core::ops::Range;
 
@@ -6,17 +6,17 @@ use pageset_core::{CpuId, FrameAllocator, FreeError, Order, Pfn, Request};
 
 use crate::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What a frame is wanted for.
+/// Purpose of an allocated frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameUse {
-    /// Contents of an address space: can be moved.
+    /// Contents of an address space. Movable.
     Anon,
-    /// A page table: stays where it is.
+    /// A page table. Not movable.
     Table,
 }
 
 impl FrameUse {
-    /// What an allocator is asked for.
+    /// The core's request for a block of this order and purpose.
     #[must_use]
     pub const fn request(self, order: Order) -> Request {
         match self {
@@ -26,15 +26,16 @@ impl FrameUse {
     }
 }
 
-/// Hands out blocks of `2^order` frames: what the engine needs of an allocator.
+/// Hands out blocks of `2^order` frames. The engine needs no more of an allocator.
 pub trait FrameSource {
-    /// All frames it may ever hand out.
+    /// The range of all frames that may ever be handed out.
     fn span(&self) -> Range<u64>;
 
-    /// Allocates a block, aligned to its size. `None` if there is none.
+    /// Allocates a block, aligned to its size. Returns `None` if there is none.
     fn alloc(&self, cpu: CpuId, order: Order, wanted_for: FrameUse) -> Option<Pfn>;
 
-    /// Puts single frames into the empty slots of `frames`, first to last. Returns how many: fewer if memory is short.
+    /// Fills the empty slots of `frames` with single frames, first to last. Returns the number filled, which
+    /// is lower if memory is short.
     fn alloc_many(&self, cpu: CpuId, wanted_for: FrameUse, frames: &mut [Option<Pfn>]) -> usize {
         let mut got = 0;
         for slot in frames.iter_mut().filter(|slot| slot.is_none()) {
@@ -50,24 +51,25 @@ pub trait FrameSource {
     /// Takes a block back.
     ///
     /// # Errors
-    /// The block was not handed out. Nothing changes then.
+    /// Fails if the block was not handed out. Nothing changes then.
     fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError>;
 
     /// Takes many blocks back.
     ///
     /// # Errors
-    /// Why the first block was refused that was. The others are free.
+    /// The error of the first block that was refused. All blocks that were not refused are free.
     fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), FreeError> {
         blocks.iter().map(|(pfn, order)| self.free(cpu, *pfn, *order)).fold(Ok(()), Result::and)
     }
 
-    /// Frames handed out and not yet back; `None` if nothing counts them. May be slow. Exact only while nobody allocates.
+    /// Number of frames handed out and not yet freed, or `None` if it is not counted. May be slow. Exact only
+    /// while no CPU allocates or frees.
     fn frames_allocated(&self) -> Option<u64> {
         None
     }
 }
 
-/// Every page-frame allocator of the family.
+/// Makes every page-frame allocator of the family a frame source.
 impl<A: FrameAllocator> FrameSource for A {
     fn span(&self) -> Range<u64> {
         FrameAllocator::span(self)
@@ -97,7 +99,8 @@ impl<A: FrameAllocator> FrameSource for A {
     }
 }
 
-/// The cheapest possible allocator: gives frames in ascending order, and never reuses one. It only counts frees.
+/// The cheapest possible allocator: it gives frames in ascending order and never reuses one. Frees are only
+/// counted.
 #[derive(Debug)]
 pub struct Bump {
     next: AtomicU64,
@@ -126,7 +129,7 @@ impl FrameSource for Bump {
             start.checked_add(frames).filter(|end| *end <= self.span.end).map(|end| (start, end))
         };
         let before = self.next.fetch_update(Relaxed, Relaxed, |next| Some(place(next)?.1)).ok()?;
-        // What alignment skipped is never handed out.
+        // Frames that alignment skips are never handed out.
         let (start, _) = place(before)?;
         self.freed.fetch_add(start - before, Relaxed);
         Some(Pfn(start))

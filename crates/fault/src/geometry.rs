@@ -5,7 +5,7 @@ use pageset_core::Order;
 /// Shape of an address space's page table. Level 0 is the leaf table.
 ///
 /// # Invariants
-/// Page shift 6 to 30, index bits 1 to 16, 2 to 6 levels; all bits of an address together at most 62.
+/// Limits: page shift 6 to 30, index bits 1 to 16, 2 to 6 levels, and at most 62 address bits in total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     page_shift: u8,
@@ -16,11 +16,11 @@ pub struct Geometry {
 impl Geometry {
     /// 4 KiB pages, 512 entries, 4 levels: x86-64. A leaf table covers 2 MiB, addresses have 48 bits.
     pub const PAGES_4K: Self = Self { page_shift: 12, index_bits: 9, levels: 4 };
-    /// 16 KiB pages, 2048 entries, 3 levels: the ia64 of the 2005 comparison (spec §1.1). A leaf table covers 32 MiB,
-    /// addresses have 47 bits.
+    /// 16 KiB pages, 2048 entries, 3 levels: the ia64 of the 2005 comparison (spec §1.1). A leaf table covers
+    /// 32 MiB, addresses have 47 bits.
     pub const PAGES_16K: Self = Self { page_shift: 14, index_bits: 11, levels: 3 };
 
-    /// Makes another shape, for models. `None` if it breaks the invariants.
+    /// Makes another shape, for models. Returns `None` outside these limits.
     #[must_use]
     pub const fn new(page_shift: u8, index_bits: u8, levels: u8) -> Option<Self> {
         let sane = 6 <= page_shift
@@ -77,7 +77,8 @@ impl Geometry {
         1 << (self.index_bits * level)
     }
 
-    /// The order of a huge page: one word of level 1 maps it. `None` above the core's largest order.
+    /// The order of a huge page, which one word of level 1 maps. `None` if it exceeds the core's largest
+    /// order.
     #[must_use]
     pub const fn huge_order(self) -> Option<Order> {
         Order::new(self.index_bits)

@@ -1,49 +1,52 @@
-//! Grace periods: waiting until everybody who may still look at something has looked away (E5, E6).
+//! Grace periods: a writer unlinks something, then waits until every task that may still hold it has let go
+//! (E5, E6).
 //!
-//! Each task has a counter on a line of its own. Odd means: inside a section, it may hold table numbers, areas or
-//! translations it read before. Whoever takes something away waits until every counter that was odd has moved on.
-//! Why this is not crossbeam-epoch: docs/decisions/0007.
+//! Each task has a counter on its own cache line. An odd counter means that the task is inside a section,
+//! where it may hold table numbers, areas or translations. A writer waits until every counter that was odd
+//! has changed. Decision 0007 says why this is not crossbeam-epoch.
 
 use alloc::boxed::Box;
 
 use crate::atomic::{AtomicU64, Ordering, Padded, fence};
 
-/// The sections of all tasks of an engine.
+/// The section counters of all tasks of an engine.
 pub(crate) struct Grace {
     sections: Box<[Padded<AtomicU64>]>,
 }
 
 impl Grace {
-    /// For tasks 0 to `tasks` - 1.
+    /// Counters for tasks 0 to `tasks` - 1.
     pub(crate) fn new(tasks: u32) -> Self {
         Self { sections: (0..tasks).map(|_| Padded(AtomicU64::new(0))).collect() }
     }
 
-    /// A task begins to look. Only that task may call this, and not twice.
+    /// Begins a section. Only the task itself calls this. Sections do not nest.
     #[inline]
     pub(crate) fn enter(&self, task: u32) {
         let section = &self.sections[task as usize].0;
-        debug_assert!(!self.is_inside(task), "task {task} begins to look twice");
+        debug_assert!(!self.is_inside(task), "task {task} enters a section twice");
         section.store(section.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        // Everything read from here on is read after the counter is visible; pairs with the fence in `wait`. This is
-        // the whole price of a section: 6 to 9 ns (docs/decisions/0007).
+        // Pairs with the fence in `wait`: the task's reads follow its counter's store, and the writer's
+        // unlinking precedes its look at the counter. So the writer sees the section, or the task sees the
+        // unlinking. This is the whole cost of a section: 6 to 9 ns (decision 0007).
         fence(Ordering::SeqCst);
     }
 
-    /// The task forgets what it looked at.
+    /// Ends the section. The task may no longer use anything it read inside.
     #[inline]
     pub(crate) fn leave(&self, task: u32) {
         let section = &self.sections[task as usize].0;
-        debug_assert!(self.is_inside(task), "task {task} forgets what it did not look at");
+        debug_assert!(self.is_inside(task), "task {task} leaves a section that it did not enter");
         section.store(section.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
     }
 
-    /// Whether a task is looking; for the task itself.
+    /// Whether the task is in a section. Only the task itself calls this.
     pub(crate) fn is_inside(&self, task: u32) -> bool {
         self.sections[task as usize].0.load(Ordering::Relaxed) % 2 == 1
     }
 
-    /// Waits until no task can hold what was unlinked before this call. The caller must not be in a section itself.
+    /// Waits until no task can hold anything that was unlinked before this call. The caller must not be in a
+    /// section.
     pub(crate) fn wait(&self, mut relax: impl FnMut()) {
         fence(Ordering::SeqCst);
         for section in &self.sections {
@@ -64,7 +67,7 @@ mod tests {
     #[test]
     fn a_wait_ends_when_the_section_does() {
         let grace = Grace::new(2);
-        grace.wait(|| unreachable!("nobody looks"));
+        grace.wait(|| unreachable!("no task is in a section"));
         grace.enter(1);
         let mut turns = 0;
         grace.wait(|| {

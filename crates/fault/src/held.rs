@@ -1,4 +1,4 @@
-//! What a strategy holds while words change, and how locks are taken and counted.
+//! Rights to change words, and the locks behind them, counted.
 
 use lock_api::{Mutex, MutexGuard};
 use pageset_core::CpuId;
@@ -8,14 +8,14 @@ use crate::world::World;
 
 /// The right to change words, until it is dropped.
 pub(crate) enum Held<'a, W: World> {
-    /// No lock: the words themselves decide.
+    /// No lock: the words are changed by compare-exchange.
     Nothing,
     /// A lock.
     Lock { _guard: MutexGuard<'a, W::RawLock, ()> },
 }
 
 impl<'a, W: World> Held<'a, W> {
-    /// Takes a lock and counts it; a wait is timed.
+    /// Takes a lock and counts it. If it has to wait, the wait is timed.
     #[inline]
     pub(crate) fn lock(
         world: &W,

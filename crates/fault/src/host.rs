@@ -1,4 +1,5 @@
-//! A world made of parts: a kind of lock, an allocator, a memory. Enough for threads that measure nothing.
+//! A world assembled from a lock type, an allocator and a memory. It suffices for threads without
+//! measurement.
 
 use core::marker::PhantomData;
 
@@ -8,7 +9,7 @@ use pageset_core::lock_api::RawMutex;
 use crate::frames::FrameSource;
 use crate::world::{Memory, World};
 
-/// A platform of locks of kind `R`, and no events: for the core's allocator.
+/// A platform with locks of type `R` and no events, for the core's allocator.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Locks<R>(PhantomData<fn() -> R>);
 
@@ -29,7 +30,7 @@ impl<R: RawMutex> Platform for Locks<R> {
     }
 }
 
-/// A world of locks of kind `R`, frames of `F`, contents in `M`.
+/// A world with locks of type `R`, frames from `F` and contents in `M`.
 ///
 /// ```
 /// use pageset_fault::{Bump, Geometry, Host, Engine, EngineConfig, NoMemory};
@@ -46,7 +47,7 @@ pub struct Host<R, F, M> {
 }
 
 impl<R, F, M> Host<R, F, M> {
-    /// A world of these parts.
+    /// Builds a world from these parts.
     #[must_use]
     pub const fn new(frames: F, memory: M) -> Self {
         Self { frames, memory, locks: Locks::new() }

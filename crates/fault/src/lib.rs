@@ -1,17 +1,21 @@
 //! Address spaces and anonymous page faults over `pageset-core`, with selectable locking and accounting.
 //!
-//! A fault engine as a kernel has it, without the kernel: areas, a page table of real atomic words, frames of the
-//! core's allocator. How it is kept consistent is chosen by name ([`Strategy`]): the page table by one lock, a lock per
-//! table or compare-exchange ([`TableSync`]); areas by mmap_sem, a lock per area, speculation or an epoch ([`Stabilise`]);
-//! page counts by atomics, deltas or a counter per CPU ([`Account`]). So the comparisons of 2005 and of what followed
-//! can be run side by side: on threads, in virtual time, under a model checker.
+//! The crate is a fault engine as a kernel has it, without the kernel: areas, a page table of real atomic
+//! words, and frames from an allocator. A [`Strategy`] names how it stays consistent:
+//! - [`TableSync`]: the page table has one lock, a lock per table, or compare-exchange.
+//! - [`Stabilise`]: areas stay stable by mmap_sem, a lock per area, speculation, or an epoch.
+//! - [`Account`]: page counts are atomics, deltas, or a counter per CPU.
 //!
-//! The host supplies a [`World`]: locks, [`FrameSource`], [`Memory`]. A [`Engine`] around it holds frames and tables,
-//! an [`AddressSpace`] areas and counters, and a [`Task`] does the work:
+//! So the comparisons of 2005 and later ones can be run side by side: on threads, in virtual time, or under a
+//! model checker.
+//!
+//! The host supplies a [`World`]: locks, [`FrameSource`], [`Memory`]. An [`Engine`] around it holds frames
+//! and tables, an [`AddressSpace`] holds areas and counters, and a [`Task`] does the work:
 //!
 //! ```
 //! use pageset_core::CpuId;
-//! use pageset_fault::{Access, AddressSpace, Bump, Geometry, Host, Engine, EngineConfig, NoMemory, Options, Prot, Task};
+//! use pageset_fault::{Access, AddressSpace, Bump, Engine, EngineConfig, Geometry, Host};
+//! use pageset_fault::{NoMemory, Options, Prot, Task};
 //!
 //! let host = Host::<parking_lot::RawMutex, _, _>::new(Bump::new(0..4096), NoMemory);
 //! let engine = Engine::new(host, &EngineConfig::new(Geometry::PAGES_4K, 2, 4096));
@@ -28,11 +32,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Modules in the order in which a fault meets them: `task` (who; `local`: what is its own), `fault` (what happens),
-//! `stabilise` (the area stays), `area` (rights), `table` and `pte` (the words), `frames` and `prezero` (the page),
-//! `sync` (the word changes), `account` (it is counted), `lru` (it is listed). Beside them `space` (what changes areas),
-//! `mm` (what all strategies work on), `grace` (when something may be freed), `frame_table` (who uses a frame), `check`
-//! (the invariants).
+//! A fault meets the modules in this order. `task` is the thread, and `local` its private state. `fault` has
+//! the steps. `stabilise` keeps the area, and `area` holds its rights. `table` and `pte` have the words.
+//! `frames` and `prezero` supply the page. `sync` changes the word. `account` counts the page, and `lru`
+//! lists it.
+//!
+//! Beside them are `space` (changes areas), `mm` (the state all strategies share), `grace` (when memory may
+//! be freed), `frame_table` (references to frames) and `check` (the invariants).
 //!
 //! "Spec §n" in comments is `docs/spec/fault.md`; E1 to E9 are the orderings of its §1.3.
 #![no_std]
@@ -74,7 +80,7 @@ mod table;
 mod task;
 mod world;
 
-// Its types are in signatures here.
+// `pageset_core`'s types appear in signatures here.
 pub use pageset_core;
 
 pub use account::Account;
@@ -96,7 +102,7 @@ pub use sync::TableSync;
 pub use task::Task;
 pub use world::{Line, Memory, NoMemory, World};
 
-/// The crate's README, its example run as a test.
+/// Runs the example of the crate's README as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

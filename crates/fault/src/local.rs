@@ -1,4 +1,5 @@
-//! What is a task's own: the engine's operations get it as an argument and look up nothing by thread.
+//! A task's private state. Operations of the engine take this state as an argument; no thread-local storage
+//! is needed.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -12,22 +13,22 @@ use crate::magazine::Magazine;
 use crate::prefault::Prefault;
 use crate::stats::Stats;
 
-/// A task's own part of everything.
+/// The private state of a task.
 pub(crate) struct Local {
     pub(crate) cpu: CpuId,
-    /// Its number among the engine's tasks.
+    /// The task's number in the engine.
     pub(crate) slot: u32,
-    /// Number of its own address space.
+    /// Number of the task's own address space.
     pub(crate) home: u32,
     pub(crate) stats: Stats,
     pub(crate) deltas: Counts,
-    /// Faults since the deltas were folded (R3).
+    /// Faults since the deltas were last folded (R3).
     pub(crate) events: u32,
     pub(crate) areas: KnownAreas,
     pub(crate) lru: LruBatch,
     pub(crate) magazine: Magazine,
     pub(crate) prefault: Prefault,
-    /// Blocks to be freed when the fault is over and nobody can hold a translation to them.
+    /// Blocks to free once the fault is over and no task can hold a translation to them.
     pub(crate) unmapped: Vec<(Pfn, Order)>,
 }
 
@@ -49,13 +50,13 @@ impl Local {
     }
 }
 
-/// A task's copy of the map of areas. It is read without writing to any shared line, not even a reference count.
+/// A task's copy of the area map. Reading it writes no shared cache line, not even a reference count.
 #[derive(Default)]
 pub(crate) struct KnownAreas {
-    /// Address space and number of the map; `None` before the first look.
+    /// Address space and map number of the copy. `None` before the first use.
     pub(crate) version: Option<(u32, u64)>,
     pub(crate) map: Arc<AreaMap>,
-    /// Where the last search ended: faults come in runs.
+    /// Result of the last search, tried first: faults often hit the same area.
     last: usize,
 }
 
@@ -70,7 +71,7 @@ impl KnownAreas {
         Some(self.last)
     }
 
-    /// The area of a ticket.
+    /// The area that the ticket names.
     #[inline]
     pub(crate) fn area(&self, index: usize) -> &Area {
         &self.map.areas()[index]

@@ -1,9 +1,11 @@
-//! Lists of blocks in use, newest first, each behind a lock; tasks add to them by batches (Linux's LRU lists, one per
-//! node, and its pagevecs). Nothing here reclaims: a list is what a reclaimer would look at, and its lock what faults pay.
+//! Lists of blocks in use, newest first, each with a lock. Tasks add blocks in batches. Linux has such LRU
+//! lists per node, and batches called pagevecs. Nothing here reclaims: the lists exist because faults pay for
+//! their locks.
 //!
-//! A block's mark says how far it is: 0 not listed, 1 in some task's batch, 2 and more on a list. Who frees a block takes the
-//! mark back, so a batch may hold blocks that are free, or in use again by somebody else: an entry counts only while the
-//! block is marked 1. So a block may get on the list by an entry of an earlier life, even before it is mapped.
+//! A block's mark says how far it is: 0 not listed, 1 in a task's batch, 2 or more on a list. A task that
+//! frees a block clears the mark but leaves the batch entry. So a batch may name blocks that are free or
+//! reused, and an entry counts only while its block's mark is 1. A reused block may thus be listed through an
+//! entry of its earlier life, even before it is mapped.
 
 use alloc::boxed::Box;
 
@@ -13,24 +15,24 @@ use pageset_core::{CpuId, Order, Pfn};
 use crate::atomic::{Ordering::Relaxed, Padded};
 use crate::frame_table::{Frame, FrameTable};
 
-/// Blocks that a task collects before it takes the lock. Guess: the size of Linux's pagevec, 15.
+/// Blocks that a task collects before it takes the lock. The size of Linux's pagevec, 15, is a guess.
 const BATCH: usize = 15;
 
 const UNLISTED: u16 = 0;
 const PENDING: u16 = 1;
-/// On list 0; the mark of list n is n more.
+/// Mark of blocks on list 0. List n has mark `LISTED + n`.
 const LISTED: u16 = 2;
-/// Most lists that marks can tell apart.
+/// Largest number of lists that marks can distinguish.
 pub(crate) const LISTS_MAX: u16 = u16::MAX - LISTED;
 
-/// A task's blocks on their way to the list.
+/// Blocks of a task that are not yet on the list.
 #[derive(Default)]
 pub(crate) struct LruBatch {
     blocks: [Pfn; BATCH],
     len: usize,
 }
 
-/// A list: indices of the frame table + 1, 0 for none.
+/// A list. Links are frame-table indices + 1, with 0 for none.
 #[derive(Default)]
 struct List {
     newest: u32,
@@ -44,12 +46,12 @@ pub(crate) struct Lru<R> {
 }
 
 impl<R: lock_api::RawMutex> Lru<R> {
-    /// `lists` lists, which CPUs share evenly; at least one.
+    /// Makes `lists` lists, at least one. CPUs share them evenly.
     pub(crate) fn new(lists: u16) -> Self {
         Self { lists: (0..lists.clamp(1, LISTS_MAX)).map(|_| Padded(Mutex::new(List::default()))).collect() }
     }
 
-    /// Blocks on the lists; those in batches are missing.
+    /// Number of blocks on the lists, without those in batches.
     pub(crate) fn len(&self) -> u64 {
         self.lists.iter().map(|list| list.0.lock().blocks).sum()
     }
@@ -57,16 +59,16 @@ impl<R: lock_api::RawMutex> Lru<R> {
     /// Marks a block that is about to be mapped.
     #[inline]
     pub(crate) fn mark(frame: &Frame) {
-        debug_assert_eq!(frame.listed.load(Relaxed), UNLISTED, "whoever freed the block took its mark back");
+        debug_assert_eq!(frame.listed.load(Relaxed), UNLISTED, "a freed block has no mark");
         frame.listed.store(PENDING, Relaxed);
     }
 
-    /// Whether a block has no mark, as free ones have.
+    /// Whether a block has no mark. Free blocks have none.
     pub(crate) fn is_unmarked(frame: &Frame) -> bool {
         frame.listed.load(Relaxed) == UNLISTED
     }
 
-    /// Adds a marked block, on behalf of a CPU.
+    /// Adds a marked block to the batch. A full batch goes to the CPU's list.
     #[inline]
     pub(crate) fn add(&self, frames: &FrameTable, cpu: CpuId, batch: &mut LruBatch, pfn: Pfn) {
         batch.blocks[batch.len] = pfn;
@@ -93,7 +95,8 @@ impl<R: lock_api::RawMutex> Lru<R> {
         batch.len = 0;
     }
 
-    /// Forgets blocks that are about to be freed. Takes a list's lock once for a run of blocks that are on it.
+    /// Takes blocks that are about to be freed off their lists. Consecutive blocks of one list share one lock
+    /// acquisition.
     pub(crate) fn remove(&self, frames: &FrameTable, blocks: &[(Pfn, Order)]) {
         let mut held = None;
         for (pfn, _) in blocks {
@@ -113,7 +116,7 @@ impl<R: lock_api::RawMutex> Lru<R> {
     }
 }
 
-/// The list that a block is on; one that only waits in a batch is taken out by its mark.
+/// The list that a block is on. A block that still waits in a batch loses its mark, which cancels its entry.
 fn list_of(frame: &Frame) -> Option<u16> {
     match frame.listed.load(Relaxed) {
         UNLISTED => None,
@@ -221,7 +224,7 @@ mod tests {
         assert_eq!(newest_first(&lru, &frames), [1]);
     }
 
-    /// Found by row 9 of the race catalogue.
+    /// Row 9 of the race catalogue found this.
     #[test]
     fn a_block_that_nobody_mapped_in_the_end_may_be_listed_already() {
         let (frames, lru) = (FrameTable::new(0..4), TestLru::new(1));

@@ -1,31 +1,32 @@
-//! A task's own few frames, fetched with one call of the allocator: what is paid per call is paid once for all of them.
+//! A few frames of a task's own, fetched with one allocator call, so the cost of a call is shared among them.
 //!
-//! Nobody else can take them, so a task gives them back when it ends, and before it reports that memory is short.
+//! No other task can take these frames. So a task gives them back when it ends, and before it reports that
+//! memory is short.
 
 use pageset_core::{CpuId, Order, Pfn};
 
 use crate::frames::{FrameSource, FrameUse};
 
-/// Most frames of a magazine. A task that sleeps keeps them, so they are few.
+/// Largest magazine. A sleeping task keeps its frames, so they must be few.
 const FRAMES_MAX: usize = 32;
 
-/// Frames of one task, in the order in which the allocator gave them.
+/// Frames of one task, as the allocator returned them.
 #[derive(Default)]
 pub(crate) struct Magazine {
     frames: [Option<Pfn>; FRAMES_MAX],
-    /// The next to be used; those before are gone.
+    /// Index of the next frame to use. Earlier slots are empty.
     next: usize,
-    /// Slots that are filled at once; 0: the task has none.
+    /// Slots filled by one refill. 0 if the task has no magazine.
     slots: usize,
 }
 
 impl Magazine {
-    /// A magazine of so many frames, empty.
+    /// Makes an empty magazine for `frames` frames.
     pub(crate) fn new(frames: u32) -> Self {
         Self { slots: (frames as usize).min(FRAMES_MAX), ..Self::default() }
     }
 
-    /// A single frame for a page; the allocator is called if none is left.
+    /// Takes a frame for a page. Calls the allocator if the magazine is empty.
     #[inline]
     pub(crate) fn take(&mut self, frames: &impl FrameSource, cpu: CpuId) -> Option<Pfn> {
         match self.pop() {
@@ -43,7 +44,7 @@ impl Magazine {
         self.pop()
     }
 
-    /// A frame that is there already, whoever it is for.
+    /// Takes a frame without calling the allocator.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Pfn> {
         let pfn = self.frames[..self.slots].get_mut(self.next)?.take()?;
@@ -51,7 +52,7 @@ impl Magazine {
         Some(pfn)
     }
 
-    /// The frame that will be used next, if it is there already.
+    /// The frame that will be used next, if the magazine is not empty.
     #[inline]
     pub(crate) fn peek(&self) -> Option<Pfn> {
         *self.frames[..self.slots].get(self.next)?

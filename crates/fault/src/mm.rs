@@ -1,4 +1,4 @@
-//! The state of an address space: what Linux keeps in its mm_struct, and what the strategies of all three axes work on.
+//! The state of an address space (Linux's mm_struct). The strategies of all three axes work on it.
 
 use alloc::sync::Arc;
 
@@ -19,16 +19,16 @@ pub(crate) struct Mm<W: World> {
     engine: Arc<Engine<W>>,
     id: u32,
     root: TableId,
-    /// Map of all areas, and, with it, its number.
+    /// Map of all areas. Its number is stored beside it.
     areas: Mutex<W::RawLock, Arc<AreaMap>>,
     map_number: AtomicU64,
-    /// Number of the write that goes on, or comes next.
+    /// Number of the write in progress, or of the next one.
     write_number: AtomicU64,
-    /// mmap_sem: writers exclude each other, and, with V1, faults.
+    /// mmap_sem: writers exclude each other and, with V1, faults.
     mmap_lock: Padded<RwSem>,
     /// Linux's page_table_lock.
     pub(crate) page_table_lock: Padded<Mutex<W::RawLock, ()>>,
-    /// Lock of counters that are folded (R4).
+    /// Lock for folding counters (R4).
     pub(crate) fold_lock: Padded<Mutex<W::RawLock, ()>>,
 }
 
@@ -39,7 +39,7 @@ impl<W: World> Mm<W> {
             root,
             areas: Mutex::new(Arc::new(areas)),
             map_number: AtomicU64::new(0),
-            // Areas begin with mark 0: no write has that number.
+            // Areas begin with mark 0, which is no write's number.
             write_number: AtomicU64::new(1),
             mmap_lock: Padded(RwSem::new()),
             page_table_lock: Padded(Mutex::new(())),
@@ -94,7 +94,7 @@ impl<W: World> Mm<W> {
         self.mmap_lock.0.write(self.world(), cpu, self.mmap_line());
     }
 
-    /// Ends a write, and with it the time for which areas are closed by its number.
+    /// Ends a write. Areas closed under its number are open from here on.
     pub(crate) fn end_write(&self, cpu: CpuId) {
         self.write_number.fetch_add(1, Ordering::Release);
         self.mmap_lock.0.end_write(self.world(), cpu, self.mmap_line());
@@ -122,19 +122,19 @@ impl<W: World> Mm<W> {
         self.map_number.load(Ordering::Acquire)
     }
 
-    /// The map of this moment.
+    /// The current map.
     pub(crate) fn map(&self) -> Arc<AreaMap> {
         Arc::clone(&self.areas.lock())
     }
 
-    /// Puts a new map in the place of the old one; for the writer.
+    /// Replaces the map. Only the writer calls this.
     pub(crate) fn publish(&self, map: Arc<AreaMap>) {
         let mut current = self.areas.lock();
         *current = map;
         self.map_number.fetch_add(1, Ordering::Release);
     }
 
-    /// Brings a task's copy of the map up to date, if it changed. Returns the map's number.
+    /// Updates the task's copy of the map if the map changed. Returns the map's number.
     #[inline]
     pub(crate) fn refresh(&self, known: &mut KnownAreas) -> u64 {
         let number = self.map_number();

@@ -1,12 +1,12 @@
-//! The rule of anticipatory prefaulting, of December 2004 (spec §1.9): a task whose faults come one after another gets
-//! runs of pages that double in length.
+//! Anticipatory prefaulting, of December 2004 (spec §1.9): a task with consecutive faults gets runs of pages
+//! that double in length.
 
 use crate::geometry::Geometry;
 
-/// Largest order of a run, whatever is asked for. Source: spec §1.9, the largest one measured in 2004.
+/// Largest order of a run, whatever the caller asks for. Source: spec §1.9, the largest one measured in 2004.
 pub(crate) const ORDER_MAX: u8 = 5;
 
-/// Where a task's next fault is expected.
+/// Prediction of a task's next fault.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prefault {
     next: u64,
@@ -14,11 +14,11 @@ pub(crate) struct Prefault {
 }
 
 impl Prefault {
-    /// Nothing is expected: no page begins there.
+    /// No prediction: no page begins at that address.
     pub(crate) const NONE: Self = Self { next: u64::MAX, order: 0 };
 
-    /// How many pages a fault at `page` maps, itself included: 2^`largest` and `room` at most. Notes where the next one
-    /// is expected.
+    /// Returns how many pages a fault at `page` maps, its own included: at most 2^`largest` and at most
+    /// `room`. Records where the next fault is expected.
     pub(crate) fn foresee(&mut self, geometry: Geometry, page: u64, largest: u8, room: u32) -> u32 {
         let largest = largest.min(ORDER_MAX);
         self.order = if self.next == page { (self.order + 1).min(largest) } else { 0 };

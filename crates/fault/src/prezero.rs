@@ -1,4 +1,4 @@
-//! Frames that were cleared ahead, when somebody had time (spec §1.9, Jan 2005): a stack per CPU.
+//! Frames cleared ahead of time by idle CPUs (spec §1.9, Jan 2005): a stack per CPU.
 
 use pageset_core::{CpuId, Order, Pfn};
 
@@ -22,7 +22,7 @@ impl<W: World> Engine<W> {
         room
     }
 
-    /// A frame that is clear already.
+    /// Takes a cleared frame from the pool.
     #[inline]
     pub(crate) fn take_prezeroed(&self, local: &mut Local) -> Option<Pfn> {
         if self.prezeroed_max == 0 {
@@ -33,7 +33,7 @@ impl<W: World> Engine<W> {
         Some(pfn)
     }
 
-    /// Gives back what a CPU's pool has: nobody will fault there any more. How many frames that were.
+    /// Empties a CPU's pool, for a CPU that will not fault any more. Returns the number of frames.
     pub fn empty_prezeroed(&self, cpu: CpuId) -> usize {
         let frames = core::mem::take(&mut *self.prezeroed[cpu.index()].0.lock());
         for pfn in &frames {
@@ -43,7 +43,7 @@ impl<W: World> Engine<W> {
         frames.len()
     }
 
-    /// Frames that wait in the pools.
+    /// Number of frames in all pools.
     pub fn prezeroed_frames(&self) -> u64 {
         self.prezeroed.iter().map(|pool| pool.0.lock().len() as u64).sum()
     }

@@ -1,36 +1,36 @@
 //! One word of a page table.
 //!
-//! The rule everything rests on: **the all-zero word, and only it, is a licence to populate** (spec §1.1).
+//! Everything rests on one rule: **a fault may populate a word only if the word is all zeros** (spec §1.1).
 
 use pageset_core::Pfn;
 
 use crate::area::Access;
 
-/// One 8-byte word of a page table, with x86-64's bits where it has them.
+/// One 8-byte page-table word. Bits are x86-64's where x86-64 defines them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Pte(u64);
 
-/// A table, by its place in the arena: what a word names when it is not a frame.
+/// A table, by its index in the arena. A word that leads to a table holds this index instead of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct TableId(pub(crate) u32);
 
-/// What a word means.
+/// The meaning of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// Nothing is here; whoever wants may populate it.
+    /// Nothing is mapped: any fault may populate the word.
     Empty,
-    /// A page (or, on level 1, a huge page).
+    /// A page, or on level 1 a huge page.
     Page,
     /// The next table.
     Table(TableId),
-    /// The page was reclaimed; its contents are in this slot of the host.
+    /// The page was reclaimed. Its contents are in this slot of the host.
     Reclaimed(u64),
-    /// The table is being taken apart or put together: start again from the root.
+    /// The table below is being removed or built: start again from the root.
     Busy,
 }
 
 impl Pte {
-    /// The licence to populate.
+    /// The empty word, which a fault may populate.
     pub const EMPTY: Self = Self(0);
 
     const PRESENT: u64 = 1;
@@ -39,19 +39,19 @@ impl Pte {
     const ACCESSED: u64 = 1 << 5;
     const DIRTY: u64 = 1 << 6;
     const HUGE: u64 = 1 << 7;
-    /// Bits 52 to 62 belong to software.
+    /// Bits 52 to 62 are available to software.
     const ANON: u64 = 1 << 52;
     const POISONED: u64 = 1 << 53;
     const META: u64 = 1 << 54;
     const MIGRATING: u64 = 1 << 55;
-    /// The shared zero page: not counted, not referenced.
+    /// The shared zero page, which is neither counted nor referenced.
     const ZERO_PAGE: u64 = 1 << 56;
-    /// Mapped by prefaulting, not by a fault of its own.
+    /// Mapped by prefaulting, not by a fault on this page.
     const PREFAULTED: u64 = 1 << 57;
     const NUMBER_SHIFT: u32 = 12;
     const NUMBER: u64 = ((1 << 40) - 1) << Self::NUMBER_SHIFT;
 
-    /// A word of a closed table: must not be populated.
+    /// A word of a closed table. It must not be populated.
     pub(crate) const POISON: Self = Self(Self::POISONED);
     /// A word whose table is being replaced by a huge page.
     pub(crate) const MIGR: Self = Self(Self::MIGRATING);
@@ -61,7 +61,7 @@ impl Pte {
         Self(bits)
     }
 
-    /// The word as the page table holds it.
+    /// The word's bits, as the page table holds them.
     #[inline]
     #[must_use]
     pub const fn bits(self) -> u64 {
@@ -106,12 +106,12 @@ impl Pte {
         Self(self.0 & !Self::WRITE)
     }
 
-    /// Mapped, but nobody may touch it.
+    /// The page stays mapped, but no access is allowed.
     pub(crate) const fn hidden(self) -> Self {
         Self(self.0 & !(Self::WRITE | Self::USER))
     }
 
-    /// As a page that may be loaded from again.
+    /// Allows loads again.
     pub(crate) const fn visible(self) -> Self {
         Self(self.0 | Self::USER)
     }
@@ -120,7 +120,7 @@ impl Pte {
         Self(self.0 | Self::HUGE)
     }
 
-    /// As one of the small words that map a huge word's page `index`.
+    /// The word that maps page `index` of this huge page as a small page.
     pub(crate) const fn small(self, index: u32) -> Self {
         Self((self.0 & !Self::HUGE) + ((index as u64) << Self::NUMBER_SHIFT))
     }
@@ -147,7 +147,7 @@ impl Pte {
         self.0 & Self::WRITE != 0
     }
 
-    /// Whether the page-table walker lets this access through.
+    /// Whether the page-table walker permits this access.
     #[inline]
     #[must_use]
     pub const fn permits(self, access: Access) -> bool {
@@ -164,27 +164,27 @@ impl Pte {
         self.0 & Self::HUGE != 0
     }
 
-    /// Whether this is the shared zero page, which is nobody's.
+    /// Whether this is the shared zero page, which belongs to no address space.
     #[must_use]
     pub const fn is_zero_page(self) -> bool {
         self.0 & Self::ZERO_PAGE != 0
     }
 
-    /// Whether prefaulting mapped it and nobody touched it since.
+    /// Whether prefaulting mapped the page and no task has touched it since.
     #[must_use]
     pub const fn is_untouched(self) -> bool {
         self.0 & (Self::PREFAULTED | Self::ACCESSED) == Self::PREFAULTED
     }
 
-    /// The frame, of a present word.
+    /// The frame of a present word.
     #[inline]
     #[must_use]
     pub const fn pfn(self) -> Pfn {
         Pfn(self.number())
     }
 
-    /// Whether this word may become `new` in one step: the rule above, and that a page is never replaced by another one
-    /// while it can be written. The engine's tests and debug builds look at every step.
+    /// Whether this word may become `new` in one step. A populating step must start from the all-zero word. A
+    /// writable page must not be replaced directly by another page. Tests and debug builds check every step.
     pub(crate) fn may_become(self, new: Self) -> bool {
         let is_page = |word: Self| word.0 & (Self::ANON | Self::ZERO_PAGE) != 0;
         let is_table = |word: Self| word.is_present() && !is_page(word);
@@ -204,7 +204,7 @@ impl Pte {
         }
     }
 
-    /// What a word means, on a table of `level`.
+    /// The meaning of the word in a table of `level`.
     #[inline]
     pub(crate) const fn meaning(self, level: u8) -> Meaning {
         if self.0 == 0 {

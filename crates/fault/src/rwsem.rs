@@ -1,5 +1,5 @@
-//! A reader-writer lock in one word, as mmap_sem was: readers pay one atomic operation in and one out, a waiting
-//! writer keeps later readers out.
+//! A reader-writer lock in one word, as mmap_sem was. Readers pay one atomic operation to enter and one to
+//! leave. A waiting writer keeps later readers out.
 
 use crate::atomic::{AtomicU64, Ordering};
 use crate::stats::LockStats;
@@ -8,10 +8,10 @@ use pageset_core::CpuId;
 
 const WRITER: u64 = 1 << 63;
 
-/// The lock. Its users say which line it is on.
+/// The lock. Callers pass the cache line it is on.
 #[derive(Debug, Default)]
 pub(crate) struct RwSem {
-    /// Number of readers, and whether a writer wants in or is in.
+    /// Number of readers, and a bit for a writer that waits or is inside.
     word: AtomicU64,
 }
 
@@ -20,7 +20,7 @@ impl RwSem {
         Self { word: AtomicU64::new(0) }
     }
 
-    /// Enters as a reader, unless a writer is there.
+    /// Enters as a reader, unless a writer waits or is inside.
     #[inline]
     pub(crate) fn try_read<W: World>(&self, world: &W, cpu: CpuId, line: Line) -> bool {
         world.shares(cpu, line);
@@ -63,7 +63,7 @@ impl RwSem {
         debug_assert_ne!(before & !WRITER, 0, "a reader leaves, and none is inside");
     }
 
-    /// Enters as the writer: keeps new readers out, then waits for those inside.
+    /// Enters as the writer: keeps new readers out, then waits for the readers inside.
     pub(crate) fn write<W: World>(&self, world: &W, cpu: CpuId, line: Line) {
         loop {
             world.shares(cpu, line);

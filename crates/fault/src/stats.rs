@@ -1,19 +1,20 @@
-//! What a task counted (spec §1.2). Plain numbers: each task has its own, nobody shares a line for statistics.
+//! Counters of a task (spec §1.2). Each task has its own plain numbers, so counting shares no cache line.
 
 use core::ops::AddAssign;
 
 macro_rules! stats {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What a task did since it began. All monotone.
+        /// Counters of a task since it began. They only grow.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Stats {
-            /// Locks of the engine: page tables, areas, the address space. The frame allocator's locks are not counted.
+            /// Locks of the engine: page tables, areas, the address space. The frame allocator's locks are
+            /// not counted.
             pub locks: LockStats,
             $($(#[$doc])* pub $name: u64,)*
         }
 
         impl Stats {
-            /// All counters with their names, in the order of the struct; locks last.
+            /// All counters with their names, in the order of the struct, locks last.
             pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [
                     $((stringify!($name), self.$name),)*
@@ -41,7 +42,7 @@ macro_rules! stats {
 pub struct LockStats {
     /// Times a lock was taken.
     pub acquired: u64,
-    /// Times it was not free at once.
+    /// Times a lock was taken by another task when first tried.
     pub contended: u64,
     /// Time waited, in nanoseconds of the host's clock; 0 without a clock.
     pub wait_ns: u64,
@@ -50,25 +51,25 @@ pub struct LockStats {
 stats! {
     /// Faults handled, successful or not.
     faults,
-    /// Pages that this task mapped where there was none: small ones, or parts of larger blocks.
+    /// Pages that this task mapped into empty words: small ones, or parts of larger blocks.
     installed,
-    /// Pages that this task prepared and freed again, since another task filled the word first.
+    /// Pages that this task prepared and freed again, because another task filled the word first.
     lost_pte,
-    /// Tables that this task prepared and freed again, since another task filled the word first.
+    /// Tables that this task prepared and freed again, because another task filled the word first.
     lost_table,
-    /// Faults on words that allowed the access already.
+    /// Faults on words that already allowed the access.
     spurious,
-    /// Times a fault started again: a table was being replaced, an area changed.
+    /// Times a fault started again because a table was being replaced or an area changed.
     retries,
     /// Read faults that got the shared zero page.
     zero_pages,
     /// Pages copied on write.
     cow_copied,
-    /// Pages made writable without a copy, since nobody else used them.
+    /// Pages made writable without a copy, because no other task used them.
     cow_reused,
     /// Huge pages mapped by one word.
     huge,
-    /// Huge faults that got small pages: no block, or others were faster.
+    /// Huge faults that mapped small pages instead: no block was free, or another task was faster.
     huge_fallback,
     /// Gang faults that got a block of their order.
     gangs,
@@ -80,19 +81,19 @@ stats! {
     tables_freed,
     /// Faults whose area was found without the address space's lock.
     vma_fast,
-    /// Faults that had to take the address space's lock after all.
+    /// Faults that had to take the address space's lock.
     vma_fallback,
     /// Times the task's counters were folded into the address space's.
     rss_flush,
-    /// Pages that prefaulting mapped beside the one that was wanted.
+    /// Pages that prefaulting mapped in addition to the requested one.
     prefault_extra,
-    /// Pages that prefaulting prepared in vain.
+    /// Pages that prefaulting prepared but could not map.
     prefault_lost,
-    /// Pages that prefaulting mapped and that were unmapped without ever being touched.
+    /// Pages that prefaulting mapped and that were unmapped without being touched.
     prefault_wasted,
-    /// Frames that were clear already, from the pool.
+    /// Frames taken from the pool of cleared frames.
     prezeroed,
-    /// Blocks that the frame allocator refused to take back. This is a defect, which `check` finds too.
+    /// Blocks that the frame allocator refused to take back. Any is a defect, which `check` finds too.
     refused_frees,
     /// Time in the frame allocator, in nanoseconds; 0 unless the world is timed.
     alloc_ns,

@@ -7,7 +7,7 @@ use crate::account::Account;
 use crate::stabilise::Stabilise;
 use crate::sync::TableSync;
 
-/// How an address space is kept consistent: page table, areas, counters.
+/// A way to keep an address space consistent: one value each for page table, areas and counters.
 ///
 /// ```
 /// use pageset_fault::{Account, Stabilise, Strategy, TableSync};
@@ -26,10 +26,11 @@ pub struct Strategy {
 }
 
 impl Strategy {
-    /// Combines one value of each axis, if the combination can work.
+    /// Combines one value of each axis. Fails if the combination cannot work.
     ///
     /// # Errors
-    /// [`StrategyError::NeedsLock`] for V3 with P2, [`StrategyError::NeedsWholeLock`] for R0 without P0 or P0n.
+    /// [`StrategyError::NeedsLock`] for V3 with P2, [`StrategyError::NeedsWholeLock`] for R0 without P0 or
+    /// P0n.
     pub const fn new(sync: TableSync, stabilise: Stabilise, account: Account) -> Result<Self, StrategyError> {
         if matches!((sync, stabilise), (TableSync::P2, Stabilise::V3)) {
             return Err(StrategyError::NeedsLock);
@@ -67,8 +68,8 @@ impl Strategy {
         self.account
     }
 
-    /// Whether areas may change while faults run. If not (V0 without P3), the caller must prevent it. Only `check` finds a
-    /// page that was mapped into an area that went away at that moment.
+    /// Whether areas may change while faults run. If not (V0 without P3), the caller must prevent it. Nothing
+    /// stops a fault from mapping a page into an area that is being removed; only `check` finds such a page.
     #[must_use]
     pub const fn areas_may_change(self) -> bool {
         !matches!(self.stabilise, Stabilise::V0) || matches!(self.sync, TableSync::P3)
@@ -98,7 +99,7 @@ impl FromStr for Strategy {
     }
 }
 
-/// Why there is no such strategy.
+/// The reason why a strategy is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StrategyError {
@@ -110,13 +111,13 @@ pub enum StrategyError {
     UnknownAccount,
     /// There are more than three names.
     TooManyNames,
-    /// V3 looks again under the table's lock, and P2 takes none.
+    /// V3 must check the area again under a table's lock, but P2 takes none.
     NeedsLock,
-    /// The lock over the whole page table protects R0's numbers, and only P0 and P0n take it.
+    /// R0's plain numbers need the lock over the whole page table, which only P0 and P0n take.
     NeedsWholeLock,
 }
 
-/// Writes `what`, and the names there are.
+/// Writes `what`, followed by the valid names.
 fn list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, what: &str, names: &[T]) -> fmt::Result {
     f.write_str(what)?;
     names
@@ -153,7 +154,7 @@ mod tests {
     #[test]
     fn every_combination_is_found_by_its_name() {
         let all: Vec<_> = Strategy::all().collect();
-        // 5 x 5 x 6, without P2,V3; and R0 with two of the first axis.
+        // 5 x 5 x 6 without P2,V3, and R0 only with two values of the first axis.
         assert_eq!(all.len(), 24 * 6 + 2 * 5);
         for strategy in all {
             assert_eq!(strategy.to_string().parse(), Ok(strategy));

@@ -1,4 +1,4 @@
-//! A task: a thread of execution in an address space, on some CPU, with its own state.
+//! A task: a thread of execution in an address space, on a CPU, with private state.
 
 use alloc::sync::Arc;
 use core::ops::Range;
@@ -15,12 +15,13 @@ use crate::space::AddressSpace;
 use crate::stats::Stats;
 use crate::world::World;
 
-/// A task in an address space. Dropping the task folds its counts into the address space. The address space ends with its
-/// last task, if nothing else refers to it.
+/// A task in an address space. Dropping a task folds its counts into the address space. An address space ends
+/// with its last task, if nothing else refers to it.
 ///
 /// ```
 /// # use pageset_core::CpuId;
-/// # use pageset_fault::{Access, AddressSpace, Bump, Geometry, Host, Engine, EngineConfig, NoMemory, Options, Prot, Task};
+/// # use pageset_fault::{Access, AddressSpace, Bump, Engine, EngineConfig, Geometry, Host};
+/// # use pageset_fault::{NoMemory, Options, Prot, Task};
 /// # let host = Host::<parking_lot::RawMutex, _, _>::new(Bump::new(0..4096), NoMemory);
 /// # let engine = Engine::new(host, &EngineConfig::new(Geometry::PAGES_4K, 2, 4096));
 /// let space = AddressSpace::new(&engine, Options::new("P1,V1,R1".parse()?))?;
@@ -40,10 +41,11 @@ pub struct Task<W: World> {
 }
 
 impl<W: World> Task<W> {
-    /// A task on `cpu`.
+    /// Makes a task on `cpu`.
     ///
     /// # Errors
-    /// [`SpaceError::BadCpu`], and [`SpaceError::TooManyTasks`] if the engine was built for fewer.
+    /// [`SpaceError::BadCpu`] if the engine has no such CPU, and [`SpaceError::TooManyTasks`] if all its
+    /// tasks exist already.
     pub fn new(space: &Arc<AddressSpace<W>>, cpu: CpuId) -> Result<Self, SpaceError> {
         if cpu.0 >= space.engine().cpus() {
             return Err(SpaceError::BadCpu);
@@ -54,27 +56,27 @@ impl<W: World> Task<W> {
         Ok(Self { space: Arc::clone(space), local })
     }
 
-    /// Its address space.
+    /// The task's address space.
     pub fn space(&self) -> &Arc<AddressSpace<W>> {
         &self.space
     }
 
-    /// What the task did so far.
+    /// The task's counters so far.
     pub fn stats(&self) -> &Stats {
         &self.local.stats
     }
 
-    /// The CPU it runs on.
+    /// The CPU that the task runs on.
     pub fn cpu(&self) -> CpuId {
         self.local.cpu
     }
 
-    /// Handles a page fault. Afterwards the page at `va` is mapped so that the access succeeds, unless another task takes
-    /// the page away again at once. The result is valid until a task unmaps, reclaims or copies the page. If another task
-    /// may do so meanwhile, use [`access`](Self::access).
+    /// Handles a page fault. Afterwards the page at `va` is mapped and allows the access, unless another task
+    /// removes the page at once. The result is valid until a task unmaps, reclaims or copies the page. If
+    /// another task may do so meanwhile, use [`access`](Self::access).
     ///
     /// # Errors
-    /// [`FaultError`]; then nothing is mapped.
+    /// [`FaultError`]. Nothing is mapped then.
     #[inline]
     pub fn fault(&mut self, va: u64, access: Access) -> Result<Backing, FaultError> {
         self.space.fault(&mut self.local, va, access)
@@ -83,22 +85,22 @@ impl<W: World> Task<W> {
     /// As [`fault`](Self::fault), in another address space of the same engine (a debugger's access).
     ///
     /// # Errors
-    /// As `fault`; [`FaultError::OtherMachine`].
+    /// As `fault`, and [`FaultError::OtherMachine`].
     pub fn fault_in(
         &mut self,
         space: &AddressSpace<W>,
         va: u64,
         access: Access,
     ) -> Result<Backing, FaultError> {
-        // The task's CPU, slot and frames mean nothing there.
+        // The task's CPU, slot and frames have no meaning in another engine.
         if !Arc::ptr_eq(space.engine(), self.space.engine()) {
             return Err(FaultError::OtherMachine(va));
         }
         space.fault(&mut self.local, va, access)
     }
 
-    /// Does a load or store as a CPU does: translates the address, and handles a fault if needed. Calls `touch` while the
-    /// translation is certain to be valid. `touch` must not use the engine.
+    /// Loads or stores as a CPU does: translates the address and handles a fault if needed. Calls `touch`
+    /// while the translation is valid. `touch` must not use the engine.
     ///
     /// # Errors
     /// As [`fault`](Self::fault).
@@ -111,12 +113,12 @@ impl<W: World> Task<W> {
         self.space.access(&mut self.local, va, access, touch)
     }
 
-    /// Whether a load or store needs no fault. If so the page counts as touched, as hardware notes it.
+    /// Whether a load or store needs no fault. If so, the page counts as touched, as on hardware.
     pub fn reaches(&mut self, va: u64, access: Access) -> bool {
         self.space.reaches(&self.local, va, access)
     }
 
-    /// Maps a free range. No page is in it yet.
+    /// Maps a free range. It has no pages yet.
     ///
     /// # Errors
     /// [`SpaceError::BadRange`], [`SpaceError::Occupied`].
@@ -124,10 +126,11 @@ impl<W: World> Task<W> {
         self.space.map(&mut self.local, range, prot)
     }
 
-    /// Unmaps everything in a range: cuts areas, and frees pages and tables.
+    /// Unmaps a range: cuts its areas, and frees their pages and tables.
     ///
     /// # Errors
-    /// [`SpaceError::BadRange`]; [`SpaceError::OutOfMemory`] if a huge page must be split and no table is free.
+    /// [`SpaceError::BadRange`]; [`SpaceError::OutOfMemory`] if a huge page must be split and no table is
+    /// free.
     pub fn unmap(&mut self, range: Range<u64>) -> Result<(), SpaceError> {
         self.space.unmap(&mut self.local, range)
     }
@@ -135,7 +138,8 @@ impl<W: World> Task<W> {
     /// Changes the rights of a mapped range.
     ///
     /// # Errors
-    /// [`SpaceError::BadRange`], [`SpaceError::NoArea`], [`SpaceError::OutOfMemory`] as for [`unmap`](Self::unmap).
+    /// [`SpaceError::BadRange`], [`SpaceError::NoArea`], [`SpaceError::OutOfMemory`] as for
+    /// [`unmap`](Self::unmap).
     pub fn protect(&mut self, range: Range<u64>, prot: Prot) -> Result<(), SpaceError> {
         self.space.protect(&mut self.local, range, prot)
     }
@@ -143,7 +147,7 @@ impl<W: World> Task<W> {
     /// Copies the address space as `fork` does: both sides share pages until one writes.
     ///
     /// # Errors
-    /// [`SpaceError::OutOfMemory`]; then there is no copy.
+    /// [`SpaceError::OutOfMemory`]. There is no copy then.
     pub fn fork(&mut self) -> Result<Arc<AddressSpace<W>>, SpaceError> {
         self.space.fork(&mut self.local)
     }
@@ -151,13 +155,13 @@ impl<W: World> Task<W> {
     /// Replaces the small pages around `va` by one huge page with their contents.
     ///
     /// # Errors
-    /// [`SpaceError::NotEligible`] if there is no leaf table, a page of it was reclaimed, or the area does not cover it;
-    /// [`SpaceError::OutOfMemory`]; [`SpaceError::NoHugePages`] if the geometry has none.
+    /// [`SpaceError::NotEligible`] if there is no leaf table, a page of it was reclaimed, or the area does
+    /// not cover it; [`SpaceError::OutOfMemory`]; [`SpaceError::NoHugePages`] if the geometry has none.
     pub fn collapse(&mut self, va: u64) -> Result<(), SpaceError> {
         self.space.collapse(&mut self.local, va)
     }
 
-    /// Takes a small page away and keeps its contents in the host's memory; the next access brings it back.
+    /// Reclaims a small page and keeps its contents in the host's memory. The next access brings it back.
     ///
     /// # Errors
     /// [`SpaceError::NotEligible`], [`SpaceError::NoSwap`].
@@ -165,13 +169,13 @@ impl<W: World> Task<W> {
         self.space.reclaim(&mut self.local, va)
     }
 
-    /// Tells that the task was scheduled away: R2 folds its deltas, if the lock is free.
+    /// Tells the engine that the task was scheduled away. R2 then folds its deltas, if the lock is free.
     pub fn schedule(&mut self) {
         self.space.account.on_schedule(&self.space.mm, &mut self.local);
     }
 
-    /// Clears up to `frames` frames for later faults on this CPU, which should be idle. Returns how many it cleared: fewer
-    /// if the pool is full or memory is short.
+    /// Clears up to `frames` frames for later faults on this CPU, which should be idle. Returns the number
+    /// cleared, which is lower if the pool is full or memory is short.
     pub fn prezero(&mut self, frames: usize) -> usize {
         self.space.engine().prezero(&mut self.local, frames)
     }

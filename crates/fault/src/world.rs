@@ -1,59 +1,64 @@
-//! The world an engine runs in: locks (the core's [`Platform`]), frames, page contents, and hooks for simulators.
+//! The environment of an engine: locks (the core's [`Platform`]), frames, page contents, and hooks for
+//! simulators.
 
 use pageset_core::{CpuId, Pfn, Platform};
 
 use crate::atomic::AtomicU64;
 use crate::frames::FrameSource;
 
-/// What a host supplies. Frames and memory are required. Every hook has a default that compiles to nothing.
+/// The host's part of an engine. Frames and memory are required. Each hook has a default, which does nothing;
+/// the one of `relax` is a spin-loop hint.
 ///
 /// Locks come from the platform. They may suspend the caller in virtual time, or belong to a model checker.
 pub trait World: Platform + Sized {
-    /// Where frames come from.
+    /// The source of frames.
     type Frames: FrameSource;
-    /// What is in them.
+    /// The contents of frames.
     type Memory: Memory;
-    /// Whether every fault reads [`now_ns`](Self::now_ns). If not, only waits are timed.
+    /// Whether each fault reads [`now_ns`](Self::now_ns). If not, only waits are timed.
     const TIMED: bool = false;
 
-    /// Where frames come from.
+    /// The source of frames.
     fn frames(&self) -> &Self::Frames;
-    /// What is in them.
+    /// The contents of frames.
     fn memory(&self) -> &Self::Memory;
 
-    /// `cpu` is about to change `line` with an atomic operation (locks report their own). A simulator charges the time that
-    /// the line travels. A model checker may run another thread first.
+    /// Called when `cpu` is about to change `line` with an atomic operation. Locks report theirs separately.
+    /// A simulator charges the time that the line travels. A model checker may run another thread first.
     #[inline]
     fn shares(&self, cpu: CpuId, line: Line) {
         let _ = (cpu, line);
     }
 
-    /// `cpu` waits for another CPU without a lock: spins once, or lets others run. While it calls this, the engine holds no
-    /// lock of the platform that the others need.
+    /// Called when `cpu` waits for another CPU without a lock: spins once, or lets other CPUs run. Meanwhile
+    /// the engine holds no platform lock that those CPUs need.
     #[inline]
     fn relax(&self, cpu: CpuId) {
         let _ = cpu;
         core::hint::spin_loop();
     }
 
-    /// `cpu` makes all CPUs forget translations. A simulator charges here what the interrupts of a real machine cost.
+    /// Called when `cpu` makes all CPUs drop translations. A simulator charges the cost of the interrupts
+    /// here.
     #[inline]
     fn shoot_down(&self, cpu: CpuId) {
         let _ = cpu;
     }
 
-    /// The leaf table whose first address is `start` was put into the tree of the address space with this number; its words begin at
-    /// `words` in the host's memory, and have x86-64's format. For a host whose processor walks the table itself.
+    /// Called after a leaf table was put into the tree of address space `space`. `start` is the first address
+    /// the table covers. Its words begin at `words` in the host's memory, in x86-64's format. Meant for a
+    /// host whose processor walks the table itself.
     ///
-    /// Huge pages are not told of, so such a host does without them. Another CPU may have filled words already, and may find that the processor does not see the table yet: then it faults once
-    /// more. Only strategies that close areas (V1, V2, V7) tell it in order with [`unlink_leaf`](Self::unlink_leaf).
+    /// Huge pages are not reported, so such a host must not use them. Another CPU may fill words before the
+    /// processor sees the table; its access then faults once more. Only strategies that close areas (V1, V2,
+    /// V7) order this call with [`unlink_leaf`](Self::unlink_leaf).
     #[inline]
     fn link_leaf(&self, cpu: CpuId, space: u32, start: u64, words: *const AtomicU64) {
         let _ = (cpu, space, start, words);
     }
 
-    /// The leaf table whose first address is `start` was taken out of the tree. [`shoot_down`](Self::shoot_down) follows, and then
-    /// the table is used again.
+    /// Called after the leaf table whose first address is `start` left the tree.
+    /// [`shoot_down`](Self::shoot_down) follows, and then the table is used again.
     #[inline]
     fn unlink_leaf(&self, cpu: CpuId, space: u32, start: u64) {
         let _ = (cpu, space, start);
@@ -72,7 +77,7 @@ pub trait World: Platform + Sized {
 pub enum Line {
     /// The word of the reader-writer lock over all areas.
     MmapLock {
-        /// Whose.
+        /// Number of the address space.
         space: u32,
     },
     /// The word of one area's own lock.
@@ -80,14 +85,15 @@ pub enum Line {
         /// Number of the area.
         area: u32,
     },
-    /// Resident pages. With R1 and R1b the only line of counters; a host may map it to the lock's line.
+    /// Resident pages. R1b has only this counter; R1's two counters share this line. A host may map it to the
+    /// lock's line.
     Rss {
-        /// Whose.
+        /// Number of the address space.
         space: u32,
     },
-    /// Anonymous resident pages, where they have a line of their own (R1p).
+    /// Anonymous resident pages, if they have their own line (R1p).
     AnonRss {
-        /// Whose.
+        /// Number of the address space.
         space: u32,
     },
     /// Eight words of a page table.
@@ -101,15 +107,15 @@ pub enum Line {
     Frame(Pfn),
 }
 
-/// Page contents. `target` is the page of the block that will be touched first, for orders above 0.
+/// Page contents. For orders above 0, `target` is the page of the block that will be touched first.
 ///
-/// A host that only counts returns at once, and clears nothing.
+/// A host that only counts pages clears nothing.
 pub trait Memory {
-    /// Makes `2^order` frames zero.
+    /// Clears `2^order` frames.
     fn clear(&self, cpu: CpuId, pfn: Pfn, order: pageset_core::Order, target: u32);
 
-    /// A hint: this CPU will probably clear this frame next, since it is the next of a magazine. A host may prefetch its
-    /// first lines.
+    /// A hint: this CPU will probably clear this frame next, because it is the next one in a magazine. A host
+    /// may prefetch its first lines.
     #[inline]
     fn expect(&self, cpu: CpuId, pfn: Pfn) {
         let _ = (cpu, pfn);
@@ -118,30 +124,30 @@ pub trait Memory {
     /// Copies one frame.
     fn copy(&self, cpu: CpuId, from: Pfn, to: Pfn);
 
-    /// Saves a frame's contents in a slot, and returns the slot's number (below 2^40). The slot has one user. `None` (the
-    /// default): there is no slot, so nothing can be reclaimed.
+    /// Saves a frame's contents in a slot, and returns the slot's number (below 2^40). The slot has one user.
+    /// The default, `None`, means that there is no slot, so nothing can be reclaimed.
     fn save(&self, cpu: CpuId, pfn: Pfn) -> Option<u64> {
         let _ = (cpu, pfn);
         None
     }
 
-    /// Brings the contents of a slot back into a frame. The slot keeps its users.
+    /// Copies the contents of a slot back into a frame. The slot keeps its users.
     fn restore(&self, cpu: CpuId, slot: u64, pfn: Pfn) {
         let _ = (cpu, slot, pfn);
     }
 
-    /// One more user of a slot: an address space was copied.
+    /// Adds a user to a slot, when an address space is copied.
     fn share_slot(&self, slot: u64) {
         let _ = slot;
     }
 
-    /// One user of a slot less; without users it can be used again.
+    /// Removes a user from a slot. A slot without users can be reused.
     fn drop_slot(&self, slot: u64) {
         let _ = slot;
     }
 }
 
-/// Page contents that do not exist: for counting and for virtual time.
+/// Page contents that do not exist, for counting and for virtual time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoMemory;
 

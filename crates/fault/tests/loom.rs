@@ -1,7 +1,7 @@
-//! The orderings E1 to E6 of spec §1.3 under loom, which tries every order of memory operations that the language allows,
-//! on a table of two levels with two entries each.
+//! The orderings E1 to E6 of spec §1.3 under loom, on a table of two levels with two entries each. Loom tries
+//! every order of memory operations that the language allows.
 //!
-//! Needs `RUSTFLAGS="--cfg loom"` and is empty otherwise; `cargo xtask ci night loom` runs it.
+//! This file needs `RUSTFLAGS="--cfg loom"` and is empty otherwise. `cargo xtask ci night loom` runs it.
 #![cfg(loom)]
 
 use std::cell::Cell as StdCell;
@@ -16,14 +16,14 @@ use pageset_fault::{
     Access, AddressSpace, Backing, Bump, Engine, EngineConfig, Geometry, Memory, Options, Prot, Task, World,
 };
 
-/// A lock that loom sees and that sleeps: loom cannot follow loops that wait for others. Its mutex is made inside the
-/// model, at the first use.
+/// A lock that loom sees and that sleeps, since loom cannot follow spin loops. Its mutex is made inside the
+/// model, at its first use.
 struct LoomLock {
     mutex: OnceLock<Mutex<()>>,
     guard: StdCell<Option<MutexGuard<'static, ()>>>,
 }
 
-// SAFETY: the guard is touched by the holder of the mutex only.
+// SAFETY: only the holder of the mutex touches the guard.
 unsafe impl Sync for LoomLock {}
 // SAFETY: as above.
 unsafe impl Send for LoomLock {}
@@ -34,7 +34,7 @@ impl LoomLock {
     }
 
     fn keep(&self, guard: MutexGuard<'_, ()>) -> GuardSend {
-        // SAFETY: the guard is dropped in `unlock`, while the lock, and with it the mutex, is still borrowed.
+        // SAFETY: the guard is dropped in `unlock`, while the lock, which owns the mutex, is still borrowed.
         let guard = unsafe { std::mem::transmute::<MutexGuard<'_, ()>, MutexGuard<'static, ()>>(guard) };
         self.guard.set(Some(guard));
         GuardSend::new()
@@ -63,12 +63,12 @@ unsafe impl RawMutex for LoomLock {
     }
 }
 
-/// Frames' contents, in cells that loom watches: an access that no ordering protects is an error.
+/// Contents of frames, in cells that loom watches: an access without an ordering is an error.
 struct Cells(Vec<UnsafeCell<u64>>);
 
 impl Memory for Cells {
     fn clear(&self, _: CpuId, pfn: Pfn, _: Order, _: u32) {
-        // SAFETY: loom stops the model if anybody else accesses the cell without an ordering between.
+        // SAFETY: loom stops the model if another thread accesses the cell without an ordering between.
         self.0[pfn.0 as usize].with_mut(|cell| unsafe { *cell = 0 });
     }
 
@@ -126,7 +126,8 @@ fn task(strategy: &str) -> Task<LoomWorld> {
     let space =
         AddressSpace::new(&engine, Options::new(strategy.parse().expect("a strategy"))).expect("memory");
     let mut task = Task::new(&space, CpuId(0)).expect("a task is free");
-    // Makes the flags of all locks here: loom must see that this comes before the threads.
+    // Use all locks once here. Their flags are created at first use, and loom must see that this precedes the
+    // threads.
     task.map(0..4 * PAGE, Prot::ReadWrite).expect("free");
     for page in [0, 2] {
         task.fault(page * PAGE, Access::Write).expect("memory");
@@ -136,7 +137,7 @@ fn task(strategy: &str) -> Task<LoomWorld> {
     task
 }
 
-/// Runs a model with at most two preemptions, which is where nearly all mistakes show.
+/// Runs a model with at most two preemptions. Nearly all mistakes show with so few.
 fn check(test: impl Fn() + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
@@ -144,7 +145,8 @@ fn check(test: impl Fn() + Send + Sync + 'static) {
     model.check(test);
 }
 
-/// Faults, then reads the frame: with E1 and E2 the clearing by whoever installed it comes before.
+/// Faults, then reads the frame. By E1 and E2 the clearing precedes the read, whichever task installed the
+/// page.
 fn fault_and_read(task: &mut Task<LoomWorld>, va: u64) {
     if let Ok(Backing::Frame(pfn)) = task.fault(va, Access::Write) {
         let engine = std::sync::Arc::clone(task.space().engine());
@@ -168,23 +170,23 @@ fn two_faults(strategy: &'static str) {
     });
 }
 
-/// E1 to E4: contents before the word, a table's words before the word that names it.
+/// E1 to E4: a page's contents precede its word, and a table's words precede the word that names the table.
 #[test]
-fn who_finds_a_page_finds_it_cleared_with_locks() {
+fn a_page_that_is_found_is_cleared_with_locks() {
     two_faults("P1,V0,R1");
 }
 
 #[test]
-fn who_finds_a_page_finds_it_cleared_with_exchanges() {
+fn a_page_that_is_found_is_cleared_with_exchanges() {
     two_faults("P2,V0,R1");
 }
 
 #[test]
-fn who_finds_a_page_finds_it_cleared_with_transactions() {
+fn a_page_that_is_found_is_cleared_with_transactions() {
     two_faults("P3,V0,R1");
 }
 
-/// E5 and E6: what was unmapped is not touched any more once unmap returns.
+/// E5 and E6: no task touches an unmapped page after unmap returns.
 #[test]
 fn an_unmapped_frame_is_not_touched_any_more() {
     check(|| {
@@ -202,7 +204,7 @@ fn an_unmapped_frame_is_not_touched_any_more() {
         });
         first.unmap(0..4 * PAGE).expect("a range of pages");
         let engine = std::sync::Arc::clone(first.space().engine());
-        // SAFETY: the frame is free: nobody may touch it but its next owner, who is this thread.
+        // SAFETY: the frame is free, and its next owner is this thread.
         engine.world().memory().0[pfn.0 as usize].with_mut(|cell| unsafe { *cell = 2 });
         second.join().expect("no panic");
     });

@@ -1,9 +1,10 @@
-//! The race catalogue (spec §1.7): every row under every strategy. Shuttle decides at every lock and hook who runs next;
-//! with `--cfg shuttle` (`cargo xtask ci night shuttle`) at every atomic operation of the engine too.
+//! The race catalogue (spec §1.7): every row under every strategy. Shuttle decides at every lock and hook
+//! which thread runs next; with `--cfg shuttle` (`cargo xtask ci night shuttle`) also at every atomic operation of the
+//! engine.
 //!
-//! `SHUTTLE_ITERATIONS` sets the number of schedules of the whole catalogue, `SHUTTLE_ROW` (such as "9 ") chooses rows
-//! that begin so. The schedule of a failure is printed, and
-//! `shuttle::replay` takes it.
+//! `SHUTTLE_ITERATIONS` sets the number of schedules of the whole catalogue. `SHUTTLE_ROW` (such as "9 ")
+//! selects rows by the beginning of their names. A failure prints its schedule, which `shuttle::replay`
+//! accepts.
 
 mod host;
 #[path = "host/schedules.rs"]
@@ -22,7 +23,7 @@ type Engine = StdArc<TestMachine<Shuttle>>;
 type Space = StdArc<AddressSpace<TestWorld<Shuttle>>>;
 type ShuttleTask = Task<TestWorld<Shuttle>>;
 
-/// One address space with 16 pages mapped, two leaf tables.
+/// One address space with 16 mapped pages in two leaf tables.
 struct Scene {
     engine: Engine,
     space: Space,
@@ -41,7 +42,7 @@ impl Scene {
         Task::new(&self.space, CpuId(cpu)).expect("a task is free")
     }
 
-    /// Runs both at once, each with a task of its own.
+    /// Runs both closures at once, each with a task of its own.
     fn race(
         &self,
         left: impl FnOnce(&mut ShuttleTask) + Send + 'static,
@@ -57,7 +58,7 @@ impl Scene {
         other.join().expect("no panic");
     }
 
-    /// Proves the invariants, with and without the address space.
+    /// Checks the invariants, with and without the address space.
     fn finish(self) -> pageset_fault::Census {
         let census = self.engine.check(&[&self.space]).expect("the invariants");
         drop(self.space);
@@ -89,7 +90,7 @@ fn same_word(options: Options) {
     assert_eq!(scene.finish().pages, 1);
 }
 
-/// Row 1 again: the loser wanted to read, or copies.
+/// Row 1 again: the loser wanted to read, or copies the page.
 fn same_word_of_a_copy(options: Options) {
     let scene = Scene::new(options);
     add(&mut scene.task(0), 3, 5).expect("mapped");
@@ -116,7 +117,7 @@ fn same_table(options: Options) {
     assert_eq!(scene.finish().tables, 3);
 }
 
-/// Row 3: a fault in what is being unmapped.
+/// Row 3: a fault in an area that is being unmapped.
 fn unmap_of_the_area(options: Options) {
     let scene = Scene::new(options);
     scene.race(
@@ -131,7 +132,7 @@ fn unmap_of_the_area(options: Options) {
     assert_eq!(scene.finish().pages, 0);
 }
 
-/// Row 4: a fault in an area whose neighbour, in the same leaf table, is being unmapped.
+/// Row 4: a fault in an area while the next area, in the same leaf table, is being unmapped.
 fn unmap_of_the_neighbour(options: Options) {
     let scene = Scene::new(options);
     let mut task = scene.task(0);
@@ -147,7 +148,7 @@ fn unmap_of_the_neighbour(options: Options) {
     assert_eq!(scene.finish().pages, 1);
 }
 
-/// Row 5: a fault whose table is taken away, and given to somebody else, meanwhile.
+/// Row 5: a fault whose table is freed and reused meanwhile.
 fn table_goes_away(options: Options) {
     let scene = Scene::new(options);
     add(&mut scene.task(0), 12, 7).expect("mapped");
@@ -213,7 +214,7 @@ fn gang_and_small(options: Options) {
     scene.finish();
 }
 
-/// Row 8: a store to what becomes read-only. Nothing changes once the right is gone.
+/// Row 8: a store to a page that becomes read-only. The contents do not change once the right is gone.
 fn protect(options: Options) {
     let scene = Scene::new(options);
     add(&mut scene.task(0), 2, 1).expect("mapped");
@@ -249,7 +250,7 @@ fn reclaim(options: Options) {
     assert_eq!(scene.finish().pages, 1);
 }
 
-/// Row 9 again: two faults bring a page back that goes away again.
+/// Row 9 again: two faults restore a page that is reclaimed again.
 fn reclaim_and_two_faults(options: Options) {
     let scene = Scene::new(options);
     add(&mut scene.task(0), 2, 1).expect("mapped");
@@ -285,7 +286,7 @@ fn late_foreign_access(options: Options) {
     engine.check(&[&debugger_space]).expect("the invariants");
 }
 
-/// Row 11: tasks that fold what they counted, and exit.
+/// Row 11: tasks that fold their counts and exit.
 fn counters_at_exit(options: Options) {
     let scene = Scene::new(options);
     scene.race(
@@ -325,7 +326,7 @@ fn stale_translation(options: Options) {
     scene.finish();
 }
 
-/// Row 13: memory runs out in the middle, for both.
+/// Row 13: memory runs out during a fault, for both tasks.
 fn out_of_memory(options: Options) {
     let scene = Scene::new(options);
     scene.engine.world().frames.fail_after(thread_rng().gen_range(0..6));
@@ -364,7 +365,7 @@ fn fork(options: Options) {
     scene.finish();
 }
 
-/// Whether a row changes areas while faults run, which V0 leaves to the caller (except with P3).
+/// Whether a row changes areas while faults run. V0 without P3 does not allow that.
 #[derive(PartialEq)]
 enum Areas {
     Stay,

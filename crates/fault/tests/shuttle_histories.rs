@@ -1,9 +1,10 @@
-//! Linearizability: whatever tasks do at once to a few pages, there is an order of the operations, each between its call
-//! and its return, in which a sequential model gives the same answers (Wing and Gong, 1993).
+//! Linearizability: tasks operate on a few pages at once. The operations must have an order that gives the
+//! same answers in a sequential model, each operation taking effect between its call and its return (Wing and
+//! Gong, 1993).
 //!
-//! An operation on a range is one operation on each page, as in any kernel: pages are compared one by one. Compared are
-//! loads, stores, map, unmap, protect and fork; reclaim and collapse run between them and must not be seen at all. The
-//! state at the end counts as loads after everything else.
+//! An operation on a range is one operation on each page, as in any kernel, so pages are compared one by one.
+//! Loads, stores, map, unmap, protect and fork are compared. Reclaim and collapse run between them and must
+//! not be visible. The final state counts as loads after everything else.
 
 mod host;
 #[path = "host/schedules.rs"]
@@ -21,10 +22,10 @@ use shuttle::thread;
 
 type ShuttleTask = Task<TestWorld<Shuttle>>;
 
-/// Pages in play: the last two of one leaf table, the first two of the next.
+/// Pages in use: the last two of one leaf table and the first two of the next.
 const PAGES: std::ops::Range<u64> = 6..10;
 
-/// What was done to one page, and what came of it.
+/// An operation on one page, and its result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Deed {
     Load(Result<u64, FaultError>),
@@ -43,10 +44,10 @@ struct Event {
     deed: Deed,
 }
 
-/// What the model knows of a page.
+/// The model's state of a page.
 type State = Option<(Prot, u64)>;
 
-/// The state after a deed, if the model would have given that answer.
+/// The state after a deed, or `None` if the model would give another answer.
 fn step(state: State, page: u64, deed: Deed) -> Option<State> {
     let va = page * PAGE;
     let refused = |access| match state {
@@ -71,7 +72,7 @@ fn step(state: State, page: u64, deed: Deed) -> Option<State> {
     }
 }
 
-/// Whether the events can be put in an order that the model agrees with.
+/// Whether some order of the events agrees with the model.
 fn has_an_order(state: State, left: &[Event]) -> bool {
     left.is_empty()
         || (0..left.len()).any(|first| {
@@ -90,7 +91,7 @@ fn has_an_order(state: State, left: &[Event]) -> bool {
         })
 }
 
-/// What all tasks write down.
+/// The history that all tasks write.
 #[derive(Default)]
 struct Record {
     clock: AtomicU64,
@@ -130,7 +131,7 @@ impl Record {
                 self.note([page], called, Deed::Store(stamp, stored));
             }
             7 => {
-                // One page: whether it was there before is the question for each.
+                // One page at a time: the answer for each depends on whether it was mapped before.
                 let mapped = task.map(page * PAGE..(page + 1) * PAGE, Prot::ReadWrite);
                 self.note([page], called, Deed::Map(mapped));
             }

@@ -1,26 +1,28 @@
-//! Between which bounds the pages lie that moved between a zone's free lists and page sets.
+//! Bounds for the number of pages that moved between a zone's free lists and page sets.
 //!
-//! `/proc` counts no refill and no drain. What it says bounds them, by the conservation of pages. Let a zone give
-//! `R` pages to page sets (and to requests that pass by them) and take `D` back in an interval, while `A` are allocated
-//! and `F` freed:
+//! `/proc` counts neither refills nor drains. But pages are conserved, which gives bounds. In an interval, a
+//! zone gives `R` pages to page sets (and to requests that bypass them) and takes `D` back, while `A` pages
+//! are allocated and `F` are freed:
 //!
 //! ```text
 //! change of free pages            = D - R
 //! change of pages in page sets    = R - A + F - D
 //! ```
 //!
-//! - **At least**: `R >= -(change of free pages)` and `D >= change of free pages`, because neither is negative.
-//! - **At most**: a page that came from the zone is allocated, or is in a page set in the end: `R <= A + growth of page
-//!   sets`. A page that went there was freed, or was in a page set in the beginning: `D <= F + shrinkage of page sets`.
-//!   This leaves out pages that came and went in the interval and were not used in between, and takes page sets as a
-//!   whole.
+//! - **At least**: `R >= -(change of free pages)` and `D >= change of free pages`, because neither is
+//!   negative.
+//! - **At most**: a page that came from the zone is in the end allocated or in a page set, so `R <= A +
+//!   growth of page sets`. A page that went to the zone was freed, or was in a page set at the beginning, so
+//!   `D <= F + shrinkage of page sets`. These bounds ignore pages that went both ways within the interval
+//!   without being used. They treat all page sets as one.
 //!
-//! `A` is `pgalloc_*` of the zone's kind, which is that of all nodes, so that the upper bounds are wide on machines of many
-//! nodes. `pgfree` is that of all zones; what the two lines above leave for `F` is less, as a rule. `nr_free_pages` lags
-//! by what CPUs have not yet added, so the lower bounds may be off by `vm stats threshold` pages for each CPU.
+//! `A` is `pgalloc_*` of the zone's kind, summed over all nodes, so the upper bounds are wide on machines
+//! with many nodes. `pgfree` covers all zones, so the conservation of pages usually gives a smaller `F`.
+//! `nr_free_pages` lacks the CPUs' pending changes, so the lower bounds may be off by `vm stats threshold`
+//! pages per CPU.
 //!
-//! That `pgalloc_*` and `pgfree` are `A` and `F`: on Linux 6.18, with one zone in use and 35 334 pages allocated in a
-//! second, the sum of the two lines gave 52 206 frees, and `pgfree` 52 167.
+//! Check of using `pgalloc_*` for `A` and `pgfree` for `F`: on Linux 6.18, with one zone in use and 35 334
+//! pages allocated in a second, the sum of the two equations gave 52 206 frees, and `pgfree` 52 167.
 
 use pageset_core::ZoneKind;
 use pageset_trace::{Vmstat, ZoneDescription};
@@ -28,26 +30,27 @@ use serde::Serialize;
 
 use crate::difference::{change, increase, per_s};
 
-/// Bounds of a rate that nobody counts.
+/// Bounds of a rate that is not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bounds {
-    /// No less than this.
+    /// Lower bound.
     pub at_least: f64,
-    /// No more than this; `None` if a counter is missing.
+    /// Upper bound. `None` if a counter is missing.
     pub at_most: Option<f64>,
 }
 
-/// Estimates the flow between a zone and its page sets, in pages per second.
+/// Estimated flow between a zone and its page sets, in pages per second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Flow {
-    /// Pages that page sets fetched from the zone, or requests that passed by them.
+    /// Pages that went from the zone to page sets, or to requests that bypass them.
     pub refilled_pages_per_s: Bounds,
-    /// Pages that page sets gave back, or frees that passed by them.
+    /// Pages that page sets, or frees that bypass them, returned to the zone.
     pub drained_pages_per_s: Bounds,
 }
 
 impl Flow {
-    /// Of a zone between two readings; `None` if no time has passed, or memory was added or removed.
+    /// The flow of a zone between two readings. `None` if no time has passed, or if memory was added or
+    /// removed.
     pub(crate) fn between(
         earlier: (&ZoneDescription, &Vmstat),
         later: (&ZoneDescription, &Vmstat),
@@ -67,7 +70,7 @@ impl Flow {
         };
         let bounds = |least: i64, through: Option<u64>, aside: i64| {
             let least = positive(least);
-            // Lagging counters may say otherwise; what is certain wins.
+            // Lagging counters may contradict the lower bound. The lower bound is certain, so it wins.
             let most = through.map(|pages| pages.saturating_add(positive(aside)).max(least));
             let at_most = match most {
                 Some(pages) => Some(per_s(pages, interval_ns)?),
@@ -87,7 +90,7 @@ pub(crate) fn pcp_pages(zone: &ZoneDescription) -> u64 {
     zone.pagesets.iter().fold(0, |sum, pageset| sum.saturating_add(u64::from(pageset.count)))
 }
 
-/// The counter of pages that were allocated from zones of this kind.
+/// The counter of pages allocated from zones of this kind.
 pub(crate) const fn pgalloc(kind: ZoneKind) -> &'static str {
     match kind {
         ZoneKind::Dma => "pgalloc_dma",
@@ -98,7 +101,7 @@ pub(crate) const fn pgalloc(kind: ZoneKind) -> &'static str {
     }
 }
 
-/// What these counters counted together; `None` if one is in neither reading, or fell.
+/// Sum of the increases of these counters. `None` if one of them is missing or fell.
 pub(crate) fn counted(names: &[&str], earlier: &Vmstat, later: &Vmstat) -> Option<u64> {
     names.iter().try_fold(0_u64, |sum, name| {
         Some(sum.saturating_add(increase(earlier.get(name)?, later.get(name)?)?))
@@ -131,7 +134,7 @@ mod tests {
         Vmstat::parse(&format!("pgalloc_normal {allocated}\npgfree {freed}\n")).unwrap()
     }
 
-    /// Least and most.
+    /// Lower and upper bound.
     type Ends = (f64, Option<f64>);
 
     #[track_caller]
@@ -147,7 +150,7 @@ mod tests {
 
     #[test]
     fn allocations_alone_take_pages_from_the_zone() {
-        // 63 pages came: 50 are allocated, and 13 lie in the page set.
+        // 63 pages left the zone: 50 are allocated, and 13 are in the page set.
         let found = flow((&zone(1000, &[0]), vmstat(0, 0)), (&zone(937, &[13]), vmstat(50, 0)), SECOND_NS);
         assert_eq!(found, Some(((63.0, Some(63.0)), (0.0, Some(0.0)))));
     }
@@ -167,7 +170,7 @@ mod tests {
 
     #[test]
     fn frees_to_other_zones_do_not_count() {
-        // 10 of the 500 pages that were freed went to this zone, because its pages did not go elsewhere.
+        // Only 10 of the 500 freed pages went to this zone: its pages did not go anywhere else.
         let found = flow((&zone(1000, &[0]), vmstat(0, 0)), (&zone(1000, &[10]), vmstat(0, 500)), SECOND_NS);
         assert_eq!(found, Some(((0.0, Some(10.0)), (0.0, Some(10.0)))));
     }

@@ -1,19 +1,19 @@
-//! What the page allocator of a running Linux kernel does: readings of `/proc`, rates, counted tracepoints.
+//! The activity of a running Linux kernel's page allocator: readings of `/proc`, rates, counted tracepoints.
 //!
-//! A [`Monitor`] reads, compares with the reading before, and gives a [`View`]: plain values, which somebody else
-//! prints. In the order in which a number comes about:
+//! A [`Monitor`] takes a reading, compares it with the one before, and returns a [`View`], which holds plain
+//! values. The caller prints them. A number passes through these files:
 //!
-//! - `reading`: one look at `/proc/zoneinfo` and `/proc/vmstat`.
-//! - `difference`: how far a counter has come, and how far a gauge has moved.
-//! - `flow`: between which bounds the pages lie that moved between zones and page sets.
-//! - `unchanged`: how long page sets have held what they hold.
-//! - `counters`: tracepoints, counted by the kernel for each CPU.
-//! - `zone_lock`: how long zone locks are waited for, and by whom.
-//! - `view`: all of it together; `monitor`: once for each interval.
-//! - `verdict`: whether page sets may take CPU time that is worth a change.
+//! - `reading`: a reading of `/proc/zoneinfo` and `/proc/vmstat`.
+//! - `difference`: differences of counters and gauges.
+//! - `flow`: bounds for the pages that moved between zones and page sets.
+//! - `unchanged`: how long each page set has kept its count.
+//! - `counters`: tracepoints, counted by the kernel on each CPU.
+//! - `zone_lock`: waits for zone locks, by purpose.
+//! - `view`: everything together; `monitor`: once per interval.
+//! - `verdict`: whether page sets may take enough CPU time for a change to pay.
 //! - `openmetrics`: a view for programs that collect metrics.
 //!
-//! No privileges are needed, except for the counters and the waits; a view says what it has not.
+//! Only counters and waits need privileges. A view lists what is missing.
 #![forbid(unsafe_code)]
 
 mod counters;
@@ -27,7 +27,7 @@ mod verdict;
 mod view;
 mod zone_lock;
 
-// Their types are in signatures here.
+// Types of these crates appear in signatures here.
 pub use {pageset_core, pageset_trace};
 
 pub use counters::{Counters, CpuCounts, Tracepoint};
@@ -40,7 +40,7 @@ pub use verdict::{Answer, Share, Verdict, Why};
 pub use view::{Counted, CpuRates, PagesetView, Totals, View, ZoneView};
 pub use zone_lock::{CallerView, ZoneLockView};
 
-/// The crate's README, its example run as a test.
+/// Runs the example of the crate's README as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! Looks at the machine once for each interval.
+//! Observes the machine once per interval.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::unchanged::Unchanged;
 use crate::view::{Counted, View, cpus};
 use crate::zone_lock::ZoneLockWatch;
 
-/// The last reading, and what has to be remembered of those before.
+/// The last reading, and state from earlier ones.
 pub struct Monitor {
     proc: Proc,
     last: Reading,
@@ -16,22 +16,22 @@ pub struct Monitor {
     counters: Result<Counters, String>,
     counts: Vec<CpuCounts>,
     zone_locks: ZoneLockWatch,
-    /// For how long the CPUs of the running kernel have been busy, if the readings are of it.
+    /// Busy time of the running kernel's CPUs. `None` if the readings come from other files.
     busy: Option<Duration>,
 }
 
 impl Monitor {
-    /// Takes the first reading, and begins to count if that can be had.
+    /// Takes the first reading and starts counting, if the kernel allows it.
     ///
     /// # Errors
-    /// As [`Proc::read`]. It is not an error if nothing can be counted: each view says so.
+    /// As for [`Proc::read`]. A refusal to count is not an error: each view reports it.
     pub fn start(proc: Proc) -> Result<Self, ReadError> {
         let last = proc.read()?;
         let mut unchanged = Unchanged::default();
         unchanged.note(&last);
         let mut counters = Counters::open(&cpus(&last));
         let counts = counters.as_mut().map(|counters| counters.read(&cpus(&last))).unwrap_or_default();
-        // Waits are those of the running kernel, whosever readings are looked at.
+        // Waits are always the running kernel's, so other files get none.
         let zone_locks = if proc.is_of_this_machine() {
             ZoneLockWatch::begin()
         } else {
@@ -41,10 +41,10 @@ impl Monitor {
         Ok(Self { proc, last, unchanged, counters, counts, zone_locks, busy })
     }
 
-    /// What happened since the last step, or since the start.
+    /// The activity since the last step, or since the start.
     ///
     /// # Errors
-    /// As [`Proc::read`]. The next step starts from the last successful reading.
+    /// As for [`Proc::read`]. The next step starts from the last successful reading.
     pub fn step(&mut self) -> Result<View, ReadError> {
         let reading = self.proc.read()?;
         self.unchanged.note(&reading);

@@ -1,6 +1,7 @@
 //! A view for programs that collect metrics.
 //!
-//! Format: OpenMetrics 1.0 (`application/openmetrics-text`). All metrics are gauges: rates are those of the last interval.
+//! Format: OpenMetrics 1.0 (`application/openmetrics-text`). All metrics are gauges; rates are those of the
+//! last interval.
 
 use std::fmt::Write as _;
 
@@ -8,7 +9,7 @@ use crate::flow::Bounds;
 use crate::verdict::{Answer, Share};
 use crate::view::View;
 
-/// Writes all metrics of a view, ending with `# EOF`.
+/// The text of all metrics of a view. It ends with `# EOF`.
 #[must_use]
 pub fn openmetrics(view: &View) -> String {
     let mut text = Exposition::default();
@@ -181,7 +182,8 @@ fn verdict(view: &View, text: &mut Exposition) {
 struct Exposition(String);
 
 impl Exposition {
-    /// A metric with its samples; left out if there are none. A unit that is not empty must be the end of the name.
+    /// Writes a metric with its samples, or nothing if there are none. A unit that is not empty must be the
+    /// end of the name.
     fn gauge(
         &mut self,
         name: &str,
@@ -193,7 +195,7 @@ impl Exposition {
         if samples.peek().is_none() {
             return;
         }
-        // Writing to memory does not fail.
+        // Writing to memory cannot fail.
         let _ = writeln!(self.0, "# TYPE {name} gauge");
         if !unit.is_empty() {
             let _ = writeln!(self.0, "# UNIT {name} {unit}");
@@ -205,7 +207,7 @@ impl Exposition {
     }
 }
 
-/// Names and values that tell the samples of a metric apart.
+/// Labels that distinguish the samples of a metric.
 #[derive(Default)]
 struct Labels(Vec<String>);
 
@@ -220,7 +222,7 @@ impl Labels {
     }
 }
 
-/// As the format wants it in help texts and label values.
+/// Escapes help texts and label values as the format requires.
 fn escaped(text: &str) -> String {
     text.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
 }

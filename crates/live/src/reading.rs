@@ -1,4 +1,4 @@
-//! One look at `/proc/zoneinfo` and `/proc/vmstat`.
+//! A reading of `/proc/zoneinfo` and `/proc/vmstat`.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -8,42 +8,43 @@ use std::time::Instant;
 use pageset_trace::{ProcError, Vmstat, Zoneinfo};
 use thiserror::Error;
 
-/// Bytes of a file at most. A CPU's page set takes about 150 in each zone, so that 8192 CPUs in 40 zones fit.
+/// Maximum bytes of a file. A CPU's page set takes about 150 bytes in each zone, so 8192 CPUs in 40 zones
+/// fit.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// The contents of the two files at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// When, in nanoseconds since [`Proc::at`].
+    /// Time of the reading, in nanoseconds since [`Proc::at`].
     pub at_ns: u64,
-    /// Zones that have frames, with their page sets.
+    /// Zones with frames, and their page sets.
     pub zoneinfo: Zoneinfo,
     /// Counters of the whole machine.
     pub vmstat: Vmstat,
 }
 
-/// Where the two files are.
+/// The place of the two files.
 #[derive(Clone, Debug)]
 pub struct Proc {
     directory: PathBuf,
     since: Instant,
 }
 
-/// The two files could not be read, or say nothing.
+/// The two files cannot be read or have no usable contents.
 #[derive(Debug, Error)]
 pub enum ReadError {
     /// A file does not exist.
     #[error("{}: there is no such file; pageset needs Linux, and a container that does not hide the file", .0.display())]
     Missing(PathBuf),
-    /// The system refuses.
+    /// The system reports an error.
     #[error("{}: cannot be read: {source}; run pageset as a user who may read it, or outside the container", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's reason.
         source: io::Error,
     },
-    /// The file never ends.
+    /// The file is longer than any real one.
     #[error("{}: is larger than {FILE_BYTES_MAX} bytes, which no kernel writes; name the kernel's own /proc", .0.display())]
     TooLarge(PathBuf),
     /// A line makes no sense.
@@ -61,12 +62,12 @@ impl Default for Proc {
 }
 
 impl Proc {
-    /// The files are in `directory`; time begins now.
+    /// Reads the files in `directory`. Times count from now.
     pub fn at(directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into(), since: Instant::now() }
     }
 
-    /// Whether the files come from the running kernel.
+    /// Whether the files are the running kernel's.
     pub(crate) fn is_of_this_machine(&self) -> bool {
         self.directory == Path::new("/proc")
     }
@@ -74,7 +75,7 @@ impl Proc {
     /// Reads both files.
     ///
     /// # Errors
-    /// A file is missing, refused, endless or malformed, or lists no page set.
+    /// A file is missing, unreadable, too large or malformed, or lists no page set.
     pub fn read(&self) -> Result<Reading, ReadError> {
         let zones = self.directory.join("zoneinfo");
         let mut zoneinfo = Zoneinfo::parse(&text(&zones)?)?;

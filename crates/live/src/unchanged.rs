@@ -1,4 +1,4 @@
-//! How long page sets have held what they hold.
+//! How long each page set has kept its count.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,10 @@ use crate::reading::Reading;
 /// Node, zone, CPU.
 type Place = (u16, usize, u32);
 
-/// When each page set was first seen with the count it has.
+/// The time when each page set first had its current count.
 ///
-/// A reading shows a moment: a page set that changed and came back between two readings counts as unchanged.
+/// Readings are snapshots: a page set that changed and returned to its count between two readings counts as
+/// unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct Unchanged {
     since: BTreeMap<Place, Since>,
@@ -24,7 +25,7 @@ struct Since {
 }
 
 impl Unchanged {
-    /// Takes in the next reading. Page sets that are not in it are forgotten.
+    /// Adds the next reading. Page sets that it lacks are forgotten.
     pub fn note(&mut self, reading: &Reading) {
         let mut since = BTreeMap::new();
         for zone in &reading.zoneinfo.zones {
@@ -38,7 +39,7 @@ impl Unchanged {
         self.since = since;
     }
 
-    /// For how long the page set had been seen unchanged at `at_ns`: 0 if it has just changed or appeared.
+    /// How long the page set has been unchanged at `at_ns`. 0 if it has just changed or appeared.
     #[must_use]
     pub fn ns(&self, node: u16, zone: ZoneKind, cpu: u32, at_ns: u64) -> u64 {
         self.since.get(&(node, zone.index(), cpu)).map_or(0, |since| at_ns.saturating_sub(since.at_ns))

@@ -1,4 +1,5 @@
-//! Whether page sets may take CPU time that is worth a change. Only a recording can tell what to change: `pageset advise`.
+//! Whether page sets may take enough CPU time for a change to pay. Only a recording shows what to change:
+//! `pageset advise`.
 
 use pageset_core::ZoneKind;
 use pageset_trace::VisitCost;
@@ -6,32 +7,32 @@ use serde::Serialize;
 
 use crate::view::View;
 
-/// What an interval says of the machine's page sets.
+/// An interval's verdict on the machine's page sets.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Verdict {
     /// The answer.
     pub answer: Answer,
-    /// What is missing, if the answer is unknown.
+    /// The missing fact, if the answer is unknown.
     pub why: Option<Why>,
-    /// Waits for zone locks, in percent of the time for which CPUs were busy.
+    /// Waits for zone locks, in percent of the CPUs' busy time.
     pub waits_percent: Option<f64>,
-    /// Zone visits, in percent of the same.
+    /// Zone visits, in percent of the CPUs' busy time.
     pub visits_percent: Option<Share>,
-    /// Both: no setting can save more.
+    /// Waits and visits together. No setting can save more.
     pub all_percent: Option<Share>,
 }
 
-/// May a setting of page sets save CPU time that is worth a change?
+/// May a setting of page sets save enough CPU time to be worth a change?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// No: page sets take less than that, all together.
+    /// No: page sets take less CPU time than that in total.
     No,
-    /// Unlikely: by the estimate they take less, and it is not certain.
+    /// Unlikely: by the estimate they take less, but this is not certain.
     Unlikely,
-    /// Perhaps: by the estimate they take as much, and a recording tells what can be saved.
+    /// Perhaps: by the estimate they take that much. A recording shows how much can be saved.
     Perhaps,
-    /// Something was not measured.
+    /// A needed fact was not measured.
     Unknown,
 }
 
@@ -39,7 +40,7 @@ impl Answer {
     /// All answers.
     pub const ALL: [Self; 4] = [Self::No, Self::Unlikely, Self::Perhaps, Self::Unknown];
 
-    /// In metrics.
+    /// The name in metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -51,34 +52,34 @@ impl Answer {
     }
 }
 
-/// Why the answer is unknown.
+/// The reason why the answer is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
     /// Tracepoints were not counted.
     NotCounted,
-    /// Waits for zone locks were not watched, or some were missed.
+    /// Waits for zone locks were not recorded, or some were missed.
     WaitsNotWatched,
-    /// What a visit costs was not measured on this machine.
+    /// The cost of a visit was not measured on this machine.
     CostNotMeasured,
-    /// No CPU was busy, or that was not read.
+    /// No CPU was busy, or busy time was not read.
     NoBusyTime,
 }
 
-/// A part of something.
+/// A share in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Share {
-    /// By batches.
+    /// Estimate, if each visit moves a batch.
     pub estimate: f64,
-    /// It is no more.
+    /// Upper bound.
     pub at_most: f64,
 }
 
 impl Verdict {
-    /// Of an interval, where a visit costs so much, and so many percent are worth a change.
+    /// The verdict on an interval. `cost` is the cost of a visit. A change must save `worth_percent` to pay.
     ///
-    /// The kernel counts blocks and not visits. Each visit moves a block at least, which bounds visits. Most move a batch, which
-    /// is the estimate.
+    /// The kernel counts blocks, not visits. Each visit moves at least one block, which gives the upper
+    /// bound. Most visits move a batch, which gives the estimate.
     #[must_use]
     pub fn of(view: &View, cost: Option<&VisitCost>, worth_percent: f64) -> Self {
         let blocks = blocks(view);
@@ -111,7 +112,7 @@ impl Verdict {
             Some(all) if all.at_most < worth_percent => Answer::No,
             Some(all) if all.estimate < worth_percent => Answer::Unlikely,
             Some(_) => Answer::Perhaps,
-            // What one of the two takes may be enough.
+            // Waits alone may be enough.
             None if waits_percent.is_some_and(|waits| waits >= worth_percent) => Answer::Perhaps,
             None => Answer::Unknown,
         };
@@ -120,14 +121,14 @@ impl Verdict {
     }
 }
 
-/// Blocks that went from zones and back in the interval; `None` if one of the two was not counted.
+/// Blocks that left zones or returned in the interval. `None` if one of the two was not counted.
 fn blocks(view: &View) -> Option<f64> {
     let total = view.counted.as_ref()?.total;
     let per_s = total.refilled_blocks_per_s? + total.drained_blocks_per_s?;
     Some(per_s * view.interval_ns as f64 / 1e9)
 }
 
-/// The batch of most page sets of large zones; 1 if there is none.
+/// The commonest batch of page sets in large zones. 1 if there is none.
 fn batch(view: &View) -> f64 {
     let large = |zone: &str| ![ZoneKind::Dma.name(), ZoneKind::Dma32.name()].contains(&zone);
     let sets = view.pagesets.iter();
@@ -143,7 +144,7 @@ mod tests {
     use crate::view::{Counted, CpuRates, PagesetView, Totals};
     use crate::zone_lock::ZoneLockView;
 
-    /// 2 us for each visit of 50 pages.
+    /// A visit costs 2 us and moves 50 pages.
     fn cost() -> VisitCost {
         VisitCost {
             visit_ns: CostRange { min: 1500.0, median: 2000.0, max: 2500.0 },
@@ -156,7 +157,7 @@ mod tests {
         }
     }
 
-    /// One second of two CPUs. One CPU was busy.
+    /// One second of two CPUs, one of them busy.
     fn view(blocks_per_s: f64, wait_percent: f64) -> View {
         let rates = CpuRates {
             refilled_blocks_per_s: Some(blocks_per_s),

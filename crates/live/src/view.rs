@@ -1,4 +1,4 @@
-//! What a machine's page allocator did in the last interval. Sizes are pages. The JSON document uses the same keys.
+//! The page allocator's activity in the last interval. Sizes are pages. The JSON document uses the same keys.
 
 use std::collections::BTreeMap;
 
@@ -16,38 +16,38 @@ use crate::zone_lock::ZoneLockView;
 /// One interval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct View {
-    /// Between the two readings.
+    /// Time between the two readings.
     pub interval_ns: u64,
-    /// Time for which CPUs were busy meanwhile, all together; `None` if the readings are not of the running kernel.
+    /// Busy time of all CPUs meanwhile. `None` if the readings are not the running kernel's.
     pub busy_ns: Option<u64>,
-    /// All zones together.
+    /// Sums over all zones.
     pub totals: Totals,
-    /// By node and zone, as `/proc/zoneinfo` lists them. Those without frames are left out.
+    /// Zones with frames, by node and zone, in the order of `/proc/zoneinfo`.
     pub zones: Vec<ZoneView>,
-    /// By node, zone and CPU.
+    /// Page sets by node, zone and CPU.
     pub pagesets: Vec<PagesetView>,
     /// Exact rates, if tracepoints were counted.
     pub counted: Option<Counted>,
-    /// Waits for zone locks, if they may be watched.
+    /// Waits for zone locks, if they could be recorded.
     pub zone_lock: Option<ZoneLockView>,
-    /// Whether page sets may take CPU time that is worth a change, if somebody has asked: [`View::judge`].
+    /// Whether page sets may take enough CPU time for a change to pay. Set by [`View::judge`].
     pub verdict: Option<Verdict>,
-    /// Sentences about what is not there, with the remedy.
+    /// Sentences about missing data, with the remedy.
     pub missing: Vec<String>,
 }
 
-/// All zones together.
+/// Sums over all zones.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Totals {
     /// CPUs that have page sets.
     pub cpus: usize,
     /// Pages in all page sets.
     pub pcp_pages: u64,
-    /// Free pages, those in page sets not included.
+    /// Free pages, without those in page sets.
     pub free_pages: u64,
-    /// Pages that were allocated, by `pgalloc_*`.
+    /// Allocated pages, by `pgalloc_*`.
     pub allocated_pages_per_s: Option<f64>,
-    /// Pages that were freed, by `pgfree`.
+    /// Freed pages, by `pgfree`.
     pub freed_pages_per_s: Option<f64>,
 }
 
@@ -56,23 +56,23 @@ pub struct Totals {
 pub struct ZoneView {
     /// NUMA node.
     pub node: u16,
-    /// As `/proc/zoneinfo` calls it.
+    /// Name in `/proc/zoneinfo`.
     pub zone: &'static str,
-    /// Pages of the allocator.
+    /// Pages managed by the allocator.
     pub managed_pages: u64,
-    /// Free pages, those in page sets not included.
+    /// Free pages, without those in page sets.
     pub free_pages: u64,
-    /// Watermarks.
+    /// Minimum watermark.
     pub min: u64,
-    /// Watermarks.
+    /// Low watermark.
     pub low: u64,
-    /// Watermarks.
+    /// High watermark.
     pub high: u64,
-    /// Free pages above the low watermark, below which the reclaimer wakes; negative if they are fewer.
+    /// Free pages above the low watermark, which wakes the reclaimer. Negative below it.
     pub above_low_pages: i64,
     /// Pages in the zone's page sets.
     pub pcp_pages: u64,
-    /// Estimates of what moved; none if memory came or went.
+    /// Estimated flow. None if memory was added or removed.
     #[serde(flatten)]
     pub flow: Option<Flow>,
 }
@@ -82,39 +82,40 @@ pub struct ZoneView {
 pub struct PagesetView {
     /// NUMA node.
     pub node: u16,
-    /// As `/proc/zoneinfo` calls it.
+    /// Name in `/proc/zoneinfo`.
     pub zone: &'static str,
     /// The CPU.
     pub cpu: u32,
     /// Pages held.
     pub count: u32,
-    /// Since the reading before; none if the CPU has just come.
+    /// Change since the previous reading. None if the CPU has just appeared.
     pub change: Option<i64>,
-    /// Limit: a free that reaches it drains.
+    /// Limit: a free that reaches it causes a drain.
     pub high: u32,
-    /// Lower bound of `high`; some kernels do not print it.
+    /// Lower bound of `high`. Some kernels do not print it.
     pub high_min: Option<u32>,
-    /// Upper bound of `high`; some kernels do not print it.
+    /// Upper bound of `high`. Some kernels do not print it.
     pub high_max: Option<u32>,
-    /// Pages that move at a time.
+    /// Pages that a plain refill or drain moves.
     pub batch: u32,
-    /// For how long every reading has shown this count.
+    /// How long every reading has shown this count.
     pub unchanged_ns: u64,
 }
 
-/// Rates of tracepoints, exact.
+/// Exact rates of tracepoints.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Counted {
-    /// All CPUs together. `cpu` is left out.
+    /// Sums over all CPUs, without `cpu`.
     pub total: CpuRates,
     /// By CPU.
     pub cpus: Vec<CpuRates>,
 }
 
-/// Rates of tracepoints on a CPU. `None`: the kernel does not have the tracepoint, or the CPU has just come.
+/// Rates of tracepoints on a CPU. `None`: the kernel does not have the tracepoint, or the CPU has just
+/// appeared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct CpuRates {
-    /// The CPU; none of the total.
+    /// The CPU. None in the total.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
     /// Blocks that left free lists: `kmem:mm_page_alloc_zone_locked`.
@@ -123,12 +124,12 @@ pub struct CpuRates {
     pub drained_blocks_per_s: Option<f64>,
     /// Refills: `kmem:mm_page_pcpu_refill`.
     pub refills_per_s: Option<f64>,
-    /// Spin locks, of zones and all others, that had to be waited for: `lock:contention_begin`.
+    /// Waits that began for spin locks, of zones and all others: `lock:contention_begin`.
     pub contended_spin_locks_per_s: Option<f64>,
 }
 
 impl View {
-    /// What happened between two readings.
+    /// The activity between two readings.
     #[must_use]
     pub fn between(earlier: &Reading, later: &Reading, unchanged: &Unchanged) -> Self {
         let interval_ns = later.at_ns.saturating_sub(earlier.at_ns);
@@ -168,7 +169,7 @@ impl View {
         view
     }
 
-    /// Puts the verdict in: [`Verdict::of`].
+    /// Adds the verdict: [`Verdict::of`].
     pub fn judge(&mut self, cost: Option<&VisitCost>, worth_percent: f64) {
         self.verdict = Some(Verdict::of(self, cost, worth_percent));
     }
@@ -214,7 +215,7 @@ impl ZoneView {
 }
 
 impl Counted {
-    /// What was counted between two readings of the counters, `interval_ns` apart.
+    /// Rates from two readings of the counters, `interval_ns` apart.
     #[must_use]
     pub fn between(earlier: &[CpuCounts], later: &[CpuCounts], interval_ns: u64) -> Self {
         let earlier: BTreeMap<u32, &CpuCounts> = earlier.iter().map(|cpu| (cpu.cpu, cpu)).collect();

@@ -1,4 +1,4 @@
-//! How long CPUs wait for zone locks, and for what.
+//! How long CPUs wait for zone locks, by purpose.
 
 use pageset_record::{LockWatch, WaitTotals, Waited};
 use pageset_trace::Caller;
@@ -11,28 +11,28 @@ use crate::difference::per_s;
 pub struct ZoneLockView {
     /// Waits for zone locks.
     pub waits_per_s: f64,
-    /// Their part of the time of all CPUs.
+    /// Their share of all CPUs' time.
     pub wait_percent: f64,
-    /// By who waited. `elsewhere` are waits for other spinning locks, `unknown` those of which nothing is known; neither is in
-    /// the sums above.
+    /// Waits by caller. `elsewhere` are waits for other spinning locks. `unknown` are waits without a usable
+    /// call chain. Neither is in the sums above.
     pub callers: Vec<CallerView>,
-    /// Events of waits that were missed since the watch began.
+    /// Events of waits that were missed since the start.
     pub lost: u64,
 }
 
 /// Waits of one caller.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CallerView {
-    /// Who waited.
+    /// The part of the kernel that waited.
     pub caller: &'static str,
-    /// Waits.
+    /// Waits per second.
     pub waits_per_s: f64,
-    /// Their part of the time of all CPUs.
+    /// Their share of all CPUs' time.
     pub wait_percent: f64,
 }
 
 impl ZoneLockView {
-    /// What came between two totals, in an interval of a machine of so many CPUs; `None` if no time has passed.
+    /// The increase between two totals, for an interval and a number of CPUs. `None` if no time has passed.
     #[must_use]
     pub fn between(earlier: &WaitTotals, later: &WaitTotals, interval_ns: u64, cpus: usize) -> Option<Self> {
         per_s(0, interval_ns)?;
@@ -55,26 +55,26 @@ impl ZoneLockView {
     }
 }
 
-/// Watches waits, with what was seen so far; or says why it cannot.
+/// Either a watch with its totals so far, or the reason why there is none.
 pub(crate) struct ZoneLockWatch(Result<(LockWatch, WaitTotals), String>);
 
 impl ZoneLockWatch {
-    /// Begins, if it may.
+    /// Starts the watch, if the kernel allows it.
     pub(crate) fn begin() -> Self {
         Self(
             LockWatch::begin().map(|watch| (watch, WaitTotals::default())).map_err(|error| error.to_string()),
         )
     }
 
-    /// Of a machine that is not watched.
+    /// A watch that does not run, with the reason.
     pub(crate) fn none(reason: &str) -> Self {
         Self(Err(reason.to_owned()))
     }
 
-    /// What came since the step before.
+    /// The waits since the last step.
     ///
     /// # Errors
-    /// A sentence that says why nothing is known.
+    /// The reason why nothing is known.
     pub(crate) fn step(&mut self, interval_ns: u64, cpus: usize) -> Result<Option<ZoneLockView>, String> {
         let (watch, earlier) = self.0.as_mut().map_err(|reason| reason.clone())?;
         let later = watch.totals().map_err(|error| error.to_string())?;

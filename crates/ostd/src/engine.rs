@@ -1,30 +1,30 @@
-//! Which allocator it is.
+//! The choice of the allocator.
 
 use pageset_blocks::BlockAllocator;
 use pageset_core::{Config, ConfigError, FrameAllocator, PageAllocator, Platform};
 
 use crate::SpinLock;
 
-/// A page-frame allocator that can be OSTD's.
+/// A page-frame allocator that OSTD can use.
 pub trait Engine: FrameAllocator + Send + Sync + Sized + 'static {
-    /// Its own memory.
+    /// The memory for its tables.
     type Tables;
 
-    /// Takes its tables from the heap.
+    /// Allocates its tables on the heap.
     ///
     /// # Errors
-    /// If a zone spans too many frames.
+    /// An error if a zone spans too many frames.
     fn tables(config: &Config<'_>) -> Result<Self::Tables, ConfigError>;
 
-    /// Builds it.
+    /// Builds the allocator.
     ///
     /// # Errors
-    /// If the configuration contradicts itself.
+    /// An error if the configuration contradicts itself.
     fn build(config: &Config<'_>, tables: Self::Tables) -> Result<Self, ConfigError>;
 }
 
 // ANCHOR: platform
-/// What OSTD supplies to the core: a spin lock, and nobody who listens to events.
+/// OSTD's part for the core: a spin lock, and no event listener.
 #[derive(Debug)]
 pub struct Ostd;
 

@@ -1,4 +1,4 @@
-//! OSTD's interface to a frame allocator, on one of ours.
+//! OSTD's interface to a frame allocator, implemented by pageset's allocators.
 
 use alloc::vec;
 use core::alloc::Layout;
@@ -21,38 +21,38 @@ use crate::zones::Zones;
 
 /// Linux's allocator, under a policy.
 pub type LinuxFrames = Frames<PageAllocator<'static, Ostd>>;
-/// The allocator of our own; it has no policy, and ignores the one it is given.
+/// pageset's own allocator. It has no policy and ignores the given one.
 pub type OwnFrames = Frames<BlockAllocator<'static>>;
 
 /// A frame allocator for OSTD's `global_frame_allocator`.
 ///
-/// OSTD adds the memory first, and then allocates. The first allocation builds the allocator: its tables come from the heap,
-/// which gets its frames from the pieces that were added.
+/// OSTD adds the memory first, then allocates. The first allocation builds the allocator. Its tables come
+/// from the heap, which takes its frames from the added pieces of memory.
 pub struct Frames<E: Engine> {
     policy: Policy,
     early: Mutex<Early>,
     ready: Once<Ready<E>>,
-    /// Frames that could not be given back, or not be used.
+    /// Frames that could not be freed or used.
     lost: AtomicU64,
 }
 
-/// Before there is an allocator.
+/// The state before there is an allocator.
 struct Early {
     pieces: Pieces,
-    /// The CPU that builds: what it allocates meanwhile is for the tables.
+    /// The CPU that builds the allocator. Its allocations meanwhile are for the tables.
     builder: Option<CpuId>,
 }
 
-/// An allocator, and the zones it was built for.
+/// An allocator, and its zones.
 pub(crate) struct Ready<E> {
     pub(crate) engine: E,
     pub(crate) zones: Zones,
-    /// Frames that the heap took while it was built.
+    /// Frames that the heap took while the allocator was built.
     table_frames: u64,
 }
 
 impl<E: Engine> Frames<E> {
-    /// An allocator that follows `policy`, once it has memory.
+    /// An allocator that will follow `policy` once it has memory.
     #[must_use]
     pub const fn new(policy: Policy) -> Self {
         Self {
@@ -63,22 +63,22 @@ impl<E: Engine> Frames<E> {
         }
     }
 
-    /// The allocator, once it is built: to look at it, or to set it.
+    /// The allocator, once it is built, for inspection and settings.
     pub fn engine(&self) -> Option<&E> {
         self.ready.get().map(|ready| &ready.engine)
     }
 
-    /// Frames that its tables take.
+    /// Number of frames for its tables.
     pub fn table_frames(&self) -> u64 {
         self.ready.get().map_or(0, |ready| ready.table_frames)
     }
 
-    /// Frames that were added or freed and are lost all the same, each with a line in the log.
+    /// Number of frames that were added or freed but are lost. The log has a line for each.
     pub fn lost_frames(&self) -> u64 {
         self.lost.load(Relaxed)
     }
 
-    /// Does the periodic work of this CPU: once a second, from its timer.
+    /// Does this CPU's periodic work. Its timer must call this once a second.
     pub fn tick(&self) {
         if let Some(ready) = self.ready.get() {
             let pin = irq::disable_local();
@@ -87,7 +87,7 @@ impl<E: Engine> Frames<E> {
     }
 
     // ANCHOR: build
-    /// Builds the allocator; in here the heap calls `alloc` again.
+    /// Builds the allocator. The heap calls `alloc` again from here.
     fn build(&self) {
         let pieces = self.early.lock().pieces.clone();
         let zones = Zones::of(&pieces);
@@ -97,7 +97,7 @@ impl<E: Engine> Frames<E> {
         let engine = zones.with_config(&early.pieces, |zones| {
             E::build(&Config::new(zones, &cpus).with_policy(self.policy), tables?)
         });
-        // Without frames nothing goes on.
+        // A kernel cannot run without frames.
         let engine = engine.expect("the zones of the memory that OSTD added make an allocator");
         let table_frames = pieces.frames() - early.pieces.frames();
         self.ready.call_once(|| Ready { engine, zones, table_frames });
@@ -128,7 +128,7 @@ impl<E: Engine> Frames<E> {
         self.alloc(layout)
     }
 
-    /// Frees what is not a block by itself: parts of blocks, several blocks, and memory that is new.
+    /// Frees frames that are not exactly one block: parts of blocks, several blocks, or new memory.
     #[cold]
     fn dealloc_frames(&self, ready: &Ready<E>, cpu: CpuId, frames: Range<u64>) {
         for pfn in frames {
@@ -136,7 +136,7 @@ impl<E: Engine> Frames<E> {
             // ANCHOR: late
             match freed {
                 Ok(()) => {}
-                // OSTD had it before there was an allocator, for its first page tables.
+                // OSTD took this frame for its first page tables, before there was an allocator.
                 Err(FreeError::Foreign(_)) => self.add(ready, cpu, pfn..pfn + 1),
                 Err(error) => self.lose(1, error),
             }
@@ -191,7 +191,7 @@ impl<E: Engine> GlobalFrameAllocator for Frames<E> {
 }
 
 // ANCHOR: request
-/// What a request of this moment may do: an interrupt cannot wait, and may use reserves.
+/// The permissions of a request at this moment: an interrupt cannot wait, and may use reserves.
 #[inline]
 fn request() -> Request {
     let request = Request::new(Order::ZERO);

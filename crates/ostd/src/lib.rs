@@ -1,6 +1,6 @@
 //! pageset's page-frame allocators as the frame allocator of a kernel that is built on [OSTD](ostd).
 //!
-//! A kernel names one in a static:
+//! A kernel names an allocator in a static:
 //!
 //! ```ignore
 //! use pageset_core::policy::LINUX_6_18;
@@ -10,15 +10,16 @@
 //! static FRAMES: LinuxFrames = Frames::new(LINUX_6_18);
 //! ```
 //!
-//! Files in the order in which a kernel meets them: `pieces` (the memory that OSTD adds), `zones` (what kinds of memory that
-//! is), `engine` (which allocator), `frames` (OSTD's interface), `place` (layouts), `run` (blocks of more than 4 MiB); `lock`.
+//! A kernel meets the files in this order: `pieces` (the memory that OSTD adds), `zones` (the kinds of that
+//! memory), `engine` (the choice of the allocator), `frames` (OSTD's interface), `place` (layouts), `run`
+//! (blocks of more than 4 MiB). `lock` is used by all.
 #![no_std]
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
 extern crate alloc;
 
-// OSTD's log asks each crate for a prefix.
+// OSTD's log requires a prefix from each crate.
 macro_rules! __log_prefix {
     () => {
         "pageset: "

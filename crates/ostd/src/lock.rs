@@ -7,12 +7,12 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use pageset_core::lock_api::{GuardNoSend, RawMutex};
 
 // ANCHOR: lock
-/// A spin lock. It leaves interrupts alone: they are off already during each operation
-/// that takes it.
+/// A spin lock. It does not disable interrupts: they are already off during each operation that takes it.
 #[derive(Debug)]
 pub struct SpinLock(AtomicBool);
 
-// SAFETY: the lock is held from a successful exchange of false for true, which acquires, until the store of false, which releases.
+// SAFETY: the lock is held from a successful exchange of false for true, which acquires, until the store of
+// false, which releases it.
 unsafe impl RawMutex for SpinLock {
     const INIT: Self = Self(AtomicBool::new(false));
     type Guard = GuardNoSend;

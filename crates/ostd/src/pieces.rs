@@ -1,11 +1,11 @@
-//! The memory that OSTD adds piece by piece, before there is an allocator.
+//! The memory that OSTD adds piece by piece before there is an allocator.
 
 use core::ops::Range;
 
-/// Pieces that are kept. A PC's firmware reports about ten.
+/// Maximum number of pieces. A PC's firmware reports about ten.
 pub(crate) const MAX_PIECES: usize = 32;
 
-/// Frame 4 GiB: OSTD cannot touch memory above it until its own page table is in use.
+/// The frame at 4 GiB. OSTD cannot access memory above it until its own page table is in use.
 const REACH: u64 = 1 << 20;
 
 /// Free memory, as ranges of frames in ascending order.
@@ -43,7 +43,8 @@ impl Pieces {
         true
     }
 
-    /// Takes `frames` frames, aligned to `align`, from the end of the largest piece that OSTD can touch this early.
+    /// Takes `frames` frames, aligned to `align`, from the end of the largest piece that OSTD can access this
+    /// early.
     pub(crate) fn take(&mut self, frames: u64, align: u64) -> Option<u64> {
         let reach = |piece: &Range<u64>| piece.start..piece.end.min(REACH);
         let len = |piece: &Range<u64>| piece.end.saturating_sub(piece.start);
@@ -53,7 +54,7 @@ impl Pieces {
         if start < inside.start {
             return None;
         }
-        // What alignment leaves over stays free.
+        // Frames that alignment skips stay free.
         self.pieces[at].end = start;
         if self.add(start + frames..piece.end) { Some(start) } else { None }
     }

@@ -1,4 +1,4 @@
-//! Layouts of any size and alignment, as blocks.
+//! Turns layouts of any size and alignment into blocks.
 
 use core::alloc::Layout;
 use core::ops::Range;
@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::frames::Ready;
 
 impl<E: Engine> Ready<E> {
-    /// Allocates what `layout` asks for. `None` if there is no such memory, or no frame is asked for.
+    /// Allocates memory for `layout`. `None` if there is no such memory, or if the layout is empty.
     #[inline]
     pub(crate) fn alloc(&self, cpu: CpuId, layout: Layout, request: Request) -> Option<Pfn> {
         if layout.size() == PAGE_SIZE && layout.align() <= PAGE_SIZE {
@@ -33,14 +33,15 @@ impl<E: Engine> Ready<E> {
             free_range(&self.engine, cpu, pfn.0 + frames..pfn.0 + block).ok()?;
             pfn
         };
-        // OSTD frees frames one by one. What cannot be split now is split when a part of it is freed.
+        // OSTD frees frames one by one. A block that cannot be split now is split when a part of it is freed.
         let _ = self.engine.split_range(cpu, pfn.0..pfn.0 + frames);
         Some(pfn)
     }
 }
 
-/// Frees these frames, if there are any. While another CPU is at the same pageblock, which is soon over, since interrupts are off
-/// there, too, it goes on with the frames that are left.
+/// Frees these frames, if there are any. Race: another CPU is changing the same pageblock, and this free
+/// loses with an error. It retries with the remaining frames. The retry is short, since interrupts are off on
+/// the other CPU too.
 pub(crate) fn free_range<E: Engine>(engine: &E, cpu: CpuId, frames: Range<u64>) -> Result<(), FreeError> {
     let mut rest = frames;
     while !rest.is_empty() {
@@ -53,7 +54,7 @@ pub(crate) fn free_range<E: Engine>(engine: &E, cpu: CpuId, frames: Range<u64>) 
     Ok(())
 }
 
-/// Size and alignment in frames.
+/// Size and alignment of a layout, in frames.
 pub(crate) fn in_frames(layout: Layout) -> (u64, u64) {
     let frames = layout.size().div_ceil(PAGE_SIZE) as u64;
     (frames, layout.align().div_ceil(PAGE_SIZE) as u64)

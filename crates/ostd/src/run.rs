@@ -1,4 +1,4 @@
-//! More contiguous memory than the largest block holds: several of them, side by side.
+//! Contiguous memory larger than the largest block: several largest blocks side by side.
 
 use core::ops::Range;
 
@@ -12,7 +12,8 @@ use crate::place::free_range;
 const STEP: u64 = Order::MAX.frames() as u64;
 
 impl<E: Engine> Ready<E> {
-    /// Allocates `frames` frames at a multiple of `align`. O(frames of the machine / 1024), each with a zone's lock.
+    /// Allocates `frames` frames at a multiple of `align`. O(frames of the machine / 1024); each step takes a
+    /// zone's lock.
     pub(crate) fn alloc_run(&self, cpu: CpuId, frames: u64, align: u64, mut request: Request) -> Option<Pfn> {
         request.order = Order::MAX;
         let (whole, align) = (frames.next_multiple_of(STEP), align.max(STEP));
@@ -29,11 +30,11 @@ impl<E: Engine> Ready<E> {
         None
     }
 
-    /// Takes each block of a range. The error is the first that is not free; then none is taken.
+    /// Takes each block of a range. The error is the first block that is not free. No block is taken then.
     fn take(&self, cpu: CpuId, frames: Range<u64>, request: &Request) -> Result<(), u64> {
         for block in frames.clone().step_by(STEP as usize) {
             if self.engine.alloc_at(cpu, Pfn(block), request).is_err() {
-                // These are whole blocks that were just taken, so nothing is refused.
+                // The range holds whole blocks that were just taken, so no free is refused.
                 let _ = free_range(&self.engine, cpu, frames.start..block);
                 return Err(block);
             }

@@ -1,4 +1,4 @@
-//! What kinds of memory a PC has: the zones of x86-64.
+//! The zones of x86-64: the kinds of memory of a PC.
 
 use core::ops::Range;
 
@@ -7,7 +7,8 @@ use pageset_core::{NodeId, ZoneConfig, ZoneKind};
 use crate::pieces::{MAX_PIECES, Pieces};
 
 // ANCHOR: bounds
-/// Where each kind of zone begins, in frames of 4 KiB: devices of the ISA bus reach 16 MiB, others 4 GiB.
+/// The beginning of each kind of zone, in frames of 4 KiB. Devices on the ISA bus reach 16 MiB, other 32-bit
+/// devices 4 GiB.
 const BOUNDS: [(ZoneKind, Range<u64>); 3] =
     [(ZoneKind::Dma, 0..1 << 12), (ZoneKind::Dma32, 1 << 12..1 << 20), (ZoneKind::Normal, 1 << 20..u64::MAX)];
 // ANCHOR_END: bounds
@@ -19,8 +20,8 @@ pub(crate) struct Zones {
 }
 
 impl Zones {
-    /// The zones of these pieces. A zone begins where its kind begins, and not at its first piece: OSTD uses the beginning
-    /// itself, and frees it later.
+    /// The zones for these pieces. A zone begins where its kind begins, not at its first piece: OSTD uses the
+    /// beginning itself and frees it later.
     pub(crate) fn of(pieces: &Pieces) -> Self {
         let mut zones = Self { zones: BOUNDS, len: 0 };
         for (kind, bound) in BOUNDS {
@@ -37,7 +38,7 @@ impl Zones {
         self.zones[..self.len].iter().map(|(_, span)| span.clone())
     }
 
-    /// Calls `with` with the zones as the allocators want them, with these pieces in them.
+    /// Calls `with` with the zones and these pieces, in the form that the allocators need.
     pub(crate) fn with_config<T>(&self, pieces: &Pieces, with: impl FnOnce(&[ZoneConfig<'_>]) -> T) -> T {
         let mut regions = [const { [const { 0..0 }; MAX_PIECES] }; BOUNDS.len()];
         let mut counts = [0; BOUNDS.len()];

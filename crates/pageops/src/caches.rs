@@ -1,4 +1,4 @@
-//! The caches of this CPU, which decide how much of a page is worth keeping in them.
+//! The caches of this CPU. They decide how much of a page is worth keeping in them.
 
 /// Sizes of the caches of one core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,10 +10,10 @@ pub struct Caches {
 }
 
 impl Caches {
-    /// What is assumed where the CPU does not tell: a guess, of small cores.
+    /// Sizes that are assumed if the CPU does not report them: a guess, for small cores.
     pub const GUESS: Self = Self { l1_bytes: 32 << 10, l2_bytes: 512 << 10 };
 
-    /// As the CPU tells, else [`Caches::GUESS`]. Only x86-64 tells.
+    /// The sizes that the CPU reports, else [`Caches::GUESS`]. Only x86-64 reports them.
     #[must_use]
     pub fn detect() -> Self {
         #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -1,20 +1,20 @@
-//! Memory that is not a page.
+//! Errors about memory that is not a page.
 
 use core::fmt;
 
 use crate::BASE_PAGE_BYTES;
 
-/// Why an operation was refused. Nothing was written.
+/// The reason why an operation was refused. Nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadPage {
     /// The length is 0 or not a multiple of [`BASE_PAGE_BYTES`].
     Length {
-        /// What it is.
+        /// The length.
         bytes: usize,
     },
     /// An address is not a multiple of [`BASE_PAGE_BYTES`].
     Address {
-        /// What it is.
+        /// The address.
         address: usize,
     },
     /// The hint is not in the page.
@@ -24,7 +24,7 @@ pub enum BadPage {
         /// Length of the page.
         bytes: usize,
     },
-    /// Source and destination have not the same length.
+    /// Source and destination differ in length.
     Lengths {
         /// Length of the destination.
         bytes: usize,
@@ -49,7 +49,7 @@ impl BadPage {
         }
     }
 
-    /// Checks a source beside a page that was checked.
+    /// Checks a source for a page that has passed [`BadPage::check`].
     #[inline]
     pub(crate) fn check_source(source: &[u8], bytes: usize) -> Result<(), Self> {
         if source.len() != bytes {

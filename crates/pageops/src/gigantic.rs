@@ -1,4 +1,5 @@
-//! Gigantic pages in parts, between which the caller can do something else, or stop and go on later.
+//! Gigantic pages, processed in parts. Between parts the caller can do other work, or stop and continue
+//! later.
 
 use core::iter::FusedIterator;
 use core::ops::{ControlFlow, Range};
@@ -8,26 +9,26 @@ use crate::{BASE_PAGE_BYTES, BadPage, Method, Page, VisitOrder};
 /// One part of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Which bytes of the page.
+    /// The bytes of the page in this part.
     pub bytes: Range<usize>,
-    /// Where in the part the hint is, if it is in this one.
+    /// Offset of the hint in this part, if it is in this part.
     pub hint: Option<usize>,
 }
 
-/// The parts of a page in the order in which they are done: ascending; with [`VisitOrder::StreamTargetLast`] and a hint, the
-/// part with the hint last. A pure iterator, which can be kept to go on later.
+/// The parts of a page in processing order: ascending. With [`VisitOrder::StreamTargetLast`] and a hint, the
+/// part with the hint comes last. A pure iterator, which can be kept to continue later.
 #[derive(Clone, Debug)]
 pub struct Parts {
     page_bytes: usize,
     part_bytes: usize,
-    /// The part that is done last, by its number.
+    /// The number of the last part, and the hint's offset in it.
     last: Option<(usize, usize)>,
     done: usize,
 }
 
 impl Parts {
-    /// Bytes of a part unless something else is asked for: 2 MiB, some 25 us of clearing, is how long an interruption
-    /// waits. A fence after each costs less than 1 %.
+    /// Default bytes of a part: 2 MiB. Clearing it takes some 25 us, and an interruption waits that long. A
+    /// fence after each part costs less than 1 %.
     pub const PART_BYTES: usize = 2 << 20;
 
     fn new(order: VisitOrder, page_bytes: usize, hint: Option<usize>) -> Self {
@@ -37,13 +38,13 @@ impl Parts {
         Self { page_bytes, part_bytes, last, done: 0 }
     }
 
-    /// How many there are.
+    /// Number of all parts.
     #[must_use]
     pub const fn total(&self) -> usize {
         self.page_bytes.div_ceil(self.part_bytes)
     }
 
-    /// How many are done.
+    /// Number of finished parts.
     #[must_use]
     pub const fn done(&self) -> usize {
         self.done
@@ -71,7 +72,7 @@ impl Iterator for Parts {
 
 impl FusedIterator for Parts {}
 
-/// A page that is being cleared in parts. Dropping it leaves the rest as it was; keeping it allows to go on.
+/// A page that is being cleared in parts. Dropping it leaves the rest unchanged. Keep it to continue.
 ///
 /// ```
 /// # use pageset_pageops::{BASE_PAGE_BYTES, Method};
@@ -106,11 +107,11 @@ pub struct Copying<'p, 's> {
 impl Method {
     /// Prepares to clear a page in parts of [`Parts::PART_BYTES`]. Nothing is written yet.
     ///
-    /// Of the orders, [`VisitOrder::StreamTargetLast`] does the part with the hint last; the others ignore the hint.
+    /// [`VisitOrder::StreamTargetLast`] does the part with the hint last. The other orders ignore the hint.
     ///
     /// # Errors
     ///
-    /// As [`Method::clear`].
+    /// The errors of [`Method::clear`].
     pub fn clearing<'p>(
         self,
         page: impl Into<Page<'p>>,
@@ -126,7 +127,7 @@ impl Method {
     ///
     /// # Errors
     ///
-    /// As [`Method::copy`].
+    /// The errors of [`Method::copy`].
     pub fn copying<'p, 's>(
         self,
         page: impl Into<Page<'p>>,
@@ -140,7 +141,8 @@ impl Method {
         Ok(Copying { method: self.for_parts(), page, source, parts })
     }
 
-    /// Orders through the cache have no target within a part: the parts ascend, and so does each.
+    /// Orders through the cache have no target within a part: parts ascend, and each part is done in
+    /// ascending order.
     fn for_parts(self) -> Self {
         match self.order() {
             VisitOrder::PageByPage | VisitOrder::StreamTargetLast => self,
@@ -150,14 +152,15 @@ impl Method {
 }
 
 impl Clearing<'_> {
-    /// Does the next part; `None` when all are done.
+    /// Does the next part. `None` when all are done.
     pub fn part(&mut self) -> Option<Part> {
         let part = self.parts.next()?;
         self.method.clear_ordered(&mut self.page.part(part.bytes.clone()), part.hint);
         Some(part)
     }
 
-    /// Does parts until all are done, or until `between`, which is called after each with how far it is, breaks.
+    /// Does parts until all are done, or until `between` breaks. `between` is called after each part with the
+    /// progress.
     pub fn run(&mut self, mut between: impl FnMut(&Parts) -> ControlFlow<()>) -> ControlFlow<()> {
         while self.part().is_some() {
             between(&self.parts)?;
@@ -165,7 +168,7 @@ impl Clearing<'_> {
         ControlFlow::Continue(())
     }
 
-    /// How far it is.
+    /// The progress.
     #[must_use]
     pub const fn parts(&self) -> &Parts {
         &self.parts
@@ -173,7 +176,7 @@ impl Clearing<'_> {
 }
 
 impl Copying<'_, '_> {
-    /// Does the next part; `None` when all are done.
+    /// Does the next part. `None` when all are done.
     pub fn part(&mut self) -> Option<Part> {
         let part = self.parts.next()?;
         let source = &self.source[part.bytes.clone()];
@@ -181,7 +184,8 @@ impl Copying<'_, '_> {
         Some(part)
     }
 
-    /// Does parts until all are done, or until `between`, which is called after each with how far it is, breaks.
+    /// Does parts until all are done, or until `between` breaks. `between` is called after each part with the
+    /// progress.
     pub fn run(&mut self, mut between: impl FnMut(&Parts) -> ControlFlow<()>) -> ControlFlow<()> {
         while self.part().is_some() {
             between(&self.parts)?;
@@ -189,7 +193,7 @@ impl Copying<'_, '_> {
         ControlFlow::Continue(())
     }
 
-    /// How far it is.
+    /// The progress.
     #[must_use]
     pub const fn parts(&self) -> &Parts {
         &self.parts

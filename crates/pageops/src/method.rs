@@ -1,24 +1,25 @@
-//! How pages are cleared and copied: an order, a kernel, and how much of a page is kept in the cache.
+//! The way to clear and copy pages: an order, a kernel, and how much of a page stays in the cache.
 
 use crate::arch::{Cell, Fence};
 use crate::{
     BASE_PAGE_BYTES, BadPage, Caches, CopyError, Isa, Kernel, Page, Source, Store, Target, VisitOrder,
 };
 
-/// The neighbourhood is this part of the second-level cache, so that it is there whatever else the program uses, and
-/// costs little: 64 KiB of 1 MiB. What it buys and costs is measured by `pageset bench pages --choose`.
+/// The neighbourhood is this fraction of the second-level cache: 64 KiB of 1 MiB. So it stays in the cache
+/// whatever else the program uses, and costs little. `pageset bench pages --choose` measures its gain and
+/// cost.
 const L2_SHARE: usize = 16;
 
-/// Longest range that a kernel copies in one go. A streamed copy goes on in two places of its range at once; with them
-/// 512 MiB apart, 1 GiB took 48 ms, with 1 MiB 36 ms (EPYC of family 26).
+/// Longest range that a kernel copies in one call. A streamed copy advances in two places of its range at
+/// once. With the places 512 MiB apart, 1 GiB took 48 ms; with 1 MiB, 36 ms (EPYC of family 26).
 const COPY_RANGE_BYTES: usize = 2 << 20;
 
-/// Most base pages of a radius: as many as fit beside the order where the choice is kept.
+/// Maximum radius in base pages: what fits beside the order in the word that stores the choice.
 const RADIUS_PAGES_MAX: usize = (1 << 21) - 1;
 
 static CHOSEN: Cell = Cell::new();
 
-/// How pages are cleared and copied.
+/// A way to clear and copy pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Method {
     order: VisitOrder,
@@ -27,7 +28,8 @@ pub struct Method {
 }
 
 impl Method {
-    /// A method of these parts. `neighbourhood_bytes` is about what stays in the cache around a hint; only [`VisitOrder::StreamTargetLast`] uses it.
+    /// Makes a method from its parts. About `neighbourhood_bytes` stay in the cache around a hint. Only
+    /// [`VisitOrder::StreamTargetLast`] uses them.
     #[must_use]
     pub const fn new(order: VisitOrder, kernel: Kernel, neighbourhood_bytes: usize) -> Self {
         let radius_pages = neighbourhood_bytes / 2 / BASE_PAGE_BYTES;
@@ -35,9 +37,10 @@ impl Method {
         Self { order, kernel, radius_pages }
     }
 
-    /// The best for this CPU, as far as its features tell.
+    /// The best method for this CPU, judging by its features.
     ///
-    /// Asks the CPU each time, which takes microseconds in a virtual machine; [`Method::chosen`] remembers.
+    /// Asks the CPU on each call, which takes microseconds in a virtual machine. [`Method::chosen`] remembers
+    /// the answer.
     #[must_use]
     pub fn detect() -> Self {
         let preferred = [Isa::Avx512, Isa::Avx2, Isa::Zva, Isa::Rep];
@@ -45,9 +48,9 @@ impl Method {
         Self::of_kernel(kernel.unwrap_or(Kernel::PORTABLE))
     }
 
-    /// As [`Method::detect`], but with loops over general registers only, since kernels of operating systems do not save
-    /// the others. On other architectures than x86-64 and aarch64 it is [`Kernel::PORTABLE`]:
-    /// [`Isa::uses_vector_registers`] tells what that means there.
+    /// As [`Method::detect`], but with loops over general registers only, since operating-system kernels do
+    /// not save other registers. On architectures other than x86-64 and aarch64 it uses [`Kernel::PORTABLE`];
+    /// see [`Isa::uses_vector_registers`].
     #[must_use]
     pub fn without_vectors() -> Self {
         let preferred = [Isa::Clzero, Isa::Zva, Isa::Rep];
@@ -59,8 +62,8 @@ impl Method {
         Self::new(VisitOrder::StreamTargetLast, kernel, Caches::detect().l2_bytes / L2_SHARE)
     }
 
-    /// The method of [`clear`](crate::clear) and [`copy`](crate::copy): what [`Method::choose`] was given, else
-    /// [`Method::detect`], asked once. One load from memory.
+    /// The method of [`clear`](crate::clear) and [`copy`](crate::copy): the one given to [`Method::choose`],
+    /// else [`Method::detect`], called once. Costs one load from memory.
     #[inline]
     #[must_use]
     pub fn chosen() -> Self {
@@ -77,7 +80,7 @@ impl Method {
         method
     }
 
-    /// Makes it the method of [`clear`](crate::clear) and [`copy`](crate::copy), for all threads.
+    /// Makes this the method of [`clear`](crate::clear) and [`copy`](crate::copy) for all threads.
     pub fn choose(self) {
         CHOSEN.set(self.kernel, (self.radius_pages as u32) << 3 | self.order as u32);
     }
@@ -98,20 +101,20 @@ impl Method {
         self.kernel
     }
 
-    /// Half the base pages that stay in the cache around a hint, the hint's own not counted.
+    /// Number of base pages on each side of the hint's that stay in the cache.
     #[must_use]
     pub const fn radius_pages(self) -> usize {
         self.radius_pages
     }
 
-    /// Writes zeros to a page, and leaves what is around `hint`, an offset in bytes, in the cache.
+    /// Clears a page, and leaves the surroundings of `hint`, an offset in bytes, in the cache.
     ///
-    /// The page is any multiple of [`BASE_PAGE_BYTES`] at a multiple of it. What is left in the cache without a hint is
-    /// told by the [`VisitOrder`]. O(bytes).
+    /// Address and length must be multiples of [`BASE_PAGE_BYTES`]. The [`VisitOrder`] says what is left in
+    /// the cache without a hint. O(bytes).
     ///
     /// # Errors
     ///
-    /// If the memory is not a page, or the hint is not in it. Nothing is written then.
+    /// An error if the memory is not a page, or the hint is not in it. Nothing is written then.
     #[inline]
     pub fn clear<'p>(self, page: impl Into<Page<'p>>, hint: Option<usize>) -> Result<(), BadPage> {
         let mut page = page.into();
@@ -124,12 +127,13 @@ impl Method {
         Ok(())
     }
 
-    /// Copies a page, and leaves what is around `hint`, an offset in bytes, in the cache. Sizes as for
+    /// Copies a page, and leaves the surroundings of `hint`, an offset in bytes, in the cache. Sizes as for
     /// [`Method::clear`]. O(bytes).
     ///
     /// # Errors
     ///
-    /// If the memory is not two pages of one size, or the hint is not in them. Nothing is written then.
+    /// An error if the memory is not two pages of one size, or the hint is not in them. Nothing is written
+    /// then.
     #[inline]
     pub fn copy<'p>(
         self,
@@ -148,12 +152,12 @@ impl Method {
         Ok(())
     }
 
-    /// Copies a page from a source that may fail half way. It is asked for one base page at a time, in the order of the
-    /// method, and not again after a failure.
+    /// Copies a page from a source that may fail half way. Reads one base page at a time, in the method's
+    /// order, and stops after a failure.
     ///
     /// # Errors
     ///
-    /// [`CopyError::Poisoned`] with how far the copy came; [`CopyError::BadPage`] if nothing was written.
+    /// [`CopyError::Poisoned`] says how far the copy came. With [`CopyError::BadPage`] nothing was written.
     pub fn copy_from<'p>(
         self,
         page: impl Into<Page<'p>>,
@@ -198,12 +202,12 @@ impl Method {
         });
     }
 
-    /// Calls `step` with the bytes of each step, and orders what was streamed before what comes after it.
+    /// Calls `step` with the bytes of each step, and orders streamed stores before all that follows.
     fn each_step(self, bytes: usize, hint: Option<usize>, mut step: impl FnMut(usize, usize, Store)) {
         let target = hint.map(|offset| offset / BASE_PAGE_BYTES);
         let mut fence = None;
         for next in self.order.steps(bytes / BASE_PAGE_BYTES, target, self.radius_pages) {
-            // One fence for a run of streamed steps: when a cached one follows, or at the end.
+            // One fence serves a run of streamed steps. It comes when a cached step follows, or at the end.
             if fence.is_none() || next.store == Store::Cached {
                 fence = Fence::of(self.kernel, next.store);
             }

@@ -1,25 +1,26 @@
-//! Copying from memory that may be broken.
+//! Copies from memory that may be broken.
 //!
-//! A machine check while a page is copied need not be the end: whoever can survive it copies through a [`Source`] that
-//! reports it. A kernel reads with the instructions that its exception table knows; a program that has asked for
-//! `SIGBUS` looks at what its handler has noted.
+//! A program can survive a machine check during a copy if it copies through a [`Source`] that reports it. An
+//! operating-system kernel reads with instructions that its exception table knows. A program that handles
+//! `SIGBUS` checks what its handler recorded.
 
 use core::fmt;
 
 use crate::{BadPage, Kernel, Page, Store};
 
-/// Where a copy comes from.
+/// The source of a copy.
 pub trait Source {
-    /// Fills `target` from `offset` bytes into the source. A source without instructions of its own passes its bytes to
-    /// [`Target::copy`].
+    /// Fills `target` from `offset` bytes into the source. A source without special instructions passes its
+    /// bytes to [`Target::copy`].
     ///
     /// # Errors
     ///
-    /// If memory of the source is poisoned, with the bytes at the start of `target` that are good.
+    /// An error if memory of the source is poisoned. It has the number of good bytes at the start of
+    /// `target`.
     fn read(&mut self, offset: usize, target: Target<'_>) -> Result<(), Poisoned>;
 }
 
-/// A base page that a [`Source`] fills, and how the method would do it.
+/// A base page that a [`Source`] fills, with the method's kind of store.
 #[derive(Debug)]
 pub struct Target<'p> {
     page: Page<'p>,
@@ -28,50 +29,50 @@ pub struct Target<'p> {
 }
 
 impl<'p> Target<'p> {
-    /// The caller fences before anybody else gets at the page.
+    /// The caller must fence before any other access to the page.
     pub(crate) fn new(page: Page<'p>, kernel: Kernel, store: Store) -> Self {
         Self { page, kernel, store }
     }
 
-    /// How the method would store it.
+    /// The method's kind of store.
     #[must_use]
     pub const fn store(&self) -> Store {
         self.store
     }
 
-    /// The page, to be filled by instructions of one's own. Those that stream need their own fence.
+    /// The page, for a source with its own instructions. If these stream, they need their own fence.
     #[must_use]
     pub fn into_page(self) -> Page<'p> {
         self.page
     }
 
-    /// Fills it with these bytes, by the method's kernel.
+    /// Fills the page with these bytes, with the method's kernel.
     ///
     /// # Panics
     ///
-    /// If they are not a base page.
+    /// Panics if they are not a base page.
     pub fn copy(self, bytes: &[u8]) {
-        // The page is this value's own, and the fence for the whole copy comes before its borrow ends.
+        // This value owns the page. The fence for the whole copy comes before its borrow ends.
         self.kernel.copy_unfenced(self.page, bytes, self.store);
     }
 }
 
-/// A base page of a source that could not be read to its end.
+/// A base page of a source that could not be read completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Poisoned {
     /// Good bytes before the poison.
     pub copied_bytes: usize,
 }
 
-/// Why a copy ended early.
+/// The reason why a copy ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyError {
-    /// The destination is not a page; nothing was written.
+    /// The destination is not a page. Nothing was written.
     BadPage(BadPage),
-    /// The source is poisoned. The base pages that [`VisitOrder::steps`](crate::VisitOrder::steps) visits first are copied,
-    /// `copied_bytes` of them; the others are as they were.
+    /// The source is poisoned. `copied_bytes` bytes were copied: the base pages that
+    /// [`VisitOrder::steps`](crate::VisitOrder::steps) visits first. The others are unchanged.
     Poisoned {
-        /// Where in the source the first byte is that could not be read.
+        /// Offset in the source of the first unreadable byte.
         offset: usize,
         /// Bytes that were copied before.
         copied_bytes: usize,

@@ -1,61 +1,65 @@
-//! In which order the base pages of a page are visited, and how each is stored: pure iterators.
+//! The order of visits to the base pages of a page, and how each is stored, as pure iterators.
 //!
-//! An order knows nothing of memory. It is given the number of base pages, which of them is about to be touched, and how
-//! many beside it belong to its neighbourhood; it says what to do in which sequence. Each order visits every base page
-//! exactly once.
+//! An order does not touch memory. Its inputs are the number of base pages, the base page that will be
+//! touched, and the size of its neighbourhood. It returns the steps in sequence. Each order visits every base
+//! page exactly once.
 
 use core::iter::FusedIterator;
 use core::ops::Range;
 
-/// Base pages beyond which [`VisitOrder::Converge2018`] is ascending: 4 MiB, the largest block of a buddy allocator on
-/// x86-64 (docs/spec/pcp.md, appendix A: not used for "gigantic" pages).
+/// Number of base pages above which [`VisitOrder::Converge2018`] is ascending: 4 MiB, the largest block of a
+/// buddy allocator on x86-64 (docs/spec/pcp.md, appendix A: not used for "gigantic" pages).
 pub const GIGANTIC_PAGES: usize = 1024;
 
-/// Base pages on each side of the target in [`VisitOrder::RangesTargetLast`]: the radius of the merged 2026 series
-/// (commit 93552c9a3350, as posted).
+/// Base pages on each side of the target in [`VisitOrder::RangesTargetLast`]: the radius of the merged 2026
+/// series (commit 93552c9a3350, as posted).
 pub const RANGES_RADIUS_PAGES: usize = 2;
 
-/// How a step is stored.
+/// The kind of stores of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Store {
-    /// Through the cache, which has the bytes afterwards.
+    /// Through the cache, which then contains the bytes.
     Cached,
-    /// Past the cache, where the kernel has such stores: nothing useful is evicted, and memory is not read first.
+    /// Past the cache, if the kernel has such stores: nothing useful is evicted, and memory is not read
+    /// first.
     Stream,
 }
 
-/// One step: these base pages, ascending, with these stores.
+/// One step: store these base pages in ascending order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Step {
     /// Indices of base pages.
     pub pages: Range<usize>,
-    /// How they are stored.
+    /// The kind of stores.
     pub store: Store,
 }
 
-/// In which order a page is visited.
+/// The order of visits to a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VisitOrder {
-    /// Ascending, one base page at a time: what Linux did before 2017, and still does for gigantic pages. The hint is
-    /// ignored. The base of the 2018 series' figures.
+    /// Ascending, one base page at a time, as in Linux before 2017 and still for gigantic pages. Ignores the
+    /// hint. The 2018 series' figures compare with this.
     PageByPage,
-    /// The order of the 2018 series: base pages one by one, from the far end towards the target, then left and right of
-    /// it in turn; the target is last (docs/spec/pcp.md, appendix A). Without a hint the target is the first base page,
-    /// so the order is descending. Pages above [`GIGANTIC_PAGES`] are visited in ascending order.
+    /// The order of the 2018 series (docs/spec/pcp.md, appendix A). It visits base pages one by one: first
+    /// from the far end towards the target, then alternately left and right of it, the target last. Without a
+    /// hint, the target is the first base page, so the order is descending. Pages above [`GIGANTIC_PAGES`]
+    /// are visited in ascending order.
     Converge2018,
-    /// Ascending in one range, through the cache: the first of the commits merged in 2026. The hint is ignored.
+    /// Ascending in one range, through the cache: the first commit of the series merged in 2026. Ignores the
+    /// hint.
     Sequential,
-    /// The order of the series merged in 2026: three ranges through the cache: right of the target's neighbourhood,
-    /// left of it, the neighbourhood. Without a hint the target is the first base page.
+    /// The order of the series merged in 2026: three ranges through the cache. They are the right of the
+    /// target's neighbourhood, the left of it, and the neighbourhood. Without a hint, the target is the first
+    /// base page.
     RangesTargetLast,
-    /// Ours: what is far from the target is streamed past the cache in one ascending pass, then the neighbourhood is
-    /// stored through the cache, the target last. Without a hint everything is streamed. A page that is no larger than
-    /// the neighbourhood is stored through the cache.
+    /// Our order. Base pages far from the target are streamed past the cache in one ascending pass. Then the
+    /// neighbourhood is stored through the cache, the target last. Without a hint everything is streamed. A
+    /// page not larger than the neighbourhood is stored through the cache.
     StreamTargetLast,
 }
 
 impl VisitOrder {
-    /// All orders, in the order of the kernels that had them; ours is last.
+    /// All orders, by the age of the kernels that had them. Ours is last.
     pub const ALL: [Self; 5] = [
         Self::PageByPage,
         Self::Converge2018,
@@ -76,17 +80,18 @@ impl VisitOrder {
         }
     }
 
-    /// The order of this name.
+    /// The order with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|order| order.name() == name)
     }
 
-    /// The steps for a page of `pages` base pages of which `target` is about to be touched.
+    /// The steps for a page of `pages` base pages. `target` is the base page that will be touched.
     ///
-    /// `radius` is half the neighbourhood that [`VisitOrder::StreamTargetLast`] keeps in the cache: so many base pages on each
-    /// side of the target, and more on one side if the other has fewer. The other orders have none, or their own. A target outside the page counts as none. The iterator takes
-    /// constant memory, and constant time for each step.
+    /// `radius` is half the neighbourhood that [`VisitOrder::StreamTargetLast`] keeps in the cache: the
+    /// number of base pages on each side of the target. At the edge of the page, more are kept on the other
+    /// side. The other orders have no radius or their own. A target outside the page counts as none. The
+    /// iterator takes constant memory, and constant time per step.
     #[must_use]
     pub fn steps(self, pages: usize, target: Option<usize>, radius: usize) -> Steps {
         let target = target.filter(|target| *target < pages);
@@ -110,7 +115,7 @@ fn stream_target_last(pages: usize, target: Option<usize>, radius: usize) -> Few
     let Some(target) = target else {
         return Few::new([if pages <= kept { cached(0..pages) } else { stream(0..pages) }]);
     };
-    // At the edge of a page the neighbourhood has its size too.
+    // At the edge of a page, the neighbourhood has its full size too.
     let start = target.saturating_sub(radius).min(pages.saturating_sub(kept));
     let end = start.saturating_add(kept).min(pages);
     Few::new([
@@ -122,7 +127,7 @@ fn stream_target_last(pages: usize, target: Option<usize>, radius: usize) -> Few
     ])
 }
 
-/// The target and `radius` base pages on each side, as far as the page goes.
+/// The target and `radius` base pages on each side, limited to the page.
 fn neighbourhood(pages: usize, target: usize, radius: usize) -> Range<usize> {
     target.saturating_sub(radius)..target.saturating_add(radius).saturating_add(1).min(pages)
 }
@@ -162,7 +167,7 @@ impl Iterator for Steps {
 
 impl FusedIterator for Steps {}
 
-/// At most five ranges; empty ones are passed over.
+/// At most five ranges. Empty ones are skipped.
 #[derive(Clone, Debug)]
 struct Few {
     steps: [Step; 5],
@@ -189,7 +194,7 @@ impl Few {
     }
 }
 
-/// One base page after the other, converging on the target.
+/// Single base pages that converge on the target.
 #[derive(Clone, Debug)]
 struct Converge {
     pages: usize,
@@ -208,7 +213,7 @@ impl Converge {
     }
 }
 
-/// Which base page is visited as the `nth`, in closed form of the rule in docs/spec/pcp.md, appendix A.
+/// The base page of the `nth` visit: a closed form of the rule in docs/spec/pcp.md, appendix A.
 fn converge_2018(pages: usize, target: usize, nth: usize) -> usize {
     let (far, near_start, pairs) = if 2 * target <= pages {
         (pages - 2 * target, 0, target)

@@ -1,5 +1,6 @@
-//! Nothing that streamed is left without a fence when a function returns. No result shows that on a CPU that happens to be
-//! quick, so a child process runs the function one instruction at a time, and its parent reads the instructions.
+//! A function that returns leaves no streamed store without a fence. On a CPU that happens to be quick, no
+//! result shows a missing fence. So a child process runs the function one instruction at a time, and its
+//! parent reads the instructions.
 #![cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 
 use std::io::Write as _;
@@ -14,21 +15,21 @@ mod memory;
 /// Exit status of a child that may not be traced.
 const UNTRACEABLE: i32 = 77;
 
-/// What a child streamed.
+/// The streamed stores of a child.
 #[derive(Debug, Default)]
 struct Streams {
     stores: usize,
-    /// Of those, the ones after which no fence came.
+    /// Streamed stores that no fence followed.
     unfenced: usize,
 }
 
 impl Streams {
-    /// An instruction that is about to run.
+    /// Notes an instruction that is about to run.
     fn note(&mut self, code: [u8; 8]) {
         // `movnti` may have a REX prefix.
         let plain = if code[0] & 0xF0 == 0x40 { &code[1..] } else { &code[..] };
         let is_store = match code {
-            // `vmovntdq`, by its three ways of encoding, and `clzero`.
+            // `vmovntdq`, in its three encodings, and `clzero`.
             [0xC5, _, 0xE7, ..] | [0xC4, _, _, 0xE7, ..] | [0x62, _, _, _, 0xE7, ..] => true,
             [0x0F, 0x01, 0xFC, ..] => true,
             _ => plain.starts_with(&[0x0F, 0xC3]),
@@ -42,13 +43,13 @@ impl Streams {
     }
 }
 
-/// Runs `function` in a child, one instruction after the other. `None` if this system does not allow that.
+/// Runs `function` in a child, one instruction at a time. `None` if the system does not allow that.
 fn trace(function: impl FnOnce()) -> Option<Streams> {
-    // SAFETY: the child runs code that takes no lock, and leaves by `_exit`.
+    // SAFETY: the child runs code that takes no lock, and ends with `_exit`.
     let child = unsafe { libc::fork() };
     assert_ne!(child, -1, "{}", std::io::Error::last_os_error());
     if child == 0 {
-        // SAFETY: it asks for being traced, which changes no memory.
+        // SAFETY: it requests to be traced, which changes no memory.
         if unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) } != 0 {
             // SAFETY: it ends this process.
             unsafe { libc::_exit(UNTRACEABLE) };
@@ -76,7 +77,7 @@ fn trace(function: impl FnOnce()) -> Option<Streams> {
     }
 }
 
-/// The first bytes of the instruction that a stopped child runs next.
+/// The first bytes of the next instruction of a stopped child.
 fn next_instruction(child: libc::pid_t) -> [u8; 8] {
     let offset = std::mem::offset_of!(libc::user, regs) + std::mem::offset_of!(libc::user_regs_struct, rip);
     // SAFETY: the child is stopped, and the offset is that of a register.
@@ -85,7 +86,7 @@ fn next_instruction(child: libc::pid_t) -> [u8; 8] {
     unsafe { libc::ptrace(libc::PTRACE_PEEKTEXT, child, at, 0) }.to_ne_bytes()
 }
 
-/// Each kernel's streams through `function` have a fence behind them.
+/// Checks that a fence follows each kernel's streamed stores in `function`.
 fn check(function: impl Fn(Kernel)) {
     check_of(Kernel::available(), function);
 }
@@ -102,7 +103,7 @@ fn check_of(kernels: impl Iterator<Item = Kernel>, function: impl Fn(Kernel)) {
     }
 }
 
-/// A page of three base pages, of which all but the last streams.
+/// A page of three base pages. All but the last are streamed.
 fn method(kernel: Kernel) -> (Method, Option<usize>) {
     (Method::new(VisitOrder::StreamTargetLast, kernel, 0), Some(2 * BASE_PAGE_BYTES))
 }
@@ -135,7 +136,7 @@ fn a_method_fences_what_it_streams() {
     }
 }
 
-/// A source that gives up after the first base page in the worst way.
+/// A source that panics after the first base page, the worst moment.
 struct Panics<'s>(&'s [u8]);
 
 impl Source for Panics<'_> {
@@ -151,7 +152,7 @@ impl Source for Panics<'_> {
 #[test]
 fn a_copy_whose_source_panics_is_fenced() {
     let source = Memory::patterned(BASE_PAGE_BYTES, 2);
-    // One is enough, since unwinding takes a hundred thousand instructions.
+    // One kernel suffices, since unwinding takes a hundred thousand instructions.
     check_of(Kernel::new(Isa::Rep).into_iter(), |kernel| {
         let mut page = Memory::new(3 * BASE_PAGE_BYTES);
         let (method, hint) = method(kernel);

@@ -1,4 +1,5 @@
-//! A flight recorder's condition is looked for in an instance of its own, so that the recorder's buffers are left alone.
+//! Looks for a flight recorder's condition. It uses a tracing instance of its own, so that the recorder's
+//! buffers are not read.
 
 use crate::condition::{Condition, Lookout, Met};
 use crate::cpus::CpuList;
@@ -6,17 +7,17 @@ use crate::error::RecordError;
 use crate::tracefs::Tracefs;
 use crate::watch::{Watch, Watched};
 
-/// Says when a condition is met.
+/// Reports when a condition is met.
 pub(crate) struct Alarm {
     watch: Watch,
     lookout: Lookout,
 }
 
 impl Alarm {
-    /// Ready to begin.
+    /// Prepares the watch.
     ///
     /// # Errors
-    /// The kernel does not have what the condition needs.
+    /// The kernel lacks something that the condition needs.
     pub(crate) fn prepare(
         tracefs: &Tracefs,
         cpus: &CpuList,
@@ -30,13 +31,13 @@ impl Alarm {
         self.watch.begin()
     }
 
-    /// What has met the condition since the look before.
+    /// The occurrence that has met the condition since the last call, if any.
     pub(crate) fn look(&mut self) -> Result<Option<Met>, RecordError> {
         let lookout = &mut self.lookout;
         Ok(self.watch.read()?.iter().find_map(|event| lookout.see(event)))
     }
 
-    /// Events missed so far: what met the condition may be among them.
+    /// Events missed so far. One of them may have met the condition.
     pub(crate) fn lost(&self) -> u64 {
         self.watch.lost()
     }

@@ -1,26 +1,27 @@
-//! Numbers for the call sites of waits, and names for them and for locks: events have no room for more.
+//! Numbers the call sites of waits, since events have room for a number only. Names call sites and locks at
+//! the end.
 
 use std::collections::HashMap;
 
-use pageset_trace::raw::{Callers, Stack};
+use pageset_trace::raw::{CallStack, Callers};
 use pageset_trace::{CallSites, Event, NamedLock};
 
-/// Locks that are looked up; more than a kernel has contended ones.
+/// Maximum number of locks that are looked up. A kernel has fewer contended ones.
 const LOCKS_MAX: usize = 16 << 10;
 
-/// The call sites that were seen.
+/// The call sites met so far.
 #[derive(Debug, Default)]
 pub(crate) struct Sites {
     numbers: HashMap<u32, u16>,
-    /// As [`Callers`] knows them, by number.
+    /// The ids of [`Callers`], by number.
     sites: Vec<u32>,
-    /// Whether the lock is a variable of the kernel, by its address.
+    /// Whether the lock at an address is a variable of the kernel.
     locks: HashMap<u64, bool>,
 }
 
 impl Sites {
-    /// Puts what a call chain says into the beginning of its wait.
-    pub(crate) fn put(&mut self, event: &mut Event, stack: Stack, callers: &Callers) {
+    /// Stores the meaning of a call chain in the beginning of its wait.
+    pub(crate) fn put(&mut self, event: &mut Event, stack: CallStack, callers: &Callers) {
         if let Some(caller) = stack.caller {
             event.order = caller.code();
         }
@@ -43,7 +44,7 @@ impl Sites {
         Some(number)
     }
 
-    /// All names.
+    /// The names of all call sites and locks.
     pub(crate) fn names(&self, callers: &Callers) -> CallSites {
         let variables = self.locks.iter().filter(|(_, is_variable)| **is_variable);
         let named = |address: &u64| {

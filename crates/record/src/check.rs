@@ -1,4 +1,4 @@
-//! What a recording would need, and whether it is there.
+//! Checks whether the requirements of a recording are met.
 
 use std::fs;
 
@@ -6,18 +6,18 @@ use crate::error::RecordError;
 use crate::options::Options;
 use crate::session::Session;
 
-/// What a recording could do here.
+/// The result of a check.
 #[derive(Debug)]
 pub struct Check {
-    /// Why it cannot begin; `None` if it can.
+    /// The reason why a recording cannot begin. `None` if it can.
     pub refused: Option<RecordError>,
-    /// What it would not record, each with the reason.
+    /// Things that would not be recorded, each with the reason.
     pub not_recorded: Vec<String>,
-    /// Bytes of the kernel's buffer for each CPU.
+    /// Size of the kernel's buffer per CPU, in bytes.
     pub buffer_bytes: u64,
 }
 
-/// Prepares a recording with `options`, and takes all of it back.
+/// Prepares a recording with `options`, and then removes everything it set up.
 #[must_use]
 pub fn check(options: Options) -> Check {
     let mut not_recorded = Vec::new();

@@ -1,26 +1,26 @@
-//! When a flight recorder has seen what it waits for: `zone_wait_us > 500`.
+//! The condition that a flight recorder waits for, such as `zone_wait_us > 500`.
 
 use std::{fmt, str::FromStr};
 
 use pageset_trace::{Caller, Event, EventKind, LockWaits};
 use thiserror::Error;
 
-/// A length of time that something takes, and how long is too long.
+/// A kind of duration with a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Condition {
     quantity: Quantity,
-    /// Longer than this.
+    /// The condition is met above this.
     above_us: u64,
 }
 
-/// What takes time.
+/// The kind of duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Quantity {
-    /// A wait for a zone's lock, by its call chain.
+    /// A wait for a zone's lock, recognised by its call chain.
     ZoneWait,
-    /// A wait for any lock for which CPUs spin.
+    /// A wait for any spinning lock.
     SpinWait,
-    /// A task that reclaims for itself.
+    /// Direct reclaim by a task.
     DirectReclaim,
 }
 
@@ -49,7 +49,7 @@ impl Condition {
         self.quantity.events()
     }
 
-    /// Whether it takes call chains to see it.
+    /// Whether call chains are needed to recognise it.
     pub(crate) fn needs_call_chains(self) -> bool {
         self.quantity == Quantity::ZoneWait
     }
@@ -86,33 +86,33 @@ impl fmt::Display for Condition {
     }
 }
 
-/// A condition that was met, and what met it.
+/// An occurrence that met the condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Met {
     /// The condition.
     pub condition: Condition,
-    /// How long it took.
+    /// Its duration.
     pub took_us: u64,
-    /// Who waited for a lock, if that is known.
+    /// The part of the kernel that waited for a lock, if known.
     pub caller: Option<Caller>,
-    /// On which CPU it ended.
+    /// CPU where it ended.
     pub cpu: u16,
-    /// Which task it was.
+    /// The task.
     pub pid: u32,
-    /// When it ended, by the trace's clock.
+    /// Time when it ended, by the trace's clock.
     pub at_ns: u64,
 }
 
-/// Looks for a condition in events, by time.
+/// Searches events for a condition, in order of time.
 #[derive(Debug)]
 pub(crate) struct Lookout {
     condition: Condition,
     waits: LockWaits,
-    /// Tasks that reclaim, with since when. A kernel has few at once.
+    /// Reclaiming tasks, with the time when each began. A kernel has few at once.
     reclaiming: Vec<(u32, u64)>,
 }
 
-/// Tasks that may reclaim at once.
+/// Maximum number of tasks that reclaim at once.
 const RECLAIMING_MAX: usize = 4096;
 
 impl Lookout {
@@ -120,7 +120,7 @@ impl Lookout {
         Self { condition, waits: LockWaits::default(), reclaiming: Vec::new() }
     }
 
-    /// What an event says; `Some` if the condition is met by it.
+    /// Reads an event. Returns `Some` if it meets the condition.
     pub(crate) fn see(&mut self, event: &Event) -> Option<Met> {
         let (took_ns, caller) = match event.kind {
             EventKind::ContentionBegin => {

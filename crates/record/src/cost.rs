@@ -1,4 +1,4 @@
-//! What recording costs a command: it runs without and with a recorder, in turn.
+//! Measures the cost of recording for a command: runs it in turn with and without a recorder.
 
 use std::{
     fs,
@@ -14,19 +14,20 @@ use crate::error::RecordError;
 use crate::options::{Options, Timing};
 use crate::session::{Going, Session, Status};
 
-/// What a run of the command took.
+/// The durations of a run.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     wall: Duration,
-    /// Of all CPUs, the recorder's own time included.
+    /// CPU time of the whole machine, including the recorder's.
     cpu: Duration,
 }
 
-/// Measures how much recording slows `options.command` down: runs it in `rounds` pairs, without and with a recorder. The
-/// order in a pair alternates. Recordings go to what `scratch` makes. `watch` is called with each recording's progress.
+/// Measures how much recording slows `options.command` down. Runs it in `rounds` pairs, with and without a
+/// recorder, in alternating order. `scratch` makes the destinations of the recordings. `watch` receives each
+/// recording's progress.
 ///
 /// # Errors
-/// There is no command, the command cannot be started, or [`Session`] fails.
+/// There is no command, it cannot be started, or [`Session`] fails.
 pub fn measure<W: Write + Send>(
     options: &Options,
     rounds: u32,
@@ -81,25 +82,26 @@ fn timed(run: impl FnOnce() -> Result<(), RecordError>) -> Result<Run, RecordErr
     Ok(Run { wall: began.elapsed(), cpu: busy().saturating_sub(before) })
 }
 
-/// How much longer a recorded run took. `None` if the other run was too short to measure.
+/// How much longer a recorded run took, in percent. `None` if the other run was too short to measure.
 fn percent(plain: Duration, recorded: Duration) -> Option<f64> {
     let ratio = recorded.as_secs_f64() / plain.as_secs_f64();
     ratio.is_finite().then_some(100.0 * (ratio - 1.0))
 }
 
-/// Time for which CPUs of the machine were busy since it started. Source: proc_stat(5).
+/// Total busy time of the machine's CPUs since boot. Source: proc_stat(5).
 #[must_use]
 pub fn busy() -> Duration {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
     Duration::from_secs_f64(busy_ticks(&text) as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// Nanoseconds for which CPUs were busy since; `None` if the kernel's clock did not move.
+/// Nanoseconds of busy time since `before`. `None` if the kernel's clock did not advance.
 pub(crate) fn busy_ns_since(before: Duration) -> Option<u64> {
     u64::try_from(busy().saturating_sub(before).as_nanos()).ok().filter(|ns| *ns > 0)
 }
 
-/// `cpu  user nice system idle iowait irq softirq steal guest guest_nice`; guests are in user and nice already.
+/// `cpu  user nice system idle iowait irq softirq steal guest guest_nice`. `user` and `nice` include the
+/// guests.
 fn busy_ticks(stat: &str) -> u64 {
     let words = stat.lines().find_map(|line| line.strip_prefix("cpu "));
     let words = words.unwrap_or_default().split_ascii_whitespace().map(|word| word.parse().unwrap_or(0));

@@ -1,24 +1,24 @@
-//! Sets of CPUs, as the kernel writes them.
+//! Sets of CPUs in the kernel's notation.
 
 use std::str::FromStr;
 use std::{fmt, fs};
 
 use thiserror::Error;
 
-/// CPUs at most.
+/// Maximum number of CPUs.
 const CPUS_MAX: u32 = 8192;
 
-/// Numbers of CPUs, in order, each once.
+/// Distinct CPU numbers in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuList(Vec<u32>);
 
-/// A text that is no list of CPUs.
+/// A text that is not a list of CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("not a list of CPUs: {0:?}; write one like 0-3,8")]
 pub struct NoCpuList(String);
 
 impl CpuList {
-    /// The CPUs that are switched on.
+    /// The CPUs that are online.
     #[must_use]
     pub fn online() -> Self {
         let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
@@ -30,25 +30,25 @@ impl CpuList {
         self.0.iter().copied()
     }
 
-    /// How many.
+    /// Number of CPUs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether `cpu` is one of them.
+    /// Whether `cpu` is in the set.
     #[must_use]
     pub fn contains(&self, cpu: u32) -> bool {
         self.0.binary_search(&cpu).is_ok()
     }
 
-    /// As `tracing_cpumask` takes it: words of 32 CPUs in hexadecimal, the highest first.
+    /// The form for `tracing_cpumask`: words of 32 CPUs in hexadecimal, highest first.
     pub(crate) fn mask(&self) -> String {
         let words = self.0.last().map_or(0, |last| last / 32 + 1);
         let word = |index: u32| {
@@ -61,7 +61,7 @@ impl CpuList {
 }
 
 impl fmt::Display for CpuList {
-    /// As it is typed.
+    /// The form that a user types.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, run) in self.0.chunk_by(|left, right| left + 1 == *right).enumerate() {
             let comma = if index == 0 { "" } else { "," };

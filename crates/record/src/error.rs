@@ -1,4 +1,4 @@
-//! Why a recording does not begin, or does not go on.
+//! The reasons why a recording does not begin or continue.
 
 use std::{
     io,
@@ -11,26 +11,26 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// Something that a recording needs is missing, or not allowed.
+    /// Something that a recording needs is missing or forbidden.
     #[error("{problem}; {remedy}")]
     Refused {
-        /// What is missing.
+        /// The missing thing.
         problem: String,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
-    /// This user may not use the kernel's tracing files.
+    /// This user may not access the kernel's tracing files.
     #[error("only root may use {}; run this as root, as with `sudo`", path.display())]
     NotRoot {
-        /// Their directory, or one of them.
+        /// Their directory, or one of the files.
         path: PathBuf,
     },
-    /// The system refused.
+    /// The system reported an error.
     #[error("{}: cannot {action}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried, as in "cannot read".
+        /// The attempted action, as in "cannot read".
         action: &'static str,
         /// The system's reason.
         source: io::Error,
@@ -40,19 +40,19 @@ pub enum RecordError {
     Unknown {
         /// The file.
         path: PathBuf,
-        /// What is not known.
+        /// The unknown part.
         problem: String,
     },
     /// The command could not be started.
     #[error("cannot start {program}: {source}; check its name")]
     Command {
-        /// Its first word.
+        /// The command's first word.
         program: String,
         /// The system's reason.
         source: io::Error,
     },
-    /// The trace could not be written. The file is a trace that was cut off.
-    #[error("cannot write the trace: {0}; what was written so far can be read with --recover")]
+    /// The trace could not be written. The file is a truncated trace.
+    #[error("cannot write the trace: {0}; the part written so far can be read with --recover")]
     Output(io::Error),
 }
 

@@ -1,12 +1,12 @@
-//! Ways into the parsers for arbitrary bytes: for fuzz targets. Not an interface.
+//! Entry points to the parsers for arbitrary bytes, for fuzz targets. Not a public interface.
 
 use pageset_trace::raw::EventFormat;
 use pageset_trace::raw::{PageLayout, Records};
 
-/// Reads `bytes` as a page of a ring with 4 KiB; returns the number of records. Never panics.
+/// Reads `bytes` as a 4 KiB page of a ring. Returns the number of records. Must not panic.
 ///
 /// # Panics
-/// The layout that is known is refused.
+/// Panics if the built-in layout is rejected.
 #[must_use]
 pub fn ring_page(bytes: &[u8]) -> usize {
     let header_page = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
@@ -21,7 +21,7 @@ pub fn ring_page(bytes: &[u8]) -> usize {
 /// Reads `text` as the format of an event.
 ///
 /// # Errors
-/// What is wrong.
+/// The problem.
 pub fn event_format(text: &str) -> Result<(), String> {
     EventFormat::parse(text).map(drop)
 }

@@ -1,7 +1,7 @@
-//! A recorder's own instance of the kernel's tracing: buffers and settings that nobody else uses.
+//! The recorder's own instance of the kernel's tracing, with private buffers and settings.
 //!
-//! Its directory is locked as long as the recorder lives. A directory of a recorder that nobody has locked is left from
-//! one that was killed, and is removed.
+//! A recorder locks its instance's directory while it lives. So a recorder's directory without a lock is left
+//! from a killed recorder, and is removed.
 
 use std::{
     fs::{self, File},
@@ -15,35 +15,35 @@ use crate::error::RecordError;
 use crate::probes;
 use crate::tracefs::{self, Tracefs};
 
-/// What every instance of a recorder begins with.
+/// Beginning of the names of all recorders' instances.
 const PREFIX: &str = "pageset-";
-/// Recorders of the same number at most.
+/// Maximum number of recorders with the same number.
 const NAMES_MAX: usize = 1000;
 
-/// An instance. Dropped, it is removed; files below it must be closed before.
+/// An instance. Dropping it removes it. Files below it must be closed before.
 #[derive(Debug)]
 pub(crate) struct Instance {
     tracefs: Tracefs,
     directory: PathBuf,
     name: String,
-    /// Locked as long as this is open.
+    /// The lock, held as long as this file is open.
     _lock: File,
 }
 
 impl Instance {
-    /// Makes one, with recording switched off, after removing those of recorders that were killed; returns their names
-    /// too. A process that makes several gives each another `suffix`. A process of another PID namespace may have the same
-    /// number; the later one gets a name with a second number.
+    /// Makes an instance with recording switched off. First removes the instances of killed recorders, and
+    /// returns their names too. A process that makes several instances gives each another `suffix`. If a
+    /// process of another PID namespace has the same number, the later one adds a second number to its name.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The system reports an error.
     pub(crate) fn create(tracefs: &Tracefs, suffix: &str) -> Result<(Self, Vec<String>), RecordError> {
         let _turn = turn(tracefs)?;
         let removed = remove_stale(tracefs);
         Ok((Self::make(tracefs, format!("{PREFIX}{}{suffix}", std::process::id()))?, removed))
     }
 
-    /// Makes one of this name, or of one that begins with it. The caller has its turn.
+    /// Makes an instance with this name, or with a name that begins with it. The caller holds the turn.
     fn make(tracefs: &Tracefs, name: String) -> Result<Self, RecordError> {
         let instances = tracefs.path("instances");
         let names = (2..=NAMES_MAX).map(|number| format!("{name}-{number}"));
@@ -63,12 +63,12 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Its name, for what belongs to it elsewhere.
+    /// Its name, for things elsewhere that belong to it.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// A file or directory in it.
+    /// The path of a file or directory in it.
     pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.directory.join(name)
     }
@@ -91,7 +91,9 @@ impl Drop for Instance {
     }
 }
 
-/// Keeps other recorders out: between making an instance and locking it, they would take it for one that was left.
+/// Takes a lock that excludes other recorders. Race: another recorder could see this instance before it is
+/// locked, take it for an abandoned one, and remove it. With this lock, it waits until the instance is
+/// locked.
 fn turn(tracefs: &Tracefs) -> Result<File, RecordError> {
     let instances = tracefs.path("instances");
     let turn = File::open(&instances).map_err(|error| cannot_make(&instances, error))?;
@@ -100,7 +102,7 @@ fn turn(tracefs: &Tracefs) -> Result<File, RecordError> {
     Ok(turn)
 }
 
-/// Removes the instances of recorders that were killed; returns their names.
+/// Removes the instances of killed recorders. Returns their names.
 fn remove_stale(tracefs: &Tracefs) -> Vec<String> {
     let entries = fs::read_dir(tracefs.path("instances")).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -110,14 +112,14 @@ fn remove_stale(tracefs: &Tracefs) -> Vec<String> {
         .collect()
 }
 
-/// The lock of an instance, unless somebody has it or the instance is gone.
+/// The lock of an instance. `None` if another recorder holds it or the instance is gone.
 fn lock(directory: &Path) -> Option<File> {
     let file = File::open(directory).ok()?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
     Some(file)
 }
 
-/// Whether the instance could be removed, with the probes that belong to it.
+/// Removes an instance with its probes. Returns whether it could.
 fn remove(tracefs: &Tracefs, name: &str) -> bool {
     let is_removed = fs::remove_dir(tracefs.path("instances").join(name)).is_ok();
     probes::remove(tracefs, name);
@@ -128,7 +130,7 @@ fn cannot_make(instances: &Path, error: io::Error) -> RecordError {
     match error.kind() {
         io::ErrorKind::ReadOnlyFilesystem => tracefs::read_only(instances),
         io::ErrorKind::PermissionDenied => tracefs::denied(instances),
-        // A locked-down Linux 6.1 calls it an invalid argument.
+        // A locked-down Linux 6.1 reports an invalid argument.
         _ if tracefs::is_locked_down() => tracefs::denied(instances),
         _ => RecordError::io(instances, "make an instance in", error),
     }

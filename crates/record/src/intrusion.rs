@@ -1,5 +1,6 @@
-//! What other programs write into the recorder's instance while it records: they may clear its buffers, switch events off or
-//! change a filter. The kernel counts nothing of that, so the writes themselves are watched, by inotify.
+//! Detects writes of other programs to the recorder's instance. They may clear its buffers, switch events off
+//! or change a filter. The kernel does not count the events lost in this way, so inotify watches the writes
+//! themselves.
 
 use std::{
     collections::BTreeMap,
@@ -16,25 +17,25 @@ use rustix::io;
 use crate::cpus::CpuList;
 use crate::instance::Instance;
 
-/// Files that another program may write without a loss: marks are records of their own, and the kernel counts what a
-/// smaller buffer overwrites.
+/// Files that another program may write without a loss: marks are separate records, and the kernel counts
+/// events that a smaller buffer overwrites.
 const HARMLESS: [&str; 3] = ["trace_marker", "trace_marker_raw", "buffer_size_kb"];
-/// Bytes of writes that are read at a time.
+/// Maximum bytes of inotify events per read.
 const READ_BYTES: usize = 4096;
 
 /// The writes so far.
 pub(crate) struct Intrusions {
     queue: Option<OwnedFd>,
-    /// Directories below the instance, by the watch on each.
+    /// Watched directories below the instance, by watch.
     watched: BTreeMap<i32, PathBuf>,
-    /// The kernel forgets a directory of events that nobody has open, and the watch on it.
+    /// The kernel drops an events directory that is not open, with its watch. So they are kept open.
     kept_open: Vec<OwnedFd>,
-    /// Files that were written, and when that was first seen.
+    /// Written files, with the time when the write was first seen.
     written: BTreeMap<PathBuf, Duration>,
 }
 
 impl Intrusions {
-    /// Watches an instance in which the events of these directories are switched on.
+    /// Watches an instance. `events` are the directories of its enabled events.
     pub(crate) fn watch(instance: &Instance, events: &[PathBuf], cpus: &CpuList) -> Self {
         let mut directories = vec![PathBuf::new(), "events".into()];
         directories.extend(events.iter().filter_map(|event| event.parent()).map(Path::to_owned));
@@ -60,18 +61,18 @@ impl Intrusions {
         Ok(())
     }
 
-    /// Forgets what was written up to now: the recorder itself has done that.
+    /// Forgets all writes up to now, which were the recorder's own.
     pub(crate) fn begin(&mut self) {
         self.look(Duration::ZERO);
         self.written.clear();
     }
 
-    /// Notes what was written since the look before.
+    /// Notes the writes since the last call.
     pub(crate) fn look(&mut self, elapsed: Duration) {
         let Some(queue) = &self.queue else { return };
         let mut buffer = [MaybeUninit::uninit(); READ_BYTES];
         let mut writes = inotify::Reader::new(queue, &mut buffer);
-        // Its end is an error, too.
+        // Running out of events is an error, too.
         while let Ok(write) = writes.next() {
             let file = write.file_name().map(|name| name.to_string_lossy().into_owned());
             let written = match (self.watched.get(&write.wd()), file) {
@@ -83,12 +84,12 @@ impl Intrusions {
         }
     }
 
-    /// How many files were written.
+    /// Number of written files.
     pub(crate) fn count(&self) -> u64 {
         self.written.len() as u64
     }
 
-    /// What may be missing, in words.
+    /// Sentences about what may be missing.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let written = self.written.iter().map(|(file, elapsed)| {
             let (file, seconds) = (file.display(), elapsed.as_secs_f64());

@@ -1,16 +1,16 @@
 //! Records the page events of the running Linux kernel into a trace file.
 //!
 //! ```text
-//! tracefs ─► instance ─► setup: clock, buffers, events ─► ring (one a CPU): pages ─► records ─► events
+//! tracefs ─► instance ─► setup: clock, buffers, events ─► ring (one per CPU): pages ─► records ─► events
 //!                                                           merge: one order, by time ─► writing ─► .pgtrace
 //! /proc, /sys ─► machine, before and after ────────────────────────────────────────────────┘
 //!                sampler, every 20 ms ─────────────────────────────────────────────────────┘
-//! roll_call: which threads of the trace are the recorder's        intrusion: what other programs write into the instance
-//! a second instance ─► watch ─► alarm: the events of one condition, which ends a flight recorder
+//! roll_call: the recorder's threads in the trace     intrusion: writes of other programs to the instance
+//! a second instance ─► watch ─► alarm: the condition that ends a flight recorder
 //! ```
 //!
-//! [`Session::prepare`] makes a private instance of the kernel's tracing and says what is missing if it cannot.
-//! [`Session::run`] records. [`check`] tells what a recording would need. Nothing is printed here.
+//! [`Session::prepare`] makes a private instance of the kernel's tracing, or fails with what is missing.
+//! [`Session::run`] records. [`check`] lists the requirements of a recording. The crate prints nothing.
 #![forbid(unsafe_code)]
 
 mod alarm;
@@ -43,7 +43,7 @@ mod tracefs;
 mod watch;
 mod writing;
 
-// Its types are in signatures here.
+// `pageset_trace`'s types appear in signatures here.
 pub use pageset_trace;
 
 pub use check::{Check, check};
@@ -56,7 +56,7 @@ pub use lock_watch::{LockWatch, WaitTotals, Waited};
 pub use options::{Options, Timing};
 pub use session::{Ending, Going, Recording, Session, Status};
 
-/// The crate's README, its example run as a test.
+/// Runs the example of the crate's README as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

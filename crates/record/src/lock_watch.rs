@@ -1,4 +1,4 @@
-//! Waits for zone locks as they happen, without a recording: for programs that show what a machine does now.
+//! Watches waits for zone locks without a recording, for programs that show current activity.
 
 use std::collections::HashMap;
 
@@ -9,26 +9,26 @@ use crate::error::RecordError;
 use crate::tracefs::Tracefs;
 use crate::watch::{Watch, Watched};
 
-/// Tasks that are told apart.
+/// Maximum number of tasks that are distinguished.
 const TASKS_MAX: usize = 1 << 16;
-/// Pairs of a lock and a call site that are told apart.
+/// Maximum number of pairs of lock and call site that are distinguished.
 const LOCKS_MAX: usize = 1 << 16;
 
 /// Waits for spinning locks since a watch began. Times are sums over all CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitTotals {
-    /// By [`Caller::ALL`]: all but the last are waits for zone locks.
+    /// Waits by [`Caller::ALL`]. All but the last are waits for zone locks.
     pub callers: [Waited; Caller::ALL.len()],
-    /// Those whose call chain says nothing.
+    /// Waits whose call chain shows nothing.
     pub unknown: Waited,
     /// Events that were missed.
     pub lost: u64,
 }
 
-/// Waits, and their time.
+/// Number and total time of waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waited {
-    /// How many.
+    /// Number of waits.
     pub waits: u64,
     /// Their time in nanoseconds.
     pub wait_ns: u64,
@@ -60,28 +60,29 @@ impl Waited {
 pub(crate) struct NamedWaits {
     /// Waits for zone locks, by call site.
     pub(crate) sites: HashMap<Option<String>, Waited>,
-    /// Waits for other locks. A wait for a zone lock is among them if no call chain says whose lock it was.
+    /// Waits for other locks. If no call chain shows whose lock it was, waits for zone locks are among them.
     pub(crate) locks: HashMap<LockName, Waited>,
 }
 
-/// Watches waits in a tracing instance of its own, which goes when it is dropped.
+/// Watches waits in its own tracing instance, which is removed on drop.
 pub struct LockWatch {
     watch: Watch,
     waits: LockWaits,
     totals: WaitTotals,
-    /// Waits for zone locks by task; those in interrupts have no number, nor do those of further tasks.
+    /// Waits for zone locks by task. Waits in interrupts, and those of tasks beyond the limit, have no
+    /// number.
     by_task: HashMap<Option<u32>, Waited>,
     /// Waits for zone locks by call site.
     by_site: HashMap<Option<u16>, Waited>,
-    /// Waits for other locks by address and call site; those for further ones have neither.
+    /// Waits for other locks by address and call site. Those beyond the limit have neither.
     others: HashMap<(u64, Option<u16>), Waited>,
 }
 
 impl LockWatch {
-    /// Begins to watch all CPUs.
+    /// Starts to watch all CPUs.
     ///
     /// # Errors
-    /// What [`Session::prepare`](crate::Session::prepare) says, or the kernel shows no call chains.
+    /// The errors of [`Session::prepare`](crate::Session::prepare); or the kernel records no call chains.
     pub fn begin() -> Result<Self, RecordError> {
         let tracefs = Tracefs::find()?;
         let kinds = &[EventKind::ContentionBegin, EventKind::ContentionEnd];
@@ -97,10 +98,10 @@ impl LockWatch {
         })
     }
 
-    /// All waits that have ended since it began, but those of the last 5 ms.
+    /// All waits that have ended since the start, except within the last 5 ms.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The system reports an error.
     pub fn totals(&mut self) -> Result<WaitTotals, RecordError> {
         for event in self.watch.read()? {
             match event.kind {
@@ -131,7 +132,7 @@ impl LockWatch {
 }
 
 impl LockWatch {
-    /// Waits for zone locks by the number of the task, as far as [`LockWatch::totals`] has read them.
+    /// Waits for zone locks by task number, as of the last [`LockWatch::totals`].
     pub(crate) const fn by_task(&self) -> &HashMap<Option<u32>, Waited> {
         &self.by_task
     }

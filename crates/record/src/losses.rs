@@ -1,7 +1,8 @@
-//! What is missing from a recording: gaps as they are met, and the kernel's own counts at the end.
+//! The losses of a recording: gaps as they occur, and the kernel's own counts at the end.
 //!
-//! A ring has room for what its CPU writes until it is read, and the kernel says where it overwrote. Of two losses it says
-//! nothing: another program reads the ring, or clears it. So the kernel's counts are compared with what was read.
+//! A ring can fill before it is read; the kernel then reports what it overwrote. It does not report two kinds
+//! of loss: another program reads the ring, or clears it. So the kernel's counts are compared with the number
+//! of records read.
 
 use std::fs;
 
@@ -9,7 +10,7 @@ use pageset_trace::{Gap, LostEvents, raw::RingCounts};
 
 use crate::instance::Instance;
 
-/// Gaps that are kept with their times; all are counted.
+/// Maximum number of gaps kept with their times. All gaps are counted.
 const GAPS_MAX: usize = 10_000;
 
 /// Losses so far.
@@ -20,9 +21,9 @@ pub(crate) struct Losses {
     gaps_of_unknown_size: u64,
     /// Events that other programs read.
     pub(crate) taken: u64,
-    /// What other programs did, of which it is not known how many events it cost.
+    /// Actions of other programs that may have cost events. The number of events is unknown.
     pub(crate) disturbances: u64,
-    /// Events that came later than others of a later time.
+    /// Events delivered after an event with a later time.
     pub(crate) out_of_order: u64,
 }
 
@@ -37,13 +38,13 @@ impl Losses {
         }
     }
 
-    /// Events known to be missing; a gap of unknown size counts as one.
+    /// Events known to be missing. A gap of unknown size counts as one.
     pub(crate) fn events(&self) -> u64 {
         self.counted.saturating_add(self.gaps_of_unknown_size)
     }
 
-    /// All losses, when the kernel's own counts are known too. The kernel counts every event that it overwrote, so what it
-    /// counts beyond the gaps belongs to those of unknown size.
+    /// All losses, including the kernel's counts. The kernel counts every overwritten event. Events that it
+    /// counts beyond the known gaps are in the gaps of unknown size.
     pub(crate) fn total(&self, kernel: &RingCounts) -> LostEvents {
         let overrun = self.counted.max(kernel.overrun);
         let unknown = if kernel.overrun > self.counted { 0 } else { self.gaps_of_unknown_size };
@@ -58,27 +59,27 @@ impl Losses {
     }
 }
 
-/// What the kernel says of a CPU's ring; `None` if it says nothing.
+/// The kernel's counts for a CPU's ring. `None` if it has none.
 pub(crate) fn counts_of(instance: &Instance, cpu: u16) -> Option<RingCounts> {
     let text = fs::read_to_string(instance.path(format!("per_cpu/cpu{cpu}/stats")));
     text.ok().map(|text| RingCounts::parse(&text))
 }
 
-/// A ring that has nothing left to read, as the kernel counts it beside what was read.
+/// Comparison of the kernel's counts with the records read, for a ring with nothing left to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compared {
-    /// All of it was read here.
+    /// This recorder read everything.
     Whole,
-    /// Another program has read so many records.
+    /// Another program has read this many records.
     Taken(u64),
-    /// The kernel's counts began anew: the ring was cleared, or its clock was set.
+    /// The kernel's counts started again: the ring was cleared, or its clock was set.
     Cleared,
     /// The kernel does not say.
     Unknown,
 }
 
 impl Compared {
-    /// Of a ring of which so many records were read. What was overwritten is in other counts.
+    /// Compares the counts of a ring with the records read. Overwritten events are in other counts.
     pub(crate) fn of(kernel: Option<RingCounts>, records: u64) -> Self {
         let Some((read, there)) = kernel.and_then(|kernel| kernel.read.zip(kernel.entries)) else {
             return Self::Unknown;
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn fault_10_what_the_kernel_counted_and_nobody_read_here_is_missing() {
+    fn fault_10_events_that_the_kernel_counted_but_were_not_read_here_are_missing() {
         let counts = |read, entries| {
             Some(RingCounts { read: Some(read), entries: Some(entries), ..RingCounts::default() })
         };

@@ -1,4 +1,4 @@
-//! The machine that is recorded, and the allocator's state on it: `/proc` and `/sys`.
+//! The recorded machine and its allocator's state, from `/proc` and `/sys`.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -8,7 +8,7 @@ use crate::cpus::CpuList;
 use crate::error::RecordError;
 use crate::tracefs::read;
 
-/// Settings below `/proc/sys/vm` that decide about page sets.
+/// Settings below `/proc/sys/vm` that affect page sets.
 const SYSCTLS: [&str; 7] = [
     "percpu_pagelist_high_fraction",
     "min_free_kbytes",
@@ -21,7 +21,7 @@ const SYSCTLS: [&str; 7] = [
 const PROC: &str = "/proc";
 const CPUS: &str = "/sys/devices/system/cpu";
 const NODES: &str = "/sys/devices/system/node";
-/// Nodes at most, and caches of a CPU.
+/// Maximum number of nodes, and of caches per CPU.
 const NODES_MAX: usize = 1024;
 const CACHES_MAX: usize = 16;
 
@@ -30,10 +30,10 @@ pub(crate) fn kernel() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
-/// The allocator's state now. `pagetypeinfo` may be read by root only, and is left out for others.
+/// The allocator's current state. Only root may read `pagetypeinfo`; for other users it is left out.
 ///
 /// # Errors
-/// A file cannot be read, or makes no sense.
+/// A file cannot be read or makes no sense.
 pub(crate) fn snapshot() -> Result<Snapshot, RecordError> {
     let file = |name: &str| read(&Path::new(PROC).join(name));
     let pagetypeinfo = fs::read_to_string(Path::new(PROC).join("pagetypeinfo")).unwrap_or_default();
@@ -44,7 +44,7 @@ pub(crate) fn snapshot() -> Result<Snapshot, RecordError> {
 /// The machine, with the zones of `state`.
 ///
 /// # Errors
-/// A sentence that says which part makes no sense.
+/// A sentence about the part that makes no sense.
 pub(crate) fn layout(state: &Snapshot) -> Result<Layout, String> {
     let cpus = CpuList::online();
     let name = rustix::system::uname();
@@ -61,7 +61,7 @@ pub(crate) fn layout(state: &Snapshot) -> Result<Layout, String> {
     .build()
 }
 
-/// The CPUs of each node, by id; nothing for ids that no node has.
+/// The CPUs of each node, by id. Empty for unused ids.
 fn node_cpulists() -> Vec<String> {
     let file = |id| fs::read_to_string(format!("{NODES}/node{id}/cpulist")).ok();
     let mut lists: Vec<_> = (0..NODES_MAX).map(file).collect();
@@ -89,10 +89,10 @@ pub(crate) fn sysctls() -> BTreeMap<String, String> {
     SYSCTLS.into_iter().filter_map(value).collect()
 }
 
-/// Changes that are kept. More are no settings under which anything can be said.
+/// Maximum number of changes kept. With more, no statement about settings is possible.
 const CHANGES_MAX: usize = 1000;
 
-/// The settings, as they are looked at again and again.
+/// Observes the settings repeatedly.
 #[derive(Debug)]
 pub(crate) struct SettingsWatch {
     values: BTreeMap<String, String>,
@@ -101,12 +101,12 @@ pub(crate) struct SettingsWatch {
 }
 
 impl SettingsWatch {
-    /// Looks at them for the first time.
+    /// Reads the settings for the first time.
     pub(crate) fn begin(now_ns: u64) -> Self {
         Self { values: sysctls(), seen_ns: now_ns, changes: Vec::new() }
     }
 
-    /// Looks at them again.
+    /// Reads the settings again.
     pub(crate) fn look(&mut self, now_ns: u64) {
         self.note(sysctls(), now_ns);
     }
@@ -120,17 +120,17 @@ impl SettingsWatch {
                 self.changes.push(SettingChange { name, from, to, after_ns, before_ns: now_ns });
             }
         }
-        // One that could not be read this time keeps its value.
+        // A setting that could not be read this time keeps its value.
         self.values.extend(values);
     }
 
-    /// What changed, by time.
+    /// The changes, by time.
     pub(crate) fn end(self) -> Vec<SettingChange> {
         self.changes
     }
 }
 
-/// Frames allocated between two states: the counters of all zones together.
+/// Frames allocated between two states: the sum of all zones' counters.
 pub(crate) fn allocated(before: &Vmstat, after: &Vmstat) -> u64 {
     let sum = |state: &Vmstat| {
         let counters = state.0.iter().filter(|(name, _)| name.starts_with("pgalloc_"));
@@ -139,7 +139,7 @@ pub(crate) fn allocated(before: &Vmstat, after: &Vmstat) -> u64 {
     sum(after).wrapping_sub(sum(before))
 }
 
-/// A recording ends with this state.
+/// Stores the state at the end of a recording.
 pub(crate) fn note_end(head: &mut TraceInfo, after: Snapshot) {
     if let Some(before) = &head.before {
         head.pgalloc_delta = Some(allocated(&before.vmstat, &after.vmstat));

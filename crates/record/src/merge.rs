@@ -1,7 +1,8 @@
-//! The rings of all CPUs become one order, by time, with bounded memory.
+//! Merges the rings of all CPUs by time, with bounded memory.
 //!
-//! Rings are read in rounds. The clock is read before a round: what is older was in its ring when the round began, so
-//! after the round it is complete, and is handed on. What is younger waits for the next round.
+//! Rings are read in rounds, and the clock is read before each. Events older than that time were in their
+//! rings when the round began. So after the round all of them have been read, and they are delivered. Younger
+//! events wait for the next round.
 
 use std::io;
 
@@ -14,26 +15,27 @@ use crate::ring::{Reading, Ring};
 use pageset_trace::raw::Decoder;
 use pageset_trace::raw::PageLayout;
 
-/// An event has its time a little before it can be read. A CPU that is interrupted between the two, as a virtual one may
-/// be, makes it late; such events are kept out of order and counted. Guess.
+/// An event gets its time a little before it can be read. If its CPU is interrupted in between, as a virtual
+/// CPU may be, the event is late. Later events are delivered out of order and counted. This limit is a guess.
 pub(crate) const LATE_NS: u64 = 5_000_000;
-/// Pages that one round reads of all rings together, 16 MiB on most machines: what bounds the memory.
+/// Maximum number of pages that one round reads of all rings together, 16 MiB on most machines. This bounds
+/// the memory.
 const ROUND_PAGES_MAX: usize = 4096;
-/// Pages that one round reads of a ring, whatever the number of CPUs is.
+/// Range for the number of pages that one round reads of one ring, for any number of CPUs.
 const RING_PAGES: std::ops::RangeInclusive<usize> = 16..=256;
-/// Events in a page, more than it has mostly: of a CPU, as many may wait for others as a round reads.
+/// Estimate of the events in a page, rather high. Per CPU, as many events may wait as one round reads.
 const PAGE_EVENTS: usize = 128;
 
 /// Reads all rings.
 pub(crate) struct Merger {
     rings: Vec<Ring>,
-    /// Pages that a round reads of a ring at most.
+    /// Maximum number of pages that a round reads of one ring.
     pages_max: usize,
     layout: PageLayout,
     decoder: Decoder,
     pub(crate) losses: Losses,
     sites: Sites,
-    /// Time of the last event that was handed on.
+    /// Time of the last delivered event.
     last_ns: u64,
 }
 
@@ -52,16 +54,16 @@ impl Merger {
         }
     }
 
-    /// Reads each ring once, and puts what is complete into `out`, by time.
+    /// Reads each ring once, and appends the complete events to `out`, by time.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The system reports an error.
     pub(crate) fn round(&mut self, out: &mut Vec<Event>) -> io::Result<Reading> {
         let mut until_ns = now_ns().saturating_sub(LATE_NS);
         let mut round = Reading::default();
         for ring in &mut self.rings {
             if ring.waiting() > self.pages_max * PAGE_EVENTS {
-                // It is read on when the others have come as far.
+                // This ring is ahead. Reading continues when the others have caught up.
                 until_ns = until_ns.min(ring.last_ns);
                 continue;
             }
@@ -77,22 +79,22 @@ impl Merger {
         Ok(round)
     }
 
-    /// Whether a ring waits for others to come as far.
+    /// Whether a ring waits for the others to catch up.
     pub(crate) fn is_behind(&self) -> bool {
         self.rings.iter().any(|ring| ring.waiting() > self.pages_max * PAGE_EVENTS)
     }
 
-    /// Each CPU, and the records that were read of its ring.
+    /// Each CPU, with the number of records read from its ring.
     pub(crate) fn records(&self) -> impl Iterator<Item = (u16, u64)> {
         self.rings.iter().map(|ring| (ring.cpu, ring.records))
     }
 
-    /// Names of the call sites and locks in what was read; `None` if no call chains are.
+    /// Names of the call sites and locks in the events read. `None` without call chains.
     pub(crate) fn call_sites(&self) -> Option<CallSites> {
         self.decoder.callers().map(|callers| self.sites.names(callers))
     }
 
-    /// Puts all that waits into `out`: for when no more events come.
+    /// Appends all waiting events to `out`, when no more events will come.
     pub(crate) fn finish(&mut self, out: &mut Vec<Event>) {
         self.hand_on(u64::MAX, out);
     }
@@ -102,7 +104,7 @@ impl Merger {
         for ring in &mut self.rings {
             ring.hand_on(until_ns, out);
         }
-        // Made of sorted runs, which this sort finds.
+        // The events consist of sorted runs, which this sort exploits.
         out[start..].sort_by_key(|event| event.ts_ns);
         for event in &out[start..] {
             self.losses.out_of_order += u64::from(event.ts_ns < self.last_ns);
@@ -123,7 +125,7 @@ mod tests {
     use pageset_trace::raw::TRACEPOINTS;
 
     const PAGE_BYTES: usize = 4096;
-    /// Flags of a page before which events are missing, and say how many.
+    /// Flags of a page with missing events before it, and with their number.
     const MISSED: u64 = 3 << 30;
 
     /// A page of frees of frame 0 at these times.

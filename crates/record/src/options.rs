@@ -1,4 +1,4 @@
-//! What to record.
+//! Options of a recording.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -8,54 +8,56 @@ use pageset_trace::{RecordingCost, VisitCost};
 use crate::condition::Condition;
 use crate::cpus::CpuList;
 
-/// What to record, and until when. The first of the endings that is met ends it, and so does whoever watches.
+/// What to record, and when to end. The first condition that is met ends the recording. The caller's callback
+/// can end it too.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// CPUs to record; `None`: all that are switched on.
+    /// CPUs to record. `None`: all that are online.
     pub cpus: Option<CpuList>,
-    /// Bytes of the kernel's buffer for each CPU; `None`: [`Options::buffer_bytes_of`] this machine.
+    /// Size of the kernel's buffer per CPU, in bytes. `None`: [`Options::buffer_bytes_of`] this machine.
     pub buffer_bytes: Option<u64>,
-    /// Record so long.
+    /// Length of the recording.
     pub duration: Option<Duration>,
-    /// Record while this command runs, with its arguments; empty: no command.
+    /// A command with its arguments. The recording ends with it. Empty for no command.
     pub command: Vec<OsString>,
-    /// Page faults from user mode too. A replay does not need them, and they are many.
+    /// Whether to record page faults from user mode. They are many, and a replay does not need them.
     pub with_faults: bool,
-    /// Who waits for a zone's lock, by the call chains of waits.
+    /// Whether to record call chains of waits, which show the purpose of a wait for a zone's lock.
     pub with_call_chains: bool,
-    /// Names of tasks, and their control groups. Without it, no name of a task is in the trace.
+    /// Whether to store names of tasks and their control groups. Without it, the trace contains no task name.
     pub with_names: bool,
-    /// Hits of tracepoints instead of events: [`count`](crate::count).
+    /// Whether to count hits of tracepoints instead of recording events: [`count`](crate::count).
     pub only_counts: bool,
-    /// What recording costs the command, if it was [measured](crate::measure): kept in the trace.
+    /// The cost of recording for the command, if it was [measured](crate::measure). Stored in the trace.
     pub cost: Option<RecordingCost>,
-    /// What visits to the zones cost on this machine, if it was measured: kept in the trace.
+    /// The cost of visits to the zones on this machine, if it was measured. Stored in the trace.
     pub visit_cost: Option<VisitCost>,
-    /// End when this is met.
+    /// A condition that ends the recording.
     pub until: Option<Condition>,
-    /// When what the kernel writes is read.
+    /// When the kernel's buffers are read.
     pub reading: Timing,
 }
 
-/// When what the kernel writes is read.
+/// When the kernel's buffers are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Timing {
-    /// All the time: everything is recorded.
+    /// Continuously: everything is recorded.
     #[default]
     AllTheTime,
-    /// At the end: a flight recorder. The buffers keep what was last, and the trace begins where all of them do.
+    /// At the end: a flight recorder. The buffers keep the latest events. The trace begins where all buffers
+    /// have events.
     AtTheEnd,
 }
 
-/// Bytes of a buffer if nobody says: 400 000 events, which a busy CPU makes in half a second.
+/// Default bytes of a buffer: 400 000 events, which a busy CPU produces in half a second.
 const BUFFER_BYTES: u64 = 16 << 20;
-/// Buffers of all CPUs together are at most this part of the memory. Guess.
+/// All buffers together take at most this fraction of the memory. Guess.
 const MEMORY_SHARE: u64 = 32;
-/// A buffer is never smaller.
+/// Minimum bytes of a buffer.
 const BUFFER_BYTES_MIN: u64 = 1 << 20;
 
 impl Options {
-    /// Bytes of a buffer for each of `cpus` CPUs of a machine with `memory_bytes`.
+    /// Bytes of a buffer for each of `cpus` CPUs, on a machine with `memory_bytes`.
     #[must_use]
     pub fn buffer_bytes_of(cpus: usize, memory_bytes: u64) -> u64 {
         let share = memory_bytes / MEMORY_SHARE / cpus.max(1) as u64;

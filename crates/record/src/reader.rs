@@ -28,10 +28,10 @@ use crate::session::{Ending, Going, Status};
 use crate::task_watch::TaskWatch;
 use crate::writing::Piece;
 
-/// Between two rounds of reading, as long as the buffers are far from full.
+/// Pause between two rounds of reading while the buffers are far from full.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Reads what the kernel writes, and hands it to the writing thread.
+/// Reads the kernel's buffers and sends events to the writing thread.
 pub(crate) struct Reader<'a> {
     merger: Merger,
     sender: SyncSender<Piece>,
@@ -44,7 +44,7 @@ pub(crate) struct Reader<'a> {
     timing: Timing,
     /// Follows names of tasks, if they are wanted.
     pub(crate) tasks: Option<TaskWatch>,
-    /// What is older is left out: a flight recorder's buffers do not all reach back as far.
+    /// Older events are left out. A flight recorder's buffers do not all go back equally far.
     begin_ns: u64,
 }
 
@@ -73,7 +73,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Switches recording on, follows it to its end, and switches it off.
+    /// Switches recording on, reads until the end, and switches it off.
     pub(crate) fn record(
         &mut self,
         options: &Options,
@@ -100,14 +100,14 @@ impl<'a> Reader<'a> {
         head.t_end_ns = Some(now_ns());
         self.intrusions.look(on.elapsed());
         if !self.instance.is_recording() {
-            head.not_recorded.push("the end: somebody else switched recording off (tracing_on)".to_owned());
+            head.not_recorded.push("the end: another program switched recording off (tracing_on)".to_owned());
             self.merger.losses.disturbances += 1;
         }
         self.instance.set("tracing_on", "0")?;
         head.t_off_ns = Some(now_ns());
         let lost = alarm.map_or(0, |alarm| alarm.lost());
         if lost > 0 {
-            head.not_recorded.push(format!("{lost} events of the condition: what met it may be among them"));
+            head.not_recorded.push(format!("{lost} events of the condition: one of them may have met it"));
         }
         if let Some((tasks, missed)) = self.tasks.take().map(TaskWatch::end) {
             head.tasks = Some(tasks);
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
         mut alarm: Option<&mut Alarm>,
         tell: &mut dyn FnMut(&Status) -> Going,
     ) -> Result<Ending, RecordError> {
-        // Pages read without a pause: about as many were waiting.
+        // Pages read without a pause: about this many were waiting.
         let mut pages = 0;
         loop {
             let round = match self.timing {
@@ -175,7 +175,7 @@ impl<'a> Reader<'a> {
         self.merger.round(&mut self.batch).map_err(|error| RecordError::io(path(), "read", error))
     }
 
-    /// Hands on what is read.
+    /// Sends the events read so far.
     fn hand_on(&mut self) -> Result<(), RecordError> {
         self.batch.retain(|event| event.ts_ns >= self.begin_ns);
         if self.batch.is_empty() {
@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
         self.sender.send(piece).map_err(|_| RecordError::Output(io::Error::other("the writing thread ended")))
     }
 
-    /// Hands on all that the kernel still has, when recording is switched off; returns what is missing.
+    /// Sends all events left in the kernel's buffers after recording was switched off. Returns the losses.
     pub(crate) fn finish(&mut self, head: &mut TraceInfo) -> Result<LostEvents, RecordError> {
         if self.timing == Timing::AtTheEnd {
             self.find_begin()?;
@@ -198,7 +198,7 @@ impl<'a> Reader<'a> {
         let mut kernel = self.compare(head);
         if self.begin_ns > 0 {
             begins_late(head, self.begin_ns, kernel.overrun);
-            // They were to be overwritten.
+            // A flight recorder's events are meant to be overwritten.
             kernel.overrun = 0;
         }
         let losses = &mut self.merger.losses;
@@ -206,7 +206,7 @@ impl<'a> Reader<'a> {
         Ok(losses.total(&kernel))
     }
 
-    /// Compares the rings, which have nothing left to read, with what was read of them; returns the kernel's counts of all.
+    /// Compares the empty rings with the records read from them. Returns the sum of the kernel's counts.
     fn compare(&mut self, head: &mut TraceInfo) -> RingCounts {
         let intrusions = self.intrusions.count();
         head.not_recorded.extend(self.intrusions.sentences());
@@ -221,7 +221,7 @@ impl<'a> Reader<'a> {
             match Compared::of(counts, records) {
                 Compared::Whole => {}
                 Compared::Taken(taken) => losses.taken = losses.taken.saturating_add(taken),
-                // Whoever has cleared it has written to a file.
+                // The program that cleared the ring has written to a file, which is reported already.
                 Compared::Cleared if intrusions > 0 => {}
                 Compared::Cleared => {
                     losses.disturbances += 1;
@@ -237,8 +237,8 @@ impl<'a> Reader<'a> {
         kernel
     }
 
-    /// Where a flight recorder's trace begins: where the last of the buffers does that the kernel has overwritten. Each begins
-    /// with a gap.
+    /// Finds the beginning of a flight recorder's trace: the latest beginning of those buffers that the
+    /// kernel has overwritten. Each of these begins with a gap.
     fn find_begin(&mut self) -> Result<(), RecordError> {
         self.read()?;
         let gaps = std::mem::take(&mut self.merger.losses).gaps;
@@ -246,17 +246,17 @@ impl<'a> Reader<'a> {
         self.hand_on()
     }
 
-    /// Ends the trace, with its description if the recording went well; returns the number of events.
+    /// Ends the trace, with its description if recording succeeded. Returns the number of events.
     pub(crate) fn end(self, description: Option<(TraceInfo, LostEvents)>) -> u64 {
         if let Some((info, lost)) = description {
-            // If the writing thread is gone, it says why.
+            // If the writing thread is gone, it reports the reason itself.
             drop(self.sender.send(Piece::End(Box::new(info), lost)));
         }
         self.events
     }
 }
 
-/// Takes back what was known of the time before a flight recorder's trace begins.
+/// Removes information about the time before a flight recorder's trace begins.
 fn begins_late(head: &mut TraceInfo, begin_ns: u64, overwritten: u64) {
     head.t_on_ns = Some(begin_ns);
     head.t_start_ns = Some(begin_ns);
@@ -264,11 +264,12 @@ fn begins_late(head: &mut TraceInfo, begin_ns: u64, overwritten: u64) {
     (head.pgalloc_delta, head.pgfree_delta) = (None, None);
     head.samples.retain(|sample| sample.t0_ns >= begin_ns);
     head.not_recorded.push(format!(
-        "{overwritten} events before, and the zones when it began: a flight recorder keeps what was last"
+        "{overwritten} events before, and the zones when it began: a flight recorder keeps the latest events"
     ));
 }
 
-/// Why recording ends now, if it does: the command has ended, the time is over, or the caller wants it.
+/// The reason why recording ends now, if it does: the command has ended, the time is over, or the caller
+/// wants it.
 pub(crate) fn ending(
     options: &Options,
     child: Option<&mut Child>,

@@ -16,7 +16,7 @@ use crate::losses::Losses;
 use pageset_trace::raw::{Decoder, Waits};
 use pageset_trace::raw::{Missed, PageLayout, Records};
 
-/// Events that an interrupt may have between the beginning of a wait and its call chain.
+/// Maximum number of events of an interrupt between the beginning of a wait and its call chain.
 const NEAR: usize = 16;
 
 /// A CPU's ring.
@@ -25,28 +25,28 @@ pub(crate) struct Ring {
     pipe: File,
     page: Vec<u8>,
     waits: Waits,
-    /// Read, and not handed on.
+    /// Events that were read but not yet delivered.
     pending: Vec<Event>,
     /// Time of the last event that was read.
     pub(crate) last_ns: u64,
-    /// Records that were read, of any kind: what the kernel counts too.
+    /// Number of records read, of any kind. The kernel counts the same.
     pub(crate) records: u64,
 }
 
-/// How far a ring, or all of them, was read.
+/// The progress of reading a ring, or all rings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
-    /// Pages that were read; of several rings those of the one of which most were read.
+    /// Number of pages read. For several rings, the largest number.
     pub(crate) pages: usize,
-    /// Whether there may be more, which has to wait.
+    /// Whether more may be left, which must wait.
     pub(crate) is_cut: bool,
 }
 
 impl Ring {
-    /// Of `cpu`, whose events began at `since_ns`.
+    /// Opens the ring of `cpu`. Its events begin at `since_ns`.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The system reports an error.
     pub(crate) fn open(
         instance: &Instance,
         cpu: u32,
@@ -70,7 +70,7 @@ impl Ring {
         })
     }
 
-    /// Of `cpu`, with pages from a file instead of the kernel.
+    /// A ring of `cpu` that reads pages from a file instead of the kernel.
     #[cfg(test)]
     pub(crate) fn of_file(cpu: u16, pipe: File, page_bytes: usize) -> Self {
         Self {
@@ -84,10 +84,10 @@ impl Ring {
         }
     }
 
-    /// Reads what is there, but not more than `pages_max` pages.
+    /// Reads all available pages, but at most `pages_max`.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The system reports an error.
     pub(crate) fn read(
         &mut self,
         pages_max: usize,
@@ -154,13 +154,14 @@ impl Ring {
         out.extend(self.pending.drain(..count));
     }
 
-    /// Events that wait.
+    /// Number of waiting events.
     pub(crate) fn waiting(&self) -> usize {
         self.pending.len()
     }
 }
 
-/// The beginning that a call chain belongs to: it comes behind it, and behind that of an interrupt which came between.
+/// The beginning of the wait that a call chain belongs to. The chain follows it. An interrupt's wait, with
+/// its own chain, may lie in between.
 fn begun(events: &mut [Event]) -> Option<&mut Event> {
     let mut last = events.iter_mut().rev().take(NEAR);
     last.find(|event| event.kind == EventKind::ContentionBegin && event.caller().is_none())
@@ -169,7 +170,7 @@ fn begun(events: &mut [Event]) -> Option<&mut Event> {
 #[cfg(test)]
 mod tests {
     use pageset_trace::Caller;
-    use pageset_trace::raw::{Callers, Stack};
+    use pageset_trace::raw::{CallStack, Callers};
 
     use super::*;
 
@@ -178,7 +179,7 @@ mod tests {
         let wait = Event::new(EventKind::ContentionBegin, 1, 0);
         let mut events = [wait, wait, Event::new(EventKind::MmPageFree, 2, 0)];
         let put = |events: &mut [Event], caller: Option<Caller>| {
-            let stack = Stack { caller, site: None };
+            let stack = CallStack { caller, site: None };
             begun(events).map(|begun| Sites::default().put(begun, stack, &Callers::default()))
         };
         put(&mut events, Some(Caller::Drain));

@@ -1,7 +1,8 @@
-//! The recorder's threads, by the numbers that the trace gives them.
+//! Finds the recorder's threads by the numbers that the trace uses.
 //!
-//! The trace has the machine's numbers of threads. A process in a PID namespace, as in a container, sees others. So before
-//! it records, each thread writes a mark, and the mark's record says who wrote it. What was recorded meanwhile is cleared.
+//! The trace has the machine's thread numbers. A process in a PID namespace, as in a container, sees other
+//! numbers. So before the recording, each thread writes a mark, and the mark's record shows the thread's
+//! number. Events recorded meanwhile are cleared.
 
 use std::{
     fs::{File, OpenOptions},
@@ -23,18 +24,18 @@ use crate::losses::Losses;
 use crate::merge::LATE_NS;
 use crate::ring::Ring;
 
-/// Threads of a recorder: one reads, one writes, one looks at page sets.
+/// Number of a recorder's threads: one reads, one writes, one samples page sets.
 const THREADS: usize = 3;
-/// What an answer begins with: a mark like a sample's, of a CPU that no machine has.
+/// Beginning of an answer: a mark like a sample's, with a CPU number that no machine has.
 const ANSWER: u32 = 0x5af0_0000;
-/// How long answers may take. A machine on which a thread does not run for so long is not asked again.
+/// Maximum time to wait for answers. A thread that does not run for so long is not asked again.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Between two looks for answers.
+/// Pause between two checks for answers.
 const PAUSE: Duration = Duration::from_millis(1);
-/// Pages of a ring that are read at a time.
+/// Maximum number of pages read from a ring at a time.
 const PAGES: usize = 256;
 
-/// Every thread of a recorder answers once.
+/// Each thread of a recorder answers once.
 pub(crate) struct RollCall<'a> {
     instance: &'a Instance,
     /// `None` if marks cannot be written.
@@ -43,10 +44,10 @@ pub(crate) struct RollCall<'a> {
 }
 
 impl<'a> RollCall<'a> {
-    /// Switches recording on, on all CPUs: threads run where they like.
+    /// Switches recording on, on all CPUs, since threads may run on any CPU.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The system reports an error.
     pub(crate) fn begin(instance: &'a Instance) -> Result<Self, RecordError> {
         let marks = OpenOptions::new().write(true).open(instance.path("trace_marker_raw")).ok();
         if marks.is_some() {
@@ -56,21 +57,22 @@ impl<'a> RollCall<'a> {
         Ok(Self { instance, marks, answers: AtomicU32::new(0) })
     }
 
-    /// This thread is one of the recorder's. Returns the number of its answer.
+    /// Answers for this thread. Returns the number of its answer.
     pub(crate) fn answer(&self) -> u32 {
         let number = self.answers.fetch_add(1, Ordering::Relaxed);
         if let Some(mut marks) = self.marks.as_ref() {
-            // An answer that is not written is missed when the answers are read.
+            // A failed write shows as a missing answer later.
             drop(marks.write_all(&(ANSWER | number).to_ne_bytes()));
         }
         number
     }
 
-    /// Answers too, and waits for the answers of all others. Switches recording off and sets it to `cpus`, with empty rings.
-    /// Returns the numbers of all threads, sorted, or why they are not known.
+    /// Answers too, and waits for the answers of all other threads. Then switches recording off and sets it
+    /// to `cpus`, with empty rings. Returns the sorted numbers of all threads, or the reason why they are
+    /// unknown.
     ///
     /// # Errors
-    /// The system refuses, or the trace has another clock than this process.
+    /// The system reports an error, or the trace's clock differs from this process's.
     pub(crate) fn end(
         &self,
         cpus: &CpuList,
@@ -127,7 +129,7 @@ impl<'a> RollCall<'a> {
     }
 }
 
-/// A thread's mark as the trace has it.
+/// A thread's mark in the trace.
 struct Answer {
     number: u32,
     pid: u32,

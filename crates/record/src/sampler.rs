@@ -1,7 +1,7 @@
-//! Every CPU looks at its own page sets every few milliseconds: a thread goes from CPU to CPU and reads `/proc/zoneinfo`.
-//! Only what a CPU sees of its own page sets is of one moment.
+//! Samples every CPU's page sets every few milliseconds. A thread moves from CPU to CPU and reads
+//! `/proc/zoneinfo`. Only the values of the CPU that reads are all from one moment.
 //!
-//! A mark in the trace before and behind each reading says where among the events it belongs.
+//! A mark in the trace before and after each reading shows its place among the events.
 
 use std::{
     fs::{File, OpenOptions},
@@ -21,18 +21,19 @@ use crate::error::RecordError;
 use crate::instance::Instance;
 use crate::machine::SettingsWatch;
 
-/// Between two looks of a CPU.
+/// Time between two samples of a CPU.
 const PERIOD: Duration = Duration::from_millis(20);
-/// Looking takes at most this part of one CPU's time: on machines of many CPUs `/proc/zoneinfo` is long.
+/// Sampling takes at most one part in this many of one CPU's time. On machines with many CPUs
+/// `/proc/zoneinfo` is long.
 const SHARE: u32 = 50;
-/// Page sets in all samples at most, 26 MB in the trace's description before it is packed. When there are as many, every
-/// second look is given up, and the period is doubled.
+/// Maximum number of page sets in all samples, 26 MB in the trace's description before compression. When it
+/// is reached, every second sample is dropped, and the period is doubled.
 const PAGESETS_MAX: usize = 200_000;
 /// Kinds of marks, in the byte above the CPU's number.
 const BEFORE: u32 = 0x5a00_0000;
 const BEHIND: u32 = 0x5b00_0000;
 
-/// Looks at the page sets of CPUs.
+/// Samples the page sets of CPUs.
 pub(crate) struct Sampler {
     cpus: CpuList,
     zoneinfo: File,
@@ -45,7 +46,7 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Of these CPUs.
+    /// A sampler for these CPUs.
     ///
     /// # Errors
     /// `/proc/zoneinfo` cannot be read.
@@ -63,7 +64,7 @@ impl Sampler {
         self.marks.is_some()
     }
 
-    /// Looks until `stop`; returns what was seen, and which settings changed.
+    /// Samples until `stop`. Returns the samples, and the settings that changed.
     pub(crate) fn run(mut self, stop: &AtomicBool) -> (Vec<Sample>, Vec<SettingChange>) {
         while !stop.load(Ordering::Relaxed) {
             let began = Instant::now();
@@ -81,7 +82,7 @@ impl Sampler {
             if stop.load(Ordering::Relaxed) {
                 return;
             }
-            // A CPU that was switched off meanwhile has no page sets to look at.
+            // A CPU that went offline meanwhile has no page sets.
             let sample = go_to(cpu).then(|| self.look(cpu)).flatten();
             if let Some(sample) = sample {
                 self.keep(sample);
@@ -89,7 +90,7 @@ impl Sampler {
         }
     }
 
-    /// What `cpu`, which runs this, sees of its page sets.
+    /// A sample of the page sets of `cpu`, which runs this code.
     fn look(&mut self, cpu: u32) -> Option<Sample> {
         let t0_ns = now_ns();
         self.mark(BEFORE | cpu);
@@ -102,7 +103,7 @@ impl Sampler {
 
     fn mark(&mut self, mark: u32) {
         if let Some(marks) = &mut self.marks {
-            // A sample without its marks is still a sample.
+            // A sample without its marks is still useful.
             drop(marks.write_all(&mark.to_ne_bytes()));
         }
     }
@@ -126,7 +127,7 @@ impl Sampler {
     }
 }
 
-/// Moves this thread to `cpu`; whether it is there.
+/// Moves this thread to `cpu`. Returns whether it succeeded.
 fn go_to(cpu: u32) -> bool {
     let mut set = CpuSet::new();
     if cpu as usize >= CpuSet::MAX_CPU {
@@ -136,7 +137,7 @@ fn go_to(cpu: u32) -> bool {
     sched_setaffinity(None, &set).is_ok()
 }
 
-/// Reads a file from its beginning into `text`, which grows as needed; returns its length.
+/// Reads a file from its beginning into `text`, which grows as needed. Returns its length.
 fn read_whole(file: &File, text: &mut Vec<u8>) -> Option<usize> {
     let mut length = 0;
     loop {

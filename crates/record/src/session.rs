@@ -1,4 +1,4 @@
-//! A recording, from the instance of the kernel's tracing to the finished trace.
+//! A recording, from the kernel's tracing instance to the finished trace.
 
 use std::{
     io::{self, Write},
@@ -31,18 +31,19 @@ use crate::reader::Reader;
 use crate::ring::Ring;
 use crate::roll_call::RollCall;
 use crate::sampler::Sampler;
-use crate::setup::{Setup, Wanted, set_up};
+use crate::setup::{EventChoice, Setup, set_up};
 use crate::task_watch::{Numbers, TaskWatch};
 use crate::tracefs::Tracefs;
 use crate::writing;
 
-/// Pieces that wait for the writing thread; then the reading one waits too, and the kernel's buffers fill.
+/// Maximum number of pieces that wait for the writing thread. If there are more, the reading thread waits,
+/// and the kernel's buffers fill.
 const PIECES_MAX: usize = 4;
 
-/// How far a recording is.
+/// The progress of a recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Status {
-    /// Since recording was switched on.
+    /// Time since recording was switched on.
     pub elapsed: Duration,
     /// Events so far.
     pub events: u64,
@@ -50,20 +51,20 @@ pub struct Status {
     pub lost: u64,
     /// Bytes written so far.
     pub bytes: u64,
-    /// How full the fullest buffer was when it was read, 0 to 1.
+    /// Fill level of the fullest buffer at the last reading, 0 to 1.
     pub fill: f64,
 }
 
 /// Whether a recording continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Going {
-    /// It does.
+    /// It continues.
     On,
     /// It ends now.
     End,
 }
 
-/// Why a recording ended.
+/// The reason why a recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// Its time was over.
@@ -76,22 +77,22 @@ pub enum Ending {
     Met(Met),
 }
 
-/// A recording that is over, and written.
+/// A finished recording, which has been written.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// What the trace says about itself.
+    /// The trace's information about itself.
     pub info: TraceInfo,
-    /// Events in it.
+    /// Number of events in the trace.
     pub events: u64,
-    /// Its size in bytes.
+    /// Size of the trace in bytes.
     pub bytes: u64,
-    /// What is missing.
+    /// Losses.
     pub lost: LostEvents,
     /// Time for which recording was switched on.
     pub duration: Duration,
-    /// Why it ended.
+    /// The reason why it ended.
     pub ending: Ending,
-    /// The command's process, if the recording ended before it.
+    /// The command's process, if it runs longer than the recording.
     pub still_running: Option<u32>,
 }
 
@@ -102,7 +103,7 @@ pub struct Session {
     buffer_bytes: u64,
     setup: Setup,
     alarm: Option<Alarm>,
-    /// Instances of recorders that were killed, which were removed.
+    /// Instances of killed recorders, which were removed.
     pub removed: Vec<String>,
     instance: Instance,
 }
@@ -111,7 +112,7 @@ impl Session {
     /// Creates a tracing instance and sets it up. Removes instances that killed recorders left.
     ///
     /// # Errors
-    /// Something that a recording needs is missing, or not allowed.
+    /// Something that a recording needs is missing or forbidden.
     pub fn prepare(options: Options) -> Result<Self, RecordError> {
         let tracefs = Tracefs::find()?;
         let (instance, removed) = Instance::create(&tracefs, "")?;
@@ -127,7 +128,7 @@ impl Session {
         let memory_bytes = (memory.totalram as u64).saturating_mul(u64::from(memory.mem_unit));
         let buffer_bytes =
             options.buffer_bytes.unwrap_or_else(|| Options::buffer_bytes_of(cpus.len(), memory_bytes));
-        let wanted = Wanted {
+        let wanted = EventChoice {
             only: None,
             with_faults: options.with_faults,
             with_call_chains: options.with_call_chains
@@ -138,22 +139,22 @@ impl Session {
         Ok(Self { options, cpus, buffer_bytes, setup, alarm: alarm.transpose()?, removed, instance })
     }
 
-    /// What will not be recorded, each with the reason.
+    /// Things that will not be recorded, each with the reason.
     #[must_use]
     pub fn not_recorded(&self) -> &[String] {
         &self.setup.not_recorded
     }
 
-    /// Bytes of the kernel's buffer for each CPU.
+    /// Size of the kernel's buffer per CPU, in bytes.
     #[must_use]
     pub fn buffer_bytes(&self) -> u64 {
         self.buffer_bytes
     }
 
-    /// Records into `out`. Calls `tell` with its progress, a hundred times a second if there is nothing else to do.
+    /// Records into `out`. Calls `tell` with the progress, about a hundred times a second while idle.
     ///
     /// # Errors
-    /// The command cannot be started, `out` refuses, or the kernel does.
+    /// The command cannot be started, `out` cannot be written, or the kernel reports an error.
     pub fn run(
         self,
         out: impl Write + Send,
@@ -164,7 +165,8 @@ impl Session {
         let roll_call = RollCall::begin(&instance)?;
         let (sender, pieces) = sync_channel(PIECES_MAX);
         thread::scope(|scope| {
-            // What two threads wait for when they have answered. If this one fails before, they end.
+            // The two threads answer, then wait for these. If this thread fails before, the channels close
+            // and they end.
             let (give_head, head_given) = channel();
             let (give_sampler, sampler_given) = channel::<Sampler>();
             let (roll_call, stop, bytes) = (&roll_call, &stop, &bytes);
@@ -196,7 +198,7 @@ impl Session {
             let reading = options.reading;
             let mut reader = Reader::new(&instance, intrusions, merger, sender, bytes, buffer_pages, reading);
             reader.tasks = tasks;
-            // Both threads wait for nothing else, so they take it.
+            // Both threads wait for exactly this, so the sends succeed.
             drop((give_head.send(head.clone()), give_sampler.send(sampler)));
             let busy_before = busy();
             let ended = reader.record(&options, &mut head, alarm.as_mut(), tell);
@@ -220,9 +222,9 @@ impl Session {
     }
 }
 
-/// Follows the names of tasks, or says in the trace why not.
+/// Follows the names of tasks. On failure, notes the reason in the trace.
 fn watch_tasks(head: &mut TraceInfo) -> Option<TaskWatch> {
-    // Marks have told which numbers the recorder's threads have in the trace.
+    // The marks have shown the numbers of the recorder's threads in the trace.
     let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
     let numbers = if head.recorder_pids.contains(&own) { Numbers::OfTheTrace } else { Numbers::Others };
     if numbers == Numbers::Others {
@@ -253,7 +255,7 @@ fn merger(
     Ok(Merger::new(rings.collect::<Result<_, _>>()?, layout, decoder))
 }
 
-/// What is known when a recording begins.
+/// The information known when a recording begins.
 pub(crate) fn describe(
     options: &Options,
     cpus: &CpuList,
@@ -271,7 +273,7 @@ pub(crate) fn describe(
         visit_cost: options.visit_cost.clone(),
         ..TraceInfo::default()
     };
-    // One that was switched on since is named at the end.
+    // A CPU that came online since then is named at the end.
     if options.cpus.is_some() && cpus.len() < CpuList::online().len() {
         info.not_recorded.push(format!("other CPUs than {cpus}: not asked for"));
     }
@@ -283,9 +285,9 @@ pub(crate) fn describe(
     Ok(info)
 }
 
-/// What the CPUs saw of their page sets, and which of them saw nothing.
+/// Stores the CPUs' samples, and names the CPUs without any.
 fn put_samples(head: &mut TraceInfo, mut samples: Vec<Sample>, cpus: &CpuList) {
-    // One that was taken while recording was switched off has no marks.
+    // A sample taken after recording was switched off has no marks.
     samples.retain(|sample| head.t_off_ns.is_none_or(|off_ns| sample.t1_ns <= off_ns));
     for cpu in cpus.iter().filter(|cpu| !samples.iter().any(|sample| sample.cpu == *cpu)) {
         let reason = "the recording was too short, or the recorder may not run there";
@@ -294,7 +296,7 @@ fn put_samples(head: &mut TraceInfo, mut samples: Vec<Sample>, cpus: &CpuList) {
     head.samples = samples;
 }
 
-/// A recording of all CPUs has those that were switched on when it began.
+/// Notes CPUs that came online during a recording of all CPUs. The recording does not contain them.
 pub(crate) fn note_newcomers(head: &mut TraceInfo, cpus: &CpuList) {
     for cpu in CpuList::online().iter().filter(|cpu| !cpus.contains(*cpu)) {
         head.not_recorded.push(format!("CPU {cpu}: it was switched on meanwhile"));

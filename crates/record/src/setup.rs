@@ -1,4 +1,4 @@
-//! An instance is told what to record, and says what it cannot.
+//! Configures an instance, and notes what it cannot record.
 
 use std::{io, path::PathBuf};
 
@@ -17,30 +17,30 @@ use pageset_trace::raw::PageLayout;
 use pageset_trace::raw::Symbols;
 use pageset_trace::raw::{Callers, Filter, Need, PROBES, SPINNING, TRACEPOINTS, Tracepoint};
 
-/// An instance that only has to be switched on.
+/// A configured instance that only has to be switched on.
 pub(crate) struct Setup {
     pub(crate) layout: PageLayout,
     pub(crate) decoder: Decoder,
     /// Directories of its events, below the instance.
     pub(crate) directories: Vec<PathBuf>,
-    /// Names of the events that are switched on.
+    /// Names of its enabled events.
     pub(crate) recorded: Vec<String>,
-    /// What it will not record, each with the reason.
+    /// Things it will not record, each with the reason.
     pub(crate) not_recorded: Vec<String>,
 }
 
-/// Which events an instance is to record.
+/// The events that an instance should record.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted<'a> {
-    /// Of these kinds only; `None`: all that belong to a recording.
+pub(crate) struct EventChoice<'a> {
+    /// Only these kinds. `None`: all that belong to a recording.
     pub(crate) only: Option<&'a [EventKind]>,
-    /// Those too that are recorded only if asked for.
+    /// Whether to include events that are recorded only on request.
     pub(crate) with_faults: bool,
-    /// The call chains of waits.
+    /// Whether to record the call chains of waits.
     pub(crate) with_call_chains: bool,
 }
 
-impl Wanted<'_> {
+impl EventChoice<'_> {
     fn has(self, tracepoint: &Tracepoint) -> bool {
         match self.only {
             Some(kinds) => kinds.contains(&tracepoint.kind),
@@ -52,16 +52,16 @@ impl Wanted<'_> {
 /// Sets clock, buffers, CPUs and events.
 ///
 /// # Errors
-/// Something without which a recording is worth nothing is missing, or a setting is refused.
+/// An event that a recording needs is missing, or a setting is refused.
 pub(crate) fn set_up(
     tracefs: &Tracefs,
     instance: &Instance,
     cpus: &CpuList,
     buffer_bytes: u64,
-    wanted: Wanted<'_>,
+    wanted: EventChoice<'_>,
 ) -> Result<Setup, RecordError> {
     instance.set("trace_clock", clock::NAME)?;
-    // The oldest events give way, and the page behind them says so.
+    // When the ring is full, the oldest events are overwritten. The next page records the loss.
     drop(instance.set("options/overwrite", "1"));
     instance.set("tracing_cpumask", &cpus.mask())?;
     set_buffers(instance, cpus, buffer_bytes)?;
@@ -74,7 +74,7 @@ pub(crate) fn set_up(
         match switch_on(tracefs, instance, directory.clone(), &tracepoint, &symbols) {
             Ok(format) => {
                 events.push((tracepoint, format));
-                // The kernel's own have no directory in an instance.
+                // The kernel's own events have no directory in an instance.
                 directories.extend((tracepoint.system != "ftrace").then_some(directory));
             }
             Err(Missing(problem)) if tracepoint.need == Need::Required || wanted.only.is_some() => {
@@ -107,7 +107,7 @@ pub(crate) fn set_up(
     if wanted.with_call_chains {
         match record_call_chains(tracefs, instance) {
             Ok((format, callers)) => decoder = decoder.with_stacks(&format, callers).map_err(unknown)?,
-            // What is looked for may be nothing else.
+            // The only requested events cannot be replaced by others.
             Err(error) if wanted.only.is_some() => return Err(error),
             Err(error) => not_recorded.push(error.to_string()),
         }
@@ -115,8 +115,8 @@ pub(crate) fn set_up(
     Ok(Setup { layout, decoder, directories, recorded, not_recorded })
 }
 
-/// Has the kernel write the call chain of each wait for a spinning lock behind its beginning. Source: the kernel's
-/// documentation "Event Tracing", section "Event triggers".
+/// Makes the kernel write a call chain after the beginning of each wait for a spinning lock. Source: the
+/// kernel's documentation "Event Tracing", section "Event triggers".
 fn record_call_chains(tracefs: &Tracefs, instance: &Instance) -> Result<(EventFormat, Callers), RecordError> {
     let refused = |problem: &str, remedy: &str| RecordError::Refused {
         problem: format!("call chains cannot be recorded: {problem}"),
@@ -157,10 +157,10 @@ fn is_too_large(error: &io::Error) -> bool {
     matches!(code, Some(Errno::NOMEM | Errno::INVAL | Errno::OVERFLOW | Errno::RANGE))
 }
 
-/// Why an event is not recorded.
+/// The reason why an event is not recorded.
 struct Missing(String);
 
-/// Has an event recorded; returns how its records are read.
+/// Enables an event. Returns the format of its records.
 fn switch_on(
     tracefs: &Tracefs,
     instance: &Instance,
@@ -168,7 +168,7 @@ fn switch_on(
     tracepoint: &Tracepoint,
     symbols: &Symbols,
 ) -> Result<EventFormat, Missing> {
-    // The formats of the kernel's own events are in its main directory only.
+    // The formats of the kernel's own events are only in its main directory.
     let text = std::fs::read_to_string(tracefs.path(directory.join("format"))).map_err(|error| {
         Missing(match error.kind() {
             io::ErrorKind::NotFound => "this kernel does not have it".to_owned(),
@@ -179,7 +179,7 @@ fn switch_on(
     if let Some(filter) = condition(tracepoint.filter, symbols)? {
         instance.set(directory.join("filter"), &filter).map_err(|error| Missing(error.to_string()))?;
     }
-    // What the kernel writes by itself cannot be switched on.
+    // Events that the kernel writes by itself cannot be enabled.
     if tracepoint.system != "ftrace" {
         instance.set(directory.join("enable"), "1").map_err(|error| Missing(error.to_string()))?;
     }

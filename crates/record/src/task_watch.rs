@@ -1,7 +1,7 @@
-//! Names of tasks while a recording runs, for a recorder that was asked to keep them.
+//! Collects names of tasks during a recording, if the recorder was asked to keep them.
 //!
-//! An instance of its own has two events: a task begins, and a task changes its name. What ran before is read from `/proc`.
-//! The recording's own instance stays as it is without names.
+//! A separate instance has two events: a task begins, and a task changes its name. Tasks that ran before are
+//! read from `/proc`. The recording's own instance is the same as without names.
 
 use std::{
     collections::HashSet,
@@ -24,18 +24,19 @@ use crate::losses::counts_of;
 use crate::merge::LATE_NS;
 use crate::tracefs::{self, Tracefs};
 
-/// Kibibytes of the buffer for each CPU: 4000 tasks that begin.
+/// Buffer size per CPU in KiB: room for 4000 new tasks.
 const BUFFER_KIB: u32 = 256;
-/// Between two readings.
+/// Time between two readings.
 const PERIOD: Duration = Duration::from_millis(100);
-/// Pages of a ring that one reading takes at most.
+/// Maximum number of pages that one reading takes from a ring.
 const PAGES: usize = 256;
-/// Control groups of new processes that one reading asks for. The rest is taken to be in the group of the parent.
+/// Maximum number of control groups of new processes that one reading looks up. The others are assumed to be
+/// in their parent's group.
 const CGROUPS_MAX: usize = 200;
 /// The flag of a new task that is a thread of its parent's process. Source: clone(2), `CLONE_THREAD`.
 const THREAD: u64 = 0x10000;
 
-/// Follows which tasks there are.
+/// Follows the tasks of the machine.
 pub(crate) struct TaskWatch {
     rings: Vec<File>,
     cpus: CpuList,
@@ -43,29 +44,30 @@ pub(crate) struct TaskWatch {
     begins: Begins,
     renames: Renames,
     page: Vec<u8>,
-    /// Read, and too young to be complete.
+    /// Events that were read but are too young to be complete.
     pending: Vec<Seen>,
     book: TaskBook,
     looked: Instant,
     numbers: Numbers,
     /// The command's first task.
     root: Option<u32>,
-    /// The command's tasks by number, where the last task with a number is one.
+    /// Numbers whose last task belongs to the command.
     command: HashSet<u32>,
     /// Removed after the rings are closed.
     instance: Instance,
 }
 
-/// Whether `/proc` has the same numbers of tasks as the trace: not in a PID namespace, as in a container.
+/// Whether `/proc` has the same task numbers as the trace. In a PID namespace, as in a container, it does
+/// not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Numbers {
-    /// It has.
+    /// The same numbers.
     OfTheTrace,
-    /// It has others, or that is not known.
+    /// Other numbers, or unknown.
     Others,
 }
 
-/// Where the fields of a record lie that says that a task begins.
+/// The fields of a record that reports a new task.
 #[derive(Clone, Copy, Debug)]
 struct Begins {
     id: u16,
@@ -76,7 +78,7 @@ struct Begins {
     flags: Field,
 }
 
-/// Where the fields of a record lie that says that a task changes its name.
+/// The fields of a record that reports a new name.
 #[derive(Clone, Copy, Debug)]
 struct Renames {
     id: u16,
@@ -90,13 +92,14 @@ struct Seen {
     ts_ns: u64,
     tid: u32,
     name: Vec<u8>,
-    /// The parent, and whether the task is a thread of its process; `None`: the task has a new name.
+    /// For a new task: the parent, and whether the task is a thread of the parent's process. `None` for a new
+    /// name.
     begins: Option<(u32, bool)>,
 }
 
 impl Numbers {
-    /// By whether `/proc` shows the kernel's own threads. Observed: their parent has the number 2, and no PID namespace but the
-    /// first has it.
+    /// Decides by whether `/proc` shows the kernel's threads. Observed: their parent has the number 2, and
+    /// only the first PID namespace has that task.
     pub(crate) fn of_this_process() -> Self {
         let is_first = fs::read("/proc/2/comm").is_ok_and(|name| name == b"kthreadd\n");
         if is_first { Self::OfTheTrace } else { Self::Others }
@@ -104,7 +107,7 @@ impl Numbers {
 }
 
 impl TaskWatch {
-    /// The recorded command begins with this task.
+    /// Sets the first task of the recorded command.
     pub(crate) fn set_command(&mut self, tid: u32) {
         self.root = Some(tid);
     }
@@ -114,15 +117,15 @@ impl TaskWatch {
         self.root.is_some_and(|root| self.command.contains(&root))
     }
 
-    /// Whether the last task with this number was the command's, as far as was read.
+    /// Whether the last task with this number belonged to the command, as far as events were read.
     pub(crate) fn is_of_command(&self, tid: u32) -> bool {
         self.command.contains(&tid)
     }
 
-    /// Begins to follow tasks, and looks at those that run.
+    /// Starts to follow tasks, and reads the running ones.
     ///
     /// # Errors
-    /// The system refuses, or the kernel does not have the events.
+    /// The system reports an error, or the kernel does not have the events.
     pub(crate) fn begin(numbers: Numbers) -> Result<Self, RecordError> {
         let tracefs = Tracefs::find()?;
         let (instance, _) = Instance::create(&tracefs, "-tasks")?;
@@ -154,7 +157,7 @@ impl TaskWatch {
         };
         let renames = Renames {
             id: renames.id,
-            // A task mostly renames itself.
+            // A task usually renames itself.
             tid: field(&renames_path, &renames, "pid")
                 .or_else(|_| field(&renames_path, &renames, "common_pid"))?,
             name: field(&renames_path, &renames, "newcomm")?,
@@ -186,7 +189,7 @@ impl TaskWatch {
         })
     }
 
-    /// Reads what there is, unless it was read a moment ago.
+    /// Reads new events, unless it did so a moment ago.
     pub(crate) fn look(&mut self) {
         if self.looked.elapsed() >= PERIOD {
             self.looked = Instant::now();
@@ -196,14 +199,14 @@ impl TaskWatch {
         }
     }
 
-    /// Reads all there is when recording is over.
+    /// Reads all events after the recording has ended.
     pub(crate) fn look_last(&mut self) {
         drop(self.instance.set("tracing_on", "0"));
         self.read();
         self.note(u64::MAX);
     }
 
-    /// Reads the rest. Returns all tasks, and a sentence about those that were missed.
+    /// Reads the rest. Returns all tasks, and a sentence about missed ones.
     pub(crate) fn end(mut self) -> (Tasks, Option<String>) {
         self.look_last();
         let lost: u64 = self
@@ -231,14 +234,14 @@ impl TaskWatch {
                         self.pending.extend(seen);
                     }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    // Nothing more is there, or nothing more can be had: names stay unknown then.
+                    // The end, or an error. Names that are still missing stay unknown.
                     Err(_) => break,
                 }
             }
         }
     }
 
-    /// Takes over what is older.
+    /// Processes events up to `until_ns`.
     fn note(&mut self, until_ns: u64) {
         self.pending.sort_by_key(|seen| seen.ts_ns);
         let complete = self.pending.partition_point(|seen| seen.ts_ns <= until_ns);
@@ -260,7 +263,7 @@ impl TaskWatch {
             asked += usize::from(asks);
             match asks.then(|| cgroup_of(seen.tid)).flatten() {
                 Some(cgroup) => self.book.put_cgroup(seen.tid, &cgroup),
-                // It is gone already. A task begins in the control group of its parent.
+                // The process has ended already. A task begins in its parent's control group.
                 None => self.book.inherit_cgroup(seen.tid, parent),
             }
         }
@@ -273,7 +276,7 @@ fn open(instance: &Instance, cpu: u32) -> Result<File, RecordError> {
     file.map_err(|error| RecordError::io(&path, "open", error))
 }
 
-/// The event of a record; `None` if it is another one, or cut off.
+/// The event of a record. `None` if it is another event, or truncated.
 fn seen_in(record: &[u8], ts_ns: u64, begins: &Begins, renames: &Renames) -> Option<Seen> {
     let id = begins.common_type.read(record)?;
     if id == u64::from(begins.id) {
@@ -290,19 +293,19 @@ fn seen_in(record: &[u8], ts_ns: u64, begins: &Begins, renames: &Renames) -> Opt
     Some(Seen { ts_ns, tid, name, begins: None })
 }
 
-/// A field of characters, up to its first 0.
+/// A text field, up to its first zero byte.
 fn text(field: Field, record: &[u8]) -> Option<Vec<u8>> {
     let bytes = record.get(field.offset..)?.get(..field.size)?;
     Some(bytes.iter().copied().take_while(|byte| *byte != 0).collect())
 }
 
-/// Adds what `/proc` shows. A task that ends meanwhile is left out.
+/// Adds the tasks that `/proc` shows. A task that ends meanwhile is left out.
 fn read_running(book: &mut TaskBook) {
     let numbers = |directory: &Path| -> Vec<u32> {
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
     };
-    // The idle tasks are in no directory.
+    // `/proc` has no directory for idle tasks.
     book.add(0, 0, 0, b"idle");
     for process in numbers(Path::new("/proc")) {
         let directory = Path::new("/proc").join(process.to_string());
@@ -322,8 +325,8 @@ fn cgroup_of(process: u32) -> Option<String> {
     memory_cgroup(&String::from_utf8_lossy(&file))
 }
 
-/// The control group that a process's memory counts in: that of the controller `memory`, or the one of version 2. Source:
-/// cgroups(7).
+/// The control group that a process's memory is charged to: the one of the controller `memory`, or the one of
+/// version 2. Source: cgroups(7).
 fn memory_cgroup(text: &str) -> Option<String> {
     let mut unified = None;
     for line in text.lines() {
@@ -362,7 +365,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn records_say_who_begins_and_who_is_renamed() {
+    fn records_name_tasks_that_begin_or_are_renamed() {
         let field = |offset, size| Field { offset, size, is_signed: false };
         let (begins, renames) = (
             Begins {

@@ -1,4 +1,4 @@
-//! Where the kernel's tracing files are, and why they cannot be used if they cannot.
+//! Finds the kernel's tracing files, or the reason why they cannot be used.
 
 use std::{
     fs::{self, File},
@@ -8,10 +8,10 @@ use std::{
 
 use crate::error::RecordError;
 
-/// Where it is mounted, the usual place first.
+/// Mount points, the usual one first.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// More than any of its short files has.
+/// More bytes than any of its short files has.
 const READ_BYTES: usize = 64 << 10;
 
 /// The directory of the kernel's tracing files.
@@ -21,7 +21,7 @@ pub(crate) struct Tracefs {
 }
 
 impl Tracefs {
-    /// Finds it.
+    /// Finds the directory.
     ///
     /// # Errors
     /// It is not mounted, or may not be entered.
@@ -42,7 +42,7 @@ impl Tracefs {
     }
 }
 
-/// Why the files at `place` cannot be used, unless they are not there.
+/// The error if the files at `place` cannot be used. `None` if they do not exist.
 fn refusal(place: &Path, error: &io::Error) -> Option<RecordError> {
     (error.kind() == io::ErrorKind::PermissionDenied).then(|| denied(place))
 }
@@ -64,9 +64,9 @@ pub(crate) fn denied(place: &Path) -> RecordError {
     }
 }
 
-/// Nobody may write the tracing file or directory `path`.
+/// The error for a tracing file or directory that no user may write.
 pub(crate) fn read_only(path: &Path) -> RecordError {
-    // What can be mounted again is all of them.
+    // Only the whole mount can be mounted again.
     let place = PLACES.into_iter().find(|place| path.starts_with(place));
     let place = place.map_or(path, Path::new).display();
     RecordError::Refused {
@@ -91,7 +91,7 @@ fn not_mounted() -> RecordError {
     }
 }
 
-/// Whether the kernel keeps its state from everybody.
+/// Whether lockdown hides the kernel's state from all users.
 pub(crate) fn is_locked_down() -> bool {
     let state = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
     state.contains("[confidentiality]")
@@ -102,7 +102,7 @@ pub(crate) fn read(path: &Path) -> Result<String, RecordError> {
     read_text(path).map_err(|error| RecordError::io(path, "read", error))
 }
 
-/// Reads a file with as few calls as can be: `events/header_page` gives nothing to a second one.
+/// Reads a file with as few calls as possible: `events/header_page` returns nothing on a second call.
 fn read_text(path: &Path) -> io::Result<String> {
     let mut text = Vec::with_capacity(READ_BYTES);
     BufReader::with_capacity(READ_BYTES, File::open(path)?).read_to_end(&mut text)?;

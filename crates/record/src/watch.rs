@@ -1,4 +1,4 @@
-//! A small instance that is read all the time: it has only the events that somebody waits for.
+//! A small instance that is read continuously. It has only the events that its user waits for.
 
 use std::io;
 
@@ -11,13 +11,13 @@ use crate::instance::Instance;
 use crate::losses::counts_of;
 use crate::merge::Merger;
 use crate::ring::Ring;
-use crate::setup::{Setup, Wanted, set_up};
+use crate::setup::{EventChoice, Setup, set_up};
 use crate::tracefs::Tracefs;
 
-/// Bytes of its buffer for each CPU. What is waited for is rare beside page events.
+/// Size of its buffer per CPU. These events are rare compared with page events.
 const BUFFER_BYTES: u64 = 1 << 20;
 
-/// Which events, and with what.
+/// The events and their options.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watched<'a> {
     pub(crate) kinds: &'a [EventKind],
@@ -33,10 +33,10 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Makes the instance; recording is switched off.
+    /// Makes the instance, with recording switched off.
     ///
     /// # Errors
-    /// The system refuses, or the kernel does not have the events.
+    /// The system reports an error, or the kernel does not have the events.
     pub(crate) fn prepare(
         tracefs: &Tracefs,
         cpus: &CpuList,
@@ -44,7 +44,7 @@ impl Watch {
     ) -> Result<Self, RecordError> {
         let (instance, _) = Instance::create(tracefs, "-watch")?;
         let Watched { kinds, with_call_chains } = watched;
-        let wanted = Wanted { only: Some(kinds), with_faults: false, with_call_chains };
+        let wanted = EventChoice { only: Some(kinds), with_faults: false, with_call_chains };
         let Setup { layout, decoder, .. } = set_up(tracefs, &instance, cpus, BUFFER_BYTES, wanted)?;
         let since_ns = now_ns();
         let rings = cpus.iter().map(|cpu| Ring::open(&instance, cpu, &layout, since_ns));
@@ -57,7 +57,7 @@ impl Watch {
         self.instance.set("tracing_on", "1")
     }
 
-    /// The events since the reading before, by time.
+    /// The events since the previous reading, by time.
     pub(crate) fn read(&mut self) -> Result<&[Event], RecordError> {
         self.events.clear();
         let read: io::Result<_> = self.merger.round(&mut self.events);
@@ -65,7 +65,7 @@ impl Watch {
         Ok(&self.events)
     }
 
-    /// Names of the call sites and locks in what was read; `None` if no call chains are.
+    /// Names of the call sites and locks in the events read. `None` without call chains.
     pub(crate) fn call_sites(&self) -> Option<CallSites> {
         self.merger.call_sites()
     }
@@ -76,7 +76,7 @@ impl Watch {
         for (cpu, records) in self.merger.records() {
             let Some(counts) = counts_of(&self.instance, cpu) else { continue };
             kernel = kernel.plus(counts);
-            // More may have been written since the reading.
+            // More events may have been written since the reading.
             taken = taken.saturating_add(counts.read.unwrap_or(0).saturating_sub(records));
         }
         self.merger.losses.total(&kernel).missing().saturating_add(taken)

@@ -1,4 +1,4 @@
-//! A thread of its own packs events and writes them, while others are read.
+//! The writing thread: compresses and writes events while others are read.
 
 use std::{
     io::{self, Write},
@@ -11,23 +11,25 @@ use std::{
 
 use pageset_trace::{Event, LostEvents, NativeWriter, TraceInfo, WriteOptions};
 
-/// How long an event may wait for its block to be full: what a recorder that is killed loses.
+/// Maximum time that an event waits for its block to fill. A killed recorder loses as much.
 const FLUSH: Duration = Duration::from_secs(1);
-/// zstd level: packing must keep up with the kernel. Level 9, as `convert` has it, makes files a little smaller.
+/// zstd level. Compression must keep up with the kernel. Level 9, which `convert` uses, makes files slightly
+/// smaller.
 const LEVEL: i32 = 1;
 
-/// What the writing thread is given.
+/// A message to the writing thread.
 pub(crate) enum Piece {
     /// The next events, by time.
     Events(Vec<Event>),
-    /// There are no more, and this is the description.
+    /// The end of the events, with the description.
     End(Box<TraceInfo>, LostEvents),
 }
 
-/// Writes what comes, until the end of it; returns the trace's size in bytes. `bytes` follows it.
+/// Writes all pieces until the end. Returns the trace's size in bytes. `bytes` is updated with the size so
+/// far.
 ///
 /// # Errors
-/// `out` refuses.
+/// `out` cannot be written.
 pub(crate) fn write(
     out: impl Write,
     head: &TraceInfo,
@@ -42,7 +44,7 @@ pub(crate) fn write(
             Ok(Piece::Events(events)) => writer.write(&events)?,
             Ok(Piece::End(info, lost)) => return Ok(writer.finish_with(&info, lost)?.1),
             Err(RecvTimeoutError::Timeout) => {}
-            // The reading side failed, and says why itself. What there is stays readable.
+            // The reading thread failed and reports the reason itself. The trace so far stays readable.
             Err(RecvTimeoutError::Disconnected) => {
                 writer.flush()?;
                 return Ok(bytes.load(Ordering::Relaxed));
@@ -55,7 +57,7 @@ pub(crate) fn write(
     }
 }
 
-/// Counts what is written.
+/// Counts the bytes written.
 struct Counted<'a, W> {
     out: W,
     bytes: &'a AtomicU64,

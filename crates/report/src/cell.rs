@@ -4,15 +4,15 @@ use serde::{Serialize, Serializer};
 
 /// One value of a table.
 ///
-/// Build measurements with [`Cell::real`]: it turns values that are no numbers into [`Cell::Absent`], so that no
-/// exporter ever meets a NaN.
+/// Build measurements with [`Cell::real`]. It turns infinite values and NaN into [`Cell::Absent`], so no
+/// exporter meets them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// A number of things, exact.
+    /// A number of things. Exact.
     Count(u64),
-    /// A measurement or a ratio. Machine formats write it in full, tables with `digits` decimal places.
+    /// A measurement or a ratio. Machine formats write it in full, and tables with `digits` decimal places.
     Real {
-        /// The value; finite.
+        /// The value. Finite.
         value: f64,
         /// Decimal places in tables.
         digits: u8,
@@ -24,7 +24,8 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// A measurement, shown with `digits` decimal places in tables; absent when `value` is none, infinite or not a number.
+    /// A measurement, shown with `digits` decimal places in tables. Absent if `value` is none, infinite or
+    /// not a number.
     #[must_use]
     pub fn real(value: impl Into<Option<f64>>, digits: u8) -> Self {
         match value.into() {
@@ -33,13 +34,13 @@ impl Cell {
         }
     }
 
-    /// `part` of `whole` in percent with one decimal place; absent when `whole` is 0.
+    /// `part` of `whole` in percent with one decimal place. Absent if `whole` is 0.
     #[must_use]
     pub fn percent(part: u64, whole: u64) -> Self {
         Self::ratio(part, whole, 100.0, 1)
     }
 
-    /// `part / whole` with `digits` decimal places; absent when `whole` is 0.
+    /// `part / whole` with `digits` decimal places. Absent if `whole` is 0.
     #[must_use]
     pub fn quotient(part: u64, whole: u64, digits: u8) -> Self {
         Self::ratio(part, whole, 1.0, digits)
@@ -84,7 +85,7 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
     }
 }
 
-/// Numbers as numbers, text as a string, absent as null.
+/// Serializes numbers as numbers, text as a string, and absent values as null.
 impl Serialize for Cell {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

@@ -1,27 +1,27 @@
-//! Text of others: a recorded command, names of tasks and files, what a recording says of itself.
+//! Text from outside: a recorded command, names of tasks and files, a recording's own information.
 //!
-//! A terminal obeys control characters, and an invisible character makes a line look like another. Neither is ever
-//! written: [`printable`] shows them as an escape, and [`shell_word`] as a shell would have them typed.
+//! A terminal obeys control characters, and an invisible character can make one line look like another.
+//! Neither is ever written. [`printable`] shows them as escapes, and [`shell_word`] quotes them for a shell.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Whether a terminal obeys the character, or a reader cannot see what it does to the text around it.
+/// Whether a terminal obeys the character, or a reader cannot see its effect on the text around it.
 #[must_use]
 pub fn is_hidden(character: char) -> bool {
-    // Marks and overrides of the direction of text, ends of lines and paragraphs, characters without a width.
+    // Marks and overrides of text direction, line and paragraph separators, zero-width characters.
     character.is_control()
         || matches!(character,
             '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// A text on one line, with an escape in place of each hidden character: `\x1b` or `\u{202e}`.
+/// A text on one line, with an escape for each hidden character: `\x1b` or `\u{202e}`.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, is_hidden)
 }
 
-/// As [`printable`], but ends of lines and tabs stay: for whole results, whose lines are ours.
+/// As [`printable`], but keeps line ends and tabs, for complete results, whose lines are ours.
 #[must_use]
 pub fn printable_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |character| is_hidden(character) && !matches!(character, '\n' | '\t'))
@@ -44,8 +44,8 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// A word as it has to be typed in a shell. With hidden characters it is written as `$'\x1b[31m'`, which bash, zsh and POSIX
-/// of 2024 read.
+/// A word quoted for a shell. With hidden characters it is written as `$'\x1b[31m'`, which bash, zsh and
+/// POSIX of 2024 accept.
 #[must_use]
 pub fn shell_word(word: &str) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./,=:+@%".contains(character);
@@ -61,7 +61,7 @@ pub fn shell_word(word: &str) -> String {
             '\n' => typed.push_str("\\n"),
             '\t' => typed.push_str("\\t"),
             '\'' | '\\' => typed.extend(['\\', character]),
-            // Three digits of base 8, since a digit of base 16 may follow.
+            // Three octal digits, since a hexadecimal digit may follow.
             '\0'..='\x7f' if is_hidden(character) => {
                 write!(typed, "\\{:03o}", u32::from(character)).expect("a string takes all");
             }
@@ -74,7 +74,7 @@ pub fn shell_word(word: &str) -> String {
     typed + "'"
 }
 
-/// A command with its arguments as it has to be typed in a shell.
+/// A command with its arguments, quoted for a shell.
 #[must_use]
 pub fn command_line(words: &[impl AsRef<str>]) -> String {
     words.iter().map(|word| shell_word(word.as_ref())).collect::<Vec<_>>().join(" ")

@@ -5,15 +5,15 @@ use std::str::FromStr;
 
 use crate::export::{Csv, Exporter, Json, Markdown, Text};
 
-/// How a result is written.
+/// The format of a written result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// Plain ASCII, at most 80 columns, for terminals and e-mail.
     #[default]
     Table,
-    /// One JSON object; numbers are numbers.
+    /// One JSON object. Numbers are numbers.
     Json,
-    /// A header line and one line for each row, with the provenance in every row.
+    /// A header line and one line per row, with the provenance in every row.
     Csv,
     /// A Markdown table.
     Markdown,
@@ -34,7 +34,7 @@ impl Format {
         }
     }
 
-    /// What writes this format.
+    /// The exporter of this format.
     #[must_use]
     pub fn exporter(self) -> &'static dyn Exporter {
         match self {
@@ -55,7 +55,7 @@ impl fmt::Display for Format {
 /// The name of a format that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownFormat {
-    /// What was asked for.
+    /// The requested name.
     pub given: String,
 }
 

@@ -1,4 +1,4 @@
-//! How values are distributed over powers of two, drawn with characters.
+//! Distributions of values over powers of two, drawn with characters.
 
 use std::fmt;
 
@@ -13,11 +13,11 @@ const BAR_WIDTH: u64 = 40;
 
 /// Counts of values in the ranges 0, 1, 2 to 3, 4 to 7, and so on.
 ///
-/// Its `Display` form is the one that tracing tools print: a line for each range, from the first that has a value to the
-/// last, with a bar.
+/// Its `Display` form is the one of tracing tools: a line with a bar for each range, from the first nonempty
+/// one to the last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
-    /// Bucket 0 counts zeros; bucket n counts values of n bits.
+    /// Bucket 0 counts zeros. Bucket n counts values of n bits.
     counts: [u64; BUCKETS],
 }
 
@@ -51,7 +51,7 @@ impl Histogram {
         self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// First value, last value and count of each range, from the first that has a value to the last.
+    /// First value, last value and count of each range, from the first nonempty range to the last.
     pub fn ranges(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         let used = |count: &u64| *count > 0;
         let first = self.counts.iter().position(used).unwrap_or(BUCKETS);
@@ -92,7 +92,8 @@ impl fmt::Display for Histogram {
         let lines: Vec<_> = self.ranges().map(|(low, high, count)| (range_text(low, high), count)).collect();
         let range_width = lines.iter().map(|(range, _)| range.len()).max().unwrap_or(0);
         let count_width = largest.to_string().len();
-        // A line is range, count and bar with 5 characters between and around them; the bar gives way to long numbers.
+        // A line is range, count and bar, with 5 characters between and around them. The bar gets shorter if
+        // the numbers are long.
         let bar_width = BAR_WIDTH.min((75usize.saturating_sub(range_width + count_width)) as u64);
         for (range, count) in lines {
             let bar = (u128::from(count) * u128::from(bar_width)).div_ceil(u128::from(largest)) as usize;

@@ -1,23 +1,24 @@
 //! Rows, tables and exports of pageset results.
 //!
-//! A result is a [`Table`]: typed columns, one [`Row`] for each policy or recording, notes, and a [`Provenance`] that
-//! says where the numbers come from. A table knows nothing of files or terminals; an [`Exporter`] writes it in one
+//! A result is a [`Table`]: typed columns, one [`Row`] per policy or recording, notes, and a [`Provenance`],
+//! the origin of the numbers. A table does not know files or terminals. An [`Exporter`] writes it in one
 //! [`Format`].
 //!
-//! In the order in which a result meets them:
+//! A result meets the modules in this order:
 //!
 //! - `cell`, `table`: the values. Numbers stay numbers until an exporter writes them.
-//! - `foreign`: text of others, as it can be shown.
-//! - `number`: how a number is written for people.
+//! - `foreign`: text from outside, made safe to show.
+//! - `number`: numbers written for people.
 //! - `relative`: the same table as percentages of its first row.
-//! - `spread`: what several runs of one measurement say together.
-//! - `histogram`, `matrix`: two results that are not rows, and the tables they turn into.
+//! - `spread`: the statistics of several runs of one measurement.
+//! - `histogram`, `matrix`: two results that are not rows, and their conversion to tables.
 //! - `provenance`: command, version, machine, policies and `seeds` of a result.
 //! - `origin`: whether a number was published, measured, simulated or fitted.
-//! - `comparison`: published values beside ours, and how well they agree.
+//! - `comparison`: published values beside ours, and their agreement.
 //! - `plot`: results as pictures.
 //! - `page`: results as one HTML file.
 //! - `format`, `export`: one exporter per format.
+//! - `progress`: how far the work is that has no result yet.
 //!
 //! The crate depends on no other crate of the workspace.
 
@@ -32,6 +33,7 @@ mod number;
 mod origin;
 pub mod page;
 pub mod plot;
+mod progress;
 mod provenance;
 mod relative;
 mod seeds;
@@ -46,6 +48,7 @@ pub use format::{Format, UnknownFormat};
 pub use histogram::Histogram;
 pub use matrix::Matrix;
 pub use origin::Origin;
+pub use progress::{Cancelled, Progress};
 pub use provenance::Provenance;
 pub use relative::{change_from_first, relative_to_first};
 pub use seeds::Seeds;
@@ -53,7 +56,7 @@ pub use spread::Spread;
 pub use table::{Align, Column, Kind, Row, Table};
 pub use wrap::wrap;
 
-/// The crate's README, its example run as a test.
+/// Runs the example of the crate's README as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,29 +1,30 @@
-//! Who gives to whom: counts between two sets of numbered things, such as allocating and freeing CPUs.
+//! Counts between two sets of numbered things, such as allocating and freeing CPUs.
 
 use std::fmt::{self, Write as _};
 
 use crate::number::count;
 use crate::{Cell, Column, Row, Table};
 
-/// Most rows and columns that are drawn; more are put together in groups.
+/// Maximum number of rows and columns that are drawn. More are combined in groups.
 const DRAWN: usize = 16;
 
 /// A matrix of counts.
 ///
-/// Its `Display` form draws each row in percent of the row's total. More than 16 rows or columns are drawn in groups of
-/// equal size; [`to_table`](Self::to_table) keeps all of them.
+/// Its `Display` form draws each row in percent of the row's total. More than 16 rows or columns are drawn in
+/// groups of equal size. [`to_table`](Self::to_table) keeps all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Matrix {
     row_name: String,
     column_name: String,
     value_name: String,
     columns: usize,
-    /// One entry for each row; a row is as long as its last count that is not 0.
+    /// One entry per row. A row ends with its last nonzero count.
     counts: Vec<Vec<u64>>,
 }
 
 impl Matrix {
-    /// A matrix of zeros. The names say what a row, a column and a value are: "allocating CPU", "freeing CPU", "pages".
+    /// A matrix of zeros. The names describe a row, a column and a value: "allocating CPU", "freeing CPU",
+    /// "pages".
     #[must_use]
     pub fn new(row_name: &str, rows: usize, column_name: &str, columns: usize, value_name: &str) -> Self {
         Self {
@@ -39,7 +40,7 @@ impl Matrix {
     ///
     /// # Panics
     ///
-    /// If the matrix has no such row or column.
+    /// Panics if the matrix has no such row or column.
     #[track_caller]
     pub fn add(&mut self, row: usize, column: usize, amount: u64) {
         assert!(column < self.columns, "column {column} of {}", self.columns);
@@ -50,7 +51,7 @@ impl Matrix {
         counts[column] = counts[column].saturating_add(amount);
     }
 
-    /// One count; 0 outside the matrix.
+    /// One count. 0 outside the matrix.
     #[must_use]
     pub fn get(&self, row: usize, column: usize) -> u64 {
         self.counts.get(row).and_then(|counts| counts.get(column)).copied().unwrap_or(0)
@@ -74,7 +75,7 @@ impl Matrix {
         self.counts.iter().flatten().fold(0, |sum, value| sum.saturating_add(*value))
     }
 
-    /// One row for each count that is not 0, for machine formats.
+    /// One row for each nonzero count, for machine formats.
     #[must_use]
     pub fn to_table(&self, title: &str) -> Table {
         let columns =
@@ -88,26 +89,26 @@ impl Matrix {
         table
     }
 
-    /// Sum of a group of rows and a group of columns.
+    /// Sum over a group of rows and a group of columns.
     fn group(&self, rows: &Group, columns: &Group) -> u64 {
         let pairs = rows.members().flat_map(|row| columns.members().map(move |column| (row, column)));
         pairs.fold(0, |sum, (row, column)| sum.saturating_add(self.get(row, column)))
     }
 }
 
-/// Lower case, words joined by `_`.
+/// Turns a name into a key: lower case, words joined by `_`.
 fn key(name: &str) -> String {
     name.to_ascii_lowercase().replace(' ', "_")
 }
 
-/// Neighbouring rows or columns that are drawn as one.
+/// Adjacent rows or columns that are drawn as one.
 struct Group {
     first: usize,
     end: usize,
 }
 
 impl Group {
-    /// At most [`DRAWN`] groups of equal size, a power of two; the last one may be smaller.
+    /// At most [`DRAWN`] groups of equal size, a power of two. The last group may be smaller.
     fn all(count: usize) -> Vec<Self> {
         let size = count.div_ceil(DRAWN).next_power_of_two();
         (0..count).step_by(size).map(|first| Self { first, end: (first + size).min(count) }).collect()
@@ -118,7 +119,7 @@ impl Group {
     }
 }
 
-/// A share in at most three characters: `.` for none, `<1` below half a percent.
+/// A share in at most three characters. `.` means none, `<1` means below half a percent.
 fn share(part: u64, whole: u64) -> String {
     if part == 0 {
         return ".".to_owned();

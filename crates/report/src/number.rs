@@ -1,23 +1,23 @@
-//! How a number is written for people.
+//! Numbers written for people.
 //!
-//! Counts are written with all their digits up to 999 999 999, without separators: two policies often differ in the
-//! fifth digit, and a reader must be able to paste a value into another tool. From 10^9 on a count is rounded to three
-//! decimals of `G`, `T`, `P` or `E` (powers of 1000); [`SHORT_FORM_NOTE`] then stands below the table. Machine formats never
-//! round.
+//! Counts up to 999 999 999 are written with all digits and without separators: two policies often differ in
+//! the fifth digit, and a reader must be able to paste a value into another tool. From 10^9 on, a count is
+//! rounded to three decimals of `G`, `T`, `P` or `E` (powers of 1000). [`SHORT_FORM_NOTE`] then stands below
+//! the table. Machine formats never round.
 
 use crate::Cell;
 
-/// What an absent value looks like.
+/// The text of an absent value.
 pub(crate) const ABSENT: &str = "-";
 
-/// Stands below a table that has a rounded count in it.
+/// The note below a table that has a rounded count.
 pub(crate) const SHORT_FORM_NOTE: &str =
     "G, T, P, E = 10^9, 10^12, 10^15, 10^18, rounded; the JSON and CSV formats have every digit.";
 
 /// Smallest count that is rounded.
 const SHORT_FROM: u64 = 1_000_000_000;
 
-/// The cell as a person reads it.
+/// The cell's text for people.
 pub(crate) fn text_of(cell: &Cell) -> String {
     match cell {
         Cell::Count(value) => count(*value),

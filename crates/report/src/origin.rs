@@ -1,14 +1,14 @@
-//! How a number came about: published by others, measured, simulated or fitted.
+//! The origin of a number: published, measured, simulated or fitted.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// How a number came about. Every table and plot that mixes kinds says which is which.
+/// The origin of a number. Every table and plot that mixes origins shows which is which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// Printed by others, in a source that is named.
+    /// Printed in a source that is named.
     Published,
     /// Observed on a real machine.
     Measured,

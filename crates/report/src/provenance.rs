@@ -1,4 +1,4 @@
-//! Where the numbers of a result come from.
+//! The origin of a result's numbers.
 
 use serde::Serialize;
 
@@ -6,27 +6,27 @@ use crate::Seeds;
 
 /// Everything needed to get the same numbers again.
 ///
-/// The date is left out on purpose: the same seed and commit have to give the same bytes.
+/// The date is left out on purpose: the same seed and commit must give the same bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Provenance {
     /// The command line, as a reader would type it.
     pub command: String,
     /// Program and version.
     pub version: String,
-    /// Commit the program was built from, if it is known.
+    /// Commit that the program was built from, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The machine on one line: CPUs, nodes, memory, kernel.
     pub machine: String,
     /// Names of the policies, in the order of the rows.
     pub policies: Vec<String>,
-    /// Seeds of everything random, if anything was.
+    /// Seeds of all random choices, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seeds: Option<Seeds>,
 }
 
 impl Provenance {
-    /// Name and value of each fact that is known, in printing order.
+    /// Name and value of each known fact, in printing order.
     #[must_use]
     pub fn facts(&self) -> Vec<(&'static str, String)> {
         let mut facts = vec![("command", self.command.clone()), ("version", self.version.clone())];

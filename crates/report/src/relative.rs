@@ -1,23 +1,23 @@
 //! The same table, relative to its first row.
 //!
-//! This is how patches to the page allocator are posted: the unpatched kernel first, then each patch against it.
+//! This is how patches to the page allocator are posted: the unpatched kernel first, then each patch against
+//! it.
 
 use crate::{Cell, Kind, Row, Table};
 
-/// Computes what replaces a value, from the value and the first row's value.
+/// Computes a value's replacement from the value and the first row's value.
 type Relation = fn(f64, f64) -> f64;
 
 /// The columns named by `keys` as percentages of the first row, which itself becomes 100.
 ///
-/// A value is absent if it or the first row's value is not a number, or if the first row's value is 0. A note tells of
-/// the latter.
-/// Keys that the table does not have, and label columns, are ignored.
+/// A value becomes absent if it or the first row's value is not a number, or if the first row's value is 0; a
+/// note reports the latter. Unknown keys and label columns are ignored.
 #[must_use]
 pub fn relative_to_first(table: &Table, keys: &[&str]) -> Table {
     relate(table, keys, "First row = 100", |value, base| value / base * 100.0)
 }
 
-/// The columns named by `keys` as changes from the first row in percent; the first row itself becomes 0.
+/// The columns named by `keys` as changes from the first row, in percent. The first row itself becomes 0.
 ///
 /// Absent values and ignored keys as in [`relative_to_first`].
 #[must_use]
@@ -50,7 +50,7 @@ fn relate(table: &Table, keys: &[&str], unit_note: &str, relation: Relation) -> 
     result
 }
 
-/// Replaces one column; true if it has no relative values because the first row is 0.
+/// Replaces one column. Returns true if it has no relative values because the first row is 0.
 fn relate_column(rows: &mut [Row], index: usize, relation: Relation) -> bool {
     let base = rows.first().and_then(|row| row.cells[index].number());
     for row in rows {

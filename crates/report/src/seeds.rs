@@ -1,15 +1,15 @@
-//! With which seeds something was simulated.
+//! The seeds of a simulation.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Seeds one after the other: each run is repeated with each of them.
+/// Consecutive seeds. Each run is repeated with each seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seeds {
-    /// The first.
+    /// The first seed.
     pub first: u64,
-    /// How many; after the largest number there are none.
+    /// Number of seeds. The sequence ends at the largest number.
     pub count: u64,
 }
 
@@ -20,7 +20,7 @@ impl Seeds {
         Self { first: seed, count: 1 }
     }
 
-    /// Each of them.
+    /// Iterates over the seeds.
     pub fn iter(self) -> impl Iterator<Item = u64> {
         self.first..=self.last()
     }

@@ -1,4 +1,4 @@
-//! What several runs of one measurement say together.
+//! Statistics of several runs of one measurement.
 
 use serde::Serialize;
 
@@ -9,18 +9,18 @@ pub struct Spread {
     pub runs: u64,
     /// Smallest value.
     pub min: f64,
-    /// Middle value; the mean of the two middle ones if their number is even.
+    /// Middle value. Of an even number of values, the mean of the two middle ones.
     pub median: f64,
     /// Largest value.
     pub max: f64,
     /// Arithmetic mean.
     pub mean: f64,
-    /// Standard deviation of the sample (divided by runs - 1); 0 for a single run.
+    /// Standard deviation of the sample (divided by runs - 1). 0 for a single run.
     pub stddev: f64,
 }
 
 impl Spread {
-    /// The spread of `values`; `None` if there are none, or one of them is not finite.
+    /// The spread of `values`. `None` if there are none, or if one is not finite.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
@@ -38,15 +38,16 @@ impl Spread {
         Some(Self { runs: count as u64, min: sorted[0], median, max: sorted[count - 1], mean, stddev })
     }
 
-    /// Standard deviation in percent of the mean; `None` if the mean is 0.
+    /// Standard deviation in percent of the mean. `None` if the mean is 0.
     #[must_use]
     pub fn stddev_percent(&self) -> Option<f64> {
         (self.mean != 0.0).then(|| self.stddev / self.mean.abs() * 100.0)
     }
 
-    /// Whether every run here lies on the same side of every run of `other`.
+    /// Whether all runs here are on the same side of all runs of `other`.
     ///
-    /// With four runs or more on each side, chance alone does this in less than 3 % of cases (2 of 70 orders).
+    /// With at least four runs on each side, chance alone does this in less than 3 % of cases (2 of 70
+    /// orders).
     #[must_use]
     pub fn is_apart_from(&self, other: &Self) -> bool {
         self.max < other.min || other.max < self.min

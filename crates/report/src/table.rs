@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use crate::export::{Exporter as _, Text};
 use crate::{Cell, Provenance};
 
-/// On which side of its column a value stands in a text table.
+/// The side on which a column's values stand in a text table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     /// Names.
@@ -17,7 +17,7 @@ pub enum Align {
     Right,
 }
 
-/// What the values of a column are.
+/// The kind of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -27,7 +27,7 @@ pub enum Kind {
     Count,
     /// A measured quantity.
     Measure,
-    /// Already relative: a rate, a percentage, a quotient.
+    /// A relative value: a rate, a percentage, a quotient.
     Ratio,
 }
 
@@ -38,13 +38,13 @@ pub struct Column {
     pub key: String,
     /// Name in tables, in words. Text tables stack the words to save width.
     pub heading: String,
-    /// Unit shown under the heading; empty if the heading says it.
+    /// Unit shown under the heading. Empty if the heading contains it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub unit: String,
-    /// Side of the column on which values stand.
+    /// The side on which its values stand.
     #[serde(skip)]
     pub align: Align,
-    /// What the values are.
+    /// The kind of its values.
     pub kind: Kind,
 }
 
@@ -87,7 +87,7 @@ impl Column {
         self
     }
 
-    /// Heading and unit on one line, as Markdown shows it.
+    /// Heading and unit on one line, as in Markdown.
     #[must_use]
     pub fn heading_with_unit(&self) -> String {
         let mut text = self.heading.clone();
@@ -102,10 +102,10 @@ impl Column {
     }
 }
 
-/// The values of one row, one for each column.
+/// The values of one row, one per column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// In the order of the table's columns.
+    /// The cells in the order of the table's columns.
     pub cells: Vec<Cell>,
 }
 
@@ -136,7 +136,7 @@ impl Table {
     ///
     /// # Panics
     ///
-    /// If two columns have the same key.
+    /// Panics if two columns have the same key.
     #[must_use]
     pub fn new(title: impl Into<String>, columns: Vec<Column>) -> Self {
         for (index, column) in columns.iter().enumerate() {
@@ -151,26 +151,26 @@ impl Table {
     ///
     /// # Panics
     ///
-    /// If the row does not have one cell for each column.
+    /// Panics unless the row has one cell for each column.
     #[track_caller]
     pub fn push(&mut self, row: Row) {
         assert_eq!(row.cells.len(), self.columns.len(), "a row has one cell for each column");
         self.rows.push(row);
     }
 
-    /// Adds a sentence below the table: what the reader must know to read it.
+    /// Adds a sentence below the table that readers need to understand it.
     pub fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
 
-    /// The same table with the lines that say where it comes from.
+    /// The same table with its provenance.
     #[must_use]
     pub fn with_provenance(mut self, provenance: Provenance) -> Self {
         self.provenance = Some(provenance);
         self
     }
 
-    /// The same table without some columns; those that it does not have are left out already.
+    /// The same table without these columns. Unknown keys are ignored.
     #[must_use]
     pub fn without(mut self, keys: &[&str]) -> Self {
         let kept: Vec<bool> =
@@ -181,7 +181,7 @@ impl Table {
             let mut kept_cells = kept.iter();
             row.cells.retain(|_| *kept_cells.next().unwrap_or(&true));
         }
-        // INVARIANT: a row loses the cells whose columns are lost.
+        // INVARIANT: each row loses the cells of the removed columns.
         self
     }
 
@@ -195,13 +195,13 @@ impl Table {
         self.without(&keys.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// As plain text, in lines of at most so many columns; 20 at least.
+    /// The table as plain text, in lines of at most `width` columns, but at least 20.
     #[must_use]
     pub fn to_text(&self, width: usize) -> String {
         Text { width: width.max(20) }.to_string(self)
     }
 
-    /// What the table shows, on one line.
+    /// The title, on one line.
     #[must_use]
     pub fn title(&self) -> &str {
         &self.title
@@ -225,26 +225,26 @@ impl Table {
         &self.notes
     }
 
-    /// Where the numbers come from, if that has been said.
+    /// The origin of the numbers, if it was set.
     #[must_use]
     pub fn provenance(&self) -> Option<&Provenance> {
         self.provenance.as_ref()
     }
 
-    /// Position of the column with this key.
+    /// Index of the column with this key.
     #[must_use]
     pub fn column_index(&self, key: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.key == key)
     }
 
-    /// The columns and rows, for transformations that keep the number of both.
+    /// The columns and rows, for transformations that keep their numbers.
     pub(crate) fn parts_mut(&mut self) -> (&mut [Column], &mut [Row]) {
         (&mut self.columns, &mut self.rows)
     }
 }
 
-/// `{"title": …, "columns": […], "rows": [{key: value}], "notes": […], "provenance": {…}}`; keys of a row are in
-/// column order, empty notes and missing provenance are left out.
+/// `{"title": …, "columns": […], "rows": [{key: value}], "notes": […], "provenance": {…}}`. The keys of a row
+/// are in column order. Empty notes and missing provenance are left out.
 impl Serialize for Table {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_struct("Table", 5)?;

@@ -1,17 +1,18 @@
-//! Running text in lines.
+//! Breaks running text into lines.
 
 use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
 
-/// What becomes of a word that is longer than a line.
+/// The treatment of a word longer than a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LongWord {
-    /// It is broken.
+    /// The word is broken.
     Broken,
-    /// It has a line of its own, which is too long.
+    /// The word gets its own line, which is too long.
     Whole,
 }
 
-/// Lines of at most `width` characters, broken at spaces where that is possible. One empty line of a text without words.
+/// Lines of at most `width` characters, broken at spaces if possible. A text without words gives one empty
+/// line.
 #[must_use]
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     wrap_with(text, width, LongWord::Broken)

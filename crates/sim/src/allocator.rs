@@ -14,6 +14,7 @@ use crate::lines::{self, Lines};
 use crate::lock::LockTable;
 use crate::machine::Machine;
 use crate::memory;
+use crate::outcome::SharedCounts;
 use crate::time::Time;
 use crate::with_arrays::WithArrays;
 
@@ -37,19 +38,6 @@ pub(crate) enum Allocator {
     OwnedBlocks(WithArrays),
     /// The same.
     OwnedBlocksStraight(Box<BlockAllocator<'static>>),
-}
-
-/// What an allocator without events counts itself.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counted {
-    /// Times a CPU changed what all CPUs of a zone share.
-    pub(crate) shared_visits: u64,
-    /// Times a CPU changed the free frames of a pageblock that another CPU had changed last.
-    pub(crate) line_transfers: u64,
-    /// Those of them that came less than 10 us after the other CPU's change.
-    pub(crate) contended_lines: u64,
-    /// Blocks that came from another migratetype's memory.
-    pub(crate) fallbacks: u64,
 }
 
 /// Whether `lines` hears of each atomic operation: unless this process has another observer.
@@ -119,18 +107,13 @@ impl Allocator {
     }
 
     /// What it has counted itself since it was built, if no events say so.
-    pub(crate) fn counted(&self) -> Counted {
+    pub(crate) fn counted(&self) -> SharedCounts {
         let counters = match self {
-            Self::Linux(_) => return Counted::default(),
+            Self::Linux(_) => return SharedCounts::default(),
             Self::OwnedBlocks(allocator) => allocator.counters(),
             Self::OwnedBlocksStraight(allocator) => allocator.counters(),
         };
-        Counted {
-            shared_visits: counters.shared() as u64,
-            line_transfers: counters.line_transfers as u64,
-            contended_lines: counters.contended_lines as u64,
-            fallbacks: counters.foreign as u64,
-        }
+        counters.into()
     }
 }
 

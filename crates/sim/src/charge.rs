@@ -191,7 +191,7 @@ impl Engine {
                 tally.counts.drained_pages += u64::from(pages);
                 tally.cache_pages(-i64::from(pages));
             }
-            Event::MmPageAllocExtfrag { .. } => self.tally.borrow_mut().counts.fallbacks += 1,
+            Event::MmPageAllocExtfrag { .. } => self.tally.borrow_mut().counts.shared.fallbacks += 1,
             Event::WakeKswapd { .. } => self.tally.borrow_mut().counts.kswapd_wakes += 1,
             Event::DirectReclaim { .. } => self.tally.borrow_mut().counts.direct_reclaims += 1,
             Event::BadPage { .. } => self.tally.borrow_mut().counts.bad_pages += 1,

@@ -37,7 +37,7 @@
 //! several CPUs write. [`VirtualLock`] is a `lock_api` raw lock, for code that is generic over one.
 //!
 //! One simulation uses one OS thread; run several on several threads. What is not modelled is listed in
-//! `docs/book/src/reference/simulator-limits.md`.
+//! `docs/book/src/limits.md`.
 //!
 //! Modules: `simulation` builds and runs; `engine` decides which CPU goes on; `cpu` is what bodies see; `lock`, `line` and
 //! `channel` are what CPUs share; `charge`, `prices`, `footprint` (with `recency`) and `variation` say what the
@@ -79,7 +79,7 @@ pub use latency::Latency;
 pub use line::SharedLine;
 pub use lock::{Gate, Hold, LockClass, LockModel, LockUse, Spin, VirtualLock, VirtualMutex, mutex};
 pub use machine::{FrameLayout, MACHINES, Machine, MachineError, TickPhase};
-pub use outcome::{CacheCounts, Counts, LineTraffic, MemoryUse, Outcome};
+pub use outcome::{CacheCounts, Counts, LineTraffic, MemoryUse, Outcome, SharedCounts};
 pub use random::{Stream, stream};
 pub use simulation::{Builder, Simulation, SimulationError};
 pub use time::{Span, Time};

@@ -2,11 +2,10 @@
 
 use pageset_core::{CpuId, FrameUsage, Order};
 
-use crate::allocator::Counted;
 use crate::cpu::World;
 use crate::engine::{Engine, current};
 use crate::lock::LockClass;
-use crate::outcome::MemoryUse;
+use crate::outcome::{MemoryUse, SharedCounts};
 use crate::tally::Tally;
 use crate::time::{Span, Time};
 
@@ -40,7 +39,7 @@ struct Looks {
     pages: u64,
     available_least: u64,
     /// What the allocator had counted before the beginning.
-    counted_before: Counted,
+    counted_before: SharedCounts,
 }
 
 /// What was measured.
@@ -113,11 +112,13 @@ impl Measure {
         let (busy, idle) = spent.unzip();
         let mut tally = engine.tally.borrow().clone();
         let (counted, before) = (world.allocator.counted(), self.looks.counted_before);
-        tally.counts.fallbacks += counted.fallbacks - before.fallbacks;
-        tally.counts.line_transfers = counted.line_transfers - before.line_transfers;
-        tally.counts.contended_lines = counted.contended_lines - before.contended_lines;
-        tally.counts.shared_visits = tally.locks[LockClass::Zone as usize].acquisitions;
-        tally.counts.shared_visits += counted.shared_visits - before.shared_visits;
+        let zone_locks = tally.locks[LockClass::Zone as usize].acquisitions;
+        tally.counts.shared = SharedCounts {
+            shared_visits: zone_locks + counted.shared_visits - before.shared_visits,
+            line_transfers: counted.line_transfers - before.line_transfers,
+            contended_lines: counted.contended_lines - before.contended_lines,
+            fallbacks: tally.counts.shared.fallbacks + counted.fallbacks - before.fallbacks,
+        };
         let memory = self.looks.memory(world);
         let span = end.since(self.begins.min(end));
         let (workers, digest) = (self.workers.clone(), engine.digest());
@@ -139,7 +140,7 @@ impl Measure {
 impl Looks {
     fn new(first_ps: u64, every_ps: u64, pages: u64) -> Self {
         let (count, held_sum, held_peak, at_hand_sum) = (0, 0, 0, 0);
-        let counted_before = Counted::default();
+        let counted_before = SharedCounts::default();
         Self {
             next_ps: first_ps,
             every_ps,

@@ -1,6 +1,8 @@
 //! What a simulation found.
 
+use pageset_blocks::BlockCounters;
 use pageset_core::{DrainReason, FrameCensus};
+use serde::{Deserialize, Serialize};
 
 use crate::latency::Latency;
 use crate::lock::{LockClass, LockUse};
@@ -29,20 +31,39 @@ pub struct Counts {
     pub drains: [u64; 5],
     /// Pages that drains returned.
     pub drained_pages: u64,
-    /// Blocks taken from another migratetype's memory.
-    pub fallbacks: u64,
-    /// Times a CPU took a zone's lock, or, of an allocator without locks, changed what all CPUs of a zone share.
-    pub shared_visits: u64,
-    /// Times a CPU changed the free frames of a pageblock that another CPU had changed last; none of Linux's.
-    pub line_transfers: u64,
-    /// Those of them that came less than 10 us after the other CPU's change.
-    pub contended_lines: u64,
+    /// Where CPUs met.
+    pub shared: SharedCounts,
     /// Times the reclaimer would have been woken.
     pub kswapd_wakes: u64,
     /// Times a request would have reclaimed itself.
     pub direct_reclaims: u64,
     /// Blocks found to be bad.
     pub bad_pages: u64,
+}
+
+/// Where CPUs meet in an allocator: the same counts of every one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedCounts {
+    /// Times a CPU took a zone's lock, or, of an allocator without locks, changed what all CPUs of a zone share.
+    pub shared_visits: u64,
+    /// Times a CPU changed the free frames of a pageblock that another CPU had changed last, or a page set to which pages of
+    /// other CPUs go back.
+    pub line_transfers: u64,
+    /// Those of them that came less than 10 us after the other CPU's change.
+    pub contended_lines: u64,
+    /// Blocks taken from another migratetype's memory.
+    pub fallbacks: u64,
+}
+
+impl From<BlockCounters> for SharedCounts {
+    fn from(counters: BlockCounters) -> Self {
+        Self {
+            shared_visits: counters.shared() as u64,
+            line_transfers: counters.line_transfers as u64,
+            contended_lines: counters.contended_lines as u64,
+            fallbacks: counters.foreign as u64,
+        }
+    }
 }
 
 /// Index of a reason in [`Counts::drains`].

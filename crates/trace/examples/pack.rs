@@ -1,9 +1,9 @@
 //! Converts a trace of any known format to a native file and measures reading both.
 //!
 //! ```text
-//! cargo run --release -p pageset-trace --features xz --example pack -- IN.pcpt.xz OUT.pgtrace [LEVEL]
+//! cargo run --release -p pageset-trace --example pack -- IN OUT.pgtrace [LEVEL]
 //! ```
-//! Says the sizes and the events per second of reading each file (best of five, file cached, one thread).
+//! Prints the sizes, and the events per second of reading each file (best of five, file cached, one thread).
 
 use std::{
     env,

@@ -1,14 +1,16 @@
-//! Makes up a recording of a large server, to see what reading one costs: 64 CPUs, two nodes of 256 GiB, as many events as
-//! asked for. Page sets are as Linux's in size only, so what a replay says of it means nothing.
+//! Generates a recording of a large server, to see what reading one costs: 64 CPUs, two nodes of 256 GiB, and
+//! any number of events. Its page sets resemble Linux's only in size, so a replay of it has no meaning.
 //!
-//! Each CPU maps memory in bursts of single pages and frees it, passes blocks of eight pages to a CPU of the other node, which
-//! frees them, and keeps the pages of files until others take their place. The same arguments give the same recording.
+//! Each CPU maps memory in bursts of single pages and frees it. It passes blocks of eight pages to a CPU of
+//! the other node, which frees them. It keeps file pages until others replace them. The same arguments give
+//! the same recording.
 //!
 //! ```text
 //! cargo run --release -p pageset-trace --example server -- OUT EVENTS [CPUS]
 //! ```
 //!
-//! OUT is a .pgtrace, or text as ftrace has it if its name ends in `.txt`, with the layout beside it in `OUT.toml`.
+//! OUT is a .pgtrace file. If its name ends in `.txt`, it is text as ftrace prints it, with the layout in
+//! `OUT.toml`.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -25,11 +27,11 @@ const FRAMES_OF_NODE: u64 = 1 << 26;
 const BATCH: usize = 63;
 /// A page set with more single pages than this is drained.
 const HIGH: usize = 500;
-/// Pages of files of one CPU that are in memory.
+/// File pages of one CPU that are in memory.
 const FILE_PAGES: usize = 1 << 12;
 const EVENTS_OF_BLOCK: usize = 32 << 10;
 
-/// Numbers that look random, the same each time. George Marsaglia, "Xorshift RNGs", 2003.
+/// A generator of pseudo-random numbers, the same in each run. George Marsaglia, "Xorshift RNGs", 2003.
 struct Random(u64);
 
 impl Random {
@@ -57,7 +59,7 @@ impl Size {
         }
     }
 
-    /// Unmovable blocks, as of sockets, or movable pages.
+    /// Large blocks are unmovable, as for sockets. Single pages are movable.
     const fn migratetype(self) -> i8 {
         match self {
             Self::Page => 1,
@@ -73,7 +75,7 @@ struct Cpu {
     files: VecDeque<u64>,
 }
 
-/// A node's zone: blocks that came back, by size, and the first frame that nobody had yet.
+/// A node's zone: returned blocks by size, and the first frame never used.
 struct Zone {
     free: [VecDeque<u64>; 2],
     next: u64,
@@ -150,7 +152,7 @@ impl Server {
         }
     }
 
-    /// What one CPU does before another one does something.
+    /// The work of one CPU before another CPU has its turn.
     fn step(&mut self) {
         let count = self.cpus.len() as u64;
         let cpu = self.random.below(count) as usize;

@@ -1,11 +1,12 @@
-//! Names of the kernel's functions and locks, found when it was recorded: addresses mean nothing on another machine.
+//! Names of the kernel's functions and locks, looked up while recording: addresses mean nothing on another
+//! machine.
 
 use serde::{Deserialize, Serialize};
 
-/// The names that events of a recording speak of.
+/// The names that events of a recording refer to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallSites {
-    /// Functions. [`Event::call_site`](crate::Event::call_site) is a place in this list.
+    /// Functions. [`Event::call_site`](crate::Event::call_site) is an index into this list.
     pub functions: Vec<String>,
     /// Locks that are variables of the kernel, by address.
     #[serde(default)]
@@ -15,32 +16,32 @@ pub struct CallSites {
 /// A lock that is a variable of the kernel, or a part of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedLock {
-    /// As events have it.
+    /// Its address, as events have it.
     pub address: u64,
-    /// The variable.
+    /// Name of the variable.
     pub name: String,
 }
 
-/// What is known of a lock.
+/// The known facts about a lock.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LockName {
-    /// It is this variable of the kernel, or a part of it.
+    /// The lock is this variable of the kernel, or a part of it.
     Variable(String),
-    /// It has no name of its own, and was waited for in this function.
+    /// The lock has no name of its own. A CPU waited for it in this function.
     TakenIn(String),
     /// The call chain is missing.
     Unknown,
 }
 
 impl CallSites {
-    /// The function at this place.
+    /// The function with index `site`.
     #[must_use]
     pub fn function(&self, site: u16) -> Option<&str> {
         self.functions.get(usize::from(site)).map(String::as_str)
     }
 
-    /// What is known of the lock at this address, for which was waited at this call site.
+    /// The name of the lock at this address, for a wait at call site `site`.
     #[must_use]
     pub fn lock(&self, address: u64, site: Option<u16>) -> LockName {
         if let Some(lock) = self.locks.iter().find(|lock| lock.address == address) {

@@ -9,25 +9,26 @@ use crate::{
     reader::TraceReader,
 };
 
-/// The `action` of [`TraceError::Io`] if what refuses is not the trace that is read, but the file that is written.
+/// The `action` of [`TraceError::Io`] if writing the native file failed. Without it, reading the trace
+/// failed.
 pub const CONVERT_WRITES: &str = "write the native file of";
 
-/// What a conversion did.
+/// The result of a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvertSummary {
     /// Events written.
     pub events: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// What was missing or could not be used.
+    /// Events that were missing or could not be used.
     pub lost: LostEvents,
 }
 
-/// Writes all events that `reader` still has, with what it knows about the trace, to `out`. Memory holds one block.
-/// `progress` is told the number of events written so far, block by block.
+/// Writes the remaining events of `reader`, and its information about the trace, to `out`. Memory holds one
+/// block. `progress` receives the number of events written so far, after each block.
 ///
 /// # Errors
-/// The trace is damaged, or `out` refuses.
+/// The trace is damaged, or `out` cannot be written.
 pub fn convert(
     reader: &mut dyn TraceReader,
     out: impl Write,
@@ -37,7 +38,7 @@ pub fn convert(
     let path = reader.info().path.clone();
     let refused = |error| TraceError::io(&path, CONVERT_WRITES, error);
     let mut info = reader.info().clone();
-    // Counted anew: the index has the true numbers.
+    // Unknown until the events are counted; the index has the true numbers.
     info.events = None;
     info.lost = LostEvents::default();
     let mut writer = NativeWriter::new(out, &info, options).map_err(refused)?;

@@ -1,37 +1,38 @@
-//! What the kernel counted, for recordings that keep no events.
+//! Counts made by the kernel, for recordings without events.
 
 use serde::{Deserialize, Serialize};
 
 use crate::call_sites::LockName;
 
-/// Hits of tracepoints on all CPUs that were recorded, and how they are known.
+/// Hits of tracepoints on all recorded CPUs, with their accuracy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
-    /// For how long was counted, in nanoseconds.
+    /// Length of the count in nanoseconds.
     pub elapsed_ns: u64,
-    /// CPUs on which was counted.
+    /// Number of CPUs that were counted.
     pub cpus: u32,
-    /// One of each tracepoint that the kernel has.
+    /// One entry for each counted tracepoint that the kernel has.
     pub tracepoints: Vec<TracepointCount>,
-    /// Visits to zones: refills and drains of page sets, and blocks that went past them. `None` is unknown.
+    /// Visits to zones: refills and drains of page sets, and blocks that bypassed page sets. `None` is
+    /// unknown.
     #[serde(default)]
     pub visits: Option<HitEstimate>,
-    /// Visits that were seen in slices of time, each hit with its time.
+    /// Visits in those slices of time that recorded each hit with its time.
     #[serde(default)]
     pub visits_counted: u64,
-    /// How long these slices were together, in nanoseconds: the mean of the CPUs.
+    /// Total length of these slices in nanoseconds, the mean of the CPUs.
     #[serde(default)]
     pub visits_counted_ns: u64,
     /// Waits for zone locks; `None` is unknown.
     #[serde(default)]
     pub zone_waits: Option<ZoneWaits>,
-    /// What each task did, most visits first. Empty if tasks were not told apart.
+    /// The activity of each task, most visits first. Empty if tasks were not distinguished.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<CountedTask>,
-    /// Visits and waits by call site. Empty if no call chain was kept.
+    /// Visits and waits by call site. Empty if no call chain was recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sites: Vec<CountedSite>,
-    /// Spinning locks other than zones' that CPUs waited for; `None` if waits were not seen.
+    /// Spinning locks, other than zones', that CPUs waited for. `None` if waits were not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub locks: Option<Vec<CountedLock>>,
     /// Whether the tasks of the recorded command are known.
@@ -39,67 +40,68 @@ pub struct Counts {
     pub is_command_known: bool,
 }
 
-/// What a task did, by its number. Its name is in [`TraceInfo::tasks`](crate::TraceInfo::tasks), if names were asked for.
+/// Activity of one task, by its number. If names were requested, the name is in
+/// [`TraceInfo::tasks`](crate::TraceInfo::tasks).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountedTask {
-    /// Its number; `None` for all tasks that are not listed, and for interrupts.
+    /// Its number. `None` for interrupts and all tasks that are not listed.
     pub tid: Option<u32>,
     /// The party that the task belongs to.
     pub party: Party,
-    /// Its part of [`Counts::visits`]. The task counts that an interrupt interrupted.
+    /// Its part of [`Counts::visits`]. Visits of an interrupt count for the task that it interrupted.
     pub visits: u64,
     /// Its part of [`Counts::zone_waits`].
     pub waits: u64,
-    /// Their time in nanoseconds.
+    /// Time of these waits in nanoseconds.
     pub wait_ns: u64,
 }
 
-/// What happened at a call site: a function that wanted pages, or gave them back.
+/// Activity of a call site: a function that requested or freed pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountedSite {
-    /// Its name; `None` for call chains that do not say.
+    /// Its name. `None` for call chains that do not show it.
     pub function: Option<String>,
     /// Its part of [`Counts::visits`]; `None` if visits have no call chains.
     pub visits: Option<u64>,
     /// Its part of [`Counts::zone_waits`]; `None` if waits were not seen.
     pub waits: Option<u64>,
-    /// Their time in nanoseconds.
+    /// Time of these waits in nanoseconds.
     pub wait_ns: Option<u64>,
 }
 
-/// Waits for a lock that is no zone's, or for several with one name.
+/// Waits for a lock that is not a zone's, or for several locks with the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountedLock {
-    /// What is known of it.
+    /// The lock's name.
     pub lock: LockName,
-    /// How many waits.
+    /// Number of waits.
     pub waits: u64,
-    /// Their time in nanoseconds.
+    /// Time of these waits in nanoseconds.
     pub wait_ns: u64,
 }
 
-/// The party that a task belongs to.
+/// The origin of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Party {
-    /// The recorded command's.
+    /// The recorded command.
     Command,
-    /// The recorder's.
+    /// The recorder.
     Recorder,
-    /// Neither's, or unknown.
+    /// Neither, or unknown.
     Rest,
 }
 
-/// Waits for zone locks on all CPUs, each seen.
+/// Waits for zone locks on all CPUs. Each wait was recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ZoneWaits {
-    /// How many.
+    /// Number of waits.
     pub waits: u64,
-    /// Their time in nanoseconds.
+    /// Time of these waits in nanoseconds.
     pub wait_ns: u64,
     /// Waits for spinning locks whose call chain does not say which lock it was.
     pub unknown_waits: u64,
-    /// Their time in nanoseconds.
+    /// Time of those waits in nanoseconds.
     pub unknown_wait_ns: u64,
 }
 
@@ -110,9 +112,9 @@ pub struct TracepointCount {
     pub name: String,
     /// Hits that were counted.
     pub counted: u64,
-    /// For how long it was switched on, in nanoseconds: the mean of the CPUs.
+    /// Time for which it was switched on, in nanoseconds, the mean of the CPUs.
     pub counted_ns: u64,
-    /// Hits in all the time; `None` if it was switched on too rarely to say.
+    /// Hits in the whole time. `None` if it was switched on too rarely for an estimate.
     pub hits: Option<HitEstimate>,
 }
 
@@ -129,7 +131,8 @@ impl TracepointCount {
     pub const DIRECT_RECLAIM: &str = "vmscan/mm_vmscan_direct_reclaim_begin";
 }
 
-/// How many hits there were in all the time, with 95 % confidence. All three are the same if all hits were counted.
+/// Estimate of the number of hits in the whole time, with 95 % confidence. The three numbers are equal if all
+/// hits were counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HitEstimate {
     /// The lower end of the interval.
@@ -141,7 +144,7 @@ pub struct HitEstimate {
 }
 
 impl HitEstimate {
-    /// Hits that were all counted.
+    /// The estimate if all hits were counted.
     #[must_use]
     pub const fn exact(hits: u64) -> Self {
         Self { low: hits, hits, high: hits }
@@ -155,13 +158,13 @@ impl HitEstimate {
 }
 
 impl Counts {
-    /// Hits of this tracepoint; `None` if the kernel does not have it, or it was switched on too rarely.
+    /// Hits of this tracepoint. `None` if the kernel does not have it, or it was switched on too rarely.
     #[must_use]
     pub fn hits(&self, name: &str) -> Option<HitEstimate> {
         self.tracepoints.iter().find(|tracepoint| tracepoint.name == name)?.hits
     }
 
-    /// Blocks that left a zone or went back; `None` is unknown.
+    /// Blocks that left a zone or returned to it. `None` is unknown.
     #[must_use]
     pub fn moved_blocks(&self) -> Option<HitEstimate> {
         let [out, back] =
@@ -174,7 +177,7 @@ impl Counts {
         })
     }
 
-    /// Visits to zones, which are no more than the blocks that they moved; `None` is unknown.
+    /// Visits to zones, at most as many as blocks moved. `None` is unknown.
     #[must_use]
     pub fn zone_visits(&self) -> Option<HitEstimate> {
         let (visits, most) = (self.visits?, self.moved_blocks()?.high);
@@ -211,7 +214,7 @@ mod tests {
         let json = serde_json::to_string(&counts).unwrap();
         assert_eq!(serde_json::from_str::<Counts>(&json).unwrap(), counts);
         assert_eq!(counts.hits("kmem/mm_page_free"), Some(estimate));
-        // Too rarely switched on, and not there: both are unknown.
+        // One tracepoint was switched on too rarely, and the other does not exist. Both are unknown.
         assert_eq!(counts.hits("kmem/mm_page_alloc"), None);
         assert_eq!(counts.hits("kmem/mm_page_pcpu_refill"), None);
         assert!(!estimate.is_exact());

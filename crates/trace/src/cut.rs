@@ -1,4 +1,5 @@
-//! Packed files that are cut off or damaged: what comes before is read, and that something is missing is said.
+//! Compressed files that end early or are damaged. Everything before the damage is read, and the loss is
+//! reported.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -10,14 +11,14 @@ use crate::info::{LostEvents, TraceInfo};
 use crate::input::is_damage;
 use crate::reader::TraceReader;
 
-/// What is unpacked, up to the first damage.
+/// A decompressed stream, up to the first damage.
 pub(crate) struct UpToTheCut<R> {
     stream: R,
     is_cut: Arc<AtomicBool>,
 }
 
 impl<R> UpToTheCut<R> {
-    /// `is_cut` is set when damage is met.
+    /// Sets `is_cut` when it meets damage.
     pub(crate) const fn new(stream: R, is_cut: Arc<AtomicBool>) -> Self {
         Self { stream, is_cut }
     }
@@ -25,7 +26,7 @@ impl<R> UpToTheCut<R> {
 
 impl<R: Read> Read for UpToTheCut<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // A decoder that has failed is not asked again.
+        // Do not read again from a decoder that has failed.
         if self.is_cut.load(Ordering::Relaxed) {
             return Ok(0);
         }
@@ -39,7 +40,7 @@ impl<R: Read> Read for UpToTheCut<R> {
     }
 }
 
-/// A trace from such a file: once the cut was met, a gap of unknown size is among the losses.
+/// A reader of such a file. Once it has met the damage, its losses include a gap of unknown size.
 pub(crate) struct CutReader {
     pub(crate) reader: Box<dyn TraceReader>,
     pub(crate) is_cut: Arc<AtomicBool>,
@@ -78,11 +79,11 @@ mod tests {
     use crate::opening::OpenOptions;
     use crate::reader::Strictness;
 
-    /// Text of so many events.
+    /// Text with this many events.
     fn text(events: u32) -> Vec<u8> {
         let mut text = b"# tracer: nop\n#\n".to_vec();
         for number in 0..events {
-            // Pages differ, so that the packed text is long.
+            // Pages differ, so that the compressed text is long.
             let pfn = number.wrapping_mul(2_654_435_761) >> 8;
             writeln!(
                 text,

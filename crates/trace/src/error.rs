@@ -1,4 +1,4 @@
-//! What can go wrong with a trace: which file, where in it, what is wrong, and what to do about it.
+//! Errors about traces: the file, the place in it, the problem and the remedy.
 
 use std::{
     io,
@@ -11,12 +11,12 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// The operating system refused.
+    /// The operating system reported an error.
     #[error("{}: cannot {action}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried, as in "cannot read".
+        /// The attempted action, as in "cannot read".
         action: &'static str,
         /// The system's reason.
         source: io::Error,
@@ -28,9 +28,9 @@ pub enum TraceError {
         path: PathBuf,
         /// Line, counted from 1.
         line: u64,
-        /// What is wrong.
+        /// The problem.
         problem: String,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
     /// A byte of a binary format is wrong.
@@ -40,19 +40,19 @@ pub enum TraceError {
         path: PathBuf,
         /// Offset in bytes from the file's start (after decompression, if it is compressed as a whole).
         offset: u64,
-        /// What is wrong.
+        /// The problem.
         problem: String,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
     /// A native file is damaged. Reading with recovery can skip the damage.
-    #[error("{}: byte {offset}: {problem}; copy or convert the recording again, or read what is left with recovery", path.display())]
+    #[error("{}: byte {offset}: {problem}; copy or convert the recording again, or read the undamaged part with recovery", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
         /// Offset in bytes from the file's start.
         offset: u64,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// The file as a whole is wrong.
@@ -60,9 +60,9 @@ pub enum TraceError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         problem: String,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
 }

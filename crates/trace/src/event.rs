@@ -1,7 +1,7 @@
-//! One page event, flat and 32 bytes, as every reader delivers it and the native file stores it.
+//! A page event: flat and 32 bytes long. Every reader delivers it, and the native file stores it.
 //!
-//! What a field means depends on the event's [`EventKind`]; the accessors here give the fields of the
-//! kinds that reuse one (extfrag, contention, bulk allocation) their proper names.
+//! The meaning of a field depends on the [`EventKind`]. Some kinds (extfrag, contention, bulk allocation)
+//! reuse fields for other values; the accessors here name these values.
 
 mod caller;
 mod kind;
@@ -17,8 +17,8 @@ pub const PFN_NONE: u64 = u64::MAX;
 /// The value of [`Event::migratetype`] for an event without one.
 pub const MIGRATETYPE_NONE: i8 = -1;
 
-/// Bits of [`Event::irq_flags`], as `common_flags` of every trace event has them. Source: the heading
-/// that ftrace prints above its text names them; their numbers are read off recordings of Linux 6.1 to 6.18.
+/// Bits of [`Event::irq_flags`], equal to `common_flags` of every trace event. Source: their names are in the
+/// heading above ftrace's text; their numbers were observed in recordings of Linux 6.1 to 6.18.
 pub mod irq_flag {
     /// Interrupts were off.
     pub const IRQS_OFF: u8 = 0x01;
@@ -28,7 +28,7 @@ pub mod irq_flag {
     pub const HARDIRQ: u8 = 0x08;
     /// In a soft interrupt.
     pub const SOFTIRQ: u8 = 0x10;
-    /// Preemption was asked to reschedule.
+    /// A reschedule was requested for the next point of preemption.
     pub const PREEMPT_RESCHED: u8 = 0x20;
     /// In a non-maskable interrupt.
     pub const NMI: u8 = 0x40;
@@ -40,26 +40,27 @@ pub mod irq_flag {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Event {
-    /// When, in nanoseconds of the trace's clock.
+    /// Time in nanoseconds of the trace's clock.
     pub ts_ns: u64,
     /// Page frame number, or the value that [`EventKind`] documents. [`PFN_NONE`]: the allocation failed.
     pub pfn: u64,
-    /// Allocation flags as the kernel of the trace numbers them, or the value that [`EventKind`] documents.
+    /// Allocation flags in the numbering of the trace's kernel, or the value that [`EventKind`] documents.
     pub gfp: u32,
     /// Thread that was running; 0 is the idle task.
     pub pid: u32,
-    /// CPU it ran on. Not checked against the machine: hostile traces hold any number.
+    /// CPU that ran the thread. Not checked against the machine, since hostile traces hold any number.
     pub cpu: u16,
-    /// What happened.
+    /// Kind of the event.
     pub kind: EventKind,
-    /// Size class of the block, or the value that [`EventKind`] documents. Not checked: hostile traces hold any number.
+    /// Size class of the block, or the value that [`EventKind`] documents. Not checked: hostile traces hold
+    /// any number.
     pub order: u8,
-    /// The kernel's migratetype number, or [`MIGRATETYPE_NONE`]. For [`EventKind::ContentionBegin`] a part of
-    /// [`Event::call_site`], as is `refill`.
+    /// The kernel's migratetype number, or [`MIGRATETYPE_NONE`]. For [`EventKind::ContentionBegin`], this
+    /// field and `refill` hold [`Event::call_site`].
     pub migratetype: i8,
-    /// For [`EventKind::MmPageAllocZoneLocked`]: 1 if the block could go to a per-CPU page set;
-    /// for [`EventKind::MmPageAllocExtfrag`]: the fallback order; for [`EventKind::MmPageFreeBatched`]: 1 if no
-    /// [`EventKind::MmPageFree`] told of the free; else 0.
+    /// The meaning depends on the kind. [`EventKind::MmPageAllocZoneLocked`]: 1 if a per-CPU page set could
+    /// hold the block. [`EventKind::MmPageAllocExtfrag`]: the fallback order.
+    /// [`EventKind::MmPageFreeBatched`]: 1 if no [`EventKind::MmPageFree`] reported the free. Otherwise 0.
     pub refill: u8,
     /// Interrupt state, bits of [`irq_flag`].
     pub irq_flags: u8,
@@ -70,7 +71,7 @@ pub struct Event {
 const _: () = assert!(size_of::<Event>() == 32);
 
 impl Event {
-    /// An event of `kind` at `ts_ns` on `cpu`, with nothing else known.
+    /// An event of `kind` at `ts_ns` on `cpu`. All other fields are unknown.
     #[must_use]
     pub const fn new(kind: EventKind, ts_ns: u64, cpu: u16) -> Self {
         Self {
@@ -88,22 +89,31 @@ impl Event {
         }
     }
 
-    /// The frame the event is about: `None` for a failed allocation and for kinds without a frame.
+    /// The frame of the event. `None` for a failed allocation and for kinds without a frame.
     #[must_use]
     pub const fn frame(&self) -> Option<Pfn> {
         if self.kind.has_frame() && self.pfn != PFN_NONE { Some(Pfn(self.pfn)) } else { None }
     }
 
-    /// The CPU, typed.
+    /// The CPU, as the core's type.
     #[must_use]
     pub const fn cpu_id(&self) -> CpuId {
         CpuId(self.cpu as u32)
     }
 
-    /// The block's order, or `None` if the trace holds a number no block can have.
+    /// The block's order, or `None` if the number is too large for an order.
     #[must_use]
     pub const fn block_order(&self) -> Option<Order> {
         Order::new(self.order)
+    }
+
+    /// Frames of the block that the event is about; 0 if no block has its order.
+    #[must_use]
+    pub const fn block_pages(&self) -> u64 {
+        match self.block_order() {
+            Some(order) => order.frames() as u64,
+            None => 0,
+        }
     }
 
     /// The migratetype, or `None` if the event has none or an unknown one.
@@ -122,7 +132,8 @@ impl Event {
         matches!(self.kind, EventKind::MmPageAlloc) && self.pfn == PFN_NONE
     }
 
-    /// Whether a block is freed that no event before told of: `mm_page_free`, and `mm_pagevec_free` of Linux before 3.3.
+    /// Whether the event reports a new free. This holds for `mm_page_free`, and for `mm_pagevec_free` of
+    /// Linux before 3.3.
     #[must_use]
     pub const fn is_free(&self) -> bool {
         match self.kind {
@@ -132,7 +143,7 @@ impl Event {
         }
     }
 
-    /// Whether a block taken from the zone could go to a per-CPU page set (zone-locked events).
+    /// Whether a page set could hold a block taken from the zone (zone-locked events).
     #[must_use]
     pub const fn is_pcp_refill(&self) -> bool {
         matches!(self.kind, EventKind::MmPageAllocZoneLocked) && self.refill != 0
@@ -144,8 +155,8 @@ impl Event {
         self.interrupt_level() > 0
     }
 
-    /// How deep in interrupts the event happened: 0 in a task, 1 in a soft interrupt, 2 in a hard one, 3 in one that
-    /// cannot be masked.
+    /// The interrupt level: 0 in a task, 1 in a soft interrupt, 2 in a hard interrupt, 3 in a non-maskable
+    /// interrupt.
     #[inline]
     #[must_use]
     pub const fn interrupt_level(&self) -> u8 {
@@ -160,7 +171,7 @@ impl Event {
         }
     }
 
-    /// The extfrag fields, if this is such an event.
+    /// The fields of an extfrag event. `None` for other kinds.
     #[must_use]
     pub const fn extfrag(&self) -> Option<Extfrag> {
         if !matches!(self.kind, EventKind::MmPageAllocExtfrag) {
@@ -175,7 +186,7 @@ impl Event {
         })
     }
 
-    /// Stores extfrag fields where [`Event::extfrag`] finds them.
+    /// Stores extfrag fields where [`Event::extfrag`] reads them.
     pub const fn set_extfrag(&mut self, extfrag: Extfrag) {
         self.order = extfrag.alloc_order;
         self.refill = extfrag.fallback_order;
@@ -183,7 +194,7 @@ impl Event {
         self.gfp = extfrag.fallback_migratetype as u8 as u32 | (extfrag.change_ownership as u32) << 8;
     }
 
-    /// Address of the contended lock (hashed or zero in some text formats), for the contention kinds.
+    /// Address of the contended lock, for the contention kinds. Some text formats hash it or print zero.
     #[must_use]
     pub const fn lock_address(&self) -> Option<u64> {
         match self.kind {
@@ -194,7 +205,7 @@ impl Event {
         }
     }
 
-    /// Who waits for a lock, for the beginnings of waits whose call chain was recorded.
+    /// The purpose of a wait for a lock, if the event begins a wait and its call chain was recorded.
     #[must_use]
     pub const fn caller(&self) -> Option<Caller> {
         match self.kind {
@@ -203,8 +214,8 @@ impl Event {
         }
     }
 
-    /// Where a wait began, as a place among [`CallSites::functions`](crate::CallSites::functions), for the beginnings of waits
-    /// whose call chain was recorded.
+    /// The call site of a wait, as an index into [`CallSites::functions`](crate::CallSites::functions).
+    /// `None` unless the event begins a wait and its call chain was recorded.
     #[must_use]
     pub const fn call_site(&self) -> Option<u16> {
         if !matches!(self.kind, EventKind::ContentionBegin) || self.migratetype == MIGRATETYPE_NONE {
@@ -213,7 +224,8 @@ impl Event {
         Some(u16::from_le_bytes([self.refill, self.migratetype as u8]))
     }
 
-    /// Stores a call site where [`Event::call_site`] finds it. Those from [`Event::CALL_SITES_MAX`] on have no room.
+    /// Stores a call site where [`Event::call_site`] reads it. A site of [`Event::CALL_SITES_MAX`] or more
+    /// does not fit and is not stored.
     pub const fn set_call_site(&mut self, site: u16) {
         if site < Self::CALL_SITES_MAX {
             let [low, high] = site.to_le_bytes();
@@ -222,7 +234,7 @@ impl Event {
         }
     }
 
-    /// Call sites that events of a recording can tell apart.
+    /// Number of different call sites that an event can store.
     pub const CALL_SITES_MAX: u16 = 0xff00;
 
     /// Frames requested (entry) or allocated (return), for the bulk-allocation kinds.
@@ -241,7 +253,7 @@ impl Event {
             && matches!(self.work(), Some(Work::VmstatUpdate))
     }
 
-    /// Which work item ran, for the workqueue kinds.
+    /// The work item, for the workqueue kinds.
     #[must_use]
     pub const fn work(&self) -> Option<Work> {
         match (self.kind, self.order) {
@@ -257,14 +269,14 @@ impl Event {
     }
 }
 
-/// The fields of `mm_page_alloc_extfrag`: a request was served from another migratetype's free blocks.
+/// The fields of `mm_page_alloc_extfrag`: a request got memory from another migratetype's free blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extfrag {
-    /// Order asked for.
+    /// Requested order.
     pub alloc_order: u8,
     /// Order of the free block that was split.
     pub fallback_order: u8,
-    /// Migratetype asked for.
+    /// Requested migratetype.
     pub alloc_migratetype: i8,
     /// Migratetype of the free block.
     pub fallback_migratetype: i8,
@@ -277,7 +289,7 @@ pub struct Extfrag {
 pub enum Work {
     /// `vmstat_update`: the periodic decay of the CPU's page sets.
     VmstatUpdate,
-    /// `lru_add_drain_per_cpu`: the CPU's LRU batches are flushed, pages are freed.
+    /// `lru_add_drain_per_cpu`: flushes the CPU's LRU batches, which frees pages.
     LruAddDrainPerCpu,
     /// Any other work item.
     Other,

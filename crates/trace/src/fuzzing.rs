@@ -1,28 +1,26 @@
-//! Ways into every parser for arbitrary bytes: used by the smoke tests and by the targets in `fuzz/`. Not an interface.
+//! Entry points to every parser for arbitrary bytes. The smoke tests and the targets in `fuzz/` use them. Not
+//! a public interface.
 //!
-//! Each function takes any bytes, may return an error's text, and must neither panic nor take memory beyond what
-//! the bytes' number and the documented limits allow.
+//! Each function accepts any bytes and may return an error's text. It must not panic. Its memory is bounded
+//! by the number of bytes and the documented limits.
 
 use std::path::Path;
 
 use crate::{
-    Buddyinfo, Event, Layout, LayoutOptions, Pagetypeinfo, Vmstat, Zoneinfo,
-    info::TraceInfo,
-    native,
+    Buddyinfo, Event, Layout, LayoutOptions, Pagetypeinfo, Vmstat, Zoneinfo, native,
     opening::OpenOptions,
     reader::{Recovery, Strictness},
-    sidecar,
     tasks::Tasks,
 };
 
-/// A name that no file has, so that no side file is found.
+/// A name that no file has.
 const NAME: &str = "\u{0}fuzz";
 
-/// Opens and reads `bytes` in whatever format they seem to be; returns the number of events. With recovery, asks for
-/// ticks beforehand.
+/// Opens and reads `bytes` in the format that they seem to have. Returns the number of events. With recovery,
+/// first asks for ticks.
 ///
 /// # Errors
-/// What is wrong, which must name the file.
+/// The error's text, which must name the file.
 pub fn trace(bytes: &[u8], strictness: Strictness, recovery: Recovery) -> Result<usize, String> {
     let options = OpenOptions::new().strictness(strictness).recovery(recovery).spool_bytes_max(64 << 20);
     let check = |error: crate::TraceError| {
@@ -47,34 +45,25 @@ pub fn trace(bytes: &[u8], strictness: Strictness, recovery: Recovery) -> Result
     Ok(count)
 }
 
-/// Decodes `bytes` as the payload of a block, checksums put right.
+/// Decodes `bytes` as the payload of a block, with correct checksums.
 ///
 /// # Errors
-/// What is wrong.
+/// The error's text.
 pub fn block(bytes: &[u8], events: u32) -> Result<Vec<Event>, &'static str> {
     native::decode_payload(bytes, events)
 }
 
-/// Parses `text` as a side file.
+/// Parses `text` as the names of tasks in a description, and queries all of them.
 ///
 /// # Errors
-/// What is wrong.
-pub fn side_file(text: &str) -> Result<(), String> {
-    let mut info = TraceInfo::default();
-    sidecar::parse_into(Path::new(NAME), text, &mut info).map_err(|error| error.to_string())
-}
-
-/// Parses `text` as the names of tasks in a description, and asks for all of them.
-///
-/// # Errors
-/// What is wrong.
+/// The error's text.
 pub fn tasks(text: &str) -> Result<(), String> {
     let tasks: Tasks = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let index = tasks.index();
     for task in tasks.all() {
         let found = index.find(task.tid, task.since_ns).expect("each is found at its beginning");
         assert_eq!((found.tid, found.since_ns), (task.tid, task.since_ns));
-        // Most lead nowhere.
+        // Most indices lead nowhere.
         let _ = (tasks.name(task), tasks.cgroup(task), index.process_name(task));
     }
     let json = serde_json::to_string(&tasks).map_err(|error| error.to_string())?;
@@ -82,10 +71,10 @@ pub fn tasks(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Parses `text` as a machine description in TOML; what is accepted survives writing.
+/// Parses `text` as a machine description in TOML. An accepted description must survive writing.
 ///
 /// # Errors
-/// What is wrong.
+/// The error's text.
 pub fn layout(text: &str) -> Result<(), String> {
     let machine: Layout = toml::from_str(text).map_err(|error| error.to_string())?;
     machine.check()?;
@@ -95,7 +84,7 @@ pub fn layout(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Parses `text` as each of the `/proc` files; a layout of a copy survives writing.
+/// Parses `text` as each of the `/proc` files. A layout made of a copy must survive writing.
 pub fn procfs(text: &str) {
     for options in [LayoutOptions::new(), LayoutOptions::new().page_size(65_536)] {
         let Ok(machine) = options.read_zoneinfo(Path::new(NAME), text) else { continue };

@@ -1,10 +1,11 @@
 //! Allocation flags: the names that text traces print, and their bits.
 //!
-//! Bits are those of Linux 6.12 on x86-64 (`/sys/kernel/tracing/events/kmem/mm_page_alloc/format` lists them); raw and named reports of the bundled traces
-//! agree with them. 6.1 and 6.18 number bits 0 to 23 alike, but for 0x200, which is `__GFP_ATOMIC` in 6.1 and unused
-//! later. Bits from 24 up depend on the configuration, so their names are not in the table. Composite names are
-//! those of the same list. `GFP_NOWAIT` contains `__GFP_NOWARN` in 6.12 but not in 6.1: in text of
-//! 6.1 that bit is set although it was not.
+//! Bits are those of Linux 6.12 on x86-64 (`/sys/kernel/tracing/events/kmem/mm_page_alloc/format` lists
+//! them); raw and named reports of the bundled traces agree with them. Linux 6.1 and 6.18 number bits 0 to 23
+//! in the same way, except 0x200, which is `__GFP_ATOMIC` in 6.1 and unused later. Bits from 24 up depend on
+//! the configuration, so their names are not in the table. Composite names are those of the same list.
+//! `GFP_NOWAIT` contains `__GFP_NOWARN` in 6.12 but not in 6.1: so for text of 6.1 that bit is set although
+//! the kernel did not set it.
 
 /// Names and bits, longest composites first, as the kernel prints them.
 const NAMES: [(&str, u32); 40] = [
@@ -50,8 +51,8 @@ const NAMES: [(&str, u32); 40] = [
     ("none", 0),
 ];
 
-/// The bits of `text`: names joined by `|`, numbers for bits without a name, or one number. The second value counts
-/// the names that are not known.
+/// The bits of `text`, which holds names joined by `|`, or one number; bits without a name are numbers. The
+/// second value is the number of unknown names.
 #[must_use]
 pub fn gfp_bits(text: &[u8]) -> (u32, u32) {
     let (mut bits, mut unknown) = (0, 0);
@@ -64,7 +65,7 @@ pub fn gfp_bits(text: &[u8]) -> (u32, u32) {
     (bits, unknown)
 }
 
-/// `bits` by name, as the kernel prints them; bits without a name as one number.
+/// The names of `bits`, as the kernel prints them. Bits without a name form one number.
 #[must_use]
 pub fn gfp_names(bits: u32) -> String {
     let mut rest = bits;

@@ -10,7 +10,6 @@ mod ftrace;
 mod header;
 mod lines;
 mod payload;
-mod pcpt;
 mod perf_data;
 mod perf_script;
 mod quick;
@@ -23,7 +22,6 @@ mod tracing_data;
 mod unreadable;
 
 pub(crate) use header::{HeaderStyle, is_event_line};
-pub(crate) use pcpt::{PcptReader, looks_pcpt};
 pub(crate) use perf_data::{looks_perf_data, open_perf_data};
 pub(crate) use text::unquoted;
 pub(crate) use trace_dat::{looks_trace_dat, open_trace_dat};

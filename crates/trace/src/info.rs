@@ -1,4 +1,4 @@
-//! What a trace says about itself: where it comes from, the machine, the states before and after, what is missing.
+//! A trace's information about itself: its origin, the machine, the states before and after, and its losses.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub enum SourceFormat {
     /// This project's own file (`.pgtrace`).
     #[default]
     Native,
-    /// The recorder's column file (`.pcpt`).
+    /// A column file (`.pcpt`), which is read no more: files that were converted from one say so.
     Pcpt,
     /// Text of `/sys/kernel/tracing/trace`.
     Ftrace,
@@ -52,33 +52,36 @@ impl SourceFormat {
 pub struct LostEvents {
     /// Overwritten in the ring before they were read. For `perf.data`: all events that it reports as lost.
     pub overrun: u64,
-    /// Refused by the full ring.
+    /// Rejected because the ring was full.
     pub dropped: u64,
     /// Reported by `LOST` lines in the text.
     pub lost_in_text: u64,
-    /// `LOST` lines and pages that give no number, and pages that contradict themselves (lenient reading only).
+    /// `LOST` lines and pages that do not say how many events are missing. Lenient reading also counts pages
+    /// that contradict themselves.
     pub gaps_of_unknown_size: u64,
-    /// Lines, records and samples of events that this crate does not know, and second lines of one free (Linux 2.6.32).
+    /// Lines, records and samples of events that this crate does not know, and repeated lines of one free
+    /// (Linux 2.6.32).
     pub unknown_events: u64,
-    /// Lines that are neither events nor comments nor parts of call chains nor reports of losses.
+    /// Lines that are not events, comments, parts of call chains or reports of losses.
     pub unrecognised_lines: u64,
-    /// Lines and samples of known events that make no sense (lenient reading only; else they are errors).
+    /// Malformed lines and samples of known events (only lenient reading counts them; otherwise they are
+    /// errors).
     pub malformed_lines: u64,
     /// Lines longer than the limit.
     pub oversized_lines: u64,
-    /// Names of allocation flags that are not in the table; the event is kept without that flag.
+    /// Names of allocation flags that are not in the table. The event is kept without the flag.
     pub unknown_gfp_names: u64,
-    /// Events with an earlier time than the event read before them. They are kept unchanged.
+    /// Events with an earlier time than the event before them. They are kept unchanged.
     pub out_of_order: u64,
-    /// Blocks of a damaged native file that were not read (recovery only).
+    /// Blocks of a damaged native file that were not read (only with recovery).
     pub damaged_blocks: u64,
-    /// Written into the ring, and read there by another program.
+    /// Written into the ring, but read by another program.
     #[serde(default)]
     pub taken: u64,
 }
 
 impl LostEvents {
-    /// Events known to be missing from the trace (a gap of unknown size counts as one).
+    /// Events known to be missing from the trace. A gap of unknown size counts as one.
     #[must_use]
     pub const fn missing(&self) -> u64 {
         self.overrun
@@ -91,26 +94,26 @@ impl LostEvents {
     }
 }
 
-/// Where events of a CPU are missing.
+/// A gap in the events of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
     /// The CPU.
     pub cpu: u16,
-    /// Time of the last event before the gap; the time when recording was switched on, if there is none.
+    /// Time of the last event before the gap. If there is none, the time when recording was switched on.
     pub after_ns: u64,
-    /// Time of the first event behind it.
+    /// Time of the first event after the gap.
     pub before_ns: u64,
-    /// Events that are missing; `None` if the kernel does not say.
+    /// Number of missing events. `None` if the kernel does not say.
     pub events: Option<u64>,
 }
 
-/// What is known of a trace before its first event is read. Times are nanoseconds of the events' clock. Unknown fields are
-/// ignored: a later minor version of the native file may add some.
+/// Everything known about a trace before its first event is read. Times are nanoseconds of the events' clock.
+/// Readers ignore unknown fields, since a later minor version of the native file may add some.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TraceInfo {
-    /// Format of the first file of this trace (a converted trace keeps its origin).
+    /// Format of the trace's first file. A converted trace keeps its origin.
     pub source: SourceFormat,
-    /// The file this trace was read from; not stored.
+    /// The file that the trace was read from. Not stored.
     #[serde(skip)]
     pub path: PathBuf,
     /// The trace's name, e.g. the workload.
@@ -119,15 +122,15 @@ pub struct TraceInfo {
     pub kernel: Option<String>,
     /// The recorded command and its arguments; empty if unknown.
     pub command: Vec<String>,
-    /// Recording was switched on.
+    /// Time when recording was switched on.
     pub t_on_ns: Option<u64>,
-    /// The command started.
+    /// Time when the command started.
     pub t_start_ns: Option<u64>,
-    /// The command ended.
+    /// Time when the command ended.
     pub t_end_ns: Option<u64>,
-    /// Recording was switched off.
+    /// Time when recording was switched off.
     pub t_off_ns: Option<u64>,
-    /// CPUs, if the source says so outside its machine description.
+    /// Number of CPUs, if the source has it outside its machine description.
     pub cpus: Option<u32>,
     /// The machine.
     pub machine: Option<Layout>,
@@ -135,57 +138,59 @@ pub struct TraceInfo {
     pub before: Option<Snapshot>,
     /// State after the last event.
     pub after: Option<Snapshot>,
-    /// Own-CPU page-set samples taken while recording, by time.
+    /// Samples of page sets, each taken by the CPU itself while recording, by time.
     pub samples: Vec<Sample>,
-    /// Losses known before reading; [`TraceReader::lost`](crate::TraceReader::lost) adds those found while reading.
+    /// Losses known before reading. [`TraceReader::lost`](crate::TraceReader::lost) adds losses found while
+    /// reading.
     pub lost: LostEvents,
-    /// Events in the trace, if known beforehand.
+    /// Number of events, if known beforehand.
     pub events: Option<u64>,
-    /// Frames allocated between before and after, by vmstat.
+    /// Frames allocated between `before` and `after`, by vmstat.
     pub pgalloc_delta: Option<u64>,
-    /// Frames freed between before and after, by vmstat.
+    /// Frames freed between `before` and `after`, by vmstat.
     pub pgfree_delta: Option<u64>,
-    /// Threads of the recorder. Their events are not part of the recorded load.
+    /// Threads of the recorder. Their events do not belong to the recorded load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recorder_pids: Vec<u32>,
-    /// Names of tasks, if the recorder was asked to keep them. `None`: the file holds no name of a task.
+    /// Names of tasks, if the recorder was asked to keep them. `None`: the file holds no task name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<Tasks>,
-    /// Tracepoints that were switched on, by the kernel's names; empty if the source does not say. One that is not among them
-    /// was not recorded, and that there are none of its events means nothing.
+    /// Tracepoints that were switched on, by the kernel's names. Empty if the source does not say. The lack
+    /// of events means nothing for a tracepoint that is not in this list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recorded: Vec<String>,
-    /// Settings of the kernel that changed meanwhile, by time. [`TraceInfo::machine`] has those of the beginning.
+    /// Kernel settings that changed while recording, by time. [`TraceInfo::machine`] has the initial values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub setting_changes: Vec<SettingChange>,
-    /// What the recorder could not record, each with the reason.
+    /// Things that the recorder could not record, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_recorded: Vec<String>,
-    /// What the file does not say and is assumed, each a sentence without its stop.
+    /// Assumptions about facts that the file lacks, each a sentence without its full stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumed: Vec<String>,
-    /// Where events are missing, by time; the recorder keeps the first ones only if there are very many.
+    /// Gaps in the events, by time. If there are very many, the recorder keeps only the first ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
-    /// How much recording slowed the command down, if that was measured.
+    /// How much recording slowed the command down, if it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_cost: Option<RecordingCost>,
-    /// Time for which CPUs were busy while this was recorded, all together, the recorder's own included.
+    /// Total busy time of all CPUs while recording, including the recorder's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy_ns: Option<u64>,
-    /// What visits to the zones cost on this machine, if that was measured before.
+    /// Cost of visits to the zones on this machine, if it was measured before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visit_cost: Option<VisitCost>,
-    /// What the kernel counted, if that was recorded instead of events.
+    /// The kernel's counts, if they were recorded instead of events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<Counts>,
-    /// Names of the functions that waited for locks, and of locks, where call chains were recorded.
+    /// Names of locks and of the functions that waited for them, if call chains were recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_sites: Option<CallSites>,
 }
 
 impl TraceInfo {
-    /// Sentences about what neither the trace says nor the description of `machine`, which may be another one's.
+    /// Sentences about facts that are in neither the trace nor the description of `machine`. `machine` may
+    /// differ from the trace's own.
     #[must_use]
     pub fn assumptions(&self, machine: Option<&Layout>) -> Vec<String> {
         let of_machine = machine.into_iter().flat_map(|machine| &machine.assumed);

@@ -1,4 +1,4 @@
-//! Bytes in: plain or packed files, bounded texts, and the spool for formats that need seeking.
+//! Input bytes: plain or compressed files, bounded texts, and the spool for formats that need seeking.
 
 use std::{
     fs::File,
@@ -12,7 +12,7 @@ use crate::error::TraceError;
 use crate::packing::{self, Packing};
 use crate::reader::Strictness;
 
-/// Bytes looked at to tell formats apart.
+/// Bytes examined to distinguish formats.
 pub(crate) const HEAD_BYTES: usize = 64 << 10;
 
 /// A source of bytes that can be handed to another thread.
@@ -23,24 +23,24 @@ impl<T: Read + Send> ByteStream for T {}
 pub(crate) trait Seekable: Read + Seek + Send {}
 impl<T: Read + Seek + Send> Seekable for T {}
 
-/// A trace's bytes after decompression: their head, looked at, and all of them, still to be read.
+/// A trace's decompressed bytes: the examined head, and all bytes, still unread.
 pub(crate) struct Input {
     /// Up to [`HEAD_BYTES`] bytes from the start.
     pub(crate) head: Vec<u8>,
     body: Body,
-    /// Set once damage was met and passed over; `None` if damage is an error.
+    /// Set once damage was met and skipped. `None` if damage is an error.
     is_cut: Option<Arc<AtomicBool>>,
 }
 
 enum Body {
     /// Not compressed.
     Plain(Box<dyn Seekable>),
-    /// Compressed: what follows the head.
+    /// Compressed: the bytes after the head.
     Packed(Box<dyn ByteStream>),
 }
 
 impl Input {
-    /// Opens the file at `path`. Damage of what is packed is an error.
+    /// Opens the file at `path`. Damage in compressed data is an error.
     pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
         Self::open_with(path, Strictness::Strict)
     }
@@ -53,13 +53,13 @@ impl Input {
             return Err(TraceError::file(path, "is a directory", "name a file"));
         }
         if !kind.is_file() {
-            // A pipe cannot be rewound: treat it like a decompressor's output.
+            // A pipe cannot be rewound, so treat it like a decompressor's output.
             return Self::from_stream(path, Box::new(file), strictness);
         }
         Self::from_seekable(path, Box::new(file), strictness)
     }
 
-    /// The same for bytes in memory; `path` is for messages only.
+    /// The same for bytes in memory. `path` is only for messages.
     pub(crate) fn from_bytes(
         path: &Path,
         bytes: Vec<u8>,
@@ -105,7 +105,7 @@ impl Input {
         Ok(Self { head, body: Body::Packed(stream), is_cut })
     }
 
-    /// Whether damage was met and passed over, as far as it is read; `None` if damage is an error.
+    /// Whether damage was met and skipped so far. `None` if damage is an error.
     pub(crate) fn is_cut(&self) -> Option<Arc<AtomicBool>> {
         self.is_cut.clone()
     }
@@ -118,8 +118,8 @@ impl Input {
         }
     }
 
-    /// All bytes, with random access. Compressed ones are unpacked into an unlinked temporary file, which may
-    /// grow to `bytes_max`.
+    /// All bytes, with random access. Compressed bytes are written to an unlinked temporary file of at most
+    /// `bytes_max` bytes.
     pub(crate) fn into_seekable(self, path: &Path, bytes_max: u64) -> Result<Box<dyn Seekable>, TraceError> {
         let rest = match self.body {
             Body::Plain(file) => return Ok(file),
@@ -142,12 +142,12 @@ impl Input {
     }
 }
 
-/// Bytes of a description at most, other than of a recorded machine: of one to simulate, of a plan, of parameters. A person
-/// writes some kilobytes.
+/// Maximum bytes of a text that a person writes: a machine to simulate, a plan, parameters. Such texts have
+/// some kilobytes. Machines of recordings have another limit.
 pub const DESCRIPTION_BYTES_MAX: u64 = 1 << 20;
 
-/// The text of a description, unpacked if it is packed. Every description is read here or by [`Layout`](crate::Layout), so
-/// that a device or a sparse file takes no more memory than the limit.
+/// The text of a description, decompressed if needed. All descriptions are read here or by
+/// [`Layout`](crate::Layout), so a device or a sparse file takes no more memory than the limit.
 ///
 /// # Errors
 /// The file cannot be read, is larger than [`DESCRIPTION_BYTES_MAX`], or is not UTF-8.
@@ -155,7 +155,7 @@ pub fn read_description(path: &Path) -> Result<String, TraceError> {
     read_text(path, DESCRIPTION_BYTES_MAX)
 }
 
-/// A whole text file of at most `bytes_max` bytes, unpacked if it is packed.
+/// A whole text file of at most `bytes_max` bytes, decompressed if needed.
 pub(crate) fn read_text(path: &Path, bytes_max: u64) -> Result<String, TraceError> {
     let mut bytes = Vec::new();
     Input::open(path)?
@@ -180,12 +180,12 @@ pub(crate) fn read_text(path: &Path, bytes_max: u64) -> Result<String, TraceErro
     })
 }
 
-/// The error for a failed read: damaged compression is told apart from the system's refusals.
+/// The error for a failed read: damaged compression and errors of the system have different remedies.
 pub(crate) fn unreadable(path: &Path, error: io::Error) -> TraceError {
-    unreadable_or(path, error, ", or read leniently what stands before the damage")
+    unreadable_or(path, error, ", or read leniently up to the damage")
 }
 
-/// The same. `or` names another remedy for damage.
+/// The same, with `or` as another remedy for damage.
 fn unreadable_or(path: &Path, error: io::Error, or: &str) -> TraceError {
     if !is_damage(&error) {
         return TraceError::io(path, "read", error);
@@ -197,7 +197,7 @@ fn unreadable_or(path: &Path, error: io::Error, or: &str) -> TraceError {
     )
 }
 
-/// Whether a read failed because of what is packed, and not because the system refused it.
+/// Whether a read failed because compressed data is damaged, and not because of the system.
 pub(crate) fn is_damage(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
     match error.kind() {
@@ -213,7 +213,7 @@ fn read_head(path: &Path, source: &mut dyn Read) -> Result<Vec<u8>, TraceError> 
     Ok(head)
 }
 
-/// Like `io::copy`, but says which side failed.
+/// Like `io::copy`, but the error says which side failed.
 fn copy(
     from_path: &Path,
     to_path: &Path,

@@ -1,4 +1,4 @@
-//! The machine a trace was recorded on, or one that the user describes instead (`--layout FILE`).
+//! The machine of a recording, or one that the user describes instead (`--layout FILE`).
 
 mod build;
 mod copied;
@@ -16,14 +16,14 @@ pub use build::LayoutSource;
 pub use options::LayoutOptions;
 pub(crate) use zoneinfo::is_zoneinfo;
 
-/// Bytes of a machine file at most; a machine of 8192 CPUs needs about 10 MB.
+/// Maximum bytes of a machine file. A machine of 8192 CPUs needs about 10 MB.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// A machine: CPUs, caches, nodes, zones, and the sysctls that shape per-CPU page sets.
+/// A machine: CPUs, caches, nodes, zones, and the sysctls that affect per-CPU page sets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
-    /// Kernel release, as `uname -r`; selects the policy a replay uses unless told otherwise.
+    /// Kernel release, as `uname -r`. Selects a replay's policy unless another is given.
     pub kernel: String,
     /// As `uname -m`.
     #[serde(default = "x86_64")]
@@ -33,7 +33,7 @@ pub struct Layout {
     pub page_size: u32,
     /// One more than the last CPU's number. A CPU that is on no node is offline.
     pub cpus: u32,
-    /// What the description's source does not say and is assumed, each a sentence without its stop.
+    /// Assumptions about facts that the source lacks, each a sentence without its full stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumed: Vec<String>,
     /// Settings of `/proc/sys/vm`.
@@ -41,7 +41,7 @@ pub struct Layout {
     pub sysctls: Sysctls,
     /// NUMA nodes, by id.
     pub nodes: Vec<Node>,
-    /// Caches, each as one CPU sees it. May be empty: then cache sharing is unknown.
+    /// Caches, each as one CPU sees it. Empty if cache sharing is unknown.
     #[serde(default)]
     pub caches: Vec<Cache>,
     /// Populated zones, by node and kind.
@@ -62,9 +62,9 @@ const fn four_kibibytes() -> u32 {
 pub struct Node {
     /// The kernel's node id.
     pub id: u16,
-    /// CPUs that are local to it.
+    /// CPUs local to the node.
     pub cpus: Vec<u32>,
-    /// Distance to each node by id, 10 = itself; empty: unknown, 20 to every other.
+    /// Distance to each node by id; 10 is the node itself. Empty if unknown: 20 to every other node.
     #[serde(default)]
     pub distances: Vec<u8>,
 }
@@ -75,9 +75,9 @@ pub struct Node {
 pub struct Cache {
     /// The CPU.
     pub cpu: u32,
-    /// 1, 2, 3.
+    /// Level 1, 2 or 3.
     pub level: u8,
-    /// What it holds.
+    /// Contents of the cache.
     pub kind: CacheKind,
     /// Size in bytes.
     pub bytes: u64,
@@ -85,22 +85,22 @@ pub struct Cache {
     pub shared_by: Vec<u32>,
 }
 
-/// What a cache holds.
+/// Contents of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CacheKind {
     /// Data only.
     Data,
     /// Instructions only.
     Instruction,
-    /// Both.
+    /// Data and instructions.
     Unified,
 }
 
-/// Settings of `/proc/sys/vm`; `None` where the source does not say.
+/// Settings of `/proc/sys/vm`. `None` where the source does not say.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sysctls {
-    /// 0: the kernel tunes `high` itself; else each zone's page sets share managed / this.
+    /// 0: the kernel tunes `high` itself. Otherwise the page sets of a zone may hold managed divided by this.
     pub percpu_pagelist_high_fraction: Option<u32>,
     /// Kibibytes kept free.
     pub min_free_kbytes: Option<u64>,
@@ -116,13 +116,13 @@ pub struct Sysctls {
     pub numa_stat: Option<u8>,
 }
 
-/// A zone, with its watermarks and page sets at the moment of the description. Counts are frames.
+/// A zone, with the watermarks and page sets that it had when it was described. Counts are frames.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ZoneDescription {
     /// NUMA node.
     pub node: u16,
-    /// Which zone of the node.
+    /// Kind of the zone.
     #[serde(with = "crate::zone_name")]
     pub kind: ZoneKind,
     /// First frame.
@@ -131,7 +131,7 @@ pub struct ZoneDescription {
     pub spanned: u64,
     /// Frames that exist.
     pub present: u64,
-    /// Frames the allocator manages.
+    /// Frames that the allocator manages.
     pub managed: u64,
     /// Free frames.
     #[serde(default)]
@@ -191,26 +191,26 @@ pub struct PcpSample {
     pub count: u32,
     /// Current limit.
     pub high: u32,
-    /// Frames moved at a time.
+    /// Frames moved by a plain refill or drain.
     pub batch: u32,
-    /// Lower bound of `high`; kernels 6.1 and 6.12 do not print it.
+    /// Lower bound of `high`. Kernels 6.1 and 6.12 do not print it.
     #[serde(default)]
     pub high_min: Option<u32>,
-    /// Upper bound of `high`; kernels 6.1 and 6.12 do not print it.
+    /// Upper bound of `high`. Kernels 6.1 and 6.12 do not print it.
     #[serde(default)]
     pub high_max: Option<u32>,
 }
 
 impl Layout {
-    /// [`LayoutOptions::load`] with nothing known besides the file.
+    /// [`LayoutOptions::load`] without options.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`LayoutOptions::load`].
     pub fn load(path: &Path) -> Result<Self, TraceError> {
         LayoutOptions::new().load(path)
     }
 
-    /// The text of the file that [`LayoutOptions::parse`] takes, of at most 64 MiB.
+    /// The text of a file for [`LayoutOptions::parse`], of at most 64 MiB.
     ///
     /// # Errors
     /// The file cannot be read, is too large, or is not UTF-8.
@@ -218,7 +218,7 @@ impl Layout {
         input::read_text(path, FILE_BYTES_MAX)
     }
 
-    /// A description in TOML or JSON, checked.
+    /// Parses and checks a description in TOML or JSON.
     fn of_text(text: &str, is_json: bool) -> Result<Self, String> {
         let machine: Self = if is_json {
             serde_json::from_str(text).map_err(|error| error.to_string())?
@@ -237,10 +237,10 @@ impl Layout {
         toml::to_string(self).map_err(|error| error.to_string())
     }
 
-    /// Whether the parts fit together.
+    /// Checks that the parts fit together.
     ///
     /// # Errors
-    /// A sentence saying what does not.
+    /// A sentence about the contradiction.
     pub fn check(&self) -> Result<(), String> {
         if !self.page_size.is_power_of_two() || self.page_size < 1024 {
             return Err(format!("page_size {} is not a power of two from 1024 up", self.page_size));
@@ -259,7 +259,7 @@ impl Layout {
                 return Err(format!("node {} has CPU {cpu}, but cpus is {}", node.id, self.cpus));
             }
         }
-        // Those between may be offline.
+        // CPUs between may be offline.
         let last = self.cpus - 1;
         if self.node_of_cpu(last).is_none() {
             return Err(format!(
@@ -279,7 +279,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Number of the zone in [`Layout::zones`] that spans frame `pfn`.
+    /// Index of the zone in [`Layout::zones`] that spans frame `pfn`.
     #[must_use]
     pub fn zone_of(&self, pfn: u64) -> Option<usize> {
         self.zones.iter().position(|zone| zone.spans(pfn))
@@ -291,7 +291,7 @@ impl Layout {
         (0..self.cpus).filter(|cpu| self.node_of_cpu(*cpu).is_some()).count() as u32
     }
 
-    /// The node that `cpu` is local to; `None` if it is offline.
+    /// The node that `cpu` is local to. `None` if the CPU is offline.
     #[must_use]
     pub fn node_of_cpu(&self, cpu: u32) -> Option<u16> {
         self.nodes.iter().find(|node| node.cpus.contains(&cpu)).map(|node| node.id)

@@ -1,24 +1,26 @@
 //! Page events of Linux kernels: event model, native file, importers.
 //!
-//! [`open`] finds out a file's format and gives a [`TraceReader`], which delivers [`Event`]s in blocks, in bounded
-//! memory. What the trace says about machine and states is in its [`TraceInfo`]. [`convert`] writes any trace as a
-//! native file (`.pgtrace`).
+//! [`open`] detects a file's format and returns a [`TraceReader`], which delivers [`Event`]s in blocks, in
+//! bounded memory. The trace's information about machine and states is in its [`TraceInfo`]. [`convert`]
+//! writes any trace as a native file (`.pgtrace`).
 //!
 //! ```text
 //! ftrace, perf script, trace-cmd text ─┐
 //! trace.dat, perf.data ────────────────┤
-//! .pcpt + .json of the recorder ───────┼─► TraceReader ─► replay, statistics
-//! .pgtrace ────────────────────────────┘        └───────► convert ─► .pgtrace
+//! .pgtrace ────────────────────────────┴─► TraceReader ─► replay, statistics
+//!                                               └───────► convert ─► .pgtrace
 //! ```
 //!
-//! Input is hostile until proven otherwise: every parser ends in a [`TraceError`] with file, place and remedy,
-//! never in a panic, and no length in a file is believed before memory is taken for it.
+//! Input is considered hostile. Every parser ends in a [`TraceError`] with file, place and remedy, never in a
+//! panic. No length in a file is trusted before memory is reserved for it.
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod call_sites;
 mod convert;
 mod counts;
 mod cut;
+mod decisions;
 mod error;
 mod event;
 #[doc(hidden)]
@@ -39,7 +41,6 @@ mod reader;
 mod recording_cost;
 mod sample;
 mod setting_change;
-mod sidecar;
 mod snapshot;
 mod tasks;
 mod visit_cost;
@@ -48,7 +49,7 @@ mod without_recorder;
 mod xz;
 mod zone_name;
 
-// Its types are in signatures here.
+// `pageset_core`'s types appear in signatures here.
 pub use pageset_core;
 
 pub use call_sites::{CallSites, LockName, NamedLock};
@@ -56,6 +57,7 @@ pub use convert::{CONVERT_WRITES, ConvertSummary, convert};
 pub use counts::{
     CountedLock, CountedSite, CountedTask, Counts, HitEstimate, Party, TracepointCount, ZoneWaits,
 };
+pub use decisions::{Decision, Decisions};
 pub use error::TraceError;
 pub use event::{Caller, Event, EventKind, Extfrag, MIGRATETYPE_NONE, PFN_NONE, Work, irq_flag};
 pub use gfp::{gfp_bits, gfp_names};
@@ -75,14 +77,13 @@ pub use reader::{BLOCK_EVENTS_MAX, Recovery, Strictness, TraceReader};
 pub use recording_cost::{CostRange, RecordingCost};
 pub use sample::{Sample, ZoneSample};
 pub use setting_change::SettingChange;
-pub use sidecar::find as side_file;
 pub use snapshot::Snapshot;
 pub use tasks::{Task, TaskBook, TaskIndex, Tasks};
 pub use visit_cost::VisitCost;
 pub use without_names::WithoutNames;
 pub use without_recorder::{RECORDER_UNKNOWN, WithoutRecorder};
 
-/// The crate's README, its example run as a test.
+/// Runs the example of the crate's README as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,25 +1,26 @@
-//! Waits for contended locks: which beginning belongs to which end.
+//! Pairs the beginnings and ends of waits for contended locks.
 
 use std::collections::HashMap;
 
 use crate::event::{Caller, Event};
 
-/// Waits that may be open at once; more tasks than a kernel has waiting, unless the recording is hostile.
+/// Maximum number of waits open at once. Only a hostile recording has more waiting tasks.
 const OPEN_MAX: usize = 64 << 10;
 
-/// The tracepoint's flag for spinning locks. Source: `/sys/kernel/tracing/events/lock/contention_begin/format`.
+/// The tracepoint's flag for spinning locks. Source:
+/// `/sys/kernel/tracing/events/lock/contention_begin/format`.
 const FLAG_SPIN: u32 = 1;
 
-/// A wait that is over.
+/// A finished wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockWait {
-    /// How long it lasted.
+    /// Length of the wait.
     pub wait_ns: u64,
-    /// Whether the lock is one for which CPUs spin.
+    /// Whether CPUs spin for the lock.
     pub is_spin: bool,
-    /// Who waited, if the call chain was recorded.
+    /// The part of the kernel that waited, if the call chain was recorded.
     pub caller: Option<Caller>,
-    /// Where, by [`Event::call_site`].
+    /// The call site, as in [`Event::call_site`].
     pub call_site: Option<u16>,
 }
 
@@ -30,11 +31,12 @@ pub struct LockWaits {
     unpaired: u64,
 }
 
-/// Which task waits for which lock. A task may wait for two: its own, and one of an interrupt that came meanwhile.
+/// A task and the lock it waits for. A task may have two waits: its own, and one of an interrupt that came
+/// meanwhile.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Waiter {
     pid: u32,
-    /// For the idle tasks only, which all have the pid 0; others may wake up on another CPU.
+    /// Used only for the idle tasks, which all have pid 0. Other tasks may wake up on another CPU.
     cpu: u16,
     lock: u64,
 }
@@ -54,7 +56,7 @@ impl Waiter {
 }
 
 impl LockWaits {
-    /// Notes an [`EventKind::ContentionBegin`](crate::EventKind::ContentionBegin).
+    /// Records an [`EventKind::ContentionBegin`](crate::EventKind::ContentionBegin).
     pub fn begin(&mut self, event: &Event) {
         if self.open.len() >= OPEN_MAX {
             self.unpaired += 1;
@@ -67,7 +69,8 @@ impl LockWaits {
         self.unpaired += u64::from(replaced.is_some());
     }
 
-    /// Notes an [`EventKind::ContentionEnd`](crate::EventKind::ContentionEnd); returns the wait, if its beginning is known.
+    /// Records an [`EventKind::ContentionEnd`](crate::EventKind::ContentionEnd). Returns the wait if its
+    /// beginning is known.
     pub fn end(&mut self, event: &Event) -> Option<LockWait> {
         let Some(Open { since_ns, is_spin, caller, call_site }) = self.open.remove(&Waiter::of(event)) else {
             self.unpaired += 1;
@@ -76,7 +79,7 @@ impl LockWaits {
         Some(LockWait { wait_ns: event.ts_ns.saturating_sub(since_ns), is_spin, caller, call_site })
     }
 
-    /// Beginnings without an end so far, and ends without a beginning.
+    /// Number of beginnings without an end so far, and of ends without a beginning.
     #[must_use]
     pub fn unpaired(&self) -> u64 {
         self.unpaired + self.open.len() as u64

@@ -1,6 +1,6 @@
 //! The project's own file, `.pgtrace`: versioned header, compressed blocks, index, footer.
 //!
-//! Every byte is described in the book's chapter "The trace file" (`docs/book/src/trace-format.md`).
+//! The book's chapter "The trace file" (`docs/book/src/trace-format.md`) describes every byte.
 
 mod block;
 mod column;

@@ -1,4 +1,4 @@
-//! Opening traces: the format is found out by content.
+//! Opens traces. The content determines the format.
 
 mod detect;
 
@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 pub(crate) use detect::detect;
 
 use crate::{
+    ahead::AheadReader,
     cut::CutReader,
     error::TraceError,
-    import::{PcptReader, open_perf_data, open_text, open_trace_dat, unreadable},
+    import::{open_perf_data, open_text, open_trace_dat, unreadable},
     info::{SourceFormat, TraceInfo},
     input::Input,
     layout::{Layout, LayoutOptions},
     native::NativeReader,
     other_files,
     reader::{Recovery, Strictness, TraceReader},
-    sidecar,
 };
 
-/// Opens a trace of any known format, found out by content. Side files are found by name.
+/// Opens a trace of any known format, which the content determines.
 ///
 /// # Errors
-/// The file cannot be read, is of no known format, or its head is damaged.
+/// The file cannot be read, has an unknown format, or its head is damaged.
 pub fn open(path: &Path) -> Result<Box<dyn TraceReader>, TraceError> {
     OpenOptions::new().open(path)
 }
@@ -30,22 +30,21 @@ pub fn open(path: &Path) -> Result<Box<dyn TraceReader>, TraceError> {
 /// Opens a trace with `options`.
 ///
 /// # Errors
-/// As [`open`], and if a file the options name cannot be used.
+/// As for [`open`]; also if a file that the options name cannot be used.
 pub fn open_with(path: &Path, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
     options.open(path)
 }
 
-/// Options for opening a trace; the default is right for whole traces with their side file beside them.
+/// Options for opening a trace. The default suits whole traces.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    sidecar: Option<PathBuf>,
     layout: Option<GivenLayout>,
     strictness: Strictness,
     recovery: Recovery,
     spool_bytes_max: u64,
 }
 
-/// A layout that takes the place of the trace's own.
+/// A layout that replaces the trace's own.
 #[derive(Clone, Debug)]
 enum GivenLayout {
     Whole(Box<Layout>),
@@ -56,11 +55,10 @@ enum GivenLayout {
 impl Default for OpenOptions {
     fn default() -> Self {
         Self {
-            sidecar: None,
             layout: None,
             strictness: Strictness::Strict,
             recovery: Recovery::Refuse,
-            // 28 bytes an event: about 600 million events.
+            // 28 bytes per event: about 600 million events.
             spool_bytes_max: 16 << 30,
         }
     }
@@ -73,43 +71,37 @@ impl OpenOptions {
         Self::default()
     }
 
-    /// Takes machine, snapshots and samples from the JSON file at `path` instead of looking for it by name.
-    #[must_use]
-    pub fn sidecar(mut self, path: impl Into<PathBuf>) -> Self {
-        self.sidecar = Some(path.into());
-        self
-    }
-
-    /// Takes this layout of the machine instead of the trace's own.
+    /// Uses this layout of the machine instead of the trace's own.
     #[must_use]
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = Some(GivenLayout::Whole(Box::new(layout)));
         self
     }
 
-    /// Takes the layout of the machine from the text of the file at `path`: see [`LayoutOptions::parse`]. What the trace
-    /// knows of its machine completes it.
+    /// Takes the layout of the machine from the text of the file at `path`: see [`LayoutOptions::parse`]. The
+    /// trace's knowledge of its machine fills gaps.
     #[must_use]
     pub fn layout_text(mut self, path: impl Into<PathBuf>, text: String, options: LayoutOptions) -> Self {
         self.layout = Some(GivenLayout::Text(path.into(), text, options));
         self
     }
 
-    /// What to do with lines that make no sense.
+    /// Sets the treatment of lines that make no sense.
     #[must_use]
     pub const fn strictness(mut self, strictness: Strictness) -> Self {
         self.strictness = strictness;
         self
     }
 
-    /// What to do with damaged native files.
+    /// Sets the treatment of damaged native files.
     #[must_use]
     pub const fn recovery(mut self, recovery: Recovery) -> Self {
         self.recovery = recovery;
         self
     }
 
-    /// Bytes the spool file of a compressed binary trace may take in the temporary directory.
+    /// Sets the maximum size of the spool file in the temporary directory, which a compressed binary trace
+    /// needs.
     #[must_use]
     pub const fn spool_bytes_max(mut self, bytes: u64) -> Self {
         self.spool_bytes_max = bytes;
@@ -119,16 +111,16 @@ impl OpenOptions {
     /// Opens the trace at `path`.
     ///
     /// # Errors
-    /// As [`open`], and if a file these options name cannot be used.
+    /// As for [`open`]; also if a file that these options name cannot be used.
     pub fn open(&self, path: &Path) -> Result<Box<dyn TraceReader>, TraceError> {
         let input = Input::open_with(path, self.strictness)?;
         self.open_input(path, input)
     }
 
-    /// Reads a trace that is in memory; `path` is used in messages and to look for the side file.
+    /// Reads a trace in memory. `path` is only for messages.
     ///
     /// # Errors
-    /// As [`OpenOptions::open`].
+    /// As for [`OpenOptions::open`].
     pub fn open_bytes(&self, path: &Path, bytes: Vec<u8>) -> Result<Box<dyn TraceReader>, TraceError> {
         let input = Input::from_bytes(path, bytes, self.strictness)?;
         self.open_input(path, input)
@@ -147,37 +139,21 @@ impl OpenOptions {
         let format = detect(&input.head).ok_or_else(|| unrecognised(path, &input.head))?;
         if format == SourceFormat::Native {
             let file = input.into_seekable(path, self.spool_bytes_max)?;
-            if let Some(side_file) = &self.sidecar {
-                return Err(TraceError::file(
-                    path,
-                    format!(
-                        "a .pgtrace has all that a side file says; {} is not needed",
-                        side_file.display()
-                    ),
-                    "leave the side file out",
-                ));
-            }
             let mut reader = NativeReader::new(path, file, self.recovery)?;
             self.complete(reader.info_mut())?;
-            return Ok(Box::new(reader));
+            return Ok(Box::new(AheadReader::new(Box::new(reader))));
         }
         let mut info = TraceInfo { path: path.to_owned(), source: format, ..TraceInfo::default() };
-        let side_file = self.sidecar.clone().or_else(|| sidecar::find(path));
-        if let Some(side_file) = side_file {
-            sidecar::read_into(&side_file, &mut info)?;
-        }
         self.complete(&mut info)?;
-        if format == SourceFormat::Pcpt {
-            let file = input.into_seekable(path, self.spool_bytes_max)?;
-            return Ok(Box::new(PcptReader::new(info, file)?));
-        }
         if format == SourceFormat::TraceDat {
             let file = input.into_seekable(path, self.spool_bytes_max)?;
-            return open_trace_dat(info, file, self.strictness, self.spool_bytes_max);
+            let reader = open_trace_dat(info, file, self.strictness, self.spool_bytes_max)?;
+            return Ok(Box::new(AheadReader::new(reader)));
         }
         if format == SourceFormat::PerfData {
             let file = input.into_seekable(path, self.spool_bytes_max)?;
-            return open_perf_data(info, file, self.strictness);
+            let reader = open_perf_data(info, file, self.strictness)?;
+            return Ok(Box::new(AheadReader::new(reader)));
         }
         let head = input.head.clone();
         open_text(info, &head, input.into_stream(), self.strictness)
@@ -200,7 +176,7 @@ impl OpenOptions {
 }
 
 fn unrecognised(path: &Path, head: &[u8]) -> TraceError {
-    // A line of page events says more than the rest.
+    // A line with a page event is more informative than other lines.
     let lines = (1..).zip(head.split(|byte| *byte == b'\n'));
     if let Some((number, line)) =
         lines.take(4096).find_map(|(number, line)| Some((number, unreadable(line)?)))
@@ -213,11 +189,11 @@ fn unrecognised(path: &Path, head: &[u8]) -> TraceError {
     let (problem, remedy) = if head.is_empty() {
         ("is empty", "record the trace again")
     } else if head.starts_with(b"{") {
-        ("is JSON but not a trace", "name the .pcpt file, not its side file")
+        ("is JSON but not a trace", "name the trace that it belongs to")
     } else {
         (
             "is in no known format",
-            "name a .pgtrace, .pcpt, trace.dat or perf.data file, or text of ftrace, `perf script` or `trace-cmd report` with page events",
+            "name a .pgtrace, trace.dat or perf.data file, or text of ftrace, `perf script` or `trace-cmd report` with page events",
         )
     };
     TraceError::file(path, problem, remedy)
@@ -229,7 +205,7 @@ mod tests {
 
     #[test]
     fn what_is_not_a_trace_gets_a_remedy() {
-        for (bytes, remedy) in [(b"".as_slice(), "record"), (b"{}", ".pcpt"), (b"\0\0\0", ".pgtrace")] {
+        for (bytes, remedy) in [(b"".as_slice(), "record"), (b"{}", "belongs"), (b"\0\0\0", ".pgtrace")] {
             let error = OpenOptions::new()
                 .open_bytes(Path::new("nothing-here"), bytes.to_vec())
                 .err()

@@ -1,23 +1,23 @@
-//! Files that are given as a trace or as a layout and are neither: what they are, and what to give instead.
+//! Files that are given as a trace or a layout but are neither: names their form, and the right file to give.
 
 use std::path::Path;
 
 use crate::{error::TraceError, input::Input, layout, opening};
 
-/// A file that is neither what was asked for nor unknown.
+/// A file of a known form that is not the requested one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OtherFile {
-    /// `Mem-Info` and what follows, in a log.
+    /// `Mem-Info` and the lines after it, in a log.
     MemInfo,
     /// A copy of `/proc/zoneinfo`.
     Zoneinfo,
-    /// A copy of another file of `/proc`, by its name.
+    /// A copy of another file of `/proc`. Holds the file's name.
     Proc(&'static str),
     /// A trace.
     Trace(&'static str),
 }
 
-/// Lines that only one file has, with that file.
+/// Lines that occur in only one file, with that file.
 const SIGNS: [(&str, OtherFile); 10] = [
     ("Mem-Info:", OtherFile::MemInfo),
     ("Mem-info:", OtherFile::MemInfo),
@@ -31,7 +31,7 @@ const SIGNS: [(&str, OtherFile); 10] = [
     ("nr_free_pages ", OtherFile::Proc("/proc/vmstat")),
 ];
 
-/// What a file is that begins with `head`, if it is one of these.
+/// The form of the file that begins with `head`, if it is one of these.
 pub(crate) fn what_is(head: &[u8]) -> Option<OtherFile> {
     let text = String::from_utf8_lossy(&head[..head.len().min(64 << 10)]);
     if layout::is_zoneinfo(&text) {
@@ -52,10 +52,10 @@ pub(crate) fn what_is(head: &[u8]) -> Option<OtherFile> {
     })
 }
 
-/// Whether the file at `path` is a copy of `/proc/zoneinfo`, of which a layout can be made.
+/// Whether the file at `path` is a copy of `/proc/zoneinfo`, which can become a layout.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 pub fn is_zoneinfo(path: &Path) -> Result<bool, TraceError> {
     let input = Input::open(path)?;
     Ok(what_is(&input.head) == Some(OtherFile::Zoneinfo))
@@ -71,11 +71,11 @@ impl OtherFile {
         }
     }
 
-    /// The error where a layout was wanted.
+    /// The error if a layout was requested.
     pub(crate) fn as_layout(self, path: &Path) -> TraceError {
         let lacks = match self {
-            Self::Trace(_) => "which may describe its machine, but is no description",
-            _ => "which does not say where zones begin, nor what page sets may hold of each",
+            Self::Trace(_) => "which may describe its machine, but is not a layout",
+            _ => "which shows neither where zones begin nor the limits of page sets",
         };
         let remedy = match self {
             Self::Trace(_) => {
@@ -86,7 +86,7 @@ impl OtherFile {
         TraceError::file(path, format!("{}, {lacks}", self.name()), remedy)
     }
 
-    /// The error where a trace was wanted.
+    /// The error if a trace was requested.
     pub(crate) fn as_trace(self, path: &Path) -> TraceError {
         let (lacks, remedy) = match self {
             Self::Zoneinfo => (

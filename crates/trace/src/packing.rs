@@ -1,4 +1,4 @@
-//! Packed files: which packer wrote one, by its first bytes, and how it is unpacked while it is read.
+//! Compressed files: the first bytes tell the packer, and the file is decompressed while it is read.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,10 +9,11 @@ use crate::error::TraceError;
 use crate::input::ByteStream;
 use crate::xz::{self, unxz};
 
-/// Bytes that tell the packer.
+/// Number of bytes that tell the packer.
 pub(crate) const MAGIC_BYTES: usize = 6;
 
-/// Window of the zstd decoder, as a power of two: 128 MiB, which `zstd --long` needs. A header that asks for more is refused.
+/// Window of the zstd decoder, as a power of two: 128 MiB, which `zstd --long` needs. A header that asks for
+/// more is rejected.
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 
 /// A packer.
@@ -24,7 +25,7 @@ pub(crate) enum Packing {
 }
 
 impl Packing {
-    /// The packer of a file that begins so; `None` if it is not packed.
+    /// The packer of a file that begins with `head`. `None` if it is not compressed.
     pub(crate) fn of(head: &[u8]) -> Option<Self> {
         if head.starts_with(xz::MAGIC) {
             Some(Self::Xz)
@@ -39,7 +40,8 @@ impl Packing {
         }
     }
 
-    /// All members of a file: packed files may be joined end to end, and none may be dropped silently.
+    /// Decompresses all members of a file. Compressed files may be joined end to end, and no member may be
+    /// dropped silently.
     pub(crate) fn unpack(
         self,
         path: &Path,

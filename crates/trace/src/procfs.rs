@@ -1,7 +1,8 @@
 //! Parsers of the texts under `/proc` that describe the page allocator.
 //!
-//! Every parser takes the whole text (they are some kilobytes; the caller bounds them) and returns a struct or a
-//! [`ProcError`] with file and line. Limits on CPUs, nodes and zones keep hostile texts from growing the result.
+//! Every parser takes the whole text and returns a struct, or a [`ProcError`] with file and line. Texts have
+//! some kilobytes, and the caller bounds them. Limits on CPUs, nodes and zones keep hostile texts from
+//! growing the result.
 
 mod buddyinfo;
 mod pagetypeinfo;
@@ -17,12 +18,12 @@ pub use zoneinfo::Zoneinfo;
 use pageset_core::ZoneKind;
 use thiserror::Error;
 
-/// Zones in one file at most: 1024 nodes of 5. Source: `CONFIG_NODES_SHIFT` ≤ 10, Linux 6.12.
+/// Maximum number of zones in one file: 1024 nodes of 5. Source: `CONFIG_NODES_SHIFT` ≤ 10, Linux 6.12.
 pub(crate) const ZONES_MAX: usize = 1024 * 5;
-/// CPUs at most. Source: `CONFIG_NR_CPUS` ≤ 8192 on x86-64, Linux 6.12.
+/// Maximum number of CPUs. Source: `CONFIG_NR_CPUS` ≤ 8192 on x86-64, Linux 6.12.
 pub(crate) const CPUS_MAX: u32 = 8192;
 
-/// A `/proc` text cannot be understood.
+/// The problem of a `/proc` text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("/proc/{file}, line {line}: {problem}; copy the file again from a running kernel")]
 pub struct ProcError {
@@ -30,7 +31,7 @@ pub struct ProcError {
     pub file: &'static str,
     /// Line, counted from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
 }
 
@@ -40,7 +41,7 @@ impl ProcError {
     }
 }
 
-/// Who owns a line `Node 0, zone    DMA32 …`: node, zone name, and what follows.
+/// The parts of a line `Node 0, zone    DMA32 …`: node, zone name, and the rest.
 pub(crate) struct ZoneLine<'text> {
     pub(crate) node: u16,
     pub(crate) name: &'text str,
@@ -48,7 +49,7 @@ pub(crate) struct ZoneLine<'text> {
 }
 
 impl<'text> ZoneLine<'text> {
-    /// Splits a line that starts with `Node`; `None` if it does not have that shape.
+    /// Splits a line that starts with `Node`. `None` if it has another form.
     pub(crate) fn parse(line: &'text str) -> Option<Self> {
         let (node, rest) = line.strip_prefix("Node")?.split_once(',')?;
         let node = node.trim().parse().ok()?;
@@ -58,13 +59,13 @@ impl<'text> ZoneLine<'text> {
         if name.is_empty() { None } else { Some(Self { node, name, rest }) }
     }
 
-    /// The zone, or `None` for one that never holds frames of the allocator (`Device`).
+    /// The zone's kind. `None` for a zone that never holds frames of the allocator (`Device`).
     pub(crate) fn kind(&self) -> Option<ZoneKind> {
         ZoneKind::from_name(self.name)
     }
 }
 
-/// `text` cut for an error message, so that a hostile line does not fill the screen.
+/// `text` shortened for an error message, so that a hostile line does not fill the screen.
 pub(crate) fn excerpt(text: &str) -> String {
     let cut: String = text.chars().take(40).flat_map(char::escape_debug).collect();
     if cut.len() < text.len() { format!("\"{cut}…\"") } else { format!("\"{cut}\"") }

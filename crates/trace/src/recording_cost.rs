@@ -1,37 +1,38 @@
-//! What recording cost the recorded command.
+//! The cost of recording for the recorded command.
 
 use serde::{Deserialize, Serialize};
 
-/// How much longer a command takes when it is recorded, measured in pairs of runs without and with a recorder.
+/// How much longer a command takes while it is recorded, measured in pairs of runs with and without a
+/// recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordingCost {
     /// Pairs of runs.
     pub rounds: u32,
-    /// More time on the clock, in per cent.
+    /// Additional elapsed time, in per cent.
     pub wall_percent: Option<CostRange>,
-    /// More time of all CPUs of the machine, in per cent, the recorder's own included.
+    /// Additional CPU time of the whole machine, including the recorder's, in per cent.
     pub cpu_percent: Option<CostRange>,
 }
 
-/// The least, the middle and the most of some values.
+/// Minimum, median and maximum of some values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CostRange {
     /// Smallest value.
     pub min: f64,
-    /// Middle value; the larger of the two middle ones if their number is even.
+    /// Middle value. Of an even number of values, the larger of the two middle ones.
     pub median: f64,
     /// Largest value.
     pub max: f64,
 }
 
 impl CostRange {
-    /// Whether it says little: it includes 0, or its ends differ by more than three times.
+    /// Whether the range says little: it includes 0, or its ends differ by more than a factor of three.
     #[must_use]
     pub fn is_wide(&self) -> bool {
         self.min <= 0.0 || self.max > 3.0 * self.min
     }
 
-    /// Of these values, which are sorted; `None` if there is none.
+    /// The range of `values`, which are sorted here. `None` if there are none.
     #[must_use]
     pub fn of(values: &mut [f64]) -> Option<Self> {
         values.sort_by(f64::total_cmp);

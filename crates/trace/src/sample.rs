@@ -3,13 +3,13 @@
 use pageset_core::ZoneKind;
 use serde::{Deserialize, Serialize};
 
-/// What one CPU saw of its own page sets.
+/// A CPU's sample of its own page sets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sample {
-    /// Reading began, in nanoseconds of the events' clock.
+    /// Time when reading began, in nanoseconds of the events' clock.
     pub t0_ns: u64,
-    /// Reading ended.
+    /// Time when reading ended.
     pub t1_ns: u64,
     /// The CPU that sampled itself.
     pub cpu: u32,
@@ -17,25 +17,25 @@ pub struct Sample {
     pub zones: Vec<ZoneSample>,
 }
 
-/// A zone's free frames and the sampling CPU's page set in it.
+/// A zone's free frames, and the sampling CPU's page set in the zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ZoneSample {
     /// NUMA node.
     pub node: u16,
-    /// Which zone of the node.
+    /// Kind of the zone.
     #[serde(with = "crate::zone_name")]
     pub kind: ZoneKind,
-    /// Free frames of the zone (lags by per-CPU deltas).
+    /// Free frames of the zone. Lags behind by per-CPU deltas.
     pub free: u64,
     /// Frames in this CPU's page set.
     pub count: u32,
-    /// Its current limit, in frames.
+    /// The page set's current limit, in frames.
     pub high: u32,
-    /// Frames moved at a time.
+    /// Frames moved by a plain refill or drain.
     pub batch: u32,
-    /// Lower bound of `high`; kernels 6.1 and 6.12 do not print it.
+    /// Lower bound of `high`. Kernels 6.1 and 6.12 do not print it.
     pub high_min: Option<u32>,
-    /// Upper bound of `high`; kernels 6.1 and 6.12 do not print it.
+    /// Upper bound of `high`. Kernels 6.1 and 6.12 do not print it.
     pub high_max: Option<u32>,
 }

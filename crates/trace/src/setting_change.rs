@@ -1,18 +1,18 @@
-//! Settings of the kernel that changed while it was recorded.
+//! Kernel settings that changed while recording.
 
 use serde::{Deserialize, Serialize};
 
-/// A setting of `/proc/sys/vm` that got another value. It did so between two looks at it.
+/// A setting of `/proc/sys/vm` whose value changed between two observations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingChange {
-    /// Its name there.
+    /// Its name in that directory.
     pub name: String,
-    /// The value it had.
+    /// The old value.
     pub from: String,
-    /// The value it got.
+    /// The new value.
     pub to: String,
-    /// When the old value was seen last, in nanoseconds of the events' clock.
+    /// Time when the old value was last observed, in nanoseconds of the events' clock.
     pub after_ns: u64,
-    /// When the new value was seen first.
+    /// Time when the new value was first observed.
     pub before_ns: u64,
 }

@@ -1,10 +1,10 @@
-//! The allocator's state at one moment, as `/proc` printed it.
+//! A snapshot of the allocator's state, as `/proc` printed it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::procfs::{Buddyinfo, Pagetypeinfo, ProcError, Vmstat, Zoneinfo};
 
-/// State before or after the recorded command.
+/// The state before or after the recorded command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Snapshot {
@@ -12,17 +12,17 @@ pub struct Snapshot {
     pub zoneinfo: Zoneinfo,
     /// Free blocks by zone and order.
     pub buddyinfo: Buddyinfo,
-    /// Free blocks by zone, migratetype and order; root only, so it may be missing.
+    /// Free blocks by zone, migratetype and order. Only root can read them, so they may be missing.
     pub pagetypeinfo: Option<Pagetypeinfo>,
     /// Counters.
     pub vmstat: Vmstat,
 }
 
 impl Snapshot {
-    /// Parses the four texts. An empty `pagetypeinfo` is "not readable", not an error.
+    /// Parses the four texts. An empty `pagetypeinfo` means "not readable" and is not an error.
     ///
     /// # Errors
-    /// The first line that makes no sense, with the name of the `/proc` file.
+    /// The first malformed line, with the name of the `/proc` file.
     pub fn parse(
         zoneinfo: &str,
         buddyinfo: &str,

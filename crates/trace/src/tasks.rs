@@ -1,33 +1,33 @@
-//! Names of tasks and their control groups. A recorder keeps them only where it was asked to.
+//! Names of tasks, and their control groups. A recorder keeps them only on request.
 
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Tasks of a recording with their names. Each name and each control group is stored once.
+/// The named tasks of a recording. Each name and each control group is stored once.
 ///
-/// A file may hold anything: a name is whatever a process calls itself, and an index may lead nowhere. The accessors return
-/// `None` for such an index.
+/// A file may contain anything: a process can give itself any name, and an index may be out of range. The
+/// accessors return `None` for such an index.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tasks {
     names: Vec<String>,
     #[serde(default)]
     cgroups: Vec<String>,
     tasks: Vec<Task>,
-    /// Tasks that found no room.
+    /// Number of tasks without room.
     #[serde(default)]
     left_out: u64,
 }
 
-/// A task: a thread, as the kernel counts. In a file it is an array of its fields.
+/// A task, which is a thread to the kernel. In a file it is an array of its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Fields", into = "Fields")]
 pub struct Task {
-    /// Its number, as [`Event::pid`](crate::Event::pid) has it.
+    /// Its number, as in [`Event::pid`](crate::Event::pid).
     pub tid: u32,
-    /// The number of its process, which is that of the process's first thread.
+    /// The number of its process, which equals the number of the process's first thread.
     pub process: u32,
-    /// When it began, in nanoseconds of the events' clock; 0 if it was there before the recording.
+    /// Time when it began, in nanoseconds of the events' clock. 0 if it existed before the recording.
     pub since_ns: u64,
     name: u32,
     cgroup: Option<u32>,
@@ -48,34 +48,35 @@ impl From<Task> for Fields {
 }
 
 impl Tasks {
-    /// Tasks at most: their description stays far below its limit.
+    /// Maximum number of tasks. Their description then stays far below its limit.
     pub const TASKS_MAX: usize = 1 << 18;
 
-    /// All tasks, in the order in which they were added.
+    /// All tasks, in the order of addition.
     #[must_use]
     pub fn all(&self) -> &[Task] {
         &self.tasks
     }
 
-    /// Tasks that were seen and are not in the file: there were more than [`Tasks::TASKS_MAX`].
+    /// Number of observed tasks that are not in the file, because there were more than [`Tasks::TASKS_MAX`].
     #[must_use]
     pub const fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// The task's name: whatever it calls itself, control characters included. Print it through an escape.
+    /// The task's name. It may contain any characters, including control characters. Escape it before
+    /// printing.
     #[must_use]
     pub fn name(&self, task: &Task) -> Option<&str> {
         self.names.get(task.name as usize).map(String::as_str)
     }
 
-    /// The control group, where the recorder could read it.
+    /// The control group, if the recorder could read it.
     #[must_use]
     pub fn cgroup(&self, task: &Task) -> Option<&str> {
         self.cgroups.get(task.cgroup? as usize).map(String::as_str)
     }
 
-    /// Whether a control group is known of any task.
+    /// Whether the control group of any task is known.
     #[must_use]
     pub const fn has_cgroups(&self) -> bool {
         !self.cgroups.is_empty()
@@ -101,7 +102,7 @@ pub struct TaskIndex<'a> {
 }
 
 impl<'a> TaskIndex<'a> {
-    /// The task that had this number at this time. Numbers are used again.
+    /// The task that had this number at this time. The kernel reuses numbers.
     #[must_use]
     pub fn find(&self, tid: u32, at_ns: u64) -> Option<&'a Task> {
         let found = self.by_tid.get(&tid)?;
@@ -115,7 +116,8 @@ impl<'a> TaskIndex<'a> {
         self.tasks.name(task)
     }
 
-    /// The name of a task's process: that of its first thread, or the task's own where the first thread is unknown.
+    /// The name of a task's process: that of its first thread. If the first thread is unknown, the task's own
+    /// name.
     #[must_use]
     pub fn process_name(&self, task: &'a Task) -> Option<&'a str> {
         let first = self.find(task.process, task.since_ns.max(1)).unwrap_or(task);
@@ -129,13 +131,13 @@ pub struct TaskBook {
     tasks: Tasks,
     names: HashMap<String, u32>,
     cgroups: HashMap<String, u32>,
-    /// The last task of each number.
+    /// The last task with each number.
     last: HashMap<u32, usize>,
 }
 
 impl TaskBook {
-    /// Adds a task, or replaces what is known of the one that has its number since then. `name` is as the kernel has it: any
-    /// bytes. Those that are no UTF-8 become replacement characters.
+    /// Adds a task, or updates the task that began at this time with this number. `name` has the kernel's
+    /// bytes. Invalid UTF-8 becomes replacement characters.
     pub fn add(&mut self, tid: u32, process: u32, since_ns: u64, name: &[u8]) {
         let name = number(&mut self.tasks.names, &mut self.names, &String::from_utf8_lossy(name));
         let task = Task { tid, process, since_ns, name, cgroup: None };
@@ -152,7 +154,7 @@ impl TaskBook {
         }
     }
 
-    /// The last task with this number has another name from now on.
+    /// Changes the name of the last task with this number.
     pub fn rename(&mut self, tid: u32, name: &[u8]) {
         if let Some(at) = self.last.get(&tid) {
             let name = number(&mut self.tasks.names, &mut self.names, &String::from_utf8_lossy(name));
@@ -160,7 +162,7 @@ impl TaskBook {
         }
     }
 
-    /// The last task with this number belongs to this control group.
+    /// Sets the control group of the last task with this number.
     pub fn put_cgroup(&mut self, tid: u32, cgroup: &str) {
         if let Some(at) = self.last.get(&tid) {
             let cgroup = number(&mut self.tasks.cgroups, &mut self.cgroups, cgroup);
@@ -168,7 +170,8 @@ impl TaskBook {
         }
     }
 
-    /// The last task with this number belongs to the control group of the last task with that number, if that is known.
+    /// Gives the last task with number `tid` the control group of the last task with number `from`, if it is
+    /// known.
     pub fn inherit_cgroup(&mut self, tid: u32, from: u32) {
         let cgroup = self.get(from).and_then(|task| task.cgroup);
         if let (Some(at), Some(cgroup)) = (self.last.get(&tid), cgroup) {
@@ -182,14 +185,14 @@ impl TaskBook {
         self.last.get(&tid).map(|at| &self.tasks.tasks[*at])
     }
 
-    /// What goes into the file.
+    /// The tasks for the file.
     #[must_use]
     pub fn into_tasks(self) -> Tasks {
         self.tasks
     }
 }
 
-/// The number of a text in a list that has each once.
+/// The index of a text in a list without duplicates. Adds the text if needed.
 fn number(list: &mut Vec<String>, numbers: &mut HashMap<String, u32>, text: &str) -> u32 {
     if let Some(number) = numbers.get(text) {
         return *number;

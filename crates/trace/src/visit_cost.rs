@@ -1,18 +1,19 @@
-//! What visits to the zones cost on the recorded machine, measured before the recording.
+//! The cost of visits to the zones on the recorded machine, measured before the recording.
 
 use serde::{Deserialize, Serialize};
 
 use crate::recording_cost::CostRange;
 
-/// CPU time of a visit to a zone, from one fault loop under two limits of page sets. Nothing else differs between the two, so
-/// the whole difference of CPU time is divided once by the visits, and once by the pages that they moved.
+/// CPU time of a visit to a zone, measured with a fault loop under two limits of page sets. Nothing else
+/// differs, so the visits cause the whole difference in CPU time. It is divided by the visits for one figure,
+/// and by the pages they moved for the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VisitCost {
     /// CPU time of a visit with all its pages, in nanoseconds.
     pub visit_ns: CostRange,
-    /// The same for each page that a visit moves.
+    /// CPU time per page that a visit moves, in nanoseconds.
     pub page_ns: CostRange,
-    /// Pages that a visit moved while this was measured.
+    /// Pages per visit during the measurement.
     pub pages_per_visit: f64,
     /// Pairs of runs.
     pub rounds: u32,
@@ -20,12 +21,12 @@ pub struct VisitCost {
     pub cpu: String,
     /// Kernel release, as `uname -r`.
     pub kernel: String,
-    /// Day of the measurement, as in 2026-11-26, by UTC.
+    /// Day of the measurement in UTC, such as 2026-11-26.
     pub date: String,
 }
 
 impl VisitCost {
-    /// Whether the numbers can be costs. Those of a damaged file may be anything.
+    /// Whether the numbers are possible. A damaged file may contain any numbers.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         [self.visit_ns, self.page_ns].iter().all(|range| {
@@ -51,7 +52,7 @@ mod tests {
             kernel: "6.18".into(),
             date: "2026-11-26".into(),
         };
-        // Noise may put the least below zero.
+        // Noise may push the minimum below zero.
         assert!(cost(range(-5.0, 2.0, 9.0)).is_sound());
         for wrong in [range(3.0, 2.0, 9.0), range(-9.0, -2.0, 9.0), range(1.0, f64::NAN, 2.0)] {
             assert!(!cost(wrong).is_sound(), "{wrong:?}");

@@ -7,14 +7,14 @@ use crate::{
     reader::TraceReader,
 };
 
-/// Leaves out [`TraceInfo::tasks`], and nothing else.
+/// A reader that removes [`TraceInfo::tasks`], and nothing else.
 pub struct WithoutNames {
     reader: Box<dyn TraceReader>,
     info: TraceInfo,
 }
 
 impl WithoutNames {
-    /// Of the rest of `reader`.
+    /// Filters the rest of `reader`.
     #[must_use]
     pub fn new(reader: Box<dyn TraceReader>) -> Self {
         let info = TraceInfo { tasks: None, ..reader.info().clone() };

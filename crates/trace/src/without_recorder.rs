@@ -1,4 +1,4 @@
-//! A trace without the pages that its recorder used.
+//! A trace without its recorder's pages.
 
 use std::collections::HashSet;
 
@@ -9,10 +9,11 @@ use crate::{
     reader::TraceReader,
 };
 
-/// Leaves out the pages that [`TraceInfo::recorder_pids`] allocated: their allocations, and their frees by any task.
+/// Removes the pages that [`TraceInfo::recorder_pids`] allocated: their allocations, and their frees by any
+/// task.
 ///
-/// Refills and drains stay, also those that the recorder caused: they moved pages of other tasks too. Takes memory for the
-/// set of frames that the recorder held.
+/// Refills and drains stay, even those that the recorder caused, since they also moved pages of other tasks.
+/// Memory holds the set of the recorder's frames.
 pub struct WithoutRecorder<R> {
     reader: R,
     info: TraceInfo,
@@ -21,15 +22,16 @@ pub struct WithoutRecorder<R> {
     left_out: u64,
 }
 
-/// What [`TraceInfo::not_recorded`] begins with, before the reason, where a recorder does not know its threads.
+/// Beginning of an entry in [`TraceInfo::not_recorded`], before the reason, if a recorder does not know its
+/// threads.
 pub const RECORDER_UNKNOWN: &str = "which threads are the recorder's";
 
-/// Frames of the recorder.
+/// Frames that the recorder holds.
 #[derive(Debug, Default)]
 struct Frames {
-    /// By their first frame.
+    /// Frames in use, by the first frame of their block.
     held: HashSet<u64>,
-    /// Freed in a list, and not yet in a page set.
+    /// Frames freed in a list that have not yet reached a page set.
     freed: HashSet<u64>,
 }
 
@@ -45,7 +47,7 @@ impl<R: TraceReader> WithoutRecorder<R> {
         Self { reader, info, pids, frames: Frames::default(), left_out: 0 }
     }
 
-    /// Events left out so far.
+    /// Number of events removed so far.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out
@@ -53,7 +55,7 @@ impl<R: TraceReader> WithoutRecorder<R> {
 }
 
 impl Frames {
-    /// Whether an event is of a page that the recorder used.
+    /// Whether an event is about one of the recorder's pages.
     fn has(&mut self, event: &Event, pids: &HashSet<u32>) -> bool {
         let pfn = event.pfn;
         match event.kind {
@@ -63,7 +65,7 @@ impl Frames {
                 if is_own && event.frame().is_some() {
                     self.held.insert(pfn);
                 } else if !is_own {
-                    // Its free was lost.
+                    // The event of its free was lost.
                     self.held.remove(&pfn);
                 }
                 is_own
@@ -118,7 +120,7 @@ mod tests {
         }
 
         fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
-            // One at a time, so that blocks become empty.
+            // Read one at a time, so that skipped blocks become empty.
             events.clear();
             if !self.1.is_empty() {
                 events.push(self.1.remove(0));
@@ -153,7 +155,7 @@ mod tests {
     use EventKind::{MmPageAlloc, MmPageFree, MmPageFreeBatched, MmPagePcpuDrain};
 
     #[test]
-    fn pages_of_the_recorder_go_whoever_frees_them() {
+    fn pages_of_the_recorder_go_even_if_another_task_frees_them() {
         let (rest, left_out) = rest(
             &[7],
             &[
@@ -176,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_whose_free_was_lost_belongs_to_who_has_it_next() {
+    fn a_page_whose_free_was_lost_belongs_to_the_next_user() {
         let (rest, left_out) = rest(&[7], &[(MmPageAlloc, 1, 7), (MmPageAlloc, 1, 5), (MmPageFree, 1, 5)]);
         assert_eq!((rest.len(), left_out), (2, 1));
     }

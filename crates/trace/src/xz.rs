@@ -8,11 +8,12 @@ use crate::error::TraceError;
 /// What `.xz` files start with. Source: the .xz file format 1.2.1, section 2.1.1.1.
 pub(crate) const MAGIC: &[u8] = b"\xfd7zXZ\0";
 
-/// Bytes the decoder may use. `xz -9` needs 65 MiB; a header that asks for more is refused.
+/// Maximum memory of the decoder. `xz -9` needs 65 MiB. A header that asks for more is rejected.
 #[cfg(feature = "xz")]
 const MEMORY_BYTES_MAX: u64 = 100 << 20;
 
-/// Unpacks all streams of a file: `xz` files may be joined end to end, and none may be dropped silently.
+/// Decompresses all streams of a file. `xz` files may be joined end to end, and no stream may be dropped
+/// silently.
 #[cfg(feature = "xz")]
 pub(crate) fn unxz<R: Read>(path: &Path, source: R) -> Result<impl Read + use<R>, TraceError> {
     use liblzma::{
@@ -25,7 +26,7 @@ pub(crate) fn unxz<R: Read>(path: &Path, source: R) -> Result<impl Read + use<R>
     Ok(XzDecoder::new_stream(source, stream))
 }
 
-/// Says what to do instead.
+/// Returns an error with the remedy.
 #[cfg(not(feature = "xz"))]
 pub(crate) fn unxz<R: Read>(path: &Path, _: R) -> Result<R, TraceError> {
     let remedy = "unpack it with `xz -dk`, or build pageset with `--features xz`";

@@ -1,15 +1,15 @@
-//! Instructions that valgrind's callgrind sees inside a function.
+//! Counts the instructions inside a function, with valgrind's callgrind.
 
 use std::process::Command;
 
-/// Why nothing can be counted this way, if so.
+/// The reason why callgrind cannot be used, if there is one.
 pub(crate) fn is_missing() -> Option<String> {
     let version = Command::new("valgrind").arg("--version").output();
     let works = version.is_ok_and(|output| output.status.success());
     (!works).then(|| "valgrind is not installed".to_owned())
 }
 
-/// Runs this program with one entry; the instructions of all calls of its function, callees included.
+/// Runs this program with one entry. Returns the instructions of all calls of its function, callees included.
 pub(crate) fn collected(name: &str, function: &str) -> Result<f64, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new("valgrind");

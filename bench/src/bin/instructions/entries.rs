@@ -1,4 +1,4 @@
-//! What is counted. Every entry is a function that is never inlined, so that it can be found by its name.
+//! The counted operations. Each is a function that is never inlined, so that its name can be found.
 
 use std::hint::black_box;
 
@@ -12,7 +12,7 @@ pub(crate) struct Entry {
     pub(crate) name: &'static str,
     /// The function that does it.
     pub(crate) function: &'static str,
-    /// How often [`run`] does it.
+    /// How often [`run`] performs it.
     pub(crate) operations: u64,
     /// Whether its fast path is a restartable sequence.
     pub(crate) is_sequence: bool,
@@ -26,12 +26,12 @@ const fn counted(name: &'static str, function: &'static str, operations: u64) ->
     Entry { name, function, operations, is_sequence: false }
 }
 
-/// Times that a pair is run under valgrind.
+/// Number of pairs under valgrind.
 const PAIRS: u64 = 1000;
-/// Pages of the bulk entries: many times what an array holds.
+/// Pages of the bulk entries: many times the size of an array.
 const BULK: u64 = 10_000;
 
-/// All of them.
+/// All entries.
 pub(crate) const ENTRIES: &[Entry] = &[
     sequence("sequence alloc order 0", "sequence_alloc_0"),
     sequence("sequence alloc order 3", "sequence_alloc_3"),
@@ -52,7 +52,7 @@ const ORDER_0: Order = Order::ZERO;
 const ORDER_3: Order = Order::new(3).unwrap();
 const ORDER_9: Order = Order::THP;
 
-/// Defines functions that are found by their names.
+/// Defines functions that can be found by their names.
 macro_rules! entries {
     ($($name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? $body:block)*) => {
         $(#[inline(never)] fn $name($($argument: $type),*) $(-> $result)? $body)*
@@ -99,7 +99,7 @@ fn pool(fast_path: FastPath) -> Result<&'static Pool, String> {
     builder.build().map(|pool| &*Box::leak(Box::new(pool))).map_err(|error| error.to_string())
 }
 
-/// Does one entry, for valgrind to count. What comes before it in other functions is not counted.
+/// Runs one entry for valgrind. Work in other functions before it is not counted.
 pub(crate) fn run(name: &str) -> Result<(), String> {
     let repeat = |operation: &dyn Fn()| (0..PAIRS).for_each(|_| operation());
     let locks = |order: Order, operation: fn(&Pool)| {
@@ -124,14 +124,14 @@ pub(crate) fn run(name: &str) -> Result<(), String> {
         "lock bulk alloc order 0" | "lock bulk free order 0" => {
             let pool = pool(FastPath::Locks)?;
             let mut pages = Vec::with_capacity(BULK as usize);
-            // The first time, memory is known to be zero, which takes other ways.
+            // On first use, memory is known to be zero and takes another path. So use it once before.
             pages.extend((0..BULK).flat_map(|_| pool.alloc(ORDER_0)));
             pages.drain(..).for_each(drop);
             lock_bulk_alloc(pool, &mut pages);
             lock_bulk_free(&mut pages);
             Ok(())
         }
-        // Not run when they are counted, but here, so that they are part of the program.
+        // Sequences are not run when they are counted. This call makes them part of the program.
         _ if name.starts_with("sequence") => sequences(),
         _ => Err(format!("no entry `{name}`")),
     }

@@ -1,14 +1,14 @@
-//! The counts that are kept in the tree.
+//! The counts kept in the repository.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use crate::Counts;
 
-/// How far a count may be from what is kept.
+/// Tolerated relative difference from the kept count.
 const TOLERANCE: f64 = 0.01;
 
-/// The file: a count and a name in each line, comments after `#`.
+/// The file: a count and a name per line. Comments follow `#`.
 pub(crate) struct Golden(Vec<(String, f64)>);
 
 const HEAD: &str = "\
@@ -47,7 +47,7 @@ impl Golden {
         Ok(())
     }
 
-    /// Prints all counts; an error if one has changed, or is in one of the lists only.
+    /// Prints all counts. Fails if a count has changed, or is in only one of the lists.
     pub(crate) fn compare(&self, counts: &Counts, skipped: Option<String>) -> Result<(), String> {
         let mut wrong = 0;
         for (name, kept) in &self.0 {

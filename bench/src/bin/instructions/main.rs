@@ -1,12 +1,15 @@
-//! How many instructions the fast paths of the pool and of the core take, compared with what is kept in the tree.
+//! Compares the instruction counts of the fast paths of the pool and the core with counts kept in the
+//! repository.
 //!
-//! `instructions` counts and compares with `bench/instructions.golden`; `instructions --bless` writes that file.
-//! Times depend on the machine and its load, counts do not. `cargo xtask ci night instructions` builds this the way it is kept.
+//! `instructions` compares with `bench/instructions.golden`; `instructions --bless` writes that file. Times
+//! depend on the machine and its load, but counts do not. `cargo xtask ci night instructions` builds this program in the
+//! right way.
 //!
-//! - `entries`: what is counted, each in a function of its own.
-//! - `shortest`: restartable sequences, by the disassembly: valgrind has none, and they cannot be stepped through.
-//! - `callgrind`: everything else, by running it under valgrind.
-//! - `golden`: the file.
+//! - `entries`: the counted operations, each in its own function.
+//! - `shortest`: counts restartable sequences in the disassembly, since valgrind does not support them and
+//!   they cannot be single-stepped.
+//! - `callgrind`: counts everything else, by running it under valgrind.
+//! - `golden`: the file of counts.
 
 mod callgrind;
 mod entries;
@@ -36,7 +39,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Instructions for each operation, by name; and why some are missing.
+/// Instructions per operation, by name, and the reason why some are missing.
 type Counts = Vec<(&'static str, f64)>;
 
 fn count() -> Result<(Counts, Option<String>), String> {

@@ -1,4 +1,4 @@
-//! Instructions on the shortest way through a function that calls nothing: its fast path.
+//! Counts the instructions on the shortest path through a function without a call: its fast path.
 
 use std::collections::{HashMap, VecDeque};
 use std::process::Command;
@@ -12,32 +12,32 @@ pub(crate) fn disassembly() -> Result<String, String> {
     String::from_utf8(output.stdout).map_err(|error| error.to_string())
 }
 
-/// Instructions from the first of a function to its return, on the shortest way without a call.
+/// Instructions from a function's first one to its return, on the shortest path without a call.
 pub(crate) fn path(disassembly: &str, function: &str) -> Result<u32, String> {
     let code =
         Code::of(disassembly, function).ok_or_else(|| format!("no function {function} in the program"))?;
     code.shortest().ok_or_else(|| format!("no way through {function} without a call"))
 }
 
-/// What comes after an instruction.
+/// The successor of an instruction.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     Falls,
     Jumps(u64),
     Branches(u64),
     Returns,
-    /// A call, a trap, or a jump to who knows where.
+    /// A call, a trap, or a jump to an unknown place.
     Leaves,
 }
 
-/// A function's instructions: addresses, and what comes after each.
+/// A function's instructions: addresses and successors.
 struct Code {
     next: Vec<(u64, Next)>,
 }
 
 impl Code {
     fn of(disassembly: &str, function: &str) -> Option<Self> {
-        // Mangled names have the length before the name: `16sequence_alloc_0`.
+        // Mangled names contain the length before the name: `16sequence_alloc_0`.
         let mangled = format!("{}{function}", function.len());
         let is_head = |line: &str| line.ends_with(">:") && line.contains(&mangled);
         let lines = disassembly.lines().skip_while(|line| !is_head(line)).skip(1);
@@ -70,7 +70,7 @@ impl Code {
     }
 }
 
-/// One line such as `  40107: jae    40123 <name+0x20>`.
+/// A line such as `  40107: jae    40123 <name+0x20>`.
 fn instruction(line: &str) -> Option<(u64, Next)> {
     let (address, text) = line.trim().split_once(':')?;
     let address = u64::from_str_radix(address, 16).ok()?;

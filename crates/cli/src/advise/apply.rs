@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use pageset_lab::advise::{Advice, RunTimes, Verdict};
-use pageset_lab::host::Settings;
-use pageset_lab::host::settings::Changes;
+use pageset_measure::host::Settings;
+use pageset_measure::host::settings::Changes;
+use pageset_replay::advise::{Advice, RunTimes, Verdict};
+use pageset_replay::{Against, against};
 use pageset_report::wrap;
 use pageset_trace::TraceReader;
-use pageset_workload::{Against, against};
 
 use super::args::AdviseArgs;
 use super::recorder::{Recorder, Runs};
@@ -26,7 +26,7 @@ pub(super) struct Trial<'a> {
 }
 
 /// The result of a trial.
-pub(super) enum Tried {
+pub(super) enum TrialResult {
     /// Nothing was changed. Why.
     Not(String),
     /// It was compared.
@@ -45,7 +45,7 @@ pub(super) struct Compared {
     pub(super) is_settled: bool,
 }
 
-impl Tried {
+impl TrialResult {
     pub(super) fn compared(&self) -> Option<&Compared> {
         match self {
             Self::Not(_) => None,
@@ -93,12 +93,12 @@ impl<'a> Trial<'a> {
         before: &Runs,
         signals: &Signals,
         open: impl Fn(&PathBuf) -> Result<Box<dyn TraceReader>> + Send + 'static,
-    ) -> Result<Tried> {
+    ) -> Result<TrialResult> {
         let Some(setting) = self.setting(advice) else {
-            return Ok(Tried::Not("Nothing was tried: no setting is advised.".to_owned()));
+            return Ok(TrialResult::Not("Nothing was tried: no setting is advised.".to_owned()));
         };
         if !self.args.yes && !is_agreed(advice, &setting, signals)? {
-            return Ok(Tried::Not(format!("{setting} was not tried: you did not agree.")));
+            return Ok(TrialResult::Not(format!("{setting} was not tried: you did not agree.")));
         }
         self.changes.set(&setting)?;
         let way_back = rights::as_root(&["advise", "--put-back"]);
@@ -118,7 +118,13 @@ impl<'a> Trial<'a> {
         sentences.extend(after.warnings.into_iter().filter(|warning| !before.warnings.contains(warning)));
         sentences.extend(ended.sentences);
         let is_settled = ended.is_settled;
-        Ok(Tried::Compared(Box::new(Compared { setting, against: found, run_times, sentences, is_settled })))
+        Ok(TrialResult::Compared(Box::new(Compared {
+            setting,
+            against: found,
+            run_times,
+            sentences,
+            is_settled,
+        })))
     }
 
     /// Keeps the setting or puts it back. If nothing could be recorded, it is put back in any case.

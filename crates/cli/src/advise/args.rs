@@ -8,7 +8,7 @@ use clap::ValueHint;
 use pageset_report::Format;
 
 use crate::options::{OpeningArgs, OutputArgs};
-use crate::record::time;
+use crate::units::time;
 
 const READING_ADVISE: &str = "\
 Without a RECORDING:

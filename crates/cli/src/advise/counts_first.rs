@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
-use pageset_lab::advise::{Advice, Verdict};
+use pageset_replay::advise::{Advice, Verdict};
 
 use super::recorder::Runs;
 use crate::output::say;
@@ -59,7 +59,8 @@ pub(super) fn counts_first(
 mod tests {
     use std::cell::RefCell;
 
-    use pageset_lab::advise::{Matter, Why};
+    use pageset_replay::advise::{Matter, Why};
+    use pageset_study::latency::simulated;
 
     use super::*;
     use crate::options::{OpeningArgs, SourceArgs};
@@ -114,7 +115,8 @@ mod tests {
     fn any_advice() -> Advice {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/formats/allocs-only.txt");
         let recording = SourceArgs { recording: Some(path.into()), opening: OpeningArgs::default() };
-        pageset_lab::advise::advise(|| Source::open(&recording), &mut ()).expect("it is advised")
+        pageset_replay::advise::advise(|| Source::open(&recording), simulated, &mut ())
+            .expect("it is advised")
     }
 
     #[test]

@@ -3,9 +3,10 @@
 use std::io::Write;
 
 use anyhow::Result;
-use pageset_lab::advise::{Advice, advise};
-use pageset_lab::fleet::{Answers, Line};
+use pageset_replay::advise::{Advice, advise};
+use pageset_replay::fleet::{Answers, Line};
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table};
+use pageset_study::latency::simulated;
 use serde::Serialize;
 
 use super::args::AdviseArgs;
@@ -25,7 +26,7 @@ const READING: &str = "`saves` is what the advised setting saves of the CPU time
 pub(super) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
     let format = args.output.format();
     let fleet = fleet::read((&args.recordings, &args.opening), |recording| {
-        let mut advice = advise(|| Source::open(recording), &mut ()).map_err(of_reading)?;
+        let mut advice = advise(|| Source::open(recording), simulated, &mut ()).map_err(of_reading)?;
         let provenance = with_machine(invocation.provenance(), &advice);
         let document = AdviceDocument {
             advice: &advice,

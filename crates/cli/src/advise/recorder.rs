@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use pageset_lab::visit_cost;
+use pageset_measure::visit_cost;
 use pageset_record::{Ending, Going, Options, RecordError, Recording, Session, check, count};
 use pageset_report::command_line;
 use tempfile::TempDir;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueHint};
 
-use super::faults::FaultsArgs;
+use super::faults::args::FaultsArgs;
 use super::machine::MachineCostsArgs;
 use crate::options::OutputArgs;
 

@@ -1,16 +1,16 @@
 //! `pageset bench faults`: the page fault test. `args` says what can be typed, `table` prints what was found.
 
-mod args;
+pub(crate) mod args;
 mod table;
 
 use anyhow::Result;
-use pageset_lab::pft::Test;
 use pageset_report::{Format, json_document};
+use pageset_study::pft::Test;
 
 use crate::invocation::Invocation;
 use crate::output;
 use crate::progress::Progress;
-pub(crate) use args::FaultsArgs;
+use args::FaultsArgs;
 
 /// The subcommand.
 pub(crate) fn execute(args: &FaultsArgs, invocation: &Invocation) -> Result<()> {

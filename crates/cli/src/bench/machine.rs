@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::ValueHint;
-use pageset_lab::calibrate::machine::{self, Measured};
-use pageset_lab::host;
-use pageset_lab::simulate::parse_machine;
+use pageset_measure::host;
 use pageset_report::{Format, Provenance};
+use pageset_study::machine::{self, Measured};
+use pageset_study::simulate::parse_machine;
 use pageset_trace::read_description;
 
 use super::visit_cost;

@@ -1,17 +1,15 @@
 //! `pageset bench`: what operations cost on this machine. `faults` touches memory, `pages` clears and copies it, `machine` writes a machine file.
 
-mod args;
-mod faults;
+pub(crate) mod args;
+pub(crate) mod faults;
 mod machine;
 pub(crate) mod pages;
 mod visit_cost;
 
 use anyhow::Result;
 
-pub(crate) use args::{BenchArgs, BenchPagesArgs};
-
 use crate::invocation::Invocation;
-use args::Benchmark;
+use args::{BenchArgs, Benchmark};
 
 pub(crate) fn run(args: &BenchArgs, invocation: &Invocation) -> Result<()> {
     match &args.benchmark {

@@ -6,11 +6,11 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use anyhow::{Result, anyhow};
-use pageset_lab::Cancelled;
-use pageset_lab::host::Settings;
-use pageset_lab::pageset_trace::{CostRange, TraceReader, VisitCost};
-use pageset_lab::visit_cost::{self, Measuring, Work};
+use pageset_measure::host::Settings;
+use pageset_measure::visit_cost::{self, Measuring, Work};
 use pageset_record::{Going, Options, Session};
+use pageset_report::Cancelled;
+use pageset_trace::{CostRange, TraceReader, VisitCost};
 
 use crate::invocation::Invocation;
 use crate::left;
@@ -87,7 +87,7 @@ struct UntilSignal<'a, P> {
     signals: &'a Signals,
 }
 
-impl<P: pageset_lab::Progress> pageset_lab::Progress for UntilSignal<'_, P> {
+impl<P: pageset_report::Progress> pageset_report::Progress for UntilSignal<'_, P> {
     fn begin(&mut self, what: &'static str, unit: &'static str, total: Option<u64>) {
         self.shown.begin(what, unit, total);
     }

@@ -3,7 +3,7 @@
 use anyhow::{Result, anyhow};
 use pageset_trace::{Layout, TraceReader as _};
 
-use crate::args::ConvertArgs;
+use crate::convert::args::ConvertArgs;
 use crate::hint;
 use crate::layouts::{self, LayoutOrigin, LayoutSummary};
 use crate::options::{MachineArgs, SourceArgs, TargetArgs};

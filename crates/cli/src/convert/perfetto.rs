@@ -4,21 +4,21 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use pageset_lab::export::{FOLLOWED_ONE_IN, PerfettoOptions, PerfettoSummary, perfetto};
+use pageset_replay::Candidate;
+use pageset_replay::export::{FOLLOWED_ONE_IN, PerfettoOptions, PerfettoSummary, perfetto};
 use pageset_trace::{TraceError, TraceReader};
-use pageset_workload::Candidate;
 
-use super::size;
-use crate::args::ConvertArgs;
+use super::args::ConvertArgs;
 use crate::hint;
 use crate::layouts::{self, LayoutOrigin};
 use crate::options::SourceArgs;
 use crate::origin;
+use crate::origin::print_not_recorded;
 use crate::output::{self, AtomicFile, Existing};
 use crate::paragraph;
 use crate::progress::Progress;
-use crate::record::print_not_recorded;
 use crate::source::Source;
+use crate::units::size;
 
 pub(super) fn run(args: &ConvertArgs, output: &Path, existing: Existing) -> Result<()> {
     let from = SourceArgs { recording: Some(args.input.clone()), opening: args.opening.clone() };

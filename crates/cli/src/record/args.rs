@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueHint;
-use pageset_lab::visit_cost;
+use pageset_measure::visit_cost;
 use pageset_record::{Condition, CpuList, Options, Timing};
+
+use crate::units::{bytes, time};
 
 const READING_RECORD: &str = "\
 How it works:
@@ -63,7 +65,7 @@ pub(crate) struct RecordArgs {
     #[arg(long = "for", value_name = "TIME", value_parser = time)]
     duration: Option<Duration>,
     /// Buffer in the kernel for each CPU, as in 64M [default: 16M, or less on machines with little memory]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
     buffer: Option<u64>,
     /// Record page faults from user mode too
     #[arg(long)]
@@ -117,42 +119,6 @@ impl RecordArgs {
             } else {
                 Timing::AllTheTime
             },
-        }
-    }
-}
-
-/// A time with its unit.
-pub(crate) fn time(text: &str) -> Result<Duration, String> {
-    const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
-    let number = number(text, &UNITS).ok_or("write a time like 500ms, 10s, 5m or 1h")?;
-    Ok(Duration::from_millis(number))
-}
-
-/// Bytes with their unit.
-fn size(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u64); 3] = [("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30)];
-    number(text, &UNITS).ok_or_else(|| "write a size like 512K, 64M or 1G".to_owned())
-}
-
-/// A whole number from 1 up, in the smallest unit.
-fn number(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let digits = text.find(|character: char| !character.is_ascii_digit())?;
-    let (number, unit) = text.split_at(digits);
-    let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
-    number.parse::<u64>().ok()?.checked_mul(*factor).filter(|number| *number > 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_and_sizes_have_units() {
-        assert_eq!(time("10s"), Ok(Duration::from_secs(10)));
-        assert_eq!(time("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(size("64M"), Ok(64 << 20));
-        for wrong in ["", "10", "s", "0s", "-1s", "1.5s", "10 s", "99999999999999999999h", "é"] {
-            assert!(time(wrong).is_err() && size(wrong).is_err(), "{wrong:?}");
         }
     }
 }

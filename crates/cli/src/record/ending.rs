@@ -5,11 +5,11 @@ use std::path::Path;
 
 use anyhow::Result;
 use pageset_record::{Ending, Met, Recording};
-use pageset_report::{command_line, printable, shell_word};
+use pageset_report::{command_line, shell_word};
 use pageset_trace::{CostRange, RecordingCost, SettingChange};
 
-use crate::convert::size;
 use crate::origin;
+use crate::units::size;
 
 pub(crate) fn print(out: &mut dyn Write, path: &Path, recording: &Recording) -> Result<()> {
     let Recording { info, events, bytes, lost, duration, .. } = recording;
@@ -52,7 +52,7 @@ pub(crate) fn print(out: &mut dyn Write, path: &Path, recording: &Recording) -> 
             "The file has names of {count} tasks (--names): look at them before you send it to others."
         )?;
     }
-    print_not_recorded(out, &info.not_recorded)?;
+    origin::print_not_recorded(out, &info.not_recorded)?;
     for change in &info.setting_changes {
         let SettingChange { name, from, to, .. } = change;
         writeln!(out, "vm.{name} changed from {from} to {to} meanwhile: forecasts are of one stretch only.")?;
@@ -76,13 +76,6 @@ pub(super) fn print_cost(out: &mut dyn Write, cost: &RecordingCost) -> Result<()
             };
             writeln!(out, "Recorded, the command takes {median:+.0} % {what} ({sure}).")?;
         }
-    }
-    Ok(())
-}
-
-pub(crate) fn print_not_recorded(out: &mut dyn Write, not_recorded: &[String]) -> Result<()> {
-    for what in not_recorded {
-        writeln!(out, "Not recorded: {}.", printable(what))?;
     }
     Ok(())
 }

@@ -3,16 +3,16 @@
 use std::io::Write;
 
 use anyhow::Result;
+use pageset_replay::Outcome;
 use pageset_report::{Cell, Column, Format, Provenance, Row, Spread, Table};
-use pageset_workload::Outcome;
 use serde::Serialize;
 
 use super::finished;
-use crate::args::ReplayArgs;
 use crate::fleet::{self, Fleet};
 use crate::invocation::Invocation;
 use crate::options::RowsFormat;
 use crate::output;
+use crate::replay::args::ReplayArgs;
 
 const READING: &str = "`visits` are those of `base`, the first policy; `fewest` is what the best of the others leaves of them. The recordings \
     with the most to gain stand first. `*`: the replay of the recorded kernel is far off what that kernel did.";

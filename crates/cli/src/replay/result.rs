@@ -3,14 +3,14 @@
 use std::io::Write;
 
 use anyhow::Result;
+use pageset_replay::{
+    FEW_VISITS, INTERVAL_COVERAGE, Interval, Intervals, KernelTotals, Outcome, Replay, Room, Unreplayed,
+    Unseen, Window,
+};
 use pageset_report::{
     Cell, Column, Format, Provenance, Row, Table, command_line, json_document, relative_to_first,
 };
 use pageset_trace::{LostEvents, TraceReader as _};
-use pageset_workload::{
-    FEW_VISITS, INTERVAL_COVERAGE, Interval, Intervals, KernelTotals, Outcome, Replay, Room, Unreplayed,
-    Unseen, Window,
-};
 use serde::Serialize;
 
 use crate::layouts::LayoutOrigin;

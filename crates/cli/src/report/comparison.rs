@@ -1,7 +1,7 @@
 //! Several recordings side by side: of three or more, the one that differs most comes first.
 
-use pageset_lab::advise::Waiting;
-use pageset_lab::dossier::Dossier;
+use pageset_replay::advise::Waiting;
+use pageset_replay::report_data::ReportData;
 use pageset_report::page::{Bar, Bars, Part, Section};
 use pageset_report::{Cell, Column, Row, Table, command_line};
 
@@ -15,7 +15,7 @@ struct Figure {
     /// So much more or less takes nothing that anyone would notice.
     little: f64,
     /// Of a recording, in units that are shown as whole numbers; `None` if the recording does not have it.
-    of: fn(&Dossier) -> Option<u64>,
+    of: fn(&ReportData) -> Option<u64>,
 }
 
 // What is little is a guess: a thousandth of a CPU, at 2 us a visit and 50 pages in it.
@@ -24,23 +24,23 @@ const FIGURES: [Figure; 6] = [
         title: "Refills and drains",
         unit: "a second",
         little: 500.0,
-        of: |dossier| per_second(dossier, dossier.examined.advice.findings.visits),
+        of: |report_data| per_second(report_data, report_data.examined.advice.findings.visits),
     },
     Figure {
         title: "Pages from zones",
         unit: "pages a second",
         little: 25_000.0,
-        of: |dossier| per_second(dossier, dossier.examined.advice.findings.zone_pages),
+        of: |report_data| per_second(report_data, report_data.examined.advice.findings.zone_pages),
     },
     Figure {
         title: "Waits for zone locks",
         unit: "us a second",
         little: 1000.0,
-        of: |dossier| {
+        of: |report_data| {
             let is_measured =
-                matches!(dossier.examined.advice.findings.waiting, Some(Waiting::Measured { .. }));
-            let wait_us = dossier.examined.survey.kernel.zone_locks.wait_ns / 1000;
-            per_second(dossier, Some(wait_us).filter(|_| is_measured))
+                matches!(report_data.examined.advice.findings.waiting, Some(Waiting::Measured { .. }));
+            let wait_us = report_data.examined.survey.kernel.zone_locks.wait_ns / 1000;
+            per_second(report_data, Some(wait_us).filter(|_| is_measured))
         },
     },
     HELD_SAMPLED,
@@ -48,13 +48,13 @@ const FIGURES: [Figure; 6] = [
         title: "Pages that came from zones",
         unit: "% of those allocated",
         little: 10.0,
-        of: |dossier| percent(dossier.examined.advice.findings.zone_percent()),
+        of: |report_data| percent(report_data.examined.advice.findings.zone_percent()),
     },
     Figure {
         title: "Pages freed by another CPU than the one that allocated them",
         unit: "%",
         little: 10.0,
-        of: |dossier| percent(dossier.examined.advice.findings.remote_percent),
+        of: |report_data| percent(report_data.examined.advice.findings.remote_percent),
     },
 ];
 
@@ -67,19 +67,19 @@ const HELD_SAMPLED: Figure = Figure {
     title: "Held in page sets at most, as sampled",
     unit: "pages",
     little: 256.0,
-    of: |dossier| dossier.samples.held_peak(),
+    of: |report_data| report_data.samples.held_peak(),
 };
 /// The same of a replay, which sees every event. The two differ for one and the same recording.
 const HELD_REPLAYED: Figure = Figure {
     title: "Held in page sets at most, as replayed",
-    of: |dossier| dossier.examined.advice.findings.held_pages_peak,
+    of: |report_data| report_data.examined.advice.findings.held_pages_peak,
     ..HELD_SAMPLED
 };
 
 /// What is compared: of the pages held, what all recordings have, so that like is compared with like.
-fn figures(dossiers: &[Dossier]) -> [Figure; 6] {
+fn figures(dossiers: &[ReportData]) -> [Figure; 6] {
     let mut figures = FIGURES;
-    if dossiers.iter().any(|dossier| dossier.samples.held_peak().is_none()) {
+    if dossiers.iter().any(|report_data| report_data.samples.held_peak().is_none()) {
         figures[3] = HELD_REPLAYED;
     }
     figures
@@ -88,13 +88,13 @@ fn figures(dossiers: &[Dossier]) -> [Figure; 6] {
 /// Differences in percent that are told. Guess: two runs of one load differ by less.
 const TOLD_PERCENT: f64 = 5.0;
 
-fn per_second(dossier: &Dossier, count: Option<u64>) -> Option<u64> {
-    let (seconds, count) = (dossier.examined.advice.findings.seconds, count?);
+fn per_second(report_data: &ReportData, count: Option<u64>) -> Option<u64> {
+    let (seconds, count) = (report_data.examined.advice.findings.seconds, count?);
     (seconds > 0.0).then(|| (count as f64 / seconds).round() as u64)
 }
 
 /// The recordings in the order in which they are shown, and what they have in common.
-pub(super) fn section(dossiers: &[Dossier], names: &[String]) -> (Vec<usize>, Section) {
+pub(super) fn section(dossiers: &[ReportData], names: &[String]) -> (Vec<usize>, Section) {
     let figures = figures(dossiers);
     let values: Vec<Vec<Option<u64>>> =
         figures.iter().map(|figure| dossiers.iter().map(figure.of).collect()).collect();
@@ -160,7 +160,7 @@ fn differences(
 }
 
 /// What differs in how the two were made: kernel, settings and command.
-fn made_differently(first: &Dossier, second: &Dossier) -> Vec<String> {
+fn made_differently(first: &ReportData, second: &ReportData) -> Vec<String> {
     let (before, after) = (&first.examined.advice, &second.examined.advice);
     let mut all = Vec::new();
     if let Some((from, to)) =
@@ -206,7 +206,7 @@ fn median(values: &[Option<u64>]) -> u64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(0)
 }
 
-fn table(dossiers: &[Dossier], names: &[String], order: &[usize]) -> Table {
+fn table(dossiers: &[ReportData], names: &[String], order: &[usize]) -> Table {
     let columns = vec![
         Column::label("recording", "recording"),
         Column::label("kernel", "kernel"),
@@ -241,10 +241,9 @@ fn table(dossiers: &[Dossier], names: &[String], order: &[usize]) -> Table {
             findings.held_pages_peak.into(),
         ]));
     }
-    if dossiers
-        .iter()
-        .any(|dossier| matches!(dossier.examined.advice.findings.waiting, Some(Waiting::AtMost { .. })))
-    {
+    if dossiers.iter().any(|report_data| {
+        matches!(report_data.examined.advice.findings.waiting, Some(Waiting::AtMost { .. }))
+    }) {
         table.note("Where waits were not recorded, waiting is at most what stands there: no longer than others held the locks.");
     }
     table

@@ -1,6 +1,6 @@
 //! Rows of charts that have one for each CPU: neighbours stand together.
 
-use pageset_lab::dossier::Dossier;
+use pageset_replay::report_data::ReportData;
 use pageset_report::page::Group;
 
 /// Rows from top to bottom.
@@ -12,9 +12,9 @@ pub(super) struct CpuRows {
 }
 
 impl CpuRows {
-    pub(super) fn new(dossier: &Dossier) -> Self {
+    pub(super) fn new(report_data: &ReportData) -> Self {
         let mut named = None;
-        let groups = dossier.neighbours.iter().map(|group| {
+        let groups = report_data.neighbours.iter().map(|group| {
             // Of a node's caches, the first says which node it is.
             let is_first = named.replace(group.node) != Some(group.node);
             let name = match group.node {
@@ -25,7 +25,7 @@ impl CpuRows {
             Group { name, rows: group.cpus.len() }
         });
         let groups = groups.collect();
-        let cpus = dossier.neighbours.iter().flat_map(|group| group.cpus.iter().copied());
+        let cpus = report_data.neighbours.iter().flat_map(|group| group.cpus.iter().copied());
         Self { groups, cpus: cpus.collect() }
     }
 

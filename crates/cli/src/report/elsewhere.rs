@@ -1,13 +1,13 @@
 //! What other kernels and settings would have made of the load.
 
-use pageset_lab::dossier::Dossier;
+use pageset_replay::report_data::ReportData;
+use pageset_replay::{INTERVAL_COVERAGE, Interval, Outcome};
 use pageset_report::page::{Bar, Bars, Part, Section};
-use pageset_workload::{INTERVAL_COVERAGE, Interval, Outcome};
 
 use crate::advise;
 
-pub(super) fn section(dossier: &Dossier, heading: String) -> Section {
-    let advice = &dossier.examined.advice;
+pub(super) fn section(report_data: &ReportData, heading: String) -> Section {
+    let advice = &report_data.examined.advice;
     let mut section = Section::new(heading);
     if advice.forecasts.is_empty() {
         section
@@ -21,15 +21,15 @@ pub(super) fn section(dossier: &Dossier, heading: String) -> Section {
         ),
         None => "No policy is known for the recorded kernel, so the first row is another kernel's.".to_owned(),
     }));
-    section.push(Part::Bars(multiples(dossier)));
-    section.push(Part::Bars(vec![settings(dossier)]));
+    section.push(Part::Bars(multiples(report_data)));
+    section.push(Part::Bars(vec![settings(report_data)]));
     section.push(Part::Table(advise::table(advice)));
     section
 }
 
 /// The figures that matter, of each kernel.
-fn multiples(dossier: &Dossier) -> Vec<Bars> {
-    let (advice, replay) = (&dossier.examined.advice, dossier.examined.replay.as_ref());
+fn multiples(report_data: &ReportData) -> Vec<Bars> {
+    let (advice, replay) = (&report_data.examined.advice, report_data.examined.replay.as_ref());
     let outcomes = replay.iter().flat_map(|replay| &replay.outcomes);
     let others = advice.forecasts.iter().zip(outcomes).filter(|(forecast, _)| forecast.kernel.is_some());
     let own = replay.and_then(|replay| replay.own.as_ref());
@@ -59,8 +59,8 @@ fn multiples(dossier: &Dossier) -> Vec<Bars> {
 }
 
 /// Visits to the zones under each setting, the recorded one first.
-fn settings(dossier: &Dossier) -> Bars {
-    let advice = &dossier.examined.advice;
+fn settings(report_data: &ReportData) -> Bars {
+    let advice = &report_data.examined.advice;
     let recorded =
         advice.findings.visits.map(|value| Bar { name: "as recorded".to_owned(), value, range: None });
     let settings = advice.forecasts.iter().filter(|forecast| forecast.kernel.is_none()).map(|forecast| Bar {

@@ -1,6 +1,6 @@
 //! Every table, what is missing, and where the numbers come from.
 
-use pageset_lab::dossier::Dossier;
+use pageset_replay::report_data::ReportData;
 use pageset_report::Provenance;
 use pageset_report::page::{Part, Section};
 
@@ -9,8 +9,8 @@ use crate::{origin, stat};
 /// Rows of a table that is shown. Longer ones are those of machines with many CPUs, whose charts have all of it.
 const ROWS_MAX: usize = 2000;
 
-pub(super) fn section(dossier: &Dossier, provenance: &Provenance, heading: String) -> Section {
-    let examined = &dossier.examined;
+pub(super) fn section(report_data: &ReportData, provenance: &Provenance, heading: String) -> Section {
+    let examined = &report_data.examined;
     let mut section = Section::new(heading);
     for lost in origin::lost_notes(&examined.survey.lost) {
         section.push(Part::Text(lost));

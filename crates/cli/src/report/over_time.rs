@@ -1,9 +1,9 @@
 //! What happened when: lines for the busiest CPUs and for the zones, a map for all CPUs.
 
-use pageset_lab::dossier::{CpuSamples, Dossier, Extremes, ZoneSamples};
+use pageset_replay::recorded::needs;
+use pageset_replay::report_data::{CpuSamples, Extremes, ReportData, ZoneSamples};
+use pageset_replay::{CpuTimeline, Timeline};
 use pageset_report::page::{Chart, Heat, Height, Layer, Line, Lines, Look, Marks, Part, Section, Span};
-use pageset_workload::recorded::needs;
-use pageset_workload::{CpuTimeline, Timeline};
 
 use super::cpu_rows::CpuRows;
 use super::settings;
@@ -13,34 +13,35 @@ const CPUS_MAX: usize = 8;
 
 const NS_PER_S: f64 = 1e9;
 
-pub(super) fn section(dossier: &Dossier, link: usize, heading: String) -> Section {
+pub(super) fn section(report_data: &ReportData, link: usize, heading: String) -> Section {
     let mut section = Section::new(heading);
-    section.push(Part::Facts(vec![("Settings when it began".to_owned(), settings::in_force(dossier))]));
-    settings::changes(dossier).into_iter().for_each(|change| section.push(Part::Text(change.text + ".")));
-    if !dossier.changes.is_empty() {
+    section.push(Part::Facts(vec![("Settings when it began".to_owned(), settings::in_force(report_data))]));
+    settings::changes(report_data).into_iter().for_each(|change| section.push(Part::Text(change.text + ".")));
+    if !report_data.changes.is_empty() {
         section.push(Part::Text(
             "The charts over time are of all of the recording; the verdict is of its longest part under one setting.".to_owned(),
         ));
     }
-    let shown = busiest(&dossier.timeline, dossier.neighbours.iter().map(|group| group.cpus.len()).sum());
-    let active = dossier.examined.survey.cpus.active();
+    let shown =
+        busiest(&report_data.timeline, report_data.neighbours.iter().map(|group| group.cpus.len()).sum());
+    let active = report_data.examined.survey.cpus.active();
     if active > shown.len() {
         section.push(Part::Text(format!(
             "Of {active} CPUs that did something, the {} that went to their zones most often have lines; the map below has all.",
             shown.len()
         )));
     }
-    if dossier.samples.is_empty() {
+    if report_data.samples.is_empty() {
         section.push(Part::Text(
             "The recording has no samples of page sets: what they held over time, and how much was free, is not known."
                 .to_owned(),
         ));
     }
     for cpu in shown {
-        section.push(Part::Chart(Chart::Lines(cpu_lines(dossier, cpu, link))));
+        section.push(Part::Chart(Chart::Lines(cpu_lines(report_data, cpu, link))));
     }
-    for zone in &dossier.samples.zones {
-        let chart = Chart::Lines(zone_lines(dossier, zone, link));
+    for zone in &report_data.samples.zones {
+        let chart = Chart::Lines(zone_lines(report_data, zone, link));
         section.push(if zone.is_quiet() { Part::FoldedChart(chart) } else { Part::Chart(chart) });
     }
     section
@@ -68,10 +69,10 @@ fn line(name: &str, look: Look, extremes: &Extremes) -> Line {
     Line { name: name.to_owned(), look, points: points.collect() }
 }
 
-fn cpu_lines(dossier: &Dossier, cpu: usize, link: usize) -> Lines {
+fn cpu_lines(report_data: &ReportData, cpu: usize, link: usize) -> Lines {
     let nothing = CpuTimeline::default();
-    let done = dossier.timeline.cpus.get(cpu).unwrap_or(&nothing);
-    let recorded = &dossier.examined.survey.recorded;
+    let done = report_data.timeline.cpus.get(cpu).unwrap_or(&nothing);
+    let recorded = &report_data.examined.survey.recorded;
     let counted = [("refills", needs::REFILLS, &done.refills), ("drains", needs::DRAINS, &done.drains)];
     let counted = counted.into_iter().filter(|(_, needed, _)| recorded.has(needed));
     let counts: Vec<String> =
@@ -80,7 +81,7 @@ fn cpu_lines(dossier: &Dossier, cpu: usize, link: usize) -> Lines {
         if counts.is_empty() { "what it moved is not recorded".to_owned() } else { counts.join(", ") };
     let mut text = format!("CPU {cpu}: {counts}.");
     let mut lines = Vec::new();
-    if let Some(samples) = dossier.samples.cpus.iter().find(|samples| samples.cpu as usize == cpu) {
+    if let Some(samples) = report_data.samples.cpus.iter().find(|samples| samples.cpu as usize == cpu) {
         lines.push(line("pages held", Look::Filled, &samples.held));
         lines.push(line("high", Look::Limit, &samples.limit));
         text += &format!(" Pages held {}, high {}.", from_to(&samples.held), from_to(&samples.limit));
@@ -90,16 +91,16 @@ fn cpu_lines(dossier: &Dossier, cpu: usize, link: usize) -> Lines {
         text,
         unit: "pages".to_owned(),
         height: Height::Linear,
-        span: span(&dossier.timeline, link),
+        span: span(&report_data.timeline, link),
         lines,
         marks: counted
             .map(|(name, _, counts)| Marks { name: name.to_owned(), counts: counts.clone() })
             .collect(),
-        changes: settings::changes(dossier),
+        changes: settings::changes(report_data),
     }
 }
 
-fn zone_lines(dossier: &Dossier, zone: &ZoneSamples, link: usize) -> Lines {
+fn zone_lines(report_data: &ReportData, zone: &ZoneSamples, link: usize) -> Lines {
     let name = format!("Node {}, zone {}", zone.node, zone.kind.name());
     let mut lines = vec![line("free pages", Look::Filled, &zone.free)];
     let mut text = format!("{name}: free pages {}.", from_to(&zone.free));
@@ -117,10 +118,10 @@ fn zone_lines(dossier: &Dossier, zone: &ZoneSamples, link: usize) -> Lines {
         text,
         unit: "pages".to_owned(),
         height: Height::Log,
-        span: span(&dossier.timeline, link),
+        span: span(&report_data.timeline, link),
         lines,
         marks: Vec::new(),
-        changes: settings::changes(dossier),
+        changes: settings::changes(report_data),
     }
 }
 
@@ -131,14 +132,14 @@ fn from_to(extremes: &Extremes) -> String {
 }
 
 /// All CPUs, over time.
-pub(super) fn map(dossier: &Dossier, link: usize, heading: String) -> Section {
-    let rows = CpuRows::new(dossier);
-    let timeline = &dossier.timeline;
+pub(super) fn map(report_data: &ReportData, link: usize, heading: String) -> Section {
+    let rows = CpuRows::new(report_data);
+    let timeline = &report_data.timeline;
     let of = |list: fn(&CpuTimeline) -> &Vec<u64>| {
         rows.cells(|cpu| timeline.cpus.get(cpu).map_or_else(Vec::new, |cpu| list(cpu).clone()))
     };
     let layer = |name: &str, unit: &str, cells| Layer { name: name.to_owned(), unit: unit.to_owned(), cells };
-    let recorded = &dossier.examined.survey.recorded;
+    let recorded = &report_data.examined.survey.recorded;
     let mut layers = Vec::new();
     layers.extend(recorded.known(needs::REFILLS, layer("refills", "", of(|cpu| &cpu.refills))));
     layers.extend(recorded.known(needs::DRAINS, layer("drains", "", of(|cpu| &cpu.drains))));
@@ -147,8 +148,9 @@ pub(super) fn map(dossier: &Dossier, link: usize, heading: String) -> Section {
     let sums: Vec<String> =
         layers.iter().map(|layer| format!("{} {} {}", layer.name, layer.total(), layer.unit)).collect();
     let sums: Vec<&str> = sums.iter().map(|sum| sum.trim_end()).collect();
-    if !dossier.samples.is_empty() {
-        let samples = |cpu: usize| dossier.samples.cpus.iter().find(|samples| samples.cpu as usize == cpu);
+    if !report_data.samples.is_empty() {
+        let samples =
+            |cpu: usize| report_data.samples.cpus.iter().find(|samples| samples.cpu as usize == cpu);
         let held = rows.cells(|cpu| samples(cpu).map_or_else(Vec::new, |samples| held(samples, timeline)));
         layers.push(layer("pages held", "pages", held));
     }

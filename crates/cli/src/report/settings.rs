@@ -1,12 +1,12 @@
 //! Settings of the kernel: those in force when a recording began, and when each changed.
 
-use pageset_lab::dossier::Dossier;
+use pageset_replay::report_data::ReportData;
 use pageset_report::page::Change;
 use pageset_trace::{SettingChange, Sysctls};
 
 /// All that decide about pages, on one line. What is not known is not among them.
-pub(super) fn in_force(dossier: &Dossier) -> String {
-    let known = dossier.settings.as_ref().map(named).unwrap_or_default();
+pub(super) fn in_force(report_data: &ReportData) -> String {
+    let known = report_data.settings.as_ref().map(named).unwrap_or_default();
     if known.is_empty() {
         return "unknown".to_owned();
     }
@@ -40,8 +40,8 @@ pub(super) fn named(settings: &Sysctls) -> Vec<(&'static str, String)> {
 }
 
 /// Each change, in seconds from the first event on.
-pub(super) fn changes(dossier: &Dossier) -> Vec<Change> {
-    let first_ns = dossier.timeline.first_ns;
+pub(super) fn changes(report_data: &ReportData) -> Vec<Change> {
+    let first_ns = report_data.timeline.first_ns;
     let second = |ns: u64| ns.saturating_sub(first_ns) as f64 / 1e9;
     let change = |change: &SettingChange| {
         let (after, before) = (second(change.after_ns), second(change.before_ns));
@@ -49,5 +49,5 @@ pub(super) fn changes(dossier: &Dossier) -> Vec<Change> {
         let text = format!("vm.{name} changed from {from} to {to} between {after:.3} s and {before:.3} s");
         Change { after, before, text }
     };
-    dossier.changes.iter().map(change).collect()
+    report_data.changes.iter().map(change).collect()
 }

@@ -1,21 +1,21 @@
 //! Who frees what, and how soon.
 
-use pageset_lab::dossier::Dossier;
+use pageset_replay::Log2Counts;
+use pageset_replay::recorded::needs;
+use pageset_replay::report_data::ReportData;
 use pageset_report::page::{Bar, Bars, Chart, Heat, Layer, Part, Section};
-use pageset_workload::Log2Counts;
-use pageset_workload::recorded::needs;
 
 use super::cpu_rows::CpuRows;
 use crate::stat::{self, duration};
 
-pub(super) fn section(dossier: &Dossier, heading: String) -> Section {
-    let survey = &dossier.examined.survey;
+pub(super) fn section(report_data: &ReportData, heading: String) -> Section {
+    let survey = &report_data.examined.survey;
     let mut section = Section::new(heading);
     if let Some(why) = survey.recorded.unsaid(needs::LOAD) {
         section.push(Part::Text(format!("This recording does not say. {why}")));
         return section;
     }
-    section.push(Part::Chart(Chart::Heat(matrix(dossier))));
+    section.push(Part::Chart(Chart::Heat(matrix(report_data))));
     if survey.cpus.beyond_matrix > 0 {
         section.push(Part::Text(format!(
             "{} blocks of further CPUs are not in the map.",
@@ -38,7 +38,7 @@ pub(super) fn section(dossier: &Dossier, heading: String) -> Section {
             pages,
         ),
     ]));
-    let all = stat::sections(&dossier.examined.info, survey);
+    let all = stat::sections(&report_data.examined.info, survey);
     let orders = all.into_iter().find(|section| section.key == "orders");
     section.push(orders.map_or_else(
         || Part::Text("No block was allocated.".to_owned()),
@@ -48,9 +48,9 @@ pub(super) fn section(dossier: &Dossier, heading: String) -> Section {
 }
 
 /// Blocks by allocating and freeing CPU.
-fn matrix(dossier: &Dossier) -> Heat {
-    let cpus = &dossier.examined.survey.cpus;
-    let rows = CpuRows::new(dossier);
+fn matrix(report_data: &ReportData) -> Heat {
+    let cpus = &report_data.examined.survey.cpus;
+    let rows = CpuRows::new(report_data);
     let row = |cpu: usize| -> Vec<u64> {
         let Some(freed) = cpus.matrix.get(cpu).filter(|freed| !freed.is_empty()) else { return Vec::new() };
         let mut row: Vec<u64> =
@@ -75,7 +75,7 @@ fn matrix(dossier: &Dossier) -> Heat {
 }
 
 fn bars(title: &str, unit: &str, counts: &Log2Counts, name: impl Fn(u64) -> String) -> Bars {
-    let histogram = stat::histogram(counts);
+    let histogram = counts.histogram();
     let bar = |(from, to, value): (u64, u64, u64)| {
         let name = if from == to { name(from) } else { format!("from {}", name(from)) };
         Bar { name, value, range: None }

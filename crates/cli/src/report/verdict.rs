@@ -1,6 +1,6 @@
 //! What to do, and what was recorded.
 
-use pageset_lab::dossier::Dossier;
+use pageset_replay::report_data::ReportData;
 use pageset_report::command_line;
 use pageset_report::page::{Part, Section};
 
@@ -9,22 +9,22 @@ use crate::layouts::{LayoutOrigin, LayoutSummary};
 /// Sentences that are read first.
 const LEAD: usize = 3;
 
-pub(super) fn section(dossier: &Dossier, heading: String) -> Section {
-    let advice = &dossier.examined.advice;
+pub(super) fn section(report_data: &ReportData, heading: String) -> Section {
+    let advice = &report_data.examined.advice;
     let mut section = Section::new(heading);
     let (lead, rest) = advice.sentences.split_at(advice.sentences.len().min(LEAD));
     lead.iter().for_each(|sentence| section.push(Part::Lead(sentence.clone())));
-    section.push(Part::Facts(facts(dossier)));
+    section.push(Part::Facts(facts(report_data)));
     rest.iter().for_each(|sentence| section.push(Part::Text(sentence.clone())));
     advice.warnings.iter().for_each(|warning| section.push(Part::Text(format!("Note: {warning}"))));
     section
 }
 
-fn facts(dossier: &Dossier) -> Vec<(String, String)> {
-    let advice = &dossier.examined.advice;
+fn facts(report_data: &ReportData) -> Vec<(String, String)> {
+    let advice = &report_data.examined.advice;
     let findings = &advice.findings;
     let unknown = || "unknown".to_owned();
-    let machine = dossier.examined.info.machine.as_ref();
+    let machine = report_data.examined.info.machine.as_ref();
     let machine = machine.map(|machine| LayoutSummary::new(machine, LayoutOrigin::Recorded).line());
     let command = command_line(&advice.command);
     let policy = advice.policy.as_ref().map_or_else(unknown, Clone::clone);

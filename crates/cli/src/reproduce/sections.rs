@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use pageset_lab::reproduce::{Findings, Group, Reproduction};
 use pageset_report::Format;
 use pageset_report::comparison::Skill;
+use pageset_study::reproduce::{Findings, Group, Reproduction};
 
 use crate::paragraph;
 

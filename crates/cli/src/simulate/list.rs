@@ -4,7 +4,7 @@ use anyhow::Result;
 use pageset_report::Format;
 use pageset_report::{Cell, Column, Row, Table, json_document};
 use pageset_sim::MACHINES;
-use pageset_workload::load::{START_SPREAD_US, Workload};
+use pageset_study::load::{START_SPREAD_US, Workload};
 use serde::Serialize;
 
 use crate::options::OutputArgs;

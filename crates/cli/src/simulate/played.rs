@@ -1,6 +1,6 @@
 //! What a simulation played of a recording, and what it left out.
 
-use pageset_workload::load::Played;
+use pageset_study::load::Played;
 
 /// Each count, with its key in JSON and CSV and what a reader is told of it.
 fn table(played: &Played) -> [(&'static str, u64, &'static str); 7] {

@@ -2,26 +2,25 @@
 //!
 //! `result` is what is printed.
 
-mod args;
+pub(crate) mod args;
 mod result;
 
 use std::path::Path;
 
 use anyhow::Result;
 use pageset_core::Policy;
+use pageset_replay::{names_policy_file, read_policy};
+use pageset_study::contest::{AllocatorKind, ContestError, ContestRow, Recording};
 use pageset_trace::{Layout, TraceReader as _};
-use pageset_workload::contest::{ContestError, Entrant, Script, Standing};
-use pageset_workload::{names_policy_file, read_policy};
 
-use crate::args::SimulateArgs;
 use crate::hint;
 use crate::invocation::Invocation;
 use crate::layouts::{self, LayoutSummary};
 use crate::options::SourceArgs;
 use crate::output;
 use crate::progress::Progress;
+use crate::simulate::args::SimulateArgs;
 use crate::source::Source;
-pub(crate) use args::{READING, RecordingArgs};
 use result::Finished;
 
 /// The policies if none is named.
@@ -31,14 +30,14 @@ pub(super) fn run(args: &SimulateArgs, recording: Option<&Path>, invocation: &In
     let opened = SourceArgs { recording: recording.map(Path::to_owned), opening: args.play.opening.clone() };
     let mut source = Source::open(&opened)?;
     let (machine, origin) = layouts::find(&source, &opened, &args.play.machine)?;
-    let script = read(&mut source)?;
+    let recording = read(&mut source)?;
     let policies = policies(args);
-    let entrants = entrants(&policies);
-    let standings = play(&script, &machine, &entrants)?;
+    let allocators = allocators(&policies);
+    let rows = play(&recording, &machine, &allocators)?;
     let mut provenance = invocation.provenance();
     provenance.machine = LayoutSummary::new(&machine, origin).line();
     provenance.policies = policies.iter().map(|policy| policy.name.to_owned()).collect();
-    let finished = Finished { source, machine, origin, script, standings, provenance };
+    let finished = Finished { source, machine, origin, recording, rows, provenance };
     output::write(&args.output.target, |out| finished.write(args.output.format(), out))
 }
 
@@ -55,22 +54,26 @@ fn policies(args: &SimulateArgs) -> Vec<&'static Policy> {
 }
 
 /// Who takes part; ours comes last.
-fn entrants(policies: &[&'static Policy]) -> Vec<Entrant> {
-    let linux = policies.iter().map(|policy| Entrant::Linux(Box::new(**policy)));
-    linux.chain(Entrant::OURS).collect()
+fn allocators(policies: &[&'static Policy]) -> Vec<AllocatorKind> {
+    let linux = policies.iter().map(|policy| AllocatorKind::Linux(Box::new(**policy)));
+    linux.chain(AllocatorKind::OURS).collect()
 }
 
-fn read(source: &mut Source) -> Result<Script> {
+fn read(source: &mut Source) -> Result<Recording> {
     let mut progress = Progress::new("reading", "events", source.info().events);
-    Script::read(source, |events| progress.show(events)).map_err(hint::of_trace)
+    Recording::read(source, |events| progress.show(events)).map_err(hint::of_trace)
 }
 
-fn play(script: &Script, machine: &Layout, entrants: &[Entrant]) -> Result<Vec<Standing>, ContestError> {
-    let mut progress = Progress::new("playing", "rows", Some(entrants.len() as u64));
-    let rows = entrants.iter().zip(1..).map(|(entrant, row)| {
-        let standing = script.play(machine, entrant);
-        progress.show(row);
-        standing
+fn play(
+    recording: &Recording,
+    machine: &Layout,
+    allocators: &[AllocatorKind],
+) -> Result<Vec<ContestRow>, ContestError> {
+    let mut progress = Progress::new("playing", "rows", Some(allocators.len() as u64));
+    let rows = allocators.iter().zip(1..).map(|(allocator, done)| {
+        let row = recording.play(machine, allocator);
+        progress.show(done);
+        row
     });
     rows.collect()
 }

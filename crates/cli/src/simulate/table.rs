@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use pageset_core::Policy;
-use pageset_lab::simulate::{RunResult, RunSpec};
+use pageset_replay::{names_policy_file, read_policy};
 use pageset_report::{Cell, Column, Format, Kind, Provenance, Row, Seeds, Spread, Table};
-use pageset_workload::{names_policy_file, read_policy};
+use pageset_study::simulate::{RunResult, RunSpec};
 
 use super::played;
-use crate::args::SimulateArgs;
+use crate::simulate::args::SimulateArgs;
 
 /// A figure of a run: its column, how many decimals are printed, its value.
 type Figure = (Column, u8, fn(&RunResult) -> f64);

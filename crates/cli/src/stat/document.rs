@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use pageset_lab::sites::Sites;
-use pageset_lab::who::Who;
-use pageset_report::{Histogram, Provenance};
+use pageset_replay::recorded::needs;
+use pageset_replay::sites::Sites;
+use pageset_replay::who::Who;
+use pageset_replay::{Bursts, CpuTotals, Lifetimes, Log2Counts, Survey, ZoneLocks, ZoneSurvey};
+use pageset_report::Provenance;
 use pageset_trace::{Counts, EventKind, TraceInfo};
-use pageset_workload::recorded::needs;
-use pageset_workload::{CpuTotals, Log2Counts, Runs, Survey, ZoneLocks, ZoneState};
 use serde::Serialize;
 
 use super::sections::{other_waits, type_key, type_names};
-use super::{histogram, kernel_hit_percent, percent, warnings};
+use super::{kernel_hit_percent, percent, warnings};
 use crate::layouts::LayoutOrigin;
 use crate::origin::TraceDocument;
 
@@ -24,9 +24,9 @@ pub(super) struct StatDocument<'a> {
     not_recorded: Vec<&'static str>,
     orders: Orders,
     cpus: Cpus,
-    lifetimes: Option<Lifetimes>,
-    bursts: Option<Bursts>,
-    kernel: Kernel,
+    lifetimes: Option<&'a Lifetimes>,
+    bursts: Option<&'a Bursts>,
+    kernel: Kernel<'a>,
     /// What the kernel counted, in a recording without events.
     #[serde(skip_serializing_if = "Option::is_none")]
     counts: Option<Counts>,
@@ -36,7 +36,7 @@ pub(super) struct StatDocument<'a> {
     /// Call sites, and locks that CPUs waited for. It is absent if the recording has no call chains.
     #[serde(skip_serializing_if = "Option::is_none")]
     sites: Option<Sites>,
-    zones: Vec<Zone>,
+    zones: &'a [ZoneSurvey],
     warnings: Vec<String>,
     provenance: &'a Provenance,
 }
@@ -97,47 +97,6 @@ struct Pair {
     blocks: u64,
 }
 
-#[derive(Serialize)]
-struct Lifetimes {
-    ns: Distribution,
-    alive_at_end: u64,
-    alive_pages_at_end: u64,
-    unmatched_frees: u64,
-    unmatched_pages: u64,
-    parts: u64,
-    freed_together: u64,
-    allocated_twice: u64,
-    not_followed: u64,
-}
-
-/// Values by ranges of powers of two. A percentile is the end of the range it lies in.
-#[derive(Serialize)]
-struct Distribution {
-    count: u64,
-    sum: u64,
-    mean: Option<f64>,
-    p50_at_most: Option<u64>,
-    p90_at_most: Option<u64>,
-    p99_at_most: Option<u64>,
-    max: u64,
-    ranges: Histogram,
-}
-
-#[derive(Serialize)]
-struct Bursts {
-    allocations: Burst,
-    frees: Burst,
-    peak_per_ms: u64,
-    peak_at_ns: u64,
-}
-
-#[derive(Serialize)]
-struct Burst {
-    pages: Distribution,
-    longest_cpu: u16,
-    longest_at_ns: u64,
-}
-
 /// Waits for zone locks: known by call chains, or by what the waiter did next.
 #[derive(Serialize)]
 struct ZoneLockWaits {
@@ -167,10 +126,10 @@ impl ZoneLockWaits {
 }
 
 #[derive(Serialize)]
-struct Kernel {
+struct Kernel<'a> {
     hit_percent: Option<f64>,
-    refills: Option<Distribution>,
-    drains: Option<Distribution>,
+    refills: Option<&'a Log2Counts>,
+    drains: Option<&'a Log2Counts>,
     direct_blocks: Option<u64>,
     direct_pages: Option<u64>,
     bulk_calls: Option<u64>,
@@ -180,8 +139,8 @@ struct Kernel {
     extfrag_ownership_changes: Option<u64>,
     vmstat_ticks: Option<u64>,
     lru_drains: Option<u64>,
-    spin_wait_ns: Option<Distribution>,
-    other_wait_ns: Option<Distribution>,
+    spin_wait_ns: Option<&'a Log2Counts>,
+    other_wait_ns: Option<&'a Log2Counts>,
     zone_lock_waits: Option<ZoneLockWaits>,
     unpaired_waits: Option<u64>,
     kswapd_wakes: Option<u64>,
@@ -192,36 +151,8 @@ struct Kernel {
     forks: Option<u64>,
 }
 
-#[derive(Serialize)]
-struct Zone {
-    node: u16,
-    name: &'static str,
-    before: Option<State>,
-    after: Option<State>,
-    pcp_pages_peak: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct State {
-    managed: u64,
-    free: u64,
-    min: u64,
-    low: u64,
-    high: u64,
-    pcp_pages: u64,
-    pagesets: Vec<Pageset>,
-}
-
-#[derive(Serialize)]
-struct Pageset {
-    cpu: u32,
-    count: u32,
-    high: u32,
-    batch: u32,
-}
-
 impl<'a> StatDocument<'a> {
-    pub(super) fn new(info: &TraceInfo, survey: &Survey, provenance: &'a Provenance) -> Self {
+    pub(super) fn new(info: &TraceInfo, survey: &'a Survey, provenance: &'a Provenance) -> Self {
         let seconds = survey.first_ns.zip(survey.last_ns).map(|(first, last)| (last - first) as f64 / 1e9);
         let machine = info.machine.clone().map(|machine| (machine, LayoutOrigin::Recorded));
         let recorded = &survey.recorded;
@@ -232,18 +163,13 @@ impl<'a> StatDocument<'a> {
             not_recorded: recorded.lacking(&EventKind::ALL).into_iter().map(EventKind::name).collect(),
             orders: orders(survey),
             cpus: cpus(survey),
-            lifetimes: recorded.known(needs::LOAD, survey).map(lifetimes),
-            bursts: recorded.known(needs::LOAD, &survey.bursts).map(|bursts| Bursts {
-                allocations: burst(&bursts.allocations),
-                frees: burst(&bursts.frees),
-                peak_per_ms: bursts.peak_per_ms,
-                peak_at_ns: bursts.peak_at_ns,
-            }),
+            lifetimes: recorded.known(needs::LOAD, &survey.lifetimes),
+            bursts: recorded.known(needs::LOAD, &survey.bursts),
             kernel: kernel(survey),
             counts: info.counts.clone(),
             who: Who::new(info, survey),
             sites: Sites::new(info, survey),
-            zones: zones(survey),
+            zones: &survey.zones,
             warnings: warnings(info, survey),
             provenance,
         }
@@ -302,46 +228,10 @@ fn cpus(survey: &Survey) -> Cpus {
     }
 }
 
-fn lifetimes(survey: &Survey) -> Lifetimes {
-    let lifetimes = &survey.lifetimes;
-    Lifetimes {
-        ns: distribution(&lifetimes.ns),
-        alive_at_end: lifetimes.alive_at_end,
-        alive_pages_at_end: lifetimes.alive_pages_at_end,
-        unmatched_frees: lifetimes.unmatched_frees,
-        unmatched_pages: lifetimes.unmatched_pages,
-        parts: lifetimes.parts,
-        freed_together: lifetimes.freed_together,
-        allocated_twice: lifetimes.allocated_twice,
-        not_followed: lifetimes.not_followed,
-    }
-}
-
-fn distribution(counts: &Log2Counts) -> Distribution {
-    Distribution {
-        count: counts.total(),
-        sum: counts.sum,
-        mean: counts.mean(),
-        p50_at_most: counts.percentile_at_most(50),
-        p90_at_most: counts.percentile_at_most(90),
-        p99_at_most: counts.percentile_at_most(99),
-        max: counts.max,
-        ranges: histogram(counts),
-    }
-}
-
-fn burst(runs: &Runs) -> Burst {
-    Burst {
-        pages: distribution(&runs.pages),
-        longest_cpu: runs.longest_cpu,
-        longest_at_ns: runs.longest_at_ns,
-    }
-}
-
-fn kernel(survey: &Survey) -> Kernel {
+fn kernel(survey: &Survey) -> Kernel<'_> {
     let (kernel, recorded) = (&survey.kernel, &survey.recorded);
     let of = |kind: EventKind, count: u64| recorded.known(&[kind], count);
-    let runs = |needed, counts| recorded.known(needed, counts).map(distribution);
+    let runs = |needed, counts| recorded.known(needed, counts);
     let zone_locks = recorded.known(needs::ZONE_WAITS, &kernel.zone_locks);
     Kernel {
         hit_percent: kernel_hit_percent(survey),
@@ -357,7 +247,7 @@ fn kernel(survey: &Survey) -> Kernel {
         vmstat_ticks: of(EventKind::WorkqueueExecuteStart, kernel.vmstat_ticks),
         lru_drains: of(EventKind::WorkqueueExecuteStart, kernel.lru_drains),
         spin_wait_ns: runs(needs::WAITS, &kernel.spin_waits),
-        other_wait_ns: other_waits(survey).map(distribution),
+        other_wait_ns: other_waits(survey),
         zone_lock_waits: zone_locks.map(ZoneLockWaits::of),
         unpaired_waits: recorded.known(needs::WAITS, kernel.unpaired_waits),
         kswapd_wakes: of(EventKind::KswapdWake, kernel.kswapd_wakes),
@@ -366,34 +256,5 @@ fn kernel(survey: &Survey) -> Kernel {
         direct_reclaimed_pages: of(EventKind::DirectReclaimEnd, kernel.direct_reclaimed_pages),
         page_faults: of(EventKind::PageFaultUser, kernel.page_faults),
         forks: of(EventKind::SchedProcessFork, kernel.forks),
-    }
-}
-
-fn zones(survey: &Survey) -> Vec<Zone> {
-    let zones = survey.zones.iter().map(|zone| Zone {
-        node: zone.node.0,
-        name: zone.kind.name(),
-        before: zone.before.as_ref().map(state),
-        after: zone.after.as_ref().map(state),
-        pcp_pages_peak: zone.pcp_pages_peak,
-    });
-    zones.collect()
-}
-
-fn state(state: &ZoneState) -> State {
-    let pagesets = state.pagesets.iter().map(|pageset| Pageset {
-        cpu: pageset.cpu,
-        count: pageset.count,
-        high: pageset.high,
-        batch: pageset.batch,
-    });
-    State {
-        managed: state.managed,
-        free: state.free,
-        min: state.min,
-        low: state.low,
-        high: state.high,
-        pcp_pages: state.pcp_pages(),
-        pagesets: pagesets.collect(),
     }
 }

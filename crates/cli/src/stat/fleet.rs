@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use anyhow::Result;
-use pageset_lab::advise::{Findings, findings};
+use pageset_replay::advise::{Evidence, findings};
 use pageset_report::{Cell, Column, Format, Provenance, Row, Spread, Table};
 use pageset_trace::TraceReader as _;
 
 use super::document::StatDocument;
 use super::{provenance, surveyed};
-use crate::args::StatArgs;
 use crate::fleet::{self, Fleet};
 use crate::invocation::Invocation;
 use crate::output;
 use crate::source::Source;
+use crate::stat::args::StatArgs;
 
 /// A figure of a recording: its key, its heading, its unit, and decimals.
-type Figure = (&'static str, &'static str, &'static str, u8, fn(&Findings) -> Option<f64>);
+type Figure = (&'static str, &'static str, &'static str, u8, fn(&Evidence) -> Option<f64>);
 
 /// The figures of a line that a summary is made of.
 const FIGURES: [Figure; 7] = [
@@ -26,7 +26,7 @@ const FIGURES: [Figure; 7] = [
     ("lost_events", "lost", "", 0, |of| Some(of.lost_events as f64)),
     ("pages_per_s", "pages", "/s", 0, |of| rate(of.allocated_pages, of)),
     ("visits_per_s", "visits", "/s", 0, |of| rate(of.visits, of)),
-    ("waits_percent", "waits", "%", 2, |of| of.waiting.map(pageset_lab::advise::Waiting::percent)),
+    ("waits_percent", "waits", "%", 2, |of| of.waiting.map(pageset_replay::advise::Waiting::percent)),
     ("remote_percent", "remote frees", "%", 1, |of| of.remote_percent),
 ];
 /// By which figure lines are sorted.
@@ -35,7 +35,7 @@ const VISITS: usize = 4;
 const READING: &str = "The most visits to the zones a second stand first. `pages` were allocated, `waits` are for zone locks in percent \
     of all CPUs' time (at most, where they were not recorded), `remote frees` are pages that another CPU freed. A `-` is unknown.";
 
-fn rate(count: Option<u64>, of: &Findings) -> Option<f64> {
+fn rate(count: Option<u64>, of: &Evidence) -> Option<f64> {
     Some(count? as f64 / Some(of.seconds).filter(|seconds| *seconds > 0.0)?)
 }
 
@@ -57,7 +57,7 @@ pub(super) fn run(args: &StatArgs, invocation: &Invocation) -> Result<()> {
 }
 
 fn write(
-    fleet: &Fleet<Findings>,
+    fleet: &Fleet<Evidence>,
     provenance: &Provenance,
     format: Format,
     out: &mut dyn Write,
@@ -105,7 +105,7 @@ fn column((key, heading, unit, ..): &Figure) -> Column {
     Column::measure(key, heading).with_unit(unit)
 }
 
-fn lines(fleet: &Fleet<Findings>) -> Table {
+fn lines(fleet: &Fleet<Evidence>) -> Table {
     let mut columns = vec![Column::label("recording", "recording")];
     columns.extend(FIGURES.iter().map(column));
     columns.push(Column::label("error", "error"));

@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use pageset_core::MigrateType;
-use pageset_lab::sites::Sites;
-use pageset_lab::who::Who;
+use pageset_replay::recorded::needs;
+use pageset_replay::sites::Sites;
+use pageset_replay::who::Who;
+use pageset_replay::{Log2Counts, Survey, ZoneState};
 use pageset_report::{Cell, Column, Histogram, Matrix, Row, Table, command_line};
 use pageset_trace::{EventKind, TraceInfo};
-use pageset_workload::recorded::needs;
-use pageset_workload::{Log2Counts, Survey, ZoneState};
 
-use super::{counts, histogram, kernel_hit_percent, percent};
+use super::{counts, kernel_hit_percent, percent};
 use crate::sites;
 use crate::source;
 use crate::who;
@@ -160,7 +160,7 @@ fn events(survey: &Survey) -> Table {
     table
 }
 
-/// Names of the columns of [`pageset_workload::Orders::allocated`].
+/// Names of the columns of [`pageset_replay::Orders::allocated`].
 pub(super) fn type_names() -> Vec<&'static str> {
     MigrateType::ALL.iter().map(|migratetype| migratetype.name()).chain(["unknown"]).collect()
 }
@@ -200,7 +200,7 @@ fn orders(survey: &Survey) -> Table {
 pub(super) fn cpu_matrix(survey: &Survey) -> Matrix {
     let counts = &survey.cpus.matrix;
     let widest = counts.iter().map(Vec::len).max().unwrap_or(0);
-    let cpus = widest.max(counts.len()).max(survey.cpus.each.len().min(pageset_workload::MATRIX_CPUS_MAX));
+    let cpus = widest.max(counts.len()).max(survey.cpus.each.len().min(pageset_replay::MATRIX_CPUS_MAX));
     let mut matrix = Matrix::new("allocating CPU", cpus, "freeing CPU", cpus, "blocks");
     for (from, row) in counts.iter().enumerate() {
         for (to, count) in row.iter().enumerate().filter(|(_, count)| **count > 0) {
@@ -231,7 +231,7 @@ fn matrix(survey: &Survey) -> Section {
 
 /// A table of ranges with its drawing.
 fn distribution(key: &'static str, title: &str, counts: &Log2Counts) -> Section {
-    let histogram: Histogram = histogram(counts);
+    let histogram: Histogram = counts.histogram();
     Section { key, keys: 2, table: histogram.to_table(title), drawing: Some(histogram.to_string()) }
 }
 
@@ -263,7 +263,7 @@ fn lifetimes(survey: &Survey) -> Section {
 /// A histogram of nanoseconds in units that people can read.
 fn drawn_durations(counts: &Log2Counts) -> String {
     const BAR_WIDTH: u64 = 40;
-    let histogram = histogram(counts);
+    let histogram = counts.histogram();
     let largest = histogram.ranges().map(|(_, _, count)| count).max().unwrap_or(0).max(1);
     let mut drawing = String::new();
     for (from, to, count) in histogram.ranges() {
@@ -274,7 +274,7 @@ fn drawn_durations(counts: &Log2Counts) -> String {
     if drawing.is_empty() { "(no values)\n".to_owned() } else { drawing }
 }
 
-fn runs(key: &'static str, title: &str, runs: &pageset_workload::Runs) -> Section {
+fn runs(key: &'static str, title: &str, runs: &pageset_replay::Runs) -> Section {
     let mut section = distribution(key, title, &runs.pages);
     if let Some(mean) = runs.pages.mean() {
         section.table.note(format!(
@@ -421,7 +421,7 @@ fn zones(survey: &Survey) -> Table {
         let name = format!("{} {}", zone.node.0, zone.kind.name());
         for (when, state) in [("before", &zone.before), ("after", &zone.after)] {
             let Some(state) = state else { continue };
-            let counts = [state.managed, state.free, state.min, state.low, state.high, state.pcp_pages()];
+            let counts = [state.managed, state.free, state.min, state.low, state.high, state.pcp_pages];
             let peak = if when == "after" { zone.pcp_pages_peak.into() } else { Cell::Absent };
             let labels = [name.as_str(), when].map(Cell::from);
             table.push(Row::new(labels.into_iter().chain(counts.map(Cell::Count)).chain([peak])));

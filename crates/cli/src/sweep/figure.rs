@@ -1,9 +1,9 @@
 //! The answer to a question of the plan, as a figure.
 
 use anyhow::{Result, anyhow, bail};
-use pageset_lab::sweep::{LogAxis, Question};
 use pageset_report::Origin;
 use pageset_report::plot::{Axis, Figure, Mark, Panel, Point, Scale, Series};
+use pageset_study::sweep::{LogAxis, Question};
 use serde_json::Value;
 
 use super::table::{Flat, Shown, text};
@@ -121,7 +121,7 @@ fn points<'a>(
 
 #[cfg(test)]
 mod tests {
-    use pageset_lab::sweep::Plan;
+    use pageset_study::sweep::Plan;
     use serde_json::json;
 
     use super::*;

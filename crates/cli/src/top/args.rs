@@ -8,6 +8,7 @@ use pageset_report::Format;
 
 use crate::choice::one_of;
 use crate::options::TargetArgs;
+use crate::units::time;
 
 /// Shortest and longest interval.
 const INTERVAL_S: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
@@ -87,18 +88,13 @@ impl TopArgs {
     }
 }
 
-/// A number and a unit.
+/// A time that is no longer than a table may be old, and no shorter than reading takes.
 fn interval(typed: &str) -> Result<Duration, String> {
-    let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0)];
-    let found = units.iter().find_map(|(unit, seconds)| {
-        let number: f64 = typed.strip_suffix(unit)?.parse().ok()?;
-        Some(number * seconds)
-    });
-    let seconds = found.ok_or("write a time like 500ms, 1s or 2m")?;
-    if !INTERVAL_S.contains(&seconds) {
+    let interval = time(typed)?;
+    if !INTERVAL_S.contains(&interval.as_secs_f64()) {
         return Err("is out of range: from 100ms to 60m".to_owned());
     }
-    Ok(Duration::from_secs_f64(seconds))
+    Ok(interval)
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ use std::io::Write;
 use std::time::Duration;
 
 use anyhow::Result;
-use pageset_lab::advise::SAVED_PERCENT;
-use pageset_lab::visit_cost;
 use pageset_live::{Monitor, View, openmetrics};
+use pageset_measure::visit_cost;
+use pageset_replay::advise::SAVED_PERCENT;
 use pageset_report::{Format, Provenance, Table, json_document};
 use serde::Serialize;
 

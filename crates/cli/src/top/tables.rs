@@ -1,7 +1,7 @@
 //! A view as tables.
 
-use pageset_lab::advise::SAVED_PERCENT;
 use pageset_live::{Answer, Counted, Flow, PagesetView, View, Why, ZoneLockView, ZoneView};
+use pageset_replay::advise::SAVED_PERCENT;
 use pageset_report::{Cell, Column, Row, Table};
 
 /// What becomes of pages between a zone and its page sets.

@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use pageset_replay::{Against, Change, ReplayError, against};
 use pageset_report::page::{Bar, Bars, Page, Part, Section};
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
 use pageset_trace::TraceReader;
-use pageset_workload::{Against, Change, ReplayError, against};
 use serde::Serialize;
 
-use crate::args::VerifyArgs;
 use crate::hint;
 use crate::invocation::Invocation;
 use crate::options::SourceArgs;
 use crate::source::Source;
+use crate::verify::args::VerifyArgs;
 use crate::{output, page};
 
 /// Repeats that differ by more say little about a single value.

@@ -153,7 +153,7 @@ fn files_of_trace_cmd_are_read_under_clocks_of_time_only() {
     under_each_clock(
         |clock| {
             format!(
-                "has times of the clock {clock:?}, which are no nanoseconds; record with `trace-cmd record -C mono`"
+                "has times of the clock {clock:?}, which are not nanoseconds; record with `trace-cmd record -C mono`"
             )
         },
         |instance, clock| {

@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use pageset_replay::KernelCounter;
 use pageset_trace::{Counts, EventKind, HitEstimate, Recovery};
-use pageset_workload::KernelCounter;
 
 use crate::record::{Tmpfs, directory, machine, pageset, read, succeeds, text};
 

@@ -146,7 +146,7 @@ fn a_recording_that_somebody_switches_off_ends_with_what_there_was() {
     thread::sleep(Duration::from_millis(200));
     send("-INT", &child);
     let said = ends_well(child);
-    assert!(said.contains("somebody else switched recording off"), "{said}");
+    assert!(said.contains("another program switched recording off"), "{said}");
     read(&path, Recovery::Refuse);
 }
 

@@ -348,7 +348,7 @@ fn a_flight_recorder_keeps_what_was_last() {
     let name = path.to_str().unwrap();
     let said =
         succeeds(&["record", "--flight-recorder", "--buffer", "64K", "-o", name, "--", "sh", "-c", load]);
-    assert!(said.contains("a flight recorder keeps what was last"), "{said}");
+    assert!(said.contains("a flight recorder keeps the latest events"), "{said}");
     assert!(said.contains("Lost events: 0."), "what is overwritten is not lost: {said}");
     let mut reader = pageset_trace::open(&path).unwrap();
     let info = reader.info().clone();

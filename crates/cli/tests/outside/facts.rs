@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pageset_core::POLICIES;
-use pageset_lab::reproduce;
-use pageset_workload::INTERVAL_COVERAGE;
+use pageset_replay::INTERVAL_COVERAGE;
+use pageset_study::reproduce;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -144,7 +144,7 @@ fn guesses_in_machine_files_are_counted() {
         guesses += lines.iter().filter(|line| line.to_lowercase().contains("guess")).count();
         machines += 1;
     }
-    let limits = text("docs/book/src/reference/simulator-limits.md").replace('\n', " ");
+    let limits = text("docs/book/src/limits.md").split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         limits.contains(&format!("{guesses} of {sources} sources say \"guess\"")),
         "{guesses} of {sources}"

@@ -273,7 +273,6 @@ fn fault_14_descriptions_are_read_up_to_a_limit() {
             &["replay", TRACE, "--layout", name],
             &["verify", TRACE, "--layout", name],
             &["convert", TRACE, "t.pgtrace", "--layout", name],
-            &["replay", TEXT, "--sidecar", name],
         ] {
             let error = cannot(arguments);
             assert!(error.starts_with(&format!("error: {name}: is larger than ")), "{arguments:?}: {error}");

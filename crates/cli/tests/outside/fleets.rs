@@ -113,7 +113,6 @@ fn what_a_fleet_cannot_be_is_refused() {
     let (one, other) = (trace("k612_2c_tcp"), trace("k612_2c_sctp"));
     for (arguments, problem) in [
         (vec!["stat", &*one, "-"], "the standard input is one recording"),
-        (vec!["replay", &one, &other, "--sidecar", "x"], "--sidecar is for one recording"),
         (vec!["advise", &one, &other, "--apply"], "--apply tries the advice of one recording"),
         (vec!["advise", "tar", "cf", "x"], "'pageset advise -- tar ...'"),
     ] {

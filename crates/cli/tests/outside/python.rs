@@ -13,8 +13,11 @@ fn body(file: &str, head: &str, end: &str) -> String {
 #[test]
 fn python_knows_every_field_of_a_simulation() {
     for (file, name) in [("spec", "RunSpec"), ("result", "RunResult"), ("result", "SharedUse")] {
-        let fields =
-            body(&format!("crates/lab/src/simulate/{file}.rs"), &format!("pub struct {name} {{\n"), "\n}\n");
+        let fields = body(
+            &format!("crates/study/src/simulate/{file}.rs"),
+            &format!("pub struct {name} {{\n"),
+            "\n}\n",
+        );
         let class = body("python/pageset/simulation.py", &format!("class {name}:\n"), "\n\n\n");
         let fields = fields.lines().filter_map(|line| line.strip_prefix("    pub ")?.split_once(':'));
         for (field, _) in fields {

@@ -1,4 +1,4 @@
-//! Memory that comes after the allocator was built: what the boot code had, or a device gives back.
+//! Adds memory after the allocator was built, such as memory of the boot code or of a hot-plugged device.
 
 use core::ops::Range;
 
@@ -12,17 +12,17 @@ use crate::zone::Zone;
 use crate::{CpuId, PAGEBLOCK_FRAMES, Pfn};
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
-    /// Takes frames that were holes until now, and makes them free. They have to lie in the spans of the zones: the tables
-    /// are as long as these.
+    /// Takes frames that were holes and makes them free. They must lie in the spans of the zones, since the
+    /// tables are only as long as these.
     ///
-    /// Watermarks and limits follow; `min_free_kbytes` and the reserves of low zones stay as they were made from the memory that
-    /// was there first. O(frames), with the zone's lock held for a pageblock at a time.
+    /// Watermarks and limits are updated. `min_free_kbytes` and the low zones' reserves keep the values
+    /// computed from the first memory. O(frames); the zone's lock is held for one pageblock at a time.
     ///
     /// # Errors
-    /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadRange`] for a range without frames,
-    /// [`ConfigError::Foreign`] for a frame in no zone,
-    /// [`ConfigError::AlreadyManaged`] for one that is no hole: then nothing is added. (If another CPU adds the same frames at the
-    /// same time, one of the two gets the error, and what it added before stays.)
+    /// Nothing is added on an error. [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadRange`]
+    /// for a range without frames, [`ConfigError::Foreign`] for a frame in no zone,
+    /// [`ConfigError::AlreadyManaged`] for a frame that is not a hole. Exception: if two CPUs add the same
+    /// frames at once, one of them gets the error, and the frames it added before stay.
     pub fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
         if pfns.is_empty() {

@@ -1,4 +1,4 @@
-//! Allocation: which zone serves a request, and from where in it: this CPU's page set, or the free lists.
+//! Allocation: chooses the zone, then takes the block from this CPU's page set or from the free lists.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -15,7 +15,7 @@ use crate::stats::Counters;
 use crate::zone::{LockedZone, Watermark, Zone, ZoneFlag};
 use crate::{CpuId, MigrateType, NodeId, Pfn};
 
-/// A request with what stays the same over all passes.
+/// A request, with the values that stay the same in all passes.
 pub(super) struct Walk<'w, 'a, P: Platform> {
     pub(super) cpu: CpuId,
     pub(super) request: &'w Request,
@@ -31,7 +31,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// Allocates a block and returns its first frame.
     ///
     /// ```
-    /// use pageset_core::{Config, CpuId, NodeId, Order, PageAllocator, Platform, Request, Tables, ZoneConfig, ZoneKind};
+    /// use pageset_core::{Config, CpuId, NodeId, Order, PageAllocator, Platform, Request, Tables};
+    /// use pageset_core::{ZoneConfig, ZoneKind};
     ///
     /// struct Host;
     /// impl Platform for Host {
@@ -44,7 +45,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     ///
     /// // 256 MiB from frame 0 on, two CPUs.
     /// let frames = [0..65_536];
-    /// let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..65_536, regions: &frames }];
+    /// let (kind, node) = (ZoneKind::Normal, NodeId(0));
+    /// let zones = [ZoneConfig { kind, node, span: 0..65_536, regions: &frames }];
     /// let config = Config::new(&zones, &[NodeId(0), NodeId(0)]);
     /// let allocator = PageAllocator::new(Host, &config, Tables::on_heap(&config)?)?;
     ///
@@ -61,7 +63,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// # Errors
     /// [`AllocError::OutOfMemory`] if no eligible zone has such a block above its watermark,
     /// [`AllocError::NoEligibleZone`] if none is eligible, [`AllocError::BadCpu`] for an unknown CPU,
-    /// [`AllocError::BadType`] for a type that is not the caller's to choose.
+    /// [`AllocError::BadType`] for a type that only the allocator may choose.
     #[inline]
     pub fn alloc(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
         self.check_request(cpu, request)?;
@@ -74,7 +76,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         };
         let outcome = match self.start(cpu, request) {
             Ok(walk) => {
-                // Memory of a lower zone rather than a pageblock of mixed types (spec §1.11).
+                // Prefer memory of a lower zone to mixing types in a pageblock (spec §1.11).
                 let avoid = if walk.preferred.body.spills_lower {
                     AllocFlags::NO_FRAGMENT
                 } else {
@@ -92,7 +94,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         outcome
     }
 
-    /// Whether the allocator can look at a request at all.
+    /// Rejects requests that no state of memory could serve.
     #[inline]
     pub(super) fn check_request(&self, cpu: CpuId, request: &Request) -> Result<(), AllocError> {
         if cpu.index() >= self.cpus.len() {
@@ -104,7 +106,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Finds out where a request begins to look.
+    /// Finds the node and zone where a request starts.
     #[inline]
     pub(super) fn start<'w>(
         &'w self,
@@ -121,7 +123,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(Walk { cpu, request, node, local_node, preferred })
     }
 
-    /// Zones that a request may use, in the order in which allocations for `node` use them. The first is the preferred one.
+    /// The zones that a request may use, in `node`'s order. The first is the preferred zone.
     #[inline]
     pub(super) fn zones_for<'w>(
         &'w self,
@@ -137,7 +139,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         })
     }
 
-    /// One pass (spec §1.13).
+    /// Tries each zone once under the given watermark (spec §1.13).
     #[inline]
     pub(super) fn walk(
         &self,
@@ -145,14 +147,14 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         watermark: Watermark,
         flags: AllocFlags,
     ) -> Option<Pfn> {
-        // Nearly always the preferred zone serves.
+        // The preferred zone nearly always serves the request.
         match self.try_zone(walk.preferred, walk, watermark, flags) {
             Some(pfn) => Some(pfn),
             None => self.walk_on(walk, watermark, flags),
         }
     }
 
-    /// Serves a request from one zone, if its watermark allows.
+    /// Serves a request from one zone if the zone's watermark allows it.
     #[inline]
     pub(super) fn try_zone(
         &self,
@@ -175,7 +177,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 }
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Takes a block: from this CPU's page set, or else from the free lists (spec §2.7).
+    /// Takes a block from this CPU's page set, or else from the free lists (spec §2.7).
     #[inline]
     fn take(self, walk: &Walk<'_, '_, P>, flags: AllocFlags) -> Option<FrameIndex> {
         let wanted = self.wanted(walk.request);
@@ -190,7 +192,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         frame
     }
 
-    /// With grouping by mobility off, every request is for unmovable memory (spec §1.6).
+    /// The order and type to take. With grouping by mobility off, every request is for unmovable memory (spec
+    /// §1.6).
     #[inline]
     pub(super) fn wanted(self, request: &Request) -> Wanted {
         let is_grouped = self.zone.body.mobility_grouping.load(Relaxed);
@@ -223,7 +226,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         taken.flatten()
     }
 
-    /// Takes one block of the free lists under the zone's lock (spec §2.7.3).
+    /// Takes one block from the free lists under the zone's lock (spec §2.7.3).
     fn take_direct(self, walk: &Walk<'_, '_, P>, wanted: Wanted, flags: AllocFlags) -> Option<FrameIndex> {
         let order = wanted.order;
         self.pageset.touch();

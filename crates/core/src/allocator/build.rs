@@ -1,4 +1,4 @@
-//! Building an allocator in the caller's tables.
+//! Builds an allocator in the caller's tables.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -14,9 +14,9 @@ use crate::zone::Span;
 use crate::{ZoneId, ZoneKind};
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
-    /// Builds an allocator: every frame of every region free, every CPU online, page sets empty.
+    /// Builds an allocator: each frame of each region is free, all CPUs are online, all page sets are empty.
     ///
-    /// This writes the metadata of block heads and holes only, so a zone costs about one write for each 4 MiB.
+    /// Only the metadata of block heads and holes is written, so a zone costs about one write per 4 MiB.
     ///
     /// # Errors
     /// A table has the wrong length, or the configuration contradicts itself; see [`ConfigError`].
@@ -75,7 +75,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     }
 }
 
-/// Whether a zone has a `Dma32` zone beside it that takes what would mix its pageblocks (spec §1.11).
+/// Whether requests for this zone spill into a `Dma32` zone of the same node before they mix pageblocks (spec
+/// §1.11).
 fn spills_lower(config: &Config<'_>, zone: &ZoneConfig<'_>) -> bool {
     let lower = |other: &ZoneConfig<'_>| {
         let is_beside = other.node == zone.node && other.has_memory();

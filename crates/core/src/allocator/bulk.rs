@@ -1,4 +1,4 @@
-//! Many single pages at once, under one hold of the page set's lock (spec §2.13).
+//! Allocates many single pages under one hold of the page set's lock (spec §2.13).
 
 use super::PageAllocator;
 use crate::error::AllocError;
@@ -8,14 +8,15 @@ use crate::zone::Watermark;
 use crate::{CpuId, Order, Pfn};
 
 impl<P: Platform> PageAllocator<'_, P> {
-    /// Fills the empty slots of `pages` with single pages, and skips filled slots. Returns how many slots are filled then:
-    /// fewer than all only if memory is short.
+    /// Fills the empty slots of `pages` with single pages and skips filled slots. Returns the number of
+    /// filled slots. It is lower than the length only if memory is short.
     ///
-    /// As in Linux, this does not count as an allocation for the page set's free history, and emits no event per page.
+    /// As in Linux, the page set's free history does not count this as an allocation, and there is no event
+    /// per page.
     ///
     /// # Errors
-    /// [`AllocError::BulkOrder`] if the request's order is not 0; as [`alloc`](Self::alloc) if not one page
-    /// could be allocated.
+    /// [`AllocError::BulkOrder`] if the request's order is not 0. The errors of [`alloc`](Self::alloc) if not
+    /// even one page could be allocated.
     pub fn alloc_bulk(
         &self,
         cpu: CpuId,
@@ -37,7 +38,8 @@ impl<P: Platform> PageAllocator<'_, P> {
         Ok(pages.iter().flatten().count())
     }
 
-    /// Fills slots from one zone's page set. Returns how many; 0 if no zone of the preferred node has that much.
+    /// Fills slots from one zone's page set. Returns the number filled; 0 if no zone of the preferred node
+    /// has enough memory.
     fn fill_slots(&self, cpu: CpuId, request: &Request, pages: &mut [Option<Pfn>]) -> usize {
         let Ok(walk) = self.start(cpu, request) else { return 0 };
         let flags = AllocFlags::fast(request) - AllocFlags::KSWAPD;

@@ -1,4 +1,4 @@
-//! What an allocator is built from: zones, CPUs, nodes, and the kernel's defaults for the rest.
+//! The configuration of an allocator: zones, CPUs, nodes, and the kernel's defaults for the rest.
 
 use core::ops::Range;
 
@@ -6,9 +6,9 @@ use crate::error::{ConfigError, RegionFault};
 use crate::policy::{LINUX_6_12, Policy};
 use crate::{NodeId, ZoneKind};
 
-/// A machine, or an arena, and the policy for it.
+/// A machine or an arena, and the policy for it.
 ///
-/// Start from [`new`](Config::new) and set fields one by one, since later kernels add settings:
+/// Start with [`new`](Config::new) and set fields one by one, since later kernels add settings:
 ///
 /// ```
 /// # use pageset_core::{Config, NodeId, ZoneConfig, ZoneKind};
@@ -21,37 +21,39 @@ use crate::{NodeId, ZoneKind};
 pub struct Config<'c> {
     /// The policy to follow.
     pub policy: Policy,
-    /// Zones in ascending order of (node, kind); their spans must not overlap.
+    /// Zones in ascending order of (node, kind). Their spans must not overlap.
     pub zones: &'c [ZoneConfig<'c>],
-    /// The node of each possible CPU; all are online at first.
+    /// The node of each possible CPU. All CPUs are online at first.
     pub cpus: &'c [NodeId],
     /// Distances between nodes, row by row (10 is local). Default: 10 and 20.
     pub distances: Option<&'c [u8]>,
-    /// Bytes per frame; only `batch` and the default of `min_free_kbytes` depend on it.
+    /// Bytes per frame. Only `batch` and the default of `min_free_kbytes` depend on it.
     pub page_bytes: u32,
     /// Memory to keep free, in KiB. Default: the kernel's for this much memory.
     pub min_free_kbytes: Option<u64>,
     /// Distance between watermarks, in 10 000ths of the zone.
     pub watermark_scale_factor: u32,
-    /// How far fragmentation may raise the watermarks, in 10 000ths of the high watermark; 0 never raises them.
+    /// Limit of the watermark boost after fragmentation, in 10 000ths of the high watermark. 0 switches
+    /// boosts off.
     pub watermark_boost_factor: u32,
-    /// Per zone kind: what a zone keeps back from requests that could use higher zones. With 256, it is a 256th of the higher
-    /// zones; with 0, nothing.
+    /// Per zone kind: how much memory a zone withholds from requests that could use higher zones. With 256, a
+    /// zone withholds a 256th of the higher zones; with 0, nothing.
     pub lowmem_reserve_ratio: [u32; ZoneKind::COUNT],
-    /// Fraction of a zone that page sets may hold together; 0 lets the policy decide, otherwise at least 8.
+    /// Fraction of a zone that all its page sets together may hold. 0 lets the policy decide; otherwise at
+    /// least 8.
     pub percpu_pagelist_high_fraction: u32,
 }
 
 /// One zone.
 #[derive(Clone, Debug)]
 pub struct ZoneConfig<'c> {
-    /// What its addresses are good for.
+    /// The kind of addresses in the zone.
     pub kind: ZoneKind,
     /// The node it belongs to.
     pub node: NodeId,
-    /// All its frame numbers, holes included.
+    /// All frame numbers of the zone, including holes.
     pub span: Range<u64>,
-    /// The frames the allocator may use, ascending and not overlapping.
+    /// The frames that the allocator may use, ascending and not overlapping.
     pub regions: &'c [Range<u64>],
 }
 
@@ -61,7 +63,7 @@ impl ZoneConfig<'_> {
         self.regions.iter().any(|region| !region.is_empty())
     }
 
-    /// Checks span and regions of the zone that is `zone` in its list.
+    /// Checks span and regions. `zone` is the zone's index, for errors.
     pub(super) fn check(&self, zone: usize) -> Result<(), ConfigError> {
         if self.span.is_empty() {
             return Err(ConfigError::BadZoneSpan(zone));
@@ -83,7 +85,7 @@ impl ZoneConfig<'_> {
         Ok(())
     }
 
-    /// Frames that the allocator gets.
+    /// Number of frames that the allocator gets.
     #[must_use]
     pub fn managed(&self) -> u64 {
         self.regions.iter().map(|region| region.end.saturating_sub(region.start)).sum()

@@ -1,4 +1,4 @@
-//! CPUs: where they are, whether they are there, what share of the caches they have.
+//! CPUs: their nodes, whether they are online, and their share of the caches.
 
 use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering::Relaxed};
 
@@ -8,7 +8,7 @@ use crate::platform::Platform;
 use crate::policy::{SliceCaches, SliceRule};
 use crate::{CpuId, NodeId};
 
-/// A CPU, or an empty place for one. `const`-constructible.
+/// A CPU, or an empty slot for one. `const`-constructible.
 #[derive(Debug)]
 pub struct Cpu {
     node: AtomicU16,
@@ -20,9 +20,9 @@ pub struct Cpu {
 /// One CPU's share of the data caches (spec §2.14): each cache's size divided by the CPUs that share it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheSlice {
-    /// Its share of all data and unified caches together, in KiB.
+    /// Share of all data and unified caches together, in KiB.
     pub all_kib: u32,
-    /// Its share of the last level, in KiB.
+    /// Share of the last level, in KiB.
     pub last_level_kib: u32,
 }
 
@@ -34,7 +34,7 @@ enum Presence {
 }
 
 impl Cpu {
-    /// An online CPU of node 0 whose caches are unknown.
+    /// An online CPU of node 0 with unknown caches.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -71,7 +71,7 @@ impl<P: Platform> PageAllocator<'_, P> {
         self.cpus.len()
     }
 
-    /// Brings a CPU online. Zones of its node then divide their limits between one CPU more.
+    /// Brings a CPU online. Zones of its node then divide their limits by one CPU more.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -79,9 +79,9 @@ impl<P: Platform> PageAllocator<'_, P> {
         self.set_presence(cpu, Presence::Online)
     }
 
-    /// Takes a CPU offline: drains its page sets, and gives its share to the others, and the pageblocks that it owns to
-    /// nobody. Operations that name this CPU still work, since a thread may be on its way out. The next drain collects the
-    /// pages that they leave.
+    /// Takes a CPU offline: drains its page sets, ends its ownership of pageblocks, and divides its share of
+    /// the limits among the other CPUs. Operations that name this CPU still work, since a thread may be about
+    /// to leave it. The next drain collects the pages that they leave behind.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -94,7 +94,7 @@ impl<P: Platform> PageAllocator<'_, P> {
         let slot = self.cpus.get(cpu.index()).ok_or(ConfigError::BadCpu(cpu.0))?;
         let online = presence == Presence::Online;
         if slot.online.swap(online, Relaxed) != online {
-            // All zones: those of nodes without CPUs are shared by every CPU.
+            // Update all zones: zones of nodes without CPUs are shared by all CPUs.
             self.zones.iter().for_each(|zone| self.update_limits(zone));
         }
         if self.policy.ownership.is_some() {
@@ -108,8 +108,8 @@ impl<P: Platform> PageAllocator<'_, P> {
         Ok(())
     }
 
-    /// Sets a CPU's share of the data caches. With a large share, policies since patch 3 of the 2023 series keep a batch of
-    /// high-order pages.
+    /// Sets a CPU's share of the data caches. With a large share, policies from patch 3 of the 2023 series on
+    /// keep a batch of high-order pages.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -129,7 +129,7 @@ impl<P: Platform> PageAllocator<'_, P> {
 }
 
 impl CacheSlice {
-    /// Whether the share counts as large for a rule and batch (spec §2.14).
+    /// Whether this share counts as large under a rule and batch (spec §2.14).
     #[must_use]
     pub fn is_large(self, rule: SliceRule, batch: i32, page_bytes: u32) -> bool {
         let kib = match rule.caches {

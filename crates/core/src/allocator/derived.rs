@@ -1,4 +1,5 @@
-//! What follows from a configuration: zonelists, reserves, watermarks. For this allocator, and for others of the same machine.
+//! Values derived from a configuration: zonelists, reserves, watermarks. Other allocators of the same machine
+//! use them too.
 
 use super::Config;
 use crate::error::ConfigError;
@@ -7,12 +8,13 @@ use crate::zone::{WatermarkInputs, WatermarkSettings, Watermarks, default_min_fr
 use crate::{NodeId, ZoneId, ZoneKind};
 
 impl Config<'_> {
-    /// Checks that the configuration does not contradict itself: nodes, CPUs, spans, and every region. O(zones² + regions).
+    /// Checks nodes, CPUs, spans and every region for contradictions. O(zones² + regions).
     ///
-    /// An allocator may refuse a configuration that passes: for tables of the wrong length, or for a span that is too large for it.
+    /// An allocator may still refuse a configuration that passes, because a table has the wrong length or a
+    /// span is too large.
     ///
     /// # Errors
-    /// The first contradiction.
+    /// The first contradiction found.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.zones.is_empty() {
             return Err(ConfigError::NoZones);
@@ -40,11 +42,11 @@ impl Config<'_> {
         Ok(())
     }
 
-    /// Writes each node's zones into `lists`, one row for each node, in the order in which its CPUs should use them (spec
-    /// §1.13).
+    /// Writes the zonelists into `lists`: for each node, all zones in the order in which its CPUs use them
+    /// (spec §1.13).
     ///
     /// # Errors
-    /// If `lists` is not as long as nodes times zones.
+    /// An error if the length of `lists` is not nodes times zones.
     pub fn fill_zonelists(&self, lists: &mut [ZoneId]) -> Result<(), ConfigError> {
         let nodes = self.nodes();
         let entries = nodes * self.zones.len();
@@ -55,8 +57,8 @@ impl Config<'_> {
         Ok(())
     }
 
-    /// Frames of a zone, given by its place in `zones`, that are kept back from requests that could use a higher
-    /// zone, by the highest zone that the request may use (spec §1.10).
+    /// Frames that a zone withholds from requests that could use a higher zone, indexed by the highest zone
+    /// of the request (spec §1.10). `zone` is an index into `zones`.
     #[must_use]
     pub fn lowmem_reserve(&self, zone: usize) -> [u64; ZoneKind::COUNT] {
         let of = &self.zones[zone];
@@ -77,7 +79,8 @@ impl Config<'_> {
         reserve
     }
 
-    /// Memory to keep free, in KiB: as configured, or the kernel's default for this much memory (spec §1.9).
+    /// Memory to keep free, in KiB: the configured number, or the kernel's default for this much memory (spec
+    /// §1.9).
     #[must_use]
     pub fn min_free_kbytes_or_default(&self) -> u64 {
         self.min_free_kbytes.unwrap_or_else(|| {
@@ -87,7 +90,7 @@ impl Config<'_> {
         })
     }
 
-    /// The watermarks of a zone, given by its place in `zones` (spec §1.9).
+    /// The watermarks of a zone (spec §1.9). `zone` is an index into `zones`.
     #[must_use]
     pub fn watermarks(&self, zone: usize) -> Watermarks {
         let counts_as_low = |kind| !matches!(kind, ZoneKind::HighMem | ZoneKind::Movable);

@@ -1,4 +1,4 @@
-//! Draining page sets on demand: one CPU's, one zone's, all (spec §2.12).
+//! Drains page sets on demand: those of one CPU, of one zone, or all (spec §2.12).
 
 use super::PageAllocator;
 use crate::error::ConfigError;
@@ -62,7 +62,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 count.min(chunk)
             }));
             drained += pages;
-            // A page set that says it holds more than it does must not be drained for ever.
+            // A corrupted page set may claim more pages than it holds. Stop when nothing comes out.
             if seen <= chunk || pages == 0 {
                 return drained;
             }
@@ -71,7 +71,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 }
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Drains part of the page set from list 0 on, under one hold of its lock. `pages` is told how many it holds.
+    /// Drains part of the page set, starting with list 0, under one hold of its lock. `pages` computes how
+    /// many from the number of pages held.
     pub(super) fn drain_some(self, reason: DrainReason, pages: impl FnOnce(i32) -> i32) -> u32 {
         self.pageset.with(|state| {
             let pages = pages(state.pcp.count);

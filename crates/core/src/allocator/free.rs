@@ -1,4 +1,4 @@
-//! Freeing blocks, one at a time or in batches.
+//! Frees blocks, one at a time or in batches.
 
 use bitflags::bitflags;
 
@@ -14,37 +14,38 @@ use crate::zone::Zone;
 use crate::{CpuId, MigrateType, Order, Pfn};
 
 bitflags! {
-    /// Under which circumstances a block is freed.
+    /// Special circumstances of a free.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct FreeTraits: u8 {
-        /// Bypasses the per-CPU page set, and counts as a free that found the page set's lock taken. In a kernel, an
-        /// interrupt does this if it hits a CPU that holds the lock.
+        /// Bypasses the per-CPU page set and counts as a free that found the page set's lock taken. In a
+        /// kernel, an interrupt that hits the lock's holder does this.
         const BYPASS_PCP = 1;
         /// Part of a list free: emits `MmPageFreeBatched`.
         const BATCHED = 1 << 1;
     }
 }
 
-/// What a page set made of a freed block.
+/// Result of offering a freed block to a page set.
 enum Kept {
-    /// It has the block; so much is to be drained under new holds of its lock.
+    /// The page set took the block. If a drain is left, it is done under new holds of the lock.
     Drained(Option<DueDrain>),
-    /// Its CPU does not own the pageblock any more.
+    /// The page set's CPU no longer owns the pageblock.
     Disowned,
 }
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
-    /// Frees a block on behalf of `cpu`, which need not be the CPU that allocated it.
+    /// Frees a block on behalf of `cpu`. Another CPU may have allocated it.
     ///
     /// # Errors
-    /// Every misuse is an error, in release builds too. If two CPUs free the same block at once, one succeeds and the other
-    /// gets [`FreeError::DoubleFree`]. A refused free leaves the allocator unchanged.
+    /// Every misuse is an error, in release builds too. If two CPUs free the same block at once, one succeeds
+    /// and the other gets [`FreeError::DoubleFree`]. A refused free leaves the allocator unchanged.
     #[inline]
     pub fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         self.free_with(cpu, pfn, order, FreeTraits::default())
     }
 
-    /// As [`free`](Self::free), in special circumstances: into the page set, or to the free lists (spec §2.8).
+    /// As [`free`](Self::free), in special circumstances. The block goes into the page set or to the free
+    /// lists (spec §2.8).
     ///
     /// # Errors
     /// As `free`.
@@ -83,7 +84,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Takes a block from its user: the first act of every free.
+    /// Takes a block from its user. Every free begins with this.
     #[inline(always)]
     fn claim(
         &self,
@@ -103,8 +104,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok((zone, Claimed { frame, order }, migratetype))
     }
 
-    /// Frees a block into the page set of the CPU that owns its pageblock, whoever frees it. Apart from
-    /// [`free_with`](Self::free_with), so that this costs the other policies a branch.
+    /// Frees a block into the page set of the CPU that owns its pageblock. A function of its own, so that
+    /// policies without owners pay only a branch.
     #[cold]
     #[inline(never)]
     fn free_owned(&self, cpu: CpuId, pfn: Pfn, order: Order, traits: FreeTraits) -> Result<(), FreeError> {
@@ -131,7 +132,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             return own.free_direct(block, diverted);
         }
         let mut at = self.at_owner(own, frame);
-        // Tried again only for a pageblock that its owner has just given up, or whose owner is busy.
+        // The loop runs again only if the owner has just given up the pageblock, or if the owner's page set
+        // is busy.
         loop {
             let cached = match traits.contains(FreeTraits::BYPASS_PCP) {
                 true => None,
@@ -161,7 +163,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         }
     }
 
-    /// The zone with the page set of the CPU that owns a frame's pageblock, if somebody does.
+    /// The zone with the page set of the CPU that owns the frame's pageblock. Unchanged if no CPU owns it.
     fn at_owner<'z>(&'z self, at: CpuZone<'z, 'a, P>, frame: FrameIndex) -> CpuZone<'z, 'a, P> {
         match at.zone.body.owners.owner(frame) {
             Some(owner) => {
@@ -171,13 +173,13 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         }
     }
 
-    /// The zone of a frame, and the frame's index in it.
+    /// The zone of a frame, and the frame's index in the zone.
     #[inline]
     pub(crate) fn locate(&self, pfn: Pfn) -> Option<(&Zone<'a, P>, FrameIndex)> {
         self.zones.iter().find_map(|zone| Some((zone, zone.body.span.index(pfn)?)))
     }
 
-    /// Says why a block cannot be freed, and reports it if it is bad.
+    /// The reason why a block cannot be freed. Reports a bad block.
     #[cold]
     fn refuse(
         &self,
@@ -195,10 +197,10 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         error
     }
 
-    /// Frees a list of blocks, as a kernel does at the end of an address space.
+    /// Frees a list of blocks, as a kernel does when an address space ends.
     ///
     /// # Errors
-    /// Names the first misuse and its index. The other blocks are freed nevertheless.
+    /// The first misuse, with its index. The other blocks are freed.
     pub fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), (usize, FreeError)> {
         let mut outcome = Ok(());
         for (index, &(pfn, order)) in blocks.iter().enumerate() {
@@ -213,15 +215,15 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 }
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Returns a block to the free lists. Its pageblock's type is read again under the lock; Linux 6.12 gives each
-    /// pageblock of a larger block its own (spec §1.5). Where pageblocks are isolated every policy does, since half an
-    /// isolated block must not be allocated with the other half.
+    /// Returns a block to the free lists. The type of its pageblock is read again under the lock. Under Linux
+    /// 6.12, each pageblock inside a larger block goes to its own type's list (spec §1.5). Every policy does
+    /// so while pageblocks are isolated, since an isolated half must not be allocated with the other half.
     fn free_direct(self, block: Claimed, counted: DivertedFrees) {
         let Claimed { frame, order } = block;
         self.pageset.touch();
         self.zone.with_lock(self.platform, self.cpu, |locked| {
             if !matches!(locked.body.frames.state(frame), State::Cached { .. }) {
-                // Marked bad since it was claimed.
+                // Another CPU marked the block bad after it was claimed.
                 locked.leak(frame, order, FoundAt::Free);
                 return;
             }
@@ -246,7 +248,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     }
 }
 
-/// Why a block cannot be taken from its user, whose frame is in this state.
+/// The reason why the block at `frame` cannot be taken from its user.
 #[cold]
 pub(super) fn refusal<P: Platform>(
     zone: &Zone<'_, P>,
@@ -256,13 +258,13 @@ pub(super) fn refusal<P: Platform>(
 ) -> FreeError {
     let pfn = zone.body.span.pfn(frame);
     match state {
-        // Freed by another CPU and allocated again since this one looked.
+        // Another CPU freed the block and it was allocated again since this CPU looked.
         State::Allocated { order, .. } if order == given => FreeError::DoubleFree(pfn),
         State::Allocated { order: allocated, .. } => FreeError::WrongOrder { pfn, given, allocated },
         State::Free { .. } | State::Cached { .. } | State::Owned { .. } => FreeError::DoubleFree(pfn),
         State::Leaked { .. } => FreeError::Leaked(pfn),
         State::Hole => FreeError::Foreign(pfn),
-        // Inside a block: of somebody's, or of one that was freed meanwhile.
+        // Inside a block: an allocated one, or one that was freed meanwhile.
         State::Interior => match zone.body.frames.covering_block(frame) {
             Some((_, State::Free { .. } | State::Cached { .. } | State::Owned { .. })) => {
                 FreeError::DoubleFree(pfn)

@@ -1,4 +1,4 @@
-//! What one may look at: zones as `/proc/zoneinfo` shows them, page sets, counters.
+//! Read access: zones as `/proc/zoneinfo` shows them, page sets, counters.
 
 use core::ops::Range;
 
@@ -9,20 +9,20 @@ use crate::stats::Counters;
 use crate::zone::{Watermarks, Zone};
 use crate::{CpuId, MigrateType, NR_ORDERS, NodeId, Order, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneKind};
 
-/// One zone at this moment. All sizes in frames.
+/// A snapshot of one zone. All sizes are in frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneInfo {
-    /// Its index.
+    /// Index of the zone.
     pub id: ZoneId,
-    /// What its addresses are good for.
+    /// The kind of its addresses.
     pub kind: ZoneKind,
-    /// Its node.
+    /// The zone's node.
     pub node: NodeId,
-    /// All its frame numbers, holes included.
+    /// All its frame numbers, including holes.
     pub span: Range<u64>,
-    /// Frames the allocator was given.
+    /// Frames given to the allocator.
     pub managed: u64,
-    /// Free frames on its lists, isolated ones not included.
+    /// Free frames on its lists, without isolated ones.
     pub free: u64,
     /// Free frames that are isolated.
     pub free_isolated: u64,
@@ -30,16 +30,17 @@ pub struct ZoneInfo {
     pub reserved_highatomic: u64,
     /// Watermarks without boost.
     pub watermarks: Watermarks,
-    /// What fragmentation added to the watermarks.
+    /// Boost that fragmentation added to the watermarks.
     pub boost: u64,
-    /// Frames kept back from requests that could use a higher zone, by the highest they may use.
+    /// Frames withheld from requests that could use a higher zone, indexed by the highest zone of the
+    /// request.
     pub protection: [u64; ZoneKind::COUNT],
     /// Free blocks of each order.
     pub nr_free: [u32; NR_ORDERS],
 }
 
 impl ZoneInfo {
-    /// Pageblocks that are free as a whole.
+    /// Number of pageblocks that are completely free.
     #[must_use]
     pub fn whole_pageblocks(&self) -> u64 {
         let of_order =
@@ -48,14 +49,14 @@ impl ZoneInfo {
     }
 }
 
-/// One page set at this moment, in pages.
+/// A snapshot of one page set, in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PagesetInfo {
     /// Pages held.
     pub count: i32,
-    /// Pages from which a free drains.
+    /// A free that reaches this number of pages causes a drain.
     pub high: i32,
-    /// Pages that a refill or drain moves by default.
+    /// Pages that a plain refill or drain moves.
     pub batch: i32,
     /// Lower limit of `high`.
     pub high_min: i32,
@@ -63,34 +64,34 @@ pub struct PagesetInfo {
     pub high_max: i32,
 }
 
-/// The block that a frame belongs to, at one moment.
+/// A snapshot of the block that contains a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockInfo {
-    /// Its first frame.
+    /// First frame of the block.
     pub first: Pfn,
-    /// Its order.
+    /// Order of the block.
     pub order: Order,
-    /// Who has it.
+    /// Holder of the block.
     pub held_by: BlockUse,
 }
 
-/// Who has a block.
+/// The holder of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockUse {
-    /// The zone: it is on a free list.
+    /// The zone: the block is on a free list.
     FreeList,
     /// A per-CPU page set.
     Pageset,
-    /// Whoever allocated it.
+    /// The caller that allocated it.
     Owner,
-    /// Nobody: it is out of service.
+    /// No holder: the block is out of service.
     Leaked,
 }
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
-    /// The block that a frame belongs to. Takes no lock: by the time the answer is read, other CPUs may have changed
-    /// it, so it is a hint (where to try [`alloc_at`](Self::alloc_at), say) unless the caller owns the block. `None` in
-    /// holes and outside of all zones. O(orders).
+    /// The block that contains a frame. `None` in holes and outside all zones. O(orders). Takes no lock:
+    /// other CPUs may have changed the block by the time the caller reads the answer. So unless the caller
+    /// owns the block, the answer is only a hint, for example where to try [`alloc_at`](Self::alloc_at).
     pub fn block_of(&self, pfn: Pfn) -> Option<BlockInfo> {
         let (zone, frame) = self.locate(pfn)?;
         let (first, state) = zone.body.frames.covering_block(frame)?;
@@ -104,14 +105,14 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Some(BlockInfo { first: zone.body.span.pfn(first), order, held_by })
     }
 
-    /// Whether somebody owns a block of exactly this order that starts at `pfn`. As [`block_of`](Self::block_of), a hint;
-    /// O(zones), one byte read.
+    /// Whether an allocated block of exactly this order starts at `pfn`. A hint, as in
+    /// [`block_of`](Self::block_of). O(zones), and reads one byte.
     #[inline]
     pub fn is_allocated(&self, pfn: Pfn, order: Order) -> bool {
         self.locate(pfn).is_some_and(|(zone, frame)| zone.body.frames.is_allocated(frame, order))
     }
 
-    /// All zones at this moment, in table order.
+    /// Snapshots of all zones, in table order.
     pub fn zones(&self) -> impl Iterator<Item = ZoneInfo> {
         self.zones.iter().map(|zone| {
             let body = &zone.body;
@@ -134,7 +135,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         })
     }
 
-    /// One CPU's page set of one zone. `None` if there is no such zone or CPU.
+    /// A snapshot of one CPU's page set of one zone. `None` if the zone or CPU does not exist.
     pub fn pageset_info(&self, zone: ZoneId, cpu: CpuId) -> Option<PagesetInfo> {
         let pageset = self.find_pageset(zone, cpu)?;
         let limits = pageset.limits();
@@ -148,13 +149,13 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         })
     }
 
-    /// Pages held in page sets, of all zones and CPUs.
+    /// Number of pages in all page sets.
     pub fn cached_pages(&self) -> u64 {
         let held = |pageset: &crate::Pageset<P>| pageset.with(|state| state.pcp.count.max(0) as u64);
         self.pagesets.iter().map(held).sum()
     }
 
-    /// What one CPU did through its page set of one zone. `None` if there is no such zone or CPU.
+    /// Counters of one CPU's page set of one zone. `None` if the zone or CPU does not exist.
     pub fn pageset_counters(&self, zone: ZoneId, cpu: CpuId) -> Option<Counters> {
         Some(self.find_pageset(zone, cpu)?.with(|state| state.counters))
     }
@@ -163,12 +164,12 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.pagesets.of_zone(self.zones.get(zone.index())?.body.id).get(cpu.index())
     }
 
-    /// Everything that happened in one zone. `None` if there is no such zone.
+    /// Counters of one zone. `None` if the zone does not exist.
     pub fn zone_counters(&self, zone: ZoneId) -> Option<Counters> {
         self.zones.get(zone.index()).map(|zone| self.sum_zone(zone))
     }
 
-    /// Everything that happened.
+    /// Counters of the whole allocator.
     pub fn counters(&self) -> Counters {
         let mut sum = Counters::default();
         self.zones.iter().for_each(|zone| sum += &self.sum_zone(zone));
@@ -187,23 +188,23 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         sum
     }
 
-    /// The zone a frame lies in.
+    /// The zone that contains a frame.
     pub fn zone_of(&self, pfn: Pfn) -> Option<ZoneId> {
         self.locate(pfn).map(|(zone, _)| zone.body.id)
     }
 
-    /// The type of the pageblock that holds a frame. `None` if it lies in no zone.
+    /// The type of the frame's pageblock. `None` if the frame lies in no zone.
     pub fn pageblock_type(&self, pfn: Pfn) -> Option<MigrateType> {
         self.locate(pfn).map(|(zone, frame)| zone.body.frames.pageblock_type(frame))
     }
 
-    /// The CPU that owns the pageblock around a frame, under a policy whose pageblocks have
-    /// [owners](crate::Policy::ownership). `None` if nobody does, or if the frame lies in no zone. Takes no lock: a hint.
+    /// The CPU that owns the frame's pageblock, under a policy with [owners](crate::Policy::ownership).
+    /// `None` if no CPU owns it or the frame lies in no zone. Takes no lock, so the answer is a hint.
     pub fn pageblock_owner(&self, pfn: Pfn) -> Option<CpuId> {
         self.locate(pfn).and_then(|(zone, frame)| zone.body.owners.owner(frame))
     }
 
-    /// Each zone, with each CPU's page set of it.
+    /// Each zone with its row of page sets, one per CPU.
     pub(crate) fn zones_and_pagesets(&self) -> impl Iterator<Item = (&Zone<'a, P>, &[crate::Pageset<P>])> {
         self.zones.iter().map(|zone| (zone, self.pagesets.of_zone(zone.body.id)))
     }

@@ -1,4 +1,4 @@
-//! Taking pageblocks out of service and back.
+//! Takes pageblocks out of service and returns them.
 
 use super::PageAllocator;
 use crate::error::ConfigError;
@@ -6,12 +6,12 @@ use crate::platform::Platform;
 use crate::{CpuId, MigrateType, Pfn};
 
 impl<P: Platform> PageAllocator<'_, P> {
-    /// Takes a pageblock out of service: its free frames leave the counts, and frames freed in it stay out too. Frames
-    /// in page sets are not affected until they are drained.
+    /// Takes a pageblock out of service. Its free frames are no longer counted, and frames freed in it stay
+    /// out too. Frames in page sets are affected when they are drained.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::Foreign`] if the frame lies in no zone,
-    /// [`ConfigError::AlreadyIsolated`] if the pageblock is out of service.
+    /// [`ConfigError::AlreadyIsolated`] if it is out of service already.
     pub fn isolate_pageblock(&self, cpu: CpuId, pfn: Pfn) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
         let (zone, frame) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
@@ -23,8 +23,9 @@ impl<P: Platform> PageAllocator<'_, P> {
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::Foreign`] if the frame lies in no zone,
-    /// [`ConfigError::BadType`] for [`MigrateType::Isolate`], and for [`MigrateType::HighAtomic`], whose pageblocks the allocator chooses,
-    /// [`ConfigError::NotIsolated`] if the pageblock is in service.
+    /// [`ConfigError::NotIsolated`] if the pageblock is in service. [`ConfigError::BadType`] for
+    /// [`MigrateType::Isolate`], and for [`MigrateType::HighAtomic`], since the allocator itself chooses the
+    /// pageblocks of that reserve.
     pub fn unisolate_pageblock(
         &self,
         cpu: CpuId,
@@ -33,7 +34,7 @@ impl<P: Platform> PageAllocator<'_, P> {
     ) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
         let (zone, frame) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
-        // A reserve that is not counted as one would be given up for no request.
+        // A HIGHATOMIC pageblock that is missing from the reserve's count would never be given up.
         if matches!(migratetype, MigrateType::Isolate | MigrateType::HighAtomic) {
             return Err(ConfigError::BadType(migratetype));
         }

@@ -1,8 +1,9 @@
-//! The page allocator: zones, the page sets of every CPU, and the operations over them.
+//! The page allocator: zones, a page set per zone and CPU, and the operations on them.
 //!
-//! Files in the order of an allocation: `alloc` (which zone, and from where in it), `slow` (what else to try), `free`,
-//! `bulk`, `range` (a given place, exact counts, partial frees), `tick`, `drain`, `cpu` (coming and going), `isolation`
-//! (pageblocks out of service), `add` (memory that comes later), `settings` (what an administrator may change), `info` (what one may look at).
+//! Files in the order of an allocation: `alloc` (chooses the zone and takes the block), `slow` (further
+//! attempts), `free`, `bulk`, `range` (a given place, exact counts, partial frees). Then `tick`, `drain`,
+//! `cpu` (coming and going), `isolation` (pageblocks out of service), `add` (memory that comes later),
+//! `settings` (sysctls) and `info` (read access).
 
 mod add;
 mod alloc;
@@ -38,13 +39,14 @@ use crate::policy::Policy;
 use crate::zone::Zone;
 use crate::{CpuId, NodeId, ZoneId};
 
-/// A page-frame allocator: all of a machine's zones, or one arena's.
+/// A page-frame allocator for all zones of a machine, or for one arena.
 ///
-/// Every operation takes the CPU it runs on. Two threads may pass the same CPU at once: the page set's lock keeps them
-/// apart, at the cost of contention. Any thread on which the platform's locks are safe may call any operation.
+/// Every operation takes the CPU it runs on. Two threads may pass the same CPU at once: the page set's lock
+/// keeps them apart, at the cost of contention. Any thread on which the platform's locks are safe may call
+/// any operation.
 ///
-/// Cost: an allocation or free from the page set is O(1) and takes only that set's lock. A refill or drain takes one zone
-/// lock more, and O(pages moved).
+/// An allocation or free that the page set serves is O(1) and takes only that set's lock. A refill or drain
+/// takes one zone lock in addition and costs O(pages moved).
 pub struct PageAllocator<'a, P: Platform> {
     platform: P,
     policy: Policy,
@@ -56,17 +58,18 @@ pub struct PageAllocator<'a, P: Platform> {
     nodes: usize,
     page_bytes: u32,
     settings: settings::Settings,
-    /// Held while limits are computed and handed out, so that two changes at once leave those of one.
+    /// Held while limits are computed and stored. Without it, two concurrent changes could leave a mixture of
+    /// both.
     limits_update: Lock<P, ()>,
 }
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
-    /// The platform it was built with.
+    /// The platform that the allocator was built with.
     pub fn platform(&self) -> &P {
         &self.platform
     }
 
-    /// The policy it follows.
+    /// The policy of the allocator.
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
@@ -76,7 +79,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.cpus[cpu.index()].node()
     }
 
-    /// Whether operations may name this CPU.
+    /// Whether the CPU exists.
     #[inline]
     fn is_known(&self, cpu: CpuId) -> bool {
         cpu.index() < self.cpus.len()

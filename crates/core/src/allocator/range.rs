@@ -1,4 +1,5 @@
-//! Frames by place and by exact count: a block at a given frame, counts that are no power of two, partial frees.
+//! Frames by place and by exact count: a block at a given frame, counts that are not a power of two, partial
+//! frees.
 
 use core::ops::Range;
 
@@ -12,21 +13,22 @@ use crate::request::{AllocFlags, Request};
 use crate::zone::{Watermark, Zone};
 use crate::{CpuId, MAX_ORDER, MigrateType, Order, Pfn, ZoneKind};
 
-/// Outcome of taking a block at a given place.
+/// Result of trying to take a block at a given place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Taken {
     Yes,
-    /// Some of its frames are in page sets, or may be.
+    /// Some of its frames are in page sets, or may be: drain, then try again.
     MaybeAfterDrain,
 }
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
-    /// Allocates the block of `request.order` that starts at `pfn`, if all its frames are free. Pages in page sets
-    /// count as free: they are drained first. The request's zone, node and address limit are ignored.
+    /// Allocates the block of `request.order` that starts at `pfn`, if all its frames are free. Pages in page
+    /// sets count as free and are drained first. The request's zone, node and address limit are ignored.
     ///
     /// # Errors
-    /// [`AllocError::BadCpu`], [`AllocError::BadType`], [`AllocError::Foreign`], [`AllocError::Misaligned`], [`AllocError::NotFree`], or
-    /// [`AllocError::OutOfMemory`] if the zone would not stay above its minimum watermark, unless the request ignores it.
+    /// [`AllocError::BadCpu`], [`AllocError::BadType`], [`AllocError::Foreign`], [`AllocError::Misaligned`]
+    /// or [`AllocError::NotFree`]. [`AllocError::OutOfMemory`] if the zone would fall below its minimum
+    /// watermark and the request does not ignore watermarks.
     pub fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError> {
         let order = request.order;
         self.check_request(cpu, request)?;
@@ -68,7 +70,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 Some(_) => return Err(AllocError::NotFree(pfn)),
                 None => return Err(AllocError::Foreign(pfn)),
             }
-            // As for blocks that Linux takes for isolation (spec §1.8).
+            // The limit is Linux's for blocks taken for isolation (spec §1.8).
             let mark = locked.body.marks.unboosted(Watermark::Min).saturating_add(u64::from(order.frames()));
             locked.settle();
             let is_bound = !request.ignores_watermarks();
@@ -90,8 +92,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// [`free_range`](Self::free_range), all at once or in parts.
     ///
     /// # Errors
-    /// [`AllocError::BadCount`] for zero frames, or for more than the largest block holds; otherwise as
-    /// [`alloc`](Self::alloc).
+    /// [`AllocError::BadCount`] for zero frames, or for more than the largest block holds. Otherwise the
+    /// errors of [`alloc`](Self::alloc).
     pub fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
         let order = Order::holding(frames).ok_or(AllocError::BadCount(frames))?;
         let pfn = self.alloc(cpu, &Request { order, ..*request })?;
@@ -101,17 +103,19 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         }
         match self.free_range(cpu, surplus) {
             Ok(()) => Ok(pfn),
-            // Somebody freed frames of a block that is ours: nothing to give back, and nothing lost either.
+            // The caller of another operation wrongly freed frames of this block. Nothing is left to give
+            // back, and nothing is lost.
             Err(_) => Err(AllocError::NotFree(pfn)),
         }
     }
 
-    /// Frees the frames of a range: whole blocks, parts of blocks, or several blocks. A block that reaches beyond the range
-    /// keeps its frames outside.
+    /// Frees the frames of a range: whole blocks, parts of blocks, or several blocks. A block that extends
+    /// beyond the range keeps its frames outside.
     ///
     /// # Errors
-    /// [`FreeError::BadRange`] for a range without frames. Otherwise names the first frame that is not allocated; then nothing is freed. (If another CPU frees parts of the range at the
-    /// same time, both calls may free some of it, and one gets the error.)
+    /// [`FreeError::BadRange`] for a range without frames. Otherwise the first frame that is not allocated,
+    /// and nothing is freed. If another CPU frees parts of the range at the same time, both calls may free
+    /// some of it, and one of them gets the error.
     pub fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
@@ -134,12 +138,13 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         })
     }
 
-    /// Turns the blocks of a range into single frames, each of which is a block of its own from then on (Linux's `split_page`): for
-    /// those who free them one by one. A block that reaches beyond the range is split as a whole.
+    /// Splits the blocks of a range into single frames (Linux's `split_page`), so that the caller can free
+    /// them one by one. A block that extends beyond the range is split completely.
     ///
     /// # Errors
-    /// [`FreeError::BadRange`] for a range without frames. Otherwise names the first frame that is not allocated; then nothing is split. (If another CPU frees parts of the range at the same
-    /// time, some of it may be.)
+    /// [`FreeError::BadRange`] for a range without frames. Otherwise the first frame that is not allocated,
+    /// and nothing is split. If another CPU frees parts of the range at the same time, some blocks may be
+    /// split before the error.
     pub fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
@@ -181,7 +186,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Turns one allocated block into several, cut at the ends of `inside`.
+    /// Splits one allocated block into several, cut at the ends of `inside`.
     fn split_allocated(
         &self,
         cpu: CpuId,
@@ -196,7 +201,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.cut_allocated(cpu, zone, head, order, parts.into_iter().flat_map(blocks_of))
     }
 
-    /// Turns one allocated block into these, which are all of it.
+    /// Splits one allocated block into `blocks`, which together cover all of it.
     fn cut_allocated(
         &self,
         cpu: CpuId,
@@ -207,12 +212,13 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     ) -> Result<(), FreeError> {
         let frames = &zone.body.frames;
         let movable = matches!(frames.state(head), State::Allocated { movable: true, .. });
-        // Claimed for the moment, so that nobody frees the whole block while it is being cut.
+        // Claim the block meanwhile, so that a concurrent free of the whole block fails.
         frames.claim(head, order).map_err(|found| refusal(zone, head, order, found))?;
-        // The zone's lock keeps other walks over the metadata (counting a pageblock's use) from seeing half a cut.
+        // Other walks over the metadata, such as counting a pageblock's use, hold the zone's lock too, so
+        // none sees a half-finished cut.
         zone.with_lock(&self.platform, cpu, |locked| {
             if !matches!(frames.state(head), State::Cached { .. }) {
-                // Marked bad since it was claimed.
+                // Another CPU marked the block bad after it was claimed.
                 locked.leak(head, order, FoundAt::Free);
                 return Err(FreeError::Leaked(zone.body.span.pfn(head)));
             }

@@ -1,4 +1,4 @@
-//! What an administrator may change while the allocator runs, and what follows from it.
+//! Settings that an administrator may change while the allocator runs, and the values derived from them.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -19,11 +19,11 @@ pub(super) struct Settings {
 }
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
-    /// Sets `percpu_pagelist_high_fraction`: 0 lets the policy decide, otherwise at least 8 (spec §2.5). Page sets take
-    /// the new limits at their next refill or free; nothing is drained.
+    /// Sets `percpu_pagelist_high_fraction`: 0 lets the policy decide, otherwise at least 8 (spec §2.5). Page
+    /// sets use the new limits from their next refill or free on. Nothing is drained.
     ///
     /// # Errors
-    /// [`ConfigError::BadFraction`] for 1 to 7; the old value stays.
+    /// [`ConfigError::BadFraction`] for 1 to 7. The old value stays.
     pub fn set_percpu_pagelist_high_fraction(&self, fraction: u32) -> Result<(), ConfigError> {
         if (1..MIN_HIGH_FRACTION).contains(&fraction) {
             return Err(ConfigError::BadFraction(fraction));
@@ -40,7 +40,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.update_watermarks();
     }
 
-    /// Sets `watermark_scale_factor`, in 10 000ths of a zone. Recomputes watermarks and limits, and ends boosts.
+    /// Sets `watermark_scale_factor`, in 10 000ths of a zone. Recomputes watermarks and limits, and ends
+    /// boosts.
     pub fn set_watermark_scale_factor(&self, factor: u32) {
         self.settings.watermark_scale_factor.store(factor, Relaxed);
         self.update_watermarks();
@@ -51,8 +52,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.zones.iter().for_each(|zone| zone.body.boost_factor.store(factor, Relaxed));
     }
 
-    /// Sets one zone's watermarks directly, such as those of a recording. Recomputes its limits, and ends its boost. The
-    /// next change of a sysctl overrides these watermarks.
+    /// Sets one zone's watermarks directly, for example to those of a recording. Recomputes the zone's limits
+    /// and ends its boost. The next change of a sysctl overrides these watermarks.
     ///
     /// # Errors
     /// [`ConfigError::BadZone`] for an unknown zone.
@@ -63,7 +64,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Tells the allocator that the reclaimer started or stopped in a zone. While it works, page sets keep less (spec §2.9).
+    /// Tells the allocator that the reclaimer started or stopped in a zone. While it runs, page sets hold
+    /// fewer pages (spec §2.9).
     ///
     /// # Errors
     /// [`ConfigError::BadZone`] for an unknown zone.
@@ -76,8 +78,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Marks a zone as below its high watermark. The allocator finds this out by itself; a replay reads it in the
-    /// recording.
+    /// Marks a zone as below its high watermark, or clears the mark. The allocator maintains the mark itself;
+    /// a replay sets it from the recording.
     ///
     /// # Errors
     /// [`ConfigError::BadZone`] for an unknown zone.
@@ -90,8 +92,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Lowers a zone's watermark boost, on behalf of `cpu`, by the boost that the reclaimer saw when it started (spec §1.6).
-    /// The boost never falls below zero.
+    /// Lowers a zone's watermark boost by `frames`, the boost that the reclaimer saw when it started (spec
+    /// §1.6). The boost never falls below zero.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadZone`] for an unknown zone.
@@ -122,7 +124,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.update_mobility_grouping();
     }
 
-    /// Recomputes one zone's limits and hands them to all CPUs.
+    /// Recomputes one zone's limits and stores them in all CPUs' page sets.
     pub(super) fn update_limits(&self, zone: &Zone<'_, P>) {
         let _held = self.limits_update.lock();
         let online = |node: Option<_>| {
@@ -145,7 +147,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.pagesets.of_zone(zone.body.id).iter().for_each(|pageset| pageset.set_limits(limits));
     }
 
-    /// Turns grouping by mobility off in machines where each type would not even get one pageblock (spec §1.6).
+    /// Switches grouping by mobility off if memory is too small for one pageblock per type (spec §1.6).
     fn update_mobility_grouping(&self) {
         let beyond_high = |zone: &Zone<'_, P>| {
             zone.body.managed.get().saturating_sub(zone.body.marks.boosted(Watermark::High))
@@ -156,20 +158,20 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     }
 }
 
-/// Whether the reclaimer is at work.
+/// Whether the reclaimer runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reclaim {
-    /// It is.
+    /// It runs.
     Active,
-    /// It is not.
+    /// It does not run.
     Idle,
 }
 
 /// Whether a zone is marked as below its high watermark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BelowHighMark {
-    /// It is.
+    /// The zone is below.
     Below,
-    /// It is not.
+    /// The mark is cleared.
     Cleared,
 }

@@ -1,5 +1,5 @@
-//! What few allocations do: look beyond the preferred zone, and what to try when the first pass found nothing (spec §1.13,
-//! "slow path order"). Reclaim and compaction are the host's: their places are events.
+//! The slow path: zones beyond the preferred one, and the attempts after a failed first pass (spec §1.13,
+//! "slow path order"). The host does reclaim and compaction; events mark the points where a kernel would.
 
 use super::PageAllocator;
 use super::alloc::Walk;
@@ -13,7 +13,7 @@ use crate::request::{AllocFlags, RequestTraits};
 use crate::zone::{Watermark, ZoneFlag};
 use crate::{Order, Pfn};
 
-/// Whether one reserved pageblock per zone stays.
+/// Whether one reserved pageblock per zone is kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unreserve {
     KeepOne,
@@ -21,7 +21,7 @@ enum Unreserve {
 }
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
-    /// The rest of a pass, behind the preferred zone.
+    /// The rest of a pass, after the preferred zone.
     #[cold]
     pub(super) fn walk_on(
         &self,
@@ -33,7 +33,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         'pass: loop {
             for zone in self.zones_for(walk.request, walk.node).skip(zones_tried) {
                 if flags.contains(AllocFlags::NO_FRAGMENT) && zone.body.node != walk.preferred.body.node {
-                    // Memory of this node in the wrong pageblock beats memory of another node.
+                    // Memory of this node in a pageblock of another type is better than memory of another
+                    // node.
                     flags -= AllocFlags::NO_FRAGMENT;
                     zones_tried = 0;
                     continue 'pass;
@@ -60,7 +61,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         if let Some(pfn) = self.walk(walk, Watermark::Min, flags) {
             return Ok(pfn);
         }
-        // A request that may use reserves uses them from here on, also for what the last resorts bring.
+        // From here on, a request that may use reserves does so in every attempt.
         let flags = flags.reserves(walk.request).unwrap_or(flags);
         let again = || self.walk(walk, Watermark::Min, flags);
         again()
@@ -88,12 +89,13 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         });
     }
 
-    /// Gives one reserved pageblock with free frames back to ordinary use. `false` if there was none to give.
+    /// Returns one reserved pageblock with free frames to ordinary use. `false` if there was none.
     fn unreserve(&self, walk: &Walk<'_, 'a, P>, how: Unreserve) -> bool {
         self.zones_for(walk.request, walk.node).any(|zone| {
             let reserved = zone.body.gauges.reserved_highatomic();
             let spared = how == Unreserve::KeepOne && reserved <= u64::from(crate::PAGEBLOCK_FRAMES);
-            // Not whether anything is reserved: a page set may bring back frames of a reserve that was given up (spec §1.5).
+            // Check for free frames, not for a reserve: a page set may return frames of a reserve that was
+            // given up (spec §1.5).
             !spared
                 && zone.body.gauges.free_highatomic() > 0
                 && zone.with_lock(&self.platform, walk.cpu, |zone| {
@@ -104,13 +106,14 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 }
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Keeps the pageblock of a block that an atomic request of high order got, wherever it came from (spec §1.12).
+    /// Reserves the pageblock of a block that an atomic high-order request got (spec §1.12).
     #[cold]
     pub(super) fn reserve_highatomic(self, frame: FrameIndex, order: Order) {
         self.zone.with_lock(self.platform, self.cpu, |locked| locked.reserve_highatomic(frame, order));
     }
 
-    /// Ends the mark of a zone whose watermarks were raised, if this request is one that does so.
+    /// Clears the mark of a zone whose watermarks were boosted, if this kind of request does so under the
+    /// policy.
     #[cold]
     pub(super) fn consume_boost(self, order: Order, flags: AllocFlags) {
         let consumes = match self.policy.buddy.boost_consumer {

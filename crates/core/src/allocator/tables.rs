@@ -1,4 +1,4 @@
-//! The memory an allocator lives in: given by the caller, or taken from the heap once.
+//! The memory of an allocator's tables: given by the caller, or allocated from the heap once.
 
 use super::{Config, Cpu};
 use crate::error::ConfigError;
@@ -7,9 +7,9 @@ use crate::platform::Platform;
 use crate::zone::Zone;
 use crate::{Storage, ZoneId};
 
-/// All tables of an allocator. Each must have exactly the entries that [`TableCounts`] says.
+/// All tables of an allocator. The length of each must be exactly as [`TableCounts`] says.
 ///
-/// Entries must be as their `new` makes them (for frame metadata: all zero).
+/// Each entry must be as its type's `new` makes it. For frame metadata that is all zeros.
 pub struct Tables<'a, P: Platform> {
     /// The zones, each with its frame metadata.
     pub zones: Storage<'a, Zone<'a, P>>,
@@ -21,7 +21,7 @@ pub struct Tables<'a, P: Platform> {
     pub zonelists: Storage<'a, ZoneId>,
 }
 
-/// How many entries each table needs.
+/// Number of entries of each table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableCounts {
     /// Entries of [`Tables::zones`].
@@ -35,7 +35,8 @@ pub struct TableCounts {
 }
 
 impl TableCounts {
-    /// The entries that a configuration needs. Frame metadata comes on top, see [`FrameCounts`](crate::FrameCounts).
+    /// The entries that a configuration needs, without frame metadata: see
+    /// [`FrameCounts`](crate::FrameCounts).
     #[must_use]
     pub fn for_config(config: &Config<'_>) -> Self {
         let (zones, cpus) = (config.zones.len(), config.cpus.len());
@@ -61,10 +62,10 @@ impl<P: Platform> Tables<'_, P> {
 
 #[cfg(feature = "alloc")]
 impl<P: Platform> Tables<'static, P> {
-    /// Tables on the heap for `config`.
+    /// Allocates the tables for `config` on the heap.
     ///
     /// # Errors
-    /// If a zone's span is empty or too large, or the heap has too little memory.
+    /// An error if a zone's span is empty or too large, or the heap has too little memory.
     pub fn on_heap(config: &Config<'_>) -> Result<Self, ConfigError> {
         let needed = TableCounts::for_config(config);
         let mut zones = alloc::vec::Vec::new();
@@ -88,7 +89,7 @@ impl<P: Platform> Tables<'static, P> {
 
 #[cfg(feature = "alloc")]
 impl crate::frame::FrameTables<'static> {
-    /// Metadata on the heap for one zone.
+    /// Allocates the metadata of one zone on the heap.
     ///
     /// # Errors
     /// [`ConfigError::OutOfMemory`] if the heap has too little memory.

@@ -1,4 +1,4 @@
-//! The periodic work of one CPU: `high` decays, page sets of remote nodes expire (spec §2.11).
+//! The periodic work of one CPU: `high` decays, and idle page sets of remote nodes expire (spec §2.11).
 
 use super::PageAllocator;
 use crate::CpuId;
@@ -13,15 +13,17 @@ use crate::policy::DecayDrain;
 pub enum TickOutcome {
     /// Something changed: call again after the interval.
     Again,
-    /// Nothing to do until this CPU allocates or frees again.
+    /// Nothing is left to do until this CPU allocates or frees again.
     Idle,
 }
 
-/// How long after the beginning of each interval a host that spreads its ticks calls [`PageAllocator::tick`] for a CPU, one of
-/// `cpus`: CPU `i` of `n` at `i/n` of the interval, in its unit. Source: mailing-list post of April 2026 on `vmstat_update`.
+/// The offset into each interval at which a host that spreads its ticks calls [`PageAllocator::tick`] for
+/// `cpu`. CPU `i` of `n` ticks at `i/n` of the interval, in the interval's unit. Source: mailing-list post of
+/// April 2026 on `vmstat_update`.
 ///
-/// A host whose ticks are aligned, as Linux's to date, calls it for all CPUs at the beginning: their decays meet at the zones'
-/// locks. Spread, they meet less often, each with the CPUs that work at that moment. What a tick does is the same.
+/// A host with aligned ticks, as Linux has them to date, ticks all CPUs at the beginning of the interval, and
+/// their decays contend for the zone locks. Spread ticks contend less with each other, but each meets the
+/// CPUs that work at that moment. The work of a tick is the same.
 ///
 /// ```
 /// use pageset_core::{CpuId, spread_tick_offset};
@@ -38,8 +40,8 @@ pub const fn spread_tick_offset(cpu: CpuId, cpus: u32, interval: u64) -> u64 {
 }
 
 impl<P: Platform> PageAllocator<'_, P> {
-    /// Does one CPU's periodic work. Call it once a second (Linux's `stat_interval`), on or for that CPU; [`spread_tick_offset`]
-    /// says when within the second, if not all CPUs at once.
+    /// Does one CPU's periodic work. Call it once a second (Linux's `stat_interval`), on or for that CPU.
+    /// [`spread_tick_offset`] gives the moment within the second if ticks are spread.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -90,7 +92,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         if decayed.is_unfinished { TickOutcome::Again } else { TickOutcome::Idle }
     }
 
-    /// Drains a page set of a remote node that was idle for some ticks.
+    /// Drains an idle page set of a remote node after some ticks.
     fn expire(self, place: Place, activity: Activity) -> TickOutcome {
         let ticks_left = self.pageset.with(|state| state.pcp.expire(place, activity));
         if ticks_left == Some(0) {

@@ -1,4 +1,5 @@
-//! Fallback of Linux 6.12: claim a whole pageblock, or else take one block and leave the rest (spec §1.6.2).
+//! The fallback of Linux 6.12: claim a whole pageblock, or else take one block and leave the rest (spec
+//! §1.6.2).
 
 use super::fallback::Reach;
 use crate::event::EventSink;
@@ -8,7 +9,7 @@ use crate::zone::{ListId, LockedZone};
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Takes a block of `order` from a pageblock that changes hands, the largest candidates first.
+    /// Claims a pageblock and takes a block of `order` from it. The largest candidates come first.
     pub(super) fn claim(&mut self, wanted: Wanted, flags: AllocFlags) -> Option<FrameIndex> {
         for size in Self::fallback_floor(wanted.order, flags).and_above().rev() {
             let Some(found) = self.find_fallback(size, wanted.migratetype) else { continue };
@@ -57,7 +58,7 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.take_smallest(wanted.order, wanted.migratetype)
     }
 
-    /// Takes the smallest block that will do from another type, which keeps the remainders and the pageblock.
+    /// Takes the smallest sufficient block of another type. That type keeps the remainder and the pageblock.
     pub(super) fn take_one(&mut self, wanted: Wanted) -> Option<FrameIndex> {
         let mut sizes = wanted.order.and_above();
         let (size, found) =

@@ -1,4 +1,4 @@
-//! What to do when a type has no block left: which other type to use, and the whole decision for one block.
+//! The complete choice of one block, and the fallback to another type when a type has no block left.
 
 use crate::event::{Event, EventSink};
 use crate::frame::FrameIndex;
@@ -7,7 +7,7 @@ use crate::request::{AllocFlags, Wanted};
 use crate::zone::{ListId, LockedZone};
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 
-/// Where a refill's previous block came from: the next one starts its search there (spec §1.6.2).
+/// The source of a refill's previous block. The next search starts there (spec §1.6.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FallbackMode {
     #[default]
@@ -23,12 +23,12 @@ pub(super) struct Found {
     pub(super) reach: Reach,
 }
 
-/// How much may change hands with a block of another type.
+/// The extent of memory that may change type with a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// The block alone.
+    /// Only the block.
     Block,
-    /// Its pageblock too.
+    /// The block's pageblock too.
     Pageblock,
 }
 
@@ -44,8 +44,8 @@ fn fallbacks(wanted: MigrateType) -> &'static [MigrateType] {
 }
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Takes one block, falling back as the policy says (spec §1.6, §1.7). `mode` is kept by a
-    /// refill over its blocks; a single allocation passes a fresh one.
+    /// Takes one block, with the policy's fallbacks (spec §1.6, §1.7). A refill keeps `mode` for all its
+    /// blocks. A single allocation passes a fresh one.
     #[inline]
     pub(crate) fn take(
         &mut self,
@@ -112,7 +112,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         }
     }
 
-    /// Whether movable requests should use the contiguous area first: it holds more than half of what is free.
+    /// Whether movable requests should use the contiguous area first, because it holds more than half of the
+    /// free memory.
     fn prefers_cma(&self, flags: AllocFlags) -> bool {
         flags.contains(AllocFlags::CMA) && {
             let free_cma = self.body.gauges.free_cma();
@@ -134,12 +135,12 @@ impl<E: EventSink> LockedZone<'_, E> {
         Some(Found { migratetype, reach })
     }
 
-    /// The smallest order that a fallback may look at: with `NO_FRAGMENT` only whole pageblocks.
+    /// The smallest order that a fallback may take. With `NO_FRAGMENT` only whole pageblocks are allowed.
     pub(super) fn fallback_floor(order: Order, flags: AllocFlags) -> Order {
         if flags.contains(AllocFlags::NO_FRAGMENT) { order.max(Order::PAGEBLOCK) } else { order }
     }
 
-    /// Whether a pageblock that suits `frames` frames may be given away: at least half of it.
+    /// Whether a pageblock may be claimed if `frames` of its frames suit the new type: at least half must.
     pub(super) fn is_worth_claiming(&self, frames: u32) -> bool {
         frames >= PAGEBLOCK_FRAMES / 2 || !self.is_grouped()
     }
@@ -164,7 +165,7 @@ mod tests {
     use crate::buddy::tests::Bench;
     use crate::policy::BuddyRules;
 
-    /// The type is decided before the lock is taken; a setting may switch grouping off in between.
+    /// The type is decided before the lock is taken. Grouping may be switched off in between.
     #[test]
     fn types_agree_with_lists_if_grouping_ends_while_a_request_waits_for_the_lock() {
         for rules in [BuddyRules::LINUX_6_1, BuddyRules::LINUX_6_12] {

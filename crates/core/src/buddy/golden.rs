@@ -1,4 +1,5 @@
-//! Golden vectors of the free lists: 900 random operations each, as Linux 6.1 and 6.12 perform them, and what is left.
+//! Golden vectors of the free lists: 900 random operations each, as Linux 6.1 and 6.12 perform them, and the
+//! lists at the end.
 
 use std::format;
 use std::string::{String, ToString};
@@ -13,7 +14,7 @@ use crate::request::{AllocFlags, Wanted};
 use crate::zone::{LockedZone, Watermarks};
 use crate::{CpuId, MigrateType, Order};
 
-/// Remembers the last fallback.
+/// Records the last fallback.
 #[derive(Default)]
 struct Extfrag(Mutex<String>);
 

@@ -7,7 +7,7 @@ use crate::zone::LockedZone;
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Reserves the pageblock of a block that such a request just got, within the limit.
+    /// Reserves the pageblock of a block that such a request got, within the limit.
     pub(crate) fn reserve_highatomic(&mut self, frame: FrameIndex, order: Order) {
         let pageblock = u64::from(PAGEBLOCK_FRAMES);
         let percent = self.body.managed.get() / 100;
@@ -40,7 +40,7 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.body.gauges.set_reserved_highatomic(reserved + added);
     }
 
-    /// Gives the first reserved pageblock with a free block to `to`. `false` if nothing moved.
+    /// Changes the first reserved pageblock with a free block to type `to`. `false` if nothing moved.
     pub(crate) fn unreserve_highatomic(&mut self, to: MigrateType) -> bool {
         let to = self.grouped(to);
         for order in Order::ZERO.and_above() {

@@ -1,4 +1,5 @@
-//! Taking pageblocks out of service and back: their free blocks live on the isolated lists meanwhile (spec §1.8).
+//! Takes pageblocks out of service and returns them. Meanwhile their free blocks are on the isolated lists
+//! (spec §1.8).
 
 use crate::event::EventSink;
 use crate::frame::{FrameIndex, State};
@@ -15,15 +16,15 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.split_at_pageblocks(start);
         self.set_block_type(start, Order::PAGEBLOCK, MigrateType::Isolate);
         self.move_free_blocks(start, MigrateType::Isolate);
-        // What is freed there stays out of service too, so nobody waits for it.
+        // Frames freed there stay out of service too, so an owner would wait for them in vain.
         self.body.owners.disown(start);
         let isolated = self.body.gauges.isolated_pageblocks();
         self.body.gauges.set_isolated_pageblocks(isolated + 1);
         true
     }
 
-    /// Returns the pageblock that holds `frame` to `to`, which is another type than isolated, its free blocks to the
-    /// tails of that type's lists. `false` if it is not isolated.
+    /// Returns the frame's pageblock to service as type `to`, which must not be isolated. Its free blocks go
+    /// to the tails of that type's lists. `false` if the pageblock is not isolated.
     pub(crate) fn unisolate_pageblock(&mut self, frame: FrameIndex, to: MigrateType) -> bool {
         debug_assert!(to != MigrateType::Isolate, "a pageblock returns to service as another type");
         if self.body.frames.pageblock_type(frame) != MigrateType::Isolate {
@@ -41,7 +42,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         true
     }
 
-    /// Splits a free block that is larger than the pageblock at `start` into pageblocks, so that one can move alone.
+    /// Splits a free block that is larger than the pageblock at `start` into pageblocks, so that one can move
+    /// alone.
     fn split_at_pageblocks(&mut self, start: FrameIndex) {
         let Some((head, State::Free { order, migratetype })) = self.body.frames.covering_block(start) else {
             return;

@@ -1,4 +1,4 @@
-//! Freeing a block: merging it with its buddies, and the end of the list it enters.
+//! Frees a block: merges it with its buddies and puts it on a list.
 
 use crate::event::{Event, EventSink};
 use crate::frame::{FrameIndex, State};
@@ -6,12 +6,12 @@ use crate::policy::Fallback;
 use crate::zone::{End, LockedZone};
 use crate::{MAX_ORDER, MigrateType, Order};
 
-/// Where a freed block goes.
+/// The end of the list that a freed block enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Placement {
-    /// To the tail if freeing one more block would merge two levels, else to the head.
+    /// The tail if one more free would merge two levels, else the head.
     Likely,
-    /// To the tail: initial population, blocks put back after isolation.
+    /// The tail: for initial population, and for blocks returned after isolation.
     Tail,
 }
 
@@ -52,7 +52,7 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.insert(frame, order, migratetype, end);
     }
 
-    /// The list that a free block of exactly this order is on, if one starts at `frame`.
+    /// The type of the list that holds a free block of exactly this order at `frame`, if there is one.
     #[inline]
     pub(super) fn free_buddy(&self, frame: FrameIndex, order: Order) -> Option<MigrateType> {
         match self.body.frames.state(frame) {
@@ -61,8 +61,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         }
     }
 
-    /// Whether the parent of this block and its (busy) buddy has a free buddy itself: then one more free merges two
-    /// levels, and this block should be kept from allocation.
+    /// Whether the parent of this block and its busy buddy has a free buddy. If so, one more free merges two
+    /// levels, and this block should not be allocated soon.
     #[inline]
     fn is_merge_likely(&self, frame: FrameIndex, order: Order) -> bool {
         if order.index() >= MAX_ORDER - 1 {
@@ -99,7 +99,8 @@ mod tests {
         assert_eq!(bench.list(10, MigrateType::Movable), [0, 1024, 2048, 3072]);
     }
 
-    /// The example of spec §1.4: with 0 and 1 merged, frame 2 goes to the tail; with only 0 free it goes to the head.
+    /// The example of spec §1.4: with 0 and 1 merged, frame 2 goes to the tail; with only 0 free it goes to
+    /// the head.
     #[test]
     fn a_block_about_to_merge_twice_goes_to_the_tail() {
         for (first, expected) in [(&[0, 1][..], [100, 2]), (&[0][..], [2, 100])] {

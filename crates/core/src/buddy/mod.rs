@@ -1,9 +1,10 @@
-//! What happens to a zone's free lists while its lock is held: blocks of `2^order` frames are split, merged, moved.
+//! Operations on a zone's free lists while its lock is held: blocks of `2^order` frames are split, merged and
+//! moved.
 //!
-//! Files in the order a block meets them: `fallback` (one block, of which type), `split` (allocation), `steal` and
-//! `claim` (other types' memory, in Linux 6.1 and 6.12), `merge` (free), `pageblock` (moving and counting a pageblock's
-//! blocks), `isolate`, `highatomic` (pageblocks with a purpose), `range` (a block at a given place), `ownership` (of pageblocks that CPUs own), `populate` (filling
-//! a zone).
+//! Files in the order a block meets them: `fallback` (chooses one block and its type), `split` (allocation),
+//! `steal` and `claim` (other types' memory, in Linux 6.1 and 6.12), `merge` (free). Then `pageblock` (moves
+//! and counts a pageblock's blocks), `isolate`, `highatomic` (reserved pageblocks), `range` (a block at a
+//! given place), `ownership` (pageblocks that CPUs own) and `populate` (fills a zone).
 
 mod claim;
 mod fallback;

@@ -6,8 +6,8 @@ use crate::zone::LockedZone;
 use crate::{MigrateType, Order};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Looks at the pageblock around a frame that was just freed. If it is free as a whole, it is nobody's; else its owner
-    /// finds it on its list at the next refill.
+    /// Updates the ownership of the frame's pageblock after a free. If the pageblock is completely free, it
+    /// loses its owner. Otherwise it goes on the owner's list, where the next refill finds it.
     pub(crate) fn settle_owner(&self, frame: FrameIndex) {
         let (frames, owners) = (&self.body.frames, &self.body.owners);
         if owners.owner(frame).is_none() {
@@ -19,7 +19,7 @@ impl<E: EventSink> LockedZone<'_, E> {
         }
     }
 
-    /// Takes all free blocks of the pageblock that begins at a frame.
+    /// Takes all free blocks of the pageblock that begins at `start`.
     pub(crate) fn take_free_blocks(&mut self, start: FrameIndex, mut take: impl FnMut(FrameIndex, Order)) {
         self.for_each_block(start, |zone, frame, state, order| {
             if let State::Free { migratetype, .. } = state {

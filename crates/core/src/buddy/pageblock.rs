@@ -1,11 +1,11 @@
-//! A pageblock's free blocks as a whole: counting them, moving them to another type.
+//! Operations on all free blocks of a pageblock: counting them, and moving them to another type.
 
 use crate::event::EventSink;
 use crate::frame::{FrameIndex, State};
 use crate::zone::LockedZone;
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 
-/// What a pageblock's frames are used for. Cached, leaked and unmovable frames are in neither count.
+/// The use of a pageblock's frames. Cached, leaked and unmovable frames are in neither count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PageblockUse {
     pub(crate) free: u32,
@@ -13,7 +13,7 @@ pub(crate) struct PageblockUse {
 }
 
 impl PageblockUse {
-    /// Frames that would suit `wanted` if the pageblock, now of type `current`, were given to it (spec §1.6).
+    /// Frames that would suit `wanted` if the pageblock changed from type `current` to it (spec §1.6).
     pub(crate) fn suits(self, wanted: MigrateType, current: MigrateType) -> u32 {
         let alike = match (wanted, current) {
             (MigrateType::Movable, _) => self.movable,
@@ -29,7 +29,7 @@ impl<E: EventSink> LockedZone<'_, E> {
         frame & !(PAGEBLOCK_FRAMES - 1)
     }
 
-    /// Visits every block that starts in `from..` up to the end of its pageblock, in ascending order.
+    /// Visits every block that starts between `from` and the end of its pageblock, in ascending order.
     pub(super) fn for_each_block(
         &mut self,
         from: FrameIndex,
@@ -49,7 +49,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         }
     }
 
-    /// Counts a pageblock's frames from `from` on. A block that reaches in from below counts for its part.
+    /// Counts the frames of a pageblock from `from` on. A block that begins before `from` counts with its
+    /// part.
     pub(crate) fn pageblock_use(&mut self, from: FrameIndex) -> PageblockUse {
         let mut frames = PageblockUse::default();
         if let Some((head, state)) = self.body.frames.covering_block(from)
@@ -63,8 +64,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         frames
     }
 
-    /// Moves every free block of a pageblock from `from` on to `to`'s lists, each to the tail, in ascending order.
-    /// Returns the frames moved.
+    /// Moves every free block of a pageblock, from `from` on, to the tails of `to`'s lists, in ascending
+    /// order. Returns the number of frames moved.
     pub(crate) fn move_free_blocks(&mut self, from: FrameIndex, to: MigrateType) -> u32 {
         let mut moved = 0;
         self.for_each_block(from, |zone, frame, state, order| {

@@ -1,4 +1,4 @@
-//! Filling a zone: marking holes, feeding its regions to the free lists.
+//! Fills a zone: marks holes and puts its regions on the free lists.
 
 use core::ops::Range;
 
@@ -8,8 +8,9 @@ use crate::frame::{FrameIndex, State};
 use crate::zone::{FreeLists, Identity, LockedZone, Span, ZoneBody};
 use crate::{CpuId, MAX_ORDER, MigrateType, Order, Pfn};
 
-/// Fills an empty zone with `regions`: every pageblock movable, blocks as large as alignment allows, in ascending
-/// order (spec §1.2). Frames outside the regions are holes. `Config::check` has approved the regions.
+/// Fills an empty zone with `regions` (spec §1.2). Every pageblock is movable. Blocks are as large as
+/// alignment allows and are added in ascending order. Frames outside the regions are holes. `Config::check`
+/// has approved the regions.
 pub(crate) fn populate(
     body: &mut ZoneBody<'_>,
     buddy: &mut FreeLists,

@@ -6,8 +6,8 @@ use crate::frame::{FrameIndex, State};
 use crate::zone::{End, LockedZone};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Takes the block of `order` that starts at `frame` out of the free block around it; the rest stays free.
-    /// `false` if there is no such free block.
+    /// Takes the block of `order` at `frame` out of the free block around it. The rest stays free. `false` if
+    /// there is no such free block.
     pub(crate) fn take_at(&mut self, frame: FrameIndex, order: Order) -> bool {
         let Some((head, State::Free { order: mut size, migratetype })) =
             self.body.frames.covering_block(frame)

@@ -1,4 +1,4 @@
-//! Allocation of a block from one type's lists, split down to size.
+//! Takes a block from one type's lists and splits it to the wanted size.
 
 use crate::event::{Event, EventSink};
 use crate::frame::FrameIndex;
@@ -6,8 +6,8 @@ use crate::zone::{End, LockedZone};
 use crate::{MigrateType, Order};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Takes the head of the first non-empty list of `migratetype` from `order` upwards and splits it (spec §1.3).
-    /// One bit test finds the list.
+    /// Takes the head of `migratetype`'s first nonempty list, from `order` upwards, and splits it (spec
+    /// §1.3). One bit operation finds the list.
     #[inline]
     pub(crate) fn take_smallest(&mut self, order: Order, migratetype: MigrateType) -> Option<FrameIndex> {
         let found = self.body.gauges.smallest(order, migratetype)?;
@@ -23,8 +23,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         Some(frame)
     }
 
-    /// Keeps the lowest block of `order` and returns the upper halves to the heads of `migratetype`'s lists, largest
-    /// first.
+    /// Keeps the lowest block of `order` and returns the upper halves to the heads of `migratetype`'s lists,
+    /// largest first.
     #[inline]
     pub(crate) fn split(&mut self, frame: FrameIndex, from: Order, order: Order, migratetype: MigrateType) {
         let mut size = from;

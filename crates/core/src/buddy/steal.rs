@@ -1,4 +1,4 @@
-//! Fallback of Linux 6.1: move blocks to the wanted type's lists, then look there again (spec §1.6.1).
+//! The fallback of Linux 6.1: move blocks to the wanted type's lists, then search these again (spec §1.6.1).
 
 use super::fallback::Reach;
 use crate::event::EventSink;
@@ -8,13 +8,13 @@ use crate::zone::{ListId, LockedZone};
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Moves at least one block of `order` or more to `wanted`'s lists. `false` if no other type has one.
+    /// Moves at least one block of `order` or larger to `wanted`'s lists. `false` if no other type has one.
     pub(super) fn steal(&mut self, wanted: Wanted, flags: AllocFlags) -> bool {
         let floor = Self::fallback_floor(wanted.order, flags);
         let mut chosen = None;
         for size in floor.and_above().rev() {
             let Some(found) = self.find_fallback(size, wanted.migratetype) else { continue };
-            // A movable request should not break a large block of others if a small one will do.
+            // A movable request should not break a large block of another type if a small one suffices.
             let is_movable = wanted.migratetype == MigrateType::Movable;
             let take_smaller = found.reach == Reach::Block && is_movable && size > wanted.order;
             let from_below = || {
@@ -42,8 +42,8 @@ impl<E: EventSink> LockedZone<'_, E> {
     ) {
         let ListId { order: size, migratetype: list } = from;
         let current = self.body.frames.pageblock_type(frame);
-        // A bad block does not move with its pageblock, and left behind it would be chosen again for ever: it moves
-        // alone, and whoever takes it finds out.
+        // A bad block does not move with its pageblock. Left behind, it would be chosen again for ever. So it
+        // moves alone, and the CPU that takes it notices.
         let is_bad = self.free_buddy(frame, size).is_none();
         if is_bad || current == MigrateType::HighAtomic {
             return self.retype(frame, size, list, wanted);

@@ -1,4 +1,4 @@
-//! Doubly linked lists of blocks, threaded through the frames' links: head is where allocation takes from.
+//! Doubly linked lists of blocks, linked through the frames' metadata. Allocation takes from the head.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -7,9 +7,10 @@ use crate::pcp::BlockList;
 
 const NIL: FrameIndex = FrameIndex::MAX;
 
-/// A list of frames: its ends. Frames link each other.
+/// A list of frames. It stores its two ends; frames store links to each other.
 ///
-/// The outer links of the end elements are never read, so taking from an end writes nothing to its neighbour.
+/// The outer links of the end elements are never read, so taking an end element writes nothing to the element
+/// beside it.
 #[derive(Clone, Copy, Debug)]
 pub struct List {
     head: FrameIndex,
@@ -29,7 +30,7 @@ impl List {
         (self.head != NIL).then_some(self.head)
     }
 
-    /// Whether `frame` is the first or the last of this list: what a removal has to know.
+    /// Whether `frame` is the first or last element. Removing such an element changes the list's ends.
     pub(crate) fn ends_with(&self, frame: FrameIndex) -> bool {
         frame == self.head || frame == self.tail
     }
@@ -106,7 +107,8 @@ impl List {
         }
     }
 
-    /// Elements from head to tail. Ends early (rather than looping) after as many steps as the zone has frames.
+    /// Elements from head to tail. Stops after as many steps as the zone has frames, so a corrupted list
+    /// cannot loop for ever.
     pub(crate) fn iter<'f>(&self, frames: &'f FrameTables<'_>) -> impl Iterator<Item = FrameIndex> + 'f {
         let (mut at, tail) = (self.head, self.tail);
         (0..frames.len()).map_while(move |_| {
@@ -153,7 +155,7 @@ impl BlockList for List {
     }
 }
 
-/// Whether two frames are linked to each other: what goes wrong first when a frame is on two lists.
+/// Whether two frames link to each other. A frame on two lists breaks this first.
 fn are_neighbours(frames: &FrameTables<'_>, first: FrameIndex, second: FrameIndex) -> bool {
     let of = |frame: FrameIndex| frames.links.get(frame as usize);
     of(first).zip(of(second)).is_some_and(|(first_links, second_links)| {

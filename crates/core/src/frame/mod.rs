@@ -1,8 +1,8 @@
-//! Frame metadata: 8 bytes of links and 1 byte of state per frame, in memory that the caller gives.
+//! Frame metadata: 8 bytes of links and 1 byte of state per frame, in memory that the caller provides.
 //!
-//! The frames themselves are never touched. Fields are atomics used with relaxed ordering: which lock protects a field
-//! is a matter of the frame's state (zone lock while free, page-set lock while cached, nobody while allocated), and
-//! those locks order the accesses.
+//! The frames' contents are never touched. Fields are atomics with relaxed ordering. A frame's state decides
+//! which lock protects its fields: the zone lock while free, the page-set lock while cached, no lock while
+//! allocated. Those locks order the accesses.
 
 mod list;
 mod owners;
@@ -22,10 +22,10 @@ pub(crate) use state::State;
 use crate::error::ConfigError;
 use crate::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER, Storage};
 
-/// A frame, by its distance from the zone's base.
+/// Index of a frame: its distance from the zone's base.
 pub type FrameIndex = u32;
 
-/// Links of one frame: neighbours in the list its block is on. All-zero bytes are a valid value.
+/// Links of one frame: the previous and next block in its list. All-zero bytes are valid.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct FrameLinks {
@@ -41,20 +41,20 @@ impl FrameLinks {
     }
 }
 
-/// State of one frame, packed into a byte. All-zero bytes are a valid value.
+/// State of one frame, packed into a byte. All-zero bytes are valid.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct FrameState(AtomicU8);
 
 impl FrameState {
-    /// State of a frame that no block starts at.
+    /// State of a frame inside a block.
     #[must_use]
     pub const fn new() -> Self {
         Self(AtomicU8::new(0))
     }
 }
 
-/// Migratetype of one pageblock. All-zero bytes are a valid value.
+/// Migratetype of one pageblock. All-zero bytes are valid.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct PageblockType(AtomicU8);
@@ -69,7 +69,7 @@ impl PageblockType {
 
 const _: () = assert!(size_of::<FrameLinks>() == 8 && size_of::<FrameState>() == 1);
 
-/// How many entries a zone's metadata tables need.
+/// Number of entries in a zone's metadata tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameCounts {
     /// Entries of the link table (8 bytes each) and of the state table (1 byte each).
@@ -90,7 +90,7 @@ pub struct FrameTables<'a> {
 }
 
 impl FrameTables<'_> {
-    /// Whether the tables hold a zone of this size.
+    /// Checks that the tables are long enough for a zone of this size.
     pub(crate) fn check_len(&self, counts: FrameCounts) -> Result<(), ConfigError> {
         for (table, len, needed) in [
             ("links", self.links.len(), counts.frames),
@@ -130,15 +130,16 @@ impl FrameTables<'_> {
         State::is_allocated(self.states[frame as usize].0.load(Relaxed), order)
     }
 
-    /// Gives a block that was just taken to a user, who asked for `wanted`.
+    /// Gives a taken block to a user that requested type `wanted`.
     #[inline]
     pub(crate) fn mark_allocated(&self, frame: FrameIndex, order: Order, wanted: MigrateType) {
         let movable = wanted == MigrateType::Movable;
         self.set_state(frame, State::Allocated { order, movable });
     }
 
-    /// Takes an allocated block of `order` from its user: marks it as cached, so that nobody else can free it. Only one
-    /// of two CPUs that try at once succeeds. Returns the type of its pageblock, or else the state that it has.
+    /// Takes an allocated block of `order` from its user by marking it as cached. Race: two CPUs free the
+    /// same block. One exchange succeeds; the loser gets the state that it found. So no block is freed twice.
+    /// Returns the type of the block's pageblock.
     #[inline(always)]
     pub(crate) fn claim(&self, frame: FrameIndex, order: Order) -> Result<MigrateType, State> {
         let migratetype = self.pageblock_type(frame);
@@ -154,13 +155,13 @@ impl FrameTables<'_> {
         }
     }
 
-    /// Whether a page set's block of this order starts at `frame`, in a pageblock that no CPU owns.
+    /// Whether a page set's block of this order starts at `frame`, in a pageblock without owner.
     #[inline]
     pub(crate) fn is_cached(&self, frame: FrameIndex, order: Order) -> bool {
         State::is_cached_as(self.states[frame as usize].0.load(Relaxed), order)
     }
 
-    /// Changes the state if it is still `from`; `false` if somebody else changed it.
+    /// Changes the state if it is still `from`. Returns `false` if another CPU changed it.
     pub(crate) fn exchange_state(&self, frame: FrameIndex, from: State, to: State) -> bool {
         let state = &self.states[frame as usize].0;
         state.compare_exchange(from.pack(), to.pack(), AcqRel, Relaxed).is_ok()
@@ -170,7 +171,7 @@ impl FrameTables<'_> {
     #[inline]
     pub(crate) fn pageblock_type(&self, frame: FrameIndex) -> MigrateType {
         let code = self.pageblocks[(frame >> PAGEBLOCK_ORDER) as usize].0.load(Relaxed);
-        // Bytes that no type has (corruption) read as unmovable.
+        // Invalid bytes (corruption) read as unmovable.
         MigrateType::from_index(usize::from(code)).unwrap_or(MigrateType::Unmovable)
     }
 
@@ -179,31 +180,31 @@ impl FrameTables<'_> {
         self.pageblocks[(frame >> PAGEBLOCK_ORDER) as usize].0.store(migratetype as u8, Relaxed);
     }
 
-    /// Re-types every pageblock that a block covers (at least the one it lies in).
+    /// Sets the type of every pageblock that a block covers, or of the one that contains it.
     pub(crate) fn set_block_type(&self, frame: FrameIndex, order: Order, migratetype: MigrateType) {
         for start in (0..order.frames()).step_by(PAGEBLOCK_FRAMES as usize) {
             self.set_pageblock_type(frame + start, migratetype);
         }
     }
 
-    /// Whether no block starts at any of these frames, and none is a hole.
+    /// Whether all these frames are inside blocks: no block starts there, and none is a hole.
     pub(crate) fn are_interior(&self, frames: Range<FrameIndex>) -> bool {
         let states = &self.states[frames.start as usize..frames.end as usize];
         states.iter().fold(0, |all, state| all | state.0.load(Relaxed)) == State::Interior.pack()
     }
 
-    /// Whether no block starts inside the one of `order` at `frame`, as far as a few frames tell: those where a search
-    /// for the block around a frame would look.
+    /// Whether no block starts inside the block of `order` at `frame`. Checks only the frames that a search
+    /// for the covering block would read.
     pub(crate) fn is_whole(&self, frame: FrameIndex, order: Order) -> bool {
         (0..order.get()).all(|half| self.state(frame + (1 << half)) == State::Interior)
     }
 
-    /// The block that covers `frame`: its first frame and state. `None` in holes.
+    /// The block that covers `frame`: its first frame and its state. `None` in holes.
     pub(crate) fn covering_block(&self, frame: FrameIndex) -> Option<(FrameIndex, State)> {
         for order in 0..=MAX_ORDER {
             let head = frame & !((1 << order) - 1);
-            // In this order: a page set that splits or merges a block writes a half's state so that a look from the smallest
-            // order up always meets a block.
+            // Search from the smallest order up. A page set that splits or merges a block without the zone's
+            // lock writes states in an order in which this search always meets a block.
             match State::unpack(self.states[head as usize].0.load(Acquire)) {
                 State::Interior => {}
                 State::Hole => return None,
@@ -236,7 +237,7 @@ pub(crate) mod tests {
         assert_eq!(tables.covering_block(20), None, "behind the block that starts lower");
     }
 
-    /// Tables of the test's own for `frames` frames (std is there in tests).
+    /// Tables on the heap for `frames` frames.
     pub(crate) fn owned(frames: usize) -> FrameTables<'static> {
         fn leak<T>(table: std::vec::Vec<T>) -> Storage<'static, T> {
             Storage::Borrowed(std::vec::Vec::leak(table))

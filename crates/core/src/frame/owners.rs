@@ -1,7 +1,9 @@
-//! Which CPU owns a pageblock, and which pageblocks of a CPU have free blocks in the zone's lists.
+//! The CPU that owns each pageblock, and per CPU a list of its pageblocks with free blocks in the zone's
+//! lists.
 //!
-//! Owners are read without a lock and written under the zone's. Lists are rings: each CPU has an entry behind those of the
-//! pageblocks, which its ring begins and ends at, so that a pageblock leaves its ring without anybody asking whose it is.
+//! Owners are read without a lock and written under the zone's lock. Lists are rings. After the entries of
+//! the pageblocks, each CPU has an entry of its own, where its ring begins and ends. So a pageblock can leave
+//! its ring without knowing the owner.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -10,29 +12,29 @@ use crate::error::ConfigError;
 use crate::policy::Policy;
 use crate::{CpuId, PAGEBLOCK_ORDER, Storage};
 
-/// Owner of one pageblock, and its place in that CPU's list. All-zero bytes are a valid value.
+/// Owner of one pageblock, and its links in that CPU's list. All-zero bytes are valid.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct PageblockOwner {
-    /// The CPU's number plus one; 0 if nobody owns the pageblock. Of a CPU's own entry: not 0 while it is offline.
+    /// The CPU's number plus one; 0 without owner. In a CPU's own entry: 0 while it is online.
     owner: AtomicU32,
-    /// Indices plus one; 0 if the entry is on no list.
+    /// Indices plus one; 0 while the entry is on no list.
     prev: AtomicU32,
     next: AtomicU32,
 }
 
 impl PageblockOwner {
-    /// A pageblock that nobody owns.
+    /// A pageblock without owner.
     #[must_use]
     pub const fn new() -> Self {
         Self { owner: AtomicU32::new(0), prev: AtomicU32::new(0), next: AtomicU32::new(0) }
     }
 }
 
-/// Number of a pageblock in its zone, or of a CPU behind all pageblocks.
+/// Index of a pageblock in its zone, or of a CPU's entry after all pageblocks.
 pub(crate) type EntryIndex = u32;
 
-/// The owners of one zone's pageblocks: empty where the policy knows none.
+/// The owners of one zone's pageblocks. Empty if the policy has no owners.
 #[derive(Debug)]
 pub(crate) struct Owners<'a> {
     table: Storage<'a, PageblockOwner>,
@@ -40,7 +42,7 @@ pub(crate) struct Owners<'a> {
 }
 
 impl<'a> Owners<'a> {
-    /// Nobody owns anything.
+    /// A table for policies without owners.
     pub(crate) const fn none() -> Self {
         Self { table: Storage::Borrowed(&mut []), pageblocks: 0 }
     }
@@ -59,7 +61,7 @@ impl<'a> Owners<'a> {
         Ok(())
     }
 
-    /// Whether the policy knows no owners.
+    /// Whether the policy has no owners.
     pub(crate) fn is_empty(&self) -> bool {
         self.table.is_empty()
     }
@@ -72,19 +74,19 @@ impl<'a> Owners<'a> {
         self.pageblocks + cpu.0
     }
 
-    /// Who owns the pageblock around a frame.
+    /// The owner of the frame's pageblock.
     pub(crate) fn owner(&self, frame: FrameIndex) -> Option<CpuId> {
         let entry = self.table.get((frame >> PAGEBLOCK_ORDER) as usize)?;
         entry.owner.load(Relaxed).checked_sub(1).map(CpuId)
     }
 
-    /// Makes a CPU the owner of the pageblock around a frame, which nobody owned.
+    /// Makes `cpu` the owner of the frame's pageblock, which has no owner.
     pub(crate) fn own(&self, frame: FrameIndex, cpu: CpuId) {
         debug_assert_eq!(self.owner(frame), None, "a pageblock that is free as a whole has no owner");
         self.entry(frame >> PAGEBLOCK_ORDER).owner.store(cpu.0 + 1, Relaxed);
     }
 
-    /// Ends the ownership of the pageblock around a frame, if there is any.
+    /// Ends the ownership of the frame's pageblock, if it has an owner.
     pub(crate) fn disown(&self, frame: FrameIndex) {
         if self.owner(frame).is_some() {
             self.unlist(frame >> PAGEBLOCK_ORDER);
@@ -92,12 +94,12 @@ impl<'a> Owners<'a> {
         }
     }
 
-    /// Whether a CPU may own pageblocks: it is online.
+    /// Whether the CPU may own pageblocks, because it is online.
     pub(crate) fn may_own(&self, cpu: CpuId) -> bool {
         self.entry(self.entry_of(cpu)).owner.load(Relaxed) == 0
     }
 
-    /// Lets a CPU that came online own pageblocks.
+    /// Allows a CPU that came online to own pageblocks.
     pub(crate) fn admit(&self, cpu: CpuId) {
         self.entry(self.entry_of(cpu)).owner.store(0, Relaxed);
     }
@@ -117,7 +119,7 @@ impl<'a> Owners<'a> {
         self.entry(second).prev.store(first + 1, Relaxed);
     }
 
-    /// Puts the pageblock around a frame at the end of its owner's list, unless it is there.
+    /// Appends the frame's pageblock to its owner's list, unless it is on the list.
     pub(crate) fn list(&self, frame: FrameIndex) {
         let pageblock = frame >> PAGEBLOCK_ORDER;
         let Some(cpu) = self.owner(frame) else { return };
@@ -134,13 +136,13 @@ impl<'a> Owners<'a> {
         self.entry(pageblock).next.load(Relaxed) != 0
     }
 
-    /// Takes a pageblock off the list that it is on, if it is on one.
+    /// Removes a pageblock from its list, if it is on one.
     pub(crate) fn unlist(&self, pageblock: EntryIndex) {
         let entry = self.entry(pageblock);
         let (prev, next) = (entry.prev.swap(0, Relaxed), entry.next.swap(0, Relaxed));
         let (Some(prev), Some(next)) = (prev.checked_sub(1), next.checked_sub(1)) else { return };
         if prev == next {
-            // The last one: the ring is the CPU's entry alone.
+            // The last pageblock left: the ring holds only the CPU's entry.
             self.entry(prev).next.store(0, Relaxed);
             self.entry(prev).prev.store(0, Relaxed);
         } else {
@@ -148,7 +150,8 @@ impl<'a> Owners<'a> {
         }
     }
 
-    /// The pageblocks on a CPU's list. Ends early (rather than looping) after as many as there are.
+    /// The pageblocks on a CPU's list. Stops after as many steps as there are pageblocks, so a corrupted ring
+    /// cannot loop for ever.
     pub(crate) fn listed(&self, cpu: CpuId) -> impl Iterator<Item = EntryIndex> + '_ {
         let next = |entry: EntryIndex| {
             let next = self.entry(entry).next.load(Relaxed).checked_sub(1);
@@ -160,8 +163,8 @@ impl<'a> Owners<'a> {
 }
 
 impl FrameCounts {
-    /// Entries of the table of owners ([`Zone::with_owners`](crate::Zone::with_owners)): one for each pageblock and for each CPU
-    /// under a policy whose CPUs own pageblocks, none under any other.
+    /// Entries of the table of owners ([`Zone::with_owners`](crate::Zone::with_owners)): one per pageblock
+    /// and per CPU under a policy with owners, otherwise none.
     #[must_use]
     pub fn owners(self, policy: &Policy, cpus: usize) -> usize {
         if policy.ownership.is_some() { entries(self, cpus) } else { 0 }

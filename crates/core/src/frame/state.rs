@@ -1,17 +1,17 @@
-//! What a frame is: the start of a block (free, cached, allocated, leaked), inside one, or not memory at all.
+//! Frame states: start of a block (free, cached, allocated, leaked), inside a block, or no memory at all.
 
 use crate::{MigrateType, Order};
 
 /// State of one frame.
 ///
 /// # Invariants
-/// Only the first frame of a block carries the block's state; all others are `Interior`. Merging and splitting keep
-/// this with one write per level, so no operation ever walks a block's frames.
+/// Only the first frame of a block carries the block's state. All other frames are `Interior`. Merging and
+/// splitting keep this with one write per level, so no operation walks the frames of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// Inside a block, not at its start.
     Interior,
-    /// No memory, or memory the allocator was not given.
+    /// No memory, or memory that the allocator does not have.
     Hole,
     /// Start of a block in use.
     Allocated { order: Order, movable: bool },
@@ -19,14 +19,14 @@ pub(crate) enum State {
     Leaked { order: Order },
     /// Start of a block on the zone's free list of this order and type.
     Free { order: Order, migratetype: MigrateType },
-    /// Start of a block in a per-CPU page set; the type is the one Linux 6.1 remembers for the drain.
+    /// Start of a block in a per-CPU page set. Linux 6.1 uses the remembered type for the drain.
     Cached { order: Order, migratetype: MigrateType },
-    /// Start of a block in the page set of the CPU that owns its pageblock: all such blocks of a pageblock are in one page
-    /// set, so two that are buddies may be merged there.
+    /// Start of a block in the page set of the CPU that owns its pageblock. All such blocks of a pageblock
+    /// are in one page set, so two buddies may be merged there.
     Owned { order: Order },
 }
 
-// Packed form: order in the low nibble, one of sixteen tags in the high one.
+// Packed form: the low nibble holds the order, the high nibble one of sixteen tags.
 const NO_BLOCK: u8 = 0;
 const ALLOCATED_FIXED: u8 = 1;
 const ALLOCATED_MOVABLE: u8 = 2;
@@ -34,7 +34,7 @@ const LEAKED: u8 = 3;
 const FREE: u8 = 4;
 const CACHED: u8 = FREE + MigrateType::COUNT as u8;
 const HOLE: u8 = 1;
-/// Of owned blocks the low nibble says the order too, behind the two values that no block has.
+/// Owned blocks keep their order in the low nibble too, after the two values without a block.
 const OWNED: u8 = 2;
 
 impl State {
@@ -53,7 +53,7 @@ impl State {
         tag << 4 | low
     }
 
-    /// The state that `byte` stands for; bytes that no state packs to (corruption) read as `Hole`.
+    /// Unpacks a byte. Bytes that no state packs to (corruption) read as `Hole`.
     #[inline]
     pub(crate) fn unpack(byte: u8) -> Self {
         let (tag, low) = (byte >> 4, byte & 15);
@@ -70,7 +70,7 @@ impl State {
         }
     }
 
-    /// The state whose tag says that no user and no free list has a block here.
+    /// Unpacks a byte whose tag says that no user and no free list has a block here.
     #[inline]
     fn unpack_blockless(low: u8) -> Self {
         match low.checked_sub(OWNED) {
@@ -80,19 +80,19 @@ impl State {
         }
     }
 
-    /// Whether `byte` is the start of a block in use of this order: what every free asks, so without unpacking.
+    /// Whether `byte` is an allocated block of this order. Every free asks this, so it avoids unpacking.
     #[inline]
     pub(crate) fn is_allocated(byte: u8, order: Order) -> bool {
         matches!(byte >> 4, ALLOCATED_FIXED | ALLOCATED_MOVABLE) && byte & 15 == order.get()
     }
 
-    /// Whether `byte` is the start of a cached block of this order: what every allocation asks, so without unpacking.
+    /// Whether `byte` is a cached block of this order. Every allocation asks this, so it avoids unpacking.
     #[inline]
     pub(crate) fn is_cached_as(byte: u8, order: Order) -> bool {
         byte >> 4 >= CACHED && byte & 15 == order.get()
     }
 
-    /// Whether a page set has a block that starts here, or somebody is about to give it one back.
+    /// Whether a page set holds a block that starts here, or a free is about to put it there.
     #[inline]
     pub(crate) fn is_cached(self) -> bool {
         matches!(self, Self::Cached { .. } | Self::Owned { .. })
@@ -111,20 +111,20 @@ impl State {
         }
     }
 
-    /// Whether a frame in this state may be given another one by a store, that is by whoever holds the lock that the
-    /// state belongs to. What somebody allocated is taken from him by an exchange only.
+    /// Whether a store may change this state to `to`. Only the holder of the lock that protects the state may
+    /// store. An allocated block has no lock; it is taken from its user by an exchange only.
     pub(crate) fn may_become(self, to: Self) -> bool {
         match (self, to) {
             // A larger block is split, or the zone is being filled.
             (Self::Interior, to) => !matches!(to, Self::Cached { .. } | Self::Owned { .. }),
             // A free block is taken, cut, merged, or moved to another list.
             (Self::Free { .. }, to) => to != Self::Hole,
-            // A page set gives a block to a user or back, or finds that it is bad.
+            // A page set gives a block to a user or to the zone, or finds that it is bad.
             (Self::Cached { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Hole),
-            // A block is put together again from parts that nobody was to see meanwhile, or moves lists though it is bad;
-            // and one that is marked bad while it is being handed out gets through.
+            // Parts that were hidden from other CPUs are put together again, or a bad block moves between
+            // lists. Also, a block that is marked bad while it is being handed out is still handed out.
             (Self::Leaked { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Owned { .. } | Self::Hole),
-            // As a cached block. Its page set splits and merges it too, by exchanges.
+            // As a cached block. In addition, its page set splits and merges it, by exchanges.
             (Self::Owned { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Owned { .. } | Self::Hole),
             (Self::Allocated { .. } | Self::Hole, _) => false,
         }

@@ -1,4 +1,4 @@
-//! NUMA: which nodes and zones an allocation looks at, in which order.
+//! NUMA: an allocation's order of nodes and zones.
 
 mod zonelist;
 

@@ -1,11 +1,11 @@
-//! Zonelists: for each node, all zones in the order in which its CPUs should use them (spec §1.13).
+//! Zonelists: for each node, all zones in the order in which its CPUs use them (spec §1.13).
 
 use crate::{NodeId, ZoneId, ZoneKind};
 
-/// Most nodes an allocator can have: enough for a 512-CPU Altix with two CPUs a node.
+/// Largest number of nodes: enough for a 512-CPU Altix with two CPUs per node.
 pub(crate) const MAX_NODES: usize = 256;
 
-/// Distances between nodes: the caller's matrix, or 10 and 20 as firmware reports where it knows nothing.
+/// Distances between nodes: the caller's matrix, or 10 and 20, which firmware reports by default.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Distances<'c> {
     pub(crate) matrix: Option<&'c [u8]>,
@@ -22,19 +22,20 @@ impl Distances<'_> {
     }
 }
 
-/// What the order of zones follows from.
+/// The facts that determine the order of zones.
 pub(crate) trait Topology {
     /// Node and kind of each zone, in table order; `None` for a zone without memory.
     fn zones(&self) -> impl Iterator<Item = Option<(NodeId, ZoneKind)>>;
-    /// Whether a node has CPUs; allocations are steered away from those.
+    /// Whether a node has CPUs. Nodes without CPUs are preferred.
     fn has_cpus(&self, node: NodeId) -> bool;
 }
 
-/// Writes each node's zonelist into `lists`, which has one row of all zones per node. Zones without memory come last:
-/// nothing prefers them.
+/// Writes each node's zonelist into `lists`, one row per node, with all zones in each row. Zones without
+/// memory come last.
 pub(crate) fn fill_zonelists(lists: &mut [ZoneId], distances: Distances<'_>, topology: &impl Topology) {
     let zones = topology.zones().count();
-    // Nodes that come up equally near are offered in turn, so that their neighbours do not all spill to the same one.
+    // How often a node came first among equally near ones. The least chosen comes next, so that their memory
+    // is used evenly.
     let mut load = [0_u16; MAX_NODES];
     for local in 0..distances.nodes {
         let row = &mut lists[local * zones..(local + 1) * zones];
@@ -88,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    /// Zones, and a node without CPUs.
+    /// Node and kind of each zone, and a node without CPUs.
     struct Nodes(Vec<Option<(u16, ZoneKind)>>, Option<u16>);
 
     impl Topology for Nodes {
@@ -144,7 +145,7 @@ mod tests {
     fn neighbours_of_two_nodes_do_not_all_spill_to_the_same_one() {
         let zones: Vec<_> = (0..4).map(|node| (node, ZoneKind::Normal)).collect();
         let matrix = [10, 20, 20, 30, 20, 10, 30, 20, 20, 30, 10, 20, 30, 20, 20, 10];
-        // Node 3 finds node 1 as near as node 2, but more wanted.
+        // Node 3 is as near to node 1 as to node 2, but node 1 has been chosen more often.
         check(4, &zones, Some(&matrix), &[&[0, 1, 2, 3], &[1, 3, 0, 2], &[2, 3, 0, 1], &[3, 2, 1, 0]]);
     }
 

@@ -1,24 +1,24 @@
-//! What a periodic tick does to a page set: `high` sinks back while pages lie idle.
+//! The effect of a periodic tick on a page set: `high` falls while pages lie idle.
 
 use super::tuning::scaled;
 use super::{Activity, Limits, Pcp};
 use crate::policy::Policy;
 
-/// Outcome of one decay.
+/// Result of one decay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decayed {
     /// Pages above the new `high`, to be drained from list 0 on.
     pub excess: i32,
-    /// Whether another tick has work to do.
+    /// Whether the next tick has work to do.
     pub is_unfinished: bool,
 }
 
-/// Where a page set's zone lies, seen from its CPU.
+/// The node of a page set's zone, relative to its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// On the CPU's node.
+    /// The CPU's own node.
     Local,
-    /// On another one.
+    /// Another node.
     Remote,
 }
 
@@ -26,8 +26,8 @@ pub enum Place {
 const REMOTE_EXPIRE_TICKS: u8 = 3;
 
 impl<L> Pcp<L> {
-    /// Counts down to the drain of a page set that holds pages of a remote node and lies idle (spec §2.11). `None` if
-    /// nothing is to expire, otherwise how many ticks are left; with none left, a batch is due.
+    /// Counts down to the drain of an idle page set that holds pages of a remote node (spec §2.11). Returns
+    /// the number of ticks left; at 0 a batch is due. `None` if nothing expires.
     pub fn expire(&mut self, place: Place, activity: Activity) -> Option<u8> {
         if activity == Activity::Touched {
             self.expire = REMOTE_EXPIRE_TICKS;
@@ -55,7 +55,7 @@ impl<L> Pcp<L> {
         Some(Decayed { excess, is_unfinished: self.high > limits.high_min || excess > 0 })
     }
 
-    /// Ends a tick: what is held now is what the next tick compares with.
+    /// Ends a tick: records the current count for comparison at the next tick.
     pub fn end_tick(&mut self) {
         self.count_min = self.count;
     }

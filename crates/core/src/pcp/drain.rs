@@ -1,4 +1,4 @@
-//! Giving blocks back to the zone.
+//! Drains: blocks go back from a page set to the zone.
 
 use super::pageset::PagesetState;
 use super::{CpuZone, DrainFrom, Pcp};
@@ -10,14 +10,14 @@ use crate::platform::Platform;
 use crate::policy::{DrainOrder, DrainPicks, DrainType};
 use crate::zone::LockedZone;
 
-/// Blocks on their way to the zone, on no list of the page set any more.
+/// Blocks on their way to the zone. They are on no list of the page set.
 pub(super) struct Leaving {
     pub(super) blocks: List,
     pub(super) pages: u32,
 }
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Drains part of the page set under the zone's lock. Returns the pages drained.
+    /// Drains part of the page set under the zone's lock. Returns the number of pages drained.
     pub(crate) fn drain(self, state: &mut PagesetState, from: DrainFrom, reason: DrainReason) -> u32 {
         self.pageset.touch();
         let (frames, order) = (&self.zone.body.frames, self.policy.drain_order);
@@ -53,14 +53,14 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         })
     }
 
-    /// Gives the zone what has left the page set.
+    /// Gives the zone the blocks that have left the page set.
     fn give(self, pcp: &Pcp, mut leaving: Leaving, reason: DrainReason) -> u32 {
         let (frames, pages) = (&self.zone.body.frames, leaving.pages);
         self.zone.with_lock(self.platform, self.cpu, |locked| {
             let passage = locked.begin_passage(pcp.count);
             let mut given = 0;
             while let Some(frame) = leaving.blocks.pop_head(frames) {
-                // A block that somebody damaged is bad as far as its first frame.
+                // A corrupted block has no order. Only its first frame is treated as bad.
                 let order = frames.state(frame).order().unwrap_or(Order::ZERO);
                 given += locked.take_back(frame, order);
                 if self.policy.ownership.is_some() {
@@ -99,7 +99,8 @@ impl Pcp {
 }
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Puts a block of a page set on the free lists. Returns its pages; 0 if it is bad and goes out of service.
+    /// Puts a page set's block on the free lists. Returns its pages, or 0 if the block is bad and goes out of
+    /// service.
     #[inline]
     fn take_back(&mut self, frame: FrameIndex, order: Order) -> i64 {
         let frames = &self.body.frames;
@@ -154,8 +155,8 @@ mod tests {
 
     const BATCH: usize = 4;
 
-    /// What one drain reports under a policy, by the time it asks for the zone's lock and after it has it; and what the zone
-    /// gives out afterwards.
+    /// The events of one drain, before and after it has the zone's lock, and the blocks that the zone hands
+    /// out afterwards.
     fn one_drain(policy: Policy) -> (Vec<Event>, Vec<Event>, Vec<Pfn>) {
         let frames = [0..1024];
         let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..1024, regions: &frames }];

@@ -1,5 +1,5 @@
-//! Golden vectors of page sets: the decision functions, state by state, and whole event traces, for every step of the
-//! 2023 series.
+//! Golden vectors of page sets, for every step of the 2023 series: decision functions state by state, and
+//! complete event traces.
 
 use std::format;
 use std::string::String;
@@ -93,7 +93,7 @@ fn decay_equals_the_vectors() {
     }
 }
 
-/// A page set over an endless zone: counts per list instead of blocks.
+/// A page set over an endless zone: it counts blocks per list instead of naming them.
 struct Endless {
     policy: Policy,
     limits: Limits,
@@ -216,9 +216,9 @@ fn check_trace(table: &str, limits: (i32, i32), script: impl Fn(&mut Endless)) {
         for (row, ours) in rows.iter().zip(&run.log) {
             let ours: Vec<&str> = ours.split(',').collect();
             for (column, (expected, ours)) in row.iter().zip(&ours).enumerate() {
-                // Each step keeps only one of the two histories, and no alloc factor before patch 5.
+                // Each step keeps only one of the two histories. Steps before patch 5 have no alloc factor.
                 let kept = match column {
-                    // Patch 6 alone prepares `high` but does not use it.
+                    // Patch 6 alone computes the range of `high` without using it.
                     7 => run.policy.high == HighRule::Share || run.policy.tuning.is_some(),
                     9 => matches!(history, FreeHistory::Factor { .. }),
                     10 => matches!(history, FreeHistory::Count { .. }),

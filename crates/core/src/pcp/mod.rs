@@ -1,11 +1,12 @@
-//! Per-CPU page sets: a few pages of each zone, kept by each CPU so that most operations need no zone lock.
+//! Per-CPU page sets: each CPU keeps a few pages of each zone, so most operations need no zone lock.
 //!
-//! Files: `pageset` (the lock, and what happens while it is held), `set` (lists and numbers), `tuning` (what they decide:
-//! how much a refill fetches, when a free drains), `refill` and `drain` (blocks move, under the zone's lock), `visit`
-//! (which lists give), `decay` (what a tick does); `owned` (the same for CPUs that own pageblocks).
+//! Files: `pageset` (the lock, and the steps under it), `set` (lists and numbers), `tuning` (decides how much
+//! a refill fetches and when a free drains). `refill` and `drain` move blocks under the zone's lock; `visit`
+//! says which lists give. `decay` is the tick. `owned` does the same for CPUs that own pageblocks.
 //!
-//! An allocator's page sets are reached through [`PageAllocator`](crate::PageAllocator) only. [`Pcp`] is public for
-//! those who drive one page set by itself: a comparison with a real kernel's events, a model checker, an experiment.
+//! An allocator's page sets are reached only through [`PageAllocator`](crate::PageAllocator). [`Pcp`] is
+//! public for programs that drive a single page set: a comparison with a real kernel's events, a model
+//! checker, an experiment.
 
 mod decay;
 mod drain;

@@ -1,4 +1,4 @@
-//! A page set behind its lock, and a zone as one CPU uses it: the steps that happen while that lock is held.
+//! A page set behind its lock, and a zone as one CPU uses it: the steps under that lock.
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
@@ -13,30 +13,32 @@ use crate::stats::Counters;
 use crate::zone::Zone;
 use crate::{CpuId, Order, Storage, ZoneId};
 
-/// One CPU's page set of one zone, or an empty place for one. `const`-constructible.
+/// One CPU's page set of one zone, or an empty slot for one. `const`-constructible.
 ///
-/// Aligned so that two CPUs' page sets share no cache line, nor a pair that is fetched together.
+/// Aligned, so that the page sets of two CPUs share no cache line and no pair of lines that is fetched
+/// together.
 #[repr(align(128))]
 pub struct Pageset<P: Platform> {
-    // Written without the lock when a zone's limits change; a CPU picks them up at its next slow path (spec §2.4).
+    // Written without the lock when a zone's limits change. The CPU reads them at its next slow path (spec
+    // §2.4).
     batch: AtomicI32,
     high_min: AtomicI32,
     high_max: AtomicI32,
-    /// Whether this CPU changed the zone's free pages since its last tick.
+    /// Whether this CPU has changed the zone's free pages since its last tick.
     touched: AtomicBool,
     state: Lock<P, PagesetState>,
 }
 
-/// What a CPU did with a zone's free pages since its last tick.
+/// Whether a CPU has changed a zone's free pages since its last tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
-    /// Nothing.
+    /// It has not.
     None,
-    /// It changed them.
+    /// It has.
     Touched,
 }
 
-/// What a page set's lock protects.
+/// The data that a page set's lock protects.
 #[derive(Debug)]
 pub(crate) struct PagesetState {
     pub(crate) pcp: Pcp,
@@ -80,12 +82,12 @@ impl<P: Platform> Pageset<P> {
         self.touched.store(true, Relaxed);
     }
 
-    /// Whether it was touched since the last call.
+    /// Returns whether the page set was touched since the last call.
     pub(crate) fn take_activity(&self) -> Activity {
         if self.touched.swap(false, Relaxed) { Activity::Touched } else { Activity::None }
     }
 
-    /// Runs `work` with the lock held, or not at all if somebody else holds it.
+    /// Runs `work` with the lock held, or not at all if the lock is taken.
     #[inline]
     pub(crate) fn try_with<T>(&self, work: impl FnOnce(&mut PagesetState) -> T) -> Option<T> {
         self.state.try_lock().map(|mut state| {
@@ -117,7 +119,7 @@ impl<P: Platform> fmt::Debug for Pageset<P> {
     }
 }
 
-/// All page sets of an allocator: one row of CPUs for each zone.
+/// All page sets of an allocator: one row of CPUs per zone.
 pub(crate) struct Pagesets<'a, P: Platform> {
     table: Storage<'a, Pageset<P>>,
     cpus: usize,
@@ -128,7 +130,7 @@ impl<'a, P: Platform> Pagesets<'a, P> {
         Self { table, cpus }
     }
 
-    /// Those of one zone, in the order of CPUs.
+    /// The page sets of one zone, in the order of CPUs.
     pub(crate) fn of_zone(&self, zone: ZoneId) -> &[Pageset<P>] {
         &self.table[zone.index() * self.cpus..][..self.cpus]
     }
@@ -137,7 +139,7 @@ impl<'a, P: Platform> Pagesets<'a, P> {
         self.table.iter()
     }
 
-    /// A zone as `cpu` uses it.
+    /// The zone as `cpu` uses it.
     #[inline]
     pub(crate) fn at<'z>(
         &'z self,
@@ -151,15 +153,17 @@ impl<'a, P: Platform> Pagesets<'a, P> {
     }
 }
 
-/// A zone as one CPU uses it, with that CPU's page set of it: found once for an operation, whose steps are its methods.
+/// A zone with one CPU's page set of it. An operation looks this pair up once, and the operation's steps are
+/// methods.
 ///
-/// Passed by value, so that the fast paths keep it in registers.
+/// Passed by value, so that fast paths keep it in registers.
 pub(crate) struct CpuZone<'z, 'a, P: Platform> {
     pub(crate) zone: &'z Zone<'a, P>,
     pub(crate) pageset: &'z Pageset<P>,
-    /// Whose page set it is.
+    /// The CPU of the page set.
     pub(crate) owner: CpuId,
-    /// Who runs the operation: another CPU only if it drains the owner's page set.
+    /// The CPU that runs the operation. It differs from `owner` if it drains or frees into another CPU's page
+    /// set.
     pub(crate) cpu: CpuId,
     pub(crate) policy: &'z Policy,
     pub(crate) platform: &'z P,
@@ -173,7 +177,7 @@ impl<P: Platform> Clone for CpuZone<'_, '_, P> {
 
 impl<P: Platform> Copy for CpuZone<'_, '_, P> {}
 
-/// A block that a free took from its user.
+/// A block that a free has taken from its user.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claimed {
     pub(crate) frame: FrameIndex,
@@ -196,7 +200,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         }
     }
 
-    /// Takes the first block of a list. `None` if there is none, or if it is bad, and now out of service.
+    /// Takes the first block of a list. `None` if the list is empty, or if the block is bad, and now out of
+    /// service.
     #[inline(always)]
     fn pop(self, state: &mut PagesetState, list: ListIndex, wanted: Wanted) -> Option<FrameIndex> {
         let frames = &self.zone.body.frames;
@@ -208,7 +213,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         Some(frame)
     }
 
-    /// Fetches blocks if the list is empty, and takes the first that is not bad.
+    /// Fetches blocks if the list is empty, and takes the first one that is not bad.
     #[cold]
     fn refill_and_pop(
         self,
@@ -233,7 +238,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         }
     }
 
-    /// Fetches blocks of the zone (spec §2.7.2).
+    /// Fetches blocks from the zone (spec §2.7.2).
     fn refill(self, state: &mut PagesetState, list: ListIndex, wanted: Wanted, flags: AllocFlags) {
         let (limits, pressure) = (self.pageset.limits(), self.zone.body.pressure());
         let blocks = state.pcp.refill_size(self.policy, limits, pressure, wanted.order);
@@ -243,7 +248,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         });
     }
 
-    /// Takes a block of a pageblock that this CPU owns. Any other that is not cached is bad, and goes out of service.
+    /// Takes a block of a pageblock that this CPU owns. A block in any other state is bad and goes out of
+    /// service.
     #[cold]
     fn pop_uncached(self, state: &mut PagesetState, frame: FrameIndex, wanted: Wanted) -> Option<FrameIndex> {
         let frames = &self.zone.body.frames;
@@ -255,7 +261,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         Some(frame)
     }
 
-    /// Puts a block that a page set held out of service; its count went down with it (spec §7).
+    /// Takes a page set's block out of service. The count was lowered when the block left its list (spec §7).
     #[cold]
     pub(super) fn leak(self, state: &mut PagesetState, frame: FrameIndex, order: Order) {
         self.zone.body.frames.set_state(frame, State::Leaked { order });
@@ -264,9 +270,9 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         emit(self.platform.events(), self.cpu, || Event::BadPage { pfn, order, found: FoundAt::Alloc });
     }
 
-    /// Adds a freed block to the page set, and drains what is too much. Returns what is left to drain under new holds of
-    /// the lock.
-    // Both callers are frees: a call would cost them more than the copy.
+    /// Adds a freed block to the page set, and drains pages above the limit. Returns the rest that is to be
+    /// drained under new holds of the lock.
+    // Inlined twice: both callers are frees, and a call would cost more than the copy.
     #[inline(always)]
     pub(crate) fn push_and_drain(
         self,
@@ -287,7 +293,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         None
     }
 
-    /// Drains what is due, or one slice of it. Returns what is left.
+    /// Drains all that is due, or one slice of it. Returns the rest.
     #[cold]
     fn drain_due(self, state: &mut PagesetState, list: ListIndex, due: DueDrain) -> DueDrain {
         let pages = self.policy.free_drain.slice(due.pages, self.pageset.limits().batch);
@@ -295,7 +301,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         DueDrain { pages: due.pages - pages, ..due }
     }
 
-    /// Goes on with a drain in slices for as long as the policy says and nobody else has the lock.
+    /// Continues a drain in slices, as long as the policy says and the lock is free.
     #[cold]
     pub(crate) fn drain_slices(self, list: ListIndex, mut rest: DueDrain) {
         while rest.pages > 0 {

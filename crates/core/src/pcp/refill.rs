@@ -1,4 +1,4 @@
-//! Fetching blocks from the zone when a list is empty.
+//! Refills: fetches blocks from the zone when a list is empty.
 
 use super::{ListIndex, Pcp};
 use crate::buddy::FallbackMode;
@@ -9,7 +9,7 @@ use crate::stats::Counters;
 use crate::zone::LockedZone;
 
 impl Pcp {
-    /// Fetches up to `blocks` blocks under the zone's lock, behind what the list holds (spec §2.7.2).
+    /// Fetches up to `blocks` blocks under the zone's lock, and appends them to the list (spec §2.7.2).
     pub(crate) fn refill<E: EventSink>(
         &mut self,
         zone: &mut LockedZone<'_, E>,
@@ -26,11 +26,12 @@ impl Pcp {
         for _ in 0..blocks {
             let Some(frame) = zone.take(wanted, flags, &mut mode) else { break };
             taken += order.frames();
-            // The count below is of blocks that passed: a bad one is gone from the free lists but never gets here.
+            // Only blocks that pass are counted below. A bad block has left the free lists but does not get
+            // here.
             if !zone.is_sound(frame, order, FoundAt::Refill) {
                 continue;
             }
-            // Where it came from; Linux 6.1 drains it to that type again.
+            // Remember the list it came from. Linux 6.1 drains it to that type again.
             let came_from = match zone.body.frames.state(frame) {
                 State::Free { migratetype, .. } => migratetype,
                 _ => migratetype,

@@ -1,30 +1,32 @@
-//! A page set without its lock: its lists, which block is on which (spec §2.1), and the few numbers that steer it.
+//! A page set without its lock: its lists, which block is on which list (spec §2.1), and the numbers that
+//! control it.
 
 use crate::frame::{FrameIndex, FrameTables, List};
 use crate::{COSTLY_ORDER, MigrateType, Order, PAGEBLOCK_ORDER};
 
-/// One list of a page set.
+/// Index of a list of a page set.
 pub type ListIndex = usize;
 
-/// Most lists that any scheme has.
+/// Largest number of lists of any scheme.
 pub(crate) const MAX_LISTS: usize = 30;
 
-/// Which orders and types per-CPU page sets hold, and in how many lists.
+/// The orders and types that page sets hold, and the number of lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum ListScheme {
     /// Order 0, one list per type: Linux 4.9.
     OrderZero,
-    /// Orders 0 to 3; order 0 per type, the others one list each: the 2016 high-order series (v5).
+    /// Orders 0 to 3: one list per type for order 0, one list for each other order (the 2016 high-order
+    /// series, v5).
     HighOrderV5,
     /// Orders 0 to 3 per type.
     LowOrders,
-    /// Those, and one list of huge pages: Linux 5.13 to 6.6.
+    /// As `LowOrders`, and one list of huge pages: Linux 5.13 to 6.6.
     OneHugeList,
-    /// Those, and two lists of huge pages, movable and other: Linux 6.12.
+    /// As `LowOrders`, and two lists of huge pages, movable and other: Linux 6.12.
     TwoHugeLists,
-    /// Every order up to a pageblock's, per type: page sets that split and merge blocks themselves.
+    /// Every order up to a pageblock's, per type, for page sets that split and merge blocks themselves.
     EveryOrder,
 }
 
@@ -45,7 +47,7 @@ impl ListScheme {
         }
     }
 
-    /// Whether blocks of this order live in page sets.
+    /// Whether page sets hold blocks of this order.
     #[inline]
     #[must_use]
     pub const fn holds(self, order: Order) -> bool {
@@ -56,7 +58,7 @@ impl ListScheme {
         self.held_orders() >> order.index() & 1 == 1
     }
 
-    /// One bit for each order that page sets hold.
+    /// A bit mask of the orders that page sets hold.
     #[inline]
     const fn held_orders(self) -> u16 {
         const LOW: u16 = (1 << (COSTLY_ORDER + 1)) - 1;
@@ -68,15 +70,15 @@ impl ListScheme {
         }
     }
 
-    /// The list for blocks of this order and type; types without lists of their own share the movable ones. `None` for
-    /// orders that page sets do not hold.
+    /// The list for blocks of this order and type. Types without their own lists share the movable ones.
+    /// `None` for orders that page sets do not hold.
     #[inline]
     #[must_use]
     pub fn list(self, order: Order, migratetype: MigrateType) -> Option<ListIndex> {
         self.holds(order).then(|| self.list_of_held(order, migratetype))
     }
 
-    /// As [`list`](Self::list), of an order that page sets hold.
+    /// As [`list`](Self::list), for an order that page sets hold.
     #[inline]
     pub(crate) fn list_of_held(self, order: Order, migratetype: MigrateType) -> ListIndex {
         debug_assert!(self.holds(order), "{self:?} has no list of order {order}");
@@ -105,25 +107,25 @@ impl ListScheme {
     }
 }
 
-/// Where a page set keeps the blocks of one list.
+/// Storage of one list's blocks.
 ///
-/// An allocator needs to know which blocks these are: its lists are threaded through the frames' links. A replay needs their
-/// number only: [`BlockCount`].
+/// An allocator must know which blocks they are: its lists are linked through the frames' metadata. A replay
+/// needs only their number: [`BlockCount`].
 pub trait BlockList: Copy {
-    /// What names a block.
+    /// The name of a block.
     type Block: Copy;
-    /// The tables that hold what the list itself does not.
+    /// The tables that hold the links of the lists.
     type Frames<'f>;
-    /// A list without blocks.
+    /// An empty list.
     const EMPTY: Self;
 
-    /// Whether the list holds nothing.
+    /// Whether the list is empty.
     fn is_empty(&self) -> bool;
-    /// How many blocks the list holds.
+    /// Number of blocks on the list.
     fn len(&self, frames: &Self::Frames<'_>) -> u32;
-    /// Adds a block in front: it is the next to be allocated.
+    /// Adds a block at the head: it will be allocated next.
     fn push_head(&mut self, frames: &Self::Frames<'_>, block: Self::Block);
-    /// Adds a block behind the others.
+    /// Adds a block at the tail.
     fn push_tail(&mut self, frames: &Self::Frames<'_>, block: Self::Block);
     /// Takes the first block.
     fn pop_head(&mut self, frames: &Self::Frames<'_>) -> Option<Self::Block>;
@@ -131,7 +133,7 @@ pub trait BlockList: Copy {
     fn pop_tail(&mut self, frames: &Self::Frames<'_>) -> Option<Self::Block>;
 }
 
-/// A list that knows how many blocks it holds, and not which.
+/// A list that knows the number of its blocks, but not which they are.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockCount(u32);
 
@@ -175,24 +177,24 @@ impl BlockList for BlockCount {
 /// One CPU's page set of one zone.
 ///
 /// # Invariants
-/// `count` is the pages on the lists; every block on a list has the list's order.
+/// `count` equals the pages on the lists. Every block on a list has the list's order.
 #[derive(Debug)]
 pub struct Pcp<L = List> {
     pub(super) lists: [L; MAX_LISTS],
     pub(super) scheme: ListScheme,
     /// Pages held.
     pub count: i32,
-    /// Pages from which a free drains, before pressure is taken into account.
+    /// A free that reaches this number of pages causes a drain, before pressure is considered.
     pub high: i32,
-    /// Pages freed lately; with a counted free history.
+    /// Pages freed lately. Used with a counted free history.
     pub free_count: i32,
-    /// Fewest pages held since the last tick; with decay of unused pages.
+    /// Fewest pages held since the last tick. Used with decay of unused pages.
     pub count_min: i32,
-    /// Power of two by which the next drain exceeds `batch`; with a factor as free history.
+    /// Power of two by which the next drain exceeds `batch`. Used with a factor as free history.
     pub free_factor: u8,
     /// Power of two by which the next refill of order 0 exceeds `batch`.
     pub alloc_factor: u8,
-    /// List where the last drain in turn stopped.
+    /// List where the last round-robin drain stopped.
     pub(super) last_drained: u8,
     /// Ticks until a page set of a remote node is drained.
     pub expire: u8,
@@ -202,7 +204,8 @@ pub struct Pcp<L = List> {
     pub has_large_slice: bool,
 }
 
-// The 2023 series keeps the kernel's structure, with 14 lists, at 256 bytes on 64-bit machines (spec, series cover letter).
+// The 2023 series keeps the kernel's structure, with 14 lists, within 256 bytes on 64-bit machines (spec,
+// series cover letter).
 const _: () = assert!(size_of::<Pcp>() - (MAX_LISTS - 14) * size_of::<List>() <= 256);
 
 impl<L: BlockList> Pcp<L> {
@@ -223,13 +226,13 @@ impl<L: BlockList> Pcp<L> {
         }
     }
 
-    /// Which list holds what.
+    /// The scheme of its lists.
     #[must_use]
     pub fn scheme(&self) -> ListScheme {
         self.scheme
     }
 
-    /// Stops a debug build if `count` contradicts the lists, as far as their heads show it. O(lists).
+    /// Panics in debug builds if `count` contradicts the heads of the lists. O(lists).
     #[inline]
     pub(super) fn assert_consistent(&self) {
         if cfg!(debug_assertions) {
@@ -243,7 +246,7 @@ impl<L: BlockList> Pcp<L> {
         }
     }
 
-    /// Takes the block that was freed last, or else fetched first.
+    /// Takes the most recently freed block, or else the first block that a refill fetched.
     #[inline]
     pub fn pop(&mut self, frames: &L::Frames<'_>, list: ListIndex, order: Order) -> Option<L::Block> {
         debug_assert_eq!(self.scheme.order(list), order, "a block has its list's order (8)");
@@ -266,7 +269,7 @@ impl<L: BlockList> Pcp<L> {
         Some(frame)
     }
 
-    /// Adds a freed block: it is the next to be allocated.
+    /// Adds a freed block, which will be allocated next.
     #[inline]
     pub fn push(&mut self, frames: &L::Frames<'_>, list: ListIndex, frame: L::Block, order: Order) {
         debug_assert_eq!(self.scheme.order(list), order, "a block has its list's order (8)");
@@ -274,26 +277,26 @@ impl<L: BlockList> Pcp<L> {
         self.count += order.frames() as i32;
     }
 
-    /// Adds a fetched block behind the others. `count` follows once per refill.
+    /// Adds a fetched block at the tail. The refill updates `count` once, at its end.
     #[inline]
     pub(super) fn push_cold(&mut self, frames: &L::Frames<'_>, list: ListIndex, frame: L::Block) {
         self.lists[list].push_tail(frames, frame);
     }
 
-    /// Adds a block behind the others, as a refill does, and counts it.
+    /// Adds a block at the tail, as a refill does, and counts it.
     pub fn append(&mut self, frames: &L::Frames<'_>, list: ListIndex, frame: L::Block, order: Order) {
         self.push_cold(frames, list, frame);
         self.count += order.frames() as i32;
     }
 
-    /// Whether a list holds nothing.
+    /// Whether a list is empty.
     #[must_use]
     pub fn is_list_empty(&self, list: ListIndex) -> bool {
         self.lists[list].is_empty()
     }
 }
 
-/// A page set of blocks that are known.
+/// A page set that names its blocks.
 impl Pcp {
     pub(crate) const fn new() -> Self {
         Self::of(ListScheme::LowOrders)
@@ -315,7 +318,7 @@ impl Pcp {
         self.count -= order.frames() as i32;
     }
 
-    /// The blocks of a list, the next to be allocated first.
+    /// The blocks of a list, in order of allocation.
     pub fn blocks<'f>(
         &self,
         frames: &'f FrameTables<'_>,
@@ -325,7 +328,7 @@ impl Pcp {
     }
 }
 
-/// A page set whose blocks are only counted.
+/// A page set that only counts its blocks.
 impl Pcp<BlockCount> {
     /// An empty page set.
     #[must_use]

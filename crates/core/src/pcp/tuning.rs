@@ -1,8 +1,9 @@
-//! What a page set remembers of allocations and frees, and what it does by that: how much a refill fetches, when a free
-//! drains and how much, where `high` lies meanwhile. Numbers only; blocks move in `refill` and `drain`.
+//! A page set's memory of allocations and frees, and its decisions: how much a refill fetches, when and how
+//! much a free drains, and the value of `high`. Only numbers change here; `refill` and `drain` move blocks.
 //!
-//! Each allocation halves the history of frees, each free that of refills. A drain grows with the first, a refill with the
-//! second, so that a CPU which only frees, or only allocates, moves more and more at once.
+//! Each allocation halves the history of frees. Each free halves the history of refills. A drain grows with
+//! the first history and a refill with the second. So a CPU that only frees, or only allocates, moves more
+//! pages each time.
 
 use super::Pcp;
 use crate::event::DrainReason;
@@ -13,30 +14,29 @@ use crate::policy::{
 use crate::zone::Pressure;
 use crate::{COSTLY_ORDER, Order};
 
-/// A page set's limits, the same on all CPUs of a zone.
+/// A page set's limits. They are the same on all CPUs of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Pages a refill or drain moves if nothing else is said; at least 1.
+    /// Pages that a plain refill or drain moves. At least 1.
     pub batch: i32,
     /// Lower limit of `high`.
     pub high_min: i32,
-    /// Upper limit of `high`. May be below `high_min` in odd machines (spec §2.3).
+    /// Upper limit of `high`. On odd machines it may be below `high_min` (spec §2.3).
     pub high_max: i32,
 }
 
-/// A drain that a free calls for.
+/// A drain that a free has triggered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueDrain {
-    /// How many pages, at least.
+    /// Pages to drain, at least.
     pub pages: i32,
-    /// What `count` reached; a drain in slices stops below it.
+    /// The limit that `count` reached. A drain in slices stops below it.
     pub limit: i32,
-    /// What it is for.
+    /// Reason for the drain.
     pub reason: DrainReason,
 }
 
-/// Bounds `value`; with `low > high` the upper bound is looked at first, as in Linux (spec §0.1), where `Ord::clamp` would
-/// panic.
+/// Clamps `value`. If `low > high`, the upper bound wins, as in Linux (spec §0.1). `Ord::clamp` would panic.
 #[inline]
 pub(super) fn clamp_upper_first(value: i32, low: i32, high: i32) -> i32 {
     if value >= high {
@@ -48,7 +48,7 @@ pub(super) fn clamp_upper_first(value: i32, low: i32, high: i32) -> i32 {
     }
 }
 
-/// `batch · 2^scale`, at most what leaves room for sums.
+/// `batch · 2^scale`, capped so that sums with it do not overflow.
 #[inline]
 pub(crate) fn scaled(batch: i32, scale: u8) -> i32 {
     let wide = i64::from(batch) << scale.min(31);
@@ -56,7 +56,7 @@ pub(crate) fn scaled(batch: i32, scale: u8) -> i32 {
 }
 
 impl<L> Pcp<L> {
-    /// Notes an allocation: half of the free history is forgotten.
+    /// Records an allocation: halves the free history.
     #[inline]
     pub fn note_alloc(&mut self, policy: &Policy) {
         match policy.free_history {
@@ -66,7 +66,7 @@ impl<L> Pcp<L> {
         }
     }
 
-    /// How many blocks of `order` to fetch (spec §2.7.2, §3.5, §3.7). May raise `high` and the alloc factor.
+    /// Number of blocks of `order` to fetch (spec §2.7.2, §3.5, §3.7). May raise `high` and the alloc factor.
     pub fn refill_size(&mut self, policy: &Policy, limits: Limits, pressure: Pressure, order: Order) -> u32 {
         let Limits { batch, high_min, high_max } = limits;
         let mut size = batch;
@@ -97,11 +97,11 @@ impl<L> Pcp<L> {
         if policy.refill == RefillRule::BatchOfBlocks {
             return batch.unsigned_abs();
         }
-        // Whole blocks, and at least two: the second is there for whoever asks next.
+        // Whole blocks, and at least two: the second one serves the next request.
         if size > 1 { (size >> order.get()).max(2) as u32 } else { 1 }
     }
 
-    /// Notes a free of `order` whose block has just been added, and says what to drain (spec §2.8).
+    /// Records a free whose block has just been added. Returns the drain that is due, if any (spec §2.8).
     #[inline(always)]
     pub fn note_free(
         &mut self,
@@ -127,7 +127,8 @@ impl<L> Pcp<L> {
         })
     }
 
-    /// What this free would drain for: it may continue a run of high-order frees that should not stay cached.
+    /// The reason that a drain by this free would have. The free may continue a run of high-order frees that
+    /// should not stay cached.
     #[inline]
     fn drain_reason(&mut self, policy: &Policy, limits: Limits, order: Order) -> DrainReason {
         if !(1..=COSTLY_ORDER).contains(&order.index()) {
@@ -151,7 +152,7 @@ impl<L> Pcp<L> {
         if enough_history && follows && !keeps { DrainReason::FreeHigh } else { DrainReason::High }
     }
 
-    /// Brings `high` between the limits that apply now; without tuning it is the lower one.
+    /// Moves `high` between the current limits. Without tuning, `high` is the lower limit.
     #[inline]
     fn settle_high(&mut self, policy: &Policy, limits: Limits) -> i32 {
         self.high = match policy.tuning {
@@ -161,7 +162,7 @@ impl<L> Pcp<L> {
         self.high
     }
 
-    /// The number of pages from which this free drains (spec §2.8 `pcp_high`). May move `high`.
+    /// The number of pages at which this free drains (spec §2.8 `pcp_high`). May move `high`.
     #[inline(always)]
     pub(super) fn limit(
         &mut self,
@@ -171,7 +172,8 @@ impl<L> Pcp<L> {
         reason: DrainReason,
     ) -> i32 {
         let Limits { batch, high_min, high_max } = limits;
-        // Nearly every free: `high` is settled, nothing presses, and `count` is below it. Nothing below would change that.
+        // Shortcut for nearly every free: `high` is settled, there is no pressure, and `count` is below
+        // `high`. The code below would change nothing.
         let is_settled = match policy.tuning {
             Some(_) => high_min <= self.high && self.high <= high_max,
             None => self.high == high_min,
@@ -234,8 +236,8 @@ impl<L> Pcp<L> {
         }
     }
 
-    /// How many pages this free drains, given that `count` reached `limit` (spec §2.8 `pcp_free`). May raise the
-    /// free factor.
+    /// Pages that this free drains after `count` reached `limit` (spec §2.8 `pcp_free`). May raise the free
+    /// factor.
     pub(super) fn drain_size(&mut self, policy: &Policy, batch: i32, limit: i32, reason: DrainReason) -> i32 {
         if reason == DrainReason::FreeHigh {
             let most = scaled(batch, policy.scale_max);

@@ -1,22 +1,22 @@
-//! Which lists a drain visits, and how many blocks it takes at each (spec §2.10, §4.2).
+//! The lists that a drain visits, and how many blocks it takes from each (spec §2.10, §4.2).
 
 use super::set::BlockList;
 use super::{ListIndex, Pcp};
 use crate::Order;
 use crate::policy::{DrainOrder, FirstList};
 
-/// How much a drain takes, and where it begins.
+/// The size of a drain and its first list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrainFrom {
     /// Pages, at least.
     pub pages: i32,
-    /// The first list, if lists are not visited in turn.
+    /// The first list. Ignored by a round-robin drain.
     pub list: ListIndex,
 }
 
 impl<L: BlockList> Pcp<L> {
-    /// Removes at least this many pages (or all there are) from the cold ends of the lists, handing each block to `give`.
-    /// Returns the pages removed; the last block may overshoot.
+    /// Removes at least this many pages, or all there are, from the cold ends of the lists. Hands each block
+    /// to `give`. Returns the pages removed; the last block may overshoot.
     pub fn remove(
         &mut self,
         frames: &L::Frames<'_>,
@@ -55,8 +55,8 @@ impl<L: BlockList> Pcp<L> {
         removed
     }
 
-    /// Takes one block more at each list than at the one before; skipped lists count too, and what is not taken
-    /// because a list ended is carried over. A lone list gives everything.
+    /// Takes one block more from each list than from the previous one. Skipped lists count too. If a list
+    /// ends early, the rest is carried over. A single nonempty list gives everything.
     fn remove_in_turn(
         &mut self,
         frames: &L::Frames<'_>,
@@ -71,7 +71,8 @@ impl<L: BlockList> Pcp<L> {
             FirstList::AfterLast => usize::from(self.last_drained) % lists,
         };
         let (mut left, mut run, mut removed) = (pages, 0, 0);
-        // A page set that says it holds more than its lists do must not keep the drain searching for ever.
+        // A corrupted page set may claim more pages than its lists hold. The check of the lists ends the
+        // loop.
         while left > 0 && self.lists[..lists].iter().any(|list| !list.is_empty()) {
             loop {
                 run += 1;
@@ -128,7 +129,7 @@ impl<L: BlockList> Pcp<L> {
         removed
     }
 
-    /// Takes at least `pages` pages of one list, or all of it.
+    /// Takes at least `pages` pages from one list, or all of it.
     fn remove_from(
         &mut self,
         frames: &L::Frames<'_>,
@@ -194,7 +195,7 @@ mod tests {
         assert_eq!(removes(&blocks, (0, 1), &[]), 0);
     }
 
-    /// Blocks of distinct frames, so many on each of the six lists of the 2016 series.
+    /// Distinct blocks on the six lists of the 2016 series, with the given lengths.
     fn six_lists(lengths: &[u32]) -> (FrameTables<'static>, Pcp) {
         let mut at = 0;
         let mut blocks = Vec::new();
@@ -229,7 +230,7 @@ mod tests {
                 },
             );
             if cells[2] == "HANG" {
-                // The 2016 code never ends when asked for more than there is; ours gives what there is.
+                // The 2016 code never ends when asked for more than there is. This one gives all there is.
                 assert!((0..6).all(|list| pcp.list(list).is_empty()), "{line}");
                 continue;
             }

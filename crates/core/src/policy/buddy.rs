@@ -1,19 +1,19 @@
-//! The decisions of the zone's free lists that differ between kernel versions.
+//! Decisions of a zone's free lists that differ between kernel versions.
 
 /// Rules of the buddy lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub struct BuddyRules {
-    /// What happens when a type has no block large enough (spec §1.6).
+    /// The fallback when a type has no block large enough (spec §1.6).
     pub fallback: Fallback,
-    /// Which type's list a drained block goes to (spec §1.5).
+    /// The type whose list receives a drained block (spec §1.5).
     pub drain_type: DrainType,
-    /// Who wakes the reclaimer after a steal raised the watermarks (spec §1.6).
+    /// The request that wakes the reclaimer after a steal raised the watermarks (spec §1.6).
     pub boost_consumer: BoostConsumer,
-    /// Whether `pgfree` counts frees that a page set would have taken but could not (spec §6).
+    /// Whether `pgfree` counts frees that bypass a page set (spec §6).
     pub diverted_frees: DivertedFrees,
-    /// How the reserve for atomic high-order requests is sized and charged (spec §1.11, §1.12).
+    /// Size and accounting of the reserve for atomic high-order requests (spec §1.11, §1.12).
     pub highatomic: HighAtomicRule,
 }
 
@@ -36,59 +36,60 @@ impl BuddyRules {
     };
 }
 
-/// How memory of another type is used.
+/// The way to use memory of another type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum Fallback {
-    /// Move free blocks to the wanted type's lists, then look there again; a free block's list may then differ from
-    /// its pageblock's type (spec §1.6.1).
+    /// Move free blocks to the wanted type's lists, then search these again. A free block's list may then
+    /// differ from its pageblock's type (spec §1.6.1).
     StealAndRetry,
-    /// Claim whole pageblocks where possible, else take one block and leave the rest where it is; a free block's list
-    /// is always its pageblock's (spec §1.6.2).
+    /// Claim a whole pageblock if possible, else take one block and leave the rest where it is. A free
+    /// block's list is always its pageblock's (spec §1.6.2).
     ClaimOrTakeOne,
 }
 
-/// Which type a drained block has.
+/// The type of a drained block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DrainType {
-    /// The pageblock's type when it was freed, or the list's when it was fetched.
+    /// The pageblock's type when the block was freed, or the list's type when it was fetched.
     Remembered,
-    /// The pageblock's type now.
+    /// The pageblock's current type.
     Reread,
 }
 
-/// How the HIGHATOMIC reserve counts.
+/// Accounting of the HIGHATOMIC reserve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum HighAtomicRule {
-    /// Up to 1 % and one block more; watermark checks subtract whole pageblocks.
+    /// Up to 1 % plus one pageblock. Watermark checks subtract whole pageblocks.
     WholeBlocks,
-    /// Up to 1 % rounded up, none in small zones; watermark checks subtract the reserve's free frames.
+    /// Up to 1 % rounded up, and none in small zones. Watermark checks subtract the reserve's free frames.
     FreeFrames,
 }
 
-/// Which request clears the mark of a boosted zone and wakes the reclaimer.
+/// The request that clears the mark of a boosted zone and wakes the reclaimer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum BoostConsumer {
-    /// The next one in that zone.
+    /// The next request in that zone.
     AnyRequest,
-    /// The next one that may wake it.
+    /// The next request that may wake the reclaimer.
     KswapdRequest,
 }
 
-/// Whether frees that bypass a page set because it is busy, or because their pageblock is isolated, are counted.
+/// Whether `pgfree` counts frees that bypass a page set because its lock is taken or the pageblock is
+/// isolated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DivertedFrees {
-    /// They are not.
+    /// It does not.
     Uncounted,
-    /// They are.
+    /// It does.
     Counted,
 }

@@ -1,13 +1,13 @@
-//! `batch`, `high_min` and `high_max`: how a page set's limits follow from its zone.
+//! `batch`, `high_min` and `high_max`: a page set's limits as a function of its zone.
 
 use crate::pcp::Limits;
 
-/// How `batch` follows from the zone's size.
+/// The rule for `batch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum BatchRule {
-    /// A 4096th of the zone, at most a quarter of `cap_bytes`, brought to the form 2^n − 1 (spec §2.2).
+    /// A 4096th of the zone, at most a quarter of `cap_bytes`, reduced to the form 2^n − 1 (spec §2.2).
     ZoneShare {
         /// 1 MiB since Linux 4.19, 512 KiB before.
         cap_bytes: u32,
@@ -17,7 +17,7 @@ pub enum BatchRule {
 }
 
 impl BatchRule {
-    /// The zone's batch before the floor of one page that page sets apply.
+    /// The zone's batch before page sets apply their minimum of one page.
     pub(crate) fn raw(self, managed: u64, page_bytes: u32) -> i32 {
         match self {
             Self::ZoneShare { cap_bytes } => zone_batch(managed, page_bytes, cap_bytes),
@@ -26,29 +26,32 @@ impl BatchRule {
     }
 }
 
-/// How the limits of `count` follow from the zone.
+/// The rule for the limits of `count`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum HighRule {
-    /// One limit: the low watermark, or a fraction of the zone if the sysctl sets one, shared between CPUs.
+    /// One limit: the low watermark, or a fraction of the zone if the sysctl sets one, divided among the
+    /// CPUs.
     Share,
-    /// Two: that one, and an eighth of the zone shared between CPUs; equal if the sysctl sets a fraction.
+    /// Two limits: as `Share`, and an eighth of the zone divided among the CPUs. They are equal if the sysctl
+    /// sets a fraction.
     ShareToEighth,
-    /// A multiple of the zone's batch before its floor: zones too small for a batch cache nothing (spec §4).
+    /// A multiple of the zone's batch before its minimum of one page. Zones too small for a batch cache
+    /// nothing (spec §4).
     Batches(i32),
     /// This many pages, whatever the zone; at least one batch.
     Fixed(i32),
 }
 
-/// What the limits follow from.
+/// The inputs of the limits.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitInputs {
     /// Frames the zone manages.
     pub managed: u64,
-    /// Its low watermark in frames, boost included.
+    /// The zone's low watermark in frames, including the boost.
     pub low_watermark: u64,
-    /// CPUs of the zone's node, or all CPUs if it has none; one more while a CPU comes online.
+    /// CPUs of the zone's node, or all CPUs if the node has none. One more while a CPU comes online.
     pub sharers: u32,
     /// `percpu_pagelist_high_fraction`, 0 for none.
     pub fraction: u32,
@@ -56,10 +59,11 @@ pub struct LimitInputs {
     pub page_bytes: u32,
 }
 
-/// Far above any real limit, and low enough that sums with it stay in range.
+/// Chosen far above any real limit, and low enough that sums with it do not overflow.
 const MOST_PAGES: i32 = i32::MAX / 4;
 
-/// `percpu_pagelist_high_fraction` is at least this, so `high_max` is an eighth. Source: spec §0.2.
+/// The least nonzero `percpu_pagelist_high_fraction`. `high_max` is this fraction, an eighth. Source: spec
+/// §0.2.
 pub(crate) const MIN_HIGH_FRACTION: u32 = 8;
 
 impl HighRule {
@@ -88,7 +92,8 @@ impl HighRule {
     }
 }
 
-/// A zone's batch in pages, of the form 2^n − 1; 0 for zones below 32 MiB (spec §2.2, vectors `batchsize.csv`).
+/// A zone's batch in pages, of the form 2^n − 1; 0 for zones below 32 MiB (spec §2.2, vectors
+/// `batchsize.csv`).
 #[must_use]
 pub fn zone_batch(managed: u64, page_bytes: u32, cap_bytes: u32) -> i32 {
     let cap = u64::from(cap_bytes / page_bytes.max(1));
@@ -98,7 +103,7 @@ pub fn zone_batch(managed: u64, page_bytes: u32, cap_bytes: u32) -> i32 {
     i32::try_from(power - 1).unwrap_or(i32::MAX)
 }
 
-/// One CPU's share of `total` pages, at least four batches (spec §2.3).
+/// One CPU's share of `total` pages, but at least four batches (spec §2.3).
 #[must_use]
 pub fn high_share(total: u64, sharers: u32, batch: i32) -> i32 {
     let share = total / u64::from(sharers.max(1));

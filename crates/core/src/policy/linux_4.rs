@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// What Linux 4.x page sets have in common: order 0 only, no memory of frees, `batch` pages at a time.
+/// Linux 4.9. All 4.x page sets hold only order 0, keep no history of frees, and move `batch` pages at a
+/// time.
 pub const LINUX_4_9: Policy = Policy {
     name: "linux-4.9",
     kernel: "4.9",
@@ -43,7 +44,8 @@ pub const HIGH_ORDER_V5_LAST_LIST: Policy = Policy {
     ..HIGH_ORDER_V5
 };
 
-/// The reviewers' second proposal, as we read it: lists above an equal share of `high` are in excess.
+/// The reviewers' second proposal, as read here: a list is in excess if it holds more than an equal share of
+/// `high`.
 pub const HIGH_ORDER_V5_EXCESS: Policy = Policy {
     name: "linux-4.9-highorder-v5-excess",
     summary: "as v5; a drain takes from the lists that hold more than their share first",
@@ -74,7 +76,7 @@ pub const LINUX_4_15_PICKS: Policy = Policy {
     ..LINUX_4_9
 };
 
-/// Both of them.
+/// Both patches.
 pub const LINUX_4_15_PREFETCH: Policy = Policy {
     name: "linux-4.15-prefetch",
     kernel: "4.15 + free_pcppages_bulk v1, patches 1-2",
@@ -83,7 +85,7 @@ pub const LINUX_4_15_PREFETCH: Policy = Policy {
     ..LINUX_4_15_PICKS
 };
 
-/// Before the batch size was doubled.
+/// Linux before the batch size was doubled.
 pub const LINUX_4_18: Policy = Policy {
     name: "linux-4.18",
     kernel: "4.18",
@@ -92,7 +94,7 @@ pub const LINUX_4_18: Policy = Policy {
     ..LINUX_4_15_PREFETCH
 };
 
-/// After.
+/// Linux after the batch size was doubled.
 pub const LINUX_4_19: Policy = Policy {
     name: "linux-4.19",
     kernel: "4.19",
@@ -102,7 +104,7 @@ pub const LINUX_4_19: Policy = Policy {
     ..LINUX_4_18
 };
 
-/// Any batch and limit: the study's way of asking.
+/// A policy with this batch and limit, for the batch-size study.
 #[must_use]
 pub const fn fixed(batch: i32, high: i32) -> Policy {
     Policy {

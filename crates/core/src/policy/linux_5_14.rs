@@ -1,11 +1,12 @@
-//! Linux 5.14, the first kernel whose page sets hold high orders and size their limit by the zone's watermark.
+//! Linux 5.14: its page sets are the first that hold high orders and take their limit from the zone's
+//! watermark.
 
 use super::*;
 
-/// As the series' base, but no drain for runs of high-order frees.
+/// As the series' base, without the drain for runs of high-order frees.
 ///
-/// No source of this kernel was at hand: that its page sets drain list by list and that free_high came later is general
-/// knowledge, so this policy is an approximation. That a drain takes its pages before the lock was so until 5.18.
+/// An approximation, since no source of this kernel was available. General knowledge says that its page sets
+/// drain list by list and that free_high came later. Until 5.18, a drain took its pages before the lock.
 pub const LINUX_5_14: Policy = Policy {
     name: "linux-5.14",
     kernel: "5.14",

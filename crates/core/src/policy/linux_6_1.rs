@@ -1,8 +1,8 @@
-//! Linux 6.1, as the stable series has it.
+//! Linux 6.1 of the stable series.
 
 use super::*;
 
-/// Stable 6.1.192: the series' base with two back-ports, the cap on the free factor and two THP lists.
+/// Stable 6.1.192: the series' base with two back-ports, the cap on the free factor, and two THP lists.
 pub const LINUX_6_1: Policy = Policy {
     name: "linux-6.1",
     kernel: "6.1.192",

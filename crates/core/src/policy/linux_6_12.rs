@@ -1,4 +1,4 @@
-//! Linux 6.12: as released, and as the stable series has it.
+//! Linux 6.12, as released and in the stable series.
 
 use super::*;
 

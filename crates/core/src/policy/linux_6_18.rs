@@ -1,11 +1,12 @@
-//! Linux 6.18: as released, and as the stable series has it.
+//! Linux 6.18, as released and in the stable series.
 
 use super::*;
 
-/// Linux 6.18.44: a higher threshold before runs of high-order frees drain.
+/// Linux 6.18.44: runs of high-order frees drain only above a higher threshold.
 ///
-/// Later kernels drain frees in slices of `batch`; 6.18.44 drains them whole: its recordings show drains of 2016 pages of
-/// order 0, and of 2024 of order 3 where 2022 are due, so that only the last block of all overshoots.
+/// Later kernels drain frees in slices of `batch`, but 6.18.44 drains them whole. Its recordings show drains
+/// of 2016 pages of order 0. Where 2022 pages of order 3 are due, they show 2024: only the very last block
+/// overshoots.
 pub const LINUX_6_18: Policy = Policy {
     name: "linux-6.18",
     kernel: "6.18.44",

@@ -2,10 +2,10 @@
 
 use super::*;
 
-/// Linux 6.19: frees drain in slices of `batch`. Between two, others get the page set's lock; if somebody has it, the rest of
-/// what is due stays.
+/// Linux 6.19: frees drain in slices of `batch`. Between two slices other CPUs can take the page set's lock.
+/// If one has it, the rest stays.
 ///
-/// The release is inferred from the dates of the posts (v5, October 2025).
+/// The release is inferred from the posts' dates (v5, October 2025).
 pub const LINUX_6_19: Policy = Policy {
     name: "linux-6.19",
     kernel: "6.19 to 7.1",

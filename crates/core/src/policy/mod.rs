@@ -1,10 +1,11 @@
-//! Policies: what a kernel version decides, as values.
+//! Policies: the decisions of kernel versions, as values.
 //!
-//! A [`Policy`] says which rule each mechanism of [`pcp`](crate::pcp) and of the buddy lists follows, and with which
-//! constants. A kernel version is one constant in one file of this folder and one line in [`POLICIES`]; nothing else
-//! changes. Most rules are read on slow paths (refill, limit, drain, tick). Every allocation and free reads three:
-//! which orders page sets hold ([`lists`](Policy::lists)), how the high watermark is looked at
-//! ([`tuning`](Policy::tuning)), and how the history of frees goes on ([`free_history`](Policy::free_history)).
+//! A [`Policy`] names the rule, with its constants, for each mechanism of [`pcp`](crate::pcp) and of the
+//! buddy lists. A kernel version is one constant in a file of this folder and one line in [`POLICIES`]. Most
+//! rules are read on slow paths: refill, limit, drain, tick. Every allocation and free reads three:
+//! - which orders page sets hold ([`lists`](Policy::lists)),
+//! - how the high watermark is checked ([`tuning`](Policy::tuning)),
+//! - how the history of frees changes ([`free_history`](Policy::free_history)).
 
 mod buddy;
 mod limits;
@@ -82,9 +83,9 @@ pub static POLICIES: &[Policy] = &[
 /// Former names of policies, each with its present name.
 pub static FORMER_NAMES: &[(&str, &str)] = &[("linux-6.18-sliced", "linux-6.19")];
 
-/// One kernel version's decisions.
+/// The decisions of one kernel version.
 ///
-/// To make a policy of your own, change some rules of a named one. A new kernel may add rules:
+/// To make your own policy, change some rules of a named one. A new kernel may add rules:
 ///
 /// ```
 /// use pageset_core::policy::{BatchRule, HighRule, LINUX_6_12, Policy};
@@ -102,76 +103,77 @@ pub static FORMER_NAMES: &[(&str, &str)] = &[("linux-6.18-sliced", "linux-6.19")
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 #[non_exhaustive]
 pub struct Policy {
-    /// The name that commands and results use.
+    /// The name in commands and results.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub name: &'static str,
     /// The kernel it describes.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub kernel: &'static str,
-    /// One sentence: what it is.
+    /// A summary of one sentence.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub summary: &'static str,
-    /// Where its rules and constants come from.
+    /// The source of its rules and constants.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub source: &'static str,
-    /// Which orders and types per-CPU page sets hold, and in how many lists.
+    /// The orders and types that page sets hold, and the number of lists.
     pub lists: ListScheme,
-    /// How `batch` follows from the zone's size.
+    /// The rule for `batch`.
     pub batch: BatchRule,
-    /// How the limits of `count` follow from the zone.
+    /// The rule for the limits of `count`.
     pub high: HighRule,
-    /// How many blocks a refill fetches.
+    /// The number of blocks that a refill fetches.
     pub refill: RefillRule,
-    /// When `high` moves between its limits by itself.
+    /// How `high` moves between its limits by itself, if it does.
     #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub tuning: Option<Tuning>,
-    /// What a page set remembers of recent frees, and how that sizes a drain.
+    /// A page set's memory of recent frees, and its effect on the size of a drain.
     pub free_history: FreeHistory,
     /// When consecutive high-order frees drain the page set, if they do.
     #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub free_high: Option<FreeHighRule>,
-    /// What the reclaimer's activity does to the limit of a free.
+    /// The effect of an active reclaimer on the limit of a free.
     pub reclaim: ReclaimLimit,
-    /// Which lists a drain visits, and how long it stays.
+    /// The lists that a drain visits, and how many blocks it takes from each.
     pub drain_order: DrainOrder,
     /// When a drain takes its blocks off the page set.
     pub drain_picks: DrainPicks,
     /// How a free takes the page set's lock for its drain.
     pub free_drain: FreeDrain,
-    /// How the pages of a block that was split go when all are freed at once.
+    /// How the pages of a split block enter the page set if all are freed at once.
     #[cfg_attr(feature = "serde", serde(default))]
     pub split_frees: SplitFrees,
-    /// Refill, free history and decay never scale `batch` by more than `2^scale_max`.
+    /// Refills, the free history and decay scale `batch` by at most `2^scale_max`.
     pub scale_max: u8,
-    /// How a periodic tick drains what exceeds `high`.
+    /// How a periodic tick drains the pages above `high`.
     pub decay_drain: DecayDrain,
-    /// How much a drain on demand takes from a page set before it releases the lock.
+    /// How many pages a drain on demand takes before it releases the page set's lock.
     pub demand_drain: DemandDrain,
-    /// The zone's own lists.
+    /// The rules of the zone's free lists.
     pub buddy: BuddyRules,
-    /// Whether CPUs own whole pageblocks, and how. Its page sets hold every order up to the pageblock's
-    /// ([`ListScheme::EveryOrder`]).
+    /// The rule by which CPUs own whole pageblocks, if they do. Page sets of such a policy hold every order
+    /// up to a pageblock's ([`ListScheme::EveryOrder`]).
     #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub ownership: Option<PageblockOwnership>,
 }
 
 impl Policy {
-    /// The policy called `name`, now or [formerly](FORMER_NAMES).
+    /// The policy whose present or [former](FORMER_NAMES) name is `name`.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         let today = FORMER_NAMES.iter().find(|(former, _)| *former == name).map_or(name, |(_, today)| today);
         POLICIES.iter().find(|policy| policy.name == today)
     }
 
-    /// Whether its page sets decide by themselves, whatever is on the zone's lists. Only then can they be played without a
-    /// zone.
+    /// Whether page sets decide without looking at the zone's lists. Only such a policy can be replayed
+    /// without a zone.
     #[must_use]
     pub const fn is_of_page_sets_alone(&self) -> bool {
         self.ownership.is_none()
     }
 }
 
-/// How many blocks a refill of order `o` fetches (spec §2.7.2, §3.5, §4.3). All rules give 1 for batch 1.
+/// The number of blocks that a refill of order `o` fetches (spec §2.7.2, §3.5, §4.3). All rules give 1 for
+/// batch 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -180,8 +182,8 @@ pub enum RefillRule {
     BatchOfBlocks,
     /// `max(batch >> o, 2)`.
     Batch,
-    /// As `Batch`, and order 0 doubles at each refill without a free in between, up to `batch << scale_max` and the
-    /// room left below `high`.
+    /// As `Batch`, but order 0 doubles at each refill without a free in between. The limit is `batch <<
+    /// scale_max` and the room left below `high`.
     Doubling,
 }
 
@@ -190,20 +192,20 @@ pub enum RefillRule {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub struct Tuning {
-    /// What keeps a refill from raising `high`.
+    /// The condition that keeps a refill from raising `high`.
     pub raise: RaiseHigh,
-    /// What a tick takes off `high`.
+    /// The amount by which a tick lowers `high`.
     pub decay: Decay,
-    /// What happens while the zone is below its high watermark.
+    /// The handling of zones below their high watermark.
     pub below_high: BelowHigh,
 }
 
-/// What keeps a refill from raising `high` by what it fetches.
+/// The condition that keeps a refill from raising `high` by the number of pages it fetches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum RaiseHigh {
-    /// The reclaimer is at work in this zone (patch 7).
+    /// The reclaimer runs in this zone (patch 7).
     UnlessReclaimActive,
     /// The zone is below its high watermark (patch 8 and later).
     UnlessBelowHigh,
@@ -222,29 +224,29 @@ pub enum BelowHigh {
     CheckOnce,
 }
 
-/// What a tick takes off `high` while it is above its lower limit (spec §2.11, §3.7, §3.9).
+/// The amount by which a tick lowers `high` while it is above its lower limit (spec §2.11, §3.7, §3.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub struct Decay {
-    /// Which part of `high`.
+    /// The part of `high`.
     pub part: Part,
-    /// What becomes of a part of a page.
+    /// The rounding to whole pages.
     pub rounded: Rounded,
-    /// Whether it takes no more than the pages that stayed unused since the last tick.
+    /// Whether a tick takes at most the pages that stayed unused since the last tick.
     pub unused_only: bool,
 }
 
 impl Decay {
     /// A fifth (patch 7 as posted).
     pub const FIFTH: Self = Self { part: Part::new(1, 5), rounded: Rounded::Up, unused_only: false };
-    /// A fifth, but no more than the pages that stayed unused since the last tick (patch 9 as posted).
+    /// A fifth, but at most the pages that stayed unused since the last tick (patch 9 as posted).
     pub const UNUSED_UP_TO_FIFTH: Self =
         Self { part: Part::new(1, 5), rounded: Rounded::Down, unused_only: true };
     /// An eighth (as merged).
     pub const EIGHTH: Self = Self { part: Part::new(1, 8), rounded: Rounded::Down, unused_only: false };
 
-    /// What it takes off `high`, if so many pages stayed unused.
+    /// The amount taken off `high`, if `unused` pages stayed unused.
     pub(crate) fn of(self, high: i32, unused: i32) -> i32 {
         let part = match self.rounded {
             Rounded::Down => self.part.of(high),
@@ -254,14 +256,14 @@ impl Decay {
     }
 }
 
-/// What becomes of a part of a page.
+/// Rounding of a part to whole pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum Rounded {
-    /// It stays.
+    /// Down.
     Down,
-    /// A whole one goes.
+    /// Up.
     Up,
 }
 
@@ -287,35 +289,35 @@ pub enum DemandDrain {
     Chunks,
 }
 
-/// What a page set remembers of recent frees (spec §2.8, §3.10). An allocation halves it.
+/// A page set's memory of recent frees (spec §2.8, §3.10). An allocation halves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum FreeHistory {
     /// Nothing: a drain is always `batch`.
     None,
-    /// A power of two by which the next drain exceeds `batch`; each drain that fits raises it by one.
+    /// A power of two by which the next drain exceeds `batch`. Each drain that fits raises it by one.
     Factor {
-        /// Where it stops growing.
+        /// The cap on its growth.
         cap: FactorCap,
-        /// Whether a drain of exactly the room left still raises it.
+        /// Whether a drain of exactly the room left raises it too.
         grows: FactorGrows,
     },
     /// The pages freed, up to about `batch << scale_max`.
     Count {
-        /// What lowers `high` under pressure.
+        /// The amount by which pressure lowers `high`.
         step: PressureStep,
     },
 }
 
-/// Where a free factor stops growing.
+/// The cap on the growth of a free factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum FactorCap {
-    /// Only where the drain would exceed the room (the series' base).
+    /// Only the room: the drain would exceed it (the series' base).
     Room,
-    /// There, and at `scale_max` (patch 4).
+    /// The room and `scale_max` (patch 4).
     ScaleMax,
 }
 
@@ -330,65 +332,66 @@ pub enum FactorGrows {
     UpTo,
 }
 
-/// How far `high` falls at a free under pressure, with a counted history (spec §3.10).
+/// The amount by which a free under pressure lowers `high`, with a counted history (spec §3.10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum PressureStep {
-    /// By the pages recently freed (patch 10 as posted).
+    /// The number of pages recently freed (patch 10 as posted).
     Count,
-    /// By those, but at least `batch` (as merged).
+    /// That number, but at least `batch` (as merged).
     CountOrBatch,
 }
 
-/// What the reclaimer's activity does to the limit of a free (spec §2.8).
+/// The effect of an active reclaimer on the limit of a free (spec §2.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum ReclaimLimit {
-    /// Nothing.
+    /// No effect.
     Ignored,
-    /// The limit is four batches at most.
+    /// The limit is at most four batches.
     FourBatches,
 }
 
-/// Which lists a drain visits, and how long it stays (spec §2.10, §4.2).
+/// The lists that a drain visits, and how many blocks it takes from each (spec §2.10, §4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DrainOrder {
-    /// From the list that was freed to, each list until it is empty.
+    /// Begins with the list of the freed block and empties each list before the next.
     ListByList,
-    /// In turn, one block more at each list than at the one before; a lone list gives everything.
+    /// Round-robin: one block more from each list than from the previous one. A single nonempty list gives
+    /// everything.
     RoundRobin(FirstList),
-    /// Only lists that hold more than an equal share of `high`, the fullest first; then as `ListByList`.
+    /// First the lists that hold more than an equal share of `high`, the fullest first. Then as `ListByList`.
     ExcessFirst,
 }
 
-/// Where a drain in turn begins.
+/// The first list of a round-robin drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum FirstList {
     /// At list 0.
     Zero,
-    /// At list 1: vanilla Linux 4.9 steps on before it looks.
+    /// List 1: vanilla Linux 4.9 steps on before it looks.
     One,
-    /// Behind the list where the last drain stopped.
+    /// The list after the one where the last drain stopped.
     AfterLast,
 }
 
-/// When a drain takes its blocks off the page set. The same blocks go the same way; what differs is how long the zone's lock is
-/// held, and what has to be waited for meanwhile.
+/// When a drain takes its blocks off the page set. The same blocks go the same way. The difference is how
+/// long the zone's lock is held, and how much work delays the lock request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DrainPicks {
     /// One by one, under the zone's lock.
     UnderLock,
-    /// All, before the zone's lock is asked for.
+    /// All at once, before the zone's lock is requested.
     BeforeLock {
-        /// Whether the metadata of each block's buddy, which the zone looks at first, is fetched ahead.
+        /// Whether the metadata of each block's buddy, which the zone reads first, is prefetched.
         prefetches_buddies: bool,
     },
 }
@@ -400,23 +403,23 @@ pub enum DrainPicks {
 pub enum FreeDrain {
     /// Once.
     Whole,
-    /// Once per `batch` pages, each time only if nobody else has it meanwhile; otherwise the rest stays.
+    /// Once per `batch` pages, each time only if the lock is free. Otherwise the rest stays.
     Slices(NextSlice),
 }
 
-/// Whether a drain in slices takes another one.
+/// The condition for another slice of a drain in slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum NextSlice {
-    /// While pages are due and the page set has some (as merged).
+    /// Pages are due and the page set has some (as merged).
     WhileDue,
-    /// While the page set is at its limit, too (as first posted).
+    /// As `WhileDue`, and the page set is at its limit (as first posted).
     WhileAtLimit,
 }
 
 impl FreeDrain {
-    /// Pages that are drained under one hold of the lock, of so many that are due.
+    /// Number of pages to drain under one hold of the lock, if `due` pages are due.
     #[must_use]
     pub const fn slice(self, due: i32, batch: i32) -> i32 {
         match self {
@@ -436,16 +439,17 @@ impl FreeDrain {
     }
 }
 
-/// How the pages of a block that was allocated whole and split (a task's stack, say) go when all are freed at once. Read by
-/// those who play recordings: the kernel reports each page, and the events do not say which of the two it did.
+/// How pages enter the page set if a block was allocated whole, split, and freed at once, such as a task's
+/// stack. Only replays of recordings read this rule: the kernel emits an event per page, and the events do
+/// not show which of the two happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum SplitFrees {
-    /// Page by page.
+    /// As single pages.
     #[default]
     Singly,
-    /// As the block that they were.
+    /// As the original block.
     Joined,
 }
 
@@ -459,35 +463,35 @@ pub struct FreeHighRule {
     /// Whether a CPU with a large share of the data caches keeps up to `batch` pages (patches 2 and 3).
     #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub keep_batch: Option<SliceRule>,
-    /// How much history it takes, if the history is a count.
+    /// The history that is needed, if the history is a count.
     pub threshold: FreeHighThreshold,
-    /// How much is drained.
+    /// The amount that is drained.
     pub drains: FreeHighDrains,
 }
 
-/// Whether the previous free matters to free_high.
+/// The condition on the previous free for free_high.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum PreviousFree {
-    /// It does not.
+    /// None.
     Any,
-    /// It must have been of order 1 to 3.
+    /// It was of order 1 to 3.
     HighOrder,
 }
 
-/// Which share of the data caches counts as large: more than `batches · batch` pages (spec §2.14).
+/// A share of the data caches that counts as large: more than `batches · batch` pages (spec §2.14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub struct SliceRule {
-    /// Which caches are summed.
+    /// The caches that are summed.
     pub caches: SliceCaches,
     /// The threshold, in batches.
     pub batches: u32,
 }
 
-/// Which caches make up a CPU's slice.
+/// The caches that make up a CPU's slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -498,14 +502,14 @@ pub enum SliceCaches {
     LastLevel,
 }
 
-/// The count of freed pages from which free_high is possible.
+/// The count of freed pages that makes free_high possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub struct FreeHighThreshold {
-    /// So many batches,
+    /// This many batches,
     pub batches: u16,
-    /// and this part of the lower limit of `high`.
+    /// plus this part of the lower limit of `high`.
     pub high_min_part: Part,
 }
 
@@ -515,33 +519,33 @@ impl FreeHighThreshold {
     /// `batch + high_min / 2` (Linux 6.16).
     pub const BATCH_AND_HALF_HIGH_MIN: Self = Self { batches: 1, high_min_part: Part::new(1, 2) };
 
-    /// Whether so many freed pages are enough.
+    /// Whether `freed` pages reach the threshold.
     #[inline]
     pub(crate) fn is_reached(self, freed: i32, batch: i32, high_min: i32) -> bool {
         let (freed, batches) = (i64::from(freed), i64::from(batch) * i64::from(self.batches));
-        // Most frees end at the first: the second divides.
+        // Most frees fail the first comparison and avoid the division of the second.
         freed >= batches && freed >= batches + i64::from(self.high_min_part.of(high_min))
     }
 }
 
-/// How much a free_high drain takes.
+/// The amount that a free_high drain takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub struct FreeHighDrains {
-    /// Which part of the pages of the page set: at least one page.
+    /// The part of the page set's pages. At least one page is taken.
     pub part: Part,
-    /// Whether it is `batch << scale_max` pages at most (patch 7).
+    /// Whether the amount is capped at `batch << scale_max` pages (patch 7).
     pub capped: bool,
 }
 
 impl FreeHighDrains {
-    /// Everything.
+    /// All pages.
     pub const ALL: Self = Self { part: Part::ALL, capped: false };
     /// At most `batch << scale_max` pages (patch 7).
     pub const CAPPED: Self = Self { part: Part::ALL, capped: true };
 
-    /// How many of `count` pages, if `most` is the cap.
+    /// The number of pages out of `count`, if `most` is the cap.
     pub(crate) fn of(self, count: i32, most: i32) -> i32 {
         let pages = self.part.of(count).max(count.min(1));
         if self.capped { pages.min(most) } else { pages }

@@ -1,4 +1,4 @@
-//! A rule that a policy may lack is written as `"none"`: TOML has no null.
+//! Writes an absent rule of a policy as `"none"`, since TOML has no null.
 
 use core::fmt;
 use core::marker::PhantomData;

@@ -1,48 +1,50 @@
-//! Whether CPUs own whole pageblocks, and what follows from it.
+//! The rule by which CPUs own whole pageblocks.
 
-/// CPUs claim whole pageblocks from the zone and split them in their page sets. A page that is freed goes to the owner of its
-/// pageblock, whoever frees it. A drain merges pages of owned pageblocks before it takes the zone's lock.
+/// CPUs claim whole pageblocks from the zone and split them in their page sets. A freed page goes to the
+/// owner of its pageblock, whichever CPU frees it. A drain merges the pages of owned pageblocks before it
+/// takes the zone's lock.
 ///
-/// Source: the RFC "pcp buddy allocator" (posted in April 2026, not merged). What its text leaves open is a field here; decision
-/// 0016 gives the reasons.
+/// Source: the RFC "pcp buddy allocator" (posted in April 2026, not merged). Each point that its text leaves
+/// open is a field here; decision 0016 gives the reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 #[non_exhaustive]
 pub struct PageblockOwnership {
-    /// Where a page goes if somebody holds the lock of the owner's page set.
+    /// The destination of a freed page if the lock of the owner's page set is taken.
     pub busy_owner: BusyOwner,
-    /// Up to which number of pages a page set claims pageblocks.
+    /// The number of pages up to which a page set claims pageblocks.
     pub claims: ClaimLimit,
-    /// How many pageblocks on its list a refill looks at for fragments to take back: it does so with the zone's lock held.
+    /// Number of pageblocks on the CPU's list that a refill examines for fragments, with the zone's lock
+    /// held.
     pub recovery_looks_max: u32,
 }
 
 impl PageblockOwnership {
-    /// As the RFC says, as far as it does.
+    /// The RFC's rule, where the RFC has one.
     pub const RFC: Self =
         Self { busy_owner: BusyOwner::Zone, claims: ClaimLimit::HighMax, recovery_looks_max: 16 };
 }
 
-/// Where a page of an owned pageblock goes if the owner's page set is busy.
+/// The destination of a freed page of an owned pageblock if the owner's page set is busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum BusyOwner {
-    /// To the zone's free lists.
+    /// The zone's free lists.
     Zone,
-    /// To the page set of the CPU that frees it, as a page that nobody owns.
+    /// The page set of the freeing CPU, as a page without owner.
     FreeingCpu,
 }
 
-/// Up to how many pages a page set holds with the pageblock that it claims, or takes back fragments of. A zone whose limit is
-/// smaller than a pageblock has no owners.
+/// Number of pages that a page set may hold, including the pageblock that it claims or recovers. A zone whose
+/// limit is smaller than a pageblock has no owners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum ClaimLimit {
     /// The upper limit of `high`.
     HighMax,
-    /// `high` at this moment.
+    /// The current `high`.
     High,
 }

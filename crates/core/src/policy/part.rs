@@ -1,4 +1,4 @@
-//! A part of something, as an exact fraction: kernels divide whole numbers.
+//! A fraction between 0 and 1, kept exact because kernels divide integers.
 
 /// A fraction between 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ impl Part {
     ///
     /// # Panics
     ///
-    /// If that is more than all, or the denominator is 0.
+    /// Panics if the fraction exceeds 1, or the denominator is 0.
     #[must_use]
     pub const fn new(numerator: u16, denominator: u16) -> Self {
         match Self::checked(numerator, denominator) {
@@ -26,7 +26,7 @@ impl Part {
         }
     }
 
-    /// So many of so many parts, if that is a part.
+    /// The fraction `numerator / denominator`, or `None` if it exceeds 1 or the denominator is 0.
     #[must_use]
     pub const fn checked(numerator: u16, denominator: u16) -> Option<Self> {
         if denominator == 0 || numerator > denominator { None } else { Some(Self { numerator, denominator }) }
@@ -38,7 +38,7 @@ impl Part {
         (self.numerator, self.denominator)
     }
 
-    /// What is left of all.
+    /// One minus this fraction.
     #[must_use]
     pub const fn rest(self) -> Self {
         Self { numerator: self.denominator - self.numerator, ..self }
@@ -62,7 +62,7 @@ mod serde_form {
 
     use super::Part;
 
-    /// Numbers have up to four digits behind the point.
+    /// Decimal numbers have up to four digits after the point.
     const DIGITS: u16 = 10_000;
 
     impl Serialize for Part {
@@ -104,7 +104,7 @@ mod serde_form {
 
         fn visit_f64<E: Error>(self, value: f64) -> Result<Part, E> {
             let all = f64::from(DIGITS);
-            // A cast is bounded; what it lost is seen when it is turned back.
+            // The cast saturates. Converting back shows any loss.
             let counted = (value * all + 0.5) as u16;
             let is_written = (f64::from(counted) / all - value).abs() < 1e-9;
             match lowest(counted, DIGITS) {
@@ -121,7 +121,7 @@ mod serde_form {
         }
     }
 
-    /// In lowest terms, so that one part is written in one way.
+    /// Reduces to lowest terms, so that each fraction is written in one way.
     fn lowest(numerator: u16, denominator: u16) -> Option<Part> {
         let (mut common, mut rest) = (denominator, numerator);
         while rest > 0 {
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use crate::policy::Decay;
 
-    /// What kernels compute with shifts and divisions is the same with parts.
+    /// The kernels' shifts and divisions give the same results as parts.
     #[test]
     fn parts_are_the_integers_of_kernels() {
         for high in (0..20_000).chain([i32::MAX / 4, i32::MAX / 4 - 1]) {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The RFC "pcp buddy allocator": Linux 6.18 whose CPUs own pageblocks.
+/// The RFC "pcp buddy allocator": Linux 6.18 with CPUs that own pageblocks.
 pub const PCP_BUDDY_RFC: Policy = Policy {
     name: "pcp-buddy-rfc",
     kernel: "RFC of April 2026",

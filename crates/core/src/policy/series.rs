@@ -1,7 +1,7 @@
 //! The 2023 series "PCP high auto-tuning", patch by patch as posted (v1), and the form that was merged (v3).
 //!
-//! Each patch is its predecessor with what it changes. Patch 2 only provides the cache sizes that patch 3 uses, and
-//! patch 6 only splits the limit in two, so neither changes a decision.
+//! Each policy is its predecessor plus the patch's change. Two patches change no decision: patch 2 only
+//! provides the cache sizes that patch 3 uses, and patch 6 only splits the limit in two.
 
 use super::*;
 
@@ -41,7 +41,7 @@ const POSTED: &str = "PCP high auto-tuning series v1, 20 Sep 2023";
 
 const PATCH_1_FREE_HIGH: FreeHighRule = FreeHighRule { previous: PreviousFree::HighOrder, ..BASE_FREE_HIGH };
 
-/// Avoid draining when a process exits.
+/// Patch 1: avoid draining when a process exits.
 pub const PATCH_1: Policy = Policy {
     name: "patch1",
     kernel: "6.6 + series v1, patch 1",
@@ -51,7 +51,7 @@ pub const PATCH_1: Policy = Policy {
     ..LINUX_6_6
 };
 
-/// Provide the CPU's share of the data caches.
+/// Patch 2: provide the CPU's share of the data caches.
 pub const PATCH_2: Policy = Policy {
     name: "patch2",
     kernel: "6.6 + series v1, patches 1-2",
@@ -64,7 +64,7 @@ const PATCH_3_FREE_HIGH: FreeHighRule = FreeHighRule {
     ..PATCH_1_FREE_HIGH
 };
 
-/// Reduce lock contention when draining high-order pages.
+/// Patch 3: reduce lock contention when draining high-order pages.
 pub const PATCH_3: Policy = Policy {
     name: "patch3",
     kernel: "6.6 + series v1, patches 1-3",
@@ -73,7 +73,7 @@ pub const PATCH_3: Policy = Policy {
     ..PATCH_2
 };
 
-/// Restrict the scale factor of drains.
+/// Patch 4: limit the scale factor of drains.
 pub const PATCH_4: Policy = Policy {
     name: "patch4",
     kernel: "6.6 + series v1, patches 1-4",
@@ -82,7 +82,7 @@ pub const PATCH_4: Policy = Policy {
     ..PATCH_3
 };
 
-/// Scale refills.
+/// Patch 5: scale refills.
 pub const PATCH_5: Policy = Policy {
     name: "patch5",
     kernel: "6.6 + series v1, patches 1-5",
@@ -91,7 +91,7 @@ pub const PATCH_5: Policy = Policy {
     ..PATCH_4
 };
 
-/// Split the limit in two.
+/// Patch 6: split the limit in two.
 pub const PATCH_6: Policy = Policy {
     name: "patch6",
     kernel: "6.6 + series v1, patches 1-6",
@@ -102,7 +102,7 @@ pub const PATCH_6: Policy = Policy {
 
 const PATCH_7_FREE_HIGH: FreeHighRule = FreeHighRule { drains: FreeHighDrains::CAPPED, ..PATCH_3_FREE_HIGH };
 
-/// Tune the limit automatically.
+/// Patch 7: tune the limit automatically.
 pub const PATCH_7: Policy = Policy {
     name: "patch7",
     kernel: "6.6 + series v1, patches 1-7",
@@ -117,7 +117,7 @@ pub const PATCH_7: Policy = Policy {
     ..PATCH_6
 };
 
-/// Lower the limit when memory gets short.
+/// Patch 8: lower the limit when memory gets short.
 pub const PATCH_8: Policy = Policy {
     name: "patch8",
     kernel: "6.6 + series v1, patches 1-8",
@@ -130,7 +130,7 @@ pub const PATCH_8: Policy = Policy {
     ..PATCH_7
 };
 
-/// Keep the limit while its pages are used. Dropped before the merge.
+/// Patch 9: keep the limit while its pages are used. Dropped before the merge.
 pub const PATCH_9: Policy = Policy {
     name: "patch9",
     kernel: "6.6 + series v1, patches 1-9",
@@ -143,7 +143,7 @@ pub const PATCH_9: Policy = Policy {
     ..PATCH_8
 };
 
-/// Detect consecutive high-order frees sooner.
+/// Patch 10: detect consecutive high-order frees sooner.
 pub const PATCH_10: Policy = Policy {
     name: "patch10",
     kernel: "6.6 + series v1, patches 1-10",

@@ -1,10 +1,10 @@
-//! Counters, under the kernel's names where it has one.
+//! Counters. A counter has the kernel's name where there is one.
 
 use core::ops::AddAssign;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// What happened in a zone (or on one CPU, or in the whole allocator) since it was built. All monotone.
+        /// Counters of a zone, a CPU or the whole allocator since it was built. They only grow.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Counters {
@@ -14,7 +14,7 @@ macro_rules! counters {
         impl Counters {
             pub(crate) const ZERO: Self = Self { $($name: 0,)* };
 
-            /// What was counted since `earlier`.
+            /// The increase since `earlier`.
             #[must_use]
             pub fn since(&self, earlier: &Self) -> Self {
                 Self { $($name: self.$name.saturating_sub(earlier.$name),)* }
@@ -39,11 +39,11 @@ counters! {
     pgalloc,
     /// Pages freed (kernel: `pgfree`). Linux 6.1 does not count pages that a busy page set diverted.
     pgfree,
-    /// Allocations that were served by the node they preferred.
+    /// Allocations served by the node they preferred.
     numa_hit,
-    /// Allocations that were served here but preferred another node.
+    /// Allocations served by this zone's node although they preferred another.
     numa_miss,
-    /// Allocations that preferred this zone's node and were served elsewhere.
+    /// Allocations that preferred this zone's node but were served by another.
     numa_foreign,
     /// Allocations by a CPU of this node.
     numa_local,
@@ -57,7 +57,7 @@ counters! {
     direct_alloc,
     /// Blocks freed to the free lists directly.
     direct_free,
-    /// Pages that passed between zone and user without a page set: both of the above.
+    /// Pages that passed between zone and user without a page set, in both directions.
     direct_pages,
     /// Refills of per-CPU page sets: one zone lock each.
     refills,
@@ -73,13 +73,14 @@ counters! {
     free_high_drains,
     /// Times an operation took the zone's lock.
     zone_lock_acquisitions,
-    /// Allocated blocks that were cut because a part of them was freed: one zone lock each, which no kernel takes.
+    /// Allocated blocks that were cut because a part of them was freed. Each takes one zone lock, which no
+    /// kernel does.
     splits,
     /// Operations that found the page set's lock taken and went to the free lists.
     trylock_failures,
     /// Requests that could wait and found no memory (kernel: `allocstall_<zone>`).
     allocstall,
-    /// Times a block was found to be bad and went (or already was) out of service.
+    /// Times a block was found to be bad. The block went out of service, or was out of service already.
     bad_pages,
 }
 

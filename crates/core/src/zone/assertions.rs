@@ -1,12 +1,13 @@
-//! What debug builds check at each change of the free lists, so that a mistake stops where it is made: the invariants of
-//! [`validate`](crate::PageAllocator::validate), as far as one block or one look at the heads of the lists shows them.
+//! Checks of debug builds at each change of the free lists, so that a mistake stops where it is made. They
+//! cover the invariants of [`validate`](crate::PageAllocator::validate) that show in one block or in the
+//! heads of the lists.
 
 use super::LockedZone;
 use crate::frame::FrameIndex;
 use crate::policy::Fallback;
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 
-/// What the free lists and a page set have before blocks pass from one to the other.
+/// Pages of the free lists and of a page set before blocks move between them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Passage {
     free: i64,
@@ -14,20 +15,20 @@ pub(crate) struct Passage {
 }
 
 impl<E> LockedZone<'_, E> {
-    /// Blocks are about to pass between the free lists and a page set of so many pages.
+    /// Begins a move of blocks between the free lists and a page set that holds `cached` pages.
     #[inline]
     pub(crate) fn begin_passage(&self, cached: i32) -> Passage {
         let free = if cfg!(debug_assertions) { self.pages_on_lists() } else { 0 };
         Passage { free, cached }
     }
 
-    /// Stops a debug build if not as many pages came to the free lists, or to the page set, as those who moved them say. So
-    /// both sides of the edge are looked at, each by its own count.
+    /// Panics in debug builds if the free lists or the page set changed by another number of pages than the
+    /// mover says. Each side is checked by its own count.
     #[inline]
     pub(crate) fn end_passage(&self, before: Passage, to_lists: i64, to_set: i32, cached: i32) {
         if cfg!(debug_assertions) {
-            assert_eq!(self.pages_on_lists() - before.free, to_lists, "what the free lists got or gave (2)");
-            assert_eq!(cached - before.cached, to_set, "what the page set got or gave (7)");
+            assert_eq!(self.pages_on_lists() - before.free, to_lists, "change of the free lists (2)");
+            assert_eq!(cached - before.cached, to_set, "change of the page set (7)");
         }
     }
 
@@ -35,14 +36,14 @@ impl<E> LockedZone<'_, E> {
         self.free_pages() + self.body.gauges.free_isolated()
     }
 
-    /// Whether a block may be there: aligned, inside the zone, and with no other block inside it (4).
+    /// Whether a block may be there: it is aligned, inside the zone, and contains no other block (4).
     pub(super) fn fits(&self, frame: FrameIndex, order: Order) -> bool {
         let last = frame + (order.frames() - 1);
         let is_inside = self.body.span.contains(frame) && self.body.span.contains(last);
         frame & (order.frames() - 1) == 0 && is_inside && self.body.frames.is_whole(frame, order)
     }
 
-    /// Whether a free block may be on this type's lists, going by its pageblocks (6).
+    /// Whether a free block may be on this type's lists, given the types of its pageblocks (6).
     pub(super) fn belongs(&self, frame: FrameIndex, order: Order, migratetype: MigrateType) -> bool {
         let is_strict = self.body.rules.fallback == Fallback::ClaimOrTakeOne;
         let is_isolated = |migratetype| migratetype == MigrateType::Isolate;
@@ -53,8 +54,8 @@ impl<E> LockedZone<'_, E> {
         })
     }
 
-    /// Stops a debug build if the zone's counts contradict each other: free pages and blocks (2, 3), and the lists that
-    /// gauges show as empty. O(lists).
+    /// Panics in debug builds if the zone's counts contradict each other: free pages and blocks (2, 3), and
+    /// the lists that the gauges show as empty. O(lists).
     #[inline]
     pub(crate) fn assert_consistent(&self) {
         if !cfg!(debug_assertions) {
@@ -120,7 +121,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(not(debug_assertions), ignore = "only debug builds check")]
-    #[should_panic = "what the free lists got or gave (2)"]
+    #[should_panic = "change of the free lists (2)"]
     fn pages_that_get_lost_on_their_way_to_a_page_set_stop_a_debug_build() {
         let mut bench = Bench::new(1024, BuddyRules::LINUX_6_12);
         let passage = bench.zone().begin_passage(0);
@@ -130,7 +131,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(not(debug_assertions), ignore = "only debug builds check")]
-    #[should_panic = "what the page set got or gave (7)"]
+    #[should_panic = "change of the page set (7)"]
     fn pages_that_a_page_set_does_not_count_stop_a_debug_build() {
         let mut bench = Bench::new(1024, BuddyRules::LINUX_6_12);
         let passage = bench.zone().begin_passage(5);

@@ -1,4 +1,4 @@
-//! A zone without its lock: what it is, its metadata, its watermarks.
+//! A zone without its lock: identity, metadata, watermarks.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
@@ -10,7 +10,7 @@ use crate::policy::BuddyRules;
 use crate::request::AllocFlags;
 use crate::{NodeId, PAGEBLOCK_FRAMES, ZoneId, ZoneKind};
 
-/// Who a zone is.
+/// Identity of a zone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identity {
     pub(crate) id: ZoneId,
@@ -19,7 +19,7 @@ pub(crate) struct Identity {
     pub(crate) rules: BuddyRules,
 }
 
-/// Everything of a zone but its free lists.
+/// All data of a zone except its free lists.
 #[derive(Debug)]
 pub(crate) struct ZoneBody<'a> {
     pub(crate) id: ZoneId,
@@ -29,18 +29,19 @@ pub(crate) struct ZoneBody<'a> {
     /// Frames given to the allocator.
     pub(crate) managed: Count,
     pub(crate) frames: FrameTables<'a>,
-    /// Whose its pageblocks are, if the policy says that CPUs own some.
+    /// The owners of its pageblocks, if the policy has owners.
     pub(crate) owners: Owners<'a>,
     pub(crate) gauges: Gauges,
     pub(crate) marks: Marks,
-    /// Frames to keep back from requests that could use a higher zone, by the highest zone they may use.
+    /// Frames withheld from requests that could use a higher zone, indexed by the highest zone of the
+    /// request.
     pub(crate) lowmem_reserve: [Count; ZoneKind::COUNT],
     pub(crate) rules: BuddyRules,
-    /// Whether a request that prefers this zone would rather use a lower one than mix pageblocks.
+    /// Whether a request that prefers this zone tries a lower zone before it mixes pageblocks.
     pub(crate) spills_lower: bool,
     /// `watermark_boost_factor`, in 10 000ths of the high watermark.
     pub(crate) boost_factor: AtomicU32,
-    /// Whether pageblocks are kept to one migratetype; off in machines too small for it.
+    /// Whether each pageblock keeps one migratetype. Off in machines too small for it.
     pub(crate) mobility_grouping: AtomicBool,
     /// NUMA misses that preferred this zone but were served elsewhere.
     pub(crate) numa_foreign: Count,
@@ -76,7 +77,8 @@ impl<'a> ZoneBody<'a> {
         }
     }
 
-    /// Raises the watermarks for a while because a pageblock is being mixed (spec §1.6). Zone lock held.
+    /// Raises the watermarks for a while because a pageblock is being mixed (spec §1.6). The zone lock is
+    /// held.
     pub(crate) fn boost_watermark(&self, flags: AllocFlags) {
         let factor = u64::from(self.boost_factor.load(Relaxed));
         let pageblock = u64::from(PAGEBLOCK_FRAMES);

@@ -1,18 +1,19 @@
-//! What a zone shows without its lock: counts of free pages, which lists are empty. Its flags lie here, too.
+//! A zone's values that are read without its lock: counts of free pages, nonempty lists, flags.
 //!
-//! Written only with the zone's lock held (flags excepted), read by anybody: a reader may see a value that is a moment
-//! old, as in Linux.
+//! Written only with the zone's lock held, except for flags. Any CPU may read them. A reader may see a value
+//! that is slightly old, as in Linux.
 
 use core::sync::atomic::{AtomicIsize, AtomicU8, AtomicU16, Ordering::Relaxed};
 
 use crate::count::Count;
 use crate::{MigrateType, Order};
 
-/// A zone's gauges. On lines of their own: their neighbours in the zone are read at each allocation, and written hardly ever.
+/// A zone's gauges, on their own cache lines. The fields beside them are read at each allocation and hardly
+/// ever written.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Gauges {
-    /// Free frames on all lists but the isolated ones: `NR_FREE_PAGES`.
+    /// Free frames on all lists except the isolated ones: `NR_FREE_PAGES`.
     free: AtomicIsize,
     free_cma: AtomicIsize,
     free_highatomic: AtomicIsize,
@@ -20,13 +21,13 @@ pub(crate) struct Gauges {
     /// Frames of pageblocks reserved for atomic requests.
     reserved_highatomic: Count,
     isolated_pageblocks: Count,
-    /// In the line that the zone walk reads anyway.
+    /// On the cache line that the zone walk reads anyway.
     pub(super) flags: AtomicU8,
     nonempty: Nonempty,
 }
 
-/// Per type, one bit per order: whether that list has a block. Written at nearly every split and merge, and read without
-/// the lock only for orders above 0: on a line of its own.
+/// Per type, one bit per order: whether that list has a block. Nearly every split and merge writes it. Only
+/// requests of orders above 0 read it without the lock. So it has its own cache line.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Nonempty([AtomicU16; MigrateType::COUNT]);
@@ -45,14 +46,15 @@ impl Gauges {
         }
     }
 
-    /// Adds frames that entered (or, negative, left) any free list but the isolated ones. Zone lock held.
+    /// Adds the frames that entered (or, if negative, left) free lists other than isolated ones. The zone
+    /// lock is held.
     #[inline]
     pub(crate) fn add_free(&self, frames: i64) {
         add(&self.free, frames);
     }
 
-    /// Adds frames that entered (or, negative, left) a free list of `migratetype`, if that type is counted apart. Zone
-    /// lock held.
+    /// Adds the frames that entered (or, if negative, left) a free list of `migratetype`, if that type has
+    /// its own count. The zone lock is held.
     #[inline]
     pub(crate) fn account_type(&self, migratetype: MigrateType, frames: i64) {
         match migratetype {
@@ -85,7 +87,7 @@ impl Gauges {
         self.reserved_highatomic.get()
     }
 
-    /// Notes frames reserved or given back. Zone lock held.
+    /// Sets the number of reserved frames. The zone lock is held.
     pub(crate) fn set_reserved_highatomic(&self, frames: u64) {
         self.reserved_highatomic.set(frames);
     }
@@ -94,7 +96,7 @@ impl Gauges {
         self.isolated_pageblocks.get()
     }
 
-    /// Notes pageblocks isolated or returned. Zone lock held.
+    /// Sets the number of isolated pageblocks. The zone lock is held.
     pub(crate) fn set_isolated_pageblocks(&self, pageblocks: u64) {
         self.isolated_pageblocks.set(pageblocks);
     }
@@ -111,7 +113,7 @@ impl Gauges {
         bits.store(bits.load(Relaxed) & !(1 << order.get()), Relaxed);
     }
 
-    /// The smallest order from `order` up of which `migratetype` has a block.
+    /// The smallest order, from `order` upwards, with a block of `migratetype`.
     #[inline]
     pub(crate) fn smallest(&self, order: Order, migratetype: MigrateType) -> Option<Order> {
         let bits = self.nonempty.0[migratetype.index()].load(Relaxed) >> order.get();
@@ -119,7 +121,7 @@ impl Gauges {
     }
 }
 
-/// With the zone lock held nobody else writes, so no atomic addition is needed.
+/// Only the holder of the zone lock writes, so no atomic addition is needed.
 #[inline]
 fn add(gauge: &AtomicIsize, frames: i64) {
     gauge.store(gauge.load(Relaxed) + frames as isize, Relaxed);

@@ -1,6 +1,7 @@
-//! What a zone's lock protects, and a zone whose lock is held: blocks enter and leave its free lists here, one at a time.
+//! The data that a zone's lock protects, and a zone whose lock is held. Blocks enter and leave the free lists
+//! here, one at a time.
 //!
-//! Which blocks, split and merged how, is `buddy`'s.
+//! `buddy` decides which blocks are split and merged, and how.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -10,10 +11,10 @@ use crate::frame::{FrameIndex, List, State};
 use crate::stats::Counters;
 use crate::{CpuId, MigrateType, NR_ORDERS, Order, Pfn};
 
-/// What a zone's lock protects.
+/// The data that a zone's lock protects.
 ///
-/// Aligned, so that the lock's own word is on another line than what its holder writes: a waiter that looks at the word
-/// would otherwise take the line away from the holder each time they look.
+/// Aligned, so that the lock word is not on the cache line that the lock's holder writes. A waiter polls the
+/// lock word, and would otherwise take that line from the holder each time.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct FreeLists {
@@ -39,30 +40,30 @@ impl FreeLists {
     }
 }
 
-/// Which free list: that of blocks of this order and type.
+/// Names a free list by order and type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ListId {
     pub(crate) order: Order,
     pub(crate) migratetype: MigrateType,
 }
 
-/// Which end of a free list a block enters.
+/// The end of a free list that a block enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Where allocation takes from.
+    /// The end that allocation takes from.
     Head,
     /// The cold end.
     Tail,
 }
 
-/// A zone whose lock is held: its lists, and everything around them that they need.
+/// A zone whose lock is held, with the zone's data that list operations need.
 pub(crate) struct LockedZone<'z, E> {
     pub(crate) buddy: &'z mut FreeLists,
     pub(crate) body: &'z ZoneBody<'z>,
     pub(crate) events: &'z E,
     pub(crate) cpu: CpuId,
-    /// Free pages that the zone's gauge does not show yet. Every allocation of every CPU reads that gauge, so a hold of
-    /// the lock writes it once, at its end, however many blocks it moves.
+    /// Free pages not yet added to the zone's gauge. Every allocation of every CPU reads the gauge. So each
+    /// hold of the lock writes it once, at the end, however many blocks move.
     unsettled_pages: i64,
 }
 
@@ -73,13 +74,13 @@ impl<E> Drop for LockedZone<'_, E> {
 }
 
 impl<'z, E> LockedZone<'z, E> {
-    /// A zone whose lock `cpu` holds for as long as this lives.
+    /// The zone, while `cpu` holds its lock.
     #[inline]
     pub(crate) fn new(buddy: &'z mut FreeLists, body: &'z ZoneBody<'z>, events: &'z E, cpu: CpuId) -> Self {
         Self { buddy, body, events, cpu, unsettled_pages: 0 }
     }
 
-    /// Brings the zone's gauge of free pages up to date: for whoever looks at it with the lock held.
+    /// Updates the zone's gauge of free pages, for code that reads the gauge with the lock held.
     #[inline]
     pub(crate) fn settle(&mut self) {
         let pages = core::mem::take(&mut self.unsettled_pages);
@@ -88,12 +89,12 @@ impl<'z, E> LockedZone<'z, E> {
         }
     }
 
-    /// Free pages at this moment.
+    /// The current number of free pages.
     pub(crate) fn free_pages(&self) -> i64 {
         self.body.gauges.free_pages() + self.unsettled_pages
     }
 
-    /// Counts frames that entered (or, negative, left) a free list of `migratetype`.
+    /// Counts frames that entered (or, if negative, left) a free list of `migratetype`.
     #[inline]
     fn account(&mut self, migratetype: MigrateType, frames: i64) {
         self.body.gauges.account_type(migratetype, frames);
@@ -114,7 +115,7 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.body.span.pfn(frame)
     }
 
-    /// Puts a block on a list and marks it free. The block's other frames must be interior already.
+    /// Puts a block on a list and marks it free. Its other frames must be interior already.
     #[inline]
     pub(crate) fn insert(&mut self, frame: FrameIndex, order: Order, migratetype: MigrateType, end: End) {
         debug_assert!(self.fits(frame, order), "no block of order {order} can be at frame {frame}");
@@ -132,7 +133,7 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.account(migratetype, i64::from(order.frames()));
     }
 
-    /// Takes a block off its list. Its state is left for the caller to overwrite.
+    /// Takes a block off its list. The caller must overwrite its state.
     #[inline]
     pub(crate) fn remove(&mut self, frame: FrameIndex, order: Order, migratetype: MigrateType) {
         let list = &mut self.buddy.lists[order.index()][migratetype.index()];
@@ -144,24 +145,24 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.account(migratetype, -i64::from(order.frames()));
     }
 
-    /// Moves a free block to another type's list, keeping its order.
+    /// Moves a free block to another type's list of the same order.
     pub(crate) fn retype(&mut self, frame: FrameIndex, order: Order, from: MigrateType, to: MigrateType) {
         let state = self.body.frames.state(frame);
         self.remove(frame, order, from);
         self.insert(frame, order, to, End::Tail);
         if !matches!(state, State::Free { .. }) {
-            // Bad, and to be found so by whoever takes it.
+            // A bad block keeps its state, so the next taker notices it.
             self.body.frames.set_state(frame, state);
         }
     }
 
-    /// Whether a block that was just taken is what its list said. If not, it goes out of service (spec §7).
+    /// Whether a block that was just taken matches its list. If not, it goes out of service (spec §7).
     #[inline]
     pub(crate) fn is_sound(&mut self, frame: FrameIndex, order: Order, found: FoundAt) -> bool {
         matches!(self.body.frames.state(frame), State::Free { .. }) || self.leak(frame, order, found)
     }
 
-    /// Puts a block that is on no list out of service. Always `false`: it is not sound.
+    /// Puts a block that is on no list out of service. Always returns `false`, which means "not sound".
     #[cold]
     pub(crate) fn leak(&mut self, frame: FrameIndex, order: Order, found: FoundAt) -> bool {
         self.body.frames.set_state(frame, State::Leaked { order });
@@ -170,7 +171,7 @@ impl<E: EventSink> LockedZone<'_, E> {
         false
     }
 
-    /// The type that a pageblock really gets: with grouping by mobility off, every mergeable type is unmovable
+    /// The type that a pageblock gets: with grouping by mobility off, every mergeable type becomes unmovable
     /// (spec §1.6).
     pub(crate) fn grouped(&self, migratetype: MigrateType) -> MigrateType {
         if migratetype.is_mergeable() && !self.is_grouped() { MigrateType::Unmovable } else { migratetype }
@@ -180,8 +181,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.body.mobility_grouping.load(Relaxed)
     }
 
-    /// Sets the type of the pageblocks a block covers. Callers that have not done so ask [`grouped`](Self::grouped) first,
-    /// once: grouping may be switched meanwhile, and the type must be that of the lists.
+    /// Sets the type of the pageblocks that a block covers. Call [`grouped`](Self::grouped) first, and only
+    /// once: grouping may be switched meanwhile, and the pageblock's type must match its lists.
     pub(crate) fn set_block_type(&self, frame: FrameIndex, order: Order, migratetype: MigrateType) {
         self.body.frames.set_block_type(frame, order, migratetype);
     }

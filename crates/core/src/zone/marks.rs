@@ -1,13 +1,13 @@
-//! Watermarks: how much of a zone must stay free, for whom.
+//! Watermarks: the amount of a zone that must stay free, depending on the request.
 
 use crate::ZoneKind;
 use crate::count::Count;
 
-/// A zone's watermarks in frames, without boost. Each is one step above the one before; absurd settings end at the largest
+/// A zone's watermarks in frames, without boost. They are equally spaced. Absurd settings end at the largest
 /// number, which no zone reaches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Watermarks {
-    /// Only reserves below this.
+    /// Only requests that may use reserves succeed below this.
     pub min: u64,
     /// The reclaimer is woken below this.
     pub low: u64,
@@ -15,27 +15,27 @@ pub struct Watermarks {
     pub high: u64,
 }
 
-/// Which watermark a request must stay above.
+/// The watermark that a request must stay above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watermark {
     /// The first attempt after the reclaimer was woken.
     Min,
     /// The ordinary first attempt.
     Low,
-    /// Plenty.
+    /// Enough memory is free.
     High,
 }
 
-/// What a zone's watermarks follow from.
+/// The zone's part of the watermark calculation.
 #[derive(Clone, Copy, Debug)]
 pub struct WatermarkInputs {
-    /// What its addresses are good for.
+    /// The kind of its addresses.
     pub kind: ZoneKind,
     /// Frames the zone manages.
     pub managed: u64,
 }
 
-/// What all zones' watermarks follow from.
+/// The part of the watermark calculation that is common to all zones.
 #[derive(Clone, Copy, Debug)]
 pub struct WatermarkSettings {
     /// `min_free_kbytes` in frames.
@@ -69,7 +69,7 @@ pub fn default_min_free_kbytes(free_kbytes: u64) -> u64 {
     free_kbytes.saturating_mul(16).isqrt().clamp(128, 262_144)
 }
 
-/// A zone's watermarks and their boost, readable without the zone's lock.
+/// A zone's watermarks and boost. Readable without the zone's lock.
 #[derive(Debug)]
 pub(crate) struct Marks {
     min: Count,
@@ -83,7 +83,7 @@ impl Marks {
         Self { min: Count::new(), low: Count::new(), high: Count::new(), boost: Count::new() }
     }
 
-    /// Sets all of them; the boost starts anew.
+    /// Sets all watermarks and ends the boost.
     pub(crate) fn set(&self, marks: Watermarks) {
         self.min.set(marks.min);
         self.low.set(marks.low);
@@ -117,7 +117,7 @@ impl Marks {
     }
 }
 
-/// `value · numerator / denominator` without overflow in between (spec §0.1 *mulfrac*).
+/// `value · numerator / denominator` without overflow of the product (spec §0.1 *mulfrac*).
 pub(super) fn mul_frac(value: u64, numerator: u64, denominator: u64) -> u64 {
     (value / denominator)
         .saturating_mul(numerator)

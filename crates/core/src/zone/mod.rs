@@ -1,4 +1,4 @@
-//! A zone: where it lies, its flags, its lock. Free lists, watermarks and reserves have files of their own.
+//! A zone: its place, flags and lock. Free lists, watermarks and reserves have their own files.
 
 mod assertions;
 mod body;
@@ -22,7 +22,7 @@ use crate::frame::{FrameCounts, FrameIndex, FrameTables, Owners, PageblockOwner}
 use crate::platform::{Lock, Platform};
 use crate::{CpuId, NR_ORDERS, PAGEBLOCK_FRAMES, Pfn, Storage};
 
-/// A zone, or an empty place for one.
+/// A zone, or an empty slot for one.
 ///
 /// `const`-constructible, so that a kernel can keep its zones in a static.
 pub struct Zone<'a, P: Platform> {
@@ -31,14 +31,14 @@ pub struct Zone<'a, P: Platform> {
 }
 
 impl<'a, P: Platform> Zone<'a, P> {
-    /// A zone without frames, to be filled when the allocator is built; `frames` must be as large as
+    /// A zone without frames, which building the allocator fills. `frames` must have the sizes that
     /// [`FrameCounts`](crate::FrameCounts) says.
     #[must_use]
     pub const fn new(frames: FrameTables<'a>) -> Self {
         Self { body: ZoneBody::new(frames), buddy: Lock::<P, _>::new(FreeLists::EMPTY) }
     }
 
-    /// The same zone with a table of owners, which a policy needs whose CPUs own pageblocks: as many entries as
+    /// The same zone with a table of owners. A policy with owners needs one, with as many entries as
     /// [`FrameCounts::owners`] says.
     #[must_use]
     pub fn with_owners(mut self, owners: Storage<'a, PageblockOwner>) -> Self {
@@ -64,7 +64,7 @@ impl<'a, P: Platform> Zone<'a, P> {
         outcome
     }
 
-    /// Looks at the free lists without counting as an acquisition: for statistics and `validate`.
+    /// Inspects the free lists without counting as an acquisition, for statistics and `validate`.
     pub(crate) fn inspect<T>(&self, look: impl FnOnce(&FreeLists) -> T) -> T {
         look(&self.buddy.lock())
     }
@@ -83,8 +83,8 @@ impl<P: Platform> fmt::Debug for Zone<'_, P> {
     }
 }
 
-/// A zone's frames. Indices count from `base`, a multiple of the largest block, so that aligned frames have aligned
-/// indices; the tables reach to the next such multiple, so that a block's buddy always has an entry.
+/// A zone's frames. Indices count from `base`, a multiple of the largest block, so aligned frames have
+/// aligned indices. The tables extend to the next such multiple, so a block's buddy always has an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     base: u64,
@@ -103,7 +103,7 @@ impl Span {
         }
         let base = pfns.start & !(LARGEST_BLOCK - 1);
         let table_end = pfns.end.checked_next_multiple_of(LARGEST_BLOCK)?;
-        // The last index is kept free: it marks the end of lists.
+        // The last index is not used: it marks the end of lists.
         FrameIndex::try_from(table_end - base).ok()?;
         let index = |pfn| FrameIndex::try_from(pfn - base).ok();
         Some(Self { base, start: index(pfns.start)?, end: index(pfns.end)? })
@@ -138,29 +138,29 @@ impl Span {
 }
 
 impl FrameCounts {
-    /// The tables for a zone that spans these frame numbers. `None` if the zone is empty or spans more than 2^32 − 2^10
-    /// frames (16 TiB with 4 KiB frames).
+    /// The table sizes for a zone with these frame numbers. `None` if the zone is empty or spans more than
+    /// 2^32 − 2^10 frames (16 TiB with 4 KiB frames).
     #[must_use]
     pub fn for_span(pfns: Range<u64>) -> Option<Self> {
         Some(Span::covering(pfns)?.counts())
     }
 }
 
-/// Conditions of a zone that per-CPU page sets and the zone walk react to (spec §2.9).
+/// Conditions of a zone that affect page sets and the zone walk (spec §2.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ZoneFlag {
-    /// The reclaimer is at work here.
+    /// The reclaimer runs in this zone.
     ReclaimActive = 1,
     /// Free memory was seen below the high watermark.
     BelowHigh = 2,
-    /// A steal raised the watermarks; the reclaimer is to be woken.
+    /// A steal raised the watermarks, and the reclaimer must be woken.
     BoostedWatermark = 4,
 }
 
-/// What the zone's flags say at this moment.
+/// The zone's flags that affect page sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pressure {
-    /// The reclaimer is at work in the zone.
+    /// The reclaimer runs in the zone.
     pub reclaim_active: bool,
     /// The zone was seen below its high watermark.
     pub below_high: bool,
@@ -172,7 +172,7 @@ impl ZoneBody<'_> {
         self.gauges.flags.load(Relaxed) & flag as u8 != 0
     }
 
-    /// What the flags say now to a page set.
+    /// Reads the flags that affect page sets.
     #[inline]
     pub(crate) fn pressure(&self) -> Pressure {
         Pressure {
@@ -185,7 +185,7 @@ impl ZoneBody<'_> {
         self.gauges.flags.fetch_or(flag as u8, Relaxed);
     }
 
-    /// Clears a flag; `true` if this call did it.
+    /// Clears a flag. `true` if this call cleared it.
     pub(crate) fn clear(&self, flag: ZoneFlag) -> bool {
         self.gauges.flags.fetch_and(!(flag as u8), Relaxed) & flag as u8 != 0
     }

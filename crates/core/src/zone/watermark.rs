@@ -1,4 +1,4 @@
-//! Whether a request leaves as much of a zone free as its watermark says.
+//! Watermark checks: whether a request leaves enough of a zone free.
 
 use super::{Gauges, Watermark, ZoneBody, ZoneFlag};
 use crate::policy::{BelowHigh, HighAtomicRule};
@@ -6,8 +6,8 @@ use crate::request::{AllocFlags, Request};
 use crate::{MigrateType, Order, ZoneKind};
 
 impl ZoneBody<'_> {
-    /// Whether the zone walk may take a block here (spec §1.13). Finds out on the way, as `below_high` says, that the zone
-    /// is below its high watermark (spec §2.9).
+    /// Whether the zone walk may take a block here (spec §1.13). May find, by the rule `below_high`, that the
+    /// zone is below its high watermark, and marks it (spec §2.9).
     #[inline]
     pub(crate) fn may_serve(
         &self,
@@ -34,7 +34,7 @@ impl ZoneBody<'_> {
         ok(watermark) || flags.contains(AllocFlags::NO_WATERMARKS)
     }
 
-    /// Ends the mark of a zone below its high watermark if it is above now: after a drain.
+    /// Clears the mark of a zone that has risen above its high watermark, after a drain.
     pub(crate) fn clear_below_high(&self) {
         if self.has(ZoneFlag::BelowHigh) {
             let high = self.marks.boosted(Watermark::High);
@@ -44,8 +44,8 @@ impl ZoneBody<'_> {
         }
     }
 
-    /// Whether a request of `order` leaves `mark` frames free, and finds a block (spec §1.11, the full check).
-    /// `highest` is the highest zone the request may use.
+    /// Whether a request of `order` leaves `mark` frames free and finds a block (spec §1.11, the full check).
+    /// `highest` is the highest zone that the request may use.
     pub(crate) fn is_watermark_ok(
         &self,
         order: Order,
@@ -71,7 +71,7 @@ impl ZoneBody<'_> {
         order == Order::ZERO || self.has_block(order, flags)
     }
 
-    /// The check of the zone walk: order 0 mostly needs one comparison. An atomic request may ignore the boost
+    /// The zone walk's check. Order 0 mostly needs one comparison. An atomic request may ignore the boost
     /// (spec §1.11, the fast variant).
     #[inline]
     pub(crate) fn is_watermark_ok_fast(
@@ -111,7 +111,7 @@ impl ZoneBody<'_> {
         may_ignore_boost && self.is_watermark_ok(order, self.marks.unboosted(Watermark::Min), highest, flags)
     }
 
-    /// Free frames that this request may not have.
+    /// Free frames that this request may not use.
     #[inline]
     fn unusable(&self, flags: AllocFlags) -> i64 {
         let mut frames = 0;
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    /// Worked example E16: one comparison, with the reserve for requests that could use a higher zone.
+    /// Worked example E16: one comparison, with a reserve for requests that could use a higher zone.
     #[test]
     fn example_e16_fast_check_at_high() {
         let zone = free_left(20_480, 16_471);

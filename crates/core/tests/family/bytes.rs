@@ -1,4 +1,4 @@
-//! Machines and operations from bytes, for the fuzz targets.
+//! Machines and operations decoded from bytes, for the fuzz targets.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use pageset_core::{FreeTraits, MigrateType, RequestTraits, ZoneKind};
@@ -9,7 +9,8 @@ use crate::family::operation::{How, Operation, Wish};
 /// Most operations of one program.
 const OPERATIONS_MAX: usize = 64;
 
-/// A machine, a program for it, and after how many operations to look at everything: that takes time with the frames.
+/// A machine, a program for it, and the number of operations between complete checks. A complete check takes
+/// time proportional to the frames.
 pub(crate) fn program(bytes: &mut Unstructured<'_>) -> Result<(Machine, Vec<Operation>, usize)> {
     let machine = machine(bytes)?;
     let mut operations = Vec::new();
@@ -20,7 +21,8 @@ pub(crate) fn program(bytes: &mut Unstructured<'_>) -> Result<(Machine, Vec<Oper
     Ok((machine, operations, 1 + frames as usize / 64))
 }
 
-/// A machine whose zones are small, so that programs are many; a rare one has room for a reserve of atomic blocks.
+/// A machine with small zones, so that many programs run. A few machines have room for a reserve of atomic
+/// blocks.
 fn machine(bytes: &mut Unstructured<'_>) -> Result<Machine> {
     let layout = *bytes.choose(LAYOUTS)?;
     let mut at = u64::from(bytes.int_in_range(0..=2_u8)?) * 0x10_0001;
@@ -58,7 +60,7 @@ fn machine(bytes: &mut Unstructured<'_>) -> Result<Machine> {
     })
 }
 
-/// A CPU, which now and then does not exist.
+/// A CPU. Sometimes it does not exist.
 fn cpu(bytes: &mut Unstructured<'_>) -> Result<u32> {
     bytes.choose(&[0, 0, 0, 1, 1, 1, 2, 3, 4, u32::MAX]).copied()
 }

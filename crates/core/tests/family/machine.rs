@@ -1,4 +1,4 @@
-//! Machines: one to three zones with holes and odd ends on one or two nodes, one to four CPUs.
+//! Machines: one to three zones with holes and odd ends, on one or two nodes with one to four CPUs.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ pub(crate) struct Machine {
     pub(crate) boost_factor: u32,
     pub(crate) lowmem_ratio: u32,
     pub(crate) high_fraction: u32,
-    /// Of all nodes to all; without, the usual ones.
+    /// Distances between all nodes. Without them, the defaults apply.
     pub(crate) distances: Option<[u8; 4]>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct ZoneShape {
 }
 
 impl ZoneShape {
-    /// One more region, in its place; those that touch become one.
+    /// Inserts a region in order. Regions that touch become one.
     pub(crate) fn add(&mut self, region: Range<u64>) {
         if region.start >= region.end {
             return;
@@ -87,7 +87,7 @@ impl Machine {
         self.zone_of(pfn).is_some_and(|zone| zone.regions.iter().any(|region| region.contains(&pfn)))
     }
 
-    /// Whether all frames of a range are, in one region.
+    /// Whether all frames of a range are memory, in one region.
     pub(crate) fn are_memory(&self, range: &Range<u64>) -> bool {
         let around = |region: &Range<u64>| region.start <= range.start && range.end <= region.end;
         self.zone_of(range.start).is_some_and(|zone| zone.regions.iter().any(around))
@@ -98,14 +98,14 @@ impl Machine {
         nodes.max().unwrap_or(0) + 1
     }
 
-    /// Some frame of the machine: any of a zone's span, or one just outside.
+    /// A frame of the machine, in a zone's span or just outside it.
     pub(crate) fn frame(&self, zone: usize, offset: u64) -> u64 {
         let span = &self.zones[zone % self.zones.len()].span;
         (span.start + offset % (span.end - span.start + 8)).saturating_sub(4)
     }
 }
 
-/// (node, kind) pairs that machines are made of, in the order that a configuration wants.
+/// The (node, kind) pairs of machines, in the order that a configuration requires.
 pub(crate) const LAYOUTS: &[&[(u16, ZoneKind)]] = &[
     &[(0, ZoneKind::Normal)],
     &[(0, ZoneKind::Dma), (0, ZoneKind::Normal)],
@@ -117,7 +117,7 @@ pub(crate) const LAYOUTS: &[&[(u16, ZoneKind)]] = &[
     &[(0, ZoneKind::Normal), (0, ZoneKind::HighMem), (1, ZoneKind::Movable)],
 ];
 
-/// What is left of a span when the holes (distance from the last one, length) are taken out.
+/// Cuts holes out of a span and returns the rest. A hole is (distance from the previous hole, length).
 pub(crate) fn regions(span: Range<u64>, holes: Vec<(u64, u64)>) -> Vec<Range<u64>> {
     let mut regions = vec![];
     let mut from = span.start;

@@ -1,11 +1,13 @@
-//! One naive model that judges every `FrameAllocator` with the same random programs: on random machines, every operation,
-//! misuse included. After each operation: every frame is somewhere, nobody's frame is handed out twice, every refusal is the
-//! right one.
+//! A naive model that judges every `FrameAllocator` with the same random programs, on random machines, with
+//! every operation and with misuse. It checks after each operation that each frame is somewhere, that no
+//! frame has two users, and that each refusal has the right error.
 //!
-//! `machine`, `operation` (what programs are made of), `model` (who has what), `subject` (the allocator, and what it promises
-//! beyond the trait), `play`. `strategies` makes programs for proptest, `bytes` for the fuzz targets; neither is a part of
-//! this module, since not everybody who has it has those crates. The core's tests, those of `pageset-blocks` and the fuzz
-//! targets name this directory by its path.
+//! `machine` and `operation` (parts of programs), `model` (the state of every frame), `subject` (the
+//! allocator, and its promises beyond the trait), `play`.
+//!
+//! `strategies` makes programs for proptest, and `bytes` makes them for the fuzz targets. Neither is a part
+//! of this module, since not every user has those crates. The core's tests, those of `pageset-blocks` and the
+//! fuzz targets name this directory by its path.
 
 pub(crate) mod machine;
 pub(crate) mod model;

@@ -1,4 +1,4 @@
-//! The model: which frames are in use, as blocks by their first frame. Everything else follows from it.
+//! The model: the frames in use, as blocks by their first frame. Everything else is computed from these.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -9,7 +9,7 @@ use pageset_core::{
 
 use super::machine::{Machine, ZoneShape, order};
 
-/// Who has what.
+/// The state of all blocks.
 pub(crate) struct Model {
     pub(crate) machine: Machine,
     /// Blocks in use, by first frame.
@@ -20,18 +20,18 @@ pub(crate) struct Model {
     pub(crate) leaked: BTreeMap<u64, Order>,
     /// Frames that were in use when they went out of service.
     pub(crate) lost_by_users: u64,
-    /// CPUs that left.
+    /// CPUs that are offline.
     pub(crate) offline: BTreeSet<CpuId>,
-    /// Pageblocks that were not all memory at first.
+    /// Pageblocks that contained holes at first.
     ragged: BTreeSet<(ZoneId, u64)>,
 }
 
-/// Frames of blocks.
+/// Number of frames in these blocks.
 pub(crate) fn frames(blocks: &BTreeMap<u64, Order>) -> u64 {
     blocks.values().map(|order| u64::from(order.frames())).sum()
 }
 
-/// The block around a frame.
+/// The block that contains a frame.
 pub(crate) fn around(blocks: &BTreeMap<u64, Order>, pfn: u64) -> Option<(u64, Order)> {
     let (start, order) = blocks.range(..=pfn).next_back()?;
     (pfn < start + u64::from(order.frames())).then_some((*start, *order))
@@ -99,7 +99,7 @@ impl Model {
         })
     }
 
-    /// The zone and number of the pageblock around a frame.
+    /// The zone and number of the frame's pageblock.
     pub(crate) fn pageblock_of(&self, pfn: u64) -> Option<(ZoneId, u64)> {
         let zone = self.machine.zones.iter().position(|zone| zone.span.contains(&pfn))?;
         Some((ZoneId(zone as u16), pfn / 512))
@@ -130,7 +130,7 @@ impl Model {
             && (!matches!(request.nodes, NodeChoice::Only(_)) || zone.node == self.local_node(cpu, request))
     }
 
-    /// Whether a block of this order lies free in a zone, in a pageblock that never had holes.
+    /// Whether a zone has a free block of this order in a pageblock that never had holes.
     pub(crate) fn has_free_block(&self, zone: &ZoneShape, order: Order) -> bool {
         zone.regions.iter().any(|region| {
             let size = u64::from(order.frames());
@@ -153,7 +153,7 @@ impl Model {
         may_be && self.machine.are_memory(&range) && !self.overlaps(&range) && !self.is_isolated(&range)
     }
 
-    /// The error that an allocation must give whatever the memory looks like.
+    /// The error that an allocation must give in any state of memory.
     pub(crate) fn refusal(&self, cpu: u32, request: &Request) -> Option<AllocError> {
         if !self.knows(cpu) {
             return Some(AllocError::BadCpu(CpuId(cpu)));
@@ -166,7 +166,7 @@ impl Model {
         (bad_node || none).then_some(AllocError::NoEligibleZone)
     }
 
-    /// Takes note of frames that the allocator handed out.
+    /// Records frames that the allocator handed out.
     #[track_caller]
     pub(crate) fn obtain(&mut self, range: Range<u64>) {
         assert!(!self.overlaps(&range), "{range:?} was handed out twice");
@@ -174,7 +174,7 @@ impl Model {
         self.blocks.extend(cut(range));
     }
 
-    /// What a free must answer.
+    /// The expected answer to a free.
     pub(crate) fn free_answer(&self, cpu: u32, pfn: u64, given: Order) -> Result<(), FreeError> {
         let frame = Pfn(pfn);
         if !self.knows(cpu) {
@@ -197,7 +197,7 @@ impl Model {
         }
     }
 
-    /// What frees and splits of a range answer.
+    /// The expected answer to frees and splits of a range.
     pub(crate) fn range_answer(&self, cpu: u32, range: &Range<u64>) -> Result<(), FreeError> {
         let first_not_ours = range.clone().find(|pfn| self.around(*pfn).is_none());
         if !self.knows(cpu) {
@@ -217,12 +217,12 @@ impl Model {
         }
     }
 
-    /// What an operation must answer that names a CPU.
+    /// The expected answer to an operation that names a CPU.
     pub(crate) fn cpu_answer(&self, cpu: u32) -> Result<(), ConfigError> {
         if self.knows(cpu) { Ok(()) } else { Err(ConfigError::BadCpu(cpu)) }
     }
 
-    /// What an operation must answer that names a zone.
+    /// The expected answer to an operation that names a zone.
     pub(crate) fn zone_answer(&self, zone: u16) -> Result<(), ConfigError> {
         if usize::from(zone) < self.machine.zones.len() {
             Ok(())
@@ -231,13 +231,13 @@ impl Model {
         }
     }
 
-    /// The pageblock around a frame, for an operation of a CPU.
+    /// The frame's pageblock, or the error that the operation must give.
     pub(crate) fn pageblock_answer(&self, cpu: u32, pfn: u64) -> Result<(ZoneId, u64), ConfigError> {
         self.cpu_answer(cpu)?;
         self.pageblock_of(pfn).ok_or(ConfigError::Foreign(Pfn(pfn)))
     }
 
-    /// What additions of memory answer; they change the machine.
+    /// The expected answer to an addition of memory. Updates the machine.
     pub(crate) fn add_memory(&mut self, cpu: u32, range: &Range<u64>) -> Result<(), ConfigError> {
         self.cpu_answer(cpu)?;
         if range.is_empty() {

@@ -1,4 +1,4 @@
-//! Operations, misuse included. Blocks are named by any number, which the model maps to one it holds.
+//! Operations, including misuse. Blocks are named by any number, which the model maps to one of its blocks.
 
 use pageset_core::{FreeTraits, MigrateType, RequestTraits, ZoneKind};
 
@@ -7,7 +7,7 @@ use pageset_core::{FreeTraits, MigrateType, RequestTraits, ZoneKind};
 pub(crate) enum Operation {
     Alloc(u32, Wish),
     AllocMany(u32, Wish, u16),
-    /// Until there is no more.
+    /// Allocates until no memory is left.
     Fill(u32, Wish),
     Free {
         cpu: u32,
@@ -25,7 +25,7 @@ pub(crate) enum Operation {
         pfn: u64,
         order: u8,
     },
-    /// A frame beside or in a block in use.
+    /// Frees a frame in or beside a block in use.
     FreeNear {
         cpu: u32,
         block: usize,
@@ -116,7 +116,7 @@ pub(crate) enum Operation {
     },
 }
 
-/// How a block is freed.
+/// The way a block is freed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum How {
     Right,
@@ -125,7 +125,7 @@ pub(crate) enum How {
     Twice,
 }
 
-/// What is asked for.
+/// A request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish {
     pub(crate) order: u8,

@@ -12,8 +12,8 @@ use super::model::{Model, around, cut, frames};
 use super::operation::{How, Operation, Wish};
 use super::subject::Subject;
 
-/// Plays operations on a new allocator for `machine`; after each `stride` operations, and at the end, looks also at all that
-/// can be seen of the allocator.
+/// Plays operations on a new allocator for `machine`. After every `stride` operations, and at the end, checks
+/// everything that the allocator shows.
 pub(crate) fn play(subject: impl Subject, machine: &Machine, operations: &[Operation], stride: usize) {
     let mut run = Run { subject, model: Model::new(machine) };
     for operations in operations.chunks(stride) {
@@ -28,7 +28,7 @@ struct Run<S> {
     model: Model,
 }
 
-/// A frame in a block, behind it, or before it.
+/// A frame in a block, after it, or before it.
 fn near(pfn: u64, offset: u64) -> u64 {
     (pfn + offset % 24).saturating_sub(8)
 }
@@ -47,7 +47,7 @@ fn request(wish: &Wish) -> Request {
     request
 }
 
-/// Whether a request may use every frame of its zones. One that may not wait has no time to look into page sets.
+/// Whether a request may use every frame of its zones. A request that may not wait cannot search page sets.
 fn may_use_all(request: &Request) -> bool {
     let desperate = RequestTraits::NO_WATERMARKS | RequestTraits::MAY_WAIT;
     request.traits.contains(desperate) && !request.traits.contains(RequestTraits::NO_RESERVES)
@@ -142,7 +142,7 @@ impl<S: Subject> Run<S> {
         }
     }
 
-    /// A request that may use every frame found none.
+    /// Checks an allocation failure of a request that may use every frame.
     fn check_exhausted(&self, cpu: u32, request: &Request) {
         for (zone, shape) in self.model.machine.zones.iter().enumerate() {
             if !self.model.is_eligible(cpu, shape, request) {
@@ -168,7 +168,7 @@ impl<S: Subject> Run<S> {
         }
     }
 
-    /// Whether the allocator tells this misuse.
+    /// Whether the allocator reports this misuse.
     fn tells(&self, answer: Result<(), FreeError>) -> bool {
         self.subject.promises().tells_double_frees || !matches!(answer, Err(FreeError::DoubleFree(_)))
     }
@@ -301,10 +301,11 @@ impl<S: Subject> Run<S> {
         if drained {
             drain(self);
         }
-        // What goes with the frame, if nobody uses it: the block that a CPU holds, or nothing else.
+        // The block that goes out of service with the frame if no caller uses it: a block that a CPU holds,
+        // or only the frame.
         let goes_with = self.subject.goes_with(Pfn(pfn));
         let outcome = self.allocator().mark_bad(CpuId(cpu), Pfn(pfn));
-        // A page set finds out when it gives the block away.
+        // A page set notices when it gives the block away.
         drain(self);
         let model = &mut self.model;
         if !model.knows(cpu) {
@@ -314,7 +315,7 @@ impl<S: Subject> Run<S> {
         } else if around(&model.leaked, pfn).is_some() {
             assert_eq!(outcome, Err(FreeError::Leaked(Pfn(pfn))));
         } else if outcome == Err(FreeError::NoRoom(Pfn(pfn))) {
-            // Then nothing happened.
+            // Otherwise nothing happened.
         } else {
             assert_eq!(outcome, Ok(()));
             if let Some((start, order)) = model.around(pfn) {
@@ -328,7 +329,7 @@ impl<S: Subject> Run<S> {
         }
     }
 
-    /// What a kernel does beside allocating and freeing.
+    /// Administrative operations beside allocating and freeing.
     fn administer(&mut self, operation: &Operation) {
         use Operation::*;
         let (allocator, model) = (self.subject.allocator(), &mut self.model);
@@ -400,7 +401,7 @@ impl<S: Subject> Run<S> {
         assert_eq!(self.allocator().unisolate_pageblock(CpuId(cpu), Pfn(pfn), to), expected, "{pfn:#x}");
     }
 
-    /// Every frame is where the model says, after these operations.
+    /// Checks that every frame is where the model says.
     fn check(&mut self, operations: &[Operation]) {
         let census = self.allocator().validate();
         let census = census.unwrap_or_else(|violation| panic!("{violation} after {operations:?}"));
@@ -409,7 +410,7 @@ impl<S: Subject> Run<S> {
         self.subject.check(&self.model);
     }
 
-    /// Gives everything back: then all memory is free again.
+    /// Frees everything and checks that all memory is free.
     fn finish(&mut self) {
         while let Some((pfn, order)) = self.model.nth(0) {
             self.free(0, pfn, order, FreeTraits::empty());

@@ -20,7 +20,7 @@ fn sizes() -> BoxedStrategy<u64> {
     .boxed()
 }
 
-/// A span of about `size` frames behind `gap` frames, and up to three regions in it.
+/// A span of about `size` frames after a gap of `gap` frames, with up to three regions.
 fn shape() -> impl Strategy<Value = (u64, u64, Vec<(u64, u64)>)> {
     let gaps = prop_oneof![Just(0_u64), 1_u64..5000, Just(1024_u64)];
     let holes = prop_oneof![
@@ -138,7 +138,7 @@ fn how() -> impl Strategy<Value = How> {
     ]
 }
 
-/// What takes all memory there is.
+/// An operation that takes all memory.
 fn fill() -> impl Strategy<Value = Operation> {
     let traits = RequestTraits::NO_WATERMARKS | RequestTraits::MAY_WAIT;
     let wish = Wish {
@@ -152,7 +152,7 @@ fn fill() -> impl Strategy<Value = Operation> {
     cpu().prop_map(move |cpu| Operation::Fill(cpu, wish))
 }
 
-/// A program whose every operation finds memory used up.
+/// A program that takes all memory before every operation.
 pub(crate) fn dry_programs() -> impl Strategy<Value = Vec<Operation>> {
     let step = (fill(), operations()).prop_map(|(fill, operation)| [fill, operation]);
     prop::collection::vec(step, 1..30).prop_map(|steps| steps.into_iter().flatten().collect())

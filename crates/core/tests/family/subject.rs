@@ -1,4 +1,4 @@
-//! What the model is told of an allocator beyond the family's trait.
+//! The model's view of an allocator beyond the family's trait.
 
 use pageset_core::{CpuId, FrameAllocator, FreeError, FreeTraits, MigrateType, Order, Pfn};
 
@@ -13,7 +13,7 @@ pub(crate) trait Subject {
 
     fn promises(&self) -> Promises;
 
-    /// Frees as the family does; an allocator without such traits ignores them.
+    /// Frees as the family does. An allocator without such traits ignores them.
     fn free(&mut self, cpu: CpuId, pfn: Pfn, order: Order, traits: FreeTraits) -> Result<(), FreeError>;
 
     /// Whether pageblocks can become ones of this type.
@@ -22,33 +22,34 @@ pub(crate) trait Subject {
     /// Frames of a zone that are free.
     fn free_in(&self, zone: usize) -> u64;
 
-    /// The block that goes out of service with a free frame, if it is more than that frame.
+    /// The block that goes out of service with a free frame, if it is larger than the frame.
     fn goes_with(&self, pfn: Pfn) -> Option<(Pfn, Order)>;
 
-    /// A CPU keeps nothing back after it was drained, as far as can be seen.
+    /// Checks that a drained CPU keeps nothing back, as far as this is visible.
     fn check_drained(&self, cpu: CpuId);
 
-    /// An operation that the family does not have.
+    /// Runs an operation that the family does not have.
     fn own(&self, model: &Model, operation: &Operation);
 
-    /// What can be asked about a frame, a zone and a CPU, whether they exist or not.
+    /// Calls each query on a frame, a zone and a CPU, which may not exist.
     fn look(&self, model: &Model, cpu: u32, zone: usize, pfn: u64);
 
-    /// All that can be seen besides the census.
+    /// Checks everything visible except the census.
     fn check(&mut self, model: &Model);
 
-    /// How everything lies once all of it is free.
+    /// Checks the state once all memory is free.
     fn finish(&self, model: &Model);
 }
 
-/// What an allocator promises, or does not.
+/// Promises that an allocator makes or does not make.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Promises {
-    /// Every misuse of a free is told. Otherwise programs free no block twice; wrong ranges are told all the same.
+    /// Every misuse of a free is reported. Without this, programs free no block twice; wrong ranges are still
+    /// reported.
     pub(crate) tells_double_frees: bool,
-    /// A request that ignores watermarks finds a free block of its order if there is one, wherever it lies, but for pageblocks
-    /// that have or had holes. Otherwise: it finds a free page, unless that is contiguous memory's.
+    /// A request that ignores watermarks finds any free block of its order, except in pageblocks that have or
+    /// had holes. Without this, it finds a free page, unless only contiguous areas have one.
     pub(crate) finds_blocks: bool,
-    /// Nothing of a pageblock that is out of service is handed out. Otherwise: what a page set holds may be.
+    /// No frame of a pageblock out of service is handed out. Without this, frames in page sets may be.
     pub(crate) keeps_isolated: bool,
 }

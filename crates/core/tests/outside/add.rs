@@ -8,7 +8,7 @@ use crate::host::{Allocator, build};
 
 const CPU: CpuId = CpuId(0);
 
-/// 16 MiB of which the boot code has a part at first; two CPUs.
+/// 16 MiB with two CPUs. The boot code has a part of it at first.
 fn machine() -> Allocator {
     let regions = [5..600, 2048..4096];
     let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..4096, regions: &regions }];
@@ -29,7 +29,7 @@ fn what_the_boot_code_gives_back_is_memory_like_any_other() {
     assert_eq!(managed(&allocator), before + 1453);
     assert!(high(&allocator) > mark, "watermarks follow");
     assert_eq!(allocator.validate().expect("everything in its place").free, 4096);
-    // It merged with what was there.
+    // The new memory merged with the old.
     assert_eq!(allocator.zones().next().expect("a zone").nr_free[Order::MAX.index()], 4);
     let pages: Vec<_> =
         std::iter::from_fn(|| allocator.alloc(CPU, &Request::new(Order::ZERO)).ok()).collect();
@@ -58,7 +58,7 @@ fn only_holes_can_be_added() {
 }
 
 #[test]
-fn of_two_who_add_the_same_frames_one_does() {
+fn one_of_two_cpus_that_add_the_same_frames_succeeds() {
     for _ in 0..50 {
         let allocator = machine();
         let added = AtomicU64::new(0);

@@ -1,4 +1,4 @@
-//! What `block_of` says about a frame on its way through an allocator.
+//! Answers of `block_of` about a frame on its way through an allocator.
 
 use pageset_core::{
     BlockUse, Config, CpuId, NodeId, Order, PageAllocator, Pfn, Platform, Request, Tables, ZoneConfig,
@@ -17,7 +17,7 @@ impl Platform for Host {
 }
 
 #[test]
-fn a_frame_tells_its_block_and_who_has_it() {
+fn a_frame_tells_its_block_and_the_blocks_holder() {
     let frames = [0..2048];
     let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..4096, regions: &frames }];
     let config = Config::new(&zones, &[NodeId(0)]);

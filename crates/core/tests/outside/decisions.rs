@@ -1,4 +1,4 @@
-//! Decisions at their boundaries: one more or one less would decide otherwise.
+//! Decisions at their boundaries, where one more or one less decides otherwise.
 
 use std::ops::Range;
 use std::slice::from_ref;
@@ -32,7 +32,8 @@ fn wakes(events: &[Event]) -> usize {
     events.iter().filter(|event| matches!(event, Event::WakeKswapd { .. })).count()
 }
 
-/// Zones of 4096 frames each, one after another from frame 0 on, no memory kept back; a CPU on each of two nodes.
+/// Zones of 4096 frames each, one after another from frame 0. No memory is withheld. Each of two nodes has a
+/// CPU.
 fn zones(policy: Policy, of: &[(ZoneKind, u16)]) -> Machine {
     let spans: Vec<_> = (0..of.len() as u64).map(|zone| zone * 4096..(zone + 1) * 4096).collect();
     let zones: Vec<_> = of
@@ -70,7 +71,7 @@ fn a_large_slice_keeps_less_than_a_batch_only() {
             .allocator
             .set_cache_slice(CPU, CacheSlice { all_kib: 0, last_level_kib: 760 })
             .expect("a CPU");
-        // History that a drain does not forget.
+        // Leave history that a drain does not forget.
         machine.stock(0, 300).into_iter().for_each(|block| machine.free(CPU, block));
         machine.allocator.drain_cpu(CPU, CPU).expect("it exists");
         let pairs = machine.stock(1, 2);
@@ -140,7 +141,7 @@ fn idle_pages_of_a_remote_node_go_a_batch_every_third_tick() {
         })
         .collect();
     assert_eq!(ticks, [0, 0, batch, 0, 0, batch, 0, 0, batch]);
-    // A local page set does not expire.
+    // A page set of the CPU's own node does not expire.
     let block = machine.alloc(CPU, 0);
     machine.free(CPU, block);
     machine.events();
@@ -212,7 +213,7 @@ fn fragmenting_is_better_than_failing() {
     assert_eq!(wakes(&machine.events()), 0, "the first attempt found it, without avoiding fragmentation");
 }
 
-/// Pages of a contiguous area are not there for unmovable requests (spec §1.11).
+/// Free pages of a contiguous area do not count for unmovable requests (spec §1.11).
 #[test]
 fn contiguous_areas_do_not_count_for_unmovable_requests() {
     let machine = Machine::new(LINUX_6_12, 4096);
@@ -230,7 +231,7 @@ fn contiguous_areas_do_not_count_for_unmovable_requests() {
     assert_eq!(wakes(&machine.events()), 1, "512 for an unmovable one: below the low watermark");
 }
 
-/// A page that was freed before its pageblock was isolated is drained to the isolated list.
+/// A page freed before its pageblock was isolated is drained to the isolated list.
 #[test]
 fn drains_look_again_while_pageblocks_are_isolated() {
     for policy in POLICIES {
@@ -250,8 +251,8 @@ fn drains_look_again_while_pageblocks_are_isolated() {
     }
 }
 
-/// Pages that a refill took from another type's pageblock and nobody used: 6.1 drains them to the list they came from,
-/// 6.12 to their pageblock's.
+/// Unused pages that a refill took from another type's pageblock: 6.1 drains them to the list they came from,
+/// 6.12 to their pageblock's list.
 #[test]
 fn unused_pages_go_back_to_where_the_policy_says() {
     for (policy, to) in [(LINUX_6_1, Unmovable), (LINUX_6_12, Movable)] {
@@ -303,7 +304,7 @@ fn bulk_for_one_slot_is_an_ordinary_allocation() {
     }
 }
 
-/// Pages in another CPU's page set are found by a request that may wait, and by no other.
+/// A request that may wait, and no other, finds pages in another CPU's page set.
 #[test]
 fn all_page_sets_are_drained_before_a_waiting_request_fails() {
     for policy in POLICIES {
@@ -322,7 +323,7 @@ fn all_page_sets_are_drained_before_a_waiting_request_fails() {
 }
 
 #[test]
-fn the_reclaimer_is_woken_below_low_by_those_who_may() {
+fn requests_that_may_wake_the_reclaimer_do_so_below_low() {
     let machine = Machine::new(LINUX_6_12, 4096);
     let marks = Watermarks { min: 100, low: 4096, high: 8092 };
     machine.allocator.set_watermarks(ZONE, marks).expect("it exists");
@@ -334,7 +335,8 @@ fn the_reclaimer_is_woken_below_low_by_those_who_may() {
     assert_eq!(wakes(&machine.events()), 0);
 }
 
-/// Who clears the mark of a boosted zone: anybody under 6.1, only a request that may wake the reclaimer under 6.12.
+/// Any request clears the mark of a boosted zone under 6.1. Under 6.12, only a request that may wake the
+/// reclaimer does.
 #[test]
 fn a_boosted_zone_wakes_the_reclaimer_once() {
     for policy in [LINUX_6_1, LINUX_6_12] {
@@ -349,7 +351,8 @@ fn a_boosted_zone_wakes_the_reclaimer_once() {
         machine.allocator.alloc(CPU, &quiet).expect("32 are free");
         assert_eq!(wakes(&machine.events()), 0, "{}: it may not", policy.name);
         assert_eq!(machine.allocator.zones().next().map(|zone| zone.boost), Some(512));
-        // One for falling below the low watermark, one for the boost if a pageblock is mixed again.
+        // One event because the zone fell below the low watermark, and one for the boost if a pageblock is
+        // mixed again.
         while machine.allocator.alloc(CPU, &direct(Unmovable)).is_ok() {}
         give(&machine.allocator, 1024..1056);
         machine.events();
@@ -371,7 +374,7 @@ fn exactly_a_pageblock_of_each_type_is_enough_for_grouping() {
     }
 }
 
-/// A drain that leaves enough free memory ends what was seen below the high watermark.
+/// A drain that leaves enough free memory clears the zone's below-high mark.
 #[test]
 fn a_drain_clears_the_mark_of_a_zone_that_is_above_high() {
     let machine = Machine::new(LINUX_6_12, LARGE);

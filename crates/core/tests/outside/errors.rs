@@ -1,4 +1,4 @@
-//! Every misuse has its own error, in release builds too, and every error says what is wrong.
+//! Every misuse has its own error, in release builds too, and every error's text says what is wrong.
 
 use std::ops::Range;
 use std::slice::from_ref;
@@ -43,7 +43,7 @@ fn frees_of_the_wrong_thing_are_told_apart() {
         }
         assert_eq!(allocator.free(CPU, pfn, size), Ok(()));
         assert_eq!(allocator.free(CPU, pfn, size), Err(FreeError::DoubleFree(pfn)));
-        // Cached or merged into a larger block: it stays a double free.
+        // Whether the block is cached or merged into a larger one, the error stays a double free.
         allocator.drain_all(CPU).expect("a CPU");
         assert_eq!(allocator.free(CpuId(1), pfn, size), Err(FreeError::DoubleFree(pfn)));
     }
@@ -124,11 +124,11 @@ fn a_given_place_must_be_free_aligned_and_ours() {
         allocator.alloc_at(CPU, Pfn(1998), &four.zones_below(Pfn(0))).err(),
         Some(AllocError::Misaligned(Pfn(1998), order(2)))
     );
-    // A page that lies idle in a page set is as good as free.
+    // An idle page in a page set counts as free.
     let pfn = allocator.alloc(CpuId(1), &Request::new(Order::ZERO)).expect("memory enough");
     allocator.free(CpuId(1), pfn, Order::ZERO).expect("allocated");
     assert_eq!(allocator.alloc_at(CPU, pfn, &Request::new(Order::ZERO)), Ok(()));
-    // The minimum watermark is kept.
+    // The allocation must leave the minimum watermark.
     allocator.set_min_free_kbytes(8000);
     let out = AllocError::OutOfMemory { order: Order::ZERO };
     assert_eq!(allocator.alloc_at(CPU, Pfn(1500), &Request::new(Order::ZERO)), Err(out));
@@ -212,12 +212,12 @@ fn contradictory_configurations_are_refused() {
         assert_eq!(bad(&[(Normal, node, 0..8, &[])], &[0]), ConfigError::BadNode(node));
         assert_eq!(bad(&[(Normal, 0, 0..8, &[])], &[node]), ConfigError::BadNode(node));
     }
-    // Each of 256 nodes orders all others: too much for miri.
+    // Ordering 256 nodes for each of 256 nodes takes miri too long.
     let most = if cfg!(miri) { 7 } else { 255 };
     assert_eq!(configure(&[(Normal, 0, 0..8, from_ref(&(0..8)))], &[most]), Ok(()));
 }
 
-/// A configuration that `check` approves is one that can be built, as far as its regions go.
+/// If `check` approves a configuration's regions, it can be built.
 #[test]
 fn impossible_regions_are_refused_before_there_are_tables() {
     let of_second_zone = |regions: &[Range<u64>]| {
@@ -282,7 +282,7 @@ fn a_bad_fraction_is_refused_and_the_old_one_stays() {
     assert_eq!(allocator.pageset_info(ZoneId(0), CPU), before);
 }
 
-/// Two threads free the same block at once: one succeeds, the other is told of the double free.
+/// Two threads free the same block at once. One succeeds, and the other gets a double-free error.
 #[test]
 fn of_two_threads_that_free_a_block_one_wins() {
     let allocator = machine();
@@ -332,7 +332,7 @@ fn hostile_numbers_do_not_overflow() {
         let most = pageset_core::Watermarks { min: u64::MAX, low: u64::MAX, high: u64::MAX };
         assert_eq!(allocator.set_watermarks(ZoneId(0), most), Ok(()));
         assert!(allocator.alloc_at(CPU, Pfn(2048), &Request::new(order(4))).is_err());
-        // Every bit is set, NO_RESERVES too; then only the one that counts.
+        // All bits set includes NO_RESERVES, which wins. Then one bit alone.
         assert!(
             allocator.alloc_at(CPU, Pfn(2048), &Request::new(order(4)).with(RequestTraits::all())).is_err()
         );
@@ -346,7 +346,7 @@ fn hostile_numbers_do_not_overflow() {
     }
 }
 
-/// Batches and limits of a policy that nobody should write still work.
+/// Absurd batches and limits of a policy cause no overflow.
 #[test]
 #[cfg_attr(miri, ignore = "page sets that hold every frame: minutes")]
 fn hostile_policies_do_not_overflow() {

@@ -1,5 +1,5 @@
-//! The specification's worked examples (§8.2) through the public interface, by number. Those of single decisions are
-//! unit tests beside the decision.
+//! The specification's worked examples (§8.2) through the public interface, by number. Examples of single
+//! decisions are unit tests beside the decision.
 
 use crate::host::{Allocator, build};
 use crate::log::{CPU, Drained, Machine, OTHER, ZONE};
@@ -17,7 +17,7 @@ fn e1_machine(policy: Policy) -> Machine {
     machine
 }
 
-/// The refills among the events since the last look: blocks asked for, blocks obtained.
+/// The refills since the last call: blocks requested and obtained.
 fn refills(machine: &Machine) -> Vec<(u32, u32)> {
     let refill = |event: &Event| match *event {
         Event::PcpRefill { asked, got, .. } => Some((asked, got)),
@@ -139,7 +139,7 @@ fn e05_idle_page_sets_decay() {
     assert_eq!(machine.info(CPU).count, 5985, "nothing was drained");
 }
 
-/// E6 and E7: each free lowers `high` by a batch and drains a batch while memory is short.
+/// E6 and E7: while memory is short, each free lowers `high` by a batch and drains a batch.
 #[test]
 #[cfg_attr(miri, ignore = "millions of frames")]
 fn e06_e07_pressure_lowers_high() {
@@ -194,7 +194,7 @@ fn give(machine: &Machine, frame: u64) {
     machine.allocator.free_with(CPU, Pfn(frame), Order::ZERO, FreeTraits::BYPASS_PCP).expect("allocated");
 }
 
-/// The fallbacks among the events since the last look: (frame, order found, type found, change of ownership).
+/// The fallbacks since the last call: (frame, order found, type found, change of ownership).
 fn fallbacks(machine: &Machine) -> Vec<(u64, u8, MigrateType, bool)> {
     let fallback = |event: &Event| match *event {
         Event::MmPageAllocExtfrag { pfn, fallback_order, fallback_migratetype, change_ownership, .. } => {
@@ -205,7 +205,7 @@ fn fallbacks(machine: &Machine) -> Vec<(u64, u8, MigrateType, bool)> {
     machine.events().iter().filter_map(fallback).collect()
 }
 
-/// A zone of [0, 4096) whose every frame is allocated as `migratetype`, with no memory kept back.
+/// A zone of [0, 4096) whose every frame is allocated as `migratetype`. No memory is withheld.
 fn full(policy: Policy, migratetype: MigrateType) -> Machine {
     let machine = Machine::new(policy, 4096);
     machine.allocator.set_min_free_kbytes(0);
@@ -234,7 +234,7 @@ fn e13_splitting_claiming_and_merging() {
         assert_eq!(nr_free()[..3], [2, 2, 2]);
         give(&machine, 3);
         assert_eq!(nr_free(), [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3]);
-        // At the head: the next block of the largest order is the one just merged.
+        // The merged block is at the head: the next largest block is this one.
         let largest = Request::new(Order::MAX).movable();
         assert_eq!(machine.allocator.alloc(CPU, &largest), Ok(Pfn(0)));
     }
@@ -254,7 +254,7 @@ fn e14_a_movable_request_takes_a_small_block() {
         let got = take(&machine, Movable).0;
         assert_eq!(fallbacks(&machine), [(got, 2, Unmovable, false)], "{}", policy.name);
         assert_eq!(machine.allocator.pageblock_type(Pfn(got)), Some(Unmovable));
-        // What is left of the block: movable under 6.1, unmovable as before under 6.12.
+        // The rest of the block is movable under 6.1. Under 6.12 it stays unmovable.
         let next = take(&machine, Movable).0;
         let falls_back = !fallbacks(&machine).is_empty();
         assert_eq!((next, falls_back), (got + 1, policy == LINUX_6_12), "{}", policy.name);
@@ -262,7 +262,7 @@ fn e14_a_movable_request_takes_a_small_block() {
     }
 }
 
-/// An unmovable request meets small blocks in a pageblock that is mostly used by movable pages.
+/// An unmovable request meets small blocks in a pageblock whose pages are mostly movable.
 #[test]
 fn e15_an_unmovable_request_meets_a_movable_pageblock() {
     use MigrateType::{Movable, Unmovable};
@@ -282,7 +282,7 @@ fn e15_an_unmovable_request_meets_a_movable_pageblock() {
         let got = take(&machine, Unmovable).0;
         let found: Vec<_> =
             fallbacks(&machine).iter().map(|(_, order, of, owned)| (*order, *of, *owned)).collect();
-        // A claim begins with the largest block, a single steal with the smallest.
+        // A claim takes the largest block first, a single steal the smallest.
         let size = if policy == LINUX_6_1 { 3 } else { 2 };
         assert_eq!(found, [(size, Movable, false)], "{}: nothing is claimed", policy.name);
         assert_eq!(machine.allocator.pageblock_type(Pfn(got)), Some(Movable), "{}", policy.name);
@@ -295,7 +295,7 @@ fn e15_an_unmovable_request_meets_a_movable_pageblock() {
             });
             assert_eq!(fallbacks(&machine), []);
         } else {
-            // Nothing moved: the rest is movable still.
+            // Nothing moved: the other pages are still movable.
             (0..99).for_each(|_| {
                 take(&machine, Movable);
             });
@@ -321,7 +321,7 @@ fn e19_v5_page_sets_hold_eleven_batches() {
     assert_eq!(machine.drains(), [Drained { reason: DrainReason::High, pages: 31 }]);
 }
 
-/// The last posted patch is the merged series but for what pressure takes off `high`.
+/// The last posted patch equals the merged series except in how far pressure lowers `high`.
 #[test]
 #[cfg_attr(miri, ignore = "millions of frames")]
 fn e06_as_posted_high_falls_by_the_pages_freed() {

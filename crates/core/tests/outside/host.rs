@@ -1,4 +1,4 @@
-//! The host of the tests: parking locks, any event sink, tables on the heap.
+//! The host of the tests: parking_lot locks, any event sink, tables on the heap.
 
 use pageset_core::{Config, EventSink, Order, PageAllocator, Platform, Tables};
 

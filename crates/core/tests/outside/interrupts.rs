@@ -1,5 +1,5 @@
-//! An interrupt hits a CPU while it holds the lock of its page set: whatever the handler allocates or frees, it never
-//! waits for that lock, which nobody could ever release.
+//! An interrupt hits a CPU that holds the lock of its page set. Its handler may allocate and free, but must
+//! never wait for that lock: the lock's holder cannot run until the handler returns.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -10,7 +10,7 @@ use pageset_core::{
     RequestTraits, Tables, ZoneConfig, ZoneKind,
 };
 
-/// A lock of one thread: to wait for it is to wait for ever.
+/// A lock for one thread. Waiting for it would never end.
 struct OneThread(AtomicBool);
 
 // SAFETY: only one caller's exchange finds false between two unlocks.
@@ -48,7 +48,7 @@ impl Platform for Host {
 
 type Handler = Box<dyn FnOnce(&PageAllocator<'static, Host>) + Send>;
 
-/// Runs its handler at the one event that is emitted with the lock of a page set held, and no other.
+/// Runs its handler at the only event that is emitted with a page set's lock held.
 struct Interrupt(Mutex<Option<Handler>>);
 
 impl EventSink for Interrupt {

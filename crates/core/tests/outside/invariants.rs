@@ -1,8 +1,8 @@
-//! The specification's invariants (§8.1), each by its number. Those of every state are in `steady`, which the model
-//! checks after each of its operations too.
+//! The specification's invariants (§8.1), each by its number. Invariants of every state are in `steady`,
+//! which the model also checks after each of its operations.
 //!
-//! 37, for bad pages in a refill, has no test: frames' contents are not ours to check, so no page is ever found bad.
-//! 40 comes with the order in which huge pages are cleared.
+//! Two have no test here. 37 concerns bad pages in a refill, but the core cannot read frames' contents, so it
+//! finds no page bad. 40 belongs to the order in which huge pages are cleared.
 
 use crate::host::{self, order};
 use crate::log::{CPU, Drained, Machine, OTHER, ZONE};
@@ -30,7 +30,7 @@ fn policies(wanted: impl Fn(&Policy) -> bool) -> Vec<Policy> {
     policies
 }
 
-/// The refills among the events since the last look: blocks asked for, blocks obtained.
+/// The refills since the last call: blocks requested and obtained.
 fn refills(machine: &Machine) -> Vec<(u32, u32)> {
     let refill = |event: &Event| match *event {
         Event::PcpRefill { asked, got, .. } => Some((asked, got)),
@@ -39,7 +39,7 @@ fn refills(machine: &Machine) -> Vec<(u32, u32)> {
     machine.events().iter().filter_map(refill).collect()
 }
 
-/// Allocations and frees of all kinds on both CPUs, with ticks; `look` is called after each.
+/// Allocates and frees in all ways on both CPUs, with ticks. Calls `look` after each step.
 fn churn(machine: &Machine, steps: u64, mut look: impl FnMut(&Machine)) {
     let mut held = Vec::new();
     let mut dice = 0x9e37_79b9_7f4a_7c15_u64;
@@ -79,7 +79,7 @@ fn i01_to_08_10_11_31_32_39_every_state_is_sound() {
     }
 }
 
-/// 2 to 8 are distinct rules of `validate`; here all of them are shown to be looked at in one sound state.
+/// 2 to 8 are separate rules of `validate`. All of them are checked here in one sound state.
 #[test]
 fn i02_free_blocks_add_up() {
     let machine = Machine::new(LINUX_6_12, 7000);
@@ -151,7 +151,8 @@ fn i12_a_fraction_fixes_high() {
 #[test]
 #[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i13_high_stays_between_its_limits() {
-    // Where pageblocks are owned, page sets may hold so much more than `high` that a tick raises it above the limit for a while.
+    // Page sets with owned pageblocks may hold so much more than `high` that a tick raises `high` above the
+    // limit for a while.
     for policy in policies(|policy| policy.tuning.is_some() && policy.ownership.is_none()) {
         let machine = Machine::new(policy, 30_000);
         let info = machine.info(CPU);
@@ -188,7 +189,7 @@ fn i14_a_free_drains_exactly_at_the_limit() {
 #[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i15_histories_and_factors_are_bounded() {
     let capped = |policy: &Policy| match policy.free_history {
-        // Pageblocks are moved whole.
+        // Owned pageblocks move as a whole.
         _ if policy.ownership.is_some() => false,
         FreeHistory::Count { .. } => true,
         FreeHistory::Factor { cap, .. } => cap == pageset_core::policy::FactorCap::ScaleMax,
@@ -209,7 +210,7 @@ fn i15_histories_and_factors_are_bounded() {
     }
 }
 
-/// Frees pages until the page set drains, and returns how much.
+/// Frees pages until the page set drains. Returns the number of pages drained.
 fn pages_of_next_drain(machine: &Machine, stock: &mut Vec<(Pfn, Order)>) -> u32 {
     machine.events();
     loop {
@@ -220,7 +221,8 @@ fn pages_of_next_drain(machine: &Machine, stock: &mut Vec<(Pfn, Order)>) -> u32 
     }
 }
 
-/// A page set with a fixed limit of 900 whose history holds `freed` pages; the next drain shows what is left of it.
+/// A page set with a fixed limit of 900, whose history holds `freed` pages. The size of its next drain shows
+/// how much history is left.
 fn with_history(freed: usize) -> (Machine, Vec<(Pfn, Order)>) {
     let machine = Machine::new(LINUX_6_12, LARGE);
     machine.allocator.set_percpu_pagelist_high_fraction(100).expect("at least 8");
@@ -235,7 +237,7 @@ fn with_history(freed: usize) -> (Machine, Vec<(Pfn, Order)>) {
 fn i16_an_allocation_halves_the_free_history_once() {
     let (machine, mut stock) = with_history(800);
     assert_eq!(pages_of_next_drain(&machine, &mut stock), 901 - 63, "901 pages freed, less is kept back");
-    // 400 of history, then 600 frees.
+    // 400 pages of history, then 600 frees.
     let (machine, mut stock) = with_history(300);
     machine.alloc(CPU, 0);
     assert_eq!(pages_of_next_drain(&machine, &mut stock), 300 / 2 + 602);
@@ -245,7 +247,7 @@ fn i16_an_allocation_halves_the_free_history_once() {
         .allocator
         .alloc_bulk(CPU, &Request::new(Order::ZERO).movable(), &mut slots)
         .expect("memory enough");
-    // 300 + 621 without halving, 150 + 621 with; at most the limit less a batch.
+    // 300 + 621 without halving, 150 + 621 with it. At most the limit less a batch.
     assert_eq!(pages_of_next_drain(&machine, &mut stock), 901 - 63, "the bulk interface does not halve");
 }
 
@@ -278,7 +280,7 @@ fn i17_a_free_halves_the_alloc_factor_once() {
         };
         let first: Vec<_> = (0..4).map(|_| next_refill().0).collect();
         assert_eq!(first, [63, 126, 252, 504], "{}", policy.name);
-        // The factor is 4 now; a direct free leaves it, one into the page set makes it 2.
+        // The factor is 4 now. A direct free leaves it, and a free into the page set makes it 2.
         let block = machine.alloc(CPU, 0);
         machine.allocator.free_with(CPU, block.0, block.1, FreeTraits::BYPASS_PCP).expect("allocated");
         let block = machine.alloc(CPU, 5);
@@ -299,10 +301,10 @@ fn i18_one_refill_and_one_drain_take_the_zone_lock_once() {
         machine.alloc(CPU, 0);
         assert_eq!(locks(), before + 1, "{}", policy.name);
         let [(asked, got)] = refills(&machine)[..] else { panic!("one refill") };
-        // Of pageblocks, a whole one.
+        // With owned pageblocks, a refill may fetch a whole one.
         let most = if policy.ownership.is_some() { asked.next_multiple_of(512) } else { asked };
         assert!((1..=most).contains(&got));
-        // A hit takes none.
+        // An allocation from the page set takes no lock.
         machine.alloc(CPU, 0);
         assert_eq!(locks(), before + 1);
         let mut stock = machine.stock(0, 20_000);
@@ -316,7 +318,7 @@ fn i18_one_refill_and_one_drain_take_the_zone_lock_once() {
     }
 }
 
-/// Page sets that drain 20 pages at a time from 200 on.
+/// Page sets that drain 20 pages at a time once they hold 200.
 const TWENTY: Policy = with_limits(LINUX_6_6, BatchRule::Fixed(20), HighRule::Fixed(200));
 
 const fn with_limits(mut policy: Policy, batch: BatchRule, high: HighRule) -> Policy {
@@ -344,7 +346,7 @@ fn i19_a_drain_overshoots_by_less_than_its_last_block() {
     }
 }
 
-/// Frames that left by drains, among the events since the last look.
+/// Frames drained since the last call.
 fn drained_frames(machine: &Machine) -> Vec<u64> {
     let frame = |event: &Event| match event {
         Event::MmPagePcpuDrain { pfn, .. } => Some(pfn.0),
@@ -364,10 +366,11 @@ fn i20_a_list_is_drained_from_its_cold_end_before_any_other() {
     assert_eq!(machine.drains(), []);
     eights.iter().for_each(|block| machine.free(CPU, *block));
     assert_eq!(before, 150);
-    // The seventh block of eight reaches the limit: the oldest three of that list go, no single page does.
+    // The seventh of eight blocks reaches the limit. The three oldest blocks of that list are drained, and no
+    // single page.
     let oldest: Vec<_> = eights[..3].iter().map(|block| block.0.0).collect();
     assert_eq!(drained_frames(&machine), oldest);
-    // A drain on demand begins with list 0, oldest page first, then the next list.
+    // A drain on demand begins with list 0, oldest page first, then takes the next list.
     machine.allocator.drain_cpu(CPU, CPU).expect("it exists");
     let rest = singles.iter().chain(&eights[3..]).map(|block| block.0.0);
     assert_eq!(drained_frames(&machine), rest.collect::<Vec<_>>());
@@ -378,7 +381,7 @@ fn i20_a_list_is_drained_from_its_cold_end_before_any_other() {
 fn i21_the_page_freed_last_is_allocated_first() {
     for policy in policies(|_| true) {
         let machine = Machine::new(policy, LARGE);
-        // Two huge pages would be over the limit of most policies here.
+        // Two huge pages would exceed the limit of most policies here.
         for size in (0..=3).filter(|size| policy.lists.holds(order(*size))) {
             let (first, second) = (machine.alloc(CPU, size), machine.alloc(CPU, size));
             machine.free(CPU, first);
@@ -607,7 +610,7 @@ fn i34_while_the_reclaimer_works_page_sets_shrink_to_four_batches() {
         for block in more {
             machine.free(CPU, block);
             let drained: u32 = machine.drains().iter().map(|drain| drain.pages).sum();
-            // A block is drained with the buddies that its page set has.
+            // A block is drained together with its buddies in the page set.
             let merged = if policy.ownership.is_some() { 512 } else { 0 };
             assert!(drained <= 3 * 63 + merged, "{}: {drained} pages at one free", policy.name);
         }
@@ -686,7 +689,7 @@ fn i39_watermarks_and_protection_are_ordered() {
     }
 }
 
-/// Who took a zone's lock, as the events say.
+/// The CPUs that took a zone's lock, by the events.
 #[derive(Debug, Default)]
 struct Takers(std::sync::Mutex<Vec<CpuId>>);
 

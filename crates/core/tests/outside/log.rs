@@ -1,4 +1,4 @@
-//! A machine whose every event is kept.
+//! A machine that records every event.
 
 use std::slice::from_ref;
 use std::sync::Mutex;
@@ -44,7 +44,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// A zone of so many frames from frame 0 on, and two CPUs.
+    /// A zone of `frames` frames from frame 0, with two CPUs.
     pub(crate) fn new(policy: Policy, frames: u64) -> Self {
         let span = 0..frames;
         let zones = [ZoneConfig {
@@ -81,7 +81,7 @@ impl Machine {
         (self.allocator.alloc(cpu, &Request::new(order).movable()).expect("memory enough"), order)
     }
 
-    /// Allocates movable blocks on the other CPU: frees of these on the first are frees without allocations there.
+    /// Allocates movable blocks on the other CPU. The first CPU can then free them without having allocated.
     #[track_caller]
     pub(crate) fn stock(&self, size: u8, count: usize) -> Vec<(Pfn, Order)> {
         let blocks = (0..count).map(|_| self.alloc(OTHER, size)).collect();

@@ -1,5 +1,5 @@
-//! The core through its public interface. What needs another allocator of memory or another scheduler of threads is a
-//! test target of its own.
+//! Tests of the core through its public interface. Tests that need another heap or another thread scheduler
+//! are separate test targets.
 
 mod add;
 mod block_of;

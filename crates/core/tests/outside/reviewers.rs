@@ -1,5 +1,6 @@
-//! What the reviewers of the 2016 high-order per-CPU series worried about, R1 to R15 of the specification (§4.5), as
-//! statements about the policies that carry the series' name. R4 is missing: it asks for an order that no such policy has.
+//! Concerns of the reviewers of the 2016 high-order per-CPU series, R1 to R15 of the specification (§4.5), as
+//! statements about the policies with the series' name. R4 is missing, since it needs an order that no such
+//! policy has.
 
 use pageset_core::pcp::{DrainFrom, Limits, ListIndex, Pcp, Pressure};
 use pageset_core::policy::{
@@ -51,7 +52,7 @@ impl Set {
         self.policy.lists.order(list)
     }
 
-    /// Adds blocks to a list, as frees do; what that would drain is the test's business.
+    /// Adds blocks to a list, as frees do. Drains are left to the test.
     fn add(&mut self, list: ListIndex, blocks: i32) {
         for _ in 0..blocks {
             let (frame, order) = (self.next, self.order(list));
@@ -65,7 +66,7 @@ impl Set {
         self.pcp.blocks(&self.frames, list).count()
     }
 
-    /// Drains and returns the lists visited, block by block, and the pages.
+    /// Drains. Returns the lists visited, block by block, and the pages.
     fn drain(&mut self, pages: i32) -> (Vec<ListIndex>, u32) {
         let (mut visited, order) = (Vec::new(), self.policy.drain_order);
         let list_of = &self.list_of;
@@ -75,7 +76,7 @@ impl Set {
         (visited, drained)
     }
 
-    /// A free: the block enters, and the drain it calls for happens.
+    /// Frees a block and runs the drain that it triggers.
     fn free(&mut self, list: ListIndex) -> Option<(Vec<ListIndex>, u32)> {
         self.add(list, 1);
         let (limits, order) = (self.limits(), self.order(list));
@@ -83,7 +84,7 @@ impl Set {
         Some(self.drain(due.pages))
     }
 
-    /// A refill and the allocation that wanted it.
+    /// Refills a list and takes the block that was wanted.
     fn refill_and_take(&mut self, list: ListIndex) -> i32 {
         let (limits, order) = (self.limits(), self.order(list));
         let blocks = self.pcp.refill_size(&self.policy, limits, Pressure::default(), order) as i32;
@@ -114,7 +115,7 @@ fn r1_batch_7_never_reaches_order_3() {
 #[test]
 fn r2_remembering_the_last_list_reaches_it_in_the_second_drain() {
     let mut set = one_of_each(HIGH_ORDER_V5_LAST_LIST, 7);
-    // The first drain begins behind list 0, where a new page set says it stopped.
+    // A new page set claims that it stopped at list 0, so the first drain begins after it.
     let (first, _) = set.drain(7);
     (0..5).for_each(|list| set.add(list, 1));
     let (second, _) = set.drain(7);
@@ -252,7 +253,7 @@ fn r14_cached_blocks_do_not_merge_until_they_are_drained() {
     let at_once = Request::new(Order::new(3).unwrap()).atomic();
     let order_4 = Request::new(Order::new(4).unwrap()).atomic();
     let blocks: Vec<_> = std::iter::from_fn(|| allocator.alloc(cpu, &at_once).ok()).collect();
-    // Two neighbours are free, but each lies in a page set.
+    // Two adjacent blocks are free, but each is in a page set.
     let pair = blocks.iter().copied().filter(|pfn| pfn.0 / 16 == blocks[100].0 / 16);
     pair.for_each(|pfn| allocator.free(cpu, pfn, at_once.order).unwrap());
     assert!(allocator.alloc(cpu, &order_4).is_err());

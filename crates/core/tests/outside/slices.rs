@@ -1,4 +1,5 @@
-//! Drains of frees in slices: others may have the page set's lock between two, and then the rest stays.
+//! Drains of frees in slices. Another CPU may take the page set's lock between two slices, and then the rest
+//! stays.
 
 use std::cell::Cell;
 use std::slice::from_ref;
@@ -16,14 +17,14 @@ const FRAMES: u64 = 180_224;
 const BATCH: u32 = 63;
 
 thread_local! {
-    /// How many tries of a lock are granted before one is refused; `None`: all.
+    /// Number of lock attempts that succeed before one fails. `None`: all succeed.
     static GRANTED: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
-/// A lock of one thread, which somebody else seems to have when the test says so.
+/// A lock for one thread. The test decides when it appears to be taken by another thread.
 struct Contended(Cell<bool>);
 
-// SAFETY: used by one thread only, and each is taken once between two unlocks.
+// SAFETY: used by one thread only, and taken once between two unlocks.
 unsafe impl Sync for Contended {}
 
 // SAFETY: as above.
@@ -66,8 +67,8 @@ impl Platform for Host {
     }
 }
 
-/// Frees pages of another CPU until a free drains more than a batch. Pages of each of that free's drains. Only `granted` tries of
-/// locks succeed in a free, then one is refused.
+/// Frees pages of another CPU until a free drains more than a batch. Returns the pages of each drain of that
+/// free. In a free, `granted` lock attempts succeed, then one fails.
 fn large_drain(policy: Policy, granted: Option<u32>) -> Vec<u32> {
     let span = 0..FRAMES;
     let zones = [ZoneConfig {

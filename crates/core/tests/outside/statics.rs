@@ -1,4 +1,4 @@
-//! What a kernel does: everything the allocator needs is in statics, made by constant functions, with no heap.
+//! An allocator as a kernel builds it: all memory is in statics made by constant functions, without a heap.
 
 use std::ops::DerefMut;
 use std::slice::from_ref;
@@ -9,8 +9,8 @@ use pageset_core::{
     Pageset, Platform, Request, Tables, Zone, ZoneConfig, ZoneId, ZoneKind,
 };
 
-/// A static that is lent once, for ever: what `static_cell::ConstStaticCell` is in a kernel. The lock is taken and
-/// never given back.
+/// A static that is lent once and for ever, as `static_cell::ConstStaticCell` does in a kernel. Its lock is
+/// never released.
 struct Once<T: 'static> {
     value: Mutex<T>,
     lent: OnceLock<()>,
@@ -43,10 +43,10 @@ impl Platform for Kernel {
 
 const CPUS: usize = 4;
 const ZONES: usize = 2;
-/// 4 MiB and 16 MiB; each table is as long as the zone's span, rounded out to blocks of 1024 frames.
+/// 4 MiB and 16 MiB. Each table is as long as the zone's span, rounded outwards to blocks of 1024 frames.
 const FRAMES: [usize; ZONES] = [1024, 4096];
 
-/// Metadata of a zone of so many frames.
+/// Metadata of a zone with these table lengths.
 struct Metadata<const FRAMES: usize, const PAGEBLOCKS: usize> {
     links: [FrameLinks; FRAMES],
     states: [FrameState; FRAMES],
@@ -114,7 +114,7 @@ fn an_allocator_lives_in_statics() {
     assert_eq!((census.allocated, census.free + census.cached), (0, 999 + 2976));
 }
 
-/// Tables may also be carved from a piece of memory that is larger than the zone needs.
+/// Tables may be longer than the zone needs.
 #[test]
 fn metadata_may_be_longer_than_the_zone() {
     static SPARE: Once<Metadata<3072, 6>> = Once::new(Metadata::new());

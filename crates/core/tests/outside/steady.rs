@@ -5,8 +5,8 @@ use pageset_core::{Counters, CpuId, EventSink, FrameCensus, Policy, ZoneInfo};
 
 use crate::host::Allocator;
 
-/// Checks all of them. `before` is what the counters were at the last check, `lost` the frames that went out of service
-/// while they were in use. Returns where all frames are.
+/// Checks all of them. `before` holds the counters at the last check. `lost` is the number of frames that
+/// went out of service while in use. Returns the place of each frame.
 #[track_caller]
 pub(crate) fn check_all<E: EventSink>(
     allocator: &Allocator<E>,
@@ -27,7 +27,7 @@ pub(crate) fn check_all<E: EventSink>(
     census
 }
 
-/// 1 to 8: what `validate` finds by looking at every frame and every list.
+/// 1 to 8: the rules that `validate` checks by inspecting every frame and every list.
 #[track_caller]
 pub(crate) fn conservation_1_to_8<E: EventSink>(allocator: &Allocator<E>) -> FrameCensus {
     let census = match allocator.validate() {
@@ -68,7 +68,7 @@ pub(crate) fn batch_is_one_less_than_a_power_of_two_10<E: EventSink>(allocator: 
     }
 }
 
-/// 11: both limits are at least four batches, where they are a share of the zone.
+/// 11: both limits are at least four batches if they are a share of the zone.
 #[track_caller]
 pub(crate) fn limits_are_four_batches_11<E: EventSink>(allocator: &Allocator<E>) {
     if !matches!(allocator.policy().high, HighRule::Share | HighRule::ShareToEighth) {
@@ -89,8 +89,8 @@ pub(crate) fn counters_never_fall_31<E: EventSink>(allocator: &Allocator<E>, bef
     *before = now;
 }
 
-/// 31: pages allocated less pages freed are the pages in use or lost by their users (`used`); exactly where diverted frees
-/// are counted.
+/// 31: pages allocated less pages freed equal the pages in use or lost by their users (`used`). This is exact
+/// where diverted frees are counted.
 #[track_caller]
 pub(crate) fn allocations_less_frees_is_what_is_allocated_31<E: EventSink>(
     allocator: &Allocator<E>,
@@ -109,7 +109,8 @@ fn counts_diverted_frees(policy: &Policy) -> bool {
     policy.buddy.diverted_frees == DivertedFrees::Counted
 }
 
-/// 32: hits and misses, local and other, each count every allocation once; a miss here is foreign elsewhere.
+/// 32: hits plus misses, and local plus other, each count every allocation once. A miss in one zone counts as
+/// foreign in another.
 #[track_caller]
 pub(crate) fn numa_counters_agree_32<E: EventSink>(allocator: &Allocator<E>) {
     let counters = allocator.counters();
@@ -117,7 +118,7 @@ pub(crate) fn numa_counters_agree_32<E: EventSink>(allocator: &Allocator<E>) {
     assert_eq!(counters.numa_miss, counters.numa_foreign, "32");
 }
 
-/// 39: each watermark is one step above the one before, as far as numbers go.
+/// 39: watermarks are equally spaced, as far as numbers allow.
 #[track_caller]
 pub(crate) fn watermarks_are_equally_spaced_39(zone: &ZoneInfo) {
     let marks = zone.watermarks;
@@ -126,7 +127,7 @@ pub(crate) fn watermarks_are_equally_spaced_39(zone: &ZoneInfo) {
     assert_eq!(marks.high, marks.low.saturating_add(step), "39: {marks:?}");
 }
 
-/// 39: what is kept back does not fall with the zone a request could have used.
+/// 39: the withheld memory does not fall as the request's highest zone rises.
 #[track_caller]
 pub(crate) fn protection_does_not_fall_39(zone: &ZoneInfo) {
     assert!(zone.protection.is_sorted(), "39: {:?}", zone.protection);

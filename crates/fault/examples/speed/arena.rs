@@ -15,23 +15,25 @@ struct Mapping {
     method: Method,
 }
 
-// SAFETY: the arena is only memory; who owns a frame of it is the allocator's matter, and it gives a frame to one owner.
+// SAFETY: the arena is only memory; the allocator decides which owner a frame has, and gives it to one at a
+// time.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// `frames` frames, all resident, in huge pages where the system has them: as a kernel's own view of memory is.
+    /// Maps `frames` frames, all resident, in huge pages where the system has them, as a kernel's direct map
+    /// is.
     fn new(frames: u64) -> Self {
         let bytes = frames as usize * BASE_PAGE_BYTES;
         let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-        // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
+        // SAFETY: a new mapping at an address that the system chooses overlaps no other memory.
         let start =
             unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, prot, flags) }.expect("address space");
         // SAFETY: the range is the mapping from above; the advice changes no contents.
         let _ = unsafe { madvise(start, bytes, Advice::LinuxHugepage) };
         let start = NonNull::new(start.cast::<u8>()).expect("a mapping is not at zero");
-        // SAFETY: the range is the mapping from above, and nobody else knows it.
+        // SAFETY: the range is the mapping from above, and no other code has its address.
         unsafe { start.write_bytes(1, bytes) };
         Self { start, bytes, method: Method::chosen() }
     }
@@ -47,12 +49,12 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range is the mapping of `new`, and nothing that borrowed it is left.
+        // SAFETY: the range is the mapping of `new`, and nothing borrows it any more.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
 
-/// Memory that engines use in turn: an arena for each would be cold whenever its turn comes.
+/// Memory that engines use in turn. An arena for each engine would be cold whenever its turn comes.
 #[derive(Clone)]
 pub(crate) struct Arena(Arc<Mapping>);
 
@@ -80,7 +82,7 @@ impl Memory for Arena {
 
     fn copy(&self, _: CpuId, from: Pfn, to: Pfn) {
         let (from, mut to) = (self.0.page(from, 1), self.0.page(to, 1));
-        // SAFETY: nobody writes to a page that is being copied.
+        // SAFETY: the engine lets no task write to a page that is being copied.
         let from = unsafe { from.as_ref() };
         // SAFETY: the frame was just allocated, so this is the only reference to it.
         let to = unsafe { to.as_mut() };

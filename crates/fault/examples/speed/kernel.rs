@@ -6,11 +6,11 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use crate::measure::{PAGE, PAGES};
 
-/// ns per fault.
+/// Nanoseconds per fault.
 pub(crate) fn fault_ns() -> f64 {
     let bytes = (PAGES * PAGE) as usize;
     let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-    // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
+    // SAFETY: a new mapping at an address that the system chooses overlaps no other memory.
     let start = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, prot, flags) }.expect("address space");
     // SAFETY: the range is the mapping from above; the advice changes no contents.
     unsafe { madvise(start, bytes, Advice::LinuxNoHugepage) }.expect("advice on one's own mapping");
@@ -18,7 +18,7 @@ pub(crate) fn fault_ns() -> f64 {
     for offset in (0..bytes).step_by(PAGE as usize) {
         // SAFETY: the offset is inside the mapping.
         let byte = unsafe { start.cast::<u8>().add(offset) };
-        // SAFETY: the mapping can be written, and nobody else knows it.
+        // SAFETY: the mapping can be written, and no other code has its address.
         unsafe { byte.write_volatile(1) };
     }
     let ns = begin.elapsed().as_nanos() as f64 / PAGES as f64;

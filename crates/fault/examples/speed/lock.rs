@@ -1,11 +1,12 @@
-//! A spin lock: what a kernel would use. A lock that puts threads to sleep would measure the system's futex.
+//! A spin lock, as a kernel would use. A lock that puts threads to sleep would measure the system's futex
+//! instead.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pageset_core::lock_api::{GuardSend, RawMutex};
 
-/// Test and test-and-set.
+/// A test-and-test-and-set lock.
 pub(crate) struct Spin(AtomicBool);
 
 // SAFETY: only one caller's swap finds false between two unlocks.

@@ -1,13 +1,14 @@
-//! How fast a fault is: against clearing the page alone, against the kernel's own fault, and on two threads.
+//! Measures how fast a fault is: against clearing the page alone, against the kernel's own fault, and on two
+//! threads.
 //!
 //! ```sh
 //! cargo run --profile dist -p pageset-fault --example speed            # 15 rounds, magazines of 16 frames
-//! cargo run --profile dist -p pageset-fault --example speed -- 31 0    # 31 rounds, a call of the allocator per fault
+//! cargo run --profile dist -p pageset-fault --example speed -- 31 0    # 31 rounds, an allocator call per fault
 //! ```
 //!
-//! Every figure is the median of the rounds, with the lower and upper quartile behind it. The rounds take turns: one of
-//! each measurement, then the next of each, so that a disturbance hits all of them. In a round each thread touches its
-//! slice twice and gives it back in between; the second time is measured.
+//! Each figure is the median of the rounds, followed by the lower and upper quartile. Measurements take
+//! turns: each runs one round, then each runs the next, so a disturbance hits all of them. In a round each
+//! thread touches its slice, gives it back and touches it again. Only the second touch is timed.
 
 mod arena;
 mod kernel;
@@ -16,7 +17,7 @@ mod measure;
 
 use measure::{Contestant, Series, arena, pair_of};
 
-/// Strategies of the first table: what 2005 compared, and the one without any shared line.
+/// The first table's strategies: those compared in 2005, and one without any shared line.
 const ONE_THREAD: [&str; 6] = ["P0,V1,R0", "P1,V1,R1", "P2,V1,R1", "P1,V2,R4", "P2,V7,R3", "P3,V0,R3"];
 /// Strategies of the second table.
 const TWO_THREADS: [&str; 8] =
@@ -31,7 +32,7 @@ fn main() {
     two_threads(rounds, magazine);
 }
 
-/// ns per fault on one thread; clearing the same pages alone, and the kernel's fault, beside it.
+/// Measures ns per fault on one thread, beside clearing the same pages alone and the kernel's fault.
 fn one_thread(rounds: u32, magazine: u32) {
     let bare: Vec<_> = ONE_THREAD.map(|name| Contestant::bare(name, 1, magazine)).into();
     let memory = arena(1);
@@ -66,7 +67,7 @@ fn one_thread(rounds: u32, magazine: u32) {
     }
 }
 
-/// Faults per second of two threads against one, each thread in its own half.
+/// Compares the faults per second of two threads with one thread's. Each thread faults in its own half.
 fn two_threads(rounds: u32, magazine: u32) {
     println!("\ntwo threads, disjoint slices: faults per second of two / of one");
     println!("  strategy   without clearing     with clearing");

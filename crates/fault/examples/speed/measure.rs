@@ -1,4 +1,4 @@
-//! Rounds of faults, and what is said about them.
+//! Rounds of faults, and the figures drawn from them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::arena::Arena;
 
 /// Bytes of a page.
 pub(crate) const PAGE: u64 = 4096;
-/// Pages that a thread touches in a round: 64 MiB, larger than this machine's caches of one core.
+/// Pages that a thread touches in a round: 64 MiB, chosen to exceed the caches of one core.
 pub(crate) const PAGES: u64 = 16_384;
-/// Frames of an engine, per thread: the pages, their tables, and what page sets keep. Few more: memory that is touched in
-/// some rounds only would be colder than the pages that are cleared alone.
+/// Frames of an engine, per thread: the pages, their tables and the pages that page sets keep. There are few
+/// spare ones: a frame touched only in some rounds would be colder than the pages that are cleared alone.
 const FRAMES: u64 = PAGES + PAGES / 4;
 
 type Lock = crate::lock::Spin;
@@ -30,9 +30,9 @@ type Parts<M> = Host<Lock, Allocator, M>;
 
 /// An engine and a strategy, with or without contents.
 pub(crate) enum Contestant {
-    /// Frames are numbers.
+    /// Frames are numbers only.
     Bare(Setting<NoMemory>),
-    /// Frames are memory, and are cleared.
+    /// Frames are real memory and are cleared.
     Clearing(Setting<Arena>),
 }
 
@@ -47,12 +47,12 @@ impl Contestant {
         Self::Bare(Setting::new(strategy, threads, magazine, NoMemory))
     }
 
-    /// `arena` has the frames of [`arena`], for as many threads.
+    /// Builds an engine on real memory. `arena` must come from [`arena`], for at least as many threads.
     pub(crate) fn clearing(strategy: &str, threads: u32, magazine: u32, arena: &Arena) -> Self {
         Self::Clearing(Setting::new(strategy, threads, magazine, arena.clone()))
     }
 
-    /// A round of so many threads at once.
+    /// Runs a round with `threads` threads at once.
     pub(crate) fn round(&self, threads: u32) -> Round {
         match self {
             Self::Bare(setting) => setting.round(threads),
@@ -61,15 +61,15 @@ impl Contestant {
     }
 }
 
-/// What a round took.
+/// Times of one round.
 pub(crate) struct Round {
     /// ns per fault, from the start of the first thread to the end of the last.
     pub(crate) fault_ns: f64,
-    /// ns to clear a page alone: the same pages, in the same order, by the first thread.
+    /// ns to clear a page alone: the same pages, in the same order, on the first thread.
     pub(crate) clear_ns: f64,
 }
 
-/// Memory for engines of so many threads.
+/// Memory for the engines of `threads` threads.
 pub(crate) fn arena(threads: u32) -> Arena {
     Arena::new(FRAMES * u64::from(threads))
 }
@@ -94,7 +94,7 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
             [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..frames, regions: &regions }];
         let cpus = vec![NodeId(0); threads as usize];
         let mut config = Config::new(&zones, &cpus);
-        // Nothing is reserved for emergencies: there are none.
+        // No emergency reserve: nothing here needs one.
         config.min_free_kbytes = Some(0);
         let tables = Tables::on_heap(&config).expect("a span of a sensible size");
         let allocator = PageAllocator::new(Locks::new(), &config, tables).expect("a sensible configuration");
@@ -114,13 +114,13 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
         let begin = spans.iter().map(|span| span.begin).min().expect("a thread");
         let end = spans.iter().map(|span| span.end).max().expect("a thread");
         self.engine.check(&[&space]).expect("the invariants");
-        // Two threads do twice as much in this time.
+        // Two threads do twice the work in this time.
         let per_page = |span: Duration| span.as_nanos() as f64 / PAGES as f64;
         Round { fault_ns: per_page(end - begin), clear_ns: per_page(spans[0].clear) }
     }
 
-    /// Touches a slice twice: once to have its own CPU's caches hold what the engine knows of it, as they do in a program
-    /// that runs for long, and once for the clock.
+    /// Touches a slice twice. The first touch warms this CPU's caches with the engine's tables, as in a
+    /// program that runs for long. The second one is timed.
     fn worker(
         &self,
         space: &Arc<AddressSpace<Parts<M>>>,
@@ -128,12 +128,12 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
         threads: u32,
         ready: &AtomicU32,
     ) -> Spans {
-        // One thread alone may flee from a disturbance, as the kernel's faults may.
+        // A single thread may migrate away from a disturbance, as it may in the kernel's own test.
         if threads > 1 {
             pin(cpu);
         }
         let mut task = Task::new(space, CpuId(cpu)).expect("a task is free");
-        // Slices share no leaf table: they begin a table's span apart.
+        // Slices begin a table's span apart, so they share no leaf table.
         let start = 2 * u64::from(cpu) * PAGES * PAGE;
         let slice = start..start + PAGES * PAGE;
         let pages = || slice.clone().step_by(PAGE as usize);
@@ -155,7 +155,7 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
         Spans { begin, end, clear }
     }
 
-    /// Clears the pages that are mapped there: each was last touched as long ago as when its fault cleared it.
+    /// Clears the pages mapped there. Each was last touched as long ago as when its fault cleared it.
     fn clear_alone(&self, task: &mut Task<Parts<M>>, pages: impl Iterator<Item = u64>) -> Duration {
         let page = |va| task.fault(va, Access::Write).expect("mapped");
         let frame = |page| if let Backing::Frame(pfn) = page { Some(pfn) } else { None };
@@ -168,7 +168,7 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
     }
 }
 
-/// Waits until so many arrived, those of earlier meetings included.
+/// Waits until `arrivals` threads have arrived, counted since the start.
 fn meet(ready: &AtomicU32, arrivals: u32) {
     ready.fetch_add(1, Ordering::AcqRel);
     while ready.load(Ordering::Acquire) < arrivals {
@@ -176,8 +176,8 @@ fn meet(ready: &AtomicU32, arrivals: u32) {
     }
 }
 
-/// Keeps this thread on the CPU with this index among those it may use: a round is too short for the scheduler to spread
-/// threads by itself.
+/// Pins this thread to the CPU with this index among its allowed CPUs. A round is too short for the scheduler
+/// to spread the threads.
 fn pin(index: u32) {
     let allowed = sched_getaffinity(None).expect("one's own CPUs");
     let cpu = (0..CpuSet::MAX_CPU)
@@ -189,7 +189,7 @@ fn pin(index: u32) {
     sched_setaffinity(None, &one).expect("a CPU one may use");
 }
 
-/// Figures of all rounds.
+/// One figure per round.
 #[derive(Clone, Default)]
 pub(crate) struct Series(Vec<f64>);
 

@@ -22,26 +22,27 @@ axis! { ($)
     R4 = r4, "a counter per CPU, folded by batches under a lock (6.2)";
 }
 
-/// One way to count.
+/// A way to count resident pages.
 pub(crate) trait Accountant {
     fn new(tasks: u32) -> Self;
 
-    /// Adds to the counts. The caller holds what the page-table strategy gives for the words that changed.
+    /// Adds to the counts. The caller holds the page-table strategy's right to change the words concerned.
     fn add<W: World>(&self, mm: &Mm<W>, local: &mut Local, counts: Counts);
 
-    /// A fault of the task begins.
+    /// Called when a fault of the task begins.
     fn on_fault<W: World>(&self, _: &Mm<W>, _: &mut Local) {}
 
-    /// The task is scheduled away.
+    /// Called when the task is scheduled away.
     fn on_schedule<W: World>(&self, _: &Mm<W>, _: &mut Local) {}
 
-    /// The task leaves the address space: nothing of it may stay with the task.
+    /// Called when the task leaves the address space: its deltas must be folded now.
     fn on_exit<W: World>(&self, _: &Mm<W>, _: &mut Local) {}
 
-    /// What a quick look at the counters shows; misses what tasks or CPUs keep to themselves.
+    /// Reads the counters without summing. Misses the deltas that tasks or CPUs still hold.
     fn quick(&self) -> Counts;
 
-    /// The sum of everything but tasks' own deltas. Exact while nobody changes it and after all tasks left.
+    /// Sums everything except the tasks' own deltas. Exact once all tasks have left and no thread changes
+    /// counts.
     fn exact(&self) -> Counts {
         self.quick()
     }

@@ -1,4 +1,5 @@
-//! R1p: two atomic counters on a line each, for machines whose lines travel on several planes (spec §1.6).
+//! R1p: two atomic counters, each on its own cache line, for machines that carry lines on several planes
+//! (spec §1.6).
 
 use super::Accountant;
 use crate::atomic::{AtomicI64, Ordering::Relaxed, Padded};

@@ -1,5 +1,5 @@
-//! R2: the deltas of the 2005 comparison (spec §1.6). Plain numbers of the task, folded when it is scheduled away and
-//! the lock over the page table happens to be free; with certainty when it leaves.
+//! R2: the task's deltas from the 2005 comparison (spec §1.6). They are plain numbers. They are folded when
+//! the task is scheduled away, if the page-table lock is free, and always when the task leaves.
 
 use super::{Accountant, Tally};
 use crate::atomic::Padded;
@@ -15,8 +15,8 @@ impl Accountant for R2 {
         Self(Padded::default())
     }
 
-    /// A task of another address space has deltas of its own: its changes here go to the counters at once. They are
-    /// atomic for that case only.
+    /// A task whose home is another address space keeps its deltas for that one, so its changes here go to
+    /// the counters at once. The counters are atomic for this case only.
     #[inline]
     fn add<W: World>(&self, mm: &Mm<W>, local: &mut Local, counts: Counts) {
         if local.home == mm.id() {

@@ -1,6 +1,6 @@
-//! R4: percpu_counter (spec §1.6). Each task's slot has counters of its own, folded under a lock when one reaches the
-//! batch. A slot stands for a CPU: one task writes it at a time, so plain loads and stores do, as the kernel's
-//! CPU-local operations do.
+//! R4: percpu_counter (spec §1.6). Each task's slot has its own counters, folded under a lock when one
+//! reaches the batch. A slot stands for a CPU. Only one task writes a slot at a time, so plain loads and
+//! stores suffice, as the kernel's CPU-local operations do.
 
 use alloc::boxed::Box;
 

@@ -6,7 +6,7 @@ use crate::local::Local;
 use crate::mm::Mm;
 use crate::world::World;
 
-/// Counters on one line. All changes are Relaxed: no data depends on them (E7).
+/// Counters on one line. All changes are Relaxed: no other data is published through them (E7).
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) rss: AtomicI64,
@@ -15,7 +15,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Adds each number that is not zero.
+    /// Adds each nonzero number.
     #[inline]
     pub(crate) fn add<W: World>(&self, mm: &Mm<W>, local: &Local, counts: Counts) {
         let add = |counter: &AtomicI64, more: i64| {
@@ -29,7 +29,7 @@ impl Tally {
         add(&self.tables, counts.tables);
     }
 
-    /// Adds a task's deltas, which begin again at zero.
+    /// Adds a task's deltas and sets them to zero.
     pub(crate) fn fold<W: World>(&self, mm: &Mm<W>, local: &mut Local) {
         let deltas = core::mem::take(&mut local.deltas);
         if !deltas.is_zero() {
@@ -38,7 +38,7 @@ impl Tally {
         }
     }
 
-    /// Adds with loads and stores, under a lock that everybody takes.
+    /// Adds with loads and stores, under a lock that every caller takes.
     #[inline]
     pub(crate) fn add_locked(&self, counts: Counts) {
         let add = |counter: &AtomicI64, more: i64| counter.store(counter.load(Relaxed) + more, Relaxed);

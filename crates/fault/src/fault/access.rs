@@ -1,4 +1,4 @@
-//! What a CPU does when it loads or stores: translate, and fault if it must.
+//! A load or store as a CPU does it: translate the address, and fault if needed.
 
 use super::Backing;
 use crate::area::Access;
@@ -11,7 +11,7 @@ use crate::space::AddressSpace;
 use crate::table::{Found, walk};
 use crate::world::World;
 
-/// A section that ends with its scope, also if `touch` panics.
+/// A grace-period section that ends with its scope, even if `touch` panics.
 struct Section<'a> {
     grace: &'a Grace,
     slot: u32,
@@ -24,7 +24,7 @@ impl Drop for Section<'_> {
 }
 
 impl<W: World> AddressSpace<W> {
-    /// Calls `touch` with the page, while nobody can take it away (E5).
+    /// Calls `touch` with the page while no other task can free it (E5).
     pub(crate) fn access<T>(
         &self,
         local: &mut Local,
@@ -64,7 +64,7 @@ impl<W: World> AddressSpace<W> {
             return None;
         }
         if word.is_untouched() {
-            // As hardware does it: the bit is set only if the word is still the same.
+            // As hardware does it: the accessed bit is set only if the word has not changed.
             let cell = engine.tables.word(slot.table, slot.index);
             let seen = word.accessed().bits();
             let _ = cell.compare_exchange(word.bits(), seen, Ordering::Relaxed, Ordering::Relaxed);

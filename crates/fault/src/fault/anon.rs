@@ -1,4 +1,4 @@
-//! An empty word: a page of zeros, or the shared one for reading.
+//! Faults on an empty word: a store maps a cleared page, a load maps the shared page of zeros.
 
 use pageset_core::{Order, Pfn};
 
@@ -13,7 +13,7 @@ use crate::table::Slot;
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// A store to an empty word.
+    /// Handles a store to an empty word.
     #[inline]
     pub(super) fn populate(
         &self,
@@ -36,7 +36,7 @@ impl<W: World> AddressSpace<W> {
         Ok(self.install_page(local, attempt, slot, (Pte::EMPTY, pfn)))
     }
 
-    /// Maps a small page, which nobody knows yet, where `old` is.
+    /// Puts a small page that no other task knows yet in place of `old`.
     #[inline]
     pub(super) fn install_page(
         &self,
@@ -65,7 +65,7 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// A load from an empty word.
+    /// Handles a load from an empty word.
     pub(super) fn populate_for_reading(
         &self,
         local: &mut Local,

@@ -1,4 +1,5 @@
-//! A store to a page that may not be written: nobody's but ours, so it may from now on; or a copy takes its place.
+//! A store to a page without the right to write: the page becomes writable if it has no other user, otherwise
+//! it is copied.
 
 use pageset_core::Order;
 
@@ -28,15 +29,15 @@ impl<W: World> AddressSpace<W> {
             return Ok(step);
         }
         if slot.level > 0 {
-            // As Linux since 5.8: the huge page becomes small ones, and one of them is copied.
+            // As Linux since 5.8: split the huge page into small ones, then copy one of them.
             self.split(local, slot, old).map_err(|_| FaultError::OutOfMemory(attempt.va))?;
             return Ok(Step::Again);
         }
         self.copy(local, attempt, slot, old)
     }
 
-    /// Makes the page writable if its block has no other user. A part of a larger block is copied rather than reused:
-    /// who uses the other parts is not known.
+    /// Makes the page writable if its block has no other user. A part of a larger block is always copied: the
+    /// block's count does not say which parts have other users.
     fn reuse(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot, old: Pte) -> Option<Step> {
         let frames = &self.engine().frames;
         let (head, order) = frames.block(old.pfn());
@@ -50,8 +51,9 @@ impl<W: World> AddressSpace<W> {
             return Some(Step::Again);
         }
         let word = self.engine().tables.word(slot.table, slot.index);
-        // With hold of the word: while it is as it was, one of the references is ours.
-        // Its frame may have had another life, in another block, since the look above.
+        // The word is held now. While it is unchanged, one of the block's references is this word's. The
+        // frame may have been freed and reused in another block since the check above, so compare the block
+        // again.
         if word.load(crate::atomic::Ordering::Acquire) != old.bits()
             || frames.block(old.pfn()) != (head, order)
         {
@@ -78,8 +80,8 @@ impl<W: World> AddressSpace<W> {
     ) -> Result<Step, FaultError> {
         let engine = self.engine();
         let pfn = self.take_block(local, Order::ZERO).ok_or(FaultError::OutOfMemory(attempt.va))?;
-        // A reference for the time of the copy: the page cannot be freed, nor can anybody begin to write to it. It is
-        // the right page if the word is unchanged afterwards.
+        // A reference for the duration of the copy: it keeps the page from being freed, and from being made
+        // writable. It is the right page if the word is unchanged afterwards.
         let Some(head) = engine.frames.try_get(old.pfn()) else {
             self.free_unused(local, pfn, Order::ZERO);
             return Ok(Step::Again);

@@ -9,7 +9,7 @@ use crate::space::AddressSpace;
 use crate::world::{Memory, World};
 
 impl<W: World> AddressSpace<W> {
-    /// A block whose contents do not matter.
+    /// Allocates a block whose contents do not matter.
     #[inline]
     pub(super) fn take_block(&self, local: &mut Local, order: Order) -> Option<Pfn> {
         let start_ns = self.clock(local);
@@ -22,7 +22,7 @@ impl<W: World> AddressSpace<W> {
         pfn
     }
 
-    /// A block of zeros, of which page `target` will be touched first.
+    /// Allocates a block of zeros. Page `target` will be touched first.
     #[inline]
     pub(super) fn take_clear(&self, local: &mut Local, order: Order, target: u32) -> Option<Pfn> {
         if order == Order::ZERO
@@ -33,8 +33,8 @@ impl<W: World> AddressSpace<W> {
         let pfn = self.take_block(local, order)?;
         let start_ns = self.clock(local);
         self.world().memory().clear(local.cpu, pfn, order, target);
-        // The fault's next atomic operation waits until the whole page is written, so the next page's clearing cannot begin
-        // meanwhile; but the lines it needs first can come.
+        // The fault's next atomic operation waits until the whole page is written, so clearing the next page
+        // cannot begin before. Its first cache lines can be prefetched.
         if let Some(next) = local.magazine.peek() {
             self.world().memory().expect(local.cpu, next);
         }
@@ -42,29 +42,31 @@ impl<W: World> AddressSpace<W> {
         Some(pfn)
     }
 
-    /// A block is about to be mapped by `refs` words.
+    /// Prepares a block that `refs` words are about to map.
     #[inline]
     pub(super) fn begin(&self, pfn: Pfn, order: Order, refs: u32) {
         self.engine().frames.begin(pfn, order, refs);
         Lru::<W::RawLock>::mark(self.engine().frames.frame(pfn));
     }
 
-    /// A block that is mapped now goes to the list of pages in use.
+    /// Adds a mapped block to the list of pages in use.
     #[inline]
     pub(super) fn list(&self, local: &mut Local, pfn: Pfn) {
         self.engine().lru.add(&self.engine().frames, local.cpu, &mut local.lru, pfn);
     }
 
-    /// A block that was to be mapped by `refs` words, and is not, goes back; or later, by whoever uses it in passing.
+    /// Gives back a block that `refs` words were to map but do not. If another task holds a temporary
+    /// reference, that task frees the block later.
     pub(super) fn give_back(&self, local: &mut Local, pfn: Pfn, refs: u32) {
         if let Some(block) = self.engine().frames.put(pfn, refs) {
-            // It may be on the list already: some task's batch remembers the frame from an earlier life.
+            // The block may be on a list already: a task's batch still holds an entry from the frame's
+            // earlier life.
             self.engine().lru.remove(&self.engine().frames, &[block]);
             self.free_unused(local, block.0, block.1);
         }
     }
 
-    /// A block that nobody was told of goes back.
+    /// Gives back a block that no other task has seen.
     pub(super) fn free_unused(&self, local: &mut Local, pfn: Pfn, order: Order) {
         if self.world().frames().free(local.cpu, pfn, order).is_err() {
             local.stats.refused_frees += 1;

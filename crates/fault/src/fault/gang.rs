@@ -1,4 +1,4 @@
-//! A gang fault: one block of several pages for neighbouring words, in the manner of mTHP (spec §1.9).
+//! A gang fault maps one block of several pages into adjacent words, as mTHP does (spec §1.9).
 
 use core::ops::Range;
 
@@ -14,7 +14,8 @@ use crate::table::Slot;
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// Maps the largest block that fits the area and finds all its words empty. `None`: a single page, please.
+    /// Maps the largest block that fits the area and whose words are all empty. Returns `None` if the fault
+    /// should map a single page instead.
     #[cold]
     pub(super) fn populate_gang(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot) -> Option<Step> {
         let geometry = self.engine().geometry;
@@ -41,7 +42,8 @@ impl<W: World> AddressSpace<W> {
         words.all(|index| self.engine().tables.load(slot.table, index) == Pte::EMPTY)
     }
 
-    /// Maps a block, all of it or nothing; only without a lock may others get some of the words in between.
+    /// Maps the block completely or not at all. Exception: without a lock, other tasks may fill some of the
+    /// words first.
     fn install_gang(
         &self,
         local: &mut Local,

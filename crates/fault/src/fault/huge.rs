@@ -1,4 +1,4 @@
-//! A huge page: one word of level 1, one block of the order that fills a leaf table's span.
+//! A huge page: one word of level 1 maps one block, as large as a leaf table's span.
 
 use super::{Attempt, Install, Step};
 use crate::area::Access;
@@ -11,7 +11,7 @@ use crate::table::Slot;
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// Whether the fault may be answered by a huge page, if its span is empty.
+    /// Whether a huge page may answer the fault, if its span is empty.
     pub(super) fn wants_huge(&self, local: &Local, attempt: Attempt<'_>) -> bool {
         let geometry = self.engine().geometry;
         let (span, area) = (geometry.span_around(attempt.va, 0), local.areas.area(attempt.ticket.index));
@@ -22,7 +22,8 @@ impl<W: World> AddressSpace<W> {
             && span.end <= area.range.end
     }
 
-    /// Maps a huge page into an empty word of level 1. `None`: small pages, please.
+    /// Maps a huge page into an empty word of level 1. Returns `None` if the fault should map small pages
+    /// instead.
     #[cold]
     pub(super) fn populate_huge(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot) -> Option<Step> {
         let geometry = self.engine().geometry;

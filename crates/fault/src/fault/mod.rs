@@ -1,8 +1,8 @@
-//! Page faults, after the skeleton that all strategies share (spec §1.2): find the area, find the word, prepare a page
-//! without any lock, put it into the word if that is still as it was.
+//! Page faults. All strategies share one skeleton (spec §1.2): find the area, find the word, prepare a page
+//! without a lock, then put the page into the word if the word has not changed.
 //!
-//! `word` (from the root to it), `anon` (an empty word), `cow` (a page that may not be written yet), `restore`
-//! (a reclaimed page), `huge`, `gang` and `run` (many pages at once), `frame` (where pages come from).
+//! Modules: `word` (the walk to the word), `anon` (empty words), `cow` (pages that may not be written yet)
+//! and `restore` (reclaimed pages). `huge`, `gang` and `run` map many pages at once. `frame` gets the pages.
 
 mod access;
 mod anon;
@@ -27,35 +27,35 @@ use crate::sync::Intent;
 use crate::table::Slot;
 use crate::world::World;
 
-/// What an access finds.
+/// The page behind an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backing {
     /// This frame.
     Frame(Pfn),
-    /// The shared page of zeros; loads only.
+    /// The shared page of zeros, for loads only.
     ZeroPage,
 }
 
-/// How far one attempt got.
+/// The result of one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// The access can go on with this page.
     Done(Backing),
-    /// Something changed meanwhile, or is changing: from the beginning.
+    /// Something changed meanwhile, or is being changed: start again.
     Again,
 }
 
-/// What became of a word that was to be changed.
+/// The result of trying to change a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Install {
     Done,
-    /// The word is not what it was.
+    /// The word has changed.
     Lost,
-    /// The table or the area is not what it was.
+    /// The table or the area has changed.
     Again,
 }
 
-/// One attempt at a fault: who, where, and in which area.
+/// One attempt at a fault: the address, the access, and the area as it was found.
 #[derive(Clone, Copy)]
 struct Attempt<'t> {
     ticket: &'t Ticket,
@@ -78,7 +78,8 @@ impl<W: World> AddressSpace<W> {
                     let step = if area.prot.allows(access) {
                         self.attempt(local, Attempt { ticket: &ticket, va, access })
                     } else if area.is_marked(ticket.write) {
-                        // The right is being taken away, and others may still use it: not an answer yet.
+                        // The right is being taken away, but other tasks may still use it until the write
+                        // ends. Retry before answering.
                         Ok(Step::Again)
                     } else {
                         Err(FaultError::NotAllowed(va))
@@ -100,7 +101,8 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Frees what copying replaced, outside of everything that others may wait for.
+    /// Frees pages that a copy replaced. No lock or section is held here, since freeing waits for other
+    /// tasks.
     #[cold]
     fn free_replaced(&self, local: &mut Local) {
         let mut blocks = core::mem::take(&mut local.unmapped);
@@ -125,7 +127,8 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// A page is there: does it allow the access, or can it be made to?
+    /// Handles a fault on a present page: allows the access if the word permits it, or raises the word's
+    /// rights.
     fn raise(
         &self,
         local: &mut Local,
@@ -158,7 +161,7 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Puts `new` into a word that holds `old`, with everything that must hold at that moment.
+    /// Puts `new` into a word that holds `old`, after checking the table, the area and the word.
     #[inline]
     fn install(
         &self,
@@ -177,7 +180,7 @@ impl<W: World> AddressSpace<W> {
         if !self.sync.replace(self.engine().tables.word(slot.table, slot.index), old, new) {
             return Install::Lost;
         }
-        // Only now: a page that others can see may be taken away again at once (spec §1.4.3).
+        // Count only after the word is in place: another task may unmap the page at once (spec §1.4.3).
         if counts != Counts::default() {
             self.account.add(&self.mm, local, counts);
         }
@@ -185,7 +188,8 @@ impl<W: World> AddressSpace<W> {
         Install::Done
     }
 
-    /// After a word was lost: if what is there does, the fault is complete, since somebody else completed it.
+    /// Ends a fault that lost its word to another task. If the winner's page permits the access, the fault is
+    /// complete.
     fn after_loss(&self, attempt: Attempt<'_>, slot: &Slot) -> Step {
         let word = self.engine().tables.load(slot.table, slot.index);
         let is_page = word.meaning(slot.level) == Meaning::Page;
@@ -196,7 +200,7 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// The page of a word that serves `va`.
+    /// The page at `va` that the word maps.
     #[inline]
     fn backing(&self, slot: &Slot, word: Pte, va: u64) -> Backing {
         if word.is_zero_page() {
@@ -209,12 +213,12 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// The area's rights, as bits of a word.
+    /// Adds the area's rights to the word.
     fn with_rights(&self, local: &Local, ticket: &Ticket, word: Pte) -> Pte {
         if local.areas.area(ticket.index).prot == Prot::ReadWrite { word.writable() } else { word }
     }
 
-    /// The time, if the world is timed.
+    /// The current time, or 0 if the world is not timed.
     #[inline]
     fn clock(&self, local: &Local) -> u64 {
         if W::TIMED { self.world().now_ns(local.cpu) } else { 0 }

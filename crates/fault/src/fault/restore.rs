@@ -1,4 +1,4 @@
-//! A reclaimed page comes back.
+//! Faults on reclaimed pages.
 
 use pageset_core::Order;
 
@@ -15,8 +15,8 @@ use crate::table::Slot;
 use crate::world::{Memory, World};
 
 impl<W: World> AddressSpace<W> {
-    /// Brings the contents of `place` back. They are read with hold of the word: otherwise the place might have been
-    /// given back and used again for this very word meanwhile, and the word alone would not show it.
+    /// Brings the contents of slot `place` back. Reads them while holding the word. Without that, another
+    /// task could free the slot and reuse it for this very word meanwhile, and the word would look unchanged.
     pub(super) fn restore(
         &self,
         local: &mut Local,

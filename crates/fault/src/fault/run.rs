@@ -1,4 +1,4 @@
-//! Anticipatory prefaulting: a run of pages, of which the fault needs the first (spec §1.9).
+//! Anticipatory prefaulting: a fault maps a run of pages, beginning with the page it needs (spec §1.9).
 
 use pageset_core::{Order, Pfn};
 
@@ -14,7 +14,7 @@ use crate::table::Slot;
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// How many pages this fault maps, itself included: no more than its area and its table have left.
+    /// Number of pages this fault maps, its own included. The run stays inside its area and its table.
     pub(super) fn foresee(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot) -> u32 {
         let geometry = self.engine().geometry;
         let page = geometry.page_start(attempt.va);
@@ -24,7 +24,7 @@ impl<W: World> AddressSpace<W> {
         local.prefault.foresee(geometry, page, self.options().prefault_order, room)
     }
 
-    /// Maps a run of pages. Only the first is the fault's; if memory runs short the run does too.
+    /// Maps a run of pages. Only the first is needed; if memory runs short, the run is shorter.
     pub(super) fn populate_run(
         &self,
         local: &mut Local,

@@ -1,4 +1,4 @@
-//! From the root to the word that decides, with tables built where they are missing.
+//! The walk of a fault from the root to the word that decides. Missing tables are built on the way.
 
 use super::{Attempt, Step};
 use crate::error::FaultError;
@@ -9,7 +9,8 @@ use crate::table::{Found, Slot, walk};
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// The word that decides about the fault's address; or the fault's end, if a huge page could be mapped on the way.
+    /// Finds the word for the fault's address. The inner `Err` ends the attempt: a huge page was mapped on
+    /// the way, or the fault must start again.
     #[inline]
     pub(super) fn find_word(
         &self,

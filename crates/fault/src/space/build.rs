@@ -1,4 +1,4 @@
-//! Tables where there were none: what a fault and a fork need before they can fill a word.
+//! Builds missing tables. A fault and a fork need them before they can fill a word.
 
 use super::AddressSpace;
 use crate::counts::Counts;
@@ -10,7 +10,7 @@ use crate::table::{Found, Slot, walk};
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// The word for `va` in a table of `level`; or `Found::Busy`.
+    /// The word for `va` in a table of `level`, building missing tables; or `Found::Busy`.
     pub(super) fn walk_or_build(&self, local: &mut Local, va: u64, level: u8) -> Result<Found, SpaceError> {
         loop {
             let engine = self.engine();
@@ -21,7 +21,7 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Puts a table for `va` into an empty word, or finds that somebody else did.
+    /// Puts a table for `va` into an empty word. If another task did so first, the new table is freed.
     #[cold]
     pub(crate) fn build(&self, local: &mut Local, va: u64, slot: &Slot) -> Result<(), SpaceError> {
         let engine = self.engine();

@@ -16,7 +16,7 @@ impl<W: World> AddressSpace<W> {
             return Err(SpaceError::Occupied);
         }
         let change = write.change(&range, Some(prot));
-        // Areas that are joined with the new one: faults in them must come to an end, later ones find the joined area.
+        // The new area absorbs these areas. Faults in them must end; later faults find the joined area.
         write.close(local, &change.replaced);
         write.publish(change.map);
         Ok(())
@@ -30,10 +30,10 @@ impl<W: World> AddressSpace<W> {
             return Ok(());
         }
         write.close(local, &change.replaced);
-        // Huge pages that stay in part; the only step that can fail comes before anything is changed.
+        // Huge pages that stay in part must be split. This is the only step that can fail, so it comes first.
         self.split_at(local, range.start)?;
         self.split_at(local, range.end)?;
-        // From here on faults in the range find no area. What they mapped before, the zap finds.
+        // From here on, faults in the range find no area. The zap finds the pages they mapped before.
         write.publish(change.map);
         self.zap(local, &range, &write.map);
         Ok(())
@@ -50,7 +50,7 @@ impl<W: World> AddressSpace<W> {
         self.split_at(local, range.start)?;
         self.split_at(local, range.end)?;
         let (map, replaced) = (change.map, change.replaced);
-        // The new areas stay closed until the words say what they say.
+        // The new areas stay closed until the words have the new rights.
         write.close(
             local,
             map.areas().iter().filter(|area| area.range.start < range.end && range.start < area.range.end),

@@ -1,8 +1,9 @@
-//! Small pages become one huge page (khugepaged's work; spec §1.7, races 5 and 6).
+//! Replaces small pages by one huge page (khugepaged's work; spec §1.7, races 5 and 6).
 //!
-//! The leaf table is closed before anything is copied: the word that names it says "busy", every word of it is swapped
-//! for poison, and it is marked stray. So a late fault that stands in front of it finds the parent word changed (P1),
-//! its exchange failed (P2) or the table marked (P3), and starts again.
+//! The race is with a fault that has already walked to the leaf table. Before anything is copied, the table
+//! is closed: the word that names it says "busy", each of its words is swapped for poison, and it is marked
+//! stray. The late fault loses: it finds its parent word changed (P1), its exchange fails (P2), or the table
+//! is marked (P3). It starts again from the root.
 
 use alloc::vec::Vec;
 
@@ -68,7 +69,7 @@ impl<W: World> AddressSpace<W> {
         Ok(())
     }
 
-    /// Takes a leaf table out of service. Returns its words as they were.
+    /// Takes a leaf table out of service. Returns its words as they were before.
     fn close_table(&self, local: &mut Local, parent: &Slot, named: Pte, table: TableId) -> Option<Vec<Pte>> {
         let tables = &self.engine().tables;
         let _held = self.sync.hold(&self.mm, local, parent, Intent::Replace).ok()?;
@@ -88,7 +89,7 @@ impl<W: World> AddressSpace<W> {
         Some(words)
     }
 
-    /// Copies what is there, and clears the rest.
+    /// Copies the mapped pages and clears the rest.
     fn fill(&self, local: &mut Local, block: Pfn, words: &[Pte]) {
         let memory = self.world().memory();
         for (index, word) in (0..).zip(words) {
@@ -115,7 +116,7 @@ impl<W: World> AddressSpace<W> {
         let huge = Pte::anon(block).huge();
         let huge = if prot == Prot::ReadWrite { huge.writable() } else { huge };
         let before = words.iter().filter(|word| word.is_present() && !word.is_zero_page()).count();
-        // Nobody else changes a busy word, and its table stays: tables are freed by writers only.
+        // No other task changes a busy word. The table stays too: only writers free tables.
         if let Ok(_held) = self.sync.hold(&self.mm, local, parent, Intent::Replace) {
             self.sync.replace(engine.tables.word(parent.table, parent.index), Pte::MIGR, huge);
             let more = i64::from(engine.geometry.entries()) - before as i64;

@@ -1,4 +1,4 @@
-//! A copy of an address space: every page shared, written by nobody until it is copied.
+//! Copies an address space: both sides share every page, and a write copies the page first.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -29,7 +29,7 @@ impl<W: World> AddressSpace<W> {
                 }
             });
         }
-        // Nobody may go on writing to what is shared now.
+        // The pages are shared now, so no task may keep a writable translation.
         self.free_unmapped(local, &mut Vec::new());
         drop(write);
         copied.map(|()| Arc::new(child))
@@ -41,7 +41,7 @@ impl<W: World> AddressSpace<W> {
         })
     }
 
-    /// Copies words of one table. Nobody else knows the child yet.
+    /// Copies words of one table. No other task knows the child yet.
     fn copy_run(&self, local: &mut Local, child: &Self, run: Run) -> Result<(), SpaceError> {
         let step = self.engine().geometry.word_span(run.slot.level);
         let mut pages = 0;
@@ -49,7 +49,8 @@ impl<W: World> AddressSpace<W> {
             if self.engine().tables.load(run.slot.table, index) == Pte::EMPTY {
                 continue;
             }
-            // The child's table comes first: it may be the last one that was missing.
+            // Build the child's table first: if no table is left, the fork fails here, before this word is
+            // shared.
             let to = match child.walk_or_build(local, va, run.slot.level) {
                 Ok(Found::Word(to, _)) => to,
                 _ => return Err(SpaceError::OutOfMemory),
@@ -63,11 +64,11 @@ impl<W: World> AddressSpace<W> {
         Ok(())
     }
 
-    /// Takes the right to write away from a word, and references what it maps once more.
+    /// Removes the word's right to write and adds a reference to the page it maps.
     fn share_word(&self, local: &mut Local, slot: &Slot) -> Pte {
         let word = self.engine().tables.word(slot.table, slot.index);
         loop {
-            // The writer excludes whoever frees tables.
+            // The writer excludes every task that frees tables.
             let Ok(_held) = self.sync.hold(&self.mm, local, slot, Intent::Replace) else { return Pte::EMPTY };
             let old = self.engine().tables.load(slot.table, slot.index);
             match old.meaning(0) {

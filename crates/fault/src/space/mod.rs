@@ -1,8 +1,8 @@
-//! Address spaces: areas, a page table, counters, and what changes areas.
+//! Address spaces: areas, a page table, counters, and the operations that change areas.
 //!
-//! `build` (tables where there were none), `write` (what all changes of areas have in common), `change` (map, unmap,
-//! protect), `zap` (taking pages and tables away), `fork`, `split` and `collapse` (huge to small and back), `reclaim`,
-//! `teardown`.
+//! `build` (missing tables), `write` (the steps that all changes of areas share), `change` (map, unmap,
+//! protect), `zap` (removes pages and tables), `fork`, `split` and `collapse` (huge to small and back),
+//! `reclaim`, `teardown`.
 
 mod build;
 mod change;
@@ -32,18 +32,19 @@ use crate::strategy::Strategy;
 use crate::sync::AnySync;
 use crate::world::World;
 
-/// Options of an address space, beyond the plain fault.
+/// Options of an address space. All but `strategy` go beyond the plain fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// How the address space is kept consistent.
     pub strategy: Strategy,
-    /// Whether a fault in an empty, aligned, fully covered span takes one huge page (order 9 with 4 KiB pages).
+    /// Whether a fault in an empty, aligned, fully covered span maps one huge page (order 9 with 4 KiB
+    /// pages).
     pub huge: Huge,
-    /// Order of the blocks that a write fault maps at once, if their words are all empty (mTHP, spec §1.9); 0 for
+    /// Order of the block that a write fault maps at once if all its words are empty (mTHP, spec §1.9). 0 for
     /// single pages, 4 for 64 KiB.
     pub gang_order: u8,
-    /// Largest order of the run that anticipatory prefaulting maps (Dec 2004, spec §1.9); 0 for none. The first
-    /// version had 3, with 2^5 pages measured.
+    /// Largest order of a prefaulted run (Dec 2004, spec §1.9). 0 for none. The first version had 3; 2^5
+    /// pages were measured too.
     pub prefault_order: u8,
 }
 
@@ -52,8 +53,9 @@ pub struct Options {
 pub enum Huge {
     /// Small pages only.
     Never,
-    /// Where a whole span is empty and covered. Not with [`Geometry::PAGES_16K`](crate::Geometry::PAGES_16K), where the
-    /// 32 MiB of a leaf table are more than the allocator's largest block of 2^10 pages.
+    /// Huge pages where a whole span is empty and inside one area. Not possible with
+    /// [`Geometry::PAGES_16K`](crate::Geometry::PAGES_16K): its leaf table covers 32 MiB, more than the
+    /// allocator's largest block of 2^10 pages.
     Always,
 }
 
@@ -72,7 +74,7 @@ pub struct AddressSpace<W: World> {
     pub(crate) sync: AnySync,
     pub(crate) stabilise: AnyStabilise,
     pub(crate) account: AnyAccount,
-    /// Whether a fault looks again at its area before it installs.
+    /// Whether a fault checks its area again before it installs a page.
     looks_again: bool,
     /// CPU of the last task that left.
     last_cpu: AtomicU32,
@@ -82,8 +84,8 @@ impl<W: World> AddressSpace<W> {
     /// An empty address space.
     ///
     /// # Errors
-    /// [`SpaceError::OutOfMemory`] if there is no frame or no table for the root; [`SpaceError::NoHugePages`] if huge pages
-    /// are wanted and the geometry has none.
+    /// [`SpaceError::OutOfMemory`] if there is no frame or table for the root. [`SpaceError::NoHugePages`] if
+    /// `options` want huge pages and the geometry has none.
     pub fn new(engine: &Arc<Engine<W>>, options: Options) -> Result<Arc<Self>, SpaceError> {
         if options.huge == Huge::Always && engine.geometry.huge_order().is_none() {
             return Err(SpaceError::NoHugePages);
@@ -93,7 +95,7 @@ impl<W: World> AddressSpace<W> {
         Ok(Arc::new(Self::on(engine, options, cpu, root, AreaMap::default())))
     }
 
-    /// An address space with these areas and nothing in them, of options that the engine can do.
+    /// Makes an address space with these areas and no pages. The engine must support the options.
     fn on(engine: &Arc<Engine<W>>, options: Options, cpu: CpuId, root: TableId, areas: AreaMap) -> Self {
         let strategy = options.strategy;
         let sync = AnySync::new(strategy.sync(), engine.tasks);
@@ -114,22 +116,23 @@ impl<W: World> AddressSpace<W> {
         self.mm.id()
     }
 
-    /// The options it was made with.
+    /// The options that the address space was made with.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// The engine it is on.
+    /// The address space's engine.
     pub fn engine(&self) -> &Arc<Engine<W>> {
         self.mm.engine()
     }
 
-    /// Reads the counters quickly, without what tasks or CPUs have not folded yet.
+    /// Reads the counters quickly, without the deltas that tasks or CPUs have not folded yet.
     pub fn quick_counts(&self) -> Counts {
         self.account.quick()
     }
 
-    /// Resident pages and tables (the root is not counted). Exact once all tasks have left and nobody changes anything.
+    /// Resident pages and tables, without the root. Exact once all tasks have left and no thread changes
+    /// anything.
     pub fn counts(&self) -> Counts {
         self.account.exact()
     }
@@ -144,8 +147,9 @@ impl<W: World> AddressSpace<W> {
         self.mm.root()
     }
 
-    /// Whether an area is still as a fault found it, for strategies that check. The fault owns the word that it is about to
-    /// change when it calls this: a writer closes areas before it acquires words.
+    /// Whether the area is unchanged since the fault found it, for strategies that check. The fault holds the
+    /// word it is about to change. A writer marks areas before it acquires words, so either the fault sees
+    /// the mark here, or the writer later sees the fault's word.
     #[inline]
     pub(crate) fn is_unchanged(&self, local: &Local, ticket: &Ticket) -> bool {
         !self.looks_again || ticket.is_current(&self.mm, local)

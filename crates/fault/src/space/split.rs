@@ -1,4 +1,4 @@
-//! A huge page becomes small ones: the same block, a word for each page.
+//! Splits a huge page: the same block, with a word for each small page.
 
 use super::AddressSpace;
 use crate::atomic::Ordering;
@@ -11,7 +11,7 @@ use crate::table::Slot;
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// Splits the huge page that `va` lies inside, if it does not begin there.
+    /// Splits the huge page that contains `va`, unless `va` is its first address.
     pub(super) fn split_at(&self, local: &mut Local, va: u64) -> Result<(), SpaceError> {
         let inside = !va.is_multiple_of(self.engine().geometry.table_span(0));
         let Some(slot) = self.slot_above(va, 0).filter(|_| inside) else { return Ok(()) };
@@ -23,7 +23,7 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Puts a table of small words in the place of the huge one. False if it was not there any more.
+    /// Replaces the huge word by a table of small words. Returns false if the word changed meanwhile.
     pub(crate) fn split(&self, local: &mut Local, slot: &Slot, huge: Pte) -> Result<bool, SpaceError> {
         let (engine, pages) = (self.engine(), self.engine().geometry.entries());
         let table = engine.take_table_for(local).ok_or(SpaceError::OutOfMemory)?;
@@ -34,8 +34,8 @@ impl<W: World> AddressSpace<W> {
             Err(_) => false,
             Ok(_held) => {
                 let word = engine.tables.word(slot.table, slot.index);
-                // With hold of it, the huge word keeps the block alive; and the references come first, since a small
-                // page may be dropped as soon as the table is there.
+                // While this task holds the word, the huge word keeps the block alive. References are added
+                // first, since another task may drop a small page as soon as the table is visible.
                 let is_there = word.load(Ordering::Acquire) == huge.bits();
                 if is_there {
                     engine.frames.get(huge.pfn(), pages - 1);

@@ -12,19 +12,19 @@ use crate::pte::{Meaning, Pte, TableId};
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// Frees every page and table. Nobody refers to the address space any more.
+    /// Frees every page and table. No task refers to the address space any more.
     fn tear_down(&self) {
         let mut local = Local::new(CpuId(self.last_cpu.load(Ordering::Relaxed)), 0, self.id());
         let mut tables = Vec::new();
         let pages =
             self.take_apart(&mut local, self.root(), self.engine().geometry.root_level(), &mut tables);
-        // The root is not counted.
+        // The root is not counted in `tables`.
         let found = Counts { tables: tables.len() as i64 - 1, ..Counts::pages(pages) };
         debug_assert_eq!(self.counts(), found, "address space {} counts other than it had", self.id());
         self.engine().free_tables(&mut local, &mut tables);
     }
 
-    /// Empties a table and those below it. Returns how many pages they mapped.
+    /// Empties a table and the tables below it. Returns the number of pages they mapped.
     fn take_apart(&self, local: &mut Local, table: TableId, level: u8, tables: &mut Vec<TableId>) -> i64 {
         let (mut pages, mut blocks) = (0, Vec::new());
         for word in self.engine().tables.words_of(table) {

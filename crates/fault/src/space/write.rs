@@ -1,4 +1,5 @@
-//! What all changes of areas have in common: one writer at a time, areas closed while they change, a new map published.
+//! The steps that all changes of areas share: one writer at a time, areas closed while they change, then a
+//! new map.
 
 use alloc::sync::Arc;
 use core::ops::Range;
@@ -9,7 +10,7 @@ use crate::error::SpaceError;
 use crate::local::Local;
 use crate::world::World;
 
-/// The right to change an address space's areas, until it is dropped.
+/// The right to change the areas of an address space, until it is dropped.
 pub(super) struct Write<'a, W: World> {
     pub(super) space: &'a AddressSpace<W>,
     pub(super) map: Arc<AreaMap>,
@@ -23,7 +24,7 @@ impl<W: World> AddressSpace<W> {
         Write { space: self, map: self.mm.map(), cpu: local.cpu }
     }
 
-    /// A range that begins and ends at pages and is not empty.
+    /// Fails unless the range is not empty and begins and ends at page boundaries.
     pub(super) fn check_range(&self, range: &Range<u64>) -> Result<(), SpaceError> {
         let geometry = self.engine().geometry;
         let is_page = |va: u64| va.is_multiple_of(geometry.page_bytes());
@@ -36,17 +37,17 @@ impl<W: World> AddressSpace<W> {
 }
 
 impl<W: World> Write<'_, W> {
-    /// The map in which `range` has these rights.
+    /// Computes the map that gives `range` these rights.
     pub(super) fn change(&self, range: &Range<u64>, prot: Option<Prot>) -> Change {
         self.map.with(range.clone(), prot, || self.space.engine().next_area())
     }
 
-    /// Closes areas that are about to change: no fault is in them or gets in until the write ends.
+    /// Closes areas that are about to change: no fault is in them, and none enters until the write ends.
     pub(super) fn close<'a>(&self, local: &mut Local, areas: impl IntoIterator<Item = &'a Arc<Area>>) {
         self.space.stabilise.close(&self.space.mm, local, areas.into_iter().map(|area| &**area));
     }
 
-    /// Puts a new map in the place of the old one. Its areas are open at once, except those closed in this write.
+    /// Replaces the map. Its areas are open at once, except those this write has closed.
     pub(super) fn publish(&mut self, map: AreaMap) {
         self.map = Arc::new(map);
         self.space.mm.publish(Arc::clone(&self.map));
@@ -54,7 +55,7 @@ impl<W: World> Write<'_, W> {
 }
 
 impl<W: World> Drop for Write<'_, W> {
-    /// Opens all areas that were closed.
+    /// Opens all areas that this write closed.
     fn drop(&mut self) {
         self.space.mm.end_write(self.cpu);
     }

@@ -1,7 +1,8 @@
-//! Taking rights, pages and tables away from a range.
+//! Removes rights, pages and tables from a range.
 //!
-//! The order is that of spec §1.3: words are swapped out (E4), then nobody may hold a translation or a table's number
-//! any more (E5, E6: one grace period for both), then frames and tables are freed.
+//! The order follows spec §1.3 (E4 to E6). First, words are swapped out (E4). Then one grace period waits
+//! until no task holds a translation or a table number from before (E5, E6). Then frames and tables are
+//! freed.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -18,20 +19,20 @@ use crate::sync::Intent;
 use crate::table::Slot;
 use crate::world::{Memory, World};
 
-/// Blocks that are collected before a grace period is waited for. Guess: 16 MiB of small pages; 64 KiB of heap.
+/// Blocks collected before one grace period. Guess: 16 MiB of small pages, with 64 KiB of heap for the list.
 const BLOCKS_MAX: usize = 4096;
 
-/// Words of one table that lie in a range.
+/// Words of one table that lie in the range.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     pub(super) slot: Slot,
     pub(super) indices: Range<u32>,
-    /// Address of the first of them.
+    /// Address of the first word's page.
     pub(super) va: u64,
 }
 
 impl<W: World> AddressSpace<W> {
-    /// Unmaps every page in `range`, and frees tables in whose span `map` has no area.
+    /// Unmaps every page in `range`. Frees tables whose span has no area in `map`.
     pub(super) fn zap(&self, local: &mut Local, range: &Range<u64>, map: &AreaMap) {
         let mut blocks = Vec::new();
         self.each_run(local, range, &mut |local, run| {
@@ -53,17 +54,19 @@ impl<W: World> AddressSpace<W> {
         self.engine().free_tables(local, &mut tables);
     }
 
-    /// Frees blocks after everybody forgot translations to them.
+    /// Frees blocks after all CPUs have dropped their translations to them.
     pub(crate) fn free_unmapped(&self, local: &mut Local, blocks: &mut Vec<(Pfn, Order)>) {
         self.world().shoot_down(local.cpu);
         self.engine().wait_for_sections(local);
         self.engine().free_blocks(local, blocks);
     }
 
-    /// Calls `visit` with each run of words in `range`: those of a leaf table, or one of level 1 that maps a huge page.
+    /// Calls `visit` with each run of words in `range`: words of a leaf table, or a word of level 1 that maps
+    /// a huge page.
     ///
-    /// Each table above is locked once, if the strategy has a lock for it, before its words are read: whoever put
-    /// something there before the areas were closed is done then, and visible.
+    /// Before its words are read, each upper table is locked and unlocked once, if the strategy has a lock
+    /// for it. A fault that entered before the areas were closed has then finished its change, and the change
+    /// is visible.
     pub(super) fn each_run(
         &self,
         local: &mut Local,
@@ -75,7 +78,7 @@ impl<W: World> AddressSpace<W> {
         self.descend(local, root, range, 0, visit);
     }
 
-    /// `start` is the first address of the table in `slot`.
+    /// `start` is the first address that the table of `slot` covers.
     fn descend(
         &self,
         local: &mut Local,
@@ -110,9 +113,9 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Swaps words out and drops what they map. Collects blocks that nobody maps any more.
+    /// Swaps words out and drops the pages they mapped. Collects blocks without references in `blocks`.
     fn zap_words(&self, local: &mut Local, run: Run, blocks: &mut Vec<(Pfn, Order)>) {
-        // The writer excludes whoever frees tables, so the table cannot go away.
+        // The writer excludes every task that frees tables, so the table stays.
         let Ok(_held) = self.sync.hold(&self.mm, local, &run.slot, Intent::Fill) else { return };
         let mut words = 0;
         for index in run.indices {
@@ -129,7 +132,7 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Drops what a word mapped. Returns 1 if that was a page, huge or small, and 0 otherwise.
+    /// Drops the page that a word mapped. Returns 1 for a page, huge or small, and 0 if there was none.
     pub(super) fn drop_page(&self, local: &mut Local, old: Pte, blocks: &mut Vec<(Pfn, Order)>) -> i64 {
         if let Meaning::Reclaimed(slot) = old.meaning(0) {
             self.world().memory().drop_slot(slot);
@@ -142,7 +145,7 @@ impl<W: World> AddressSpace<W> {
         1
     }
 
-    /// Takes rights away from every page in `range`. No translation with the old rights is left afterwards.
+    /// Removes rights from every page in `range`. Afterwards no task holds a translation with the old rights.
     pub(super) fn restrict(&self, local: &mut Local, range: &Range<u64>, prot: Prot) {
         let mut blocks = Vec::new();
         self.each_run(local, range, &mut |local, run| {
@@ -151,7 +154,7 @@ impl<W: World> AddressSpace<W> {
                 let word = self.engine().tables.word(run.slot.table, index);
                 loop {
                     let old = Pte::from_bits(word.load(Ordering::Acquire));
-                    // Never through zero: that would be a licence to populate.
+                    // The word must not pass through zero, or a fault might populate it.
                     let new = if prot == Prot::None { old.hidden() } else { old.read_only() };
                     if !old.is_present() || new == old || self.sync.replace(word, old, new) {
                         break;
@@ -162,8 +165,8 @@ impl<W: World> AddressSpace<W> {
         self.free_unmapped(local, &mut blocks);
     }
 
-    /// Takes tables out of the tree that lie in `range` and in whose span `map` has no area (Linux's free_pgtables with
-    /// its floor and ceiling).
+    /// Takes tables out of the tree that lie in `range` and whose span has no area in `map` (as Linux's
+    /// free_pgtables does with its floor and ceiling).
     fn unlink_unused(&self, local: &mut Local, range: &Range<u64>, map: &AreaMap, out: &mut Vec<TableId>) {
         let geometry = self.engine().geometry;
         for level in 0..geometry.root_level() {
@@ -178,7 +181,7 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Takes the table of `level` around `va` out of the tree, if there is one and it is empty.
+    /// Takes the table of `level` around `va` out of the tree, if it exists and is empty.
     fn unlink(&self, local: &mut Local, va: u64, level: u8, out: &mut Vec<TableId>) {
         let tables = &self.engine().tables;
         let Some(parent) = self.slot_above(va, level) else { return };

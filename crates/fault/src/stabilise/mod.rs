@@ -1,4 +1,4 @@
-//! How a fault keeps its area as it is (spec §1.5), the axis of "mmap_sem".
+//! How a fault keeps its area unchanged (spec §1.5): the axis of "mmap_sem".
 
 use crate::area::Area;
 use crate::axis::axis;
@@ -19,17 +19,18 @@ axis! { ($)
 /// An area as a fault found it. Valid until `leave`.
 #[derive(Clone, Debug)]
 pub(crate) struct Ticket {
-    /// Number of the write that went on, or comes next. Read before the map: if that write is over, the map is its.
+    /// Number of the write in progress, or of the next one. It is read before the map, so if that write has
+    /// ended meanwhile, the map already includes it.
     pub(crate) write: u64,
-    /// Number of the map it was found in.
+    /// Number of the map that the area is in.
     pub(crate) map: u64,
-    /// Index in the task's copy of the map.
+    /// Index of the area in the task's copy of the map.
     pub(crate) index: usize,
     pub(crate) holds: Holds,
 }
 
 impl Ticket {
-    /// The area of `va` in the map of this moment.
+    /// Finds the area of `va` in the current map.
     #[inline]
     fn find<W: World>(mm: &Mm<W>, local: &mut Local, va: u64, holds: Holds) -> Option<Self> {
         let write = mm.write_number();
@@ -38,14 +39,15 @@ impl Ticket {
         Some(Self { write, map, index, holds })
     }
 
-    /// Whether the area is still as it was found: no write has changed it, and none that goes on has closed it.
+    /// Whether the area is unchanged: no write has replaced the map, and no write in progress has closed the
+    /// area.
     #[inline]
     pub(crate) fn is_current<W: World>(&self, mm: &Mm<W>, local: &Local) -> bool {
         let write = mm.write_number();
         mm.map_number() == self.map && !local.areas.area(self.index).is_marked(write)
     }
 
-    /// Gives back what `enter` took, whatever the strategy.
+    /// Releases what `enter` took, whatever the strategy.
     #[inline]
     pub(crate) fn leave<W: World>(&self, mm: &Mm<W>, local: &Local) {
         match self.holds {
@@ -59,7 +61,7 @@ impl Ticket {
     }
 }
 
-/// What a fault holds of its area.
+/// A fault's hold on its area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holds {
     /// The address space's lock, as a reader.
@@ -70,9 +72,9 @@ pub(crate) enum Holds {
     Section,
 }
 
-/// How `enter` ended.
+/// Result of `enter`.
 pub(crate) enum Entered {
-    /// With an area.
+    /// The area was found and is kept.
     Area(Ticket),
     /// The address belongs to no area.
     NoArea,
@@ -80,17 +82,18 @@ pub(crate) enum Entered {
     Busy,
 }
 
-/// One way to keep areas as they are.
+/// A way to keep areas unchanged during a fault.
 pub(crate) trait Stabiliser {
     fn new(tasks: u32) -> Self;
 
-    /// Finds the area of `va` and keeps it.
+    /// Finds the area of `va` and keeps it until `leave`.
     fn enter<W: World>(&self, mm: &Mm<W>, local: &mut Local, va: u64) -> Entered;
 
-    /// Makes sure that no fault is in these areas and none gets in before the write ends. The caller is the writer.
+    /// Ensures that no fault is in these areas, and that none enters before the write ends. Only the writer
+    /// calls this.
     fn close<'a, W: World>(&self, mm: &Mm<W>, local: &mut Local, areas: impl Iterator<Item = &'a Area>);
 
-    /// Whether a fault that has acquired the word checks again that its area is unchanged.
+    /// Whether a fault checks its area again once it has acquired the word.
     fn looks_again(&self) -> bool {
         false
     }
@@ -117,15 +120,15 @@ impl AnyStabilise {
     }
 }
 
-/// Looks again under the address space's lock: an area that is not in the map may be on its way out, and others may
-/// still use its pages. "No area" is an answer only when they are gone.
+/// Looks again under the address space's lock. An area that has left the map may still be in the process of
+/// being unmapped, while other tasks use its pages. "No area" is a valid answer only after the unmap is done.
 #[cold]
 fn confirm<W: World>(mm: &Mm<W>, local: &mut Local, va: u64) -> Entered {
     local.stats.vma_fallback += 1;
     v1::V1.enter(mm, local, va)
 }
 
-/// Closes areas by their marks alone; who looks afterwards sees them.
+/// Closes areas by their marks alone. Faults that look afterwards see the marks.
 fn mark<'a, W: World>(mm: &Mm<W>, areas: impl Iterator<Item = &'a Area>) {
     let write = mm.write_number();
     areas.for_each(|area| area.mark(write));

@@ -1,5 +1,5 @@
-//! V0: nothing (spec §1.5.1). The section only keeps tables from being recycled under the fault. With P3 that is
-//! enough for everything, since P3 looks again under the table's lock.
+//! V0: areas are not protected (spec §1.5.1). The section only keeps tables from being recycled during the
+//! fault. With P3 that suffices, since P3 checks the area again under the table's lock.
 
 use super::{Entered, Holds, Stabiliser, Ticket, confirm, mark};
 use crate::area::Area;

@@ -1,4 +1,5 @@
-//! V1: the read side of one reader-writer lock, as in 2005 (spec §1.5.2). Two atomic operations on one line per fault.
+//! V1: the read side of one reader-writer lock, as in 2005 (spec §1.5.2). Two atomic operations on one line
+//! per fault.
 
 use super::{Entered, Holds, Stabiliser, Ticket};
 use crate::area::Area;
@@ -25,6 +26,6 @@ impl Stabiliser for V1 {
         }
     }
 
-    /// The writer has the lock, so nobody is inside.
+    /// The writer holds the lock, so no fault is inside.
     fn close<'a, W: World>(&self, _: &Mm<W>, _: &mut Local, _: impl Iterator<Item = &'a Area>) {}
 }

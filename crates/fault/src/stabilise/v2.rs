@@ -1,5 +1,5 @@
-//! V2: a lock per area, found without the address space's lock (spec §1.5.3). An area that a writer has marked, or an
-//! address without an area, is looked at again under the address space's lock.
+//! V2: a lock per area, found without the address space's lock (spec §1.5.3). If the area is marked by a
+//! writer, or there is no area at the address, the fault looks again under the address space's lock.
 
 use super::{Entered, Holds, Stabiliser, Ticket, confirm};
 use crate::area::Area;
@@ -19,7 +19,8 @@ impl Stabiliser for V2 {
         if let Some(ticket) = Ticket::find(mm, local, va, Holds::Area) {
             let area = local.areas.area(ticket.index);
             if !area.is_marked(ticket.write) && area.lock.try_read(mm.world(), local.cpu, area.line()) {
-                // A mark stays on an area that was replaced, so the map is compared as well.
+                // The area may have been replaced by a write that has ended. Its mark is then no longer
+                // current, so the map number is compared as well.
                 if !area.is_marked(mm.write_number()) && mm.map_number() == ticket.map {
                     local.stats.vma_fast += 1;
                     local.stats.locks.acquired += 1;

@@ -1,6 +1,8 @@
-//! V3: speculation (spec §1.5.4). A fault writes nothing shared; with the table's lock held, before it installs, it
-//! looks whether its area is as it was. A writer marks the area before it takes the tables' locks to zap, so one of the
-//! two sees the other. An area that is marked is looked at under the address space's lock.
+//! V3: speculation (spec §1.5.4). A fault writes nothing shared until it installs its page. Race: a fault
+//! against a writer that unmaps its area. The writer marks the area before it takes the tables' locks to zap.
+//! The fault checks the mark while it holds the table's lock. So either the fault sees the mark and starts
+//! again, or the zap comes later and removes the fault's page. A fault that finds its area marked looks again
+//! under the address space's lock.
 
 use super::{Entered, Holds, Stabiliser, Ticket, confirm, mark};
 use crate::area::Area;

@@ -1,4 +1,4 @@
-//! How changes to page-table words are kept apart (spec §1.4).
+//! How concurrent changes of page-table words are kept apart (spec §1.4).
 
 use crate::atomic::AtomicU64;
 use crate::axis::axis;
@@ -19,31 +19,32 @@ axis! { ($)
     P3 = p3, "one lock per table of any level, unlinked tables marked (CortenMM's advanced protocol)";
 }
 
-/// Somebody took the table out of the tree meanwhile: start again from the root.
+/// Another task took the table out of the tree: start again from the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stale;
 
-/// Why a word is to be changed.
+/// The reason for changing a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Intent {
-    /// An empty word gets a page or a table; or a word loses its page, or gets other rights.
+    /// An empty word gets a page or a table, or a word loses its page, or its rights change.
     Fill,
-    /// Another page replaces a present one: a compare-exchange of the word alone cannot show that the old page's
-    /// contents did not change (spec §1.4.3).
+    /// Another page replaces a present one. A compare-exchange of the word alone cannot show that the old
+    /// page's contents did not change (spec §1.4.3).
     Replace,
 }
 
-/// One way to keep changes apart.
+/// A way to keep changes of words apart.
 pub(crate) trait PteSync {
     fn new(tasks: u32) -> Self;
 
-    /// What is held while a fault walks to its word and reads it first. Most strategies read without a lock.
+    /// The lock that a fault holds while it walks to its word and reads it. Most strategies read without a
+    /// lock.
     fn before_walk<'a, W: World>(&self, _: &'a Mm<W>, _: &mut Local) -> Held<'a, W> {
         Held::Nothing
     }
 
-    /// Gets the right to change a word: takes the lock that covers it, if there is one, and makes sure that its table
-    /// is still in the tree.
+    /// Acquires the right to change a word: takes the lock that covers it, if there is one, and checks that
+    /// its table is still in the tree.
     fn hold<'a, W: World>(
         &self,
         mm: &'a Mm<W>,
@@ -52,14 +53,15 @@ pub(crate) trait PteSync {
         intent: Intent,
     ) -> Result<Held<'a, W>, Stale>;
 
-    /// Gets the right to change a table's words while the word that names the table is held already: nothing more,
-    /// unless the table has a lock of its own.
+    /// Acquires the right to change a table's words while the word that names the table is already held.
+    /// Takes a lock only if the table has its own.
     fn hold_below<'a, W: World>(&self, _: &'a Mm<W>, _: &mut Local, _: &Slot) -> Held<'a, W> {
         Held::Nothing
     }
 
-    /// Puts `new` where `old` is, with what `hold` gave. False if something else is there. Under a lock that every
-    /// writer takes: looks, then stores. The store is a Release (E1, E3), because walkers read without the lock.
+    /// Replaces `old` by `new`, under the right that `hold` gave. Returns false if the word is not `old`.
+    /// Here every writer holds the same lock, so a load and a store suffice. The store is Release (E1, E3),
+    /// because walkers read without the lock.
     #[inline]
     fn replace(&self, word: &AtomicU64, old: Pte, new: Pte) -> bool {
         use crate::atomic::Ordering::{Acquire, Release};
@@ -70,8 +72,8 @@ pub(crate) trait PteSync {
         unchanged
     }
 
-    /// Whether a fault that has acquired the word checks again that its area is unchanged. That replaces any
-    /// lock on areas.
+    /// Whether a fault checks its area again once it has acquired the word. This check replaces any lock on
+    /// areas.
     fn looks_again(&self) -> bool {
         false
     }

@@ -1,5 +1,5 @@
-//! P0: one lock over the whole page table, as Linux 2.6.13 had it (spec §1.4.1). A fault takes it twice: to walk and
-//! read, and, with the page ready, to look again and install.
+//! P0: one lock over the whole page table, as Linux 2.6.13 had it (spec §1.4.1). A fault takes it twice:
+//! first to walk and read, then, with the page ready, to check the word and install the page.
 
 use super::{Intent, PteSync, Stale};
 use crate::held::Held;
@@ -32,7 +32,7 @@ impl PteSync for P0 {
     }
 }
 
-/// Takes the lock over the page table, and makes sure that the word's table is still a part of it.
+/// Takes the lock over the page table and checks that the word's table is still part of it.
 #[inline]
 pub(super) fn hold_whole_table<'a, W: World>(
     mm: &'a Mm<W>,

@@ -1,5 +1,5 @@
-//! P0n: the lock over the whole page table, narrowed as in the first half of Hugh Dickins' patches (spec §1.4.1): the
-//! walk and the first read go without it.
+//! P0n: the lock over the whole page table, as narrowed by the first half of Hugh Dickins' patches (spec
+//! §1.4.1): the walk and the first read do not take it.
 
 use super::p0::hold_whole_table;
 use super::{Intent, PteSync, Stale};

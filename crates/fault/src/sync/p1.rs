@@ -1,4 +1,5 @@
-//! P1: one lock per leaf table (spec §1.4.2). The lock over the whole page table is left for the levels above.
+//! P1: one lock per leaf table (spec §1.4.2). The lock over the whole page table covers only the levels
+//! above.
 
 use super::p0::hold_whole_table;
 use super::{Intent, PteSync, Stale};
@@ -28,14 +29,14 @@ impl PteSync for P1 {
             return hold_whole_table(mm, local, slot);
         };
         let held = self.hold_below(mm, local, slot);
-        // After the lock is taken, the word that led here must still lead here.
+        // The lock is held now. Check that the parent word still leads to this table.
         if mm.engine().tables.load(parent, index) == Pte::table(slot.table) { Ok(held) } else { Err(Stale) }
     }
 
     #[inline]
     fn hold_below<'a, W: World>(&self, mm: &'a Mm<W>, local: &mut Local, slot: &Slot) -> Held<'a, W> {
         if slot.level > 0 {
-            // The lock over the page table covers it, and is held.
+            // The page-table lock, which is held, covers this word.
             return Held::Nothing;
         }
         mm.lock_table(local, slot.table)

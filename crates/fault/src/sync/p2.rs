@@ -1,5 +1,6 @@
-//! P2: compare-exchange of the word (spec §1.4.3). No lock to populate a word or to put a table into the tree; a table
-//! that goes away is closed first, every word poisoned. Replacing a page takes the lock over the page table.
+//! P2: compare-exchange of the word (spec §1.4.3). Populating a word and adding a table need no lock. Before
+//! a table leaves the tree it is closed: each of its words is poisoned. Replacing a page takes the lock over
+//! the page table.
 
 use super::{Intent, PteSync, Stale};
 use crate::atomic::{AtomicU64, Ordering};
@@ -33,7 +34,8 @@ impl PteSync for P2 {
         Ok(held)
     }
 
-    /// Success releases the page's contents (E1, E2). Who fails goes on to use the other's page: Acquire.
+    /// Race: two tasks change the same word. The winner's Release publishes its page's contents (E1, E2). The
+    /// loser goes on with the winner's page, hence Acquire on failure.
     #[inline]
     fn replace(&self, word: &AtomicU64, old: Pte, new: Pte) -> bool {
         word.compare_exchange(old.bits(), new.bits(), Ordering::AcqRel, Ordering::Acquire).is_ok()

@@ -1,9 +1,9 @@
-//! P3: transactions on tables, after CortenMM's advanced protocol (spec §1.4.5): descend without locks, lock the table
-//! that covers the change, start again if it was taken out of the tree.
+//! P3: transactions on tables, after CortenMM's advanced protocol (spec §1.4.5). A change descends without
+//! locks and locks the table that covers it. It starts again if that table was taken out of the tree.
 //!
-//! CortenMM keeps a range's rights in the page table and has no areas. Here they stay in the map of areas, and a fault
-//! looks at it again under the table's lock: the same lines are written, none that all CPUs share
-//! (docs/decisions/0008).
+//! CortenMM keeps a range's rights in the page table and has no areas. Here rights stay in the area map, and
+//! a fault checks its area again under the table's lock. The cache lines written are the same, and none is
+//! shared by all CPUs (decision 0008).
 
 use super::{Intent, PteSync, Stale};
 use crate::held::Held;

@@ -9,14 +9,14 @@ use crate::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, Padded};
 use crate::geometry::Geometry;
 use crate::pte::{Pte, TableId};
 
-/// The frame of a table that has none, because it is free.
+/// Frame value of a free table, which has no frame.
 const NO_FRAME: u64 = u64::MAX;
 
-/// What belongs to a table besides its words.
+/// The data of a table besides its words.
 struct Table<R> {
-    /// The lock of split page-table locks (P1) and of table transactions (P3).
+    /// The lock for split page-table locks (P1) and for table transactions (P3).
     lock: Mutex<R, ()>,
-    /// Taken out of the tree; changed under the lock of the table, where the strategy has one.
+    /// Whether the table was taken out of the tree. Changed under the table's lock, if the strategy has one.
     stray: AtomicBool,
     /// The frame that the table occupies, or [`NO_FRAME`].
     frame: AtomicU64,
@@ -28,14 +28,14 @@ struct Table<R> {
 pub(crate) struct Tables<R> {
     words: Box<[AtomicU64]>,
     tables: Box<[Padded<Table<R>>]>,
-    /// First free table + 1 in the low half; in the high half the number of changes, so that an exchange fails if
-    /// the stack changed and changed back in between.
+    /// Head of the free stack. Low half: first free table + 1. High half: a change counter, so that an
+    /// exchange fails if the stack changed and changed back meanwhile.
     free: AtomicU64,
     index_bits: u8,
 }
 
 impl<R: lock_api::RawMutex> Tables<R> {
-    /// `count` tables, all free. All words are [`Pte::EMPTY`], as every free table's are.
+    /// Makes `count` free tables. The words of a free table are all [`Pte::EMPTY`].
     pub(crate) fn new(geometry: Geometry, count: u32) -> Self {
         let table = |id: u32| Table {
             lock: Mutex::new(()),
@@ -74,7 +74,8 @@ impl<R: lock_api::RawMutex> Tables<R> {
         }
     }
 
-    /// Gives a table back that nobody can reach any more: unlinked, and a grace period later. Returns its frame.
+    /// Frees a table that no task can reach: it was unlinked and a grace period has passed. Returns its
+    /// frame.
     pub(crate) fn put(&self, id: TableId) -> Pfn {
         self.words_of(id).iter().for_each(|word| word.store(0, Ordering::Relaxed));
         let frame = Pfn(self.table(id).frame.load(Ordering::Relaxed));
@@ -107,7 +108,7 @@ impl<R: lock_api::RawMutex> Tables<R> {
         &self.words[start..start + (1 << self.index_bits)]
     }
 
-    /// Whether every word of a table is this one.
+    /// Whether every word of a table equals `word`.
     pub(crate) fn holds_only(&self, id: TableId, word: Pte) -> bool {
         self.words_of(id).iter().all(|held| held.load(Ordering::Acquire) == word.bits())
     }
@@ -118,7 +119,7 @@ impl<R: lock_api::RawMutex> Tables<R> {
         &self.words[((id.0 as usize) << self.index_bits) | index as usize]
     }
 
-    /// Reads a word; what it leads to can be read afterwards (E1, E2).
+    /// Reads a word with Acquire, so that the page or table it leads to can be read afterwards (E1, E2).
     #[inline]
     pub(crate) fn load(&self, id: TableId, index: u32) -> Pte {
         Pte::from_bits(self.word(id, index).load(Ordering::Acquire))

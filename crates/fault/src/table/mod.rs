@@ -1,7 +1,7 @@
-//! Page tables: words in one arena, tables named by number, and the walk from the root to a word.
+//! Page tables: words in one arena, tables identified by number, and the walk from the root to a word.
 //!
-//! Words are reached through their table's number, so that a table can be recycled without any pointer left behind.
-//! Each table in use also owns a frame of the allocator, as a table in a real machine would.
+//! Words are reached through their table's number, so recycling a table leaves no dangling pointer. Each
+//! table in use also owns a frame of the allocator, as in a real machine.
 
 mod arena;
 mod walk;

@@ -1,32 +1,33 @@
-//! From the root to the word that decides about an address.
+//! The walk from the root to the page-table word for an address.
 
 use super::Tables;
 use crate::geometry::Geometry;
 use crate::pte::{Meaning, Pte, TableId};
 
-/// A word's place, and the place of the word that led to its table.
+/// The place of a word, and the place of the parent word that led to its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) table: TableId,
     pub(crate) index: u32,
     /// Level of the table; 0 is a leaf table.
     pub(crate) level: u8,
-    /// The word that named the table; `None` for the root.
+    /// The word that names the table. `None` for the root.
     pub(crate) parent: Option<(TableId, u32)>,
 }
 
-/// Where a walk ended.
+/// The end of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// At a word of the wanted level, or at a huge page: the word as it was read.
+    /// A word of the wanted level, or a huge page above it. Holds the word as it was read.
     Word(Slot, Pte),
-    /// At an empty word above the wanted level.
+    /// An empty word above the wanted level.
     NoTable(Slot),
-    /// At a word that somebody is about to replace: start again.
+    /// A word that another task is about to replace: start again.
     Busy,
 }
 
-/// Walks from `root` to the word for `va` in a table of `level`, or to a huge page above it, without locks. Each step reads its word once, with Acquire (E2).
+/// Walks from `root` to the word for `va` in a table of `level`, or to a huge page above it, without locks.
+/// Each step reads its word once, with Acquire (E2).
 #[inline]
 pub(crate) fn walk<R: lock_api::RawMutex>(
     tables: &Tables<R>,
@@ -56,7 +57,7 @@ pub(crate) fn walk<R: lock_api::RawMutex>(
 }
 
 impl Slot {
-    /// The word `index` of the table that this word names.
+    /// Word `index` of the table below this word.
     #[inline]
     pub(crate) fn below(self, table: TableId, index: u32) -> Self {
         Self { table, index, level: self.level - 1, parent: Some((self.table, self.index)) }

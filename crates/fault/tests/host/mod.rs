@@ -1,5 +1,5 @@
-//! The world of the tests: memory that can be read back, an allocator that can be told to fail, and engines small
-//! enough for every schedule to matter.
+//! The world of the tests: memory that can be read back, an allocator that can be told to fail, and engines
+//! small enough for every schedule to matter.
 
 #![expect(dead_code, reason = "each test target uses a part")]
 
@@ -16,12 +16,12 @@ use pageset_fault::{
     Backing, Engine, EngineConfig, FrameSource, FrameUse, Geometry, Line, Locks, Memory, Strategy, World,
 };
 
-/// What a schedule is made of: what happens at each shared step.
+/// A scheduler: decides what happens at each shared step.
 pub(crate) trait Scheduler: Send + Sync + 'static {
     type RawLock: RawMutex + Send + Sync + 'static;
-    /// Somebody else may run here.
+    /// Another thread may run here.
     fn step();
-    /// Somebody else must run here.
+    /// Another thread must run here.
     fn relax();
 }
 
@@ -84,7 +84,7 @@ impl<S: Scheduler> Words<S> {
         };
     }
 
-    /// Whether contents of reclaimed pages are kept from now on, as they are at first.
+    /// Sets whether the contents of reclaimed pages are kept. They are at first.
     pub(crate) fn keep_contents(&self, keeps: bool) {
         self.keeps_contents.store(keeps, Relaxed);
     }
@@ -120,7 +120,7 @@ impl<S: Scheduler> Memory for Words<S> {
             return None;
         }
         let mut slots = self.slots.lock().expect("no panic");
-        // The lowest number, so that places are used again soon.
+        // The lowest free number, so that slots are reused soon.
         let slot = (1..).find(|slot| !slots.contains_key(slot))?;
         slots.insert(slot, (self.contents[pfn.0 as usize].load(Relaxed), 1));
         Some(slot)
@@ -146,10 +146,10 @@ impl<S: Scheduler> Memory for Words<S> {
     }
 }
 
-/// The core's allocator, which fails when it is told to.
+/// The core's allocator, which can be told to fail.
 pub(crate) struct Frames<S: Scheduler> {
     allocator: PageAllocator<'static, Locks<S::RawLock>>,
-    /// Allocations until one fails; negative: none does.
+    /// Successful allocations left before failures begin. Negative for no failures.
     until_failure: AtomicI64,
     failures: AtomicU64,
 }
@@ -166,7 +166,7 @@ impl<S: Scheduler> Frames<S> {
         Self { allocator, until_failure: AtomicI64::new(-1), failures: AtomicU64::new(0) }
     }
 
-    /// Lets the allocation after `count` others fail, and all that follow it.
+    /// Makes allocations fail after `count` more.
     pub(crate) fn fail_after(&self, count: i64) {
         self.until_failure.store(count, Relaxed);
     }
@@ -269,7 +269,7 @@ pub(crate) fn machine_with<S: Scheduler>(
     Engine::new(world, &config)
 }
 
-/// One strategy of each page-table and area scheme; and every accounting scheme with one of them.
+/// Each combination of page-table and area strategy once, and each accounting strategy with one combination.
 pub(crate) fn strategies() -> Vec<Strategy> {
     use pageset_fault::{Account, Stabilise, TableSync};
     let of_words = Strategy::all().filter(|strategy| strategy.account() == Account::R3);

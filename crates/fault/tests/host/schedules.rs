@@ -1,4 +1,4 @@
-//! Threads whose every shared step is a choice of shuttle's.
+//! Threads scheduled by shuttle at every shared step.
 
 use pageset_core::lock_api::{GuardSend, RawMutex};
 use shuttle::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use shuttle::thread;
 
 use crate::host::Scheduler;
 
-/// A lock whose every step is a point where another thread may run.
+/// A lock where another thread may run at every step.
 pub(crate) struct ShuttleLock(AtomicBool);
 
 // SAFETY: only one caller's exchange finds false between two unlocks; shuttle runs one thread at a time.
@@ -51,14 +51,14 @@ impl Scheduler for Shuttle {
     }
 }
 
-/// Runs `test` under that many schedules: half of them chosen step by step, half by priorities that change three times,
-/// which lets one thread do much while another stands still (Burckhardt et al., 2010).
+/// Runs `test` under `schedules` schedules. Half are chosen step by step. Half use priorities that change
+/// three times, so that one thread can do much while another stands still (Burckhardt et al., 2010).
 pub(crate) fn check(schedules: usize, test: impl Fn() + Send + Sync + Clone + 'static) {
     shuttle::check_random(test.clone(), schedules.div_ceil(2));
     shuttle::check_pct(test, schedules.div_ceil(2), 3);
 }
 
-/// Schedules for each of `cases`: `SHUTTLE_ITERATIONS` over all of them, or `default` each.
+/// Schedules for each of `cases`: `SHUTTLE_ITERATIONS` divided among them, or `default` each.
 pub(crate) fn schedules(cases: usize, default: usize) -> usize {
     let given = std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|number| number.parse::<usize>().ok());
     given.map_or(default, |all| (all / cases).max(1))

@@ -1,4 +1,4 @@
-//! The engine takes its frames from either page-frame allocator of the family.
+//! The engine takes frames from both page-frame allocators of the family.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn with_config<R>(build: impl FnOnce(&Config<'_>) -> R) -> R {
     build(&config)
 }
 
-/// Two tasks on two CPUs fill an address space, and all of it goes: each frame comes back.
+/// Two tasks on two CPUs fill an address space and end. Each frame comes back.
 fn faults_and_returns(allocator: impl FrameAllocator + Send + Sync + 'static) {
     let host = Host::<parking_lot::RawMutex, _, _>::new(allocator, NoMemory);
     let engine = Engine::new(host, &EngineConfig::new(Geometry::PAGES_4K, CPUS, FRAMES));

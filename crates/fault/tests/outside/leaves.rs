@@ -1,4 +1,4 @@
-//! What a host is told whose processor walks the leaf tables itself.
+//! Calls to a host whose processor walks the leaf tables itself.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -12,11 +12,11 @@ use pageset_fault::{
 const LEAF: u64 = 2 << 20;
 const PAGE: u64 = 4096;
 
-/// Knows the leaf tables by their first addresses.
+/// Records the leaf tables by their first addresses.
 struct Walker {
     frames: Bump,
     leaves: Mutex<BTreeMap<u64, usize>>,
-    /// Leaf tables that were taken out, and may still be used.
+    /// Number of leaf tables taken out that the processor may still use.
     gone: AtomicU64,
     shoot_downs: AtomicU64,
 }

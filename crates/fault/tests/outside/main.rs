@@ -1,4 +1,5 @@
-//! The fault engine through its public interface, one task at a time. Schedules are the targets of their checkers.
+//! Tests of the fault engine through its public interface, with one task at a time. Concurrent schedules are
+//! in the test targets of loom and shuttle.
 
 mod allocators;
 #[path = "../host/mod.rs"]

@@ -1,4 +1,4 @@
-//! What each operation does, one task at a time, under every strategy; and that a lack of memory anywhere loses nothing.
+//! Tests each operation with one task, under every strategy. A lack of memory at any point must lose nothing.
 
 use std::sync::Arc;
 
@@ -138,7 +138,7 @@ fn huge_pages_are_mapped_split_copied_and_collapsed() {
         store(&mut task, 10 * PAGE, 1).expect("mapped");
         assert_eq!((task.stats().huge, task.stats().installed), (1, 8));
         store(&mut task, 18 * PAGE, 2).expect("mapped");
-        // A hole in one of them.
+        // A hole in the second area.
         task.unmap(20 * PAGE..21 * PAGE).expect("a range of pages");
         let child = task.fork().expect("memory");
         store(&mut task, 11 * PAGE, 3).expect("mapped");
@@ -195,7 +195,7 @@ fn prefaulting_doubles_in_a_run_and_waste_is_counted() {
             pages.for_each(|page| store(&mut task, page * PAGE, 1).expect("mapped"));
             task.stats().faults - before
         };
-        // 0; 1 and 2; 3 to 6; 7, where the table ends; 8 to 11; 12 to 15.
+        // Runs: 0; 1 and 2; 3 to 6; 7, where the table ends; 8 to 11; 12 to 15.
         assert_eq!(faults(0..13), 6);
         assert_eq!((task.stats().installed, task.stats().prefault_extra), (16, 10));
         task.unmap(0..16 * PAGE).expect("a range of pages");
@@ -249,9 +249,9 @@ fn a_magazine_goes_back_with_its_task_and_before_memory_is_short() {
     let (space, mut task) = space(&engine, p1());
     task.map(0..64 * PAGE, Prot::ReadWrite).expect("free");
     (0..7).for_each(|page| store(&mut task, page * PAGE, page).expect("mapped"));
-    // Root, one above the leaf, leaf, two magazines.
+    // The root, a table above the leaf, the leaf, and two magazines.
     assert_eq!(engine.world().frames.allocated(), 3 + 10);
-    // A table cannot be had: what the magazine holds goes back first.
+    // No table can be allocated, so the magazine's frames go back first.
     engine.world().frames.fail_after(0);
     assert_eq!(store(&mut task, 63 * PAGE, 1), Err(FaultError::OutOfMemory(63 * PAGE)));
     assert_eq!(engine.world().frames.allocated(), 3 + 7);
@@ -301,7 +301,7 @@ fn misuse_is_an_error() {
     Task::new(&space, CpuId(0)).expect("a task is free again");
 }
 
-/// Some work with every kind of allocation. Errors are memory's.
+/// Does work that uses every kind of allocation. Its errors are lacks of memory.
 fn work(task: &mut TestTask) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     task.map(0..40 * PAGE, Prot::ReadWrite).map_err(|error| text(&error))?;
@@ -323,14 +323,14 @@ fn work(task: &mut TestTask) -> Result<(), String> {
     }
     outcome = outcome.and(task.protect(18 * PAGE..20 * PAGE, Prot::Read).map_err(|error| text(&error)));
     match task.collapse(34 * PAGE) {
-        // A huge page is there already.
+        // A huge page is mapped already.
         Ok(()) | Err(SpaceError::NotEligible) => {}
         Err(error) => outcome = outcome.and(Err(text(&error))),
     }
     outcome.and(task.unmap(35 * PAGE..37 * PAGE).map_err(|error| text(&error)))
 }
 
-/// Race 13 of the catalogue, at every point where memory is taken.
+/// Race 13 of the catalogue, at every point that allocates memory.
 #[test]
 fn running_out_of_memory_anywhere_loses_nothing() {
     let variants = |options| {
@@ -351,7 +351,7 @@ fn running_out_of_memory_anywhere_loses_nothing() {
             let outcome = work(&mut task);
             let failures = engine.world().frames.failures();
             engine.world().frames.fail_after(-1);
-            // What failed can be done now that there is memory.
+            // The failed operation succeeds once there is memory.
             store(&mut task, 3 * PAGE, 7).unwrap_or_else(|error| panic!("{options:?} {count}: {error}"));
             drop(task);
             engine.check(&[&space]).unwrap_or_else(|error| panic!("{options:?} {count}: {error}"));

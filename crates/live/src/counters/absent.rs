@@ -2,12 +2,12 @@
 
 use super::{CpuCounts, Cpus};
 
-/// No counters can be had.
+/// Counters that cannot exist.
 #[derive(Debug)]
 pub enum Counters {}
 
 impl Counters {
-    /// Says what is missing.
+    /// Returns the reason: the feature is missing.
     ///
     /// # Errors
     /// Always.

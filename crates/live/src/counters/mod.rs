@@ -1,4 +1,4 @@
-//! Tracepoints, counted by the kernel for each CPU. A counter is a number that the kernel raises: nothing is recorded.
+//! Tracepoints, counted by the kernel on each CPU. The kernel only increments a number and records nothing.
 
 use std::collections::BTreeSet;
 
@@ -12,26 +12,26 @@ pub use absent::Counters;
 #[cfg(feature = "perf")]
 pub use perf::Counters;
 
-/// What is counted.
+/// A counted tracepoint.
 ///
-/// Names and fields are as in `/sys/kernel/tracing/events`.
+/// Names are as in `/sys/kernel/tracing/events`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tracepoint {
-    /// A block leaves a zone's free lists: of a refill, or of a request that passes by the page sets.
+    /// A block leaves a zone's free lists, in a refill or in a request that bypasses the page sets.
     MmPageAllocZoneLocked,
     /// A block leaves a page set for the free lists.
     MmPagePcpuDrain,
     /// A page set is refilled. Kernels up to 6.18 do not have it.
     MmPagePcpuRefill,
-    /// A spin lock is taken by somebody else, and the CPU begins to wait. It is any spin lock of the kernel: a
-    /// counter does not know the lock.
+    /// A CPU finds a spin lock taken and begins to wait. It may be any spin lock of the kernel: a counter
+    /// does not know the lock.
     ContentionBegin,
 }
 
 impl Tracepoint {
     /// Number of tracepoints.
     pub const COUNT: usize = 4;
-    /// All of them, as they are counted.
+    /// All tracepoints, in the order of the counts.
     pub const ALL: [Self; Self::COUNT] =
         [Self::MmPageAllocZoneLocked, Self::MmPagePcpuDrain, Self::MmPagePcpuRefill, Self::ContentionBegin];
 
@@ -53,16 +53,17 @@ impl Tracepoint {
     }
 }
 
-/// What one CPU has counted since its counters began. `None`: the kernel does not have the tracepoint, or the CPU is gone.
+/// Counts of one CPU since its counters began. `None`: the kernel does not have the tracepoint, or the CPU is
+/// gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuCounts {
     /// The CPU.
     pub cpu: u32,
-    /// In the order of [`Tracepoint::ALL`].
+    /// The counts in the order of [`Tracepoint::ALL`].
     pub counts: [Option<u64>; Tracepoint::COUNT],
 }
 
-/// CPUs whose counters are wanted.
+/// CPUs that are counted.
 pub(crate) type Cpus = BTreeSet<u32>;
 
 #[cfg(test)]
@@ -74,7 +75,7 @@ mod tests {
         assert_eq!(Tracepoint::ALL.map(Tracepoint::index), [0, 1, 2, 3]);
     }
 
-    /// With privileges the counters rise, without there is a reason.
+    /// With privileges the counters rise. Without them, opening fails with a reason.
     #[test]
     fn counters_count_or_say_why_not() {
         let cpus = Cpus::from([0]);
@@ -84,7 +85,7 @@ mod tests {
                 assert_eq!(read.len(), 1);
                 assert_eq!(read[0].cpu, 0);
                 assert!(read[0].counts.iter().any(Option::is_some));
-                // A CPU that does not exist has no counters, and that is no error.
+                // A CPU that does not exist has no counters. This is not an error.
                 let none = counters.read(&Cpus::from([u32::MAX]));
                 assert_eq!(none, [CpuCounts { cpu: u32::MAX, counts: [None; Tracepoint::COUNT] }]);
             }

@@ -11,12 +11,13 @@ use perf_event_open::event::tp::Tracepoint as Event;
 
 use super::{CpuCounts, Cpus, Tracepoint};
 
-/// Where tracefs is mounted, newest place first.
+/// Mount points of tracefs, the newest convention first.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-/// Which contended locks are counted: `flags` is `SPIN`, or with real-time locks `RT`. Others sleep.
+/// The filter for contended locks: `flags` is `SPIN`, or with real-time locks `RT`. Waiters for other locks
+/// sleep.
 const SPIN: &std::ffi::CStr = c"flags == 1 || flags == 8";
 
-/// Counters that run, of some tracepoints on some CPUs.
+/// Running counters of some tracepoints on some CPUs.
 pub struct Counters {
     /// Identifiers of the tracepoints that this kernel has.
     events: [Option<u64>; Tracepoint::COUNT],
@@ -30,10 +31,10 @@ impl std::fmt::Debug for Counters {
 }
 
 impl Counters {
-    /// Begins to count on these CPUs.
+    /// Starts counting on these CPUs.
     ///
     /// # Errors
-    /// There is no tracefs, or the kernel refuses to count; in words, with a remedy.
+    /// tracefs is not mounted, or the kernel refuses to count. The text includes a remedy.
     pub fn open(cpus: &Cpus) -> Result<Self, String> {
         let mut counters = Self { events: events()?, running: BTreeMap::new() };
         for cpu in cpus {
@@ -43,7 +44,7 @@ impl Counters {
         Ok(counters)
     }
 
-    /// What these CPUs have counted. Those that have come since begin now; those that are gone have counted nothing.
+    /// Counts of these CPUs. CPUs new in the set begin to count now. CPUs that are gone have no counts.
     #[must_use]
     pub fn read(&mut self, cpus: &Cpus) -> Vec<CpuCounts> {
         self.running.retain(|cpu, _| cpus.contains(cpu));
@@ -77,7 +78,7 @@ impl Counters {
     }
 }
 
-/// Identifiers of the tracepoints, as the kernel numbers them.
+/// Ids of the tracepoints in this kernel.
 fn events() -> Result<[Option<u64>; Tracepoint::COUNT], String> {
     let mut found = [None; Tracepoint::COUNT];
     let mut reason = None;
@@ -101,7 +102,7 @@ fn events() -> Result<[Option<u64>; Tracepoint::COUNT], String> {
 }
 
 fn refused(cpu: u32, error: &io::Error) -> String {
-    // EMFILE has no kind of its own.
+    // EMFILE has no error kind of its own.
     let remedy = if error.raw_os_error() == Some(24) {
         "allow more open files with `ulimit -n`: each CPU takes four"
     } else {

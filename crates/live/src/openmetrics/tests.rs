@@ -1,4 +1,4 @@
-//! The text keeps the format's rules: metadata before samples, each metric once, escaped labels, `# EOF`.
+//! The text follows the format's rules: metadata before samples, each metric once, escaped labels, `# EOF`.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ fn view() -> View {
     }
 }
 
-/// What is wrong with the text, after the rules of the format that concern gauges.
+/// Violations of the format's rules for gauges.
 fn offences(text: &str) -> Vec<String> {
     let mut offences = Vec::new();
     let mut finished = BTreeSet::new();
@@ -93,7 +93,7 @@ fn the_text_keeps_the_rules() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
-    // A tracepoint that the kernel does not have is left out, and so is its metric.
+    // A tracepoint that the kernel does not have gives no metric.
     assert!(!text.contains("pageset_refills_per_second"), "{text}");
 }
 

@@ -1,4 +1,4 @@
-//! One task on each CPU, which do the same at the same time.
+//! One task on each CPU. All run the same work at the same time.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,8 +9,8 @@ use ostd::timer::{TIMER_FREQ, register_callback_on_cpu};
 
 use crate::{frames, scheduler, tests};
 
-/// Makes a task for each CPU, which runs `work` with the CPU's number, and one that only gives way to it: OSTD frees some
-/// memory when a CPU goes from one task to another.
+/// Starts a task on each CPU that runs `work` with the CPU's number. A second task per CPU only yields to it,
+/// because OSTD frees some memory when a CPU switches tasks.
 pub(crate) fn start(work: fn(usize)) {
     scheduler::start();
     for cpu in 0..num_cpus() {
@@ -26,7 +26,7 @@ fn idle() {
     }
 }
 
-/// Begins with this CPU's tasks. Does not come back.
+/// Starts this CPU's tasks. Does not return.
 pub(crate) fn enter() {
     // ANCHOR: tick
     let ticks = AtomicUsize::new(0);
@@ -41,15 +41,15 @@ pub(crate) fn enter() {
     Task::yield_now();
 }
 
-/// Whether no CPU's timer does anything to the allocator.
+/// Whether the CPUs' timers leave the allocator alone.
 static IS_STILL: AtomicBool = AtomicBool::new(false);
 
-/// Lets timers leave the allocator alone, or not. It is still once all CPUs have met again.
+/// Sets whether timers leave the allocator alone. This takes effect once all CPUs have met again.
 pub(crate) fn keep_still(still: bool) {
     IS_STILL.store(still, Ordering::Release);
 }
 
-/// Waits until all CPUs are here.
+/// Waits until all CPUs have arrived.
 pub(crate) fn meet() {
     static ARRIVED: AtomicUsize = AtomicUsize::new(0);
     let place = ARRIVED.fetch_add(1, Ordering::AcqRel);
@@ -59,7 +59,7 @@ pub(crate) fn meet() {
     }
 }
 
-/// Gives OSTD the time to free what it keeps until no CPU can look at it.
+/// Gives OSTD time to free memory that it keeps until no CPU can still use it.
 pub(crate) fn settle() {
     for _ in 0..20 {
         meet();

@@ -1,4 +1,4 @@
-//! The allocator that the kernel boots on, and what it says of itself.
+//! The allocator that the kernel boots on, with its statistics.
 
 #[cfg(feature = "osdk")]
 use core::alloc::Layout;
@@ -15,23 +15,23 @@ use pageset_core::{CpuId, FrameCensus, FreeError, Order, Pfn, Request, Violation
 #[cfg(not(feature = "osdk"))]
 use pageset_ostd::Frames;
 
-/// Linux's allocator, as Linux 6.18 has it.
+/// Linux's allocator under the policy of Linux 6.18.
 #[cfg(feature = "linux")]
 // ANCHOR: choice
 #[ostd::global_frame_allocator]
 static FRAMES: pageset_ostd::LinuxFrames = Frames::new(pageset_core::policy::LINUX_6_18);
 // ANCHOR_END: choice
 
-/// The allocator of our own.
+/// pageset's own allocator.
 #[cfg(feature = "own")]
 #[ostd::global_frame_allocator]
 static FRAMES: pageset_ostd::OwnFrames = Frames::new(pageset_core::policy::LINUX_6_18);
 
-// OSTD's own allocator is the one that a kernel has if it names none.
+// OSTD's own allocator, which a kernel gets if it names none.
 #[cfg(feature = "osdk")]
 static FRAMES: osdk_frame_allocator::FrameAllocator = osdk_frame_allocator::FrameAllocator;
 
-/// It, as OSTD sees it.
+/// The allocator as OSTD sees it.
 pub(crate) fn of_kernel() -> &'static dyn GlobalFrameAllocator {
     &FRAMES
 }
@@ -50,35 +50,35 @@ pub(crate) fn span() -> Range<u64> {
     0..usable.map(|region| (region.end() / PAGE_SIZE) as u64).max().unwrap_or(0)
 }
 
-/// Allocates a block for `cpu`, on which the caller runs. OSTD knows nothing of its frames.
+/// Allocates a block for `cpu`, which runs the caller. OSTD does not know about its frames.
 #[cfg(not(feature = "osdk"))]
 pub(crate) fn alloc(cpu: CpuId, request: &Request) -> Option<Pfn> {
     let _off = irq::disable_local();
     FRAMES.engine().expect("the kernel runs").alloc(cpu, request).ok()
 }
 
-/// Frees such a block.
+/// Frees a block of [`alloc`].
 #[cfg(not(feature = "osdk"))]
 pub(crate) fn free_block(cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
     let _off = irq::disable_local();
     FRAMES.engine().expect("the kernel runs").free(cpu, pfn, order)
 }
 
-/// Frames that are free, whoever keeps them.
+/// Number of free frames, including those that CPUs keep.
 #[cfg(not(feature = "osdk"))]
 pub(crate) fn free() -> u64 {
     let usage = FRAMES.engine().expect("the kernel runs").usage();
     usage.free + usage.held + usage.at_hand
 }
 
-/// Looks whether every frame is in its place, and none was lost. Only while no other CPU is at work.
+/// Checks that no frame is lost or misplaced. Other CPUs must not use the allocator meanwhile.
 #[cfg(not(feature = "osdk"))]
 pub(crate) fn validate() -> Result<Option<FrameCensus>, Violation> {
     assert_eq!(FRAMES.lost_frames(), 0, "frames are lost");
     FRAMES.engine().expect("the kernel runs").validate().map(Some)
 }
 
-/// Frames that its tables take.
+/// Number of frames for the allocator's tables.
 #[cfg(not(feature = "osdk"))]
 pub(crate) fn table_frames() -> u64 {
     FRAMES.table_frames()
@@ -113,7 +113,7 @@ pub(crate) fn free_block(_: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeErr
     Ok(())
 }
 
-// It keeps its lists in what OSTD has for each frame.
+// It stores its lists in OSTD's metadata of each frame.
 #[cfg(feature = "osdk")]
 pub(crate) fn table_frames() -> u64 {
     0

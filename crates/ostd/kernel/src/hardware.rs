@@ -1,4 +1,5 @@
-//! What the processor reads: page tables and frames by their physical addresses. OSTD keeps these to itself, so this is unsafe.
+//! Gives the processor page tables and frames by physical address. OSTD does not expose these, so this code
+//! is unsafe.
 #![expect(unsafe_code, reason = "the processor's page tables are reached through the linear mapping")]
 
 use alloc::sync::Arc;
@@ -27,23 +28,24 @@ fn linear_offset() -> usize {
     })
 }
 
-/// The page directory of one GiB of an address space. Leaf tables that are not OSTD's are put into it, and are out of it before OSTD
-/// looks at it again.
+/// The page directory for one GiB of an address space. Leaf tables from elsewhere are put into it. They must
+/// be removed before OSTD uses the directory again.
 pub(crate) struct Directory {
     entries: &'static [AtomicU64; ENTRIES],
-    /// Keeps the directory.
+    /// Keeps the directory alive.
     _space: Arc<VmSpace>,
 }
 
 impl Directory {
-    /// The directory around `va` of the address space in use on this CPU. The first leaf table of it is OSTD's: something is mapped
-    /// there, so that the directory exists.
+    /// The directory around `va` in the address space that this CPU uses. Its first leaf table belongs to
+    /// OSTD: a page is mapped there, so that the directory exists.
     pub(crate) fn in_use(space: Arc<VmSpace>, va: usize) -> Self {
         space.activate();
         let (root, _) = Cr3::read_raw();
         let mut table = root.start_address().as_u64();
         for shift in [39, 30] {
-            // SAFETY: OSTD maps all memory at this offset, and `table` is a page table of an address space that `space` keeps.
+            // SAFETY: OSTD maps all memory at this offset, and `table` is a page table of an address space
+            // that `space` keeps.
             let entries = unsafe { &*((table as usize + linear_offset()) as *const [AtomicU64; ENTRIES]) };
             let entry = entries[va >> shift & (ENTRIES - 1)].load(Ordering::Acquire);
             assert_ne!(entry & PRESENT, 0, "something is mapped in this GiB");
@@ -54,14 +56,14 @@ impl Directory {
         Self { entries, _space: space }
     }
 
-    /// The processor sees this leaf table from here on.
+    /// Makes this leaf table visible to the processor.
     pub(crate) fn link(&self, va: usize, words: *const AtomicU64) {
         let address = words as usize - linear_offset();
         assert_eq!(address % PAGE_SIZE, 0, "a table is a page");
         self.entry(va).store(address as u64 | PRESENT | WRITABLE | USER, Ordering::Release);
     }
 
-    /// The processor does not see the leaf table of `va`, once it forgets what it knows.
+    /// Hides the leaf table of `va` from the processor, once the processor drops its cached translations.
     pub(crate) fn unlink(&self, va: usize) {
         self.entry(va).store(0, Ordering::Release);
     }
@@ -75,7 +77,7 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // What OSTD finds here it would free.
+        // OSTD would free whatever it finds here.
         self.entries[1..].iter().for_each(|entry| entry.store(0, Ordering::Release));
     }
 }
@@ -83,6 +85,7 @@ impl Drop for Directory {
 /// Clears a frame that belongs to the caller.
 pub(crate) fn clear(pfn: Pfn) {
     let start = (pfn.0 as usize * PAGE_SIZE + linear_offset()) as *mut u8;
-    // SAFETY: OSTD maps all memory at this offset; the frame was just allocated for an address space in which nobody sees it yet.
+    // SAFETY: OSTD maps all memory at this offset; the frame was just allocated, and no address space maps it
+    // yet.
     unsafe { start.write_bytes(0, PAGE_SIZE) };
 }

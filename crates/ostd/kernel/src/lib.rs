@@ -1,14 +1,14 @@
-//! A kernel on OSTD that boots on pageset's allocators, tries them on all CPUs, and prints a line of JSON for each test.
+//! A kernel on OSTD that boots on pageset's allocators, tests them on all CPUs, and prints a line of JSON for
+//! each test.
 //!
-//! Files in the order of a run: `frames` (which allocator it boots on), `scheduler` and `crew` (one task on each CPU, which do
-//! the same at the same time), `tests` and
-//! `report`, or `contest` (our allocators beside OSTD's own).
+//! Files in the order of a run: `frames` (the allocator), `scheduler` and `crew` (one task on each CPU). Then
+//! `tests` and `report`, or `contest` (pageset's allocators beside OSTD's own).
 #![no_std]
 #![deny(unsafe_code)]
 
 extern crate alloc;
 
-// OSTD's log asks each crate for a prefix.
+// OSTD's log requires a prefix from each crate.
 macro_rules! __log_prefix {
     () => {
         "kernel: "
@@ -35,7 +35,7 @@ fn main() {
     crew::enter();
 }
 
-/// What each CPU does, at the same time as all others.
+/// The work of each CPU, at the same time as all others.
 fn run(cpu: usize) {
     match option("test=").unwrap_or("all") {
         "contest" => contest::run(cpu),
@@ -50,7 +50,7 @@ fn run(cpu: usize) {
     }
 }
 
-/// What follows `name` on the kernel's command line.
+/// The value of option `name` on the kernel's command line.
 fn option(name: &str) -> Option<&'static str> {
     boot_info().kernel_cmdline.split_whitespace().find_map(|word| word.strip_prefix(name))
 }

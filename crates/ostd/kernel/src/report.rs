@@ -9,7 +9,8 @@ use ostd::prelude::*;
 use crate::tests::Test;
 use crate::{crew, frames};
 
-/// Runs a test on this CPU, as all others do. CPU 0 checks the allocator afterwards and prints the line.
+/// Runs a test on this CPU, at the same time as all others. CPU 0 then checks the allocator and prints the
+/// line.
 pub(crate) fn run(test: &Test, cpu: usize) {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     static FREE: AtomicU64 = AtomicU64::new(0);
@@ -24,7 +25,7 @@ pub(crate) fn run(test: &Test, cpu: usize) {
     crew::settle();
     if cpu == 0 {
         (test.finish)();
-        // What it looks at must not change meanwhile.
+        // The allocator must not change while it is checked.
         crew::keep_still(true);
     }
     crew::settle();

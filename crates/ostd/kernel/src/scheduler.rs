@@ -1,4 +1,4 @@
-//! A run queue for each CPU, served in turn. A task stays on the CPU that is its data.
+//! A run queue for each CPU, served in turn. A task's data is its CPU's number, and it stays on that CPU.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -18,7 +18,7 @@ struct Queue {
     waiting: VecDeque<Arc<Task>>,
 }
 
-/// Makes it OSTD's scheduler.
+/// Installs this scheduler in OSTD.
 pub(crate) fn start() {
     let queues = (0..num_cpus()).map(|_| SpinLock::new(Queue::default())).collect();
     inject_scheduler(Box::leak(Box::new(InTurn(queues))));

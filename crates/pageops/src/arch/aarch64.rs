@@ -1,5 +1,6 @@
-//! aarch64: `dc zva` clears a block of lines without reading it; pairs of general registers copy. The environment's `memcpy`
-//! will not do: it may use vector registers, which kernels of operating systems do not save.
+//! aarch64: `dc zva` clears blocks without reading them first, and pairs of general registers copy. The
+//! environment's `memcpy` is not used: it may use vector registers, which operating-system kernels do not
+//! save.
 
 use core::arch::asm;
 
@@ -8,8 +9,8 @@ use crate::BASE_PAGE_BYTES;
 
 pub(super) static PRIMITIVES: Primitives = Primitives { clear, clear_stream, copy, copy_stream, fence };
 
-/// Bytes that `dc zva` clears, if it works here, on blocks that base pages consist of. Bit 4 of DCZID_EL0 forbids it; the low bits are the
-/// logarithm of the block's words (Arm ARM, D19.2.35).
+/// Bytes that `dc zva` clears, if it is permitted and its blocks divide base pages. Bit 4 of DCZID_EL0
+/// forbids it. The low bits are the logarithm of the block's words (Arm ARM, D19.2.35).
 fn zva_bytes() -> Option<usize> {
     let dczid = dczid();
     let bytes = 4 << (dczid & 0xF);
@@ -36,7 +37,8 @@ unsafe fn clear(dst: *mut u8, bytes: usize) {
 }
 
 unsafe fn clear_blocks(dst: *mut u8, bytes: usize, block: usize) {
-    // SAFETY: the contract of `Primitives` says that the bytes are valid to write and base pages, which are whole blocks.
+    // SAFETY: the contract of `Primitives` says that the bytes are valid to write and base pages, which are
+    // whole blocks.
     unsafe {
         asm!(
             "2:",
@@ -51,7 +53,8 @@ unsafe fn clear_blocks(dst: *mut u8, bytes: usize, block: usize) {
 }
 
 unsafe fn clear_pairs(dst: *mut u8, bytes: usize) {
-    // SAFETY: the contract of `Primitives` says that the bytes are valid to write and a multiple of a turn; there are some.
+    // SAFETY: the contract of `Primitives` says that the bytes are valid to write and a multiple of a turn;
+    // there are some.
     unsafe {
         asm!(
             "2:",
@@ -66,7 +69,7 @@ unsafe fn clear_pairs(dst: *mut u8, bytes: usize) {
     }
 }
 
-/// `stnp` is a hint that the line is not needed again; CPUs that stream notice whole lines.
+/// `stnp` hints that the line is not needed again. CPUs that stream recognise whole lines.
 unsafe fn clear_stream(dst: *mut u8, bytes: usize) {
     if bytes == 0 {
         return;
@@ -131,8 +134,8 @@ unsafe fn copy_stream(dst: *mut u8, src: *const u8, bytes: usize) {
     }
 }
 
-/// Non-temporal stores need no order of their own on this architecture beyond that of the release that publishes a page;
-/// the fence makes the promise of this crate hold without one.
+/// On this architecture the release that publishes a page also orders non-temporal stores. The fence keeps
+/// this crate's promise for callers without a release.
 fn fence() {
     // SAFETY: a barrier changes neither registers nor memory.
     unsafe { asm!("dmb ishst", options(nostack, preserves_flags)) }
@@ -145,7 +148,7 @@ mod tests {
     #[test]
     fn pairs_clear_where_dc_zva_is_forbidden() {
         let mut page = [1_u8; BASE_PAGE_BYTES];
-        // SAFETY: the page is this function's own.
+        // SAFETY: this function owns the page.
         unsafe { clear_pairs(page.as_mut_ptr(), page.len() - 64) };
         assert!(page[..BASE_PAGE_BYTES - 64].iter().all(|byte| *byte == 0));
         assert!(page[BASE_PAGE_BYTES - 64..].iter().all(|byte| *byte == 1));

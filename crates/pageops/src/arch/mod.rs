@@ -1,7 +1,7 @@
-//! The instructions: one file for each set of them, and the only unsafe code of the crate.
+//! The instruction sets, one file each. All unsafe code of the crate is here.
 //!
-//! A file here exports one [`Primitives`]: four loops that know only addresses and lengths. [`Isa`] says which sets there
-//! are and which this CPU has; [`Kernel`] is a set that it has.
+//! A file exports one [`Primitives`]: four loops that know only addresses and lengths. [`Isa`] lists the sets
+//! and detects them. [`Kernel`] is a set that this CPU has.
 
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 mod aarch64;
@@ -23,29 +23,30 @@ pub(crate) use x86_64::cpuid::cache_bytes;
 use crate::BASE_PAGE_BYTES;
 use crate::visit_order::Store;
 
-/// The loops of one set of instructions.
+/// The loops of one instruction set.
 ///
-/// All have the same contract. Addresses and lengths are multiples of [`BASE_PAGE_BYTES`]; all bytes are valid to write
-/// or read; source and destination do not overlap; and the CPU has the instructions. A length may be 0.
+/// All loops have the same contract. Addresses and lengths are multiples of [`BASE_PAGE_BYTES`]; a length may
+/// be 0. All bytes are valid to write or read. Source and destination do not overlap. The CPU has the
+/// instructions.
 struct Primitives {
     clear: unsafe fn(dst: *mut u8, bytes: usize),
     clear_stream: unsafe fn(dst: *mut u8, bytes: usize),
     copy: unsafe fn(dst: *mut u8, src: *const u8, bytes: usize),
     copy_stream: unsafe fn(dst: *mut u8, src: *const u8, bytes: usize),
-    /// Makes streamed stores visible before all later stores: due after each `_stream`, before anything else touches
-    /// the bytes.
+    /// Makes streamed stores visible before all later stores. Required after each `_stream`, before any other
+    /// access to the bytes.
     fence: fn(),
 }
 
-/// A set of instructions.
+/// An instruction set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Isa {
-    /// What the compiler makes of `write_bytes` and `copy_nonoverlapping`: `memset` and `memcpy` of the environment.
+    /// The compiler's `write_bytes` and `copy_nonoverlapping`: `memset` and `memcpy` of the environment.
     /// Nothing is streamed.
     Portable,
-    /// x86-64: `rep stos` and `rep movs`, and `movnti` to stream. Uses general registers only, so a kernel need not
-    /// save the state of its vector unit.
+    /// x86-64: `rep stos` and `rep movs`, and `movnti` to stream. Uses only general registers, so a kernel
+    /// need not save its vector state.
     Rep,
     /// x86-64: as [`Isa::Rep`], but streams zeros with AMD's `clzero`.
     Clzero,
@@ -53,8 +54,8 @@ pub enum Isa {
     Avx2,
     /// x86-64: 64-byte vectors, a whole cache line at once.
     Avx512,
-    /// aarch64: `dc zva` to clear, pairs of general registers to copy (`stnp` to stream), and to clear where the system
-    /// forbids `dc zva`. General registers only.
+    /// aarch64: `dc zva` clears, and pairs of general registers copy (`stnp` to stream). Where the system
+    /// forbids `dc zva`, pairs also clear. Uses only general registers.
     Zva,
 }
 
@@ -75,14 +76,15 @@ impl Isa {
         }
     }
 
-    /// The set of this name.
+    /// The set with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|isa| isa.name() == name)
     }
 
-    /// May it use registers that a kernel of an operating system does not save on entry? [`Isa::Portable`] may where the
-    /// environment's `memset` and `memcpy` may: everywhere but on bare metal without such registers.
+    /// Whether it may use registers that an operating-system kernel does not save on entry. [`Isa::Portable`]
+    /// may if the environment's `memset` and `memcpy` may: everywhere except on bare metal without such
+    /// registers.
     #[must_use]
     pub const fn uses_vector_registers(self) -> bool {
         let has_vectors = cfg!(any(target_feature = "sse2", target_feature = "neon", target_feature = "v"));
@@ -106,11 +108,11 @@ impl Isa {
     }
 }
 
-/// A set of instructions that this CPU has.
+/// An instruction set that this CPU has.
 ///
 /// # Invariants
 ///
-/// The CPU, and the operating system that saves its registers, support the set.
+/// The CPU supports the set, and the operating system saves its registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Kernel {
     isa: Isa,
@@ -118,12 +120,12 @@ pub struct Kernel {
 
 impl Kernel {
     /// The kernel that every CPU has.
-    // INVARIANT: it is made of the language's own operations.
+    // INVARIANT: it uses only the language's own operations.
     pub const PORTABLE: Self = Self { isa: Isa::Portable };
 
     /// The kernel of this set, if this CPU has it.
     ///
-    /// Asks the CPU each time, which takes microseconds in a virtual machine: do it once.
+    /// Asks the CPU on each call, which takes microseconds in a virtual machine. So call it once.
     #[must_use]
     pub fn new(isa: Isa) -> Option<Self> {
         let is_present = match isa {
@@ -150,29 +152,29 @@ impl Kernel {
         self.isa
     }
 
-    /// Writes zeros. When it returns, they are ordered before every later store of this CPU.
+    /// Writes zeros. Afterwards they are ordered before every later store of this CPU.
     ///
     /// # Panics
     ///
-    /// If address or length is not a multiple of [`BASE_PAGE_BYTES`].
+    /// Panics if address or length is not a multiple of [`BASE_PAGE_BYTES`].
     #[inline]
     pub fn clear(self, page: Page<'_>, store: Store) {
         let _fence = Fence::of(self, store);
         self.clear_unfenced(page, store);
     }
 
-    /// Copies. When it returns, the copy is ordered before every later store of this CPU.
+    /// Copies. Afterwards the copy is ordered before every later store of this CPU.
     ///
     /// # Panics
     ///
-    /// If an address or the length is not a multiple of [`BASE_PAGE_BYTES`], or the lengths differ.
+    /// Panics if an address or the length is not a multiple of [`BASE_PAGE_BYTES`], or if the lengths differ.
     #[inline]
     pub fn copy(self, page: Page<'_>, source: &[u8], store: Store) {
         let _fence = Fence::of(self, store);
         self.copy_unfenced(page, source, store);
     }
 
-    /// As [`clear`](Self::clear), but what is streamed needs a [`Fence`] before anything else touches the page.
+    /// As [`clear`](Self::clear), but streamed stores need a [`Fence`] before any other access to the page.
     #[inline]
     pub(crate) fn clear_unfenced(self, page: Page<'_>, store: Store) {
         assert_base_pages(page.start().addr().get(), page.bytes());
@@ -181,11 +183,12 @@ impl Kernel {
             Store::Cached => primitives.clear,
             Store::Stream => primitives.clear_stream,
         };
-        // SAFETY: the CPU has the set, and the page may be written, by their invariants; it is base pages as checked.
+        // SAFETY: the CPU has the set, and the page may be written, by their invariants; it is base pages as
+        // checked.
         unsafe { clear(page.start().as_ptr(), page.bytes()) }
     }
 
-    /// As [`copy`](Self::copy), but what is streamed needs a [`Fence`] before anything else touches the page.
+    /// As [`copy`](Self::copy), but streamed stores need a [`Fence`] before any other access to the page.
     #[inline]
     pub(crate) fn copy_unfenced(self, page: Page<'_>, source: &[u8], store: Store) {
         assert_base_pages(page.start().addr().get(), page.bytes());
@@ -196,8 +199,8 @@ impl Kernel {
             Store::Cached => primitives.copy,
             Store::Stream => primitives.copy_stream,
         };
-        // SAFETY: the CPU has the set, and the page may be written, by their invariants; nothing else refers to it, so
-        // the source is apart; both are base pages as checked.
+        // SAFETY: the CPU has the set, and the page may be written, by their invariants; nothing else refers
+        // to it, so the source is apart; both are base pages as checked.
         unsafe { copy(page.start().as_ptr(), source.as_ptr(), page.bytes()) }
     }
 
@@ -206,8 +209,8 @@ impl Kernel {
     }
 }
 
-/// Orders streamed stores before all later stores of this CPU when it is dropped: also if a caller's code, which ran
-/// between them, panics.
+/// When dropped, orders streamed stores before all later stores of this CPU. This also holds if a caller's
+/// code between them panics.
 pub(crate) struct Fence(Kernel);
 
 impl Fence {
@@ -232,11 +235,12 @@ fn assert_base_pages(address: usize, bytes: usize) {
     );
 }
 
-/// A kernel and a number beside it, kept for all threads; empty at first.
+/// A kernel and a number in one atomic word for all threads. Empty at first.
 ///
 /// # Invariants
 ///
-/// The low byte is 0, or one more than the number of a set that a [`Kernel`] has had: [`Cell::set`] is the only writer.
+/// The low byte is 0, or one more than the number of the set of an existing [`Kernel`]: [`Cell::set`] is the
+/// only writer.
 pub(crate) struct Cell(AtomicU32);
 
 impl Cell {

@@ -1,11 +1,12 @@
-//! A page that is to be written.
+//! A page to write.
 
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ops::Range;
 use core::ptr::NonNull;
 
-/// Memory that is written and not read: made from `&mut [u8]`, from `&mut [MaybeUninit<u8>]`, or from an address.
+/// Memory that is written and not read. It is made from `&mut [u8]`, from `&mut [MaybeUninit<u8>]`, or from
+/// an address.
 ///
 /// # Invariants
 ///
@@ -18,12 +19,12 @@ pub struct Page<'p> {
 }
 
 impl<'p> Page<'p> {
-    /// The page at an address: for kernels, whose pages are not slices.
+    /// The page at an address, for operating-system kernels, whose pages are not slices.
     ///
     /// # Safety
     ///
-    /// For `'p`, `bytes` bytes at `start` are valid to write, and nothing else reads or writes them or has a reference
-    /// to them.
+    /// For `'p`, `bytes` bytes at `start` are valid to write, and nothing else reads or writes them or has a
+    /// reference to them.
     #[must_use]
     pub const unsafe fn from_raw(start: NonNull<u8>, bytes: usize) -> Self {
         // INVARIANT: the caller's promise.
@@ -42,11 +43,11 @@ impl<'p> Page<'p> {
         self.bytes
     }
 
-    /// A part of it.
+    /// A part of the page.
     ///
     /// # Panics
     ///
-    /// If the part is not inside.
+    /// Panics if the part is not inside the page.
     #[must_use]
     pub fn part(&mut self, part: Range<usize>) -> Page<'_> {
         assert!(

@@ -1,21 +1,22 @@
-//! What a kernel without vectors must leave alone: the tests fill every vector register, run its loops, and look.
+//! Tests that a kernel without vectors leaves vector registers alone. They fill every vector register, run
+//! the kernel's loops, and compare.
 
 use core::arch::asm;
 
 use super::{Isa, Primitives};
 use crate::{BASE_PAGE_BYTES, Kernel};
 
-/// Two base pages apart, the work of one loop after the other.
+/// Two separate base pages, used by one loop after the other.
 #[repr(C, align(4096))]
 struct Pages {
     page: [u8; BASE_PAGE_BYTES],
     source: [u8; BASE_PAGE_BYTES],
 }
 
-/// What the registers are filled with, and what they hold afterwards.
+/// The values of the vector registers before or after a loop.
 type Registers = [u128; if cfg!(target_arch = "x86_64") { 16 } else { 32 }];
 
-/// One loop of a kernel, on the pages.
+/// One loop of a kernel, and its pages.
 #[repr(C)]
 struct Job {
     primitives: &'static Primitives,
@@ -23,7 +24,7 @@ struct Job {
     pages: *mut Pages,
 }
 
-/// Does the job, in general registers, as far as it is this function's doing.
+/// Runs the job. This function itself uses no vector registers.
 unsafe extern "C" fn run(job: &Job) {
     let page = job.pages.cast::<u8>();
     let source = page.wrapping_add(BASE_PAGE_BYTES);
@@ -61,8 +62,8 @@ fn run_with(registers: &mut Registers, job: &Job) {
 /// Fills the registers, runs the job, and stores the registers.
 #[cfg(target_arch = "aarch64")]
 fn run_with(registers: &mut Registers, job: &Job) {
-    // SAFETY: the registers' memory is as large as they are, and `run` gets its job. What `clobber_abi` leaves out, the
-    // lower halves of registers 8 to 15, is named.
+    // SAFETY: the registers' memory is as large as they are, and `run` gets its job. What `clobber_abi`
+    // leaves out, the lower halves of registers 8 to 15, is named.
     unsafe {
         asm!(
             ".irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, \

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 /// Largest page of the random tests, in base pages: 2 MiB.
 const PAGES_MAX: usize = if cfg!(miri) { 6 } else { 512 };
 
-/// The kernel of this set. Says so past the test harness, which hides what passing tests print, if there is none.
+/// The kernel of this set. If there is none, prints a message that the test harness does not hide.
 fn kernel(isa: Isa) -> Option<Kernel> {
     let kernel = Kernel::new(isa);
     if kernel.is_none() {
@@ -45,7 +45,7 @@ impl Place {
 }
 
 fn places() -> impl Strategy<Value = Place> {
-    // Powers of two, as folios are, and anything else.
+    // Powers of two, as for folios, and other lengths.
     let pages = prop_oneof![(0..=PAGES_MAX.ilog2()).prop_map(|order| 1 << order), 1..=PAGES_MAX];
     (
         pages,
@@ -79,7 +79,7 @@ fn copies(kernel: Kernel, place: Place) {
     assert!(*memory == expected[..], "{kernel:?} {place:?}");
 }
 
-/// Each way to call one kernel, and each order over pages between guards.
+/// Tests each way to call one kernel, and each order, on pages between guard pages.
 fn check(isa: Isa) {
     let Some(kernel) = kernel(isa) else { return };
     for store in [Store::Cached, Store::Stream] {
@@ -209,7 +209,7 @@ fn every_machine_has_a_kernel_and_its_name() {
     for isa in Isa::ALL {
         assert_eq!(Isa::named(isa.name()), Some(isa));
     }
-    // Miri knows no instructions, so it has only what the environment has.
+    // Miri knows no such instructions, so it has only the portable kernel.
     let has_own = cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) && !cfg!(miri);
     assert_eq!(Method::without_vectors().kernel().isa().uses_vector_registers(), !has_own);
 }

@@ -1,4 +1,5 @@
-//! Page operations through their public interface. What looks at a child's instructions is a test target of its own.
+//! Tests of page operations through their public interface. The test that inspects a child's instructions is
+//! a separate test target.
 
 mod bytes;
 mod memory;

@@ -1,4 +1,4 @@
-//! Memory with an inaccessible page directly before and after it, so that an access outside ends the test.
+//! Memory with an inaccessible page directly before and after it, so that an outside access ends the test.
 
 use std::ops::{Deref, DerefMut};
 
@@ -8,7 +8,7 @@ pub(crate) use guarded::Memory;
 pub(crate) use heap::Memory;
 
 impl Memory {
-    /// Bytes that are all different from 0 and from their neighbours.
+    /// Bytes that differ from 0 and from the bytes beside them.
     pub(crate) fn patterned(bytes: usize, seed: u8) -> Self {
         let mut memory = Self::new(bytes);
         memory.fill_pattern(seed);
@@ -37,7 +37,7 @@ mod guarded {
     impl Memory {
         pub(crate) fn new(bytes: usize) -> Self {
             let total = bytes + 2 * GUARD_BYTES;
-            // SAFETY: a new mapping anywhere overlaps nothing.
+            // SAFETY: a new mapping at an address that the system chooses overlaps no other memory.
             let mapping = unsafe {
                 let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
                 libc::mmap(std::ptr::null_mut(), total, libc::PROT_NONE, flags, -1, 0)
@@ -45,7 +45,7 @@ mod guarded {
             assert_ne!(mapping, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
             let memory = Self { mapping: mapping.cast(), bytes };
             let start = memory.as_ptr().cast_mut();
-            // SAFETY: the range is inside the new mapping, which nothing else knows.
+            // SAFETY: the range is inside the new mapping, whose address no other code has.
             let outcome = unsafe { libc::mprotect(start.cast(), bytes, libc::PROT_READ | libc::PROT_WRITE) };
             assert_eq!(outcome, 0, "{}", std::io::Error::last_os_error());
             memory
@@ -70,13 +70,13 @@ mod guarded {
 
     impl Drop for Memory {
         fn drop(&mut self) {
-            // SAFETY: the mapping is this value's own, and it goes away with it.
+            // SAFETY: this value owns the mapping, and is being dropped.
             unsafe { libc::munmap(self.mapping.cast(), self.bytes + 2 * GUARD_BYTES) };
         }
     }
 }
 
-/// Miri finds accesses outside by itself.
+/// Miri finds outside accesses itself.
 #[cfg(miri)]
 mod heap {
     use super::*;

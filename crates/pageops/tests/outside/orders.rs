@@ -1,4 +1,4 @@
-//! Orders against the golden vectors and their invariants.
+//! Compares orders with the golden vectors and checks their invariants.
 
 use pageset_pageops::{GIGANTIC_PAGES, RANGES_RADIUS_PAGES, Step, Store, VisitOrder};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ fn visits(steps: impl Iterator<Item = Step>) -> Vec<usize> {
     steps.flat_map(|step| step.pages).collect()
 }
 
-/// A column of the vectors: all base pages, or the first and last eight with dots between.
+/// A column of the vectors: all base pages, or the first and last eight with dots between them.
 fn as_written(visits: &[usize]) -> String {
     let words: Vec<_> = visits.iter().map(ToString::to_string).collect();
     if words.len() <= 16 {
@@ -40,7 +40,7 @@ fn the_order_of_2018_equals_its_rule_for_all_targets_and_sizes() {
     }
 }
 
-/// The rule as docs/spec/pcp.md, appendix A, tells it, step by step.
+/// The rule in docs/spec/pcp.md, appendix A, followed step by step.
 fn rule_2018(pages: usize, target: usize) -> Vec<usize> {
     let mut visited = Vec::new();
     if 2 * target <= pages {
@@ -63,7 +63,7 @@ fn rule_2018(pages: usize, target: usize) -> Vec<usize> {
 fn the_order_of_2018_comes_ever_nearer() {
     for target in 0..512 {
         let visited = visits(VisitOrder::Converge2018.steps(512, Some(target), 0));
-        // Left and right take turns, so of two visits the second may be farther by one.
+        // Left and right alternate, so the second of two visits may be farther away by one.
         assert!(
             visited.is_sorted_by(|one, next| one.abs_diff(target) + 1 >= next.abs_diff(target)),
             "{target}"

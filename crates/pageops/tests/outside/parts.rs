@@ -1,4 +1,4 @@
-//! Gigantic pages in parts: interrupted, resumed, left.
+//! Gigantic pages in parts: interrupted, resumed, abandoned.
 
 use std::ops::ControlFlow;
 

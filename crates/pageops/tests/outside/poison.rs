@@ -7,7 +7,7 @@ use pageset_pageops::{
 
 const PAGES: usize = 16;
 
-/// Bytes of which one cannot be read.
+/// Bytes with one unreadable byte.
 struct Broken<'s> {
     bytes: &'s [u8],
     poison: Option<usize>,
@@ -20,7 +20,7 @@ impl Source for Broken<'_> {
         let bytes = offset..offset + BASE_PAGE_BYTES;
         match self.poison {
             Some(poison) if bytes.contains(&poison) => {
-                // As a machine-check-safe copy: what is before the poison arrives.
+                // Like a machine-check-safe copy: bytes before the poison arrive.
                 let good = (poison - offset) & !(64 - 1);
                 let start = target.into_page().part(0..good).start();
                 // SAFETY: the part is inside the page, and the source has as many bytes.

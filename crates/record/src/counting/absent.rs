@@ -4,7 +4,7 @@ use super::{Seen, Slice};
 use crate::cpus::CpuList;
 use crate::error::RecordError;
 
-/// No counters can be had: nothing makes one.
+/// Counters that are never made.
 #[derive(Debug)]
 pub(crate) struct Counters(());
 

@@ -1,4 +1,4 @@
-//! What happened at each call site, of what was counted.
+//! Divides the counted visits and waits among call sites.
 
 use std::collections::HashMap;
 
@@ -6,24 +6,26 @@ use pageset_trace::{CountedLock, CountedSite, HitEstimate, LockName};
 
 use crate::lock_watch::Waited;
 
-/// Call sites and locks in a file; what happened at further ones is unknown.
+/// Maximum number of call sites and locks in a file. The rest is counted as unknown.
 const LISTED_MAX: usize = 1024;
 
-/// Visits by call site, each weighted by the chance it had to be seen. A kernel has no more call sites than functions.
+/// Visits by call site. Each visit is weighted by the inverse of its sampling chance. A kernel has fewer call
+/// sites than functions.
 #[derive(Debug, Default)]
 pub(super) struct VisitsBySite {
     weights: HashMap<Option<u32>, f64>,
 }
 
 impl VisitsBySite {
-    /// Adds what a segment showed that was sampled with this chance.
+    /// Adds the visits of a segment that was sampled with this chance.
     pub(super) fn add(&mut self, seen: HashMap<Option<u32>, f64>, chance: f64) {
         for (site, weight) in seen {
             *self.weights.entry(site).or_default() += weight / chance;
         }
     }
 
-    /// All call sites, most visits first. The visits of all together are the estimate; `waits` is `None` if they were not seen.
+    /// All call sites, most visits first. Their visits add up to the estimate. `waits` is `None` if waits
+    /// were not recorded.
     pub(super) fn list(
         self,
         estimate: Option<HitEstimate>,
@@ -40,7 +42,7 @@ impl VisitsBySite {
         };
         let mut parts: HashMap<Option<String>, f64> = HashMap::new();
         for (site, weight) in self.weights {
-            // Functions of one name are one.
+            // Functions with the same name become one.
             *parts.entry(site.map(&name)).or_default() += weight;
         }
         let mut sites: HashMap<Option<String>, CountedSite> = HashMap::new();
@@ -54,7 +56,7 @@ impl VisitsBySite {
         }
         let mut sites: Vec<_> = sites.into_values().collect();
         sites.sort_by(|a, b| {
-            // What is unknown is the last.
+            // Unknown comes last.
             let rank = |site: &CountedSite| (site.function.is_some(), site.visits, site.wait_ns);
             rank(b).cmp(&rank(a)).then_with(|| a.function.cmp(&b.function))
         });
@@ -74,7 +76,7 @@ impl VisitsBySite {
     }
 }
 
-/// All locks, the longest waits first.
+/// All locks, longest waits first.
 pub(super) fn locks(waits: HashMap<LockName, Waited>) -> Vec<CountedLock> {
     let counted =
         |(lock, Waited { waits, wait_ns }): (LockName, Waited)| CountedLock { lock, waits, wait_ns };

@@ -1,4 +1,4 @@
-//! What each task did, of what was counted.
+//! Divides the counted visits and waits among tasks.
 
 use std::collections::HashMap;
 
@@ -7,19 +7,19 @@ use pageset_trace::{CountedTask, HitEstimate, Party};
 use crate::lock_watch::Waited;
 use crate::task_watch::TaskWatch;
 
-/// Tasks that are told apart while counting.
+/// Maximum number of tasks that are distinguished while counting.
 const TASKS_MAX: usize = 1 << 16;
-/// Tasks in a file; what further ones did is one entry.
+/// Maximum number of tasks in a file. The others share one entry.
 const LISTED_MAX: usize = 4096;
 
-/// A task and its process, by their numbers.
+/// The numbers of a task and its process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct TaskNumbers {
     pub(crate) tid: u32,
     pub(crate) process: u32,
 }
 
-/// Visits by task, each weighted by the chance it had to be seen.
+/// Visits by task. Each visit is weighted by the inverse of its sampling chance.
 #[derive(Debug, Default)]
 pub(super) struct VisitsByTask {
     weights: HashMap<TaskNumbers, f64>,
@@ -27,7 +27,7 @@ pub(super) struct VisitsByTask {
 }
 
 impl VisitsByTask {
-    /// Adds what a segment showed that was sampled with this chance.
+    /// Adds the visits of a segment that was sampled with this chance.
     pub(super) fn add(&mut self, seen: HashMap<TaskNumbers, f64>, chance: f64) {
         for (task, weight) in seen {
             if self.weights.len() < TASKS_MAX || self.weights.contains_key(&task) {
@@ -38,7 +38,8 @@ impl VisitsByTask {
         }
     }
 
-    /// All tasks that visited zones or waited for their locks, most visits first. The visits of all together are the estimate.
+    /// All tasks that visited zones or waited for their locks, most visits first. Their visits add up to the
+    /// estimate.
     pub(super) fn list(
         self,
         estimate: Option<HitEstimate>,

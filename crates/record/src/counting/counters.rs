@@ -1,4 +1,4 @@
-//! The kernel's counters (`perf_event_open`), one of each tracepoint on each CPU.
+//! The kernel's counters (`perf_event_open`), one for each tracepoint and CPU.
 
 use std::collections::HashMap;
 use std::io;
@@ -23,33 +23,36 @@ use crate::cpus::CpuList;
 use crate::error::RecordError;
 use crate::tracefs::{Tracefs, read};
 
-/// Which contended locks are counted: `flags` is `SPIN`, or with real-time locks `RT`. Others sleep.
+/// The filter for contended locks: `flags` is `SPIN`, or with real-time locks `RT`. Waiters for other locks
+/// sleep.
 const SPIN: &std::ffi::CStr = c"flags == 1 || flags == 8";
-/// Tracepoints whose hits are kept.
+/// Number of tracepoints whose hits are sampled.
 const SAMPLED: usize = 2;
-/// 2^6 pages, which hold fifteen hundred hits with their call chains.
+/// Buffers have 2^6 pages, for fifteen hundred hits with call chains.
 const BUFFER_EXPONENT: u8 = 6;
-/// Functions of a call chain that are kept: a dozen are the allocators' own. More would cost each hit more time.
+/// Maximum number of functions kept of a call chain. A dozen are the allocators' own. More would make each
+/// hit slower.
 const CHAIN_MAX: u16 = 16;
-/// Too many open files.
+/// The error number for too many open files.
 const EMFILE: i32 = 24;
 
-/// Counters of some CPUs. All are switched off at first.
+/// Counters of some CPUs. All are off at first.
 pub(crate) struct Counters {
     /// Empty for tracepoints that the kernel does not have.
     of_tracepoint: [Vec<OfCpu>; TRACEPOINT_COUNT],
-    /// Numbers of the tracepoints that the kernel has.
+    /// Ids of the tracepoints that the kernel has.
     ids: [Option<u64>; TRACEPOINT_COUNT],
     cpus: CpuList,
-    /// Each block that moved with its time, by CPU. Empty where one of the tracepoints is missing, or the kernel gives no buffers.
+    /// Samplers that keep each moved block with its time, by CPU. Empty if a tracepoint is missing or the
+    /// kernel gives no buffers.
     samples: Vec<[Samples; SAMPLED]>,
-    /// The kernel's functions; `None` if its call chains are not kept.
+    /// The kernel's functions. `None` if it does not keep call chains.
     callers: Option<Callers>,
 }
 
-/// Hits of one tracepoint on one CPU, each kept.
+/// The sampled hits of one tracepoint on one CPU.
 struct Samples {
-    // The buffer goes first.
+    // The buffer is dropped first.
     buffer: Sampler,
     of_cpu: OfCpu,
     moved: Moved,
@@ -57,7 +60,7 @@ struct Samples {
 
 struct OfCpu {
     counter: Counter,
-    /// At the look before.
+    /// Count at the previous reading.
     hits: u64,
     enabled_ns: u64,
 }
@@ -75,7 +78,7 @@ impl Counters {
                 continue;
             }
             let id = read(&path)?;
-            let id = id.trim().parse().map_err(|_| RecordError::unknown(&path, "it is no number"))?;
+            let id = id.trim().parse().map_err(|_| RecordError::unknown(&path, "it is not a number"))?;
             *known = Some(id);
             *counters = of_cpus(id, cpus, name)?;
         }
@@ -101,7 +104,7 @@ impl Counters {
         self.ids[tracepoint].is_some()
     }
 
-    /// Opens the counters of a tracepoint again. All are switched off.
+    /// Reopens the counters of a tracepoint. All are off.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -112,11 +115,12 @@ impl Counters {
         Ok(())
     }
 
-    /// Closes the counters of a tracepoint, which costs its hits nothing then. What was not taken is lost.
+    /// Closes the counters of a tracepoint, so that its hits cost nothing. Counts that were not taken are
+    /// lost.
     pub(crate) fn detach(&mut self, tracepoint: usize) {
         let counters = std::mem::take(&mut self.of_tracepoint[tracepoint]);
         if !counters.is_empty() {
-            // The kernel waits some 50 ms until no CPU uses it any more.
+            // Closing waits some 50 ms in the kernel until no CPU uses the counters, so a thread does it.
             thread::spawn(move || drop(counters));
         }
     }
@@ -136,12 +140,12 @@ impl Counters {
         Ok(())
     }
 
-    /// What was counted since the last call.
+    /// The hits since the last call.
     pub(crate) fn take(&mut self, tracepoint: usize) -> Slice {
         let mut slice = Slice::default();
         let mut enabled = Mean::default();
         for of_cpu in &mut self.of_tracepoint[tracepoint] {
-            // A CPU that is gone has no counter any more.
+            // A CPU that went offline no longer has a counter.
             let Some((hits, here_ns)) = of_cpu.take() else { continue };
             slice.hits += hits;
             enabled.add(here_ns);
@@ -153,12 +157,12 @@ impl Counters {
         slice
     }
 
-    /// Whether it can be found how many visits to zones there are.
+    /// Whether visits to zones can be counted from samples.
     pub(crate) fn can_sample(&self) -> bool {
         !self.samples.is_empty()
     }
 
-    /// Switches the keeping of hits on or off, on all CPUs.
+    /// Switches sampling on or off, on all CPUs.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -171,7 +175,7 @@ impl Counters {
         Ok(())
     }
 
-    /// Whether it is known where visits come from.
+    /// Whether the call sites of visits are known.
     pub(crate) fn has_chains(&self) -> bool {
         self.can_sample() && self.callers.is_some()
     }
@@ -181,7 +185,7 @@ impl Counters {
         self.callers.as_ref().map_or_else(String::new, |callers| callers.name(site).to_owned())
     }
 
-    /// Visits to zones since the last call.
+    /// The visits to zones since the last call.
     pub(crate) fn take_samples(&mut self) -> Seen {
         let (mut by_task, mut by_site) = (HashMap::new(), HashMap::new());
         let mut chains: Vec<Vec<Chain>> = Vec::new();
@@ -211,7 +215,7 @@ impl Counters {
                 }
             }
             let kept = all.len() as u64;
-            // Those that found no room in the buffer are as the others.
+            // Hits that found the buffer full are assumed to be like the others.
             let weight = if kept > 0 { happened.max(kept) as f64 / kept as f64 } else { 1.0 };
             let mut here = 0.0;
             for block in visits(&mut all) {
@@ -229,7 +233,7 @@ impl Counters {
     }
 }
 
-/// The kernel's functions of a call chain.
+/// The kernel addresses of a call chain.
 fn addresses(chain: &[Chain]) -> impl Iterator<Item = u64> {
     let kernel = chain.iter().filter_map(|part| match part {
         Chain::Kernel(addresses) => Some(addresses),
@@ -266,7 +270,7 @@ impl Mean {
     }
 }
 
-/// `None` if the kernel lacks a tracepoint, or gives no buffer.
+/// `None` if the kernel lacks a tracepoint or gives no buffer.
 fn samples(ids: &[Option<u64>; TRACEPOINT_COUNT], cpu: u32, has_chains: bool) -> Option<[Samples; SAMPLED]> {
     let mut all = Vec::new();
     for (name, moved) in

@@ -1,54 +1,56 @@
-//! From what was counted in slices of time to all of the time.
+//! Estimates the hits in the whole time from counts in slices of time.
 //!
-//! Time is cut into segments, and in each a tracepoint is on or off by a draw of its own, with a known chance. So it does not
-//! matter how long a segment became because the recorder was woken late: that had no part in the draw. The rate comes from the
-//! segments that were on, each weighted by its chance (Hajek's estimator). The spread comes from their hits around this rate.
+//! Time is cut into segments. In each segment, a random draw with a known chance decides whether a tracepoint
+//! is on. The draw does not depend on the segment's length, so a recorder that wakes up late causes no bias.
+//! The rate comes from the segments that were on, each weighted by the inverse of its chance (Hajek's
+//! estimator). The spread comes from their deviations from this rate.
 
 use pageset_trace::HitEstimate;
 
-/// Fewer segments say nothing of their spread.
+/// With fewer segments, the spread cannot be estimated.
 const SEGMENTS_MIN: u64 = 5;
-/// Student's t at 95 % for so few segments, and for many. Counts of bursts have long tails, so it is rather wide for many.
+/// Student's t at 95 %, for up to so many segments. Counts of bursts have long tails, so it is chosen rather
+/// wide for many segments.
 const STANDARD_ERRORS: [(u64, f64); 4] = [(5, 2.8), (8, 2.4), (15, 2.2), (u64::MAX, 2.1)];
-/// With fewer segments that have hits, the spread is not known.
+/// With fewer segments that have hits, the spread is unreliable.
 const FEW_BURSTS: u64 = 5;
 
-/// A segment in which a tracepoint was on.
+/// A segment with the tracepoint switched on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
     /// Hits on all CPUs.
     pub(crate) hits: u64,
-    /// For how long it was on, in nanoseconds: the mean of the CPUs.
+    /// Its time on, in nanoseconds, the mean of the CPUs.
     pub(crate) on_ns: u64,
-    /// The chance it had: more than 0, up to 1.
+    /// The chance of being on: above 0, up to 1.
     pub(crate) chance: f64,
 }
 
-/// The sum over segments, of one tracepoint.
+/// Sums over the segments of one tracepoint.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sum {
     counted: u64,
     counted_ns: u64,
-    /// Counted where the chance was 1.
+    /// Hits counted with chance 1.
     whole: u64,
-    /// Time in which there was a chance, whether it was on or off.
+    /// Time with a chance below 1, whether on or off.
     drawn_ns: u64,
-    /// Segments that were drawn, and those with hits.
+    /// Number of drawn segments that were on, and of those with hits.
     segments: u64,
     segments_with_hits: u64,
     hits_drawn: u64,
     on_ns: u64,
-    /// Sums of hits and times over their chance.
+    /// Sums of hits and times, divided by the chance.
     hits: f64,
     ns: f64,
-    /// Sums of squares and products with the weight of the variance.
+    /// Sums of squares and products, with the weights of the variance.
     hits_hits: f64,
     hits_ns: f64,
     ns_ns: f64,
 }
 
 impl Sum {
-    /// A segment in which it was on.
+    /// Adds a segment with the tracepoint switched on.
     pub(crate) fn add(&mut self, segment: Segment) {
         let Segment { hits, on_ns, chance } = segment;
         self.counted += hits;
@@ -70,7 +72,7 @@ impl Sum {
         self.ns_ns += weight * ns * ns;
     }
 
-    /// So long was a segment in which it might have been on, or was.
+    /// Adds the length of a segment that had a chance to be on.
     pub(crate) const fn add_drawn(&mut self, length_ns: u64) {
         self.drawn_ns += length_ns;
     }
@@ -83,7 +85,7 @@ impl Sum {
         self.counted_ns
     }
 
-    /// Hits in all the time.
+    /// Estimates the hits in the whole time.
     pub(crate) fn estimate(&self) -> Option<HitEstimate> {
         if self.drawn_ns == 0 {
             let hits = self.counted;
@@ -101,11 +103,11 @@ impl Sum {
             .iter()
             .find(|(most, _)| self.segments <= *most)
             .map_or(2.1, |(_, errors)| *errors);
-        // Hits come in bursts. With none in n segments, there are fewer bursts than those of 3 segments (95 %). With bursts in
-        // few segments, so many may have been missed.
+        // Hits come in bursts. If n segments show none, there are fewer bursts than 3 per n segments (95 %).
+        // If few segments show bursts, as many may have been missed.
         let burst = self.hits_drawn as f64 / self.segments_with_hits.max(1) as f64;
         let chance = self.on_ns as f64 / self.ns;
-        // Nor may drawn time be quieter than the rest, only because nothing was seen of it.
+        // Drawn time must not count as quieter than the rest only because nothing was seen in it.
         let whole_ns = self.counted_ns.saturating_sub(self.on_ns).max(1) as f64;
         let as_the_rest = 3.0 * self.whole as f64 / whole_ns * all_ns;
         let missed = (3.0 / chance * burst.max(1.0)).max(as_the_rest);
@@ -121,7 +123,7 @@ impl Sum {
 mod tests {
     use super::*;
 
-    /// Repeatable numbers from 0 to 1.
+    /// Reproducible numbers from 0 to 1.
     struct Random(u64);
 
     impl Random {
@@ -150,7 +152,7 @@ mod tests {
     #[test]
     fn few_segments_say_nothing() {
         assert_eq!(sum(&[(5, 1, 0.1); 4], 40).estimate(), None);
-        // Nor does time that nobody looked at.
+        // Time that was never observed has no estimate either.
         assert_eq!(sum(&[(5, 10, 1.0)], 10).estimate(), None);
     }
 
@@ -164,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_segment_counts_by_its_chance() {
-        // Busy segments are on more rarely: a plain sum would be too low.
+        // Busy segments are on less often, so a plain sum would be too low.
         let busy = vec![(1000, 10, 0.01); 10];
         let idle = vec![(10, 10, 0.1); 100];
         let estimate = sum(&[busy, idle].concat(), 20_000).estimate().unwrap();
@@ -178,8 +180,8 @@ mod tests {
         assert!((25..=35).contains(&estimate.high), "{estimate:?}");
     }
 
-    /// Of many runs with bursts, about 95 % have their true number in the interval, also where segments become longer the
-    /// more happens in them.
+    /// In about 95 % of many runs with bursts, the interval contains the true number. This also holds if
+    /// segments get longer when more happens.
     #[test]
     fn the_interval_holds_the_truth() {
         for (chance, segments) in [(0.02, 3000), (0.1, 1000), (0.25, 300)] {
@@ -189,7 +191,7 @@ mod tests {
                 let (mut all, mut sum) = (0, Sum::default());
                 let mut is_burst = false;
                 for _ in 0..segments {
-                    // A burst goes on for some segments.
+                    // A burst lasts for some segments.
                     is_burst = if is_burst { random.next() < 0.7 } else { random.next() < 0.05 };
                     let rate = 50.0 * random.next() + if is_burst { 300.0 } else { 0.0 };
                     let length = 1.0 + random.next() + if is_burst { 4.0 * random.next() } else { 0.0 };

@@ -1,10 +1,13 @@
-//! Counts the hits of tracepoints in the kernel instead of recording each: it costs little, and is enough for a verdict.
+//! Counts the hits of tracepoints in the kernel instead of recording each hit. This costs little and suffices
+//! for a verdict.
 //!
-//! A tracepoint that is rare is switched on throughout. One that is frequent would cost the load too much, and is switched on
-//! for slices of time at random places, in some periods only (`window`). `plan` chooses their share, `estimate` goes from the
-//! slices to the whole, `counters` are the kernel's. A count of pages does not say in how many visits to the zones they were
-//! moved. `visits` finds that in other slices. There the kernel keeps each hit with its time, its task and its call chain:
-//! `by_task`, `by_site`. `waits` times the waits for zone locks.
+//! A rare tracepoint is always on. A frequent one would slow the load too much. So it is on for slices of
+//! time at random places, and only in some periods (`window`). `plan` chooses the share of time. `estimate`
+//! computes the total from the slices. `counters` are the kernel's counters.
+//!
+//! A count of blocks does not tell the number of visits to zones. `visits` finds it in separate slices, in
+//! which the kernel keeps each hit with its time, task and call chain: `by_task`, `by_site`. `waits` times
+//! the waits for zone locks.
 
 mod by_site;
 mod by_task;
@@ -48,7 +51,7 @@ use estimate::{Segment, Sum};
 use waits::Waits;
 use window::Window;
 
-/// What is counted: group and name, as paths below tracefs' `events`.
+/// The counted tracepoints: group and name, as paths below tracefs' `events`.
 pub(crate) const TRACEPOINTS: [&str; TRACEPOINT_COUNT] = [
     "kmem/mm_page_alloc",
     "kmem/mm_page_free",
@@ -64,26 +67,27 @@ pub(crate) const TRACEPOINTS: [&str; TRACEPOINT_COUNT] = [
 const TRACEPOINT_COUNT: usize = 10;
 /// The first ones are as frequent as allocations and frees.
 const FREQUENT: usize = 3;
-/// Kernels from 2026 on have it. Nothing else is made from it.
+/// Kernels from 2026 on have it. Only its own count is reported.
 const PCPU_REFILL: &str = "kmem/mm_page_pcpu_refill";
 
-/// Mean of the segments, in each of which a tracepoint that is frequent is on or off.
+/// Mean length of a segment. In each segment, a frequent tracepoint is on or off.
 const SEGMENT: Duration = Duration::from_millis(5);
-/// To switch a tracepoint takes a call for each CPU, so machines with many CPUs have longer segments.
+/// Additional length per CPU, since switching a tracepoint takes a call for each CPU.
 const SEGMENT_OF_CPU: Duration = Duration::from_millis(1);
-/// After so many segments their shares are decided anew.
+/// Number of segments after which the shares are chosen anew.
 const SEGMENTS: u32 = 16;
-/// Waits are read after so many of these: a reading takes a millisecond.
+/// Waits are read once in this many periods, since a reading takes a millisecond.
 const PERIODS_OF_WAITS: u32 = 4;
-/// Rates are means over about so many periods.
+/// Rates are averaged over about this many periods.
 const PERIODS_OF_MEAN: f64 = 8.0;
-/// A tracepoint that was frequent is counted in slices for so many periods at least: fewer say nothing of their spread.
+/// Minimum number of periods for which a frequent tracepoint is counted in slices. With fewer, the spread is
+/// unknown.
 const PERIODS_IN_SLICES: u32 = 16;
 
-/// Counts into `out`: a recording without events. `tell` is called with its progress, a hundred times a second.
+/// Writes a recording without events to `out`. Calls `tell` with the progress a hundred times a second.
 ///
 /// # Errors
-/// The kernel refuses to count, the command cannot be started, or `out` refuses.
+/// The kernel refuses to count, the command cannot be started, or `out` cannot be written.
 pub fn count(
     options: &Options,
     out: impl Write,
@@ -94,7 +98,7 @@ pub fn count(
     let mut not_recorded = absent(&counters);
     if counters.can_sample() && !counters.has_chains() {
         not_recorded.push(
-            "call sites of visits: the kernel keeps no call chains, or hides where its functions are"
+            "call sites of visits: the kernel keeps no call chains, or hides its functions' addresses"
                 .to_owned(),
         );
     }
@@ -142,7 +146,7 @@ pub fn count(
     Ok(Recording { info: head, events: 0, bytes, lost, duration: elapsed, ending, still_running })
 }
 
-/// Follows tasks where their names are wanted, or a command's tasks are to be told from others.
+/// Follows tasks if their names are wanted, or if a command's tasks must be distinguished.
 fn watch_tasks(options: &Options, head: &mut TraceInfo) -> Option<TaskWatch> {
     if !options.with_names && options.command.is_empty() {
         return None;
@@ -165,7 +169,7 @@ fn watch_tasks(options: &Options, head: &mut TraceInfo) -> Option<TaskWatch> {
     }
 }
 
-/// Tracepoints that this kernel does not have, in sentences.
+/// Sentences about the tracepoints that this kernel does not have.
 fn absent(counters: &Counters) -> Vec<String> {
     let absent = TRACEPOINTS.iter().enumerate();
     let absent = absent.filter(|(index, name)| !counters.has(*index) && **name != PCPU_REFILL);
@@ -180,9 +184,9 @@ struct Counting {
     rates: [f64; TRACEPOINT_COUNT],
     sums: [Sum; TRACEPOINT_COUNT],
     is_on: [bool; TRACEPOINT_COUNT],
-    /// For how many periods more it has slices.
+    /// Number of further periods with slices.
     in_slices: [u32; TRACEPOINT_COUNT],
-    /// Hits a second of the busiest CPU in this period's slices, and how many slices there were.
+    /// Rate of the busiest CPU in this period's slices (hits per second), and the number of slices.
     seen: [(f64, u32); TRACEPOINT_COUNT],
     sample_share: f64,
     is_sampling: bool,
@@ -190,7 +194,7 @@ struct Counting {
     visits_by_task: VisitsByTask,
     visits_by_site: VisitsBySite,
     tasks: Option<TaskWatch>,
-    /// Whether the frequent ones have counters in this period.
+    /// Whether the frequent tracepoints have open counters in this period.
     windows: [Window; FREQUENT],
     periods: u32,
     segment: Duration,
@@ -203,7 +207,7 @@ impl Counting {
             counters,
             waits,
             load: AllPages { before: None },
-            // Rare ones have no slice at all, and the others are known after the first period.
+            // Rare tracepoints have no slices. The rates of the others are known after the first period.
             shares: [1.0; TRACEPOINT_COUNT],
             rates: [0.0; TRACEPOINT_COUNT],
             sums: [Sum::default(); TRACEPOINT_COUNT],
@@ -219,7 +223,7 @@ impl Counting {
             windows: [Window::OPEN; FREQUENT],
             periods: 0,
             segment: SEGMENT + SEGMENT_OF_CPU * cpus.len() as u32,
-            // Slices must not follow the beat of a load, and need no better numbers.
+            // Slices must not follow the rhythm of a load. Better random numbers are not needed.
             random: RandomState::new().hash_one(now_ns()) | 1,
         }
     }
@@ -232,7 +236,7 @@ impl Counting {
         on: Instant,
         tell: &mut dyn FnMut(&Status) -> Going,
     ) -> Result<Ending, RecordError> {
-        // No moment lies between two segments. The first one has begun.
+        // Segments follow each other without a gap. The first one has begun.
         let (mut begun, mut segments) = (on, 0_u32);
         loop {
             let left = options.duration.map(|duration| duration.saturating_sub(on.elapsed()));
@@ -265,7 +269,7 @@ impl Counting {
         }
     }
 
-    /// Draws what is on.
+    /// Draws which tracepoints are on.
     fn begin_segment(&mut self) -> Result<(), RecordError> {
         let draw = self.random();
         for tracepoint in 0..TRACEPOINT_COUNT {
@@ -274,7 +278,8 @@ impl Counting {
                 self.is_on[tracepoint] = true;
             }
         }
-        // In other segments: to keep hits costs time, and would slow down what is counted.
+        // Sample in segments other than the counted ones: sampling costs time and would slow down the counted
+        // load.
         if self.counters.can_sample() && 1.0 - draw < self.sample_share {
             self.counters.switch_samples(true)?;
             self.is_sampling = true;
@@ -282,7 +287,7 @@ impl Counting {
         Ok(())
     }
 
-    /// Switches off what is not on throughout, and adds what was counted.
+    /// Switches off all that is not always on, and adds the counts.
     fn end_segment(&mut self, length_ns: u64) -> Result<(), RecordError> {
         for tracepoint in 0..TRACEPOINT_COUNT {
             let chance = self.chance(tracepoint);
@@ -314,20 +319,20 @@ impl Counting {
         Ok(())
     }
 
-    /// The chance of a segment of this period to have a tracepoint switched on.
+    /// The chance that a segment of this period has the tracepoint on.
     fn chance(&self, tracepoint: usize) -> f64 {
         let share = self.shares[tracepoint];
         self.windows.get(tracepoint).map_or(share, |window| window.share(share, plan::SHARE_MAX))
     }
 
-    /// Draws which of the frequent ones have counters in the next period.
+    /// Draws which frequent tracepoints have counters in the next period.
     fn begin_period(&mut self) {
         let draw = self.random();
         for tracepoint in 0..FREQUENT {
             let window = &mut self.windows[tracepoint];
             window.draw(self.periods, self.shares[tracepoint], draw);
             if window.is_open() {
-                // If it cannot be had, nothing is seen of it in this period.
+                // If a counter cannot be opened, nothing is seen of the tracepoint in this period.
                 drop(self.counters.attach(tracepoint));
             } else {
                 self.counters.detach(tracepoint);
@@ -348,7 +353,7 @@ impl Counting {
         *slices += 1;
     }
 
-    /// Adds what is on throughout, and decides the shares of the next segments.
+    /// Adds the tracepoints that are always on, and chooses the next segments' shares.
     fn end_period(&mut self) {
         for tracepoint in 0..FREQUENT {
             let chance = self.chance(tracepoint);
@@ -362,7 +367,7 @@ impl Counting {
             }
             let (sum, slices) = std::mem::take(&mut self.seen[tracepoint]);
             let seen = if slices > 0 { Some(sum / f64::from(slices)) } else { None };
-            // What counting costs is a matter of the mean: a burst costs no more than its hits.
+            // The cost of counting depends on the mean rate: a burst costs only its own hits.
             let before = self.rates[tracepoint];
             if let Some(rate) = load.filter(|_| tracepoint < FREQUENT).or(seen) {
                 let part = if before > 0.0 { PERIODS_OF_MEAN } else { 1.0 };
@@ -386,7 +391,8 @@ impl Counting {
             }
         }
         for tracepoint in 0..TRACEPOINT_COUNT {
-            // From now on it is drawn for. If it cannot be switched off it counts on, which costs time and no truth.
+            // From now on it is drawn. If it cannot be switched off, it continues to count, which costs time
+            // but is correct.
             if self.is_on[tracepoint] && self.shares[tracepoint] < 1.0 {
                 drop(self.counters.switch(tracepoint, false));
                 self.is_on[tracepoint] = false;
@@ -396,13 +402,13 @@ impl Counting {
         self.begin_period();
     }
 
-    /// Hits between the reading and the switching off.
+    /// Adds the hits between reading and switching off.
     fn add_rest(&mut self, tracepoint: usize) {
         let slice = self.counters.take(tracepoint);
         self.sums[tracepoint].add(Segment { hits: slice.hits, on_ns: slice.mean_ns, chance: 1.0 });
     }
 
-    /// From 0 to 1 (xorshift).
+    /// A random number from 0 to 1 (xorshift).
     fn random(&mut self) -> f64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -442,14 +448,14 @@ impl Counting {
     }
 }
 
-/// How many pages the machine allocates, by the kernel's own count. A share of time that followed from what slices happened to
-/// show would depend on their draw, and estimates would be too low after each burst that was seen.
+/// The machine's page allocations, from the kernel's own counters. The share must not depend on hits seen in
+/// the slices: it would then depend on the draw, and estimates would be too low after each observed burst.
 struct AllPages {
     before: Option<(Vmstat, Instant)>,
 }
 
 impl AllPages {
-    /// Pages a second since the look before, as if one CPU had allocated them; `None` if it is not known.
+    /// Pages per second since the last call, as if one CPU had allocated them all. `None` if unknown.
     fn look(&mut self) -> Option<f64> {
         let state = Vmstat::parse(&fs::read_to_string("/proc/vmstat").ok()?).ok()?;
         let (before, now) = (self.before.take(), Instant::now());
@@ -460,7 +466,7 @@ impl AllPages {
     }
 }
 
-/// Visits since the look before.
+/// Visits since the last reading.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     slice: Slice,
@@ -470,13 +476,13 @@ pub(crate) struct Seen {
     by_site: HashMap<Option<u32>, f64>,
 }
 
-/// What was counted since the look before.
+/// Counts since the last reading.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Slice {
-    /// On all CPUs.
+    /// Hits on all CPUs.
     hits: u64,
-    /// For how long it was switched on: the mean of the CPUs.
+    /// Its time on, the mean of the CPUs.
     mean_ns: u64,
-    /// The highest rate of a CPU.
+    /// The highest rate of any CPU.
     busiest_per_second: f64,
 }

@@ -1,20 +1,20 @@
-//! For what part of the time each tracepoint is switched on.
+//! The share of time that each tracepoint is on.
 
-/// What counting may cost a CPU that does nothing but hit tracepoints: this part of its time.
+/// The part of its time that a CPU may spend on counting if it only hits tracepoints.
 const BUDGET: f64 = 0.01;
-/// The cost of one counted hit. Chosen: some three times the 25 to 50 ns that a hit took of a page-fault loop on a busy 2-CPU guest
-/// (allocations and frees counted throughout, 9 and 25 rounds), since switching costs time too.
+/// The cost of one counted hit. Chosen: about three times the 25 to 50 ns per hit of a page-fault loop on a
+/// busy 2-CPU guest (allocations and frees always counted, 9 and 25 rounds), since switching costs time too.
 const HIT_NS: f64 = 150.0;
-/// No tracepoint has a smaller chance: too few segments would be on.
+/// Minimum share of a tracepoint. With less, too few segments would be on.
 pub(crate) const SHARE_MIN: f64 = 0.02;
-/// Those that are not on throughout are on no more often: each switch takes a call to each CPU.
+/// Maximum share of a tracepoint that is not always on, since each switch takes a call to each CPU.
 pub(crate) const SHARE_MAX: f64 = 0.25;
 
-/// Hits that a CPU is to keep in a second. At some 0.5 us each, that is a quarter of a percent of its time.
+/// Hits that a CPU should keep per second. At about 0.5 us each, this is a quarter of a percent of its time.
 const SAMPLES_PER_SECOND: f64 = 5000.0;
 
-/// The shares of time for tracepoints with these rates (hits a second on the busiest CPU). The budget is dealt out evenly;
-/// what the rare ones leave, the frequent ones get.
+/// The shares of time for tracepoints with these rates (hits per second on the busiest CPU). The budget is
+/// divided evenly. Frequent tracepoints get what rare ones do not use.
 pub(crate) fn shares<const N: usize>(rates: [f64; N]) -> [f64; N] {
     let mut order: [usize; N] = std::array::from_fn(|index| index);
     order.sort_by(|a, b| rates[*a].total_cmp(&rates[*b]));
@@ -31,7 +31,7 @@ pub(crate) fn shares<const N: usize>(rates: [f64; N]) -> [f64; N] {
     shares
 }
 
-/// The share of time whose hits are kept, where the busiest CPU has so many hits a second.
+/// The share of time for sampling hits, if the busiest CPU has this rate.
 pub(crate) fn sample_share(rate: f64) -> f64 {
     (SAMPLES_PER_SECOND / rate.max(1.0)).clamp(SHARE_MIN, SHARE_MAX)
 }

@@ -1,18 +1,18 @@
-//! How many visits to zones there are in the times at which blocks moved.
+//! Finds the number of visits to zones from the times at which blocks moved.
 
 use super::by_task::TaskNumbers;
 
-/// Which way a block went.
+/// The direction of a moved block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moved {
     /// Out of a zone.
     Out,
-    /// Back to it.
+    /// Back to the zone.
     Back,
 }
 
-/// So long after a block moved, another one is another visit's. Under one hold of a zone's lock the next block comes within
-/// some 0.1 us, and 0.5 us while hits are kept.
+/// Two blocks that are further apart in time belong to different visits. Under one hold of a zone's lock, the
+/// next block follows within about 0.1 us, or 0.5 us while hits are sampled.
 const GAP_NS: u64 = 10_000;
 
 /// A block that moved.
@@ -22,13 +22,13 @@ pub(crate) struct Block {
     pub(crate) moved: Moved,
     /// The task that ran.
     pub(crate) task: TaskNumbers,
-    /// A number of the call chain.
+    /// A number for the call chain.
     pub(crate) chain: usize,
 }
 
-/// Visits in what one CPU moved: the first blocks of runs that went one way. A visit that
-/// began before the first one is counted, and so is each part of one that the host of a virtual machine interrupted. Two within
-/// [`GAP_NS`] look like one.
+/// The visits in one CPU's moved blocks: each is the first block of a run in one direction. A visit that
+/// began before the first block is counted. If the host of a virtual machine interrupts a visit, each part is
+/// counted. Two visits within [`GAP_NS`] look like one.
 pub(crate) fn visits(blocks: &mut [Block]) -> impl Iterator<Item = &Block> {
     blocks.sort_by_key(|block| block.time_ns);
     let mut before: Option<Block> = None;

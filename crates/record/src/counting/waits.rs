@@ -1,4 +1,5 @@
-//! How long zone locks were waited for, while that is rare: each wait costs a record with its call chain.
+//! Times the waits for zone locks as long as they are rare, since each wait costs a record with its call
+//! chain.
 
 use std::collections::HashMap;
 
@@ -6,10 +7,11 @@ use pageset_trace::{Caller, ZoneWaits};
 
 use crate::lock_watch::{LockWatch, NamedWaits, WaitTotals, Waited};
 
-/// Waits of a CPU in a second from which on none is timed any more. Guess: at 2 us each, one percent of its time.
+/// Rate of waits on a CPU, per second, at which timing stops. Guess: at 2 us each, this is one percent of the
+/// CPU's time.
 const TOO_MANY: f64 = 5000.0;
 
-/// Times waits until there are too many.
+/// Times waits until they become too frequent.
 pub(crate) struct Waits {
     watch: Option<LockWatch>,
     totals: WaitTotals,
@@ -17,7 +19,7 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    /// Begins, or adds the reason why not to what is not recorded.
+    /// Starts, or adds the reason for a failure to `not_recorded`.
     pub(crate) fn begin(not_recorded: &mut Vec<String>) -> Self {
         let watch = match LockWatch::begin() {
             Ok(watch) => Some(watch),
@@ -29,7 +31,7 @@ impl Waits {
         Self { watch, totals: WaitTotals::default(), missing: None }
     }
 
-    /// Adds what has ended. `rate` is the number of waits in a second of the CPU that has most.
+    /// Adds the waits that have ended. `rate` is the number of waits per second on the CPU with the most.
     pub(crate) fn look(&mut self, rate: f64) {
         let Some(watch) = &mut self.watch else { return };
         let is_over = match watch.totals() {
@@ -45,23 +47,23 @@ impl Waits {
         }
     }
 
-    /// Why it ended before its time, if it did.
+    /// The reason why timing stopped early, if it did.
     pub(crate) fn missing(&self) -> Option<String> {
         self.missing.clone()
     }
 
-    /// Waits of each task, as far as they are known.
+    /// Waits of each task, as far as tasks are known.
     pub(crate) fn by_task(&self) -> HashMap<Option<u32>, Waited> {
         self.watch.as_ref().map(|watch| watch.by_task().clone()).unwrap_or_default()
     }
 
-    /// Waits for zone locks by call site, and those for other locks; `None` if some were not seen.
+    /// Waits for zone locks by call site, and waits for other locks. `None` if some were missed.
     pub(crate) fn by_name(&self) -> Option<NamedWaits> {
         let watch = self.watch.as_ref().filter(|_| self.totals.lost == 0)?;
         Some(watch.by_name())
     }
 
-    /// All waits, unless some were not seen.
+    /// All waits. `None` if some were missed.
     pub(crate) fn counts(&self) -> Option<ZoneWaits> {
         self.watch.as_ref()?;
         let of_zone =

@@ -1,12 +1,12 @@
-//! For which periods a frequent tracepoint has counters at all.
+//! Chooses the periods with open counters for a frequent tracepoint.
 //!
-//! A tracepoint with an open counter costs each of its hits some nanoseconds, also while the counter is switched off: 1 % of a
-//! page-fault loop for allocations and frees. So after a while, counters are open in some periods only, by a draw. What is seen
-//! in such a period is one observation: segments of one period are on or off together.
+//! An open counter costs each hit of its tracepoint some nanoseconds, even while it is switched off: 1 % of a
+//! page-fault loop for allocations and frees. So after a while, a draw decides in which periods counters are
+//! open. Each such period counts as one observation, since its segments are on or off together.
 
 use super::estimate::Segment;
 
-/// Counters are open in the first periods, so that short recordings have enough segments: about 2 s.
+/// Counters are open in the first periods (about 2 s), so that short recordings have enough segments.
 const PERIODS_FIRST: u32 = 16;
 /// The chance of each later period.
 const CHANCE: f64 = 0.1;
@@ -14,7 +14,7 @@ const CHANCE: f64 = 0.1;
 /// The state of one tracepoint.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
-    /// The chance that this period had.
+    /// The chance of the current period.
     chance: f64,
     is_open: bool,
     hits: u64,
@@ -24,7 +24,7 @@ pub(super) struct Window {
 impl Window {
     pub(super) const OPEN: Self = Self { chance: 1.0, is_open: true, hits: 0, on_ns: 0 };
 
-    /// Draws for the period with this number. A tracepoint with the share 1 is on throughout.
+    /// Draws for this period. A tracepoint with share 1 is always on.
     pub(super) fn draw(&mut self, period: u32, share: f64, draw: f64) {
         self.chance = if share < 1.0 && period >= PERIODS_FIRST { CHANCE } else { 1.0 };
         self.is_open = draw < self.chance;
@@ -34,7 +34,7 @@ impl Window {
         self.is_open
     }
 
-    /// The chance of a segment of this period to be on, for a tracepoint with this share of all the time.
+    /// The chance of a segment in this period, for a tracepoint with this share of the whole time.
     pub(super) fn share(&self, share: f64, most: f64) -> f64 {
         match (self.is_open, self.chance < 1.0) {
             (false, _) => 0.0,
@@ -43,7 +43,7 @@ impl Window {
         }
     }
 
-    /// Takes what a segment showed that had this chance. Returns what is an observation of its own.
+    /// Adds a segment with its counts. Returns a segment if it is an observation on its own.
     pub(super) fn add(&mut self, segment: Segment) -> Option<Segment> {
         if self.chance >= 1.0 {
             return Some(segment);
@@ -53,7 +53,7 @@ impl Window {
         None
     }
 
-    /// What the period showed, whose segments had this chance.
+    /// The period as one observation. `chance` is the chance of its segments.
     pub(super) fn end(&mut self, chance: f64) -> Option<Segment> {
         let (hits, on_ns) = (std::mem::take(&mut self.hits), std::mem::take(&mut self.on_ns));
         (on_ns > 0).then_some(Segment { hits, on_ns, chance: self.chance * chance })
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use crate::counting::estimate::Sum;
 
-    /// Repeatable numbers from 0 to 1.
+    /// Reproducible numbers from 0 to 1.
     struct Random(u64);
 
     impl Random {
@@ -75,7 +75,8 @@ mod tests {
         }
     }
 
-    /// Bursts last longer than a period, so segments of one period are alike. The interval holds the truth all the same.
+    /// If bursts last longer than a period, segments of one period are alike. The interval still contains the
+    /// true number.
     #[test]
     fn periods_are_observations() {
         let (share, most, segments) = (0.05, 0.25, 16);

@@ -6,19 +6,19 @@ use super::statistics::{Direction, ceiling, median, relative_error, spearman};
 use super::{Band, Comparison, Pair};
 use crate::Origin;
 
-/// Which way a value went from the base row, published and ours.
+/// The directions of a value's change from the base row: published and ours.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Change {
-    /// As published.
+    /// The published direction.
     pub published: Direction,
-    /// As we have it.
+    /// Our direction.
     pub ours: Direction,
-    /// How far a value may move and still count as the same.
+    /// The band that counts as unchanged.
     pub band: Band,
 }
 
 impl Change {
-    /// Whether both went the same way.
+    /// Whether both directions are the same.
     #[must_use]
     pub fn agrees(&self) -> bool {
         self.published == self.ours
@@ -28,22 +28,23 @@ impl Change {
 /// How well one quantity agrees, or all quantities of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Agreement {
-    /// Rank correlation. Of a table: the mean of those of its quantities. `None` where there is no order.
+    /// Rank correlation. For a table, the mean over its quantities. `None` if there is no order.
     pub spearman: Option<f64>,
-    /// What a quantity whose values all differ reaches at best, where published values are equal. `None` of a table.
+    /// The best rank correlation possible if published values are equal, reached by a quantity whose values
+    /// all differ. `None` for a table.
     pub spearman_ceiling: Option<f64>,
     /// Pairs whose direction of change from their base row could be compared.
     pub directions: u64,
-    /// Of these, pairs that went the same way.
+    /// Number of these pairs whose directions are the same.
     pub directions_agreed: u64,
     /// Median of the relative errors of all pairs that were not used for fitting.
     pub median_rel_error: Option<f64>,
-    /// Published values that we have none for.
+    /// Published values without a value of ours.
     pub missing: u64,
 }
 
 impl Agreement {
-    /// Part of the directions that agree, from 0 to 1; `None` if none was compared.
+    /// Fraction of the directions that agree, from 0 to 1. `None` if none was compared.
     #[must_use]
     pub fn direction_agreement(&self) -> Option<f64> {
         (self.directions > 0).then(|| self.directions_agreed as f64 / self.directions as f64)
@@ -51,7 +52,7 @@ impl Agreement {
 }
 
 impl Comparison {
-    /// How well the whole table agrees.
+    /// The agreement of the whole table.
     #[must_use]
     pub fn agreement(&self) -> Agreement {
         let all: Vec<_> = (0..self.quantities.len()).map(|column| self.agreement_of(column)).collect();
@@ -68,7 +69,7 @@ impl Comparison {
         }
     }
 
-    /// How well the quantity with this number agrees.
+    /// The agreement of the quantity with this number.
     #[must_use]
     pub fn agreement_of(&self, column: usize) -> Agreement {
         let changes: Vec<_> = (0..self.rows.len()).filter_map(|row| self.change(row, column)).collect();
@@ -84,14 +85,14 @@ impl Comparison {
         }
     }
 
-    /// Which way the value of a row went from its base row; `None` for base rows, and where a value is missing.
+    /// The direction of a row's value from its base row. `None` for base rows, and if a value is missing.
     #[must_use]
     pub fn change(&self, row: usize, column: usize) -> Option<Change> {
         self.change_between(self.rows.get(row)?.base?, row, column)
     }
 
-    /// Which way the value of a row went from the row before, below the same base row; `None` for base rows, and where a value
-    /// is missing.
+    /// The direction of a row's value from the row before it, below the same base row. `None` for base rows,
+    /// and if a value is missing.
     #[must_use]
     pub fn step(&self, row: usize, column: usize) -> Option<Change> {
         let base = self.rows.get(row)?.base?;
@@ -113,8 +114,8 @@ impl Comparison {
         })
     }
 
-    /// What ranks are computed from: the values; or, if there is more than one base row, their quotients by it, since
-    /// values of different machines have an order of their own.
+    /// The values that are ranked. With more than one base row, they are quotients by the base row's value,
+    /// since values of different machines have an order of their own.
     fn ranked(&self, column: usize) -> Vec<(f64, f64)> {
         let values = |pair: &Pair| Some((pair.published?, pair.ours?));
         let bases = self.rows.iter().filter(|row| row.base.is_none()).count();
@@ -146,7 +147,8 @@ mod tests {
     #[test]
     fn a_table_is_the_sum_of_its_quantities() {
         let comparison = example();
-        // Scores 1000, 1170, 1180 beside 10, 11, 10: up and up, but ours of the last is the same within 2 %.
+        // Scores 1000, 1170, 1180 beside 10, 11, 10: published values rise twice. Our last value is within 2
+        // % of its base, so it counts as unchanged.
         let score = comparison.agreement_of(0);
         assert_eq!((score.directions, score.directions_agreed), (2, 1));
         let share = comparison.agreement_of(1);

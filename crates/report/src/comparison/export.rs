@@ -43,7 +43,7 @@ impl Comparison {
         table
     }
 
-    /// Words for where our values come from, without fitted ones, which have their own sentences.
+    /// Words for the origins of our values. Fitted values have sentences of their own and are left out.
     fn origins(&self) -> Vec<&'static str> {
         let pairs = self.rows.iter().flat_map(|row| &row.pairs);
         let known = pairs.filter(|pair| pair.ours.is_some() && pair.origin != Origin::Fitted);
@@ -78,11 +78,11 @@ impl Comparison {
     }
 }
 
-/// Ceilings of the rank correlation from here on are printed as 1.
+/// Ceilings of the rank correlation from this value on are printed as 1.
 const WORTH_TELLING: f64 = 0.995;
 
-/// The agreement in words: `Spearman 0.96, direction 5 of 6 (null model 2; 3 of 4 changes, 0 only here; 4 of 5 steps), median
-/// error 12 %.`
+/// The agreement in words: `Spearman 0.96, direction 5 of 6 (null model 2; 3 of 4 changes, 0 only here; 4 of
+/// 5 steps), median error 12 %.`
 fn words(agreement: &Agreement, skill: &Skill) -> String {
     let mut parts = Vec::new();
     match agreement.spearman {
@@ -106,7 +106,7 @@ fn words(agreement: &Agreement, skill: &Skill) -> String {
     format!("{}.", parts.join(", "))
 }
 
-/// Directions, and what they are worth beside the forecast that nothing changes.
+/// Directions, compared with the forecast that nothing changes.
 fn directions(skill: &Skill) -> String {
     let Skill { directions, directions_agreed, null_model, changes_published, changes_met, .. } = skill;
     let Skill { changes_seen_only_here, steps_published, steps_met, .. } = skill;

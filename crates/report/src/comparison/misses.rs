@@ -1,4 +1,4 @@
-//! In what way directions differ.
+//! How directions differ.
 
 use std::iter::Sum;
 
@@ -6,21 +6,21 @@ use serde::Serialize;
 
 use super::{Comparison, Direction};
 
-/// Directions that do not agree, by how they differ.
+/// Directions that do not agree, by the kind of difference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Misses {
-    /// A change is published, and ours is none.
+    /// A change is published, but our value does not change.
     pub only_published: u64,
-    /// Ours changes, and no change is published.
+    /// Our value changes, but no change is published.
     pub only_ours: u64,
-    /// One goes up, the other down.
+    /// One value rises, the other falls.
     pub opposite: u64,
-    /// Of all these: both changes are nearer to each other than what counts as no change.
+    /// Number of all these whose two changes differ by less than the band that counts as no change.
     pub close: u64,
 }
 
 impl Misses {
-    /// All of them.
+    /// Number of all misses.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.only_published + self.only_ours + self.opposite
@@ -39,7 +39,7 @@ impl Sum for Misses {
 }
 
 impl Comparison {
-    /// How the directions of the whole table differ.
+    /// The misses of the whole table.
     #[must_use]
     pub fn misses(&self) -> Misses {
         let cells =
@@ -47,7 +47,7 @@ impl Comparison {
         cells.filter_map(|(row, column)| self.miss(row, column)).sum()
     }
 
-    /// How one direction differs; `None` if it agrees, or cannot be compared.
+    /// The miss of one direction. `None` if it agrees or cannot be compared.
     fn miss(&self, row: usize, column: usize) -> Option<Misses> {
         let change = self.change(row, column).filter(|change| !change.agrees())?;
         let pair = &self.rows[row].pairs[column];

@@ -1,9 +1,9 @@
-//! A published table with our values beside it, and how well they agree.
+//! A published table with our values beside it, and their agreement.
 //!
-//! - [`Comparison`]: rows, and in each row a published and an own value for each quantity.
+//! - [`Comparison`]: rows with a published value and our value for each quantity.
 //! - `statistics`: rank correlation, direction of change, relative error.
-//! - `agreement`: these for one quantity and for a table.
-//! - `skill`: directions beside the forecast that nothing ever changes.
+//! - `agreement`: these statistics for one quantity and for a table.
+//! - `skill`: directions compared with the forecast that nothing changes.
 //! - `export`: the comparison as a [`Table`](crate::Table) for people.
 
 mod agreement;
@@ -29,9 +29,9 @@ pub struct Quantity {
     pub key: String,
     /// Name in tables.
     pub heading: String,
-    /// Unit; empty if the heading says it.
+    /// Unit. Empty if the heading contains it.
     pub unit: String,
-    /// Decimal places of the published values; ours are printed with as many.
+    /// Decimal places of the published values. Our values are printed with the same number.
     pub decimals: u8,
     /// How far a value may be from the base row's and still count as unchanged.
     pub band: Band,
@@ -50,7 +50,7 @@ impl Quantity {
         Self::new(key, heading, "%", decimals, Band::Points(1.0))
     }
 
-    /// How far the value itself may be from what was printed: half a unit of the last decimal place.
+    /// The largest rounding error of a published value: half a unit of its last decimal place.
     #[must_use]
     pub fn rounding(&self) -> f64 {
         0.5 * 10.0_f64.powi(-i32::from(self.decimals))
@@ -65,17 +65,17 @@ impl Quantity {
 /// One published value and ours.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
-    /// As printed; `None` if the source has no value here.
+    /// The published value. `None` if the source has none.
     pub published: Option<f64>,
-    /// `None` if we have no such value.
+    /// Our value. `None` if there is none.
     pub ours: Option<f64>,
-    /// Where ours comes from.
+    /// The origin of our value.
     pub origin: Origin,
-    /// How much ours varies between the seeds of a simulation: standard deviation. A change within it, and that of the base row,
-    /// is none. `None` if there was one seed.
+    /// Standard deviation of our value over the seeds of a simulation. A change within it and the base row's
+    /// deviation does not count. `None` with a single seed.
     pub spread: Option<f64>,
-    /// The standard deviation that the source prints of its value, in percent. A change within it, and that of the other row,
-    /// is none. `None` if none is printed.
+    /// The standard deviation that the source prints for its value, in percent. A change within it and the
+    /// other row's deviation does not count. `None` if none is printed.
     pub variation_percent: Option<f64>,
 }
 
@@ -98,7 +98,7 @@ impl Pair {
 #[derive(Clone, Debug, PartialEq)]
 struct ComparedRow {
     name: String,
-    /// The row that changes are counted from; `None` for a base row.
+    /// The row that changes are computed from. `None` for a base row.
     base: Option<usize>,
     pairs: Vec<Pair>,
 }
@@ -121,7 +121,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// A comparison without rows. `id` names it in JSON; `machine` says on what our values were obtained.
+    /// A comparison without rows. `id` is its name in JSON. `machine` describes where our values were
+    /// obtained.
     #[must_use]
     pub fn new(
         id: impl Into<String>,
@@ -142,37 +143,37 @@ impl Comparison {
         }
     }
 
-    /// Says that a parameter was chosen so that a published value comes out: "think time 1200 ns, on the base row's zone
-    /// lock".
+    /// Records a parameter that was chosen to reproduce a published value: "think time 1200 ns, on the base
+    /// row's zone lock".
     pub fn fitted_on(&mut self, what: impl Into<String>) {
         self.fitted_on.push(what.into());
     }
 
-    /// Says which tables of a study it belongs to. Whether ours has skill is judged for each group.
+    /// Sets the group of tables of a study that it belongs to. Skill is judged for each group.
     pub fn set_group(&mut self, group: impl Into<String>) {
         self.group = Some(group.into());
     }
 
-    /// Says that its author has withdrawn it, and why. It is shown, and counted apart.
+    /// Records that the author has withdrawn the table, and why. It is shown, but counted separately.
     pub fn withdraw(&mut self, reason: impl Into<String>) {
         self.withdrawn = Some(reason.into());
     }
 
-    /// Adds a row that others are compared with, and returns its number.
+    /// Adds a row that other rows are compared with. Returns its number.
     ///
     /// # Panics
     ///
-    /// If there is not one pair for each quantity.
+    /// Panics unless there is one pair for each quantity.
     #[track_caller]
     pub fn push_base(&mut self, name: impl Into<String>, pairs: Vec<Pair>) -> usize {
         self.add(name.into(), None, pairs)
     }
 
-    /// Adds a row whose changes are counted from the base row with this number.
+    /// Adds a row whose changes are computed from the base row with this number.
     ///
     /// # Panics
     ///
-    /// If there is no such base row, or not one pair for each quantity.
+    /// Panics if there is no such base row, or not one pair for each quantity.
     #[track_caller]
     pub fn push(&mut self, name: impl Into<String>, base: usize, pairs: Vec<Pair>) {
         assert!(self.rows.get(base).is_some_and(|row| row.base.is_none()), "row {base} is a base row");
@@ -187,8 +188,8 @@ impl Comparison {
         self.rows.len() - 1
     }
 
-    /// Multiplies our values of a quantity, separately below each base row, so that the base rows agree. For scores in
-    /// units that a simulation does not know. Our value of a base row is then marked as fitted.
+    /// Multiplies our values of a quantity so that the base rows agree, separately below each base row. Used
+    /// for scores in units that a simulation does not know. Our value in a base row is then marked as fitted.
     pub fn scale_to_base(&mut self, key: &str) {
         let Some(column) = self.quantities.iter().position(|quantity| quantity.key == key) else { return };
         for index in 0..self.rows.len() {
@@ -218,19 +219,19 @@ impl Comparison {
         &self.id
     }
 
-    /// What the table shows.
+    /// The title.
     #[must_use]
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// Which tables of the study it belongs to; `None` if they are one group.
+    /// The group of tables of the study. `None` if all its tables are one group.
     #[must_use]
     pub fn group(&self) -> Option<&str> {
         self.group.as_deref()
     }
 
-    /// Why its author has withdrawn it; `None` if it stands.
+    /// The reason why the author has withdrawn it. `None` if it stands.
     #[must_use]
     pub fn withdrawn(&self) -> Option<&str> {
         self.withdrawn.as_deref()
@@ -253,9 +254,9 @@ impl Comparison {
     }
 }
 
-/// `{"id", "title", "group", "machine", "fitted_on", "rows": [{"row", "column", "published", "ours", "origin"}], "columns":
-/// […], "spearman", "direction_agreement", "median_rel_error", "skill"}`; one entry of `rows` for each pair, one of `columns` for each
-/// quantity.
+/// `{"id", "title", "group", "machine", "fitted_on", "rows": [{"row", "column", "published", "ours",
+/// "origin"}], "columns": […], "spearman", "direction_agreement", "median_rel_error", "skill"}`. There is one
+/// entry of `rows` per pair, and one of `columns` per quantity.
 impl Serialize for Comparison {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let agreement = self.agreement();

@@ -1,4 +1,4 @@
-//! How directions do beside the forecast that nothing ever changes.
+//! Compares directions with the forecast that nothing ever changes.
 
 use std::iter::Sum;
 
@@ -7,40 +7,43 @@ use serde::Serialize;
 use super::agreement::Change;
 use super::{Comparison, Direction};
 
-/// Counts of directions, beside those of a forecast without skill: the null model, which says that nothing ever changes.
+/// Counts of directions, compared with a forecast without skill: the null model, which predicts that nothing
+/// changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Skill {
     /// Pairs whose direction from their base row was compared.
     pub directions: u64,
-    /// Of these, pairs whose direction is as published.
+    /// Number of these whose direction equals the published one.
     pub directions_agreed: u64,
-    /// Of these, pairs that are published to stay the same: so many the null model has right.
+    /// Number of these with no published change. The null model is right in these.
     pub null_model: u64,
-    /// Of these, pairs that are published to change.
+    /// Number of these with a published change.
     pub changes_published: u64,
-    /// Published changes that ours has, in the same direction.
+    /// Published changes that ours has too, in the same direction.
     pub changes_met: u64,
-    /// Changes of ours where none is published.
+    /// Changes of ours without a published one.
     pub changes_seen_only_here: u64,
-    /// Published changes from one row to the next below the same base row, the step from the base row included.
+    /// Published changes from one row to the next below the same base row, including the step from the base
+    /// row.
     pub steps_published: u64,
-    /// Of these, steps that ours has, in the same direction.
+    /// Number of these steps that ours has too, in the same direction.
     pub steps_met: u64,
 }
 
-/// The null model counts as beaten if chance does so well in less than this part of all cases.
+/// The null model counts as beaten if chance does equally well in less than this fraction of all cases.
 const SIGNIFICANT: f64 = 0.05;
 
 impl Skill {
-    /// The sign test against the null model, on one side: how often a coin decides at least so many of the pairs for ours, of
-    /// those that one of both has right and the other has not. 1 where there is no such pair.
+    /// The p-value of a one-sided sign test against the null model. Only pairs count in which exactly one of
+    /// both is right. The value is the probability that a fair coin decides at least as many of these pairs
+    /// in our favour. 1 if there is no such pair.
     #[must_use]
     pub fn p_value(&self) -> f64 {
         at_least(self.changes_met, self.changes_met + self.changes_seen_only_here)
     }
 
-    /// Whether at least a third of the published changes is met, and the null model is beaten. `None` where no change is
-    /// published: then there is nothing to foresee.
+    /// Whether at least a third of the published changes is met, and the null model is beaten. `None` if no
+    /// change is published, so that nothing can be predicted.
     #[must_use]
     pub fn is_shown(&self) -> Option<bool> {
         let is_third = 3 * self.changes_met >= self.changes_published;
@@ -83,13 +86,13 @@ impl Sum for Skill {
 }
 
 impl Comparison {
-    /// The directions of the whole table beside the null model's.
+    /// The skill of the whole table.
     #[must_use]
     pub fn skill(&self) -> Skill {
         (0..self.quantities.len()).map(|column| self.skill_of(column)).sum()
     }
 
-    /// The directions of the quantity with this number beside the null model's.
+    /// The skill of the quantity with this number.
     #[must_use]
     pub fn skill_of(&self, column: usize) -> Skill {
         let mut skill = Skill::default();
@@ -101,9 +104,9 @@ impl Comparison {
     }
 }
 
-/// How probable it is that of so many fair coins at least `heads` show heads.
+/// Probability that `coins` fair coins show at least `heads` heads.
 fn at_least(heads: u64, coins: u64) -> f64 {
-    // Logarithms: a thousand coins have more outcomes than a double can count.
+    // Uses logarithms: a thousand coins have more outcomes than a double can hold.
     let mut ways_ln = 0.0;
     let mut sum = 0.0;
     for shown in 0..=coins {
@@ -147,7 +150,8 @@ mod tests {
         assert_eq!([skill, skill].into_iter().sum::<Skill>().directions, 10);
     }
 
-    /// All rows are above the base, as published; but from the second on ours falls where the published value rises.
+    /// All rows are above the base, as published. But from the second row on, our values fall while the
+    /// published ones rise.
     #[test]
     fn a_step_is_counted_from_the_row_before_and_never_from_another_base() {
         let mut comparison = scores();

@@ -1,8 +1,8 @@
-//! How well two lists of numbers agree.
+//! Statistics of the agreement between two lists of numbers.
 
-/// Spearman's rank correlation of pairs: 1 for the same order, -1 for the opposite one. Equal values share the mean of
-/// their ranks. `None` for fewer than two pairs, for values that are not finite, and if all values of one side are
-/// equal, since then there is no order to compare.
+/// Spearman's rank correlation of pairs: 1 for the same order, -1 for the opposite order. Equal values share
+/// the mean of their ranks. `None` for fewer than two pairs and for values that are not finite. Also `None`
+/// if all values of one side are equal, since there is no order then.
 ///
 /// Time: O(n log n).
 #[must_use]
@@ -14,8 +14,8 @@ pub fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
     pearson(&ranks(&left), &ranks(&right))
 }
 
-/// The rank correlation of the left values with ones that all differ and never contradict them: the most that is to be
-/// had where left values are equal. `None` where [`spearman`] is.
+/// The largest rank correlation possible if left values are equal: of the left values with right values that
+/// all differ and never contradict them. `None` where [`spearman`] is.
 pub(super) fn ceiling(pairs: &[(f64, f64)]) -> Option<f64> {
     let mut left: Vec<_> = pairs.iter().map(|(left, _)| *left).collect();
     left.sort_by(f64::total_cmp);
@@ -23,7 +23,7 @@ pub(super) fn ceiling(pairs: &[(f64, f64)]) -> Option<f64> {
     spearman(&ordered)
 }
 
-/// The rank of each value, from 1; equal values have the mean of their ranks.
+/// The rank of each value, from 1. Equal values have the mean of their ranks.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<_> = (0..values.len()).collect();
     order.sort_by(|&left, &right| values[left].total_cmp(&values[right]));
@@ -38,7 +38,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// Linear correlation; `None` if one side does not vary.
+/// Linear correlation. `None` if one side does not vary.
 fn pearson(left: &[f64], right: &[f64]) -> Option<f64> {
     let count = left.len() as f64;
     let mean = |values: &[f64]| values.iter().sum::<f64>() / count;
@@ -55,37 +55,38 @@ fn pearson(left: &[f64], right: &[f64]) -> Option<f64> {
     (scale > 0.0).then(|| (products / scale).clamp(-1.0, 1.0))
 }
 
-/// Which way a value differs from its base.
+/// The direction of a value from its base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// Smaller.
     Down,
-    /// No further away than noise may be.
+    /// Within the noise.
     Same,
     /// Larger.
     Up,
 }
 
-/// How far a value may be from its base and still count as the same.
+/// How far a value may be from its base and still count as unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Band {
-    /// So many percent of the base.
+    /// This many percent of the base.
     Percent(f64),
-    /// So much in the value's own unit; for shares that are percentages themselves.
+    /// This much in the value's own unit, for shares that are percentages themselves.
     Points(f64),
 }
 
 impl Band {
-    /// How wide it is, in its own unit.
+    /// Its width, in its own unit.
     pub(super) const fn width(self) -> f64 {
         match self {
             Self::Percent(width) | Self::Points(width) => width,
         }
     }
 
-    /// At least the printed standard deviations of both values together; of shares, none are printed.
+    /// Widens the band to at least the printed standard deviations of both values together. Shares have no
+    /// printed deviations.
     pub(super) fn with_variation(self, base_percent: Option<f64>, percent: Option<f64>) -> Self {
         match self {
             Self::Percent(width) => {
@@ -105,7 +106,7 @@ impl Band {
 }
 
 impl Direction {
-    /// The direction from `base` to `value`; a change of just the band is none.
+    /// The direction from `base` to `value`. A change exactly as wide as the band does not count.
     #[must_use]
     pub fn of(base: f64, value: f64, band: Band) -> Self {
         let width = match band {
@@ -113,7 +114,8 @@ impl Direction {
             Band::Points(points) => points,
         };
         let change = value - base;
-        // Printed changes are rounded: 2.0 percent of 100 must not become more by a bit of the last digit.
+        // Printed changes are rounded: exactly 2.0 percent of 100 must not exceed the band by a rounding
+        // error.
         let width = width + base.abs() * 1e-9;
         if change > width {
             Self::Up
@@ -125,14 +127,14 @@ impl Direction {
     }
 }
 
-/// `ours` as a part of `published` away from it; `None` where `published` is 0.
+/// The distance of `ours` from `published`, relative to `published`. `None` if `published` is 0.
 #[must_use]
 pub fn relative_error(published: f64, ours: f64) -> Option<f64> {
     let error = ((ours - published) / published).abs();
     error.is_finite().then_some(error)
 }
 
-/// The middle value, or the mean of the two middle ones; `None` without values.
+/// The middle value, or the mean of the two middle values. `None` without values.
 #[must_use]
 pub(super) fn median(values: &[f64]) -> Option<f64> {
     crate::Spread::of(values).map(|spread| spread.median)
@@ -236,7 +238,8 @@ mod tests {
             let count = values.len() as f64;
             let ranks = ranks(&values);
             prop_assert!((ranks.iter().sum::<f64>() - count * (count + 1.0) / 2.0).abs() < 1e-9);
-            // The rank of a value is half a step above the number of smaller ones and half of its equals.
+            // The rank of a value is the number of smaller values plus half the number of equal ones, plus a
+            // half.
             for (value, rank) in values.iter().zip(&ranks) {
                 let smaller = values.iter().filter(|other| *other < value).count() as f64;
                 let equal = values.iter().filter(|other| *other == value).count() as f64;

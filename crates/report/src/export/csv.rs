@@ -1,7 +1,7 @@
-//! CSV: a header of column keys, one line for each row, every digit.
+//! CSV: a header of column keys, one line per row, all digits.
 //!
-//! There are no comment lines, which many readers refuse. The provenance stands in extra columns of every row
-//! (`run_command`, `run_version` …), so rows of several files can be put together and still say where they come from.
+//! There are no comment lines, which many readers reject. Extra columns of every row hold the provenance
+//! (`run_command`, `run_version` …). So rows of several files can be combined without losing their origin.
 
 use std::io;
 
@@ -30,7 +30,7 @@ fn field(cell: &Cell) -> String {
     match cell {
         Cell::Count(value) => value.to_string(),
         Cell::Real { value, .. } => value.to_string(),
-        // A cell in quotes may have several lines.
+        // A quoted cell may have several lines.
         Cell::Text(text) => printable_lines(text).into_owned(),
         Cell::Absent => String::new(),
     }

@@ -20,19 +20,19 @@ impl Exporter for Json {
 
 /// Writes any value as an indented JSON document that ends with a newline.
 ///
-/// For documents that are more than one table, such as `{"trace": …, "rows": …}`. Keys come in the order in which the
-/// value gives them, so use structs or ordered maps where two runs have to give the same bytes.
+/// For documents larger than one table, such as `{"trace": …, "rows": …}`. Keys are in the value's order, so
+/// use structs or ordered maps if two runs must give the same bytes.
 ///
 /// # Errors
 ///
-/// Those of `out`, and of values that JSON cannot express (a map whose keys are not strings).
+/// Errors of `out`, and values that JSON cannot express (a map whose keys are not strings).
 pub fn json_document<T: Serialize + ?Sized>(value: &T, out: &mut dyn io::Write) -> io::Result<()> {
     let mut serializer = Serializer::with_formatter(&mut *out, Escaping(PrettyFormatter::new()));
     value.serialize(&mut serializer)?;
     out.write_all(b"\n")
 }
 
-/// Indents, and escapes every hidden character. JSON itself lets those beyond U+001F stand as they are.
+/// Indents, and escapes every hidden character. JSON itself permits unescaped ones above U+001F.
 struct Escaping(PrettyFormatter<'static>);
 
 impl Formatter for Escaping {
@@ -46,7 +46,7 @@ impl Formatter for Escaping {
             let plain = &part[..part.len() - hidden.map_or(0, char::len_utf8)];
             out.write_all(plain.as_bytes())?;
             if let Some(hidden) = hidden {
-                // No hidden character needs two units.
+                // No hidden character needs two UTF-16 units.
                 write!(out, "\\u{:04x}", u32::from(hidden))?;
             }
         }

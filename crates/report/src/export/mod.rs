@@ -1,4 +1,4 @@
-//! Writing a result: one file per format.
+//! Exporters of results: one file per format.
 
 mod csv;
 mod json;
@@ -15,13 +15,13 @@ pub use json::json_document;
 pub(crate) use markdown::Markdown;
 pub(crate) use text::Text;
 
-/// Writes a table in one format. [`Format::exporter`](crate::Format::exporter) gives the one that is asked for.
+/// Writes a table in one format. [`Format::exporter`](crate::Format::exporter) returns the one for a format.
 pub trait Exporter {
     /// Writes `table` to `out`, ending with a newline.
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     fn export(&self, table: &Table, out: &mut dyn io::Write) -> io::Result<()>;
 
     /// The same as a string.

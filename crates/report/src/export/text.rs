@@ -1,7 +1,7 @@
 //! Plain text: ASCII, at most 80 columns, no trailing spaces, no colours. It survives e-mail.
 //!
-//! A table wider than 80 columns is split into blocks of columns, each beginning with the first column again. Headings
-//! are stacked word by word, so that a column is no wider than its numbers or its longest word.
+//! A table wider than 80 columns is split into blocks of columns. Each block begins with the first column
+//! again. Headings are stacked word by word, so a column is only as wide as its numbers or its longest word.
 
 use std::io;
 
@@ -11,21 +11,21 @@ use super::Exporter;
 use crate::number::{SHORT_FORM_NOTE, is_short, text_of};
 use crate::{Align, Column, Kind, Provenance, Table, wrap};
 
-/// Widest line.
+/// Maximum line width.
 const WIDTH: usize = 80;
 /// Spaces between two columns.
 const GAP: usize = 2;
-/// Widest column; longer texts are wrapped. Two of these and the gap fit into a line.
+/// Maximum column width; longer texts are wrapped. Two of these and the gap fit into a line.
 const COLUMN_WIDTH: usize = (WIDTH - GAP) / 2;
 
 /// Writes tables as plain text.
 pub(crate) struct Text {
-    /// Widest line.
+    /// Maximum line width.
     pub(crate) width: usize,
 }
 
 impl Text {
-    /// As wide as an e-mail.
+    /// The width of an e-mail.
     pub(crate) const PLAIN: Self = Self { width: WIDTH };
 }
 
@@ -56,7 +56,7 @@ impl Exporter for Text {
     }
 }
 
-/// A column as text: heading lines, then one value for each row.
+/// A column as text: heading lines, then one value per row.
 struct Stacked {
     heading: Vec<String>,
     values: Vec<String>,
@@ -75,7 +75,7 @@ impl Stacked {
     }
 }
 
-/// The words of a heading in as few lines as fit a width, the unit on a line of its own.
+/// The words of a heading in as few lines as fit the width, with the unit on its own line.
 fn stack(column: &Column, values_width: usize) -> Vec<String> {
     let heading = ascii(&column.heading);
     let longest = heading.split(' ').map(str::len).max().unwrap_or(0);
@@ -87,7 +87,7 @@ fn stack(column: &Column, values_width: usize) -> Vec<String> {
     lines
 }
 
-/// Columns in blocks that fit into a line; every block begins with the first column.
+/// Columns in blocks that fit into a line. Every block begins with the first column.
 fn blocks(columns: &[Stacked], line_width: usize) -> Vec<Vec<&Stacked>> {
     let Some((first, rest)) = columns.split_first() else { return Vec::new() };
     let mut blocks = vec![vec![first]];
@@ -142,7 +142,8 @@ fn ascii(text: &str) -> String {
     text.chars().map(plain).collect()
 }
 
-/// Writes `text` in lines of at most `width` columns; `first` stands before the first line, `other` before the others.
+/// Writes `text` in lines of at most `width` columns. `first` precedes the first line, `other` the other
+/// lines.
 fn write_wrapped(
     out: &mut dyn io::Write,
     width: usize,

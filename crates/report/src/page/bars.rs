@@ -5,22 +5,22 @@ use serde::Serialize;
 /// Values side by side. They begin at 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Bars {
-    /// What the values are.
+    /// The meaning of the values.
     pub title: String,
-    /// What they are counted in.
+    /// The unit of the values.
     pub unit: String,
-    /// From top to bottom.
+    /// The bars from top to bottom.
     pub bars: Vec<Bar>,
 }
 
 /// One value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Bar {
-    /// What has it.
+    /// The name of the bar.
     pub name: String,
     /// The value.
     pub value: u64,
-    /// From where to where it may be, if that is known.
+    /// The range of possible values, if known.
     pub range: Option<(u64, u64)>,
 }
 

@@ -1,14 +1,14 @@
-//! What is drawn by the page's script: lines over time, heat maps.
+//! Charts that the page's script draws: lines over time, heat maps.
 
 use serde::Serialize;
 
-/// A chart. Its text says what it shows to readers who do not see it.
+/// A chart. Its text describes it for readers who do not see it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Chart {
     /// Values over time.
     Lines(Lines),
-    /// Counts by row and column, as colours.
+    /// Counts by row and column, shown as colours.
     Heat(Heat),
 }
 
@@ -43,59 +43,59 @@ impl Chart {
     }
 }
 
-/// The time that a chart shows, in seconds from 0 on.
+/// The time of a chart, in seconds from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Span {
     /// Length.
     pub seconds: f64,
-    /// Charts of one number are zoomed together.
+    /// Charts with the same number are zoomed together.
     pub link: usize,
 }
 
 /// Values over time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Lines {
-    /// What is shown.
+    /// The title.
     pub title: String,
-    /// The same for who does not see it, with the extremes.
+    /// The title and the extremes, for readers who do not see the chart.
     pub text: String,
-    /// What the values are counted in.
+    /// The unit of the values.
     pub unit: String,
     /// The y axis.
     pub height: Height,
     /// The x axis.
     pub span: Span,
-    /// Later ones are drawn over earlier ones.
+    /// The lines. Later ones are drawn over earlier ones.
     pub lines: Vec<Line>,
-    /// Counts by interval, below the lines.
+    /// Counts per interval, below the lines.
     pub marks: Vec<Marks>,
     /// The changes of settings, by time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
 }
 
-/// Something became different between two moments. It is drawn across all lines.
+/// A change between two moments. It is drawn across all lines.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
-    /// Second at which it was as before.
+    /// Last second before the change.
     pub after: f64,
-    /// Second at which it was different.
+    /// First second after the change.
     pub before: f64,
-    /// What it was.
+    /// Description of the change.
     pub text: String,
 }
 
-/// How heights are measured.
+/// The scale of heights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Height {
-    /// Evenly, from 0 on.
+    /// Linear, from 0.
     Linear,
-    /// By the logarithm of the value and one, for values that are far from each other.
+    /// Logarithm of the value plus one, for values that differ by large factors.
     Log,
 }
 
-/// How a line is drawn.
+/// The style of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Look {
@@ -103,71 +103,71 @@ pub enum Look {
     Filled,
     /// A line.
     Plain,
-    /// A broken line: a limit.
+    /// A broken line, for a limit.
     Limit,
 }
 
-/// Values that belong together. One holds until the next one.
+/// Values of one line. Each value holds until the next one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Line {
-    /// What the legend says.
+    /// Name in the legend.
     pub name: String,
-    /// How it is drawn.
+    /// Style of the line.
     pub look: Look,
-    /// Second, smallest and largest value from there on; by time. Several values that fall into one interval are its
-    /// extremes.
+    /// Second, and the smallest and largest value from there on, by time. Several values in one interval are
+    /// reduced to their extremes.
     pub points: Vec<(f64, u64, u64)>,
 }
 
-/// How often something happened, in intervals of equal length over the whole span.
+/// The number of occurrences, in intervals of equal length over the whole span.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Marks {
-    /// What happened.
+    /// Name of the occurrences.
     pub name: String,
-    /// In each interval; empty if nowhere.
+    /// Number in each interval. Empty if there are none.
     pub counts: Vec<u64>,
 }
 
 /// Counts by row and column.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Heat {
-    /// What is shown.
+    /// The title.
     pub title: String,
-    /// The same for who does not see it, with the extremes.
+    /// The title and the extremes, for readers who do not see the chart.
     pub text: String,
-    /// What a row is, as in `CPU`.
+    /// The meaning of a row, such as `CPU`.
     pub row: String,
-    /// What a column is; not used if there is a span.
+    /// The meaning of a column. Not used if there is a span.
     pub column: String,
     /// Names of the rows, from top to bottom.
     pub rows: Vec<String>,
-    /// Rows that belong together, from top to bottom.
+    /// Groups of rows, from top to bottom.
     pub groups: Vec<Group>,
     /// The x axis, if it is time.
     pub span: Option<Span>,
     /// Names of the columns, if there is no span.
     pub columns: Vec<String>,
-    /// What can be shown; one at a time.
+    /// The layers. One is shown at a time.
     pub layers: Vec<Layer>,
 }
 
-/// Rows that belong together.
+/// A group of rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Group {
-    /// Name; empty if it says nothing.
+    /// Name. Empty if it has none.
     pub name: String,
-    /// How many rows.
+    /// Number of rows.
     pub rows: usize,
 }
 
 /// One kind of count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Layer {
-    /// What is counted.
+    /// Name of the counted thing.
     pub name: String,
-    /// Unit; empty for a number of things.
+    /// Unit. Empty for a number of things.
     pub unit: String,
-    /// By row, then column. Zeros at the end of a row may be left out.
+    /// Counts by row, then column. Zeros at the end of a row may be left out.
     pub cells: Vec<Vec<u64>>,
 }
 

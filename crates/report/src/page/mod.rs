@@ -1,16 +1,16 @@
-//! Results as one HTML file that needs nothing else: no network, no other file.
+//! Results as one HTML file that needs no network and no other file.
 //!
-//! A [`Page`] is a value like a [`Table`]: sections with sentences, tables and charts. [`Page::to_html`] turns it into
-//! text; the same page gives the same bytes. All of its values are in the file once more as JSON, with every digit, and
-//! charts are drawn from those by the script. A reader without a script has the tables.
+//! A [`Page`] is a value like a [`Table`]: sections with sentences, tables and charts. [`Page::to_html`]
+//! turns it into text; the same page gives the same bytes. The file also has all values as JSON, with every
+//! digit. The script draws the charts from the JSON. A reader without a script has the tables.
 //!
-//! In the order in which a page meets them:
+//! A page meets the modules in this order:
 //!
-//! - `chart`: what is drawn by the script: lines over time, heat maps.
-//! - `bars`: what needs no script: values side by side, with their ranges.
-//! - `terms`: what explains a term where the mouse rests on it.
-//! - `html`: the parts as elements. `writer` writes these, and escapes all text.
-//! - `page.css`, `page.js`: what the file brings along, as they are.
+//! - `chart`: charts that the script draws: lines over time, heat maps.
+//! - `bars`: pictures without a script: values side by side, with their ranges.
+//! - `terms`: explanations of terms, shown when the mouse rests on them.
+//! - `html`: the parts as elements. `writer` writes elements, and escapes all text.
+//! - `page.css`, `page.js`: style and script, copied into the file unchanged.
 
 mod bars;
 mod chart;
@@ -28,7 +28,7 @@ use serde::Serialize;
 use crate::Table;
 use crate::plot::{Figure, PlotError};
 
-/// One file.
+/// A page, which becomes one file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Page {
     title: String,
@@ -36,56 +36,56 @@ pub struct Page {
 }
 
 impl Part {
-    /// A table as it is narrower: with its rows one below the other, or side by side.
+    /// The table in its narrower form: as it is, or with rows and columns exchanged.
     #[must_use]
     pub fn narrow_table(table: Table) -> Self {
         if table.rows().len() < table.columns().len() { Self::Transposed(table) } else { Self::Table(table) }
     }
 
-    /// A figure as it is drawn.
+    /// A figure, drawn.
     ///
     /// # Errors
-    /// As [`Figure::to_svg`].
+    /// The errors of [`Figure::to_svg`].
     pub fn figure(figure: &Figure) -> Result<Self, PlotError> {
         Ok(Self::Figure { title: figure.title().to_owned(), svg: figure.to_svg()? })
     }
 }
 
-/// A heading and what stands below it.
+/// A heading and the parts below it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Section {
     heading: String,
-    /// What the list of sections calls it; nothing if it is not there.
+    /// Its name in the list of sections. None if it is not listed.
     #[serde(skip)]
     listed: Option<String>,
     parts: Vec<Part>,
 }
 
-/// What a section is made of.
+/// A part of a section.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// A sentence that is read first.
+    /// A sentence to be read first.
     Lead(String),
     /// A sentence.
     Text(String),
-    /// Names and what they stand for.
+    /// Names and their values.
     Facts(Vec<(String, String)>),
-    /// A table, with its CSV to copy.
+    /// A table, with its CSV for copying.
     Table(Table),
-    /// A table that is shown when asked for, with its CSV to copy.
+    /// A table that is shown on request, with its CSV for copying.
     Evidence(Table),
-    /// Small multiples: values side by side, and such pictures side by side.
+    /// Small multiples: several pictures of values, side by side.
     Bars(Vec<Bars>),
-    /// The same with a column for each row: of few rows that have many figures each.
+    /// A table with rows and columns exchanged, for few rows with many figures each.
     Transposed(Table),
     /// A chart.
     Chart(Chart),
-    /// A chart that is shown when asked for, since nothing changes in it.
+    /// A chart that is shown on request, because nothing in it changes.
     FoldedChart(Chart),
-    /// A figure that is drawn already; its values are not in the JSON.
+    /// A figure that is already drawn. Its values are not in the JSON.
     Figure {
-        /// What it shows.
+        /// The title.
         title: String,
         /// The drawing.
         #[serde(skip)]
@@ -105,7 +105,8 @@ impl Page {
         self.sections.push(section);
     }
 
-    /// The page as an HTML document. Characters that could hide what follows become U+FFFD; all other text is escaped.
+    /// The page as an HTML document. Characters that could hide the following text become U+FFFD. All other
+    /// text is escaped.
     ///
     /// # Errors
     /// A value cannot be written as JSON.
@@ -128,7 +129,7 @@ impl Section {
         Self { listed: Some(heading.clone()), heading, parts: Vec::new() }
     }
 
-    /// The same section under another name in the list of sections, or without one.
+    /// The same section with another name in the list of sections, or without one.
     #[must_use]
     pub fn listed(mut self, name: Option<&str>) -> Self {
         self.listed = name.map(str::to_owned);

@@ -1,21 +1,21 @@
-//! The terms of the field, each with the sentence that explains it. They are those of the book's page of terms.
+//! The terms of the field, each with an explanation in one sentence. They come from the book's page of terms.
 
 use std::sync::OnceLock;
 
-/// The book's page: headings of the second level are terms.
+/// The book's page. Its second-level headings are the terms.
 const BOOK: &str = include_str!("terms.txt");
 
-/// Words of everyday language. Alone they are terms in labels, and in a sentence they seldom are.
+/// Words of everyday language. Alone they are terms in labels, but seldom in sentences.
 const EVERYDAY: [&str; 8] = ["page", "count", "high", "order", "policy", "batch", "zone", "tick"];
 
-/// A term, and what it is.
+/// A term and its explanation.
 struct Term {
-    /// In lower case.
+    /// The name in lower case.
     name: String,
     meaning: String,
 }
 
-/// Where a text is.
+/// The place of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// A heading or a label: nearly all of its words are terms.
@@ -24,14 +24,14 @@ pub(super) enum Place {
     Sentence,
 }
 
-/// A part of a text: as it stands, with what explains it.
+/// A piece of text, with an explanation if it is a term.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Piece<'t> {
     pub(super) text: &'t str,
     pub(super) meaning: Option<&'static str>,
 }
 
-/// A text in pieces. Each term is explained where it stands first.
+/// Divides a text into pieces. Each term is explained at its first occurrence.
 pub(super) fn pieces(text: &str, place: Place) -> Vec<Piece<'_>> {
     let mut all = Vec::new();
     let mut explained: Vec<&str> = Vec::new();
@@ -57,7 +57,7 @@ pub(super) fn pieces(text: &str, place: Place) -> Vec<Piece<'_>> {
     all
 }
 
-/// The longest term that a text begins with, with its length there; its plural counts.
+/// The longest term at the beginning of a text, and its length there. Plurals match too.
 fn term_at(text: &str, place: Place) -> Option<(&'static Term, usize)> {
     let is_end =
         |at: usize| !text[at..].chars().next().is_some_and(|next| next.is_alphanumeric() || next == '_');
@@ -84,7 +84,7 @@ fn terms() -> &'static [Term] {
         let entries = BOOK.split("\n## ").skip(1);
         let term = |entry: &str| {
             let (name, rest) = entry.split_once('\n')?;
-            // The first paragraph.
+            // The explanation is the first paragraph.
             let meaning = rest.trim().split("\n\n").next()?;
             Some(Term { name: name.trim().to_lowercase(), meaning: plain(meaning) })
         };
@@ -92,7 +92,7 @@ fn terms() -> &'static [Term] {
     })
 }
 
-/// Words without their marks: of a link, what is shown.
+/// Removes Markdown. Of a link, only its text stays.
 fn plain(markdown: &str) -> String {
     let mut text = String::new();
     let mut rest = markdown;

@@ -1,11 +1,11 @@
-//! Pages as a whole: nothing escapes, and what is shown is what the JSON says.
+//! Tests of whole pages: hostile text does no harm, and the shown values equal the JSON.
 
 use serde_json::Value;
 
 use super::*;
 use crate::{Cell, Column, Row};
 
-/// Names that would do harm if they were more than text.
+/// Names that would do harm if they were not escaped.
 fn hostile() -> [String; 4] {
     [
         "</script><script>alert(1)</script>".to_owned(),
@@ -66,7 +66,7 @@ fn hostile_names_stay_text() {
     let harmless = tags(&page_of("plain").to_html().unwrap());
     for name in hostile() {
         let html = page_of(&name).to_html().unwrap();
-        // A quoted word between backticks would be code; none of these has any.
+        // A quoted word between backticks would be code. None of these names has any.
         assert_eq!(tags(&html), harmless, "{name:.40}");
         assert!(!html.contains("alert(1)</script>"), "{name:.40}");
         assert_eq!(data(&html)["title"], Value::String(name));

@@ -1,8 +1,9 @@
-//! Writes HTML. Names of elements and attributes are ours; all text passes through [`escaped`], so no caller can forget it.
+//! Writes HTML. Names of elements and attributes are fixed. All text passes through [`escaped`], so no caller
+//! can forget it.
 
 use crate::is_hidden;
 
-/// HTML that is being written.
+/// HTML in progress.
 #[derive(Debug, Default)]
 pub(super) struct Html(String);
 
@@ -10,7 +11,7 @@ pub(super) struct Html(String);
 pub(super) type Attributes<'a> = &'a [(&'static str, &'a str)];
 
 impl Html {
-    /// An element with what stands inside.
+    /// An element with contents.
     pub(super) fn element(
         &mut self,
         name: &'static str,
@@ -22,12 +23,12 @@ impl Html {
         self.0 += &format!("</{name}>");
     }
 
-    /// An element with nothing but text inside.
+    /// An element that contains only text.
     pub(super) fn words(&mut self, name: &'static str, attributes: Attributes<'_>, text: &str) {
         self.element(name, attributes, |html| html.text(text));
     }
 
-    /// The beginning of an element; all there is of those that have no end.
+    /// The beginning of an element. Elements without an end consist only of it.
     pub(super) fn begin(&mut self, name: &'static str, attributes: Attributes<'_>) {
         self.0 += &format!("<{name}");
         for (key, value) in attributes {
@@ -43,18 +44,18 @@ impl Html {
         escaped(text, &mut self.0);
     }
 
-    /// Style, script or drawing, as it is: nothing of it may come from outside unescaped.
+    /// Writes style, script or a drawing unchanged. It must not contain unescaped text from outside.
     pub(super) fn as_it_is(&mut self, code: &str) {
         self.0 += code;
     }
 
-    /// All of it.
+    /// The finished text.
     pub(super) fn finish(self) -> String {
         self.0
     }
 }
 
-/// Text as it can be shown. Characters that turn the direction of what follows, or that nobody sees, become U+FFFD.
+/// Escapes text. Characters that reverse the direction of text, or that cannot be seen, become U+FFFD.
 fn escaped(text: &str, out: &mut String) {
     for character in text.chars() {
         match character {

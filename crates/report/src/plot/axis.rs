@@ -1,15 +1,15 @@
-//! What an axis shows, its range, and where its ticks stand.
+//! An axis: its label, its range and its ticks.
 
-/// How values are placed along an axis.
+/// The placement of values along an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scale {
-    /// Evenly; the range is that of the values.
+    /// Linear. The range is that of the values.
     Linear,
-    /// Evenly, with 0 on the axis.
+    /// Linear, with 0 on the axis.
     FromZero,
     /// By their logarithm.
     Log,
-    /// Names side by side; the value is an index.
+    /// Names side by side. The value is an index.
     Categories(Vec<String>),
 }
 
@@ -22,7 +22,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis with this label and unit, which may be empty.
+    /// An axis with this label and unit. Both may be empty.
     #[must_use]
     pub fn new(label: impl Into<String>, unit: impl Into<String>, scale: Scale) -> Self {
         Self { label: label.into(), unit: unit.into(), scale }
@@ -59,16 +59,16 @@ impl Axis {
         &self.scale
     }
 
-    /// Label and unit as they stand beside the axis.
+    /// Label and unit, as printed beside the axis.
     pub(super) fn heading(&self) -> String {
         if self.unit.is_empty() { self.label.clone() } else { format!("{} ({})", self.label, self.unit) }
     }
 }
 
-/// Part of the range that stays free above and below the values of a linear axis.
+/// Fraction of the range that stays free above and below the values of a linear axis.
 const MARGIN: f64 = 0.05;
 
-/// From where to where an axis reaches, and its ticks.
+/// The limits of an axis, and its ticks.
 #[derive(Clone, Debug)]
 pub(super) struct Range {
     pub(super) low: f64,
@@ -79,7 +79,7 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// The range of an axis with these values, which `check` has accepted, and about `ticks` ticks.
+    /// The range of an axis with these values and about `ticks` ticks. `check` has accepted the values.
     pub(super) fn of(axis: &Axis, values: impl Iterator<Item = f64>, ticks: usize) -> Self {
         let (low, high) = values
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
@@ -97,10 +97,10 @@ impl Range {
 
     fn linear(low: f64, high: f64, ticks: usize) -> Self {
         let span = high - low;
-        // A single value stands in the middle.
+        // A single value goes into the middle.
         let flat = low.abs().max(1.0) * f64::EPSILON * 1024.0;
         let pad = if span <= flat { low.abs().max(high.abs()).max(1.0) * 0.5 } else { span * MARGIN };
-        // An axis that begins at 0 has no room below it.
+        // An axis that begins at 0 has no margin below it.
         let low = if low == 0.0 && span > flat { 0.0 } else { low - pad };
         let high = if high == 0.0 && span > flat { 0.0 } else { high + pad };
         let step = nice_step((high - low) / ticks.max(1) as f64);
@@ -134,8 +134,8 @@ impl Range {
         Self { low, high, is_log: true, ticks, labels }
     }
 
-    /// Where a value stands: 0 is the low end, 1 the high end. What is far outside, as the edge of a bar may be, is at most an
-    /// axis' length away.
+    /// The position of a value: 0 is the low end, 1 the high end. A position far outside, such as the edge of
+    /// a bar, is limited to one axis length.
     pub(super) fn fraction(&self, value: f64) -> f64 {
         let fraction = if self.is_log {
             (value.ln() - self.low.ln()) / (self.high.ln() - self.low.ln())
@@ -145,18 +145,18 @@ impl Range {
         fraction.clamp(-1.0, 2.0)
     }
 
-    /// What stands beside a tick.
+    /// The label of a tick.
     pub(super) fn label_of(&self, tick: f64) -> String {
         let index = self.ticks.iter().position(|known| *known == tick);
         index.map(|index| self.labels[index].clone()).unwrap_or_default()
     }
 
-    /// Characters of the longest label.
+    /// Number of characters of the longest label.
     pub(super) fn label_length_max(&self) -> usize {
         self.labels.iter().map(|label| label.chars().count()).max().unwrap_or(0)
     }
 
-    /// Characters of all labels together.
+    /// Number of characters of all labels together.
     pub(super) fn label_length_sum(&self) -> usize {
         self.labels.iter().map(|label| label.chars().count() + 2).sum()
     }
@@ -169,7 +169,7 @@ fn nice_step(step: f64) -> f64 {
     nice.unwrap_or(10.0) * power
 }
 
-/// A tick with the decimals that its step needs, in powers of 1000 if it is large.
+/// A tick with the decimals that its step needs. Large numbers are in powers of 1000.
 fn label(tick: f64, step: f64) -> String {
     let magnitude = tick.abs().max(step);
     if !(1e-4..1e15).contains(&magnitude) {

@@ -1,16 +1,16 @@
-//! What cannot be drawn.
+//! Checks that a figure can be drawn.
 
 use thiserror::Error;
 
 use super::axis::{Axis, Scale};
 use super::{Figure, Panel, Series};
 
-/// Largest absolute value that is drawn: far from where sums of two values overflow.
+/// Largest absolute value that is drawn. Chosen so that sums of two values cannot overflow.
 const VALUE_MAX: f64 = 1e150;
 /// Smallest value that is drawn on a logarithmic axis.
 const LOG_VALUE_MIN: f64 = 1e-150;
 
-/// Why a figure cannot be drawn. Each message names the panel or series.
+/// The reason why a figure cannot be drawn. Each message names the panel or series.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum PlotError {
@@ -45,10 +45,10 @@ pub enum PlotError {
         axis: char,
         /// The value.
         value: f64,
-        /// What the axis needs.
+        /// The axis's requirement.
         reason: &'static str,
     },
-    /// An axis of categories has none.
+    /// An axis of categories has no categories.
     #[error("the {axis} axis of the panel \"{panel}\" has no categories: name at least one")]
     NoCategories {
         /// Title of the panel.
@@ -58,7 +58,7 @@ pub enum PlotError {
     },
 }
 
-/// Everything that `draw` relies on.
+/// Checks everything that `draw` relies on.
 pub(super) fn check(figure: &Figure) -> Result<(), PlotError> {
     if figure.panels.is_empty() {
         return Err(PlotError::NoPanels { figure: figure.title.clone() });
@@ -100,7 +100,7 @@ fn check_points(panel: &Panel, series: &Series) -> Result<(), PlotError> {
     Ok(())
 }
 
-/// Why a value has no place on an axis.
+/// The reason why a value cannot be placed on an axis.
 fn objection(axis: &Axis, value: f64) -> Option<&'static str> {
     if !value.is_finite() {
         return Some("it is not a number that can be drawn; leave the point out");

@@ -1,7 +1,7 @@
-//! Colours and shapes that tell series apart.
+//! Colours and shapes that distinguish series.
 
-/// The palette of Okabe and Ito ("Color Universal Design", 2008), which readers with any colour vision can tell apart;
-/// without its yellow, which is too light for lines on white.
+/// The palette of Okabe and Ito ("Color Universal Design", 2008), which readers with any colour vision can
+/// distinguish. Its yellow is left out, since it is too light for lines on white.
 pub(crate) const PALETTE: [(u8, u8, u8); 7] =
     [(0, 114, 178), (213, 94, 0), (0, 158, 115), (204, 121, 167), (86, 180, 233), (230, 159, 0), (0, 0, 0)];
 

@@ -1,4 +1,4 @@
-//! Puts a figure on paper, as SVG. The only file that knows how.
+//! Draws a figure as SVG. No other file knows the drawing library.
 
 use svg::Document;
 use svg::node::element::{Circle, Polygon, Polyline, Rectangle, Style, Text, Title};
@@ -19,11 +19,11 @@ const WHITE: Colour = (255, 255, 255);
 const INK: Colour = (40, 40, 40);
 const GREY: Colour = (110, 110, 110);
 const GRID: Colour = (225, 225, 225);
-/// What a dark page shows instead. Attributes say the light colours, for viewers without styles.
+/// Colours for dark pages. Attributes have the light colours, for viewers without styles.
 const DARK: &str = "@media(prefers-color-scheme:dark){\
     .paper{fill:#16191d}.ink{fill:#e4e4e4}.grey{fill:#a5a5a5}\
     .inks{stroke:#e4e4e4}.greys{stroke:#a5a5a5}.grids{stroke:#3a3f45}.black{fill:#e4e4e4}.blacks{stroke:#e4e4e4}}";
-/// Part of a category that its bars fill.
+/// Fraction of a category that its bars fill.
 const GROUP_WIDTH: f64 = 0.8;
 /// Half the size of a point, in pixels.
 const POINT: i32 = 3;
@@ -44,7 +44,7 @@ pub(super) fn draw(figure: &Figure) -> String {
     canvas.paper.to_string()
 }
 
-/// Where a text stands beside its place.
+/// Horizontal alignment of a text.
 #[derive(Clone, Copy)]
 enum Across {
     Left,
@@ -52,7 +52,7 @@ enum Across {
     Right,
 }
 
-/// Where a text stands above or below its place.
+/// Vertical alignment of a text.
 #[derive(Clone, Copy)]
 enum Down {
     Top,
@@ -60,7 +60,7 @@ enum Down {
     Bottom,
 }
 
-/// How a text stands at its place.
+/// The alignment and style of a text.
 #[derive(Clone, Copy)]
 struct Lettering {
     height: i32,
@@ -210,7 +210,7 @@ impl Canvas {
         }
     }
 
-    /// From the smallest to the largest run.
+    /// A line from the smallest to the largest run.
     fn whisker(&mut self, inside: &Inside, point: &Point, x: i32, pen: Pen) {
         let Some((low, high)) = point.range else { return };
         let (low, high) = (inside.y_pixel(low), inside.y_pixel(high));
@@ -230,7 +230,7 @@ impl Canvas {
         self.put(if pen.is_published { line.set("stroke-dasharray", "6,4") } else { line });
     }
 
-    /// A point in the shape of its series, hollow if it is published.
+    /// A point in the shape of its series. Published points are hollow.
     fn point(&mut self, (x, y): (i32, i32), pen: Pen) {
         let (inner, outer) = (Some(if pen.is_published { WHITE } else { pen.colour }), Some(pen.colour));
         match pen.shape {
@@ -298,7 +298,7 @@ fn points(places: &[(i32, i32)]) -> String {
     places.join(" ")
 }
 
-/// The node in its colours, and with the classes by which a dark page changes them.
+/// The node with its colours, and the classes that change them on a dark page.
 fn painted<N: svg::Node>(mut node: N, fill: Option<Colour>, stroke: Option<Colour>) -> N {
     let mut classes = Vec::new();
     for (attribute, colour, suffix) in [("fill", fill, ""), ("stroke", stroke, "s")] {
@@ -312,7 +312,7 @@ fn painted<N: svg::Node>(mut node: N, fill: Option<Colour>, stroke: Option<Colou
     node
 }
 
-/// The class of a colour that cannot be seen on a dark page, or shines there.
+/// The class of a colour that would be invisible or too bright on a dark page.
 fn changes_when_dark(colour: Colour) -> Option<&'static str> {
     match colour {
         WHITE => Some("paper"),
@@ -328,12 +328,12 @@ fn css((red, green, blue): Colour) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// Where bars begin: at 0 if the axis has it.
+/// The start of bars: 0 if the axis includes it.
 fn base(axis: &Range) -> f64 {
     0.0_f64.clamp(axis.low, axis.high)
 }
 
-/// The text without control characters, for which XML has no place.
+/// The text without control characters, which XML does not allow.
 fn in_xml(text: &str) -> String {
     text.chars().map(|c| if is_in_xml(c) { c } else { '\u{FFFD}' }).collect()
 }

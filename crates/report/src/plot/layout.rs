@@ -1,6 +1,6 @@
-//! How much room each part of a figure gets, in pixels.
+//! The room for each part of a figure, in pixels.
 //!
-//! The width of text is a guess of 0.6 of its height for each character, a little more than sans-serif fonts need.
+//! The width of text is a guess: 0.6 of its height per character, slightly more than sans-serif fonts need.
 
 use super::axis::{Range, Scale};
 use super::{Figure, Mark, Panel};
@@ -12,26 +12,26 @@ pub(super) const TITLE: i32 = 18;
 pub(super) const SUBTITLE: i32 = 13;
 /// Height of labels, headings of axes and the caption.
 pub(super) const SMALL: i32 = 11;
-/// Distance between lines of text, as a part of their height.
+/// Line height, as a multiple of the text's height.
 const LEADING: f64 = 1.5;
-/// Free space around everything.
+/// Free space around the figure.
 pub(super) const MARGIN: i32 = 14;
-/// Line of the legend that stands before a name.
+/// Length of the line before a name in the legend.
 pub(super) const SWATCH: i32 = 26;
-/// Longest name of a category, in characters; longer ones are cut.
+/// Maximum length of a category's name, in characters. Longer names are cut.
 pub(super) const CATEGORY_MAX: usize = 18;
 
-/// Width that a text is likely to need.
+/// The width that a text probably needs.
 pub(super) fn width(characters: usize, height: i32) -> i32 {
     (characters as f64 * 0.6 * f64::from(height)).ceil() as i32
 }
 
-/// Height of a line of text with its distance to the next.
+/// Height of a line of text, including the distance to the next.
 pub(super) fn line(height: i32) -> i32 {
     (f64::from(height) * LEADING).round() as i32
 }
 
-/// A rectangle; `x` to the right, `y` downwards.
+/// A rectangle. `x` points right, `y` down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Area {
     pub(super) left: i32,
@@ -54,7 +54,7 @@ impl Area {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) text: String,
-    /// Index of the name, which gives the colour.
+    /// Index of the name, which determines the colour.
     pub(super) look: usize,
     pub(super) is_published: bool,
     pub(super) mark: Mark,
@@ -62,7 +62,7 @@ pub(super) struct Entry {
     pub(super) top: i32,
 }
 
-/// Where everything stands.
+/// The places of all parts.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) width: i32,
@@ -72,7 +72,7 @@ pub(super) struct Layout {
     pub(super) names: Vec<String>,
     pub(super) legend: Vec<Entry>,
     pub(super) panels: Vec<Area>,
-    /// Of each panel, in lines.
+    /// The title of each panel, in lines.
     pub(super) panel_titles: Vec<Vec<String>>,
     pub(super) caption: Vec<String>,
     pub(super) caption_top: i32,
@@ -90,7 +90,7 @@ impl Layout {
         let width = columns_width + 2 * MARGIN;
         let panel_titles: Vec<_> =
             figure.panels.iter().map(|panel| wrap(&panel.title, panel_width - 20, SUBTITLE)).collect();
-        // Plots of a row stand side by side, so all have as much room above.
+        // Plots in a row stand side by side, so all have the same room above.
         let title_lines = panel_titles.iter().map(Vec::len).max().unwrap_or(1).max(1);
         let panel_height = panel_height + (title_lines as i32 - 1) * line(SUBTITLE);
         let title = wrap(&figure.title, columns_width, TITLE);
@@ -114,7 +114,7 @@ impl Layout {
 }
 
 impl Layout {
-    /// Lines above the plots of all panels.
+    /// Number of title lines above the plots of all panels.
     pub(super) fn title_lines(&self) -> usize {
         self.panel_titles.iter().map(Vec::len).max().unwrap_or(1)
     }
@@ -131,7 +131,7 @@ fn names(figure: &Figure) -> Vec<String> {
     names
 }
 
-/// The entries of the legend, in lines, and where the last line ends.
+/// The entries of the legend, in lines, and the end of the last line.
 fn legend(figure: &Figure, names: &[String], top: i32, right: i32) -> (Vec<Entry>, i32) {
     let mut entries: Vec<Entry> = Vec::new();
     let (mut left, mut top) = (MARGIN, top);
@@ -156,18 +156,18 @@ fn legend(figure: &Figure, names: &[String], top: i32, right: i32) -> (Vec<Entry
 /// The inside of a panel.
 #[derive(Clone, Debug)]
 pub(super) struct Inside {
-    /// Between the axes.
+    /// The area between the axes.
     pub(super) plot: Area,
     pub(super) x: Range,
     pub(super) y: Range,
     /// Whether the labels of the x axis stand upright.
     pub(super) is_turned: bool,
-    /// Every so many ticks of the x axis have a label.
+    /// Only every n-th tick of the x axis has a label.
     pub(super) x_every: usize,
 }
 
 impl Inside {
-    /// Of a panel below so many lines of titles.
+    /// The inside of a panel with this many title lines.
     pub(super) fn of(panel: &Panel, area: Area, title_lines: usize) -> Self {
         let points = || panel.series.iter().flat_map(|series| &series.points);
         let has_bars = panel.series.iter().any(|series| series.mark == Mark::Bars);
@@ -175,7 +175,7 @@ impl Inside {
             let range = point.range.map(|(low, high)| [low, high]);
             range.into_iter().flatten().chain([point.y])
         });
-        // Bars begin at 0, unless the axis has none.
+        // Bars begin at 0 if the axis has it.
         let zero = (has_bars && panel.y.scale == Scale::Linear).then_some(0.0);
         let y_ticks = usize::try_from(area.height() / 50).unwrap_or(1);
         let y = Range::of(&panel.y, ys.chain(zero), y_ticks);
@@ -202,14 +202,14 @@ impl Inside {
     }
 }
 
-/// The text in lines that are likely to fit. A word that is too long gets a line of its own.
+/// The text in lines that probably fit. A word that is too long gets its own line.
 pub(super) fn wrap(text: &str, room: i32, height: i32) -> Vec<String> {
     let fitting = (1..=text.chars().count()).take_while(|characters| width(*characters, height) <= room);
     let lines = wrap_with(text, fitting.last().unwrap_or(1), LongWord::Whole);
     lines.into_iter().filter(|line| !line.is_empty()).collect()
 }
 
-/// The text, or its beginning if it is too long.
+/// The text, cut if it is too long.
 pub(super) fn shorten(text: &str, characters: usize) -> String {
     if text.chars().count() <= characters {
         return text.to_owned();

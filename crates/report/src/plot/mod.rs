@@ -1,15 +1,15 @@
 //! Plots as SVG: lines, points and bars, in one panel or several.
 //!
-//! A [`Figure`] is a value like a [`Table`](crate::Table): panels with axes and series, and a caption that says where
-//! the numbers come from. [`Figure::to_svg`] turns it into text; the same figure gives the same bytes.
+//! A [`Figure`] is a value like a [`Table`](crate::Table): panels with axes and series, and a caption with
+//! the origin of the numbers. [`Figure::to_svg`] turns it into text; the same figure gives the same bytes.
 //!
-//! In the order in which a plot meets them:
+//! A plot meets the modules in this order:
 //!
-//! - `axis`: what an axis shows, its range, and where its ticks stand.
+//! - `axis`: label, range and ticks of an axis.
 //! - `series`: points that belong together.
-//! - `check`: what cannot be drawn, as errors.
-//! - `colour`: colours that colour-blind readers can tell apart, and shapes for when they run out.
-//! - `layout`: how much room each part gets; text is measured by guess, since readers' fonts are unknown.
+//! - `check`: errors for figures that cannot be drawn.
+//! - `colour`: colours that colour-blind readers can distinguish, and shapes for further series.
+//! - `layout`: the room for each part. The size of text is a guess, since readers' fonts are unknown.
 //! - `draw`: the only file that knows the drawing library.
 
 mod axis;
@@ -41,7 +41,7 @@ impl Figure {
         Self { title: title.into(), panels: Vec::new(), caption: Vec::new() }
     }
 
-    /// Adds a panel; panels are laid out in rows, from left to right.
+    /// Adds a panel. Panels are laid out in rows, from left to right.
     pub fn push(&mut self, panel: Panel) {
         self.panels.push(panel);
     }
@@ -51,7 +51,7 @@ impl Figure {
         self.caption.push(note.into());
     }
 
-    /// The same figure with the facts about its numbers as the last lines of the caption.
+    /// The same figure with the provenance at the end of the caption.
     #[must_use]
     pub fn with_provenance(mut self, provenance: &Provenance) -> Self {
         let facts = provenance.facts();
@@ -60,7 +60,7 @@ impl Figure {
         self
     }
 
-    /// What the figure shows.
+    /// The title.
     #[must_use]
     pub fn title(&self) -> &str {
         &self.title
@@ -72,18 +72,19 @@ impl Figure {
         self.panels.is_empty()
     }
 
-    /// The figure as an SVG document. Characters that XML forbids become U+FFFD; all other text is escaped.
+    /// The figure as an SVG document. Characters that XML forbids become U+FFFD. All other text is escaped.
     ///
     /// # Errors
     ///
-    /// [`PlotError`] if there is nothing to draw, or a value has no place on its axis. Nothing is left out silently.
+    /// [`PlotError`] if there is nothing to draw, or a value cannot be placed on its axis. Nothing is left
+    /// out silently.
     pub fn to_svg(&self) -> Result<String, PlotError> {
         check::check(self)?;
         Ok(draw::draw(self))
     }
 }
 
-/// One pair of axes and what is drawn between them.
+/// A pair of axes, and the series between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
     title: String,
@@ -99,8 +100,8 @@ impl Panel {
         Self { title: title.into(), x, y, series: Vec::new() }
     }
 
-    /// Adds a series; later ones are drawn over earlier ones. Series of one name have one colour in all panels of a
-    /// figure, and what is published is dashed or hollow, so that it can be told from our own.
+    /// Adds a series. Later ones are drawn over earlier ones. Series with the same name have the same colour
+    /// in all panels of a figure. Published ones are dashed or hollow, which distinguishes them from ours.
     pub fn push(&mut self, series: Series) {
         self.series.push(series);
     }

@@ -5,11 +5,11 @@ use crate::Origin;
 /// One value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Position on the x axis, in its unit; on an axis of categories the index of one.
+    /// Position on the x axis, in its unit. On an axis of categories, the index of a category.
     pub x: f64,
     /// Position on the y axis, in its unit.
     pub y: f64,
-    /// Smallest and largest of the runs behind the value, in the unit of the y axis.
+    /// Smallest and largest run behind the value, in the unit of the y axis.
     pub range: Option<(f64, f64)>,
 }
 
@@ -19,14 +19,14 @@ impl From<(f64, f64)> for Point {
     }
 }
 
-/// How a series is drawn.
+/// The style of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// Points joined by a line.
     Line,
     /// Points alone.
     Points,
-    /// Bars from 0, side by side with those of the other series; meant for an axis of categories.
+    /// Bars from 0, side by side with other series' bars. Meant for an axis of categories.
     Bars,
 }
 
@@ -40,7 +40,8 @@ pub struct Series {
 }
 
 impl Series {
-    /// A series of these points. A value that is missing is left out by the caller: a line then joins its neighbours.
+    /// A series of these points. The caller leaves out missing values; a line then joins the points on both
+    /// sides.
     #[must_use]
     pub fn new<P: Into<Point>>(
         name: impl Into<String>,
@@ -51,7 +52,7 @@ impl Series {
         Self { name: name.into(), origin, mark, points: points.into_iter().map(Into::into).collect() }
     }
 
-    /// What the legend says.
+    /// The text in the legend.
     pub(super) fn legend(&self) -> String {
         format!("{} ({})", self.name, self.origin)
     }

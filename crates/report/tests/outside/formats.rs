@@ -1,4 +1,5 @@
-//! Every format on one fixed result. The expected texts are written out: a reader of this file sees what users see.
+//! All formats of one fixed result. The expected texts are written out, so that readers of this file see what
+//! users see.
 
 use pageset_report::{Cell, Column, Format, Provenance, Row, Seeds, Table, json_document, relative_to_first};
 

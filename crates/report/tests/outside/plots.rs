@@ -1,4 +1,4 @@
-//! Plots are well-formed, complete and always the same; what cannot be drawn is an error.
+//! Plots are well-formed, complete and reproducible. A figure that cannot be drawn gives an error.
 
 use pageset_report::plot::{Axis, Figure, Mark, Panel, Point, Scale, Series};
 use pageset_report::{Origin, Provenance, Seeds};
@@ -64,19 +64,19 @@ fn a_bar_chart_has_all_its_bars_and_names() {
     for text in ["base", "patch10", "policy", "zone lock (% of CPU time)", "40", "Example values."] {
         assert!(texts.iter().any(|found| found == text), "{text} in {texts:?}");
     }
-    // 7 bars and one swatch for each series, and the paper.
+    // 7 bars and one legend line for each series, and the background.
     assert_eq!(count(&svg, "rect"), 2 * (7 + 1) + 1);
 }
 
 #[test]
-fn a_figure_has_a_title_for_who_cannot_see_it_and_can_be_read_on_a_dark_page() {
+fn a_figure_has_a_title_for_readers_who_cannot_see_it_and_can_be_read_on_a_dark_page() {
     let svg = kbuild().to_svg().expect("the figure can be drawn");
     let document = roxmltree::Document::parse(&svg).unwrap();
     let first = document.root_element().first_element_child().unwrap();
     assert_eq!((first.tag_name().name(), first.text()), ("title", Some(kbuild().title())));
     let style = document.descendants().find(|node| node.has_tag_name("style")).unwrap().text().unwrap();
     assert!(style.trim().starts_with("@media(prefers-color-scheme:dark)"));
-    // Each class has its rule, and no dark ink lies on the page without a class.
+    // Each class has its rule, and no dark colour is drawn without a class.
     for node in document.descendants() {
         for class in node.attribute("class").unwrap_or_default().split(' ').filter(|class| !class.is_empty())
         {
@@ -147,7 +147,7 @@ fn series() -> impl Strategy<Value = Series> {
         .prop_map(|(name, origin, mark, points)| Series::new(name, origin, mark, points))
 }
 
-/// Found by the property below: a bar is one wide, and an axis up to 1e-12 has no room for it.
+/// Found by the property below: a bar has width one, and an axis up to 1e-12 is narrower.
 #[test]
 fn a_bar_that_is_wider_than_its_axis_is_drawn() {
     let mut panel = Panel::new("", Axis::new("", "", Scale::FromZero), Axis::new("", "", Scale::Linear));

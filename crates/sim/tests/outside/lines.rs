@@ -102,8 +102,8 @@ fn a_line_that_another_cpu_changed_long_before_is_not_contended() {
             }
         });
         let counts = run(&machine(), [allocates, frees]).counts;
-        assert_eq!(counts.line_transfers, TURNS + TURNS - 1);
-        counts.contended_lines
+        assert_eq!(counts.shared.line_transfers, TURNS + TURNS - 1);
+        counts.shared.contended_lines
     };
     assert_eq!(counts_with_pauses(Span::from_us(20)), 0);
     assert_eq!(counts_with_pauses(Span::ZERO), TURNS + TURNS - 1);

@@ -1,20 +1,20 @@
-//! For what a zone's lock was wanted.
+//! The purpose of a wait for a lock.
 
-/// Who waits for a lock, by the call chain of the wait.
+/// The part of the kernel that waits for a lock, found from the call chain of the wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Caller {
     /// A page set is refilled: a zone's lock.
     Refill = 1,
-    /// A page set is drained, for whatever reason: a zone's lock.
+    /// A page set is drained, for any reason: a zone's lock.
     Drain = 2,
-    /// A block is allocated past the page sets: a zone's lock.
+    /// A block is allocated without the page sets: a zone's lock.
     Alloc = 3,
-    /// A block is freed past the page sets: a zone's lock.
+    /// A block is freed without the page sets: a zone's lock.
     Free = 4,
     /// Another part of the page allocator, such as compaction or a reading of `/proc`: a zone's lock.
     Other = 5,
-    /// Code that is none of the page allocator's: another lock.
+    /// Code outside the page allocator: not a zone's lock.
     Elsewhere = 6,
 }
 
@@ -23,7 +23,8 @@ impl Caller {
     pub const ALL: [Self; 6] =
         [Self::Refill, Self::Drain, Self::Alloc, Self::Free, Self::Other, Self::Elsewhere];
 
-    /// The one with this code in [`Event::order`](super::Event::order) of a wait; `None` if it is not known.
+    /// The caller with this code, which a wait has in [`Event::order`](super::Event::order). `None` if the
+    /// code is unknown.
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {

@@ -1,57 +1,62 @@
-//! The closed list of event kinds, with the kernel's tracepoint names and what the fields mean for each.
+//! The closed list of event kinds, with the kernel's tracepoint names and the meaning of the fields for each.
 
-/// What happened. The numbers are part of the native file.
+/// The kind of an event. The numbers are part of the native file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum EventKind {
-    /// A block was allocated: `pfn`, `order`, `gfp`, `migratetype` (asked for).
+    /// A block was allocated: `pfn`, `order`, `gfp`, `migratetype` (as requested).
     MmPageAlloc = 1,
-    /// A block was freed: `pfn`, `order`. With a later [`EventKind::MmPageFreeBatched`] only prepared.
+    /// A block was freed: `pfn`, `order`. If a [`EventKind::MmPageFreeBatched`] follows, the free was only
+    /// prepared.
     MmPageFree = 2,
-    /// A frame freed earlier in a batch reaches its per-CPU page set: `pfn`. `refill` = 1: no event before it told of the
-    /// free, as on Linux before 3.3 (`mm_pagevec_free`).
+    /// A frame freed earlier in a batch reaches its per-CPU page set: `pfn`. `refill` = 1: no earlier event
+    /// reported the free, as on Linux before 3.3 (`mm_pagevec_free`).
     MmPageFreeBatched = 3,
     /// A block left a per-CPU page set for the buddy: `pfn`, `order`, `migratetype`.
     MmPagePcpuDrain = 4,
-    /// A block left the buddy under the zone lock: `pfn`, `order`, `migratetype`; `refill` = 1 says only that
-    /// order and type could live in a per-CPU page set.
+    /// A block left the buddy under the zone lock: `pfn`, `order`, `migratetype`. `refill` = 1 only says that
+    /// a page set could hold this order and type.
     MmPageAllocZoneLocked = 5,
     /// A block of another migratetype was used: see [`Event::extfrag`](super::Event::extfrag). `order` and
-    /// `migratetype` are the request's, `refill` the fallback order, `gfp` fallback type | change_ownership << 8.
+    /// `migratetype` are the request's, and `refill` is the fallback order. `gfp` is the fallback type, plus
+    /// 256 if the pageblock's ownership changed.
     MmPageAllocExtfrag = 6,
     /// A lock was found taken: `pfn` = lock address, `gfp` = the tracepoint's flags (1 spin, 2 read, 4 write,
     /// 8 rt, 16 per-CPU, 32 mutex), `order` = [`Caller`](super::Caller) if the call chain was recorded.
     ContentionBegin = 7,
-    /// The contended lock was got: `pfn` = lock address, `gfp` = result (0, or a negative errno as u32).
+    /// The contended lock was acquired: `pfn` = lock address, `gfp` = result (0, or a negative errno as u32).
     ContentionEnd = 8,
     /// A work item starts: `pfn` = function address (0 in text traces), `order` = 1 `vmstat_update`,
     /// 2 `lru_add_drain_per_cpu`, 0 other.
     WorkqueueExecuteStart = 9,
     /// A work item ended: fields as for the start.
     WorkqueueExecuteEnd = 10,
-    /// The recorder wrote a mark around a zoneinfo sample: `pfn` = 0x5a00_0000 | cpu (before), 0x5b00_0000 | cpu (after).
+    /// A mark of the recorder around a zoneinfo sample: `pfn` = 0x5a00_0000 | cpu (before), 0x5b00_0000 | cpu
+    /// (after).
     Marker = 11,
     /// A page fault from user mode: `pfn` = faulting address in bytes.
     PageFaultUser = 12,
-    /// kswapd was woken: `pfn` = node, `order` = order asked for.
+    /// kswapd was woken: `pfn` = node, `order` = requested order.
     KswapdWake = 13,
     /// kswapd goes to sleep: `pfn` = node.
     KswapdSleep = 14,
-    /// A task starts to reclaim for itself: `order`, `gfp` where the source has it.
+    /// A task begins direct reclaim: `order`, and `gfp` if the source has it.
     DirectReclaimBegin = 15,
     /// Direct reclaim ended: `pfn` = frames reclaimed.
     DirectReclaimEnd = 16,
     /// A task was forked: `pfn` = the child's pid.
     SchedProcessFork = 17,
-    /// The bulk allocator was entered: `pfn` = frames asked for, `gfp`.
+    /// The bulk allocator was entered: `pfn` = requested frames, `gfp`.
     BulkAllocEntry = 18,
-    /// The bulk allocator returned: `pfn` = frames got. They have no allocation events of their own.
+    /// The bulk allocator returned: `pfn` = allocated frames. They have no allocation events of their own.
     BulkAllocReturn = 19,
-    /// kswapd was scheduled out: `pfn` = task state (0 running, 1 sleeping, 2 uninterruptible, 256 preempted).
+    /// kswapd was scheduled out: `pfn` = task state (0 running, 1 sleeping, 2 uninterruptible, 256
+    /// preempted).
     KswapdSwitchedOut = 20,
-    /// A block entered a per-CPU page set in a refill: `pfn`, `order`, `migratetype`. Kernels from 2026 on have it.
+    /// A block entered a per-CPU page set in a refill: `pfn`, `order`, `migratetype`. Kernels from 2026 on
+    /// have it.
     MmPagePcpuRefill = 21,
-    /// A lock that others wait for was given up: `pfn` = lock address. Kernels from 2026 on have it.
+    /// A contended lock was released: `pfn` = lock address. Kernels from 2026 on have it.
     ContendedRelease = 22,
 }
 
@@ -102,8 +107,8 @@ impl EventKind {
         if code >= 1 && code as usize <= Self::COUNT { Some(Self::ALL[code as usize - 1]) } else { None }
     }
 
-    /// The kernel's tracepoint name. Bulk allocation has no tracepoint (a probe on the function stands in),
-    /// marks are written by the recorder, and kswapd's switch is a filtered `sched_switch`.
+    /// The kernel's tracepoint name. Three kinds have no tracepoint: bulk allocation uses a probe on the
+    /// function, marks are written by the recorder, and kswapd's switch is a filtered `sched_switch`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -135,7 +140,7 @@ impl EventKind {
     /// The kind whose tracepoint is called `name`.
     #[must_use]
     pub fn from_tracepoint(name: &[u8]) -> Option<Self> {
-        // Nearly all lines of a trace are these three; the rest is found by search.
+        // Nearly all lines of a trace have one of these three; the others are found by search.
         match name {
             b"mm_page_alloc" => Some(Self::MmPageAlloc),
             b"mm_page_free" => Some(Self::MmPageFree),

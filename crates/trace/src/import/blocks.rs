@@ -1,4 +1,4 @@
-//! A source of single events is read in blocks, and looked ahead in.
+//! Makes blocks of a source of single events, and can look ahead in it.
 
 use crate::{
     error::TraceError,
@@ -8,22 +8,22 @@ use crate::{
     reader::{BLOCK_EVENTS_MAX, TraceReader},
 };
 
-/// What reads a format from its first to its last event.
+/// A source that delivers the events of a format one by one.
 pub(super) trait EventSource: Send {
-    /// What the trace says about itself.
+    /// The trace's information about itself.
     fn info(&self) -> &TraceInfo;
 
-    /// The next event; `None` at the end. Not asked again after the end or an error.
+    /// The next event, or `None` at the end. Not called again after the end or an error.
     fn next_event(&mut self) -> Result<Option<Event>, TraceError>;
 
-    /// What is missing or could not be used, so far.
+    /// Events that are missing or could not be used, so far.
     fn lost(&self) -> LostEvents;
 }
 
-/// Reads a source, which is read once only.
+/// Reads a source in blocks. A source can be read only once.
 pub(super) struct Blocks<S> {
     source: S,
-    /// Events that were looked at ahead of time.
+    /// Events that were read ahead of time.
     ahead: Option<NativeReader>,
     is_at_end: bool,
 }

@@ -1,4 +1,4 @@
-//! Numbers, names and texts of a binary file, one after the other.
+//! Reads numbers, names and texts of a binary file in order.
 
 use std::{
     io::{self, BufRead, Read},
@@ -7,33 +7,33 @@ use std::{
 
 use crate::error::TraceError;
 
-/// Bytes of a text at most: descriptions of events have a few thousand.
+/// Maximum bytes of a text. Event descriptions have a few thousand.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
-/// Bytes of a name at most, its zero included.
+/// Maximum bytes of a name, including its zero.
 const NAME_BYTES_MAX: u64 = 256;
 const REMEDY: &str = "copy the file again, or record again";
 
-/// Reads a file, or an unpacked part of it. Numbers are those of this machine's byte order.
+/// Reads a file, or a decompressed part of it. Numbers are in this machine's byte order.
 pub(super) struct Bytes<R> {
     path: PathBuf,
-    /// Bytes of the file that were read, or where the packed part begins.
+    /// Bytes of the file read so far. In a decompressed part: the offset where the compressed part begins.
     offset: u64,
     is_packed: bool,
     source: R,
 }
 
 impl<R: BufRead> Bytes<R> {
-    /// Of `source`, which begins at `offset` of the file.
+    /// Reads `source`, which begins at `offset` of the file.
     pub(super) fn new(path: &Path, offset: u64, source: R) -> Self {
         Self { path: path.to_owned(), offset, is_packed: false, source }
     }
 
-    /// Of what is unpacked from `offset` of the file on.
+    /// Reads decompressed data whose compressed part begins at `offset` of the file.
     pub(super) fn unpacked(path: &Path, offset: u64, source: R) -> Self {
         Self { is_packed: true, ..Self::new(path, offset, source) }
     }
 
-    /// What is read.
+    /// The source, from the current position on.
     pub(super) fn into_source(self) -> R {
         self.source
     }
@@ -43,7 +43,7 @@ impl<R: BufRead> Bytes<R> {
         self.error_with(problem, REMEDY)
     }
 
-    /// The same with another remedy.
+    /// The same, with another remedy.
     pub(super) fn error_with(&self, problem: impl Into<String>, remedy: &str) -> TraceError {
         TraceError::offset(&self.path, self.offset, problem, remedy)
     }
@@ -87,7 +87,7 @@ impl<R: BufRead> Bytes<R> {
         self.array().map(u64::from_ne_bytes)
     }
 
-    /// A name that a zero ends.
+    /// A name that ends with a zero byte.
     pub(super) fn name(&mut self) -> Result<String, TraceError> {
         let mut name = Vec::new();
         let read = (&mut self.source).take(NAME_BYTES_MAX).read_until(0, &mut name);
@@ -99,7 +99,7 @@ impl<R: BufRead> Bytes<R> {
         Ok(String::from_utf8_lossy(&name).into_owned())
     }
 
-    /// Takes `expected`, and nothing else.
+    /// Reads `expected`, or fails.
     pub(super) fn expect(&mut self, expected: &[u8]) -> Result<(), TraceError> {
         let is_there = self.text(expected.len() as u64)?.as_bytes() == expected;
         if is_there {
@@ -109,12 +109,12 @@ impl<R: BufRead> Bytes<R> {
         }
     }
 
-    /// A text of `bytes`.
+    /// A text of `bytes` bytes.
     pub(super) fn text(&mut self, bytes: u64) -> Result<String, TraceError> {
         self.blob(bytes).map(|text| String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// The next `bytes`, which are not many.
+    /// The next `bytes` bytes. Only for small numbers.
     pub(super) fn blob(&mut self, bytes: u64) -> Result<Vec<u8>, TraceError> {
         if bytes > TEXT_BYTES_MAX {
             return Err(self.error(format!("a text claims to have {bytes} bytes")));
@@ -124,12 +124,12 @@ impl<R: BufRead> Bytes<R> {
         Ok(blob)
     }
 
-    /// Passes over `bytes`.
+    /// Skips `bytes` bytes.
     pub(super) fn skip(&mut self, bytes: u64) -> Result<(), TraceError> {
         self.part(bytes, |_| Ok(()))
     }
 
-    /// Gives the next `bytes` to `read`, and passes over those that it leaves.
+    /// Lets `read` read the next `bytes` bytes, and skips those it leaves.
     pub(super) fn part<T>(
         &mut self,
         bytes: u64,
@@ -146,7 +146,7 @@ impl<R: BufRead> Bytes<R> {
     }
 }
 
-/// A name of a file's as an error quotes it: a damaged one may be long.
+/// A name of a file, quoted for an error and shortened, since a damaged one may be long.
 pub(super) fn quoted(name: &str) -> String {
     let name: String = name.chars().take(40).collect();
     format!("{name:?}")

@@ -1,8 +1,8 @@
-//! Lines of a text, parsed on several threads and handed on in their order.
+//! Parses lines of a text on several threads and delivers them in order.
 //!
-//! One thread reads, and unpacks what is packed. It cuts the bytes into chunks of whole lines. Other threads parse chunks, each
-//! for itself. What depends on the lines before it stays with the caller, who gets the chunks in order. There are a few chunks at
-//! a time, so memory is bounded.
+//! One thread reads and decompresses, and cuts the bytes into chunks of whole lines. Other threads parse
+//! chunks independently. The caller receives the chunks in order, and handles everything that depends on
+//! earlier lines. Only a few chunks exist at a time, so memory is bounded.
 
 use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
@@ -16,20 +16,20 @@ use crate::input::ByteStream;
 
 /// Bytes read at a time.
 const CHUNK_BYTES: usize = 256 << 10;
-/// Parsing threads at most. Reading and what the caller does bound the rest.
+/// Maximum number of parsing threads. Beyond this, reading and the caller's work are the limit.
 const PARSERS_MAX: usize = 8;
 
-/// Whole lines, as they were read.
+/// Whole lines, as read.
 #[derive(Debug, Default)]
 pub(super) struct Raw {
     pub(super) bytes: Vec<u8>,
-    /// The last line has no end: the file may be cut off within it.
+    /// The last line has no line end, so the file may have been cut there.
     pub(super) is_unfinished: bool,
-    /// A line above the limit was passed over, and nothing else is here.
+    /// A line above the limit was skipped. The chunk is empty.
     pub(super) is_too_long: bool,
 }
 
-/// Lines and what a thread made of them under this legend.
+/// Lines, and their parsed form under this legend.
 pub(super) struct Chunk<T> {
     pub(super) raw: Raw,
     pub(super) legend: Legend,
@@ -45,10 +45,10 @@ pub(super) struct Chunks<T> {
 }
 
 impl<T: Send + 'static> Chunks<T> {
-    /// Begins to read. `parser` makes what parses chunks on one thread.
+    /// Starts to read. `parser` makes the parser of one thread.
     ///
     /// # Errors
-    /// The system gives no threads.
+    /// The system cannot start threads.
     pub(super) fn begin<P: FnMut(&Raw, &Legend) -> T + Send + 'static>(
         stream: Box<dyn ByteStream>,
         legend: Legend,
@@ -67,7 +67,7 @@ impl<T: Send + 'static> Chunks<T> {
                     let Ok((raw, done)) = next else { return };
                     let legend = *legend.lock().unwrap_or_else(PoisonError::into_inner);
                     let parsed = parse(&raw, &legend);
-                    // Nobody waits for it if the caller has ended.
+                    // The send fails if the caller has ended; nothing is lost then.
                     drop(done.send(Chunk { raw, legend, parsed }));
                 }
             })?;
@@ -87,17 +87,18 @@ impl<T: Send + 'static> Chunks<T> {
     /// The next chunk; `None` at the end.
     pub(super) fn next(&mut self) -> io::Result<Option<Chunk<T>>> {
         let Ok(place) = self.places.recv() else { return Ok(None) };
-        // A parser that is gone has panicked, and has said so.
+        // If a parser's thread is gone, it has panicked and printed a message.
         place?.recv().map(Some).map_err(|_| io::Error::other("a thread that parses lines has ended"))
     }
 
-    /// From now on, chunks are parsed under this legend. Some were parsed under another one before.
+    /// Chunks are parsed under this legend from now on. Chunks that are parsed already may have used another
+    /// one.
     pub(super) fn note(&self, legend: Legend) {
         *self.legend.lock().unwrap_or_else(PoisonError::into_inner) = legend;
     }
 }
 
-/// Cuts a stream into whole lines, until `give` wants no more.
+/// Cuts a stream into whole lines until `give` returns false.
 fn cut(mut stream: Box<dyn ByteStream>, mut give: impl FnMut(Raw) -> bool) -> io::Result<()> {
     let (mut tail, mut is_passing_over) = (Vec::new(), false);
     loop {
@@ -146,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives so many bytes per read, then an error if there is one.
+    /// Returns a given number of bytes per read, then an error if there is one.
     struct Drip(Cursor<Vec<u8>>, usize, Option<ErrorKind>);
 
     impl Read for Drip {
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_reads_no_further_ends_the_threads() {
+    fn dropping_the_reader_ends_the_threads() {
         struct Endless;
         impl Read for Endless {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {

@@ -1,6 +1,6 @@
-//! Fields of an event's text: `key=value` words, and the numbers in them.
+//! The `key=value` words in an event's text, and the numbers in them.
 
-/// The `key=value` words of a text, in order. Other words are passed over.
+/// The `key=value` words of a text, in order. Other words are skipped.
 pub(super) struct Fields<'text> {
     rest: &'text [u8],
 }
@@ -16,7 +16,7 @@ impl<'text> Fields<'text> {
     }
 }
 
-/// Characters that end a word: `(flags=SPIN)` and `pid=1, comm=x` are split as well.
+/// Characters that end a word, so that `(flags=SPIN)` and `pid=1, comm=x` are split as well.
 const fn is_separator(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b',' | b'(' | b')')
 }
@@ -33,7 +33,7 @@ impl<'text> Iterator for Fields<'text> {
             for (at, byte) in rest.iter().enumerate() {
                 if *byte == b'=' && equals.is_none() {
                     equals = Some(at);
-                    // The value `(null)` starts with what else separates words.
+                    // The value `(null)` begins with a separator.
                     if rest[at + 1..].starts_with(b"(") {
                         end = rest[at..]
                             .iter()

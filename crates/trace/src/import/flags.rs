@@ -1,4 +1,5 @@
-//! The characters behind the CPU: interrupts, rescheduling, context, depth of preemption. Their number differs between kernels.
+//! The characters after the CPU: interrupts, rescheduling, context, depth of preemption. Their number differs
+//! between kernels.
 //!
 //! ftrace prints a legend above its text, a line for each column:
 //!
@@ -8,36 +9,36 @@
 //! #                              | / _----=> need-resched_lazy
 //! #                              || / _---=> hardirq/softirq
 //! ```
-//! Text without a legend, as excerpts and `trace-cmd report` are, has the columns of the ordinary kernel if these fit, else
-//! those of one with `PREEMPT_RT`.
+//! Text without a legend, such as excerpts and the output of `trace-cmd report`, is read with the ordinary
+//! kernel's columns if they fit. Otherwise the columns of a kernel with `PREEMPT_RT` are used.
 //!
-//! Sources: the letters and `X` for "cannot be told" stand in the kernel's documentation, `Documentation/trace/ftrace.rst`,
-//! section "Latency trace format"; the columns in the legend. `b` and `D`, for bottom halves off, are in neither: on
-//! Linux 6.18 each was compared with `common_flags` of the same event, read from `trace_pipe_raw` (0x80 and 0x81 in 882
-//! events), as were the other letters that occurred.
+//! Sources: the kernel's documentation, `Documentation/trace/ftrace.rst`, section "Latency trace format", has
+//! the letters, and `X` for "unknown". The legend has the columns. Neither has `b` and `D`, for bottom halves
+//! off. On Linux 6.18 each of these was compared with `common_flags` of the same event, read from
+//! `trace_pipe_raw` (0x80 and 0x81 in 882 events), as were all other letters that occurred.
 
 use crate::event::irq_flag;
 
-/// Characters at least and at most.
+/// Minimum and maximum number of characters.
 const FEWEST: usize = 4;
 const MOST: usize = 8;
 
-/// What one character says.
+/// The meaning of one column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     Interrupts,
     Rescheduling,
     Context,
     Depth,
-    /// Anything else: lazy rescheduling, its depth, migration.
+    /// Other meanings: lazy rescheduling, its depth, migration.
     Other,
 }
 
 use Column::{Context, Depth, Interrupts, Other, Rescheduling};
 
-/// Columns since Linux 3.2; up to four more follow.
+/// Columns since Linux 3.2. Up to four more follow.
 const ORDINARY: [Column; MOST] = [Interrupts, Rescheduling, Context, Depth, Other, Other, Other, Other];
-/// Columns with `PREEMPT_RT`, which has lazy rescheduling behind the ordinary one.
+/// Columns with `PREEMPT_RT`, where lazy rescheduling follows ordinary rescheduling.
 const REAL_TIME: [Column; MOST] = [Interrupts, Rescheduling, Other, Context, Depth, Other, Other, Other];
 
 /// The columns that a legend names.
@@ -47,11 +48,11 @@ pub(super) struct Legend {
 }
 
 impl Legend {
-    /// Takes a comment of the heading; others than those of the legend change nothing.
+    /// Reads a comment of the heading. Comments outside the legend change nothing.
     pub(super) fn note(&mut self, comment: &[u8]) {
         let Some(at) = memchr::memmem::find(comment, b"-=> ") else { return };
         let column = match comment[at + 4..].trim_ascii() {
-            // The first line of the legend, so another text may begin here. Latency-format has a CPU before it.
+            // The legend's first line: another text may begin here. Latency format has a CPU before it.
             [b'i', b'r', b'q', b's', b'-', b'o', b'f', b'f', ..] => {
                 *self = Self::default();
                 Interrupts
@@ -67,7 +68,8 @@ impl Legend {
         }
     }
 
-    /// Bits of [`irq_flag`] and the depth of preemption that `word` says; `None` if it is no such word.
+    /// The bits of [`irq_flag`] and the depth of preemption that `word` encodes. `None` if `word` does not
+    /// have this form.
     pub(super) fn state(&self, word: &[u8]) -> Option<(u8, u8)> {
         if !(FEWEST..=MOST).contains(&word.len()) {
             return None;
@@ -75,11 +77,11 @@ impl Legend {
         let named: usize = self.columns.iter().flatten().count();
         if named == word.len() {
             let columns = self.columns.map(|column| column.unwrap_or(Other));
-            // A letter that is new in its column says nothing here.
+            // A letter unknown in its column is ignored.
             let says = |(byte, column): (&u8, Column)| said(*byte, column).unwrap_or_default();
             return word.iter().all(|byte| is_flag(*byte)).then(|| together(word, columns, says));
         }
-        // Lazy rescheduling and its depth come together.
+        // Lazy rescheduling and its depth occur together.
         let orders = if word.len() > FEWEST + 1 { [REAL_TIME, ORDINARY] } else { [ORDINARY, REAL_TIME] };
         let fits = |columns: &[Column; MOST]| {
             word.iter().zip(*columns).all(|(byte, column)| said(*byte, column).is_some())
@@ -87,7 +89,8 @@ impl Legend {
         if let Some(columns) = orders.into_iter().find(fits) {
             return Some(together(word, columns, |(byte, column)| said(*byte, column).unwrap_or_default()));
         }
-        // Letters that are new in their columns: an interrupt shows anywhere, since only its column has its letters.
+        // Some letters may be unknown in their columns. An interrupt's letter shows anywhere, since no other
+        // column has it.
         let begins = matches!(word[0], b'.' | b'd' | b'D' | b'b' | b'X');
         let is_known =
             |byte: &u8| said(*byte, Other).is_some() || said(*byte, Context).is_some() || *byte == b'd';
@@ -112,7 +115,7 @@ const fn is_flag(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'#' | b'*' | b'?')
 }
 
-/// The bits and the depth that a character stands for; `None` if the column has no such character.
+/// The bits and the depth that a character encodes. `None` if the column has no such character.
 fn said(byte: u8, column: Column) -> Option<(u8, u8)> {
     let bits = match (column, byte) {
         (Column::Other, b'.' | b'L' | b'l' | b'N' | b'n' | b'b' | b'p' | b'0'..=b'9' | b'a'..=b'f') => 0,
@@ -124,7 +127,7 @@ fn said(byte: u8, column: Column) -> Option<(u8, u8)> {
         (Rescheduling, b'N' | b'B') => irq_flag::NEED_RESCHED | irq_flag::PREEMPT_RESCHED,
         (Rescheduling, b'n' | b'b') => irq_flag::NEED_RESCHED,
         (Rescheduling, b'p' | b'L') => irq_flag::PREEMPT_RESCHED,
-        // `l` is lazy rescheduling alone, which has no bit here.
+        // `l` means only lazy rescheduling, which has no bit here.
         (Rescheduling, b'l') => 0,
         (Context, b'h') => irq_flag::HARDIRQ,
         (Context, b's') => irq_flag::SOFTIRQ,

@@ -1,11 +1,12 @@
-//! What `pfn=` of a text is: the number of a frame, or an address from which it follows.
+//! The meaning of `pfn=` in a text: a frame number, or an address that implies the number.
 //!
-//! Kernels before 4.1 record the address of a frame's `struct page`. Old perf and trace-cmd subtract the address of the first
-//! one, and forget to divide by the size: they print 70400064 and 70400128 for the frames 1100001 and 1100002. The field
-//! `page=` then has the same low bits, and all numbers are multiples of the size.
+//! Kernels before 4.1 record the address of a frame's `struct page`. Old perf and trace-cmd subtract the
+//! address of the first `struct page`, but do not divide by its size. They print 70400064 and 70400128 for
+//! frames 1100001 and 1100002. The field `page=` then has the same low bits, and all numbers are multiples of
+//! the size.
 //!
-//! Such numbers are not multiples by chance only. Where the kernel records the frame's number, some perf prints it behind
-//! the high bits of an address, too; but then the numbers have no common divisor.
+//! Frame numbers can have the same low bits for another reason: some perf prints a frame number after an
+//! address's high bits. But then the numbers have no common divisor.
 
 use super::{
     fields::{Fields, hexadecimal, number},
@@ -21,23 +22,23 @@ const KERNEL_FROM: u64 = 1 << 63;
 /// The array of `struct page` begins at a multiple of this.
 const ARRAY_ALIGNMENT: u64 = 1 << 30;
 
-/// What a number in the field `pfn=` is.
+/// The meaning of a number in the field `pfn=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frames {
-    /// A frame's.
+    /// A frame number.
     Numbers,
-    /// How far the frame's `struct page` is from the first, which has this size.
+    /// The distance in bytes from the first `struct page`. Holds the size of a `struct page`.
     Distances(u64),
 }
 
 impl Frames {
-    /// What the first lines of a text show.
+    /// Finds the meaning from the first lines of a text.
     ///
     /// # Errors
-    /// They are distances, and their steps do not tell the size.
+    /// The numbers are distances, but their steps do not reveal the size.
     pub(super) fn of_head(head: &[u8], style: HeaderStyle) -> Result<Self, String> {
         let mut counts = Counts::default();
-        // The last line may be cut off.
+        // The last line may be incomplete.
         let end = memchr::memrchr(b'\n', head).unwrap_or(0);
         for line in head[..end].split(|byte| *byte == b'\n') {
             let Some(header) = header::parse(line, style, &Legend::default()) else { continue };
@@ -50,7 +51,7 @@ impl Frames {
         counts.frames()
     }
 
-    /// The frame that `number` stands for, at the beginning of a block of this order; `None` if there is none.
+    /// The frame that `number` means, for a block of this order. `None` if there is none.
     pub(super) const fn frame(self, number: u64, order: u8) -> Option<u64> {
         match self {
             Self::Numbers => Some(number),
@@ -62,7 +63,7 @@ impl Frames {
         }
     }
 
-    /// What is assumed, for people.
+    /// The assumption made, as a sentence for the user.
     pub(super) fn assumption(self) -> Option<String> {
         match self {
             Self::Numbers => None,
@@ -74,15 +75,15 @@ impl Frames {
     }
 }
 
-/// What the lines of a text have in common. One of ten may be damaged.
+/// Common properties of a text's lines. One line in ten may be damaged.
 #[derive(Default)]
 struct Counts {
     all: u32,
-    /// Those whose number is the low bits of an address.
+    /// Lines whose number equals the low bits of an address.
     low_bits: u32,
-    /// Those whose number is a multiple of a size, by size.
+    /// Lines whose number is a multiple of a size, by size.
     multiples: [u32; PAGE_STRUCT_BYTES.len()],
-    /// Pages, the first one's number, and what divides all differences from it.
+    /// Number of pages, the first page's number, and the common divisor of all differences from it.
     pages: u32,
     first: u64,
     step: u64,
@@ -97,7 +98,7 @@ impl Counts {
         }
         self.low_bits += 1;
         for (count, size) in self.multiples.iter_mut().zip(PAGE_STRUCT_BYTES) {
-            // A block of order 3 begins at a multiple of 8 anyway.
+            // A block of order 3 begins at a multiple of 8 in any case.
             *count += u32::from(pfn.is_multiple_of(size << order.min(32)));
         }
         if order == 0 {
@@ -122,7 +123,7 @@ impl Counts {
         match (sizes().count(), sizes().next()) {
             (1, Some((size, _))) if self.all > 1 => Ok(Frames::Distances(size)),
             (1.., _) => unclear("too few events show in which steps".to_owned()),
-            // Some ten numbers of frames do not differ by multiples of 56 by chance.
+            // Ten or so frame numbers do not all differ by multiples of 56 by accident.
             _ if self.pages > 8
                 && self.step > 0
                 && PAGE_STRUCT_BYTES.iter().any(|size| self.step.is_multiple_of(*size)) =>
@@ -134,7 +135,7 @@ impl Counts {
     }
 }
 
-/// `page=0xffffea0004323840 pfn=70400064 order=0`; `None` if one of the first two is missing or 0.
+/// `page=0xffffea0004323840 pfn=70400064 order=0`. `None` if one of the first two is missing or 0.
 fn fields(payload: &[u8]) -> Option<(u64, u64, u32)> {
     let page = Fields::find(payload, b"page")?;
     let page = hexadecimal(page.strip_prefix(b"0x").unwrap_or(page))?;
@@ -155,7 +156,7 @@ const fn common_divisor(mut a: u64, mut b: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Lines of perf about these numbers, each with the order of its block.
+    /// perf's lines with these numbers, each with the order of its block.
     fn text(numbers: &[(u64, u32)], array: u64) -> String {
         let line = |(pfn, order): &(u64, u32)| {
             let page = array + pfn;

@@ -47,7 +47,7 @@ pub(super) fn lost_line(line: &[u8], lost: &mut LostEvents) -> OtherLine {
     if !line.starts_with(b"CPU:") {
         return OtherLine::Unknown;
     }
-    // `##### CPU 1 buffer started ####` is a comment; what starts with `CPU:` speaks of losses.
+    // `##### CPU 1 buffer started ####` is a comment. A line that starts with `CPU:` reports losses.
     let is_loss = [&b"LOST"[..], b"DROPPED"].iter().any(|word| memchr::memmem::find(line, word).is_some());
     if !is_loss {
         return OtherLine::Unknown;

@@ -1,4 +1,4 @@
-//! The front of an event's line: task, CPU, interrupt state, time, event name.
+//! The beginning of an event's line: task, CPU, interrupt state, time, event name.
 //!
 //! ```text
 //! ftrace, trace-cmd   comm-1458  [001] d..1.  5313.517212: mm_page_alloc: …
@@ -7,12 +7,12 @@
 //! with pid and tid    comm  1471/1471  [001]  5313.938799708:   kmem:mm_page_alloc: …
 //! of no known task    :-1    -1 [001]  5313.938799708:   kmem:mm_page_alloc: …
 //! ```
-//! A task's name may hold spaces, dashes and brackets, so the CPU's brackets are searched from the left until what
-//! stands before and behind them fits.
+//! A task's name may contain spaces, dashes and brackets. So the CPU's brackets are searched from the left,
+//! until the text before and after them fits.
 
 use super::{fields::decimal, flags::Legend};
 
-/// How the task is written.
+/// The notation of the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderStyle {
     /// `comm-pid`.
@@ -21,7 +21,7 @@ pub(crate) enum HeaderStyle {
     Space,
 }
 
-/// The front of a line, and what follows.
+/// The beginning of a line, and the text after it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Header<'line> {
     pub(super) pid: u32,
@@ -29,13 +29,13 @@ pub(super) struct Header<'line> {
     pub(super) irq_flags: u8,
     pub(super) preempt: u8,
     pub(super) ts_ns: u64,
-    /// The event's name, without the name of its group.
+    /// The event's name, without its group.
     pub(super) event: &'line [u8],
-    /// What stands behind the name.
+    /// The text after the name.
     pub(super) payload: &'line [u8],
 }
 
-/// The thread of which perf knows neither name nor id, as its files number it.
+/// The thread id that perf writes if it knows neither name nor id.
 const NO_THREAD: u32 = u32::MAX;
 
 /// Whether `line` is an event's line of this style.
@@ -43,7 +43,7 @@ pub(crate) fn is_event_line(line: &[u8], style: HeaderStyle) -> bool {
     parse(line, style, &Legend::default()).is_some()
 }
 
-/// The front of `line`, or `None` if it is no event's line.
+/// Parses the beginning of `line`. `None` if it is not an event's line.
 pub(super) fn parse<'line>(line: &'line [u8], style: HeaderStyle, legend: &Legend) -> Option<Header<'line>> {
     for bracket in memchr::memchr_iter(b'[', line) {
         let rest = &line[bracket + 1..];
@@ -70,7 +70,7 @@ fn pid_before(text: &[u8], style: HeaderStyle) -> Option<u32> {
     let digits = text.iter().rev().take(11).take_while(|byte| byte.is_ascii_digit()).count();
     let (before, pid) = text.split_at(text.len() - digits);
     let pid = u32::try_from(decimal(pid)?).ok()?;
-    // `-1` and `-1/-1` behind a name: perf's task of which nothing is known. A name of ftrace may end in a space, too.
+    // `-1` or `-1/-1` after a name is perf's unknown task. A name in ftrace may end in a space, too.
     if let (1, Some((b'-', name))) = (pid, before.split_last()) {
         let name = name.strip_suffix(b"-1/").unwrap_or(name);
         let is_apart = name.last().is_some_and(u8::is_ascii_whitespace);
@@ -83,7 +83,7 @@ fn pid_before(text: &[u8], style: HeaderStyle) -> Option<u32> {
     let fits = match (style, before.last()) {
         (HeaderStyle::Dash, Some(b'-')) => true,
         (HeaderStyle::Space, None | Some(b' ' | b'\t')) => true,
-        // `pid/tid`: the digits found are the thread's.
+        // `pid/tid`: the digits found are the thread id.
         (HeaderStyle::Space, Some(b'/')) => before[..before.len() - 1].last().is_some_and(u8::is_ascii_digit),
         _ => false,
     };
@@ -115,7 +115,7 @@ fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     if end == 0 { None } else { Some(text.split_at(end)) }
 }
 
-/// `5313.517212` in nanoseconds; digits below a nanosecond are not accepted.
+/// `5313.517212` in nanoseconds. Digits below a nanosecond are rejected.
 pub(super) fn seconds(text: &[u8]) -> Option<u64> {
     let dot = memchr::memchr(b'.', text)?;
     let (whole, fraction) = (&text[..dot], &text[dot + 1..]);

@@ -1,22 +1,22 @@
-//! Lines of a stream, in bounded memory: one buffer, and lines above a limit are passed over.
+//! Lines of a stream, in bounded memory: there is one buffer, and lines above a limit are skipped.
 
 use std::io::{self, Cursor, ErrorKind, Read as _};
 
 use crate::input::ByteStream;
 
-/// Bytes of a line at most. The longest lines of page events have about 300.
+/// Maximum bytes of a line. The longest lines of page events have about 300.
 pub(super) const LINE_BYTES_MAX: usize = 64 << 10;
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// Splits a stream into lines.
-pub(super) struct Lines {
+pub(super) struct TextLines {
     stream: Box<dyn ByteStream>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Number of the line given last, counted from 1.
+    /// Number of the last line returned, counted from 1.
     number: u64,
-    /// Start of the line given last in the buffer.
+    /// Start of the last line returned, in the buffer.
     line_start: usize,
     is_at_end: bool,
 }
@@ -26,13 +26,13 @@ pub(super) struct Lines {
 pub(super) enum Line<'buffer> {
     /// A whole line.
     Whole(&'buffer [u8]),
-    /// The last line, which has no end: the file may be cut off within it.
+    /// The last line, without a line end: the file may have been cut there.
     Unfinished(&'buffer [u8]),
     /// A line above the limit.
     TooLong,
 }
 
-impl Lines {
+impl TextLines {
     pub(super) fn new(stream: Box<dyn ByteStream>) -> Self {
         Self {
             stream,
@@ -45,7 +45,7 @@ impl Lines {
         }
     }
 
-    /// Number of the line given last, counted from 1, and all that follows it.
+    /// Number of the last line returned, counted from 1, and the rest of the stream.
     pub(super) fn into_rest(mut self) -> (u64, Box<dyn ByteStream>) {
         self.buffer.truncate(self.end);
         self.buffer.drain(..self.start);
@@ -53,7 +53,7 @@ impl Lines {
         (self.number, if self.is_at_end { Box::new(rest) } else { Box::new(rest.chain(self.stream)) })
     }
 
-    /// Gives the line given last once more.
+    /// Makes `next` return the last line once more.
     pub(super) const fn unread(&mut self) {
         if self.number > 0 {
             self.start = self.line_start;
@@ -92,7 +92,7 @@ impl Lines {
         }
     }
 
-    /// Moves what is left to the buffer's front and reads more.
+    /// Moves the remaining bytes to the buffer's front and reads more.
     fn fill(&mut self) -> io::Result<()> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives one byte per read, to meet every buffer border.
+    /// Returns one byte per read, so that every buffer boundary is met.
     struct Drip(Cursor<Vec<u8>>);
 
     impl Read for Drip {
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn lines_are_split_at_any_border() {
-        let mut lines = Lines::new(Box::new(Drip(Cursor::new(b"a\n\nbc\nd".to_vec()))));
+        let mut lines = TextLines::new(Box::new(Drip(Cursor::new(b"a\n\nbc\nd".to_vec()))));
         assert_eq!(lines.next().unwrap(), Some(Line::Whole(b"a")));
         lines.unread();
         assert_eq!(lines.next().unwrap(), Some(Line::Whole(b"a")));
@@ -163,14 +163,14 @@ mod tests {
         for length in [LINE_BYTES_MAX, LINE_BYTES_MAX + 1, BUFFER_BYTES, 3 * BUFFER_BYTES + 7] {
             let mut bytes = vec![b'x'; length];
             bytes.extend(b"\nnext\n");
-            let mut lines = Lines::new(Box::new(Cursor::new(bytes)));
+            let mut lines = TextLines::new(Box::new(Cursor::new(bytes)));
             let is_long = length > LINE_BYTES_MAX;
             assert_eq!(lines.next().unwrap() == Some(Line::TooLong), is_long, "{length}");
             assert_eq!(lines.next().unwrap(), Some(Line::Whole(b"next")), "{length}");
             assert_eq!(lines.number, 2);
             assert_eq!(lines.buffer.len(), BUFFER_BYTES);
         }
-        let mut lines = Lines::new(Box::new(Cursor::new(vec![b'x'; 2 * BUFFER_BYTES])));
+        let mut lines = TextLines::new(Box::new(Cursor::new(vec![b'x'; 2 * BUFFER_BYTES])));
         assert_eq!(lines.next().unwrap(), Some(Line::TooLong));
         assert_eq!(lines.next().unwrap(), None);
     }

@@ -1,6 +1,7 @@
-//! What stands behind an event's name, by kind: printed by the kernel's formats or raw (`trace-cmd report -R`).
+//! The text after an event's name, by kind: printed by the kernel's formats, or raw (`trace-cmd report -R`).
 //!
-//! Source of the formats: the `format` files that kernels publish below `/sys/kernel/tracing/events/`. `page=` is hashed by the kernel and never used.
+//! Source of the formats: the `format` files that kernels publish below `/sys/kernel/tracing/events/`. The
+//! kernel hashes `page=`, so it is not used.
 
 use super::fields::{Fields, decimal, hexadecimal, number, signed};
 use crate::{
@@ -8,26 +9,26 @@ use crate::{
     gfp::gfp_bits,
 };
 
-/// What a payload turned out to be.
+/// The result of reading a payload.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Payload {
     /// The event's fields are filled in.
     Filled,
-    /// A `sched_switch` of another task than kswapd.
+    /// A `sched_switch` of a task other than kswapd.
     NotNeeded,
 }
 
-/// Turns payloads into fields; remembers the last flags, which most lines repeat.
+/// Reads payloads. Remembers the last flags, which most lines repeat.
 #[derive(Default)]
 pub(super) struct PayloadParser {
     gfp_text: Vec<u8>,
     gfp: (u32, u32),
-    /// Names of allocation flags that were not in the table, so far.
+    /// Allocation-flag names so far that are not in the table.
     pub(super) unknown_gfp_names: u64,
 }
 
 impl PayloadParser {
-    /// Fills `event`, whose kind is set, from `text`. The error says what is wrong.
+    /// Fills `event`, whose kind is set, from `text`. The error is the problem.
     pub(super) fn fill(&mut self, event: &mut Event, text: &[u8]) -> Result<Payload, String> {
         match event.kind {
             EventKind::MmPageAlloc
@@ -43,7 +44,7 @@ impl PayloadParser {
             EventKind::WorkqueueExecuteStart | EventKind::WorkqueueExecuteEnd => work(event, text),
             EventKind::Marker => return Ok(Payload::NotNeeded),
             EventKind::PageFaultUser => {
-                // A kernel with symbols prints a name for an address that has one: then it is not known.
+                // A kernel with symbols prints a name instead of the address, which is then unknown.
                 event.pfn = number(required(text, "address")?).unwrap_or(0);
             }
             EventKind::KswapdWake | EventKind::KswapdSleep => {
@@ -59,7 +60,7 @@ impl PayloadParser {
                 }
             }
             EventKind::DirectReclaimEnd => event.pfn = number_of(text, "nr_reclaimed")?,
-            // Task names may hold anything, so the last field is searched from the end.
+            // Task names may contain anything, so the last field is searched from the end.
             EventKind::SchedProcessFork => {
                 let at = rfind(text, b"child_pid=").ok_or_else(|| missing("child_pid"))?;
                 event.pfn = number_of(&text[at..], "child_pid")?;
@@ -76,7 +77,8 @@ impl PayloadParser {
         Ok(Payload::Filled)
     }
 
-    /// `page=… pfn=… order=… migratetype=… gfp_flags=… percpu_refill=…`, in any order, some missing by kind.
+    /// `page=… pfn=… order=… migratetype=… gfp_flags=… percpu_refill=…`, in any order. Some kinds lack some
+    /// of them.
     fn page(&mut self, event: &mut Event, text: &[u8]) -> Result<(), String> {
         let (mut pfn, mut has_null_page) = (None, false);
         let (mut has_order, mut has_type, mut has_gfp, mut has_refill) = (false, false, false, false);
@@ -117,11 +119,11 @@ impl PayloadParser {
         if is_alloc && !has_gfp {
             return Err(missing("gfp_flags"));
         }
-        // Raw reports of kernels without the field: those printed `order == 0` for it.
+        // Raw reports of kernels without the field. Those kernels printed `order == 0` for it.
         if event.kind == EventKind::MmPageAllocZoneLocked && !has_refill {
             event.refill = u8::from(event.order == 0);
         }
-        // A failed allocation has a null page; the kernel prints frame 0 for it.
+        // A failed allocation has a null page, and the kernel prints frame 0 for it.
         if is_alloc && event.pfn == 0 && has_null_page {
             event.pfn = PFN_NONE;
         }
@@ -248,7 +250,7 @@ fn missing(key: &str) -> String {
 
 fn not_a_number(key: &str, value: &[u8]) -> String {
     let shown: String = value.iter().take(24).flat_map(|byte| byte.escape_ascii()).map(char::from).collect();
-    format!("{key} is no number that fits: {shown:?}")
+    format!("{key} is not a number that fits: {shown:?}")
 }
 
 fn rfind(text: &[u8], word: &[u8]) -> Option<usize> {

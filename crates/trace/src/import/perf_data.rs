@@ -1,10 +1,10 @@
 //! Files of `perf record` (`perf.data`).
 //!
-//! `head` finds what the file describes and where its records are, `sample` says where a sample has its time, CPU and the
-//! kernel's own record, `rounds` puts samples into order. Own code, and few kinds of records: a file's lengths must neither
-//! take memory nor overflow.
+//! `head` reads the file's description and finds its records. `sample` finds the time, the CPU and the
+//! kernel's record in a sample. `rounds` sorts the samples. The code is our own and reads only a few kinds of
+//! records, since a file's lengths must neither take memory nor overflow.
 //!
-//! Source: perf_event_open(2) for records, attributes and samples; files of perf 6.1 for the head.
+//! Source: perf_event_open(2) for records, attributes and samples; files of perf 6.1 for the file header.
 
 mod head;
 mod rounds;
@@ -28,19 +28,19 @@ use head::Head;
 use rounds::Rounds;
 use sample::SampleFormats;
 
-/// What to do with a file that only perf itself understands.
+/// Remedy for a file that only perf itself can read.
 const REMEDY: &str = "run `perf script --ns -F comm,pid,tid,cpu,time,event,trace` on it, and read that";
-/// The magic number, as a machine of this byte order writes it.
+/// The magic number, as a machine with this byte order writes it.
 const MAGIC: [u8; 8] = 0x3245_4c49_4652_4550_u64.to_ne_bytes();
-/// The same of a machine of the other.
+/// The same from a machine with the other byte order.
 const SWAPPED_MAGIC: [u8; 8] = 0x3245_4c49_4652_4550_u64.swap_bytes().to_ne_bytes();
-/// What is said of a file that does not name functions, which all of them do not.
+/// Note for a file that does not name functions. No file of perf does.
 const NO_TICKS: &str =
     "which works are ticks: perf.data does not say where functions are; text of `perf script` does";
-/// Bytes of a record's heading.
+/// Bytes of a record's header.
 const HEADING_BYTES: u64 = 8;
 
-/// Numbers of records: the kernel's own, then perf's.
+/// Kinds of records: the kernel's, then perf's.
 mod kind {
     pub(super) const LOST: u32 = 2;
     pub(super) const SAMPLE: u32 = 9;
@@ -51,7 +51,7 @@ mod kind {
     pub(super) const COMPRESSED_2: u32 = 83;
 }
 
-/// Whether a file that begins with `head` is one of perf's.
+/// Whether `head` begins like a file of perf.
 pub(crate) fn looks_perf_data(head: &[u8]) -> bool {
     head.starts_with(&MAGIC) || head.starts_with(&SWAPPED_MAGIC)
 }
@@ -67,7 +67,7 @@ pub(crate) fn open_perf_data(
     let head = Head::read(&path, &mut file)?;
     info.kernel = info.kernel.take().or(head.kernel);
     info.cpus = info.cpus.or(head.cpus);
-    // perf describes the events that it was told to record.
+    // perf describes all events that it was told to record.
     if info.recorded.is_empty() {
         info.recorded = head.described.names();
     }
@@ -97,20 +97,20 @@ struct PerfData {
     info: TraceInfo,
     records: Records,
     rounds: Rounds,
-    /// What was found while reading.
+    /// Losses found while reading.
     lost: LostEvents,
 }
 
-/// What a record turned out to be.
+/// The meaning of a record.
 enum Found {
     Event(Event),
-    /// Everything older than the round before is there.
+    /// All events older than the previous round have been read.
     RoundIsFinished,
     Other,
     End,
 }
 
-/// The records that are left.
+/// The remaining records.
 struct Records {
     bytes: Bytes<BufReader<Box<dyn Seekable>>>,
     left: u64,
@@ -170,7 +170,7 @@ impl Records {
             }
             kind::LOST | kind::LOST_SAMPLES => {
                 let body = self.bytes.blob(body_bytes)?;
-                // The number of the event stands before, of one of them.
+                // One of the two kinds has the event's number in front.
                 let at = if number == kind::LOST { 8 } else { 0 };
                 let count = body.get(at..).and_then(|rest| rest.first_chunk().copied());
                 let count = count.ok_or_else(|| self.bytes.error("a report of losses is cut off"))?;

@@ -1,10 +1,10 @@
-//! The lines that nearly all of a text are: page events as recent kernels print them, read in one go.
+//! Reads the most frequent lines in one pass: page events as recent kernels print them.
 //!
 //! ```text
 //! comm-1458  [001] d..1.  5313.517212: mm_page_alloc: page=0000… pfn=0x1 order=0 migratetype=1 gfp_flags=GFP_KERNEL
 //! ```
-//! A line that is another by one character is left to `header` and `payload`, which know all forms. What is read here is what they
-//! would read.
+//! A line that differs by one character is left to `header` and `payload`, which know all forms. A line read
+//! here gives the same event as these would.
 
 use super::{flags::Legend, header::HeaderStyle};
 use crate::event::{Event, EventKind};
@@ -14,13 +14,14 @@ use crate::gfp::gfp_bits;
 #[derive(Default)]
 pub(super) struct Quick {
     legend: Legend,
-    /// The characters behind the CPU, up to eight, and what they say under that legend.
+    /// The characters after the CPU in the previous line (up to eight, and their number), and their meaning
+    /// under the current legend.
     state: ([u8; 8], usize, (u8, u8)),
     gfp_text: Vec<u8>,
     gfp: (u32, u32),
 }
 
-/// A cursor in a line.
+/// The unread rest of a line.
 struct Rest<'line>(&'line [u8]);
 
 impl<'line> Rest<'line> {
@@ -36,7 +37,7 @@ impl<'line> Rest<'line> {
         self.0 = &self.0[spaces..];
     }
 
-    /// What stands before the next of this byte, which is passed over.
+    /// The text before the next byte `end`, which is skipped.
     #[inline(always)]
     fn until(&mut self, end: u8) -> Option<&'line [u8]> {
         let at = self.0.iter().position(|byte| *byte == end)?;
@@ -45,7 +46,7 @@ impl<'line> Rest<'line> {
         Some(word)
     }
 
-    /// Digits, at least one and at most so many, and how many they are.
+    /// A decimal number with at least one digit and at most `most`, and the number of digits.
     #[inline(always)]
     fn decimal(&mut self, most: usize) -> Option<(u64, usize)> {
         let (mut value, mut digits) = (0_u64, 0);
@@ -55,12 +56,12 @@ impl<'line> Rest<'line> {
             value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
             digits += 1;
         }
-        // So few digits cannot overflow.
+        // A number of 18 digits cannot overflow.
         (1..=most.min(18)).contains(&digits).then(|| self.0 = &self.0[digits..])?;
         Some((value, digits))
     }
 
-    /// Behind `0x`.
+    /// A hexadecimal number after `0x`.
     #[inline(always)]
     fn hexadecimal(&mut self) -> Option<u64> {
         let (mut value, mut digits) = (0_u64, 0);
@@ -79,14 +80,15 @@ impl<'line> Rest<'line> {
 }
 
 impl Quick {
-    /// From now on, lines are read under this legend.
+    /// Reads lines under this legend from now on.
     pub(super) fn under(&mut self, legend: &Legend) {
         if self.legend != *legend {
             (self.legend, self.state) = (*legend, Default::default());
         }
     }
 
-    /// The event of a line, and how many names of its allocation flags are not known; `None` if it is not of this form.
+    /// The event of a line, and the number of unknown allocation-flag names. `None` if the line has another
+    /// form.
     pub(super) fn event(&mut self, line: &[u8], style: HeaderStyle) -> Option<(Event, u32)> {
         let bracket = line.iter().position(|byte| *byte == b'[')?;
         let pid = pid(&line[..bracket], style)?;
@@ -96,7 +98,7 @@ impl Quick {
         rest.skip_spaces();
         let (mut irq_flags, mut preempt) = (0, 0);
         if style == HeaderStyle::Dash {
-            // A time alone has a dot as well, but is no such word.
+            // A time contains a dot as well, but is not such a word.
             let word = rest.until(b' ')?;
             (irq_flags, preempt) = self.state(word)?;
             rest.skip_spaces();
@@ -129,7 +131,7 @@ impl Quick {
             None => rest.decimal(18)?.0,
         };
         if pfn == 0 {
-            // It may be an allocation that failed.
+            // It may be a failed allocation.
             return None;
         }
         rest.skip(b" order=")?;
@@ -173,7 +175,7 @@ impl Quick {
     #[inline(always)]
     fn gfp(&mut self, text: &[u8]) -> Option<(u32, u32)> {
         if self.gfp_text != text {
-            // Flags are one word, of names and numbers.
+            // Flags are one word of names and numbers.
             if text.is_empty()
                 || !text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_|".contains(byte))
             {
@@ -202,7 +204,7 @@ fn pid(text: &[u8], style: HeaderStyle) -> Option<u32> {
         HeaderStyle::Dash => before.last() == Some(&b'-'),
         HeaderStyle::Space => before.last() == Some(&b' '),
     };
-    // `-1` may be a task of which nothing is known.
+    // `-1` may be an unknown task.
     (fits && pid != 1).then_some(pid as u32)
 }
 
@@ -259,7 +261,7 @@ mod tests {
         assert_eq!(read, [true, true, true, true, true, true, false, false, false]);
     }
 
-    /// The characters behind the CPU are remembered, and a legend gives them another meaning.
+    /// Remembered characters must not be used under another legend.
     #[test]
     fn what_is_remembered_is_of_one_legend() {
         let mut quick = Quick::default();
@@ -275,7 +277,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is done to a line, it is read as `header` and `payload` read it, or left to them.
+        /// However a line is changed, it gives the same event as `header` and `payload`, or is left to them.
         #[test]
         fn quick_is_as_slow(
             which in 0..LINES.len(),

@@ -1,23 +1,25 @@
 //! Frees that the kernel prints twice.
 //!
-//! Linux 2.6.32 has two calls of the tracepoint `mm_page_free_direct` in the path of a single page: a page that is freed once
-//! has two events, microseconds apart. Source: <https://lore.kernel.org/all/20100113144917.GA11934@xhl/>, which shows a trace.
+//! Linux 2.6.32 has two calls of the tracepoint `mm_page_free_direct` in the path of a single page, so one
+//! free has two events, microseconds apart. Source:
+//! <https://lore.kernel.org/all/20100113144917.GA11934@xhl/>, which shows a trace.
 
 use std::collections::HashMap;
 
 use crate::event::Event;
 
-/// Both events are of one function call and the next.
+/// Largest distance of the two events. One function calls the next between them, so this is ample.
 const APART_NS_MAX: u64 = 50_000;
 
-/// What every CPU freed last, in a text with the old name of the event.
+/// Each CPU's last free, in a text with the event's old name.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     last: HashMap<u16, Event>,
 }
 
 impl Repeats {
-    /// Whether `event` tells once more what the CPU's event before told. `is_direct` is whether its tracepoint has the old name.
+    /// Whether `event` repeats the free that the CPU's previous event reported. `is_direct` says whether its
+    /// tracepoint has the old name.
     pub(super) fn is_repeated(&mut self, event: &Event, is_direct: bool) -> bool {
         if !is_direct {
             if !self.last.is_empty() {
@@ -29,7 +31,7 @@ impl Repeats {
         let is_repeated = (last.pfn, last.order, last.pid) == (event.pfn, event.order, event.pid)
             && event.ts_ns.saturating_sub(last.ts_ns) <= APART_NS_MAX;
         if is_repeated {
-            // A third one is another free.
+            // A third event is another free.
             self.last.remove(&event.cpu);
         }
         is_repeated

@@ -1,4 +1,4 @@
-//! Rings of several CPUs, whose pages lie in a file one after the other, become one order, by time.
+//! Merges the rings of several CPUs by time. Their pages are one after the other in a file.
 
 use std::{
     cmp::Reverse,
@@ -15,16 +15,16 @@ use crate::{
     reader::Strictness,
 };
 
-/// Bytes that the pages of all rings together may take: of every ring, one page waits.
+/// Maximum bytes of all rings' current pages. One page of each ring is in memory.
 const PAGES_BYTES_MAX: usize = 64 << 20;
 
-/// Where a CPU's pages are.
+/// The place of a CPU's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) cpu: u16,
-    /// Bytes before them.
+    /// Offset in bytes.
     pub(super) offset: u64,
-    /// Their bytes.
+    /// Length in bytes.
     pub(super) bytes: u64,
 }
 
@@ -44,16 +44,16 @@ pub(super) struct Rings {
     pub(super) losses: RingLosses,
 }
 
-/// What the rings lack.
+/// Losses of the rings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RingLosses {
-    /// Events that pages say are missing before them.
+    /// Missing events that pages count.
     pub(super) counted: u64,
-    /// Pages that do not say how many, and pages that contradict themselves.
+    /// Pages that do not say how many are missing, and pages that contradict themselves.
     pub(super) gaps_of_unknown_size: u64,
     /// Records of other events.
     pub(super) unknown_events: u64,
-    /// Events before whose time there is a later one.
+    /// Events that are older than an event before them.
     pub(super) out_of_order: u64,
 }
 
@@ -62,12 +62,12 @@ struct Ring {
     offset: u64,
     end: u64,
     waits: Waits,
-    /// Of the page that was read last.
+    /// Remaining events of the current page.
     events: VecDeque<Event>,
 }
 
 impl Rings {
-    /// Of the rings at `places` in `file`.
+    /// Reads the rings at `places` in `file`.
     pub(super) fn new(
         path: &Path,
         mut file: Box<dyn Seekable>,
@@ -110,7 +110,7 @@ impl Rings {
         })
     }
 
-    /// The next event of all; `None` at the end.
+    /// The next event of all rings, or `None` at the end.
     pub(super) fn next_event(&mut self) -> Result<Option<Event>, TraceError> {
         if !self.is_begun {
             self.is_begun = true;
@@ -126,7 +126,7 @@ impl Rings {
         Ok(event)
     }
 
-    /// Puts a ring where its next event belongs.
+    /// Inserts a ring into the heap by the time of its next event.
     fn queue(&mut self, index: usize) -> Result<(), TraceError> {
         while self.rings[index].events.is_empty() && self.rings[index].offset < self.rings[index].end {
             self.read_page(index)?;
@@ -163,7 +163,7 @@ impl Rings {
     }
 }
 
-/// Appends the events of a page to its ring; false if the page contradicts itself.
+/// Appends the events of a page to its ring. False if the page contradicts itself.
 fn take_page(
     page: &[u8],
     layout: &PageLayout,
@@ -197,12 +197,12 @@ mod tests {
 
     const PAGE_BYTES: usize = 4096;
 
-    /// A page of allocations of frame 0 at these times.
+    /// A page with allocations of frame 0 at these times.
     fn page(times: &[u64], missed: Option<u64>) -> Vec<u8> {
         let mut data: Vec<u8> = Vec::new();
         let mut last = times[0];
         for time in times {
-            // 40 bytes: 653 is the event's number.
+            // A record of 40 bytes. 653 is the event's id.
             let header = ((time - last) as u32) << 5 | 10;
             data.extend([header, 653, 1, 0, 0, 0, 0, 0, 0, 0, 0].iter().flat_map(|word| word.to_le_bytes()));
             last = *time;

@@ -1,7 +1,7 @@
-//! Reads any of the text formats: lines become events, losses and counts.
+//! Reads all text formats: lines become events, losses and counts.
 //!
-//! Threads parse lines that stand for themselves (`parse`), as events do: `chunks` hands them on in their order. All other lines, and
-//! what depends on the lines before it, are dealt with here, one after the other.
+//! Threads parse lines that need no context (`parse`), as events do. `chunks` delivers them in order. All
+//! other lines, and everything that depends on earlier lines, are handled here one after the other.
 
 use super::{
     blocks::EventSource,
@@ -9,7 +9,7 @@ use super::{
     flags::Legend,
     frames::Frames,
     header::{self, Header, HeaderStyle},
-    lines::{LINE_BYTES_MAX, Line, Lines},
+    lines::{LINE_BYTES_MAX, Line, TextLines},
     payload::{Payload, PayloadParser},
     quick::Quick,
     repeats::Repeats,
@@ -23,20 +23,21 @@ use crate::{
     reader::Strictness,
 };
 
-/// What tells one text format from another.
+/// The differences between text formats.
 pub(super) trait TextFormat: Send {
-    /// How events' lines start.
+    /// The beginning of an event's line.
     const STYLE: HeaderStyle;
-    /// What to tell the user when a line makes no sense.
+    /// Remedy for a line that makes no sense.
     const REMEDY: &'static str;
-    /// What to do where a page event has no frame, but the address of its `struct page`.
+    /// Remedy for a page event that has the address of a `struct page` but no frame.
     const REMEDY_WITHOUT_FRAME: &'static str;
 
-    /// Takes a line that is no event: headings and reports of losses. Neither marks of a quotation nor spaces are before it.
+    /// Reads a line that is not an event: a heading or a report of losses. Quotation marks and spaces before
+    /// it are already removed.
     fn other_line(&self, line: &[u8], info: &mut TraceInfo, lost: &mut LostEvents) -> OtherLine;
 }
 
-/// What a line that is no event turned out to be.
+/// The meaning of a line that is not an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OtherLine {
     /// Understood: a heading, a comment, a report of losses.
@@ -49,12 +50,12 @@ pub(super) enum OtherLine {
 pub(super) struct TextReader<F> {
     format: F,
     info: TraceInfo,
-    /// The headings, until the first event is asked for.
-    lines: Option<Lines>,
-    /// What follows.
+    /// The headings, until the first event is requested.
+    lines: Option<TextLines>,
+    /// The lines after the headings.
     chunks: Option<Chunks<Vec<Item>>>,
     chunk: At,
-    /// Number of the line given last, counted from 1.
+    /// Number of the last line returned, counted from 1.
     number: u64,
     legend: Legend,
     frames: Frames,
@@ -64,48 +65,49 @@ pub(super) struct TextReader<F> {
     lost: LostEvents,
     last_ts_ns: u64,
     has_events: bool,
-    /// The first line that is nothing known.
+    /// The first line that is not recognised.
     first_unrecognised: Option<u64>,
-    /// The first line that makes no sense, where such lines are skipped.
+    /// The first malformed line, if malformed lines are skipped.
     first_malformed: Option<(u64, Malformed)>,
-    /// An error met while the headings were read, for the first block.
+    /// An error in the headings, reported with the first block.
     pending: Option<TraceError>,
 }
 
-/// A chunk, and the next line of it.
+/// A chunk and the position of its next line.
 #[derive(Default)]
 struct At {
     raw: Raw,
     items: std::vec::IntoIter<Item>,
 }
 
-/// What became of one line.
+/// The result of parsing one line.
 enum Item {
-    /// An event, how many names of its allocation flags are not known, and whether its tracepoint has the old name
-    /// `mm_page_free_direct`.
+    /// An event, the number of unknown names of its allocation flags, and whether its tracepoint has the old
+    /// name `mm_page_free_direct`.
     Event(Event, u32, bool),
-    /// Nothing; whether it counts as an event of another kind.
+    /// No event. Holds whether the line counts as an event of another kind.
     Nothing(bool),
-    /// The line is looked at once more, in its order: from and to.
+    /// The line from and to these positions must be read again, in order.
     Other(usize, usize),
 }
 
-/// What a line that is no heading gave.
+/// The result of a line that is not a heading.
 enum Found {
     Event(Event),
-    /// Nothing, and it is counted where it has to be.
+    /// Nothing. It has been counted if needed.
     Nothing,
     Malformed(Malformed),
 }
 
-/// What is wrong with a line.
+/// The problem of a line.
 struct Malformed {
     problem: String,
     remedy: &'static str,
 }
 
 impl<F: TextFormat> TextReader<F> {
-    /// Reads the headings before the first event, so that the information is complete. `head` is the stream's beginning.
+    /// Reads the headings before the first event, so that the trace's information is complete. `head` is the
+    /// beginning of the stream.
     pub(super) fn new(
         mut info: TraceInfo,
         (head, stream): (&[u8], Box<dyn ByteStream>),
@@ -119,7 +121,7 @@ impl<F: TextFormat> TextReader<F> {
             format,
             lost: info.lost,
             info,
-            lines: Some(Lines::new(stream)),
+            lines: Some(TextLines::new(stream)),
             chunks: None,
             chunk: At::default(),
             number: 0,
@@ -149,7 +151,7 @@ impl<F: TextFormat> TextReader<F> {
                         return lines.unread();
                     }
                 }
-                // Counted here, since such a line cannot be given once more.
+                // Counted here, since an oversized line cannot be returned again.
                 Ok(Some(Line::TooLong)) => self.lost.oversized_lines += 1,
                 Ok(Some(Line::Whole(_) | Line::Unfinished(_))) => return lines.unread(),
                 Ok(None) => return,
@@ -161,7 +163,7 @@ impl<F: TextFormat> TextReader<F> {
         }
     }
 
-    /// The next line's item; `None` at the end.
+    /// The result for the next line, or `None` at the end.
     fn next_item(&mut self) -> std::io::Result<Option<Item>> {
         loop {
             if let Some(item) = self.chunk.items.next() {
@@ -187,13 +189,13 @@ impl<F: TextFormat> TextReader<F> {
         }
     }
 
-    /// Parses the rest of the chunk again: the legend has changed.
+    /// Parses the rest of the chunk again under the new legend.
     fn parse_from(&mut self, start: usize) {
         let items = Parser::default().parse::<F>(&self.chunk.raw, start, &self.legend, self.frames);
         self.chunk.items = items.into_iter();
     }
 
-    /// What the next line gives; `None` at the end.
+    /// The result of the next line, or `None` at the end.
     fn next_found(&mut self) -> Result<Option<Found>, TraceError> {
         let item = self.next_item().map_err(|error| input::unreadable(&self.info.path, error))?;
         let found = match item {
@@ -216,7 +218,7 @@ impl<F: TextFormat> TextReader<F> {
                     self.lost.oversized_lines += 1;
                     Found::Nothing
                 } else if is_unfinished {
-                    // A number in it may be cut short, so it is not believed even if it looks whole.
+                    // A number in it may be cut short, so it is not trusted even if it looks complete.
                     match self.chunk.raw.bytes[start..end].iter().all(u8::is_ascii_whitespace) {
                         true => Found::Nothing,
                         false => malformed::<F>("the last line has no end, the file is truncated".to_owned()),
@@ -238,7 +240,7 @@ impl<F: TextFormat> TextReader<F> {
         Ok(Some(found))
     }
 
-    /// What a line gives that is not read without those before it.
+    /// The result of a line that depends on earlier lines.
     fn line(&mut self, start: usize, end: usize) -> Found {
         let line = &self.chunk.raw.bytes[start..end];
         if let Some(header) = header::parse(line, F::STYLE, &self.legend) {
@@ -273,14 +275,14 @@ impl<F: TextFormat> TextReader<F> {
         Found::Event(event)
     }
 
-    /// The end of a text that has no event at all is none: it is of another kind, or cut to nothing.
+    /// Checks the end. A text without any event is an error: it has another format, or was cut to nothing.
     fn end(&mut self) -> Result<(), TraceError> {
         let is_empty = !self.has_events && self.lost.unknown_events == 0;
         let skipped = self.lost.unrecognised_lines + self.lost.malformed_lines;
         if !is_empty || skipped == 0 {
             return Ok(());
         }
-        // The error comes once; then this is the end.
+        // The error is returned once. After that, the text has ended.
         self.has_events = true;
         if let Some((line, Malformed { problem, remedy })) = self.first_malformed.take() {
             return Err(TraceError::line(&self.info.path, line, problem, remedy));
@@ -317,7 +319,7 @@ impl<F: TextFormat> EventSource for TextReader<F> {
                         self.first_malformed.get_or_insert((line, Malformed { problem, remedy }));
                     }
                     Strictness::Strict => {
-                        // To skip such lines helps where some are damaged, not where all are of another form.
+                        // Skipping helps if some lines are damaged, but not if all have another form.
                         let or_skip = match remedy == F::REMEDY {
                             true => ", or read leniently to skip and count such lines",
                             false => "",
@@ -338,12 +340,12 @@ impl<F: TextFormat> EventSource for TextReader<F> {
 /// The name of frees that old kernels print twice.
 const DIRECT: &[u8] = b"mm_page_free_direct";
 
-/// Whether it is a call chain: trace-cmd gives these a name of their own.
+/// Whether the line heads a call chain, which trace-cmd gives an event name of its own.
 fn is_call_chain(header: &Header<'_>) -> bool {
     matches!(header.event, b"kernel_stack" | b"user_stack")
 }
 
-/// What one thread parses lines with.
+/// The parser of one thread.
 #[derive(Default)]
 struct Parser {
     quick: Quick,
@@ -351,7 +353,7 @@ struct Parser {
 }
 
 impl Parser {
-    /// All lines of a chunk from this byte on.
+    /// Parses all lines of a chunk from byte `start` on.
     fn parse<F: TextFormat>(
         &mut self,
         raw: &Raw,
@@ -376,7 +378,7 @@ impl Parser {
         items
     }
 
-    /// `None` if the lines before it matter.
+    /// `None` if the result depends on earlier lines.
     fn line<F: TextFormat>(&mut self, line: &[u8], legend: &Legend, frames: Frames) -> Option<Item> {
         if line.len() > LINE_BYTES_MAX {
             return None;
@@ -387,7 +389,7 @@ impl Parser {
             return Some(Item::Event(event, unknown, false));
         }
         let Some(header) = header::parse(line, F::STYLE, legend) else {
-            // A function of a call chain.
+            // A function in a call chain.
             let is_function = line.trim_ascii_start().starts_with(b"=> ");
             return is_function.then_some(Item::Nothing(false));
         };
@@ -403,10 +405,10 @@ impl Parser {
     }
 }
 
-/// A guess of a line's bytes, for which room is made.
+/// Guess of a line's length, to reserve memory.
 const LINE_BYTES_USUAL: usize = 100;
 
-/// The event of a line; `None` if it is of no kind that is read.
+/// The event of a line. `None` if its kind is not read.
 fn of_header<F: TextFormat>(
     header: &Header<'_>,
     payloads: &mut PayloadParser,
@@ -430,7 +432,7 @@ fn of_header<F: TextFormat>(
     if kind.has_frame() && event.pfn != PFN_NONE {
         match frames.frame(event.pfn, event.order) {
             Some(frame) => event.pfn = frame,
-            // A failed allocation has no `struct page`: its distance from the first one is negative.
+            // A failed allocation has no `struct page`, so its distance from the first one is negative.
             None if kind == EventKind::MmPageAlloc && event.pfn >> 63 != 0 => event.pfn = PFN_NONE,
             None => {
                 let problem = format!("{}: pfn= is not in the steps of the lines before", kind.name());
@@ -448,7 +450,8 @@ fn malformed<F: TextFormat>(problem: String) -> Found {
     Found::Malformed(Malformed { problem, remedy: F::REMEDY })
 }
 
-/// A line that is neither an event nor anything else that belongs into a text of this format.
+/// Handles a line that has no place in a text of this format. A line that seems to be a page event is an
+/// error. Others are counted.
 fn strange<F: TextFormat>(line: &[u8], lost: &mut LostEvents) -> Found {
     if let Some(known) = unreadable(line) {
         return Found::Malformed(Malformed { problem: known.problem.to_owned(), remedy: known.remedy });
@@ -461,14 +464,14 @@ fn strange<F: TextFormat>(line: &[u8], lost: &mut LostEvents) -> Found {
     Found::Nothing
 }
 
-/// `line` without spaces at its ends and without the marks of a quotation before it.
+/// `line` without surrounding spaces, and without quotation marks before it.
 pub(crate) fn unquoted(line: &[u8]) -> &[u8] {
     let is_mark = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'>' | b'|');
     let start = line.iter().position(|byte| !is_mark(byte)).unwrap_or(line.len());
     line[start..].trim_ascii_end()
 }
 
-/// Whether a line is part of a call chain: a heading, or a function.
+/// Whether a line belongs to a call chain: a heading, or a function.
 ///
 /// ```text
 /// ftrace       => __alloc_pages_nodemask
@@ -490,7 +493,7 @@ fn is_of_stack(line: &[u8], unquoted: &[u8], style: HeaderStyle) -> bool {
     let first = unquoted.split(u8::is_ascii_whitespace).next().unwrap_or_default();
     let address = first.strip_prefix(b"0x").unwrap_or(first);
     let is_address = (4..=16).contains(&address.len()) && address.iter().all(u8::is_ascii_hexdigit);
-    // With `-F sym` there is no address, and in a chain no colon.
+    // With `-F sym` there is no address. Lines of a call chain contain no colon.
     let is_name = line.first().is_some_and(|byte| matches!(byte, b'\t' | b' ')) && !has(b": ") && !has(b"=");
     is_address || is_name || unquoted.ends_with(b"(inlined)")
 }
@@ -528,7 +531,8 @@ mod tests {
         Ok(all)
     }
 
-    /// Lines are parsed on several threads, in chunks. What is said of a line is said of it by its place in the file.
+    /// Lines are parsed on several threads, in chunks. An error must still name the line's number in the
+    /// file.
     #[test]
     fn events_keep_their_order_and_an_error_its_line() {
         let mut text = "# tracer: nop\n".to_owned();
@@ -538,10 +542,10 @@ mod tests {
         text += "  x-7 [000] d..1. 31.0: mm_page_free: page=1 pfn=! order=0\n";
         text.extend((1..30_000).map(event));
         let error = read(&text).unwrap_err().to_string();
-        assert!(error.starts_with("t:30001: mm_page_free: pfn is no number"), "{error}");
+        assert!(error.starts_with("t:30001: mm_page_free: pfn is not a number"), "{error}");
     }
 
-    /// Another text begins in the middle, whose legend gives the same characters another meaning.
+    /// A second text begins in the middle. Its legend gives the same characters another meaning.
     #[test]
     fn a_legend_holds_from_its_line_on() {
         let (before, between, behind) = (10_000, 3, 20_000);

@@ -1,7 +1,8 @@
 //! Files of `trace-cmd record` and `trace-cmd extract`, versions 6 and 7.
 //!
-//! `version_6` and `version_7` find the descriptions and the places of the rings, `options` has what both say in options.
-//! Times are those of the recording's clock: what options say about other clocks is for those who compare machines.
+//! `version_6` and `version_7` find the event descriptions and the rings. `options` reads the options of
+//! both. Times are in the recording's clock. Options about other clocks are not used: they only help to
+//! compare machines.
 //!
 //! Source: trace-cmd.dat.v6(5), trace-cmd.dat.v7(5).
 
@@ -27,12 +28,12 @@ use crate::{
 use options::Options;
 
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
-/// What to do with a file that only trace-cmd itself understands.
+/// Remedy for a file that only trace-cmd itself can read.
 const REMEDY: &str = "run `trace-cmd report` on it, and read that";
-/// Rings at most: a CPU has a number below 65536.
+/// Maximum number of rings: CPU numbers are below 65536.
 const CPUS_MAX: u32 = 1 << 16;
 
-/// Whether a file that begins with `head` is one of trace-cmd's.
+/// Whether `head` begins like a file of trace-cmd.
 pub(crate) fn looks_trace_dat(head: &[u8]) -> bool {
     head.starts_with(MAGIC)
 }
@@ -51,7 +52,8 @@ pub(crate) fn open_trace_dat(
     if bytes.u8()? != u8::from(cfg!(target_endian = "big")) {
         return Err(TraceError::file(&path, "is of a machine with the other byte order", REMEDY));
     }
-    // Bytes of a `long` of user space and of the machine's pages: the description has those of the kernel.
+    // Skip the sizes of a user-space `long` and of the machine's pages. The event descriptions have the
+    // kernel's.
     bytes.skip(1 + 4)?;
     let contents = match version.as_str() {
         "6" => version_6::read(&path, bytes)?,
@@ -70,17 +72,17 @@ pub(crate) fn open_trace_dat(
     Ok(Box::new(Blocks::new(TraceDat { info, rings })))
 }
 
-/// What either version has.
+/// The contents that both versions have.
 struct Contents {
     described: TracingData,
     options: Options,
-    /// Of the one buffer that has events.
+    /// The rings of the only buffer with events.
     places: Vec<Place>,
-    /// In which they are.
+    /// The file that holds these rings.
     file: Box<dyn Seekable>,
 }
 
-/// The one of several buffers that has events: those of two may be the same.
+/// The only buffer that has events. Several are refused, since their events may be the same.
 fn only_filled(path: &Path, buffers: Vec<Vec<Place>>) -> Result<Vec<Place>, TraceError> {
     let mut filled = buffers.into_iter().filter(|places| places.iter().any(|place| place.bytes > 0));
     let first = filled.next().unwrap_or_default();
@@ -106,7 +108,8 @@ impl EventSource for TraceDat {
         self.rings.next_event()
     }
 
-    /// The kernel counts every event that it overwrote, so what it counts beyond the gaps belongs to those of unknown size.
+    /// The kernel counts every overwritten event. Events that it counts beyond the known gaps are in the gaps
+    /// of unknown size.
     fn lost(&self) -> LostEvents {
         let (known, found) = (self.info.lost, self.rings.losses);
         let are_explained = known.overrun > found.counted;

@@ -1,4 +1,5 @@
-//! How a kernel describes its events, as `trace-cmd` and `perf` store it: copies of tracefs' own files, with their sizes.
+//! A kernel's description of its events, as `trace-cmd` and `perf` store it: copies of tracefs' files, with
+//! their sizes.
 //!
 //! Source: trace-cmd.dat.v6(5), from "HEADER INFO FORMAT" to "PROCESS INFORMATION".
 
@@ -14,7 +15,7 @@ use crate::{
     raw::{Decoder, EventFormat, Need, PROBES, PageLayout, Symbols, TRACEPOINTS, Tracepoint},
 };
 
-/// A description, as far as it was read.
+/// A description as read so far.
 #[derive(Default)]
 pub(super) struct TracingData {
     layout: Option<PageLayout>,
@@ -23,7 +24,7 @@ pub(super) struct TracingData {
 }
 
 impl TracingData {
-    /// All parts, one after the other. Old files end before the names of tasks.
+    /// Reads all parts in order. Old files end before the names of tasks.
     pub(super) fn read<R: BufRead>(bytes: &mut Bytes<R>, has_tasks: bool) -> Result<Self, TraceError> {
         let mut described = Self::default();
         described.read_header(bytes)?;
@@ -39,7 +40,7 @@ impl TracingData {
         Ok(described)
     }
 
-    /// What a page of a ring looks like.
+    /// Reads the layout of a ring's pages.
     pub(super) fn read_header<R: BufRead>(&mut self, bytes: &mut Bytes<R>) -> Result<(), TraceError> {
         bytes.expect(b"header_page\0")?;
         let page_bytes = bytes.u64()?;
@@ -59,7 +60,7 @@ impl TracingData {
         Ok(())
     }
 
-    /// The events of all systems; those that a trace has a place for are kept.
+    /// Reads the events of all systems and keeps those that a trace can hold.
     pub(super) fn read_events<R: BufRead>(&mut self, bytes: &mut Bytes<R>) -> Result<(), TraceError> {
         for _ in 0..bytes.u32()? {
             let system = bytes.name()?;
@@ -73,7 +74,7 @@ impl TracingData {
         Ok(())
     }
 
-    /// An event that lacks a field counts as unknown, unless no recording is worth anything without it.
+    /// Adds an event. An event that lacks a field counts as unknown, unless a recording needs it.
     fn note(&mut self, system: &str, text: &str) -> Result<(), String> {
         let name = text.lines().find_map(|line| line.strip_prefix("name:")).unwrap_or_default().trim();
         let Some(tracepoint) = tracepoint(system, name) else { return Ok(()) };
@@ -95,24 +96,24 @@ impl TracingData {
         Ok(())
     }
 
-    /// A copy of `/proc/kallsyms`.
+    /// Reads a copy of `/proc/kallsyms`.
     pub(super) fn read_symbols<R: BufRead>(&mut self, bytes: &mut Bytes<R>) -> Result<(), TraceError> {
         let symbol_bytes = bytes.u32()?;
         self.symbols = bytes.part(symbol_bytes.into(), |text: &mut io::Take<&mut R>| Symbols::of(text))?;
         Ok(())
     }
 
-    /// Names of the events that are described: those that were recorded, and that a trace has a place for.
+    /// Names of the described events that a trace can hold.
     pub(super) fn names(&self) -> Vec<String> {
         self.events.iter().map(|(tracepoint, _)| tracepoint.kind.name().to_owned()).collect()
     }
 
-    /// Whether it is known which works are ticks.
+    /// Whether it is known which work items are ticks.
     pub(super) const fn names_ticks(&self) -> bool {
         self.symbols.vmstat_update.is_some()
     }
 
-    /// What takes pages of rings apart, and what makes events of their records.
+    /// The readers of ring pages and of their records.
     pub(super) fn finish(self, path: &Path) -> Result<(PageLayout, Decoder), TraceError> {
         let remedy = "record again, with kmem:mm_page_alloc and kmem:mm_page_free at least";
         let missing = |problem: &str| TraceError::file(path, problem, remedy);
@@ -122,7 +123,8 @@ impl TracingData {
     }
 }
 
-/// What the kernel calls `system:name`. A probe's group is its user's choice; marks are the recorder's own.
+/// The catalogue's entry for `system:name`. A probe's group is chosen by its user. Marks are the recorder's
+/// own.
 fn tracepoint(system: &str, name: &str) -> Option<Tracepoint> {
     let is_it =
         |known: &Tracepoint| known.name == name && (known.system == system || known.system.is_empty());

@@ -1,4 +1,5 @@
-//! Text of page events that cannot be read as it is: what it is, and the command that makes text which can be read.
+//! Text of page events in a form that cannot be read: names the form, and the command that makes readable
+//! text.
 
 use super::{
     fields::{decimal, hexadecimal},
@@ -6,7 +7,7 @@ use super::{
 };
 use crate::event::EventKind;
 
-/// What a line is, and what to do about it.
+/// The form of a line, and the remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unreadable {
     pub(crate) problem: &'static str,
@@ -62,7 +63,8 @@ const PERF_TRACE: Unreadable = of(
     "record with `perf record -a`, and run `perf script --ns -F comm,pid,cpu,time,event,trace`",
 );
 
-/// What `line`, which is no event that can be read, is; `None` if it has no page event, or is damaged in a way of its own.
+/// The form of `line`, which is not a readable event. `None` if it has no page event, or is damaged in
+/// another way.
 pub(crate) fn unreadable(line: &[u8]) -> Option<Unreadable> {
     let line = text::unquoted(line);
     if let Some(before) = before_type(line) {
@@ -92,7 +94,7 @@ pub(crate) fn unreadable(line: &[u8]) -> Option<Unreadable> {
     if time.ends_with(b"ms)") || time.ends_with(b"us)") {
         return Some(VERBOSE);
     }
-    // Behind the unit stands a mark if much time passed.
+    // After the unit there is a mark if much time has passed.
     let end = time.iter().rposition(|byte| !b" !+#*@$.".contains(byte))? + 1;
     if time[..end].strip_suffix(b"us").is_some_and(|time| time.last().is_some_and(u8::is_ascii_digit)) {
         return Some(LATENCY);
@@ -100,7 +102,7 @@ pub(crate) fn unreadable(line: &[u8]) -> Option<Unreadable> {
     before_time(time)
 }
 
-/// What stands before `type: 653` at a line's end.
+/// The text before `type: 653` at a line's end.
 fn before_type(line: &[u8]) -> Option<&[u8]> {
     let digits = line.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     line[..line.len() - digits].strip_suffix(b"type: ").filter(|_| digits > 0)
@@ -111,7 +113,7 @@ fn without_names(before: &[u8]) -> Option<Unreadable> {
     let words = || before.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let is_hex = |word: &[u8]| word.len() >= 8 && word.len().is_multiple_of(8) && hexadecimal(word).is_some();
     if words().all(|word| decimal(word.strip_prefix(b"-").unwrap_or(word)).is_some()) {
-        // A hexadecimal word may have no letter, but it has all its zeros.
+        // A hexadecimal word may contain no letter, but it always has all its zeros.
         let has_zeros = words().next().is_some_and(|word| word.len() == 8 && word[0] == b'0');
         return Some(if has_zeros { HEX } else { RAW });
     }
@@ -122,7 +124,7 @@ fn without_names(before: &[u8]) -> Option<Unreadable> {
     has_bytes.then_some(BIN)
 }
 
-/// What is before a page event of perf is less than the fields that are needed; else the line is damaged.
+/// Whether a page event of perf has fewer fields before its name than needed. If not, the line is damaged.
 fn header_is_short(before: &[u8]) -> bool {
     let words = before.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let has_cpu = before.contains(&b'[');

@@ -1,4 +1,4 @@
-//! Puts a machine together from what a recorder noted: `/proc/zoneinfo`, sysfs lists, sysctls.
+//! Assembles a machine from a recorder's notes: `/proc/zoneinfo`, sysfs lists, sysctls.
 
 use std::collections::BTreeMap;
 
@@ -18,19 +18,19 @@ pub struct LayoutSource<'a> {
     pub cpus: u32,
     /// `cpulist` of each node, by id.
     pub node_cpulists: &'a [String],
-    /// CPU, level, type, size, `shared_cpu_list` of each cache, as sysfs prints them.
+    /// CPU, level, type, size and `shared_cpu_list` of each cache, as sysfs prints them.
     pub caches: &'a [(u32, u8, String, String, String)],
-    /// Names below `/proc/sys/vm` with their contents.
+    /// Names below `/proc/sys/vm`, with their contents.
     pub sysctls: &'a BTreeMap<String, String>,
     /// The zones.
     pub zoneinfo: &'a Zoneinfo,
 }
 
 impl LayoutSource<'_> {
-    /// The machine, checked.
+    /// Builds and checks the machine.
     ///
     /// # Errors
-    /// A sentence saying which part makes no sense.
+    /// A sentence about the part that makes no sense.
     pub fn build(&self) -> Result<Layout, String> {
         let mut nodes = Vec::new();
         for (id, list) in self.node_cpulists.iter().enumerate().take(1 << 10) {

@@ -1,8 +1,9 @@
-//! A copy of a text as people post it: indented, quoted, behind the time of a log, with other ends of lines.
+//! Copies of a text as people post them: indented, quoted, after a log's time stamps, or with other line
+//! ends.
 
 use std::borrow::Cow;
 
-/// The text without what stands before every line, if `starts` begins one of its lines behind something else. Lines keep
+/// Removes the prefix that every line has, if `starts` recognises one of the lines after a prefix. Lines keep
 /// their numbers.
 pub(super) fn without_prefix<'text>(text: &'text str, starts: impl Fn(&str) -> bool) -> Cow<'text, str> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -17,13 +18,13 @@ pub(super) fn without_prefix<'text>(text: &'text str, starts: impl Fn(&str) -> b
     Cow::Owned(lines.flat_map(|line| [line, "\n"]).collect())
 }
 
-/// `line` without what stands before it, which looks like `prefix`.
+/// `line` without its prefix, which has the form of `prefix`.
 fn stripped<'line>(line: &'line str, prefix: &str) -> &'line str {
     let is_mark = |c: char| c.is_whitespace() || matches!(c, '>' | '|' | '#');
     if prefix.chars().all(is_mark) {
         return line.trim_start_matches(is_mark);
     }
-    // A time or a name of a log: as wide in every line, but for numbers that grow.
+    // The time or name in a log has the same width in every line, except that numbers grow.
     let word = prefix.trim_end();
     let last = word.chars().next_back();
     let is_alike =

@@ -1,37 +1,38 @@
-//! Reading a layout: a machine description, or a copy of `/proc/zoneinfo` with what that does not say.
+//! Reads a layout: a machine description, or a copy of `/proc/zoneinfo` with options for the facts that it
+//! lacks.
 
 use std::path::Path;
 
 use super::{Layout, Node, build, size_name, zoneinfo};
 use crate::{error::TraceError, other_files};
 
-/// What is known of a machine besides its file; the default is nothing.
+/// Known facts about a machine that its file lacks. By default there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LayoutOptions {
     pub(super) page_size: Option<u32>,
     pub(super) node_cpus: Option<Vec<Node>>,
-    /// Size of a page, and nodes.
+    /// Page size and nodes.
     pub(super) recorded: Option<(u32, Vec<Node>)>,
 }
 
 impl LayoutOptions {
-    /// Nothing is known besides the file.
+    /// No facts besides the file.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Bytes of a page, which `/proc/zoneinfo` does not say.
+    /// Bytes of a page, which `/proc/zoneinfo` does not contain.
     #[must_use]
     pub const fn page_size(mut self, bytes: u32) -> Self {
         self.page_size = Some(bytes);
         self
     }
 
-    /// The CPUs of each node, which `/proc/zoneinfo` does not say: `0=0-3,1=4-7`.
+    /// The CPUs of each node, which `/proc/zoneinfo` does not contain: `0=0-3,1=4-7`.
     ///
     /// # Errors
-    /// It is no such list.
+    /// The text is not such a list.
     pub fn node_cpus(mut self, list: &str) -> Result<Self, String> {
         let wrong = || format!("not a list as 0=0-3,1=4-7: {:?}", list.chars().take(40).collect::<String>());
         let mut nodes: Vec<Node> = Vec::new();
@@ -54,28 +55,29 @@ impl LayoutOptions {
         Ok(self)
     }
 
-    /// The machine of the recording that the layout is for. Its nodes and the size of its pages are used where a copy of
-    /// `/proc/zoneinfo` does not show its own.
+    /// The machine of the recording for which the layout is used. Its nodes and page size are used where a
+    /// copy of `/proc/zoneinfo` does not show its own.
     #[must_use]
     pub fn recorded_on(mut self, machine: &Layout) -> Self {
         self.recorded = Some((machine.page_size, machine.nodes.clone()));
         self
     }
 
-    /// Reads a description in TOML, in JSON if the file's name ends in `.json`, or a copy of `/proc/zoneinfo`. What a copy
-    /// does not say is taken from these options, or said in [`Layout::assumed`].
+    /// Reads a description in TOML, in JSON if the file's name ends in `.json`, or a copy of
+    /// `/proc/zoneinfo`. A fact that a copy lacks is taken from these options, or else assumed and listed in
+    /// [`Layout::assumed`].
     ///
     /// # Errors
-    /// The file cannot be read, is too large, has an unknown or a missing field, contradicts these options, or
-    /// [`Layout::check`] fails. A copy needs an option that is not there.
+    /// The file cannot be read, is too large, has an unknown or a missing field, contradicts these options,
+    /// or [`Layout::check`] fails. Or a copy of `/proc/zoneinfo` needs an option that was not given.
     pub fn load(&self, path: &Path) -> Result<Layout, TraceError> {
         self.parse(path, &Layout::text(path)?)
     }
 
-    /// As [`load`](Self::load), of the text of the file at `path`.
+    /// As [`load`](Self::load), for the text of the file at `path`.
     ///
     /// # Errors
-    /// As there, but for what the system refuses.
+    /// As for [`load`](Self::load), without the system's errors.
     pub fn parse(&self, path: &Path, text: &str) -> Result<Layout, TraceError> {
         let mut machine = self.parse_alone(path, text)?;
         if let Some((recorded, _)) = self.recorded.as_ref().filter(|(size, _)| *size != machine.page_size) {
@@ -117,7 +119,7 @@ impl LayoutOptions {
 }
 
 impl LayoutOptions {
-    /// The machine of a copy of `/proc/zoneinfo`; `path` is for messages.
+    /// The machine in a copy of `/proc/zoneinfo`. `path` is for messages.
     pub(crate) fn read_zoneinfo(&self, path: &Path, text: &str) -> Result<Layout, TraceError> {
         zoneinfo::read(path, text, self)
     }

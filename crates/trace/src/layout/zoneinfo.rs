@@ -1,7 +1,8 @@
 //! A layout from a copy of `/proc/zoneinfo`, of any kernel since 2.6.32.
 //!
-//! The file has no kernel, no size of a page, no caches, and does not say which CPUs are local to which node. What is needed is
-//! asked for, where it cannot be told from the rest; whatever is assumed is said in [`Layout::assumed`].
+//! The file contains neither the kernel, nor the page size, nor caches, nor which CPUs are local to which
+//! node. A needed fact that the file does not imply must be given by the user. All assumptions are listed in
+//! [`Layout::assumed`].
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,19 +13,19 @@ use super::{Layout, LayoutOptions, Node, Sysctls, copied, size_name};
 use crate::{error::TraceError, procfs::ZoneText};
 
 const COPY_AGAIN: &str = "copy the whole file: `cat /proc/zoneinfo > zoneinfo.txt`";
-/// Zones of fewer pages have the same batch for several sizes of a page.
+/// Zones with fewer pages have the same batch under several page sizes.
 const TELLING_PAGES: u64 = 32_768;
-/// What the batch of a kernel is at most a quarter of: before Linux 4.19, and since.
+/// A batch is at most a quarter of this: before Linux 4.19, and since.
 const BATCH_CAPS_BYTES: [u32; 2] = [512 << 10, 1 << 20];
-/// Sizes of a page on Linux, the commonest first.
+/// Page sizes on Linux, the commonest first.
 const PAGE_SIZES: [u32; 4] = [4096, 65_536, 16_384, 8192];
 
-/// Whether a text is such a copy.
+/// Whether a text is a copy of `/proc/zoneinfo`.
 pub(crate) fn is_zoneinfo(text: &str) -> bool {
     copied::without_prefix(text, is_zone).lines().any(is_zone)
 }
 
-/// `Node 0, zone      DMA`. Other files of `/proc` have something behind it.
+/// `Node 0, zone      DMA`. In other files of `/proc`, more text follows.
 fn is_zone(line: &str) -> bool {
     let parts = line.strip_prefix("Node ").and_then(|rest| rest.split_once(','));
     let Some((node, rest)) = parts else { return false };
@@ -36,10 +37,10 @@ fn is_zone(line: &str) -> bool {
         && words.next().is_none()
 }
 
-/// The machine of such a copy.
+/// The machine in such a copy.
 pub(super) fn read(path: &Path, text: &str, options: &LayoutOptions) -> Result<Layout, TraceError> {
     let plain = copied::without_prefix(text, is_zone);
-    // What stands before the first zone is the reader's prompt or a heading.
+    // Text before the first zone is a shell prompt or a heading.
     let start = plain.lines().position(is_zone).unwrap_or(0);
     let body = plain.lines().enumerate().map(|(number, line)| if number < start { "" } else { line });
     let body: String = body.flat_map(|line| [line, "\n"]).collect();
@@ -82,7 +83,7 @@ impl Copied<'_> {
         TraceError::line(self.path, zone.line as u64, problem, remedy)
     }
 
-    /// Takes `present` where the kernel does not print `managed`; a zone whose end is missing is refused.
+    /// Uses `present` where the kernel does not print `managed`. Rejects a zone whose end is missing.
     fn complete(&mut self) -> Result<(), TraceError> {
         let is_old = !self.zones.iter().any(|zone| zone.has("managed"));
         if is_old {
@@ -112,12 +113,13 @@ impl Copied<'_> {
         Ok(())
     }
 
-    /// A zone with a name of its own is no other's. `Device` has no pages of the allocator's.
+    /// Rejects zones that have pages and an unknown name, since it is unknown which requests may use them.
+    /// Zones without pages of the allocator, such as `Device`, are left out and noted.
     fn refuse_strangers(&mut self) -> Result<(), TraceError> {
         let strangers = || self.zones.iter().filter(|zone| zone.kind.is_none());
         if let Some(zone) = strangers().find(|zone| zone.zone.managed > 0) {
             let problem = format!(
-                "has {} pages, and is none that is known: which requests may use it is not known either",
+                "has {} pages and an unknown name, so it is unknown which requests may use it",
                 zone.zone.managed
             );
             let remedy = format!(
@@ -142,13 +144,13 @@ impl Copied<'_> {
         Ok(())
     }
 
-    /// The size of a page: as given, if batches do not contradict it.
+    /// The page size: the given one, if batches do not contradict it.
     fn page_size(&mut self, options: &LayoutOptions) -> Result<u32, TraceError> {
         let said = options.page_size.or(options.recorded.as_ref().map(|(size, _)| *size));
         let size = said.unwrap_or(4096);
         let batch = |zone: &ZoneText| zone.zone.pagesets.first().map_or(0, |set| set.batch);
         let telling = self.populated().filter(|zone| zone.zone.managed >= TELLING_PAGES && batch(zone) > 0);
-        // A zone that grew after the kernel worked out its batch has too small a one.
+        // A zone that grew after the kernel computed its batch has a batch that is too small.
         let telling = telling.max_by_key(|zone| batch(zone));
         let Some(zone) = telling else {
             if said.is_none() {
@@ -203,7 +205,7 @@ impl Copied<'_> {
         }
     }
 
-    /// A reserve for a higher zone shows that there is one.
+    /// A zone's reserve for a higher zone shows that the higher zone exists.
     fn note_absent_zones(&mut self) {
         let mut sentences = Vec::new();
         for node in self.node_ids() {
@@ -229,13 +231,13 @@ impl Copied<'_> {
     }
 }
 
-/// What a zone's batch is before Linux 4.19 and since, if a page has this size.
+/// A zone's batch before Linux 4.19 and since, for this page size.
 fn batches(zone: &ZoneText, page_size: u32) -> [u32; 2] {
     BATCH_CAPS_BYTES.map(|cap| zone_batch(zone.zone.managed, page_size, cap).max(1) as u32)
 }
 
 impl Copied<'_> {
-    /// The nodes with their CPUs: as given, as the recording has them, or as page sets show them.
+    /// The nodes with their CPUs: as given, as in the recording, or as page sets show them.
     fn nodes(&mut self, options: &LayoutOptions) -> Result<Vec<Node>, TraceError> {
         let mut cpus: BTreeMap<u32, Shown> = BTreeMap::new();
         for zone in self.populated() {
@@ -256,7 +258,7 @@ impl Copied<'_> {
         if ids.len() > 1 && cpus.keys().all(|cpu| recorded.iter().any(|node| node.cpus.contains(cpu))) {
             self.assume("CPUs are local to the nodes that the recording names");
             ids.extend(recorded.iter().map(|node| node.id));
-            // The recording may have seen a CPU that was offline when the file was copied.
+            // The recording may contain a CPU that was offline when the file was copied.
             let online = |node: &Node| Node {
                 cpus: node.cpus.iter().copied().filter(|cpu| cpus.contains_key(cpu)).collect(),
                 ..node.clone()
@@ -267,7 +269,7 @@ impl Copied<'_> {
         self.shown(&ids, &cpus)
     }
 
-    /// Every CPU that has page sets must be on a node, and no other.
+    /// Checks that every CPU with page sets is on a node, and no other CPU is.
     fn given(
         &self,
         given: &[Node],
@@ -298,8 +300,9 @@ impl Copied<'_> {
         Ok(ids.into_iter().map(|id| Node { id, cpus: of(id).collect(), distances: Vec::new() }).collect())
     }
 
-    /// One node has all CPUs. Of several, each CPU is on the one where it has page sets; kernels that list every CPU at
-    /// every node show it by the pages in them, since a CPU gives pages of other nodes back when it idles.
+    /// Finds the nodes from page sets. A single node has all CPUs. With several nodes, each CPU is on the
+    /// node where it has page sets. Some kernels list every CPU at every node. Then the pages in the page
+    /// sets decide, since an idle CPU gives back pages of other nodes.
     fn shown(&mut self, ids: &[u16], cpus: &BTreeMap<u32, Shown>) -> Result<Vec<Node>, TraceError> {
         let listed = |shown: &Shown| if let [(node, _)] = shown.0[..] { Some(node) } else { None };
         let holding = |shown: &Shown| {
@@ -347,7 +350,7 @@ impl Copied<'_> {
     }
 }
 
-/// The nodes that have page sets of a CPU, each with the pages in them.
+/// The nodes with page sets of a CPU, and the number of pages in each.
 #[derive(Default)]
 struct Shown(Vec<(u16, u64)>);
 
@@ -375,7 +378,7 @@ fn list(cpus: &[u32]) -> String {
     ranges.iter().map(range).collect::<Vec<_>>().join(",")
 }
 
-/// A path as a shell takes it.
+/// A path, quoted for a shell.
 fn quoted(path: &Path) -> String {
     let path = path.display().to_string();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._/-+".contains(c);

@@ -1,10 +1,14 @@
 //! A block's payload: shape table, shape indices, times and frames of up to 64 Ki events.
 //!
-//! Layout: `u32` number of shapes; then columns (see `column`): the shape table, the indices' low bytes, their high
-//! bytes, eight planes of times, eight planes of frames. A time is the zigzagged difference to the event before
-//! (the first: to the header's first time). Frames are grouped into strands, one for each pair of CPU and kind in
-//! the shape table; within a strand, a frame is the zigzagged difference to the one before, the first to 0. So the
-//! frames of batched frees repeat those of the frees in one piece, which the compressor finds.
+//! Layout: first a `u32`, the number of shapes. Then come columns (see `column`): the shape table, the
+//! indices' low bytes, their high bytes, eight planes of times, eight planes of frames.
+//!
+//! A time is the zigzagged difference from the event before. The first one is relative to the header's first
+//! time.
+//!
+//! Frames are grouped into strands, one for each pair of CPU and kind in the shape table. A frame is the
+//! zigzagged difference from the previous frame of its strand; the first is relative to 0. So frames of
+//! batched frees repeat the frames of the frees as one run, which the compressor finds.
 
 use std::collections::HashMap;
 
@@ -43,7 +47,7 @@ impl Encoder {
         Ok(Self { compressor: Compressor::new(level)? })
     }
 
-    /// The header and the payload of a block of `events`, of which there is at least one.
+    /// Encodes a block of `events`, which must not be empty. Returns its header and fills `payload`.
     pub(super) fn encode(&mut self, events: &[Event], payload: &mut Vec<u8>) -> std::io::Result<BlockHeader> {
         payload.clear();
         let (table, indices) = shapes::collect(events);
@@ -102,7 +106,7 @@ impl Decoder {
         })
     }
 
-    /// Replaces `events` by those of the block; the error says what is wrong with it.
+    /// Replaces `events` by the block's. The error is the problem.
     pub(super) fn decode(
         &mut self,
         header: &BlockHeader,
@@ -158,7 +162,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Puts the columns together.
+    /// Assembles events from the columns.
     fn assemble(&mut self, first_ts_ns: u64, events: &mut Vec<Event>) -> Result<(), &'static str> {
         if self.indices.iter().any(|index| usize::from(*index) >= self.table.len()) {
             return Err("an event's shape is not in the table");
@@ -177,8 +181,8 @@ impl Decoder {
     }
 }
 
-/// Decodes `payload` as a block of `events` events with a right checksum: what remains to be tested when damage has
-/// got past the checksum.
+/// Decodes `payload` as a block of `events` events with a correct checksum. Tests use it for damage that the
+/// checksum misses.
 pub(crate) fn decode_payload(payload: &[u8], events: u32) -> Result<Vec<Event>, &'static str> {
     let header = BlockHeader {
         payload_bytes: payload.len() as u32,
@@ -201,18 +205,18 @@ struct Strands {
     strands: Vec<Strand>,
 }
 
-/// Where one strand has got to.
+/// Progress in one strand.
 #[derive(Clone, Copy, Default)]
 struct Strand {
-    /// Place of its next frame in the column.
+    /// Index of its next frame in the column.
     next: u32,
     /// Its last frame.
     last: u64,
 }
 
 impl Strands {
-    /// Finds the strands of `shapes`, numbered in order of appearance, and their places in a column of the events
-    /// with these shape `indices`, all of which are in the table.
+    /// Finds the strands of `shapes`, numbered in order of appearance. Computes their places in a column, for
+    /// events with these shape `indices`. Each index must be in the table.
     fn assign(&mut self, shapes: impl Iterator<Item = Event>, indices: &[u16]) {
         let mut known: HashMap<(u16, EventKind), u16> = HashMap::new();
         self.of_shape.clear();

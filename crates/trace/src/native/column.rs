@@ -1,7 +1,8 @@
 //! One column of a block: a run of bytes, constant, plain or compressed.
 //!
-//! Numbers are split into byte planes (all lowest bytes, then all second ones …): the high planes are constant and
-//! cost nothing, and the compressor gets bytes of one kind. Sizes and speeds are in the book's chapter on the file.
+//! Numbers are split into byte planes (all lowest bytes, then all second bytes, and so on). The high planes
+//! are constant and cost nothing, and the compressor sees similar bytes together. Sizes and speeds are in the
+//! book's chapter on the file.
 
 use zstd::bulk::{Compressor, Decompressor};
 
@@ -10,7 +11,7 @@ const CODEC_PLAIN: u8 = 0;
 const CODEC_CONSTANT: u8 = 1;
 const CODEC_ZSTD: u8 = 2;
 
-/// Appends `raw` to `out`: codec, stored length, stored bytes. The raw length is known to the reader.
+/// Appends `raw` to `out`: codec, stored length, stored bytes. The reader knows the raw length.
 pub(super) fn write(out: &mut Vec<u8>, raw: &[u8], compressor: &mut Compressor<'_>) -> std::io::Result<()> {
     if let Some(first) = raw.first()
         && raw.iter().all(|byte| byte == first)
@@ -29,12 +30,12 @@ pub(super) fn write(out: &mut Vec<u8>, raw: &[u8], compressor: &mut Compressor<'
     Ok(())
 }
 
-/// Takes columns off the front of a payload.
+/// Takes columns from the front of a payload.
 pub(super) struct Columns<'payload> {
     pub(super) rest: &'payload [u8],
 }
 
-/// A column that has been taken off: one byte for all, or all bytes in the scratch buffer.
+/// A column: one byte that is repeated, or all bytes in the scratch buffer.
 pub(super) enum Column<'a> {
     /// Every byte is this one.
     Constant(u8),
@@ -43,7 +44,7 @@ pub(super) enum Column<'a> {
 }
 
 impl Columns<'_> {
-    /// The next column, of `raw_bytes` bytes. Compressed ones are unpacked into `scratch`.
+    /// The next column, of `raw_bytes` bytes. A compressed one is decompressed into `scratch`.
     pub(super) fn next<'s>(
         &mut self,
         raw_bytes: usize,
@@ -101,7 +102,7 @@ pub(super) fn write_planes(
     Ok(())
 }
 
-/// Reads eight byte planes back into `values`, which has the length of the column.
+/// Reads eight byte planes into `values`, whose length is the column's.
 pub(super) fn read_planes(
     columns: &mut Columns<'_>,
     values: &mut [u64],
@@ -126,7 +127,7 @@ pub(super) fn read_planes(
     Ok(())
 }
 
-/// Signed differences as unsigned numbers with small values for small distances.
+/// Maps a signed difference to an unsigned number that is small for small distances.
 pub(super) const fn zigzag(difference: u64) -> u64 {
     (difference << 1) ^ ((difference as i64 >> 63) as u64)
 }

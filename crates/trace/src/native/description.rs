@@ -1,11 +1,11 @@
-//! A description of the trace, packed: at the head of every file, and at the end of those that were recorded.
+//! The compressed description of a trace: at the head of every file, and also at the end of recordings.
 
 use std::io::{self, Read};
 
 use super::format::{DESCRIPTION_BYTES_MAX, DescriptionHeader};
 use crate::{info::TraceInfo, input::Seekable};
 
-/// The description as it is stored, with the numbers that its header needs.
+/// Compresses a description. Returns it with the numbers for its header.
 pub(super) fn pack(info: &TraceInfo, level: i32) -> io::Result<(DescriptionHeader, Vec<u8>)> {
     let json = serde_json::to_vec(info).map_err(io::Error::other)?;
     if json.len() > DESCRIPTION_BYTES_MAX {
@@ -20,22 +20,22 @@ pub(super) fn pack(info: &TraceInfo, level: i32) -> io::Result<(DescriptionHeade
     Ok((header, stored))
 }
 
-/// Why a description cannot be had.
+/// The reason why a description cannot be read.
 pub(super) enum Unreadable {
-    /// The system refused.
+    /// The system reported an error.
     Io(io::Error),
-    /// What is there makes no sense.
+    /// The data makes no sense.
     Damaged(String),
 }
 
-/// The description whose header was read last.
+/// Reads the description whose header was read just before.
 pub(super) fn read(file: &mut Box<dyn Seekable>, header: DescriptionHeader) -> Result<TraceInfo, Unreadable> {
     let damaged = |problem: &str| Err(Unreadable::Damaged(problem.to_owned()));
     let raw_bytes = header.raw_bytes as usize;
     if header.stored_bytes as usize > DESCRIPTION_BYTES_MAX || raw_bytes > DESCRIPTION_BYTES_MAX {
         return damaged("the description is larger than 64 MiB");
     }
-    // Read through `take`, so that a false length costs no more memory than the file has bytes.
+    // `take` bounds the read, so a false length costs no more memory than the file has bytes.
     let mut stored = Vec::new();
     file.by_ref().take(u64::from(header.stored_bytes)).read_to_end(&mut stored).map_err(Unreadable::Io)?;
     if stored.len() != header.stored_bytes as usize {

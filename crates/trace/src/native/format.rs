@@ -2,7 +2,8 @@
 
 use crate::event::EventKind;
 
-/// First bytes of a file. The first is no ASCII, the last three show damage by text-mode copies (as PNG's do).
+/// First bytes of a file. The first byte is not ASCII. The last three bytes reveal damage by text-mode
+/// copies, as in PNG.
 pub(crate) const FILE_MAGIC: [u8; 8] = *b"\x89PGT\r\n\x1a\n";
 /// First bytes of a block.
 pub(crate) const BLOCK_MAGIC: [u8; 4] = *b"PGBK";
@@ -12,7 +13,7 @@ pub(crate) const CLOSING_MAGIC: [u8; 4] = *b"PGDS";
 pub(crate) const INDEX_MAGIC: [u8; 4] = *b"PGIX";
 /// Last bytes of a file.
 pub(crate) const END_MAGIC: [u8; 8] = *b"PGTREND\n";
-/// Version written. A reader refuses other major versions and reads every minor one.
+/// Major version. A reader rejects other major versions and reads every minor one.
 pub(crate) const VERSION_MAJOR: u16 = 1;
 /// Minor version of a file whose description is complete when writing begins.
 pub(crate) const VERSION_MINOR: u16 = 0;
@@ -32,16 +33,18 @@ pub(crate) const INDEX_ENTRY_BYTES: usize = 32;
 /// Bytes of the footer.
 pub(crate) const FOOTER_BYTES: usize = 24;
 
-/// Bytes of the description at most, compressed or not: a machine of 8192 CPUs, or an hour of samples of two CPUs.
+/// Maximum bytes of the description, compressed or not: a machine of 8192 CPUs, or an hour of samples of two
+/// CPUs.
 pub(crate) const DESCRIPTION_BYTES_MAX: usize = 64 << 20;
-/// Bytes of a block's payload at most; 64 Ki events without any compression need about 2.2 MiB.
+/// Maximum bytes of a block's payload. 64 Ki events without any compression need about 2.2 MiB.
 pub(crate) const PAYLOAD_BYTES_MAX: usize = 4 << 20;
-/// Blocks at most: 2^36 events.
+/// Maximum number of blocks: 2^36 events.
 pub(crate) const BLOCKS_MAX: usize = 1 << 20;
-/// CPUs at most, for the index's counts.
+/// Maximum number of CPUs in the index's counts.
 pub(crate) const CPUS_MAX: usize = 1 << 16;
 
-/// Whether `head` starts like a native file (damaged line ends included, so that the error can say so).
+/// Whether `head` begins like a native file. Damaged line ends are accepted, so that the error can mention
+/// them.
 pub(crate) fn looks_native(head: &[u8]) -> bool {
     head.starts_with(&FILE_MAGIC[..4])
 }
@@ -73,7 +76,7 @@ impl FileHeader {
         bytes
     }
 
-    /// The header, or what is wrong with it.
+    /// Parses the header. The error is the problem.
     pub(crate) fn from_bytes(bytes: &[u8; FILE_HEADER_BYTES]) -> Result<Self, &'static str> {
         if bytes[..8] != FILE_MAGIC {
             return Err("the magic number is damaged, as by a copy in text mode");
@@ -95,7 +98,7 @@ impl FileHeader {
     }
 }
 
-/// What has to be known of a packed description. At a file's end it stands before it, as 20 bytes.
+/// The header of a compressed description. At a file's end, these 20 bytes stand before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DescriptionHeader {
     /// Bytes of the description as stored (zstd).
@@ -118,7 +121,7 @@ impl DescriptionHeader {
         bytes
     }
 
-    /// The header, or what is wrong with it.
+    /// Parses the header. The error is the problem.
     pub(crate) fn from_bytes(bytes: &[u8; CLOSING_HEADER_BYTES]) -> Result<Self, &'static str> {
         if bytes[..4] != CLOSING_MAGIC {
             return Err("no closing description starts here");
@@ -162,7 +165,7 @@ impl BlockHeader {
         bytes
     }
 
-    /// The header, or what is wrong with it.
+    /// Parses the header. The error is the problem.
     pub(crate) fn from_bytes(bytes: &[u8; BLOCK_HEADER_BYTES]) -> Result<Self, &'static str> {
         if bytes[..4] != BLOCK_MAGIC {
             return Err("no block starts here");
@@ -208,7 +211,7 @@ impl Footer {
         bytes
     }
 
-    /// The footer, or `None` if these bytes are none.
+    /// Parses the footer. `None` if these bytes are not one.
     pub(crate) fn from_bytes(bytes: &[u8; FOOTER_BYTES]) -> Option<Self> {
         if bytes[16..] != END_MAGIC || get_u32(bytes, 12) != crc32fast::hash(&bytes[..12]) {
             return None;
@@ -235,17 +238,17 @@ pub(crate) fn put_u64(bytes: &mut [u8], at: usize, value: u64) {
     bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
 }
 
-/// The two bytes at `at`, which the caller has checked to be there.
+/// The two bytes at `at`. The caller has checked that they exist.
 pub(crate) fn get_u16(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// The four bytes at `at`, which the caller has checked to be there.
+/// The four bytes at `at`. The caller has checked that they exist.
 pub(crate) fn get_u32(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// The eight bytes at `at`, which the caller has checked to be there.
+/// The eight bytes at `at`. The caller has checked that they exist.
 pub(crate) fn get_u64(bytes: &[u8], at: usize) -> u64 {
     u64::from(get_u32(bytes, at)) | u64::from(get_u32(bytes, at + 4)) << 32
 }

@@ -1,4 +1,4 @@
-//! The index at the file's end: where blocks are, and totals by kind and CPU.
+//! The index at the file's end: the places of blocks, and totals by kind and CPU.
 
 use super::format::{
     BLOCKS_MAX, BlockHeader, CPUS_MAX, INDEX_ENTRY_BYTES, INDEX_HEADER_BYTES, INDEX_MAGIC, KindCounts,
@@ -18,9 +18,9 @@ pub struct BlockEntry {
     pub events: u32,
     /// Bit `k` is set if the block has an event of the kind with code `k`.
     pub kinds: u32,
-    /// Time of its first event.
+    /// Time of the block's first event.
     pub first_ts_ns: u64,
-    /// Latest time in it.
+    /// Latest time in the block.
     pub last_ts_ns: u64,
 }
 
@@ -28,7 +28,7 @@ pub struct BlockEntry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Index {
     pub(super) blocks: Vec<BlockEntry>,
-    /// Bytes of the closing description, which ends where the index begins; 0 without one.
+    /// Bytes of the closing description, which ends where the index begins. 0 if there is none.
     pub(super) closing_bytes: u32,
     pub(super) kinds: KindCounts,
     pub(super) cpus: Vec<u64>,
@@ -68,15 +68,15 @@ fn lost_words(lost: &mut LostEvents) -> [&mut u64; LOST_WORDS] {
 }
 
 const LOST_WORDS: usize = 12;
-/// Those that every index has. The others are written if one of them is not 0, as with kinds.
+/// Number of loss counts that every index has. The further counts are written only if one of them is not 0.
 const LOST_WORDS_MIN: usize = 11;
 
-/// Kinds that every index counts. Counts of the others are written if there is an event of one, so that files without them can
-/// be read by programs that do not know them.
+/// Number of kinds that every index counts. Counts of other kinds are written only if such an event exists.
+/// So programs that do not know these kinds can read files without them.
 const KINDS_MIN: usize = 20;
 
 impl Index {
-    /// Counts a block that was written at `offset`.
+    /// Adds a block that was written at `offset`.
     pub(super) fn add(&mut self, offset: u64, header: &BlockHeader, events: &[Event]) {
         self.blocks.push(BlockEntry {
             offset,
@@ -127,7 +127,7 @@ impl Index {
         bytes
     }
 
-    /// The index, or what is wrong with it.
+    /// Parses the index. The error is the problem.
     pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, &'static str> {
         let Some((body, crc)) = bytes.split_last_chunk::<4>() else { return Err("the index is cut off") };
         if crc32fast::hash(body) != u32::from_le_bytes(*crc) {
@@ -143,7 +143,7 @@ impl Index {
         }
         let entries = INDEX_HEADER_BYTES + blocks * INDEX_ENTRY_BYTES;
         let is_long = |kinds: usize, lost: usize| body.len() == entries + (kinds + cpus + lost) * 8;
-        // No two of the four lengths are the same.
+        // The four possible lengths differ, so the length shows which counts are present.
         let kinds = [KINDS_MIN, EventKind::COUNT]
             .into_iter()
             .find(|kinds| is_long(*kinds, LOST_WORDS_MIN) || is_long(*kinds, LOST_WORDS))

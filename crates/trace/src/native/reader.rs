@@ -1,4 +1,4 @@
-//! Reads a native file block by block; can enter it at any time through the index.
+//! Reads a native file block by block. Through the index it can start at any time.
 
 use std::{
     fs::File,
@@ -30,15 +30,15 @@ const REMEDY_HEADER: &str = "copy or convert the trace again";
 pub struct NativeReader {
     info: TraceInfo,
     file: Box<dyn Seekable>,
-    /// Where the next block starts.
+    /// Offset of the next block.
     offset: u64,
-    /// Where blocks end: the index, or the file's end if there is none.
+    /// End of the blocks: the index, or the file's end if there is none.
     end: u64,
     index: Option<Index>,
     recovery: Recovery,
     decoder: Decoder,
     payload: Vec<u8>,
-    /// Events before this time are left out of the next block, after a seek.
+    /// After a seek, events before this time are left out of the next block.
     skip_before_ns: u64,
     events_read: u64,
     lost: LostEvents,
@@ -47,10 +47,10 @@ pub struct NativeReader {
 }
 
 impl NativeReader {
-    /// Opens the native file at `path`, which is not compressed as a whole.
+    /// Opens the native file at `path`, which must not be compressed as a whole.
     ///
     /// # Errors
-    /// The file cannot be read, is not a native file, or is damaged and `recovery` does not allow it.
+    /// The file cannot be read, is not a native file, or is damaged although `recovery` refuses damage.
     pub fn open(path: &Path, recovery: Recovery) -> Result<Self, TraceError> {
         let file = File::open(path).map_err(|error| TraceError::io(path, "open", error))?;
         Self::new(path, Box::new(file), recovery)
@@ -76,7 +76,7 @@ impl NativeReader {
         if let Some(index) = index.as_ref().filter(|index| index.closing_bytes > 0) {
             match read_closing(path, &mut file, index.closing_bytes, end + u64::from(index.closing_bytes)) {
                 Ok(closing) => info = TraceInfo { path: path.to_owned(), ..closing },
-                // The one at the head says what was known when the recording began.
+                // The description at the head has the facts known when the recording began.
                 Err(error) => damage = Some(error),
             }
         }
@@ -113,7 +113,8 @@ impl NativeReader {
         }
     }
 
-    /// The error of a reader that refuses damage. It names recovery only if recovery would read something.
+    /// The error of a reader that rejects damage. It mentions recovery only if recovery would read some
+    /// events.
     fn refusal(&mut self, error: TraceError) -> TraceError {
         match error {
             TraceError::Damaged { path, offset, problem }
@@ -129,7 +130,7 @@ impl NativeReader {
         &mut self.info
     }
 
-    /// The blocks, by position; empty if the file is damaged and has no index.
+    /// The blocks, by position. Empty if the file is damaged and has no index.
     #[must_use]
     pub fn blocks(&self) -> &[BlockEntry] {
         self.index.as_ref().map_or(&[], |index| &index.blocks)
@@ -148,7 +149,7 @@ impl NativeReader {
         self.index.as_ref().map(|index| index.cpus.as_slice())
     }
 
-    /// The header of the block at `at`, and where the block ends.
+    /// Reads the header of the block at `at`. Also returns the end of the block.
     fn block_header(&mut self, at: u64) -> Result<(BlockHeader, u64), TraceError> {
         let damaged = |problem: &str| TraceError::damaged(&self.info.path, at, problem);
         let mut bytes = [0; BLOCK_HEADER_BYTES];
@@ -164,7 +165,7 @@ impl NativeReader {
         Ok((header, end))
     }
 
-    /// Reads what follows the header of the block at `at`, which was read last.
+    /// Reads the rest of the block at `at`, whose header was read just before.
     fn block_events(
         &mut self,
         at: u64,
@@ -200,13 +201,13 @@ impl NativeReader {
         read.is_ok() && magic == CLOSING_MAGIC
     }
 
-    /// Whether a tick is in the blocks from `self.offset` on.
+    /// Whether one of the blocks from `self.offset` on has a tick.
     fn find_tick(&mut self) -> Result<bool, TraceError> {
         let work = 1 << EventKind::WorkqueueExecuteStart.code();
         let (mut at, mut events) = (self.offset, Vec::new());
         while at < self.end {
             let (header, end) = self.block_header(at)?;
-            // With recovery, what lies behind a damaged block is not delivered, so none may be passed over.
+            // With recovery, events after a damaged block are not delivered, so no block may be skipped.
             if header.kinds & work != 0 || self.recovery == Recovery::UpToDamage {
                 self.block_events(at, &header, &mut events)?;
                 if events.iter().any(|event| event.is_tick() && event.ts_ns >= self.skip_before_ns) {
@@ -218,7 +219,7 @@ impl NativeReader {
         Ok(false)
     }
 
-    /// At the end: whether all events the index promises were there.
+    /// Checks at the end whether all events promised by the index were read.
     fn check_count(&mut self) -> Result<(), TraceError> {
         let Some(index) = &self.index else { return Ok(()) };
         if self.has_sought || index.events() == self.events_read {
@@ -251,7 +252,7 @@ impl TraceReader for NativeReader {
             if let Err(error) = self.next_block(events) {
                 events.clear();
                 self.is_at_end = true;
-                // A file that was cut off behind its last block has lost no event.
+                // A file cut off after its last block has lost no event.
                 if self.index.is_none() && self.is_closing(self.offset) {
                     break;
                 }
@@ -293,10 +294,11 @@ impl TraceReader for NativeReader {
             return Err(TraceError::file(
                 &self.info.path,
                 "has no index, because it is damaged",
-                "convert what is left of it to a new file first",
+                "convert its undamaged part to a new file first",
             ));
         };
-        // Times may go back a little between blocks (see LostEvents::out_of_order), so search from the front.
+        // Times may decrease a little between blocks (see LostEvents::out_of_order), so search from the
+        // front.
         let block = index.blocks.iter().find(|block| block.last_ts_ns >= ts_ns);
         self.offset = block.map_or(self.end, |block| block.offset);
         self.is_at_end = block.is_none();
@@ -306,10 +308,10 @@ impl TraceReader for NativeReader {
     }
 }
 
-/// The remedy where recovery would find nothing.
+/// The remedy if recovery would find nothing.
 const NOTHING_LEFT: &str = "no event before this can be read, so copy or record the trace again";
 
-const ENDS_WITHIN: &str = "the file ends within what starts here";
+const ENDS_WITHIN: &str = "the file ends inside the part that starts here";
 
 fn header_read_error(path: &Path, error: io::Error) -> TraceError {
     if error.kind() == io::ErrorKind::UnexpectedEof {
@@ -347,7 +349,7 @@ fn read_description(path: &Path, file: &mut Box<dyn Seekable>) -> Result<(TraceI
     Ok((info, FILE_HEADER_BYTES as u64 + u64::from(header.stored_bytes)))
 }
 
-/// The closing description, which is the file's `bytes` bytes before `end`.
+/// Reads the closing description: the `bytes` bytes of the file before `end`.
 fn read_closing(
     path: &Path,
     file: &mut Box<dyn Seekable>,
@@ -370,7 +372,7 @@ fn read_closing(
     })
 }
 
-/// The index, and where the blocks end.
+/// Reads the index. Also returns the end of the blocks.
 fn read_index(
     path: &Path,
     file: &mut Box<dyn Seekable>,

@@ -1,8 +1,8 @@
-//! The table of event shapes: what an event has besides time and frame.
+//! The table of event shapes: the fields of an event except time and frame.
 //!
-//! In a block of 64 Ki events only some hundreds of combinations of kind, CPU, thread, order, flags … occur.
-//! The block stores each once and an index per event; decoding copies 16 bytes per event out of the first-level
-//! cache instead of reading nine columns.
+//! A block of 64 Ki events has only some hundred combinations of kind, CPU, thread, order, flags and so on.
+//! The block stores each once, and an index per event. To decode an event, 16 bytes are copied from the
+//! first-level cache instead of reading nine columns.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::event::{Event, EventKind};
 /// Bytes of a shape.
 pub(super) const SHAPE_BYTES: usize = 16;
 
-/// Shapes that are remembered while a block is looked at: of eight CPUs, by kind.
+/// Number of shapes remembered while a block is encoded: for eight CPUs, by kind.
 const RECENT: usize = 256;
 
 /// The fields of `event` besides time and frame, as bytes.
@@ -34,7 +34,7 @@ pub(super) fn shape_of(event: &Event) -> [u8; SHAPE_BYTES] {
     bytes
 }
 
-/// An event of this shape at time 0, or `None` if its kind is unknown.
+/// An event of this shape at time 0. `None` if its kind is unknown.
 pub(super) fn event_of(bytes: &[u8; SHAPE_BYTES]) -> Option<Event> {
     Some(Event {
         ts_ns: 0,
@@ -51,12 +51,13 @@ pub(super) fn event_of(bytes: &[u8; SHAPE_BYTES]) -> Option<Event> {
     })
 }
 
-/// The shapes of a block, most frequent first (so that most indices have a zero high byte), and each event's index.
+/// The shapes of a block, and each event's index. Shapes are sorted by frequency, so that most indices have a
+/// zero high byte.
 pub(super) fn collect(events: &[Event]) -> (Vec<[u8; SHAPE_BYTES]>, Vec<u16>) {
     let mut numbers: HashMap<[u8; SHAPE_BYTES], u32> = HashMap::new();
     let mut shapes: Vec<([u8; SHAPE_BYTES], u32)> = Vec::new();
     let mut indices: Vec<u32> = Vec::with_capacity(events.len());
-    // A CPU's events of one kind are mostly alike, so most are found without a search.
+    // A CPU's events of one kind mostly have the same shape, so most are found without a search.
     let mut recent: [Option<([u8; SHAPE_BYTES], u32)>; RECENT] = [None; RECENT];
     for event in events {
         let shape = shape_of(event);
@@ -73,7 +74,7 @@ pub(super) fn collect(events: &[Event]) -> (Vec<[u8; SHAPE_BYTES]>, Vec<u16>) {
         indices.push(number);
     }
     let mut order: Vec<u32> = (0..shapes.len() as u32).collect();
-    // Ties are broken by the bytes, so that a file depends on its events alone.
+    // The bytes break ties, so that a file depends only on its events.
     order.sort_unstable_by_key(|number| {
         let (shape, count) = shapes[*number as usize];
         (std::cmp::Reverse(count), shape)

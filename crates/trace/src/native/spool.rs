@@ -1,4 +1,4 @@
-//! Events that wait to be read again: a native file in memory, or in an unlinked temporary file if it is large.
+//! Events that will be read again: a native file in memory, or in an unlinked temporary file if it is large.
 
 use std::io;
 
@@ -12,10 +12,10 @@ use crate::{
     reader::Recovery,
 };
 
-/// Bytes that are kept in memory: about a million events.
+/// Maximum bytes in memory: about a million events.
 const MEMORY_BYTES_MAX: usize = 4 << 20;
 
-/// Takes events that are to be read again.
+/// Collects events that will be read again.
 pub(crate) struct Spool(NativeWriter<SpooledTempFile>);
 
 impl Spool {
@@ -29,7 +29,7 @@ impl Spool {
         self.0.write(events).map_err(refused)
     }
 
-    /// The events, in the order in which they were written.
+    /// A reader of the events, in the order in which they were written.
     pub(crate) fn into_reader(self) -> Result<NativeReader, TraceError> {
         let (mut file, _) = self.0.finish(LostEvents::default()).map_err(refused)?;
         io::Seek::rewind(&mut file).map_err(refused)?;

@@ -1,4 +1,4 @@
-//! Writes a native file, front to back, with one block of events in memory.
+//! Writes a native file from front to back, with one block of events in memory.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{event::Event, info::LostEvents, info::TraceInfo, reader::BLOCK_EVENTS_MAX};
 
-/// How to write a native file.
+/// Options for writing a native file.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteOptions {
     level: i32,
@@ -29,7 +29,7 @@ impl WriteOptions {
         Self::default()
     }
 
-    /// Compression level, 1 (fast) to 22 (small); reading costs the same.
+    /// Compression level, 1 (fast) to 22 (small). Reading costs the same.
     #[must_use]
     pub fn level(mut self, level: i32) -> Self {
         self.level = level.clamp(1, 22);
@@ -52,13 +52,13 @@ impl<W: Write> NativeWriter<W> {
     /// Writes header and description.
     ///
     /// # Errors
-    /// `out` refuses, or the description is larger than 64 MiB.
+    /// `out` cannot be written, or the description is larger than 64 MiB.
     pub fn new(out: W, info: &TraceInfo, options: WriteOptions) -> io::Result<Self> {
         Self::with_version(out, info, options, VERSION_MINOR)
     }
 
-    /// Writes header and a description that [`NativeWriter::finish_with`] will replace: for a recording, whose end is not
-    /// known when it begins. If the file is cut off before, readers use this description.
+    /// Writes header and a description that [`NativeWriter::finish_with`] will replace, for a recording whose
+    /// end is still unknown. If the file is cut off before, readers use this description.
     ///
     /// # Errors
     /// As [`NativeWriter::new`].
@@ -94,10 +94,10 @@ impl<W: Write> NativeWriter<W> {
         })
     }
 
-    /// Adds events; full blocks are written at once.
+    /// Adds events. Full blocks are written at once.
     ///
     /// # Errors
-    /// `out` refuses.
+    /// `out` cannot be written.
     pub fn write(&mut self, mut events: &[Event]) -> io::Result<()> {
         while !events.is_empty() {
             let room = BLOCK_EVENTS_MAX - self.pending.len();
@@ -111,11 +111,11 @@ impl<W: Write> NativeWriter<W> {
         Ok(())
     }
 
-    /// Writes the block that is not full yet, so that its events survive the end of this process. Such blocks take more
-    /// room, so one call a second is often enough.
+    /// Writes the current block even if it is not full, so that its events survive a crash of this process.
+    /// Such blocks take more room, so one call a second is often enough.
     ///
     /// # Errors
-    /// `out` refuses.
+    /// `out` cannot be written.
     pub fn flush(&mut self) -> io::Result<()> {
         self.flush_block()?;
         self.out.flush()
@@ -138,10 +138,10 @@ impl<W: Write> NativeWriter<W> {
         Ok(())
     }
 
-    /// Writes the last block, the index and the footer, and returns `out` and the file's size in bytes.
+    /// Writes the last block, the index and the footer. Returns `out` and the file's size in bytes.
     ///
     /// # Errors
-    /// `out` refuses.
+    /// `out` cannot be written.
     pub fn finish(mut self, lost: LostEvents) -> io::Result<(W, u64)> {
         self.flush_block()?;
         self.close(lost)
@@ -150,7 +150,7 @@ impl<W: Write> NativeWriter<W> {
     /// As [`NativeWriter::finish`], with a description that replaces the one at the head.
     ///
     /// # Errors
-    /// `out` refuses, or the description is larger than 64 MiB.
+    /// `out` cannot be written, or the description is larger than 64 MiB.
     pub fn finish_with(mut self, info: &TraceInfo, lost: LostEvents) -> io::Result<(W, u64)> {
         self.flush_block()?;
         let (header, stored) = description::pack(info, self.level)?;

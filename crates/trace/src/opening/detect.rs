@@ -1,4 +1,4 @@
-//! Tells formats apart by the first bytes.
+//! Distinguishes formats by the first bytes.
 
 use crate::{
     import::{self, HeaderStyle},
@@ -6,13 +6,10 @@ use crate::{
     native,
 };
 
-/// The format that `head`, the first bytes after decompression, is in.
+/// The format of `head`, the first bytes after decompression.
 pub(crate) fn detect(head: &[u8]) -> Option<SourceFormat> {
     if native::looks_native(head) {
         return Some(SourceFormat::Native);
-    }
-    if import::looks_pcpt(head) {
-        return Some(SourceFormat::Pcpt);
     }
     if import::looks_trace_dat(head) {
         return Some(SourceFormat::TraceDat);
@@ -20,7 +17,7 @@ pub(crate) fn detect(head: &[u8]) -> Option<SourceFormat> {
     if import::looks_perf_data(head) {
         return Some(SourceFormat::PerfData);
     }
-    // Text: the first line that settles it.
+    // Text: the first line of a known form decides.
     for line in head.split(|byte| *byte == b'\n').take(4096) {
         let line = import::unquoted(line);
         if line.starts_with(b"# tracer:") {
@@ -53,7 +50,6 @@ mod tests {
             (b"  a-1 [001] d..1. 5.1: mm_page_free: pfn=1 order=0\n", Some(SourceFormat::Ftrace)),
             (b"\n  a b  1 [001] 5.1: kmem:mm_page_free: pfn=1 order=0\n", Some(SourceFormat::PerfScript)),
             (b"  a 1/2 [001] 5.1: kmem:mm_page_free: pfn=1 order=0\n", Some(SourceFormat::PerfScript)),
-            (b"{\"magic\": \"PCPT1\", ", Some(SourceFormat::Pcpt)),
             (b"", None),
             (b"hello\n\0\xff", None),
         ] {

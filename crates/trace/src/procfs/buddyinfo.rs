@@ -21,7 +21,7 @@ pub struct Buddyinfo {
 pub struct FreeBlocks {
     /// NUMA node.
     pub node: u16,
-    /// Which zone of the node.
+    /// Kind of the zone.
     #[serde(with = "crate::zone_name")]
     pub kind: ZoneKind,
     /// Blocks by order.
@@ -40,10 +40,10 @@ impl FreeBlocks {
 }
 
 impl Buddyinfo {
-    /// Parses the file's text. Kernels with more than 11 orders are refused, fewer are filled with zeros.
+    /// Parses the file's text. Kernels with more than 11 orders are rejected. Missing orders are zero.
     ///
     /// # Errors
-    /// A line that is not `Node n, zone NAME` and counts.
+    /// A line is not `Node n, zone NAME` followed by counts.
     pub fn parse(text: &str) -> Result<Self, ProcError> {
         let mut zones = Vec::new();
         for (index, line) in text.lines().enumerate() {

@@ -11,7 +11,7 @@ const FILE: &str = "pagetypeinfo";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pagetypeinfo {
-    /// The pageblock's order, as the file's head says.
+    /// The pageblock's order, from the file's first line.
     pub pageblock_order: Option<u8>,
     /// Free blocks by zone and migratetype.
     pub free: Vec<TypedFreeBlocks>,
@@ -25,7 +25,7 @@ pub struct Pagetypeinfo {
 pub struct TypedFreeBlocks {
     /// NUMA node.
     pub node: u16,
-    /// Which zone of the node.
+    /// Kind of the zone.
     #[serde(with = "crate::zone_name")]
     pub kind: ZoneKind,
     /// The kernel's migratetype number (index of [`MigrateType`]).
@@ -40,7 +40,7 @@ pub struct TypedFreeBlocks {
 pub struct Pageblocks {
     /// NUMA node.
     pub node: u16,
-    /// Which zone of the node.
+    /// Kind of the zone.
     #[serde(with = "crate::zone_name")]
     pub kind: ZoneKind,
     /// Pageblocks by migratetype.
@@ -51,7 +51,7 @@ impl Pagetypeinfo {
     /// Parses the file's text.
     ///
     /// # Errors
-    /// A line of none of the file's shapes, or an unknown migratetype.
+    /// A line has none of the file's forms, or a migratetype is unknown.
     pub fn parse(text: &str) -> Result<Self, ProcError> {
         let mut info = Self::default();
         let mut columns: Vec<MigrateType> = Vec::new();
@@ -135,7 +135,7 @@ impl Pagetypeinfo {
     }
 }
 
-/// `Reserve` is what kernels before 4.4 called the reserve that is now `HighAtomic`.
+/// Kernels before 4.4 had a reserve called `Reserve`. It is read as `HighAtomic`.
 fn migratetype(name: &str) -> Option<MigrateType> {
     if name == "Reserve" { Some(MigrateType::HighAtomic) } else { MigrateType::from_name(name) }
 }

@@ -19,7 +19,7 @@ impl Vmstat {
     /// Parses the file's text.
     ///
     /// # Errors
-    /// A line that is not a name and a number.
+    /// A line is not a name and a number.
     pub fn parse(text: &str) -> Result<Self, ProcError> {
         let mut counters = BTreeMap::new();
         for (index, line) in text.lines().enumerate() {

@@ -12,18 +12,18 @@ const FILE: &str = "zoneinfo";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Zoneinfo {
-    /// Zones that can hold frames of the allocator, empty ones included, in the file's order.
+    /// Zones that can hold frames of the allocator, including empty ones, in the file's order.
     pub zones: Vec<ZoneDescription>,
-    /// Names of the first node's zones in the kernel's index order, `Device` and the like included.
+    /// Names of the first node's zones in the kernel's index order, including `Device` and the like.
     pub zone_names: Vec<String>,
 }
 
 impl Zoneinfo {
-    /// Parses the file's text. Lines of statistics are skipped; kernels that do not print `high_min` and
-    /// `high_max` (6.1, 6.12) or `start_pfn` of empty zones leave them out.
+    /// Parses the file's text and skips statistics. Some kernels do not print `high_min` and `high_max` (6.1,
+    /// 6.12), or `start_pfn` of empty zones.
     ///
     /// # Errors
-    /// A known field whose value makes no sense, or a field outside of any zone.
+    /// A known field has a value that makes no sense, or a field is outside any zone.
     pub fn parse(text: &str) -> Result<Self, ProcError> {
         let mut info = Self::default();
         let mut first_node = None;
@@ -56,19 +56,19 @@ impl Zoneinfo {
     }
 }
 
-/// A zone as the text has it.
+/// A zone as the text describes it.
 #[derive(Clone, Debug)]
 pub(crate) struct ZoneText {
-    /// The line that names it, counted from 1.
+    /// Number of the line that names the zone, counted from 1.
     pub(crate) line: usize,
     pub(crate) name: String,
-    /// `None` for a zone with a name of its own, as `Device`; then the description has an arbitrary one.
+    /// `None` for a zone with an unknown name, such as `Device`. The description's kind is then arbitrary.
     pub(crate) kind: Option<ZoneKind>,
     pub(crate) zone: ZoneDescription,
-    /// Page sets are two lists, one of them for cold pages, as on Linux before 2.6.25: here they are one, with the limits of
-    /// the first.
+    /// Whether the page sets are two lists, one for cold pages, as on Linux before 2.6.25. They are read as
+    /// one page set, with the first list's limits.
     pub(crate) has_cold_lists: bool,
-    /// The fields that are there.
+    /// The fields that the text contains.
     fields: Vec<&'static str>,
 }
 
@@ -93,7 +93,7 @@ impl ZoneText {
         Ok(zones)
     }
 
-    /// Whether the text has this field of the zone.
+    /// Whether the text contains this field of the zone.
     pub(crate) fn has(&self, field: &str) -> bool {
         self.fields.contains(&field)
     }
@@ -165,7 +165,7 @@ impl ZoneText {
             pageset.ok_or_else(|| ProcError::new(FILE, number, format!("{key} before any cpu:")))?;
         match key {
             "count:" => pageset.count = pageset.count.saturating_add(pages),
-            // The second of two lists leaves the limits of the first.
+            // The second of two lists does not change the limits.
             "high:" if pageset.high == 0 => pageset.high = pages,
             "batch:" if pageset.batch == 0 => pageset.batch = pages,
             "high_min:" => pageset.high_min = Some(pages),

@@ -1,8 +1,8 @@
-//! Who waits for a lock: the first function of a call chain that is no lock's; and at which call site pages are wanted: the first
-//! function outside the allocator.
+//! Finds two things in a call chain. The waiter for a lock is the first function outside the lock code. The
+//! call site of a page request is the first function outside the allocator.
 //!
-//! Source: names of functions in `/proc/kallsyms` of Linux 6.1 and 6.18, and call chains recorded there. A compiler may put a
-//! function into its caller, so some have two names for one purpose.
+//! Source: names of functions in `/proc/kallsyms` of Linux 6.1 and 6.18, and call chains recorded there. A
+//! compiler may inline a function into its caller, so some purposes have two names.
 
 use std::{
     fs::File,
@@ -12,10 +12,10 @@ use std::{
 use super::kallsyms::{self, Symbol};
 use crate::Caller;
 
-/// Functions at most; a kernel with all its modules has fewer.
+/// Maximum number of functions. A kernel with all its modules has fewer.
 const FUNCTIONS_MAX: usize = 1 << 20;
 
-/// What functions take a zone's lock for. What follows a dot in a name is the compiler's.
+/// Functions that take a zone's lock, with their purpose. The part of a name after a dot is the compiler's.
 const KNOWN: [(&str, Caller); 28] = [
     ("rmqueue_bulk", Caller::Refill),
     ("__rmqueue_pcplist", Caller::Refill),
@@ -41,14 +41,14 @@ const KNOWN: [(&str, Caller); 28] = [
     ("__isolate_free_page", Caller::Other),
     ("walk_zones_in_node", Caller::Other),
     ("frag_show_print", Caller::Other),
-    // What walks the zones for a reader of /proc is a part of these.
+    // A function that walks the zones for a reader of /proc is inlined into these.
     ("zoneinfo_show", Caller::Other),
     ("pagetypeinfo_show", Caller::Other),
     ("__setup_per_zone_wmarks", Caller::Other),
     ("split_free_frozen_page", Caller::Other),
 ];
 
-/// Beginnings of names of functions that allocate and free for others: pages, and what slabs hold.
+/// Beginnings of names of functions that allocate and free for other code: pages, and slab objects.
 const ALLOCATES: [&str; 58] = [
     "alloc_pages",
     "__alloc_pages",
@@ -110,53 +110,54 @@ const ALLOCATES: [&str; 58] = [
     "unfreeze_partials",
 ];
 
-/// What a function in a call chain says.
+/// The meaning of a function in a call chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Function {
-    /// It takes locks for others, or traces: whoever called it says more.
+    /// It takes locks for other code, or traces. Its caller tells the purpose.
     Lock,
     Known(Caller),
-    /// It takes no zone's lock itself, and allocates for others.
+    /// It does not take a zone's lock itself, and allocates for other code.
     Allocates,
-    /// None of these.
+    /// Any other function.
     Foreign,
 }
 
-/// A place in the kernel with a name.
+/// An address of the kernel with a name.
 #[derive(Clone, Copy, Debug)]
 struct Place<T> {
     address: u64,
-    /// Where its name begins among all names.
+    /// Offset of its name among all names.
     name: u32,
     what: T,
 }
 
-/// Knows the functions of a kernel by their addresses, and its variables.
+/// A kernel's functions and variables, by address.
 #[derive(Clone, Debug, Default)]
 pub struct Callers {
     /// By address.
     functions: Vec<Place<Function>>,
-    /// Variables, by address. Those of modules are left out.
+    /// Variables, by address, without those of modules.
     variables: Vec<Place<()>>,
-    /// Names, each with a line feed behind it.
+    /// All names, each followed by a line feed.
     names: String,
 }
 
-/// What a call chain says of a wait.
+/// The meaning of a wait's call chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stack {
-    /// For what the lock is wanted; `None` if all of the chain takes locks.
+pub struct CallStack {
+    /// The purpose of the lock. `None` if all functions of the chain take locks for other code.
     pub caller: Option<Caller>,
-    /// The call site: for a zone's lock, the first function that neither takes locks nor allocates for others; for another lock,
-    /// the first that does not take locks for others. Its name is [`Callers::name`].
+    /// The call site; [`Callers::name`] has its name. For a zone's lock, it is the first function that
+    /// neither takes locks nor allocates for other code. For another lock, it is the first function that does
+    /// not take locks for other code.
     pub site: Option<u32>,
 }
 
-/// Bytes of a variable at most that may be taken for the one a lock is in.
+/// Maximum size of a variable that may contain a lock.
 const VARIABLE_BYTES_MAX: u64 = 4096;
 
 impl Callers {
-    /// Of the running kernel; `None` if this user may not see its addresses.
+    /// The functions of the running kernel. `None` if this user may not see its addresses.
     #[must_use]
     pub fn read() -> Option<Self> {
         let callers = Self::of(BufReader::new(File::open("/proc/kallsyms").ok()?)).ok()?;
@@ -164,16 +165,16 @@ impl Callers {
         (knows(Caller::Refill) && knows(Caller::Drain)).then_some(callers)
     }
 
-    /// Of a text in the format of `/proc/kallsyms`.
+    /// Reads a text in the format of `/proc/kallsyms`.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The text cannot be read.
     pub fn of(text: impl BufRead) -> io::Result<Self> {
         let mut callers = Self::default();
         kallsyms::read(text, |symbol| callers.note(&symbol))?;
         callers.functions.sort_by_key(|place| place.address);
         callers.functions.dedup_by(|later, earlier| {
-            // Of several names for one address, the one that says something counts.
+            // If an address has several names, one with a known meaning wins.
             let is_same = later.address == earlier.address;
             if is_same && earlier.what == Function::Foreign {
                 *earlier = *later;
@@ -198,23 +199,25 @@ impl Callers {
         self.names.push('\n');
     }
 
-    /// What a call chain of addresses says, the innermost first.
-    pub fn stack(&self, chain: impl Iterator<Item = u64>) -> Stack {
+    /// The meaning of a call chain of addresses, innermost first.
+    pub fn stack(&self, chain: impl Iterator<Item = u64>) -> CallStack {
         let mut places = chain.filter_map(|address| self.at(address));
-        let Some(first) = places.find(|place| place.what != Function::Lock) else { return Stack::default() };
+        let Some(first) = places.find(|place| place.what != Function::Lock) else {
+            return CallStack::default();
+        };
         match first.what {
-            Function::Known(caller) => Stack { caller: Some(caller), site: outside(places) },
-            _ => Stack { caller: Some(Caller::Elsewhere), site: Some(first.name) },
+            Function::Known(caller) => CallStack { caller: Some(caller), site: outside(places) },
+            _ => CallStack { caller: Some(Caller::Elsewhere), site: Some(first.name) },
         }
     }
 
-    /// The call site of a chain of addresses that begins in the page allocator: the first function that neither takes locks nor
-    /// allocates for others.
+    /// The call site of a chain of addresses that begins in the page allocator: the first function that
+    /// neither takes locks nor allocates for other code.
     pub fn site(&self, chain: impl Iterator<Item = u64>) -> Option<u32> {
         outside(chain.filter_map(|address| self.at(address)))
     }
 
-    /// The name of a call site, without what the compiler put behind a dot.
+    /// The name of a call site, without the compiler's part after a dot.
     #[must_use]
     pub fn name(&self, site: u32) -> &str {
         let rest = self.names.get(site as usize..).unwrap_or_default();
@@ -222,11 +225,11 @@ impl Callers {
         line.split('.').next().unwrap_or(line)
     }
 
-    /// The variable that a lock at this address is, or is a part of.
+    /// The variable at or around a lock's address.
     #[must_use]
     pub fn variable(&self, address: u64) -> Option<&str> {
         let behind = self.variables.partition_point(|place| place.address <= address);
-        // Behind the last one there may be anything.
+        // After the last variable there may be anything.
         self.variables.get(behind)?;
         let place = self.variables.get(behind.checked_sub(1)?)?;
         (address - place.address < VARIABLE_BYTES_MAX).then(|| self.name(place.name))
@@ -288,7 +291,7 @@ mod tests {
         callers.stack(chain.iter().map(|offset| 0xffff_ffff_8100_0000 + offset)).caller
     }
 
-    /// The call sites of a wait and of a visit with this chain.
+    /// The call sites of a wait and of a visit with this call chain.
     fn sites(chain: &[u64]) -> [Option<String>; 2] {
         let callers = Callers::of(KALLSYMS.as_bytes()).unwrap();
         let chain = || chain.iter().map(|offset| 0xffff_ffff_8100_0000 + offset);
@@ -305,11 +308,11 @@ mod tests {
     }
 
     #[test]
-    fn a_call_site_is_outside_the_allocator_and_a_lock_is_named_after_who_takes_it() {
+    fn a_call_site_is_outside_the_allocator_and_a_lock_is_named_after_the_function_that_takes_it() {
         let name = |name: &str| Some(name.to_owned());
         // Page fault, refill, zone lock.
         assert_eq!(sites(&[0x100, 0x205, 0x510, 0x610, 0x810]), [(); 2].map(|()| name("do_anonymous_page")));
-        // A slab's allocation says less than who wanted it.
+        // A slab's allocation is less informative than the function that requested it.
         assert_eq!(sites(&[0x510, 0x610, 0x710, 0x810]), [(); 2].map(|()| name("do_anonymous_page")));
         assert_eq!(sites(&[0x100, 0x205, 0x910, 0x810])[0], name("folio_lruvec_lock_irqsave"));
         // A slab's own lock is taken in the slab's function.
@@ -348,8 +351,8 @@ mod tests {
     fn chains_that_say_nothing_are_not_known() {
         assert_eq!(caller(&[]), None);
         assert_eq!(caller(&[0x100, 0x210]), None);
-        assert_eq!(Callers::default().stack([1, 2].into_iter()), Stack::default());
+        assert_eq!(Callers::default().stack([1, 2].into_iter()), CallStack::default());
         let callers = Callers::of(KALLSYMS.as_bytes()).unwrap();
-        assert_eq!(callers.stack([5].into_iter()), Stack::default(), "below all functions");
+        assert_eq!(callers.stack([5].into_iter()), CallStack::default(), "below all functions");
     }
 }

@@ -1,10 +1,10 @@
-//! Which events are recorded, and where each of their fields goes.
+//! The list of recorded events, and the destination of each of their fields.
 //!
-//! What the fields of a kind mean is said at [`EventKind`].
+//! [`EventKind`] has the meaning of a kind's fields.
 
 use crate::EventKind;
 
-/// A field of [`Event`](crate::Event), or what is worked out of a field of the kernel's.
+/// The destination of a kernel's field: a field of [`Event`](crate::Event), or a value computed from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
     /// [`Event::pfn`](crate::Event::pfn).
@@ -17,50 +17,50 @@ pub enum Slot {
     Migratetype,
     /// [`Event::refill`](crate::Event::refill).
     Refill,
-    /// The migratetype that a fallback took from.
+    /// The migratetype whose memory a fallback took.
     FallbackType,
     /// Whether a fallback took the whole pageblock.
     Ownership,
-    /// A function: its address, and which work it is.
+    /// A function: its address, and its kind of work.
     Function,
 }
 
-/// What a recording is without an event.
+/// The value of a recording without this event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Worth nothing.
+    /// None: the recording is worthless.
     Required,
-    /// Worth less.
+    /// Reduced.
     Useful,
-    /// As it is wanted; recorded only if asked for.
+    /// Not reduced: the event is recorded only on request.
     Asked,
 }
 
-/// Which of its events an instance is to record.
+/// The selection of an event's occurrences to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
-    /// All of them.
+    /// All.
     All,
-    /// Those for which this holds, in the kernel's language of filters.
+    /// Occurrences that satisfy this expression in the kernel's filter language.
     Where(&'static str),
-    /// Those of the two works that touch page sets, where their addresses are known.
+    /// Occurrences for the two kinds of work that touch page sets, if their addresses are known.
     PageSetWork,
 }
 
-/// An event of the kernel that is recorded.
+/// An event of the kernel that can be recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct Tracepoint {
-    /// Directory below `events`; empty for the group of this recorder's own probes.
+    /// Directory below `events`. Empty for the group of this recorder's own probes.
     pub system: &'static str,
-    /// Directory in that.
+    /// Directory below that.
     pub name: &'static str,
-    /// What it is in a trace.
+    /// Its kind in a trace.
     pub kind: EventKind,
     /// The kernel's fields.
     pub fields: &'static [(&'static str, Slot)],
-    /// What a recording is without it.
+    /// The value of a recording without it.
     pub need: Need,
-    /// Which of them are recorded.
+    /// The occurrences that are recorded.
     pub filter: Filter,
 }
 
@@ -80,8 +80,9 @@ const fn filtered(filter: Filter, tracepoint: Tracepoint) -> Tracepoint {
     Tracepoint { filter, ..tracepoint }
 }
 
-/// Waits for spinning locks, in the kernel's language of filters: queued spinlocks have no flag, readers and writers have that
-/// of spinning. Mutexes that spin have both flags. Source: the flags that `lock/contention_begin/format` names, and recordings.
+/// Waits for spinning locks, in the kernel's filter language. Queued spinlocks have no flag; reader-writer
+/// spinlocks have the flag for spinning. Mutexes that spin have both flags. Source: the flags that
+/// `lock/contention_begin/format` names, and recordings.
 pub const SPINNING: &str = "flags == 0 || flags == 1 || flags == 3 || flags == 5";
 const KSWAPD: Filter = Filter::Where("prev_comm ~ \"kswapd*\"");
 
@@ -132,12 +133,12 @@ pub const TRACEPOINTS: [Tracepoint; 20] = {
         useful("vmscan", DirectReclaimEnd, &[("nr_reclaimed", Pfn)]),
         useful("sched", SchedProcessFork, &[("child_pid", Pfn)]),
         filtered(KSWAPD, useful("sched", KswapdSwitchedOut, &[("prev_state", Pfn)])),
-        // What the marks around samples are written as; always on.
+        // The form of the marks around samples. Always on.
         Tracepoint { name: "raw_data", ..useful("ftrace", Marker, &[("id", Pfn)]) },
     ]
 };
 
-/// The probes on the bulk allocator, in the group of this recorder.
+/// The probes on the bulk allocator, in this recorder's group.
 pub const PROBES: [Tracepoint; 2] = [
     useful("", EventKind::BulkAllocEntry, &[("nr_pages", Slot::Pfn), ("gfp_flags", Slot::Gfp)]),
     useful("", EventKind::BulkAllocReturn, &[("ret", Slot::Pfn)]),

@@ -1,18 +1,18 @@
-//! A record of the ring becomes an event of the trace.
+//! Turns records of the ring into events of the trace.
 
 use crate::{Event, EventKind, MIGRATETYPE_NONE};
 
-use super::callers::{Callers, Stack};
+use super::callers::{CallStack, Callers};
 use super::catalogue::{Slot, Tracepoint};
 use super::event_format::{EventFormat, Field};
 use super::ring_page::Record;
 use super::symbols::Symbols;
 
-/// What the upper byte of a mark around a sample is: before it, behind it.
+/// Upper byte of a mark: before a sample, after a sample.
 const MARKS: [u64; 2] = [0x5a, 0x5b];
-/// What the names of the tasks begin with of which a switch is kept.
+/// Beginning of the names of tasks whose switches are kept.
 const KSWAPD: &[u8] = b"kswapd";
-/// Locks that one CPU can wait for at once: in a task, and in each level of interrupts.
+/// Maximum number of locks that one CPU waits for at once: in a task, and in each level of interrupts.
 const WAITS_MAX: usize = 4;
 
 /// Fields that every record has.
@@ -24,18 +24,18 @@ struct Heading {
     pid: Field,
 }
 
-/// How a record of one kind is read.
+/// The way to read records of one kind.
 #[derive(Clone, Debug)]
 struct Plan {
     kind: EventKind,
     fields: Vec<(Slot, Field)>,
-    /// The kernel does not say whether a block could live in a page set; that of order 0 could.
+    /// The kernel does not say whether a page set could hold a block. A block of order 0 could.
     refills_order_0: bool,
-    /// The name of the task that is switched out, of which only kswapd's matter.
+    /// The name of the task that is switched out. Only kswapd's switches matter.
     switched_out: Option<Field>,
 }
 
-/// Knows the events of an instance by their numbers.
+/// Decodes the events of an instance by their ids.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     heading: Heading,
@@ -44,7 +44,7 @@ pub struct Decoder {
     stacks: Option<Stacks>,
 }
 
-/// How the call chain is read that the kernel writes behind the beginning of a wait.
+/// The way to read the call chain that the kernel writes after the beginning of a wait.
 #[derive(Clone, Debug)]
 struct Stacks {
     id: u16,
@@ -53,7 +53,7 @@ struct Stacks {
     callers: Callers,
 }
 
-/// What a CPU's records before tell about the next.
+/// State that a CPU's earlier records leave for the next one.
 #[derive(Clone, Debug, Default)]
 pub struct Waits {
     locks: Vec<u64>,
@@ -61,10 +61,10 @@ pub struct Waits {
 }
 
 impl Decoder {
-    /// Of events with their formats, of which there is at least one.
+    /// A decoder for these events with their formats. `events` must not be empty.
     ///
     /// # Errors
-    /// A sentence that says which field is missing.
+    /// A sentence about the missing field.
     pub fn new(events: &[(Tracepoint, EventFormat)], symbols: Symbols) -> Result<Self, String> {
         let mut heading = None;
         let mut plans: Vec<Option<Plan>> = Vec::new();
@@ -83,19 +83,19 @@ impl Decoder {
         Ok(Self { heading: heading.ok_or("there is no event")?, plans, symbols, stacks: None })
     }
 
-    /// Reads call chains too, of this format, by the functions of `callers`.
+    /// Also reads call chains of this format, with the functions of `callers`.
     ///
     /// # Errors
-    /// A sentence that says which field is missing.
+    /// A sentence about the missing field.
     pub fn with_stacks(mut self, format: &EventFormat, callers: Callers) -> Result<Self, String> {
         let field = format.field("caller").ok_or("kernel_stack has no field called caller")?;
         self.stacks = Some(Stacks { id: format.id, offset: field.offset, callers });
         Ok(self)
     }
 
-    /// Whether a record is a call chain; if so, what it says.
+    /// The meaning of a call chain. `None` if the record is not one.
     #[inline]
-    pub fn stack(&self, record: &Record<'_>) -> Option<Stack> {
+    pub fn stack(&self, record: &Record<'_>) -> Option<CallStack> {
         let stacks = self.stacks.as_ref()?;
         if self.heading.id.read(record.bytes)? != u64::from(stacks.id) {
             return None;
@@ -104,13 +104,13 @@ impl Decoder {
         Some(stacks.callers.stack(addresses.map(|address| u64::from_ne_bytes(*address))))
     }
 
-    /// The functions by which call chains are read.
+    /// The functions that are used to read call chains.
     #[must_use]
     pub fn callers(&self) -> Option<&Callers> {
         self.stacks.as_ref().map(|stacks| &stacks.callers)
     }
 
-    /// The event of a record; `None` if it is of no interest, as an event that was not asked for.
+    /// The event of a record. `None` if it is not needed, such as an event that was not requested.
     #[inline]
     pub fn event(&self, record: &Record<'_>, cpu: u16, waits: &mut Waits) -> Option<Event> {
         let id = self.heading.id.read(record.bytes)?;
@@ -122,7 +122,7 @@ impl Decoder {
         }
         let mut event = Event::new(plan.kind, record.ts_ns, cpu);
         event.irq_flags = self.heading.irq_flags.read(record.bytes)? as u8;
-        // The upper half is the depth of disabled migration.
+        // The upper half of the byte is the depth of disabled migration.
         event.preempt = self.heading.preempt.read(record.bytes)? as u8 & 0xf;
         event.pid = self.heading.pid.read(record.bytes)? as u32;
         for (slot, field) in &plan.fields {
@@ -189,13 +189,13 @@ fn required(format: &EventFormat, tracepoint: &Tracepoint, name: &str) -> Result
     field.ok_or_else(|| format!("{} has no number called {name}", tracepoint.name))
 }
 
-/// What does not fit is nothing that a block can have.
+/// Saturates: a value that does not fit is not a valid number of a block in any case.
 fn narrow(value: u64) -> u8 {
     u8::try_from(value).unwrap_or(u8::MAX)
 }
 
 impl Waits {
-    /// For recordings whose events were chosen by whoever made them: the end of every wait is kept.
+    /// For recordings whose events another program chose: the end of every wait is kept.
     #[must_use]
     pub const fn keeping_all() -> Self {
         Self { locks: Vec::new(), keeps_all: true }
@@ -209,7 +209,8 @@ impl Waits {
         true
     }
 
-    /// The end of a wait does not say what kind of lock it was: of interest is one whose beginning was.
+    /// Whether to keep the end of a wait. The end does not tell the kind of lock, so it is kept if its
+    /// beginning was.
     fn end(&mut self, lock: u64) -> bool {
         if self.keeps_all {
             return true;
@@ -232,7 +233,7 @@ mod tests {
         \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
         \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n";
 
-    /// A decoder of `kind`, whose fields are 4 bytes each, in the order of the catalogue.
+    /// A decoder of `kind` with 4-byte fields in the catalogue's order.
     fn decoder(kind: EventKind, leave_out: &str) -> Result<Decoder, String> {
         let tracepoint = TRACEPOINTS.into_iter().find(|tracepoint| tracepoint.kind == kind).unwrap();
         let mut text = HEAD.to_owned();

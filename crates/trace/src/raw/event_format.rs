@@ -1,20 +1,21 @@
-//! Where the fields of an event lie: the kernel's own `format` files, and `events/header_page`, which is written alike.
+//! The places of an event's fields, from the kernel's `format` files, and from `events/header_page`, which
+//! has the same form.
 //!
-//! Source: the files themselves below `/sys/kernel/tracing/events`; the kernel documents them in "Event Tracing".
+//! Source: the files below `/sys/kernel/tracing/events`. The kernel documents them in "Event Tracing".
 
-/// Where a field lies in a record.
+/// The place of a field in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Bytes before it.
+    /// Offset in bytes.
     pub offset: usize,
-    /// Its bytes.
+    /// Size in bytes.
     pub size: usize,
     /// Whether its highest bit is a sign.
     pub is_signed: bool,
 }
 
 impl Field {
-    /// The field's value, its sign extended; `None` if the record ends before, or if it is no number.
+    /// The field's value, sign-extended. `None` if the record is too short or the field is not a number.
     #[inline]
     pub fn read(self, record: &[u8]) -> Option<u64> {
         let bytes = record.get(self.offset..)?.get(..self.size)?;
@@ -34,7 +35,7 @@ impl Field {
 /// An event's number and fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventFormat {
-    /// What `common_type` holds in records of this event.
+    /// Value of `common_type` in records of this event.
     pub id: u16,
     fields: Vec<(String, Field)>,
 }
@@ -43,10 +44,11 @@ impl EventFormat {
     /// Parses a `format` file.
     ///
     /// # Errors
-    /// A sentence that says what is missing or makes no sense.
+    /// A sentence about the missing or wrong part.
     pub fn parse(text: &str) -> Result<Self, String> {
         let id = text.lines().find_map(|line| line.strip_prefix("ID:")).ok_or("there is no line `ID:`")?;
-        let id = id.trim().parse().map_err(|_| format!("the ID is no number up to 65535: {:?}", cut(id)))?;
+        let id =
+            id.trim().parse().map_err(|_| format!("the ID is not a number up to 65535: {:?}", cut(id)))?;
         Ok(Self { id, fields: fields(text)? })
     }
 
@@ -56,10 +58,10 @@ impl EventFormat {
     }
 }
 
-/// The fields that a text lists, by name, in its order.
+/// The fields that a text lists, with their names, in order.
 ///
 /// # Errors
-/// A sentence with the line that makes no sense.
+/// A sentence with the wrong line.
 pub(crate) fn fields(text: &str) -> Result<Vec<(String, Field)>, String> {
     let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix("field:"));
     lines.map(|line| field(line).ok_or_else(|| format!("no field: {:?}", cut(line)))).collect()
@@ -80,7 +82,7 @@ fn field(line: &str) -> Option<(String, Field)> {
     }
     let without_length = declaration.split('[').next()?.trim_end();
     let start = without_length.rfind([' ', '*']).map_or(0, |at| at + 1);
-    // `__data_loc char[] name` has its brackets within the type.
+    // In `__data_loc char[] name`, the brackets belong to the type.
     let name = match &without_length[start..] {
         _ if declaration.starts_with("__data_loc") => declaration.rsplit(' ').next()?,
         name => name,

@@ -1,23 +1,24 @@
-//! Lines of `/proc/kallsyms`: `ffffffff81621970 T alloc_pages_bulk_noprof`, and a module's name in brackets behind its own.
+//! Lines of `/proc/kallsyms`: `ffffffff81621970 T alloc_pages_bulk_noprof`. A module's name follows in
+//! brackets.
 
 use std::io::{self, BufRead, Read as _};
 
-/// Bytes of a line at most; the kernel's names have up to 512.
+/// Maximum bytes of a line. The kernel's names have up to 512.
 const LINE_BYTES_MAX: u64 = 1024;
 
 /// A name in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Symbol<'a> {
-    /// `None` for who may not see it.
+    /// `None` for a user who may not see addresses.
     pub(super) address: Option<u64>,
     pub(super) is_code: bool,
-    /// A variable.
+    /// Whether it is a variable.
     pub(super) is_data: bool,
     pub(super) name: &'a str,
     pub(super) is_in_module: bool,
 }
 
-/// Tells `note` each symbol of a text. Lines that are none are passed over.
+/// Calls `note` for each symbol of a text. Other lines are skipped.
 ///
 /// # Errors
 /// The text cannot be read.

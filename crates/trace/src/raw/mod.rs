@@ -1,9 +1,9 @@
-//! Events as the kernel writes them, for whoever reads them from the running kernel or from files of other recorders.
+//! Events in the kernel's binary form, for readers of the running kernel or of other recorders' files.
 //!
-//! `event_format` says where an event's fields lie, by the kernel's own description, `ring_page` takes a page of a CPU's ring
-//! apart, `ring_counts` says what the kernel lost of it, `catalogue` names the events that a trace has a place for, `decode`
-//! makes trace events of records, `symbols` knows the functions that events name by address, and `callers` those that wait for a
-//! zone's lock, both by `kallsyms`.
+//! `event_format` finds an event's fields by the kernel's own description. `ring_page` reads a page of a
+//! CPU's ring, and `ring_counts` the kernel's counts of losses. `catalogue` lists the events that a trace can
+//! hold, and `decode` turns records into them. `symbols` finds the functions that events name by address.
+//! `callers` finds the functions that wait for a zone's lock. Both read `kallsyms`.
 
 mod callers;
 mod catalogue;
@@ -14,7 +14,7 @@ mod ring_counts;
 mod ring_page;
 mod symbols;
 
-pub use callers::{Callers, Stack};
+pub use callers::{CallStack, Callers};
 pub use catalogue::{Filter, Need, PROBES, SPINNING, Slot, TRACEPOINTS, Tracepoint};
 pub use decode::{Decoder, Waits};
 pub use event_format::{EventFormat, Field};

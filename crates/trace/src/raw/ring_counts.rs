@@ -1,24 +1,27 @@
-//! What the kernel says of a CPU's ring: `per_cpu/cpu0/stats`, documented in "ftrace - Function Tracer".
+//! The kernel's counts for a CPU's ring: `per_cpu/cpu0/stats`, documented in "ftrace - Function Tracer".
 
-/// Events that did not fit into a ring.
+/// Counts of a ring's events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingCounts {
-    /// Those that the kernel overwrote.
+    /// Events that the kernel overwrote.
     pub overrun: u64,
-    /// Those that it refused.
+    /// Events that the kernel rejected.
     pub dropped: u64,
-    /// Those that were read, by any program; `None` if the kernel does not say.
+    /// Events that any program has read. `None` if the kernel does not say.
     ///
-    /// Observed on Linux 6.18: a page that is read from `trace_pipe_raw` counts with each of its records, also one that the
-    /// kernel is still writing, and `trace_pipe` counts with each line. What the kernel overwrote is only in `overrun`, and
-    /// what a filter left out is in no count. Clearing the ring and setting its clock make all counts 0.
+    /// Observed on Linux 6.18:
+    /// - A page read from `trace_pipe_raw` counts with each of its records, even if the kernel is still
+    ///   writing it.
+    /// - `trace_pipe` counts with each line.
+    /// - Overwritten events are counted only in `overrun`, and filtered events in no count.
+    /// - Clearing the ring or setting its clock resets all counts to 0.
     pub read: Option<u64>,
-    /// Those that are there to be read; `None` if the kernel does not say.
+    /// Events that can still be read. `None` if the kernel does not say.
     pub entries: Option<u64>,
 }
 
 impl RingCounts {
-    /// Reads the file's text. Losses of which it says nothing are 0.
+    /// Parses the file's text. Losses that it does not mention are 0.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let known = |name: &str| {
@@ -34,7 +37,7 @@ impl RingCounts {
         }
     }
 
-    /// Those of two rings together; what is known of both is known.
+    /// The sum of two rings' counts. A sum is known if both parts are known.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let both = |one: Option<u64>, two| one.zip(two).map(|(one, two): (u64, u64)| one.saturating_add(two));

@@ -1,29 +1,30 @@
-//! A page of a CPU's ring, as `trace_pipe_raw` gives it: bytes in, records out.
+//! Takes the records from a page of a CPU's ring, as `trace_pipe_raw` delivers it.
 //!
-//! Source: `events/header_page` says where time, length and data lie, `events/header_event` what the header of a record
-//! is. What the two highest bits of the length mean, and how long records have their length, was observed on Linux 6.18.
+//! Source: `events/header_page` gives the places of time, length and data. `events/header_event` gives the
+//! form of a record's header. The meaning of the length's two highest bits, and the encoding of long records,
+//! were observed on Linux 6.18.
 
 use super::event_format::{self, Field};
 
 /// Bit of the length: events are missing before this page.
 const MISSED: u64 = 1 << 31;
-/// Bit of the length: how many are missing stands behind the data.
+/// Bit of the length: the number of missing events follows the data.
 const MISSED_COUNTED: u64 = 1 << 30;
 
-/// A record's kind with this number has its length in its first word; 1 to 28 are the length in words.
+/// Kind of a record whose first word is its length. Kinds 1 to 28 are the length in words.
 const LONG: u32 = 0;
-/// Nothing up to the end of the page, or for as long as the first word says.
+/// Padding up to the end of the page, or for the length that the first word gives.
 const PADDING: u32 = 29;
-/// More bits of the time since the record before.
+/// More bits of the time difference from the previous record.
 const TIME_EXTEND: u32 = 30;
-/// The time itself.
+/// An absolute time.
 const TIME_STAMP: u32 = 31;
-/// Bits of the time that a record's header has.
+/// Number of time bits in a record's header.
 const DELTA_BITS: u32 = 27;
-/// Bits of the time that two words have.
+/// Number of time bits in two words.
 const STAMP_BITS: u32 = 59;
 
-/// Where the parts of a page lie.
+/// The places of a page's parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageLayout {
     timestamp: Field,
@@ -34,10 +35,10 @@ pub struct PageLayout {
 }
 
 impl PageLayout {
-    /// Reads `events/header_page` and `events/header_event`.
+    /// Parses `events/header_page` and `events/header_event`.
     ///
     /// # Errors
-    /// A sentence that says what is not as this program knows it.
+    /// A sentence about the difference from the known form.
     pub fn parse(header_page: &str, header_event: &str) -> Result<Self, String> {
         let fields = event_format::fields(header_page)?;
         let field = |name: &str| {
@@ -61,28 +62,28 @@ impl PageLayout {
     }
 }
 
-/// Events that the kernel gave up before a page was read.
+/// Events that the kernel lost before a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missed {
-    /// How many; `None` if the kernel does not say.
+    /// Their number. `None` if the kernel does not say.
     pub events: Option<u64>,
 }
 
-/// A record and when it was written, in nanoseconds of the instance's clock.
+/// A record with its time, in nanoseconds of the instance's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'page> {
-    /// When.
+    /// Time of the record.
     pub ts_ns: u64,
     /// The record's fields.
     pub bytes: &'page [u8],
 }
 
-/// The records of a page, in its order.
+/// The records of a page, in order.
 #[derive(Clone, Debug)]
 pub struct Records<'page> {
     rest: &'page [u8],
     ts_ns: u64,
-    /// What is missing before the first of them.
+    /// Events lost before the first record.
     pub missed: Option<Missed>,
 }
 
@@ -91,10 +92,10 @@ pub struct Records<'page> {
 pub struct Damaged;
 
 impl<'page> Records<'page> {
-    /// Of the page in `bytes`.
+    /// Reads the page in `bytes`.
     ///
     /// # Errors
-    /// It is shorter than its header, or than it says.
+    /// The page is shorter than its header or than its length field.
     pub fn of(layout: &PageLayout, bytes: &'page [u8]) -> Result<Self, Damaged> {
         let ts_ns = layout.timestamp.read(bytes).ok_or(Damaged)?;
         let length = layout.length.read(bytes).ok_or(Damaged)?;
@@ -118,7 +119,7 @@ impl<'page> Records<'page> {
         Some(taken)
     }
 
-    /// The next record; `None` if the page contradicts itself.
+    /// The next record. The outer `None` means that the page contradicts itself.
     fn next_record(&mut self) -> Option<Option<Record<'page>>> {
         while !self.rest.is_empty() {
             let header = self.word()?;
@@ -166,8 +167,8 @@ impl<'page> Iterator for Records<'page> {
     }
 }
 
-/// Kind and time of a record's header. C puts the first bit field into the lowest bits on little-endian machines, and
-/// into the highest on others.
+/// Kind and time of a record's header. C puts the first bit field into the lowest bits on little-endian
+/// machines, and into the highest bits on others.
 const fn split(header: u32) -> (u32, u64) {
     if cfg!(target_endian = "big") {
         (header >> DELTA_BITS, (header & ((1 << DELTA_BITS) - 1)) as u64)

@@ -1,4 +1,4 @@
-//! Where functions of the kernel are, by `/proc/kallsyms`.
+//! Addresses of kernel functions, from `/proc/kallsyms`.
 
 use std::{
     fs::File,
@@ -7,10 +7,10 @@ use std::{
 
 use super::kallsyms::{self, Symbol};
 
-/// Addresses of the functions that events name, where this user may see them.
+/// Addresses of the functions that events name, if this user may see them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Symbols {
-    /// The periodic work of a CPU.
+    /// The periodic work of a CPU (`vmstat_update`).
     pub vmstat_update: Option<u64>,
     /// The work that flushes a CPU's lists.
     pub lru_add_drain_per_cpu: Option<u64>,
@@ -22,15 +22,15 @@ pub struct Symbols {
 const BULK_ALLOCATORS: [&str; 2] = ["alloc_pages_bulk_noprof", "__alloc_pages_bulk"];
 
 impl Symbols {
-    /// Those of the running kernel. What cannot be read is not known.
+    /// The symbols of the running kernel. Unreadable ones are unknown.
     pub fn read() -> Self {
         File::open("/proc/kallsyms").and_then(|file| Self::of(BufReader::new(file))).unwrap_or_default()
     }
 
-    /// Those that a text in the format of `/proc/kallsyms` has.
+    /// The symbols in a text with the format of `/proc/kallsyms`.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The text cannot be read.
     pub fn of(text: impl BufRead) -> io::Result<Self> {
         let mut symbols = Self::default();
         kallsyms::read(text, |symbol| symbols.note(&symbol))?;

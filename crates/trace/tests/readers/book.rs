@@ -1,4 +1,5 @@
-//! The worked example in the book's chapter on the file: its dump is a file that this crate reads and would write.
+//! The worked example in the book's chapter on the file. Its dump must be readable, and equal to the file
+//! this crate writes.
 
 use pageset_trace::{Event, EventKind, LostEvents, NativeWriter, OpenOptions, TraceInfo, WriteOptions};
 
@@ -24,7 +25,7 @@ fn written() -> Vec<u8> {
     writer.finish(LostEvents::default()).expect("memory").0
 }
 
-/// As `xxd -g1` prints, without the text column.
+/// A dump as `xxd -g1` prints it, without the text column.
 fn dump(bytes: &[u8]) -> String {
     let mut text = String::new();
     for (row, bytes) in bytes.chunks(16).enumerate() {
@@ -55,8 +56,8 @@ fn the_dump_in_the_book_is_the_file() {
         .unwrap_or_else(|error| panic!("{error}; the dump should be\n{}", dump(&written)));
     assert_eq!(all(reader.as_mut()), events());
     assert_eq!(reader.info().name.as_deref(), Some("example"));
-    // The description's compressed bytes may change with the compressor, and all offsets with it; the block, which
-    // is too small to be compressed, may not.
+    // The compressor may change the description's bytes, and with them all offsets. The block is too small to
+    // be compressed and must not change.
     let block = |bytes: &[u8]| {
         let start = bytes.windows(4).position(|window| window == b"PGBK").expect("a block");
         let end = bytes.windows(4).position(|window| window == b"PGIX").expect("an index");

@@ -1,4 +1,4 @@
-//! Where the bundled files are, and how tests read them.
+//! Paths of the bundled files, and functions to read them.
 
 use std::{
     io::Read,
@@ -12,7 +12,7 @@ pub(crate) fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data").join(name)
 }
 
-/// All events that are left.
+/// All remaining events.
 pub(crate) fn all(reader: &mut dyn TraceReader) -> Vec<Event> {
     let (mut all, mut block) = (Vec::new(), Vec::new());
     while reader.read_block(&mut block).expect("a whole trace") > 0 {
@@ -21,7 +21,7 @@ pub(crate) fn all(reader: &mut dyn TraceReader) -> Vec<Event> {
     all
 }
 
-/// A file's bytes, unpacked if its name ends in `.xz`.
+/// A file's bytes, decompressed if its name ends in `.xz`.
 pub(crate) fn bytes(name: &str) -> Vec<u8> {
     let stored = std::fs::read(path(name)).expect("a bundled file");
     if !name.ends_with(".xz") {

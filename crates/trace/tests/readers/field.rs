@@ -1,4 +1,4 @@
-//! Files as people post them: what each gives, or what its error says.
+//! Files as people post them, with their expected contents or errors.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ fn text(name: &str) -> String {
     String::from_utf8(bytes(&format!("formats/field/{name}"))).expect("text")
 }
 
-/// The events of a text, and what it lacks.
+/// The events of a text, and a reader with its losses.
 fn read(text: &str) -> Result<(Vec<Event>, Box<dyn TraceReader>), String> {
     read_as(text, Strictness::Strict)
 }
@@ -32,7 +32,7 @@ fn read_as(text: &str, strictness: Strictness) -> Result<(Vec<Event>, Box<dyn Tr
     Ok((events, reader))
 }
 
-/// A copy of `/proc/zoneinfo`, changed, as a layout.
+/// The layout of a changed copy of `/proc/zoneinfo`.
 fn layout(text: &str, options: &LayoutOptions) -> Result<Layout, String> {
     let file = tempfile::Builder::new().suffix(".txt").tempfile().expect("a file");
     std::fs::write(file.path(), text).expect("written");
@@ -81,7 +81,7 @@ fn columns_of_a_real_time_kernel_are_read_with_and_without_their_legend() {
     let excerpt: String =
         whole.lines().filter(|line| !line.starts_with('#')).flat_map(|line| [line, "\n"]).collect();
     assert_eq!(read(&excerpt).unwrap().0, events);
-    // The columns of Linux 5.4 with PREEMPT_RT, which has one fewer.
+    // The columns of Linux 5.4 with PREEMPT_RT, which are one fewer.
     let older: String = whole
         .lines()
         .filter(|line| !line.contains("preempt-lazy-depth"))
@@ -137,12 +137,12 @@ fn distances_in_the_array_of_pages_become_frames() {
     };
     let steps_of_56: String = (1_100_000..1_100_040).map(line).collect();
     assert_eq!(read(&steps_of_56).unwrap().0[39].pfn, 1_100_039);
-    // One that does not fit is damage.
+    // A single value that does not fit is damage.
     let damaged =
         steps_of_56.clone() + "f 9 [001] 1.0001: kmem:mm_page_free: page=0xffffea0000000039 pfn=57 order=0\n";
     let error = read(&damaged).map(drop).unwrap_err();
     assert!(error.starts_with("f.txt:41: ") && error.contains("steps"), "{error}");
-    // One event does not show its step: refused.
+    // One event does not show the step between frames, so the file is rejected.
     let error = read(&line(64)).map(drop).unwrap_err();
     assert!(error.contains("too few") && error.contains("/sys/kernel/tracing/trace"), "{error}");
 }
@@ -166,7 +166,7 @@ fn text_that_has_no_names_or_no_context_is_refused_with_the_command_that_helps()
         let is_of_line = error.strip_prefix("f.txt:").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
         assert!(is_of_line && error.contains(remedy), "{error}");
         assert!(!error.contains("leniently"), "to skip all lines is no remedy: {error}");
-        // A text without any event is none, and its first line says why.
+        // A text without any event is an error that quotes its first line.
         let lenient = read_as(&text, Strictness::Lenient).map(drop).unwrap_err();
         assert_eq!(lenient, error);
     }
@@ -210,7 +210,7 @@ fn a_copy_that_was_cut_is_refused() {
     let mut refused = 0;
     for cut in (1..whole.len()).filter(|cut| whole.as_bytes()[cut - 1] == b'\n') {
         match plain(&whole[..cut]) {
-            // Between two zones nothing shows it, but for the reserve that a lower zone keeps.
+            // A cut between two zones leaves a trace only in the reserve that a lower zone keeps.
             Ok(machine) if zone_starts.contains(&cut) => {
                 let has_all = machine.zones.len() == 3;
                 assert_eq!(
@@ -220,7 +220,7 @@ fn a_copy_that_was_cut_is_refused() {
                     machine.assumed
                 );
             }
-            // Behind the last field of a zone.
+            // The cut is after the last field of a zone.
             Ok(machine) => assert_eq!(machine.zones.len(), 3, "cut at {cut}"),
             Err(error) => {
                 refused += 1;
@@ -240,7 +240,7 @@ fn a_zone_with_a_name_of_its_own_is_never_dropped_silently() {
     let error = plain(&whole).unwrap_err();
     assert!(error.starts_with("z.txt:33: zone Non-volatile of node 0 has 1292800 pages"), "{error}");
     assert!(error.contains("sed '/zone *Non-volatile/,/start_pfn/d' z.txt"), "{error}");
-    // What the remedy does.
+    // Apply the remedy.
     let mut is_in = false;
     let without: String = whole
         .lines()
@@ -253,7 +253,7 @@ fn a_zone_with_a_name_of_its_own_is_never_dropped_silently() {
         .flat_map(|line| [line, "\n"])
         .collect();
     assert_eq!(plain(&without).unwrap().zones.len(), 1);
-    // A zone of devices has none of the allocator's pages.
+    // A device zone has no pages of the allocator.
     let device = whole.replace("Non-volatile", "  Device").replace("managed  1292800", "managed  0");
     let machine = plain(&device).unwrap();
     assert!(
@@ -279,10 +279,10 @@ fn the_batch_of_a_zone_shows_the_size_of_its_pages() {
     assert!(assumes(&plain(&of_4_kib).unwrap(), "batch 63 fits it"));
     let error = layout(&of_4_kib, &LayoutOptions::new().page_size(65_536)).unwrap_err();
     assert!(error.contains("--page-size 4K"), "{error}");
-    // A zone that grew after boot has a batch that is too small; another shows the size.
+    // A zone that grew after boot has a batch that is too small. Another zone shows the page size.
     let grown = text("zoneinfo-indented.txt");
     assert!(assumes(&plain(&grown).unwrap(), "batch 31 fits it"));
-    // A small zone has the same batch whatever the size.
+    // A small zone has the same batch under every page size.
     let small = of_64_kib.replace("262144", "16384").replace("261000", "16000");
     assert!(assumes(&plain(&small).unwrap(), "do not show it"));
 }
@@ -342,7 +342,7 @@ fn the_nodes_of_the_recording_serve_a_layout_for_it() {
     assert!(assumes(&given, "that the recording names"), "{:?}", given.assumed);
     let cpus = |machine: &Layout| machine.nodes.iter().map(|node| node.cpus.clone()).collect::<Vec<_>>();
     assert_eq!(cpus(&given), cpus(&own));
-    // So does the size of its pages; another one is said.
+    // The page size comes from the recording too. A different one is listed as an assumption.
     assert!(!assumes(&given, "a page has"), "{:?}", given.assumed);
     let options = LayoutOptions::new().recorded_on(&own).page_size(65_536);
     let other = options.load(&field("zoneinfo-64k.txt")).unwrap();

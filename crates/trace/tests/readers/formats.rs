@@ -1,4 +1,5 @@
-//! Every format: exact counts against lines counted here, and agreement between formats of one recording.
+//! Every format: exact counts are compared with lines counted here, and formats of one recording with each
+//! other.
 
 use crate::bundled::{all, bytes, path};
 use pageset_trace::{
@@ -65,8 +66,8 @@ fn formatted_and_raw_reports_of_trace_cmd_agree() {
     assert_eq!(formatted[..raw.len()], raw);
 }
 
-/// What text and binary file of one recording both say of an event: text has no state of interrupts, and a work is
-/// named by its function in one and by the function's address in the other.
+/// The part of an event that text and binary file of one recording share. Text lacks the interrupt state. One
+/// names a work item by its function, the other by the function's address.
 fn common(mut event: Event) -> Event {
     (event.irq_flags, event.preempt) = (0, 0);
     if event.work().is_some() {
@@ -97,7 +98,7 @@ fn binary_and_text_of_one_recording_by_trace_cmd_agree() {
 #[test]
 fn binary_and_text_of_one_recording_by_perf_agree() {
     let text: Vec<_> = all(open(&path("formats/perf.data.txt.xz")).unwrap().as_mut());
-    // A file of perf does not say where functions are: of a work it is known that there was one.
+    // A file of perf lacks the addresses of functions, so it only shows that some work item ran.
     let work_is_any = |mut event: Event| {
         event.order = if event.work().is_some() { 0 } else { event.order };
         common(event)
@@ -114,7 +115,7 @@ fn binary_and_text_of_one_recording_by_perf_agree() {
     assert_eq!(reader.lost(), LostEvents::default());
 }
 
-/// What a file of perf says when its first record of one kind becomes one of another.
+/// Changes the first record of kind `from` in a file of perf to kind `to`, and reads the file.
 fn with_record(from: u32, to: u32, change: impl Fn(&mut [u8])) -> Result<(usize, LostEvents), String> {
     let mut bytes = bytes("formats/perf.data.xz");
     let word = |at: usize, bytes: &[u8]| u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap());
@@ -167,7 +168,7 @@ fn a_long_name_does_not_make_a_long_error() {
 #[test]
 fn a_sample_or_a_page_that_makes_no_sense_is_an_error_or_is_counted() {
     let perf = bytes("formats/perf.data.xz");
-    // The format of all samples says that they have numbers that they do not have: call chains.
+    // The format of all samples claims fields that they do not have: call chains.
     let mut damaged = perf.clone();
     let attributes = u64::from_ne_bytes(perf[24..32].try_into().unwrap()) as usize;
     let (bytes_each, all_bytes) = (
@@ -255,7 +256,7 @@ fn strange_bytes_between_lines_are_counted() {
     assert_eq!((reader.lost().unrecognised_lines, reader.lost().oversized_lines), (1, 1));
 }
 
-/// Such a line is passed over before the first event is asked for, and cannot be given again there.
+/// An over-long line is skipped while the headings are read, and must not be counted again afterwards.
 #[test]
 fn an_over_long_line_among_the_headings_is_counted_once() {
     for length in [100 << 10, 1 << 20] {

@@ -1,4 +1,5 @@
-//! The readers from outside: bundled traces of every format, the native file, damage of all kinds, the book's example.
+//! Tests of the readers from outside: bundled traces of every format, the native file, damage of all kinds,
+//! the book's example.
 
 mod book;
 mod bundled;

@@ -1,4 +1,4 @@
-//! Bounded fuzzing of every parser in the ordinary tests: arbitrary bytes, and valid files damaged at random.
+//! Bounded fuzzing of every parser as an ordinary test: arbitrary bytes, and valid files damaged at random.
 //!
 //! The same entry points are fuzzed without bound by the targets in `fuzz/`.
 
@@ -10,14 +10,14 @@ use pageset_trace::{
 };
 use proptest::{collection::vec, prelude::*, sample::Index};
 
-/// The first bytes of a bundled text: all its shapes, quick to read.
+/// The beginning of a bundled text: all its forms, and quick to read.
 fn text(name: &str) -> Vec<u8> {
     let mut bytes = crate::bundled::bytes(name);
     bytes.truncate(4000);
     bytes
 }
 
-/// One valid file of each format, small.
+/// A small valid file of each format.
 static VALID: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let reader = open(&crate::bundled::path("formats/ftrace-old.txt")).expect("bundled");
     let mut book = TaskBook::default();
@@ -38,9 +38,6 @@ static VALID: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let mut writer = NativeWriter::new(Vec::new(), &info, WriteOptions::new()).expect("memory");
     writer.write(&events).expect("memory");
     let native = writer.finish(LostEvents::default()).expect("memory").0;
-    let mut pcpt = br#"{"magic":"PCPT1","n":3,"t0":9,"cols":[["ts","delta",4,"u"],["pfn","raw",8,"u"],["cpu","raw",2,"u"],["kind","raw",1,"u"],["mt","raw",1,"i"]]}"#.to_vec();
-    pcpt.push(b'\n');
-    pcpt.extend([1; 3 * 16]);
     vec![
         text("formats/ftrace.txt.xz"),
         text("formats/ftrace-old.txt"),
@@ -60,13 +57,8 @@ static VALID: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         crate::bundled::bytes("formats/perf.data.xz"),
         std::fs::read(crate::bundled::path("formats/perf-script-fields.txt.xz")).expect("bundled"),
         native,
-        pcpt,
     ]
 });
-
-/// The texts under `before` of a bundled side file, and the whole.
-static SIDE: LazyLock<String> =
-    LazyLock::new(|| String::from_utf8(crate::bundled::bytes("formats/k61_2c_tcp.json.xz")).expect("JSON"));
 
 /// Copies of `/proc/zoneinfo`.
 static COPIES: LazyLock<Vec<String>> = LazyLock::new(|| {
@@ -129,7 +121,7 @@ fn read_every_way(bytes: &[u8]) {
     }
 }
 
-/// `text` with the given damage, as text again.
+/// Damages `text`, and returns it as text again.
 fn damaged_text(text: &str, damage: &[Damage]) -> String {
     let mut bytes = text.as_bytes().to_vec();
     apply(&mut bytes, damage);
@@ -174,7 +166,6 @@ proptest! {
     fn arbitrary_texts(text in "\\PC{0,400}", lines in "(Node|cpu:|count:|high:|pages|type|[0-9 ,]|zone|DMA|\n){0,80}") {
         for text in [&text, &lines] {
             fuzzing::procfs(text);
-            drop(fuzzing::side_file(text));
             drop(fuzzing::layout(text));
         }
     }
@@ -193,11 +184,6 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn damaged_side_files(damage in vec(damage(), 1..4)) {
-        drop(fuzzing::side_file(&damaged_text(&SIDE, &damage)));
-    }
-
-    #[test]
     fn damaged_names_of_tasks(damage in vec(damage(), 1..6), text in "\\PC{0,80}") {
         let valid = r#"{"names":["sh","cc1"],"cgroups":["/a"],"tasks":[[7,7,0,0,null],[8,7,5,1,0],[7,7,9,1,0]],"left_out":1}"#;
         fuzzing::tasks(valid).expect("valid as it is");
@@ -207,9 +193,9 @@ proptest! {
 
     #[test]
     fn damaged_proc_files_and_machines(damage in vec(damage(), 1..4)) {
-        let side: serde_json::Value = serde_json::from_str(&SIDE).expect("JSON");
         for name in ["zoneinfo", "buddyinfo", "pagetypeinfo", "vmstat"] {
-            fuzzing::procfs(&damaged_text(side["before"][name].as_str().expect("text"), &damage));
+            let text = crate::bundled::bytes(&format!("formats/procfs/{name}.txt"));
+            fuzzing::procfs(&damaged_text(&String::from_utf8(text).expect("text"), &damage));
         }
         let reader = open(&crate::bundled::path("traces/k61_2c_tcp.pgtrace")).expect("bundled");
         let machine = reader.info().machine.as_ref().expect("a machine").to_toml().expect("small numbers");

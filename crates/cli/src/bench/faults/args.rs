@@ -2,7 +2,8 @@
 
 use clap::ValueHint;
 use pageset_fault::Strategy;
-use pageset_lab::pft::{Ahead, Contestant, PftSpec, Regions, RssLine, Zero};
+use pageset_measure::pft::{Ahead, Regions, Zero};
+use pageset_study::pft::{FaultHandler, PftSpec, RssLine};
 
 use crate::choice::one_of;
 use crate::options::OutputArgs;
@@ -62,9 +63,9 @@ pub(crate) struct FaultsArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) lines: u32,
     /// Strategies to compare, or `all`
-    #[arg(long = "strategy", value_name = "P,V,R", num_args = 1.., value_parser = wanted)]
+    #[arg(long = "strategy", value_name = "P,V,R", num_args = 1.., value_parser = strategy_choice)]
     #[arg(default_values = ["P1,V1,R1", "P2,V1,R1", "P1,V2,R4", "P2,V7,R3"])]
-    pub(crate) strategies: Vec<Wanted>,
+    pub(crate) strategies: Vec<StrategyChoice>,
     /// How threads share what is touched: regions of their own, slices, every N-th page, all the same pages
     #[arg(long, value_name = "MODE", default_value = Regions::Percore.name())]
     #[arg(value_parser = one_of(Regions::ALL.map(|regions| (regions.name(), regions))))]
@@ -88,7 +89,7 @@ pub(crate) struct FaultsArgs {
     /// Also run the operating system's own faults, or only clear and touch memory without any faults
     #[arg(long = "peer", value_name = "PEER", value_delimiter = ',')]
     #[arg(value_parser = one_of(PEERS))]
-    pub(crate) peers: Vec<Contestant>,
+    pub(crate) peers: Vec<FaultHandler>,
     /// Simulate instead: a bundled machine, or a machine file
     #[arg(short, long, value_name = "MACHINE", conflicts_with_all = ["peers", "zero"], value_hint = ValueHint::FilePath)]
     pub(crate) machine: Option<String>,
@@ -102,13 +103,13 @@ pub(crate) struct FaultsArgs {
 
 /// One `--strategy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum StrategyChoice {
     All,
     One(Strategy),
 }
 
 /// Who can be compared with the strategies, in the order of the result.
-const PEERS: [(&str, Contestant); 2] = [("kernel", Contestant::Kernel), ("clear", Contestant::Clear)];
+const PEERS: [(&str, FaultHandler); 2] = [("kernel", FaultHandler::Kernel), ("clear", FaultHandler::Clear)];
 
 impl FaultsArgs {
     pub(super) fn spec(&self) -> PftSpec {
@@ -123,7 +124,7 @@ impl FaultsArgs {
             magazine: self.magazine,
             ahead: Ahead { prefault_order: self.prefault, prezero: self.prezero },
             zero: self.zero,
-            contestants: peers.chain(self.chosen().into_iter().map(Contestant::Engine)).collect(),
+            contestants: peers.chain(self.chosen().into_iter().map(FaultHandler::Engine)).collect(),
             machine: self.machine.clone(),
             rss_line: self.rss_line,
         }
@@ -132,10 +133,10 @@ impl FaultsArgs {
     /// Every strategy asked for, each once.
     fn chosen(&self) -> Vec<Strategy> {
         let mut chosen: Vec<Strategy> = Vec::new();
-        for wanted in &self.strategies {
-            let more = match *wanted {
-                Wanted::All => Strategy::all().collect(),
-                Wanted::One(strategy) => vec![strategy],
+        for strategy_choice in &self.strategies {
+            let more = match *strategy_choice {
+                StrategyChoice::All => Strategy::all().collect(),
+                StrategyChoice::One(strategy) => vec![strategy],
             };
             for strategy in more {
                 if !chosen.contains(&strategy) {
@@ -147,11 +148,11 @@ impl FaultsArgs {
     }
 }
 
-fn wanted(text: &str) -> Result<Wanted, String> {
+fn strategy_choice(text: &str) -> Result<StrategyChoice, String> {
     if text == "all" {
-        return Ok(Wanted::All);
+        return Ok(StrategyChoice::All);
     }
-    text.parse().map(Wanted::One).map_err(|error: pageset_fault::StrategyError| error.to_string())
+    text.parse().map(StrategyChoice::One).map_err(|error: pageset_fault::StrategyError| error.to_string())
 }
 
 /// Most memory that can be asked for, in GiB: a simulated machine may be large.
@@ -172,7 +173,7 @@ mod tests {
         for text in ["0", "-1", "NaN", "x", "1e9"] {
             assert!(gib(text).is_err(), "{text}");
         }
-        assert_eq!(wanted("all"), Ok(Wanted::All));
-        assert!(wanted("P2,V3,R1").unwrap_err().contains("use V2 or V7"));
+        assert_eq!(strategy_choice("all"), Ok(StrategyChoice::All));
+        assert!(strategy_choice("P2,V3,R1").unwrap_err().contains("use V2 or V7"));
     }
 }

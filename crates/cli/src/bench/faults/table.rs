@@ -1,8 +1,9 @@
 //! The page fault test's result as tables.
 
-use pageset_lab::host;
-use pageset_lab::pft::{Contestant, Run, Series, Test, Zero};
+use pageset_measure::host;
+use pageset_measure::pft::{Run, Series, Zero};
 use pageset_report::{Cell, Column, Provenance, Row, Table};
+use pageset_study::pft::{FaultHandler, Test};
 use serde::Serialize;
 
 /// The whole result.
@@ -125,11 +126,11 @@ fn pages(test: &Test, series: &[Series]) -> Table {
         Column::count("contended", "locks contended"),
     ];
     let threads = test.shape.threads;
-    let of = |contestant: Contestant| {
-        let series = series.iter().find(|series| series.name == contestant.name())?;
+    let of = |handler: FaultHandler| {
+        let series = series.iter().find(|series| series.name == handler.name())?;
         Some(series.quartiles(Run::touch_cpu_ns_per_page).median)
     };
-    let (kernel_ns, clear_ns) = (of(Contestant::Kernel), of(Contestant::Clear));
+    let (kernel_ns, clear_ns) = (of(FaultHandler::Kernel), of(FaultHandler::Clear));
     let mut table = Table::new("One page", columns);
     for series in series {
         let touch = series.quartiles(|run| run.touch_ns_per_page(threads));
@@ -176,7 +177,7 @@ fn notes(test: &Test, table: &mut Table) {
     if test.zero == Zero::Skip {
         table.note("Pages are not cleared.");
     }
-    if test.contestants.iter().any(|contestant| matches!(contestant, Contestant::Engine(_))) {
+    if test.contestants.iter().any(|handler| matches!(handler, FaultHandler::Engine(_))) {
         table.note(
             "Checked after every run: pages, tables, references and counters agree, and teardown leaves nothing.",
         );

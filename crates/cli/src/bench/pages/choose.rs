@@ -1,12 +1,12 @@
 //! `pageset bench pages --choose`: which order, kernel and neighbourhood clear and copy huge pages fastest here.
 
 use anyhow::Result;
-use pageset_lab::calibrate::pageops::{Calibration, Choice, RESIDENT_MIB, calibrate};
-use pageset_lab::host;
+use pageset_measure::calibrate::{Calibration, Choice, RESIDENT_MIB, calibrate};
+use pageset_measure::host;
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, json_document};
 use serde::Serialize;
 
-use crate::bench::BenchPagesArgs;
+use crate::bench::args::BenchPagesArgs;
 use crate::invocation::Invocation;
 use crate::output;
 

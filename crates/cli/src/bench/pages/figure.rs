@@ -1,6 +1,6 @@
 //! The totals as bars: a panel for each operation, a colour for each load.
 
-use pageset_lab::pageops::{Load, Measurement, Operation};
+use pageset_measure::pageops::{Load, Measurement, Operation};
 use pageset_report::Origin;
 use pageset_report::plot::{Axis, Figure, Mark, Panel, Series};
 

@@ -1,6 +1,6 @@
 //! What the library aims at, as ratios of one run.
 
-use pageset_lab::pageops::{Measurement, Operation, Target};
+use pageset_measure::pageops::{Measurement, Operation, Target};
 use pageset_pageops::{Method, VisitOrder};
 use pageset_report::{Cell, Column, Row, Table};
 

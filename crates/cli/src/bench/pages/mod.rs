@@ -8,12 +8,12 @@ mod tables;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use pageset_lab::host;
-use pageset_lab::pageops::{BenchSpec, Load, Measurement, Measurements, Operation, bench};
+use pageset_measure::host;
+use pageset_measure::pageops::{BenchSpec, Load, Measurement, Measurements, Operation, bench};
 use pageset_report::{Format, Provenance, Seeds, Table, json_document};
 use serde::Serialize;
 
-use super::BenchPagesArgs;
+use super::args::BenchPagesArgs;
 use crate::invocation::Invocation;
 use crate::output::{self, Existing};
 use crate::progress::Progress;

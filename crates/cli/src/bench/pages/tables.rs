@@ -1,6 +1,6 @@
 //! The result for people: one table for each operation and load, medians over the targets.
 
-use pageset_lab::pageops::{HUGE_PAGE_BYTES, Load, Measurement, Operation, TOUCHES, median};
+use pageset_measure::pageops::{HUGE_PAGE_BYTES, Load, Measurement, Operation, TOUCHES, median};
 use pageset_pageops::VisitOrder;
 use pageset_report::{Cell, Column, Row, Table};
 

@@ -4,8 +4,8 @@ use std::io::Write;
 
 use anyhow::Result;
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table, command_line, json_document};
+use pageset_study::contest::{ContestRow, LeftOut, Recording};
 use pageset_trace::{Layout, TraceReader as _};
-use pageset_workload::contest::{LeftOut, Script, Standing};
 use serde::Serialize;
 
 use crate::layouts::LayoutOrigin;
@@ -17,8 +17,8 @@ pub(super) struct Finished {
     pub(super) source: Source,
     pub(super) machine: Layout,
     pub(super) origin: LayoutOrigin,
-    pub(super) script: Script,
-    pub(super) standings: Vec<Standing>,
+    pub(super) recording: Recording,
+    pub(super) rows: Vec<ContestRow>,
     pub(super) provenance: Provenance,
 }
 
@@ -36,7 +36,7 @@ impl Finished {
     fn title(&self) -> String {
         let info = self.source.info();
         let mut title =
-            format!("Contest on {}: {} allocations and frees", source::title(info), self.script.events());
+            format!("Contest on {}: {} allocations and frees", source::title(info), self.recording.events());
         if let Some(seconds) = self.source.seconds() {
             title += &format!(" in {seconds:.1} s");
         }
@@ -63,7 +63,7 @@ impl Finished {
             Column::count("failures", "failed"),
         ];
         let mut table = Table::new(self.title(), columns);
-        self.standings.iter().for_each(|standing| table.push(row(standing)));
+        self.rows.iter().for_each(|found| table.push(row(found)));
         table
     }
 
@@ -80,14 +80,14 @@ impl Finished {
              are among them."
                 .to_owned(),
         ];
-        if self.standings.iter().any(|standing| standing.failures > 0) {
+        if self.rows.iter().any(|row| row.failures > 0) {
             notes.push(
                 "`failed`: requests that found no memory. Nothing is reclaimed here, and the rest of such a row is \
                  of a smaller load."
                     .to_owned(),
             );
         }
-        let LeftOut { unmatched_frees, .. } = self.script.left_out;
+        let LeftOut { unmatched_frees, .. } = self.recording.left_out;
         notes.push(format!(
             "Not played: bulk allocations, whose pages the recording does not name; {unmatched_frees} frees of pages \
              whose allocation it does not show."
@@ -112,7 +112,7 @@ impl Finished {
 
     /// What in this recording is not played as it stands.
     fn oddities(&self) -> Vec<String> {
-        let LeftOut { failed_in_recording, impossible, allocated_twice, .. } = self.script.left_out;
+        let LeftOut { failed_in_recording, impossible, allocated_twice, .. } = self.recording.left_out;
         let counts = [
             (failed_in_recording, "Not played: ", "allocations that failed in the recording already"),
             (impossible, "Not played: ", "allocations of an order that no block has"),
@@ -121,10 +121,10 @@ impl Finished {
         let counted = counts.iter().filter(|(count, ..)| *count > 0);
         let mut oddities: Vec<_> =
             counted.map(|(count, how, what)| format!("{how}{count} {what}.")).collect();
-        if self.script.cpus > self.machine.cpus {
+        if self.recording.cpus > self.machine.cpus {
             oddities.push(format!(
                 "The recording names {} CPUs, the machine has {}: they stand for the others too.",
-                self.script.cpus, self.machine.cpus
+                self.recording.cpus, self.machine.cpus
             ));
         }
         oddities
@@ -133,7 +133,7 @@ impl Finished {
     fn document(&self) -> ContestDocument<'_> {
         let machine = (self.machine.clone(), self.origin);
         let info = self.source.info();
-        let events = self.script.events() as u64;
+        let events = self.recording.events() as u64;
         ContestDocument {
             trace: TraceDocument::new(
                 info,
@@ -142,29 +142,29 @@ impl Finished {
                 self.source.lost(),
                 Some(&machine),
             ),
-            left_out: self.script.left_out,
-            rows: self.standings.iter().map(RowDocument::new).collect(),
+            left_out: self.recording.left_out,
+            rows: self.rows.iter().map(RowDocument::new).collect(),
             notes: self.notes(),
             provenance: &self.provenance,
         }
     }
 }
 
-fn row(standing: &Standing) -> Row {
+fn row(found: &ContestRow) -> Row {
     Row::new([
-        standing.entrant.as_str().into(),
-        standing.visits().into(),
-        standing.contended_lines.into(),
-        standing.line_transfers.into(),
-        standing.fallbacks.into(),
-        Cell::real(standing.held_mean, 0),
-        standing.held_peak.into(),
-        standing.held_idle.into(),
-        Cell::real(standing.at_hand_mean, 0),
-        standing.whole_at_end.into(),
-        standing.whole_when_gone.into(),
-        standing.allocs.into(),
-        standing.failures.into(),
+        found.allocator.as_str().into(),
+        found.visits().into(),
+        found.shared.contended_lines.into(),
+        found.shared.line_transfers.into(),
+        found.shared.fallbacks.into(),
+        Cell::real(found.held_mean, 0),
+        found.held_peak.into(),
+        found.held_idle.into(),
+        Cell::real(found.at_hand_mean, 0),
+        found.whole_at_end.into(),
+        found.whole_when_gone.into(),
+        found.allocs.into(),
+        found.failures.into(),
     ])
 }
 
@@ -183,12 +183,12 @@ struct ContestDocument<'a> {
 #[derive(Serialize)]
 struct RowDocument<'a> {
     #[serde(flatten)]
-    standing: &'a Standing,
+    row: &'a ContestRow,
     visits: u64,
 }
 
 impl<'a> RowDocument<'a> {
-    fn new(standing: &'a Standing) -> Self {
-        Self { standing, visits: standing.visits() }
+    fn new(row: &'a ContestRow) -> Self {
+        Self { row, visits: row.visits() }
     }
 }

@@ -1,4 +1,4 @@
-//! A freed block comes to the page set of the CPU that owns its pageblock.
+//! Puts a freed block into the page set of the CPU that owns its pageblock.
 
 use crate::MigrateType;
 use crate::frame::State;
@@ -7,15 +7,18 @@ use crate::platform::Platform;
 use crate::policy::BusyOwner;
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Whether this page set, whose lock is held, may have a freed block: nobody owns its pageblock, or still this CPU.
+    /// Whether this page set, whose lock is held, takes a freed block: its CPU owns the pageblock, or frees
+    /// the block itself.
     ///
-    /// A CPU that goes offline gives its pageblocks back first, and then empties its page set: whoever comes between finds the
-    /// one, and whoever comes earlier is found by the other.
+    /// Race: a free against the owner going offline. The CPU first gives up its pageblocks, then empties its
+    /// page set under the lock. A free that gets the lock after the pageblocks were given up finds no owner
+    /// and goes elsewhere. A free that gets the lock earlier adds its block before the page set is emptied.
+    /// So no block stays behind.
     #[cold]
     pub(crate) fn takes_back(self, block: Claimed, migratetype: MigrateType) -> bool {
         let Claimed { frame, order } = block;
         if self.zone.body.owners.owner(frame) == Some(self.owner) {
-            // If that fails, the block was marked bad meanwhile, and the drain will find it so.
+            // If the exchange fails, the block was marked bad meanwhile, and its drain will notice.
             let claimed = State::Cached { order, migratetype };
             self.zone.body.frames.exchange_state(frame, claimed, State::Owned { order });
             return true;
@@ -23,7 +26,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         self.owner == self.cpu
     }
 
-    /// Whether a block goes to the page set of the CPU that frees it, since this one, the owner's, is busy.
+    /// Whether a block may go to the freeing CPU's page set because this one, the owner's, is busy.
     #[cold]
     pub(crate) fn may_try_own(self) -> bool {
         let busy_owner = self.policy.ownership.map(|rule| rule.busy_owner);

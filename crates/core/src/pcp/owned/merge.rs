@@ -1,4 +1,4 @@
-//! Merging what a drain takes, without the zone's lock.
+//! Merges the blocks of a drain without the zone's lock.
 
 use crate::frame::{FrameIndex, FrameTables, List, State};
 use crate::pcp::drain::Leaving;
@@ -7,7 +7,7 @@ use crate::policy::DrainOrder;
 use crate::{MigrateType, Order};
 
 impl Pcp {
-    /// Takes out at least so many pages, and with each block the buddies that the page set has.
+    /// Takes out at least `from.pages` pages, and with each block its buddies in the page set.
     pub(in crate::pcp) fn remove_merged(
         &mut self,
         frames: &FrameTables<'_>,
@@ -27,8 +27,8 @@ impl Pcp {
         Leaving { blocks, pages }
     }
 
-    /// Merges a block with its buddies for as long as this CPU has them: in its page set, or among the blocks that leave it.
-    /// Returns where the result begins.
+    /// Merges a block with its buddy as long as the buddy is in this page set or among the leaving blocks.
+    /// Returns the first frame of the result.
     fn merge(
         &mut self,
         frames: &FrameTables<'_>,
@@ -45,13 +45,15 @@ impl Pcp {
             }
             let types = MigrateType::ALL.into_iter().take(MigrateType::PCP_COUNT);
             let mut of_set = types.map(|migratetype| self.scheme.list_of_held(order, migratetype));
-            // Only the ends of a list know it: a block between two others is unlinked from those, whichever list it is.
+            // Removing an end changes the list's own ends. A block in the middle is only unlinked from its
+            // neighbours, so any list will do.
             let list = if rest.ends_with(buddy) {
                 &mut *rest
             } else if merged.ends_with(buddy) {
                 &mut *merged
             } else {
-                // Any type's: the pageblock may have had another when the block was freed.
+                // Search the lists of all types: the pageblock may have had another type when the block was
+                // freed.
                 let of_buddy = of_set.find(|list| self.lists[*list].ends_with(buddy)).unwrap_or(0);
                 &mut self.lists[of_buddy]
             };
@@ -62,9 +64,10 @@ impl Pcp {
     }
 }
 
-/// Makes one block of two buddies. `false` if one of them was marked bad meanwhile: then they stay as they are.
+/// Merges two buddies. `false` if one of them was marked bad meanwhile; both then stay as they are.
 ///
-/// The lower half comes first: whoever looks for the block around a frame finds either the half or the whole.
+/// Race: [`FrameTables::covering_block`] searches without the lock. The lower half is written first, so a
+/// search finds either the half or the whole.
 fn join(frames: &FrameTables<'_>, lower: FrameIndex, order: Order) -> bool {
     let (half, whole) = (State::Owned { order }, State::Owned { order: order.up() });
     if !frames.exchange_state(lower, half, whole) {
@@ -74,7 +77,7 @@ fn join(frames: &FrameTables<'_>, lower: FrameIndex, order: Order) -> bool {
         return true;
     }
     if !frames.exchange_state(lower, whole, half) {
-        // That one is bad by now, too.
+        // The lower half has been marked bad by now, too.
         frames.set_state(lower, State::Leaked { order });
     }
     false

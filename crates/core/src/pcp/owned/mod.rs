@@ -1,11 +1,13 @@
 //! Page sets of CPUs that own pageblocks (policies with [`ownership`](crate::Policy::ownership)).
 //!
-//! Files in the order in which a block meets them: `refill` (from the zone, a whole pageblock if possible), `split` (down to the
-//! wanted order, without the zone's lock), `give_back` (a freed block comes to its owner), `merge` (of what a drain takes),
-//! `drain` (under the zone's lock).
+//! Files in the order in which a block meets them: `refill` (takes a whole pageblock from the zone if
+//! possible), `split` (cuts it to the wanted order), `give_back` (returns a freed block to its owner),
+//! `merge` (merges the blocks of a drain), `drain` (under the zone's lock). Splitting and merging do not take
+//! the zone's lock.
 //!
-//! A block is `Owned` while it is in its owner's page set, and `Cached` in any other or on its way. A pageblock gets another owner
-//! only when it was free as a whole in between, so all its `Owned` blocks are in one page set, whose lock protects them.
+//! A block is `Owned` while it is in its owner's page set, and `Cached` in any other page set or on its way
+//! there. A pageblock can change owners only after it was completely free. So all its `Owned` blocks are in
+//! one page set, whose lock protects them.
 
 mod give_back;
 mod merge;

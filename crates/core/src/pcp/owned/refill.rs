@@ -1,4 +1,5 @@
-//! What a page set fetches: fragments of its CPU's pageblocks, whole pageblocks, chunks; at last single blocks.
+//! Refills under pageblock ownership: fragments of the CPU's own pageblocks, then whole pageblocks, then
+//! smaller blocks, at last memory of other types.
 
 use crate::event::{Event, EventSink, FoundAt};
 use crate::frame::State;
@@ -10,25 +11,25 @@ use crate::request::{AllocFlags, Wanted};
 use crate::zone::LockedZone;
 use crate::{CpuId, Order, PAGEBLOCK_FRAMES};
 
-/// What a refill of a page set is for, and what it may take.
+/// A page set's refill: its purpose and its limits.
 #[derive(Clone, Copy)]
 struct Fetch {
     cpu: CpuId,
     wanted: Wanted,
-    /// Pages that it is to fetch.
+    /// Pages to fetch.
     pages: u32,
     limits: Limits,
     rule: PageblockOwnership,
 }
 
-/// What a refill got.
+/// The result of a refill.
 #[derive(Default)]
 struct Fetched {
     pages: u32,
-    /// Pages taken from the free lists: those that were bad, too.
+    /// Pages taken from the free lists, including bad ones.
     taken: u32,
     blocks: u32,
-    /// Whether one of the blocks is as large as wanted.
+    /// Whether one of the blocks is large enough for the request.
     suffices: bool,
 }
 
@@ -41,7 +42,7 @@ impl Fetched {
 }
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Gets blocks to an empty list: splits a larger one that the page set has, or fetches some of the zone.
+    /// Fills an empty list: splits a larger block of the page set, or fetches blocks from the zone.
     pub(in crate::pcp) fn split_or_refill(
         self,
         state: &mut PagesetState,
@@ -66,7 +67,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
                 state.counters.refilled_pages += u64::from(fetched.pages);
             }
             if !fetched.suffices {
-                // Phase 3: as everywhere, with memory of other types.
+                // Phase 3: an ordinary refill, which may use memory of other types.
                 state.pcp.refill(locked, list, wanted, blocks, flags, &mut state.counters);
             }
         });
@@ -77,7 +78,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
 }
 
 impl Pcp {
-    /// Phases 0 to 2: until there is as much as was to be fetched.
+    /// Phases 0 to 2, until enough pages are fetched.
     fn fetch<E: EventSink>(&mut self, zone: &mut LockedZone<'_, E>, fetch: Fetch) -> Fetched {
         let passage = zone.begin_passage(self.count);
         let mut fetched = Fetched::default();
@@ -103,7 +104,7 @@ impl Pcp {
         fetched
     }
 
-    /// Whether one pageblock more may be held.
+    /// Whether the page set may hold one more pageblock.
     fn has_room(&self, fetch: Fetch) -> bool {
         let most = match fetch.rule.claims {
             ClaimLimit::HighMax => fetch.limits.high_max,
@@ -136,7 +137,7 @@ impl Pcp {
         }
     }
 
-    /// Phase 1: whole pageblocks, as far as there is room.
+    /// Phase 1: whole pageblocks, as long as there is room.
     fn claim_pageblocks<E: EventSink>(
         &mut self,
         zone: &mut LockedZone<'_, E>,
@@ -162,13 +163,13 @@ impl Pcp {
             }
         }
         if fetched.suffices && fetch.limits.high_min != fetch.limits.high_max {
-            // What was fetched at once must not be drained by the next free.
+            // Raise `high`, so that the next free does not drain the pageblock again.
             let Limits { batch, high_max, .. } = fetch.limits;
             self.high = self.high.max(self.count.saturating_add(batch).min(high_max));
         }
     }
 
-    /// Phase 2: blocks smaller than a pageblock, the largest first, none larger than what is to be fetched.
+    /// Phase 2: blocks smaller than a pageblock and not larger than the fetch, largest first.
     fn take_chunks<E: EventSink>(
         &mut self,
         zone: &mut LockedZone<'_, E>,

@@ -1,4 +1,4 @@
-//! Splitting a block that a page set has, without the zone's lock.
+//! Splits blocks of a page set without the zone's lock.
 
 use crate::Order;
 use crate::event::{Event, FoundAt, emit};
@@ -9,7 +9,8 @@ use crate::platform::Platform;
 use crate::request::Wanted;
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Splits the smallest block that is larger than wanted, and of the wanted type. `false` if the page set has none.
+    /// Splits the smallest block of the wanted type that is larger than wanted. `false` if the page set has
+    /// none.
     pub(super) fn split_larger(self, state: &mut PagesetState, wanted: Wanted) -> bool {
         let frames = &self.zone.body.frames;
         let scheme = state.pcp.scheme();
@@ -41,16 +42,17 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     }
 }
 
-/// The blocks that are left over when the lowest block of order `to` is cut from one of order `from`, largest first.
+/// The remaining blocks when the lowest block of order `to` is cut from one of order `from`, largest first.
 fn upper_halves(frame: FrameIndex, from: Order, to: Order) -> impl Iterator<Item = (FrameIndex, Order)> {
     let sizes = (to.get()..from.get()).rev();
     sizes.map(move |size| (frame + (1 << size), Order::from_index(usize::from(size))))
 }
 
-/// Cuts a block in two, and its lower half, until that is of order `to`. `false` if somebody marked it bad meanwhile: then
-/// all parts are out of service.
+/// Halves a block, then its lower half, and so on down to order `to`. `false` if another CPU marked the block
+/// bad meanwhile; all parts are then out of service.
 ///
-/// The upper halves come first: whoever looks for the block around a frame finds either the whole or the half.
+/// Race: [`FrameTables::covering_block`] searches without the lock. The upper halves are written first, so a
+/// search finds either the whole block or the half.
 fn cut(frames: &FrameTables<'_>, frame: FrameIndex, found: State, from: Order, to: Order) -> bool {
     let part = |order| match found {
         State::Cached { migratetype, .. } => State::Cached { order, migratetype },

@@ -1,4 +1,4 @@
-//! Each phase of a refill, where freed pages go, and what a drain gives back.
+//! Tests each phase of a refill, the destination of freed pages, and the blocks of a drain.
 
 use std::sync::Mutex;
 use std::vec::Vec;
@@ -13,7 +13,7 @@ use crate::{
 #[derive(Default)]
 struct Host(Drained);
 
-/// Orders of the blocks that drains gave back.
+/// Orders of the drained blocks.
 #[derive(Default)]
 struct Drained(Mutex<Vec<u8>>);
 
@@ -75,7 +75,7 @@ fn a_whole_pageblock_is_claimed_and_split_without_the_zones_lock() {
 
 #[test]
 #[cfg_attr(miri, ignore = "a zone too large for miri")]
-fn a_page_goes_to_the_owners_page_set_whoever_frees_it() {
+fn a_page_goes_to_the_owners_page_set_from_any_cpu() {
     let allocator = allocator(PCP_BUDDY_RFC, 65_536);
     let held = pages(&allocator, OWNER, 512);
     free(&allocator, OTHER, &held[..100]);
@@ -89,7 +89,8 @@ fn a_drain_gives_back_merged_blocks_and_ends_ownership() {
     let allocator = allocator(PCP_BUDDY_RFC, 65_536);
     let held = pages(&allocator, OWNER, 512);
     let drained = || std::mem::take(&mut *allocator.platform().0.0.lock().unwrap());
-    // All but one page of the lower half: a block of each order is left, and the pageblock stays the owner's.
+    // Free all but one page of the lower half. A block of each order is left, and the pageblock stays the
+    // owner's.
     free(&allocator, OTHER, &held[1..256]);
     drained();
     allocator.drain_cpu(OTHER, OWNER).unwrap();
@@ -140,7 +141,7 @@ fn a_cpu_that_goes_offline_gives_its_pageblocks_back() {
     let held = pages(&allocator, OWNER, 300);
     allocator.cpu_offline(OWNER).unwrap();
     assert_eq!((allocator.pageblock_owner(held[0]), count(&allocator, OWNER)), (None, 0));
-    // Pages of a pageblock that nobody owns go to the page set of whoever frees them.
+    // Pages of a pageblock without owner go to the page set of the freeing CPU.
     free(&allocator, OTHER, &held[..10]);
     assert_eq!((count(&allocator, OWNER), count(&allocator, OTHER)), (0, 10));
     let one = pages(&allocator, OWNER, 1);
@@ -154,7 +155,7 @@ fn a_cpu_that_goes_offline_gives_its_pageblocks_back() {
 
 #[test]
 #[cfg_attr(miri, ignore = "a zone too large for miri")]
-fn an_isolated_pageblock_is_nobodys() {
+fn an_isolated_pageblock_has_no_owner() {
     let allocator = allocator(PCP_BUDDY_RFC, 65_536);
     let held = pages(&allocator, OWNER, 512);
     allocator.isolate_pageblock(OTHER, held[0]).unwrap();

@@ -1,9 +1,11 @@
-//! The family's model judges the core's allocator, for every policy; besides, all its counters are true.
+//! The family's model judges the core's allocator under every policy. In addition, all its counters must be
+//! right.
 //!
-//! `page_allocator` and `owners`, with `host` and `steady` beside this directory and the family's own directory, are the fuzz
-//! target `allocator_operations` too.
+//! `page_allocator`, `owners`, the family's directory, and `host` and `steady` beside this directory are also
+//! compiled into the fuzz target `allocator_operations`.
 //!
-//! `PROPTEST_CASES` sets the number of machines per policy. A failure becomes a test of its own in `regressions`.
+//! `PROPTEST_CASES` sets the number of machines per policy. Each failure becomes a named test in
+//! `regressions`.
 
 mod owners;
 mod page_allocator;
@@ -22,7 +24,7 @@ fn cases() -> ProptestConfig {
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     match std::env::var("PROPTEST_CASES") {
         Ok(_) => config,
-        // Miri is some hundred times slower.
+        // Miri is about a hundred times slower.
         Err(_) => ProptestConfig { cases: if cfg!(miri) { 1 } else { 20 }, ..config },
     }
 }
@@ -44,7 +46,7 @@ fn run(policy: Policy, programs: impl Strategy<Value = Vec<Operation>>, cases: P
 
 #[test]
 fn every_policy_agrees_with_the_model() {
-    // A few kernels that differ much are what miri has time for.
+    // Miri has time only for a few kernels that differ much.
     for policy in pageset_core::POLICIES.iter().step_by(if cfg!(miri) { 8 } else { 1 }) {
         run(*policy, prop::collection::vec(strategies::operations(), 1..steps()), cases());
     }
@@ -54,7 +56,7 @@ fn every_policy_agrees_with_the_model() {
 #[cfg_attr(miri, ignore = "hours")]
 fn every_policy_agrees_with_the_model_when_memory_is_used_up() {
     for policy in pageset_core::POLICIES {
-        // Each takes all memory many times.
+        // Each program takes all memory many times.
         let few = ProptestConfig { cases: cases().cases.div_ceil(10), ..cases() };
         run(*policy, strategies::dry_programs(), few);
     }

@@ -1,4 +1,4 @@
-//! The model of owned pageblocks: what must hold of their owners, and to whom a freed block goes.
+//! The model of owned pageblocks: the rules for their owners, and the receiver of a freed block.
 
 use pageset_core::{BlockUse, CpuId, FreeTraits, MigrateType, Order, PAGEBLOCK_FRAMES, Pfn, ZoneId};
 
@@ -8,11 +8,11 @@ use crate::host::Allocator;
 /// CPUs that own pageblocks.
 pub(crate) struct Owners;
 
-/// The page set that a freed block must go to: it counts one free more then.
+/// The page set that must receive a freed block. Its count of frees then rises by one.
 pub(crate) struct Receiver(Option<(ZoneId, CpuId, u64)>);
 
 impl Owners {
-    /// Looks at every pageblock of every zone, one by one.
+    /// Checks every pageblock of every zone.
     pub(crate) fn check(allocator: &Allocator, model: &Model) {
         let has_owners = allocator.policy().ownership.is_some();
         for zone in allocator.zones() {
@@ -33,7 +33,8 @@ impl Owners {
         }
     }
 
-    /// Whose page set is going to get a block, if it is freed: the owner's of its pageblock, or else that of the CPU itself.
+    /// The page set that would receive a freed block: that of the pageblock's owner, or else that of the
+    /// freeing CPU.
     pub(crate) fn receiver(
         allocator: &Allocator,
         cpu: CpuId,

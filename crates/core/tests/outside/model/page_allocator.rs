@@ -1,4 +1,4 @@
-//! The core's allocator before the model.
+//! The core's allocator as a subject of the model.
 
 use pageset_core::{
     BelowHighMark, BlockInfo, BlockUse, CacheSlice, ConfigError, Counters, CpuId, FreeError, FreeTraits,
@@ -13,7 +13,7 @@ use crate::family::subject::{Promises, Subject};
 use crate::host::{Allocator, build};
 use crate::steady;
 
-/// A [`PageAllocator`](pageset_core::PageAllocator) and what its counters were.
+/// A [`PageAllocator`](pageset_core::PageAllocator) and its counters at the last check.
 pub(crate) struct PageSubject {
     allocator: Allocator,
     counters: Counters,
@@ -69,7 +69,7 @@ impl Subject for PageSubject {
         !matches!(migratetype, MigrateType::Isolate | MigrateType::HighAtomic)
     }
 
-    /// But for pages of contiguous areas, which are for movable requests.
+    /// Pages of contiguous areas are not counted, since they only serve movable requests.
     fn free_in(&self, zone: usize) -> u64 {
         if self.has_cma() {
             return 0;

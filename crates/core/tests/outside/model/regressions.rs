@@ -1,4 +1,4 @@
-//! What random machines and operations, and readings of the code, once found, by name.
+//! Defects that random machines, random operations or code reviews once found, by name.
 
 use pageset_core::policy::{LINUX_6_1, LINUX_6_12};
 use pageset_core::{
@@ -54,7 +54,7 @@ fn isolated_pageblocks_that_merged_come_back_one_by_one() {
         for half in [block.0, block.0 + 512] {
             assert_eq!(allocator.isolate_pageblock(CPU, Pfn(half)), Ok(()));
         }
-        // Freed as a whole, both halves are isolated and may merge.
+        // Freed as a whole, both isolated halves may merge.
         allocator.free(CPU, block, Order::MAX).expect("allocated");
         sound(&allocator);
         assert_eq!(allocator.unisolate_pageblock(CPU, Pfn(block.0 + 512), MigrateType::Movable), Ok(()));
@@ -89,7 +89,7 @@ fn a_request_that_may_use_all_reserves_finds_the_atomic_one() {
     assert_eq!(allocator.zones().next().map(|zone| zone.free), Some(0));
 }
 
-/// A page set brings back a block as part of a reserve that was given up meanwhile.
+/// A page set returns a block of a reserve that was given up meanwhile.
 #[test]
 fn a_request_that_may_use_all_finds_what_is_left_of_a_reserve() {
     for policy in POLICIES {
@@ -97,7 +97,7 @@ fn a_request_that_may_use_all_finds_what_is_left_of_a_reserve() {
         let any = |order| Request::new(order).with(RequestTraits::MAY_WAIT | RequestTraits::NO_WATERMARKS);
         while allocator.alloc(CPU, &any(order(3))).is_ok() {}
         let directly = |pfn, order| allocator.free_with(CPU, Pfn(pfn), order, FreeTraits::BYPASS_PCP);
-        // Both pageblocks become reserved by what they serve.
+        // Both pageblocks become reserved by the requests they serve.
         for pfn in [0, 512] {
             directly(pfn, order(3)).expect("allocated");
             assert_eq!(
@@ -136,7 +136,7 @@ fn an_atomic_request_served_by_a_page_set_reserves_its_pageblock_too() {
     let allocator = machine(0..20_000, &[0..20_000]).build(LINUX_6_1);
     let pair = Request::new(order(1));
     allocator.alloc(CPU, &pair).expect("memory enough");
-    // The first attempt of an atomic request does not carry the flag; the second does.
+    // An atomic request's first attempt does not carry the flag. Its second attempt does.
     allocator.set_min_free_kbytes(72_000);
     allocator.alloc(CPU, &pair.atomic()).expect("a quarter of the watermark is enough for it");
     assert_eq!(allocator.zones().next().map(|zone| zone.reserved_highatomic), Some(512));
@@ -196,7 +196,7 @@ fn a_block_marked_bad_in_a_page_set_is_no_violation() {
     }
 }
 
-/// Limits of a zone on a node without CPUs depend on all of them.
+/// The limits of a zone on a node without CPUs depend on all CPUs.
 #[test]
 fn a_cpu_that_leaves_is_noticed_by_zones_of_nodes_without_cpus() {
     let mut machine = machine(0..40_000, &[0..40_000]);

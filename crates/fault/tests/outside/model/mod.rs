@@ -1,8 +1,8 @@
-//! Random programs against a naive model, for every strategy, shape and option. After each operation the answer is the
-//! model's; at each `Check` and at the end the invariants hold, and nothing is left when everything has ended.
+//! Random programs against a naive model, for every strategy, shape and option. Each operation's answer must
+//! equal the model's. At each `Check` and at the end the invariants hold. After the end nothing is left.
 //!
-//! `PROPTEST_CASES` sets the number of programs. The fuzz target `fault_operations` plays programs from bytes of its own;
-//! what it finds becomes a test here, by name.
+//! `PROPTEST_CASES` sets the number of programs. The fuzz target `fault_operations` plays programs made from
+//! bytes. Each of its findings becomes a named test here.
 
 mod operation;
 mod reference;

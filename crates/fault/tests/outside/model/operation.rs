@@ -1,18 +1,18 @@
-//! Random programs: an engine, and what its tasks do one after the other. Any bytes are a program, so that a fuzzer can
-//! write them.
+//! Random programs: an engine, and the operations of its tasks one after the other. Any bytes are a program,
+//! so a fuzzer can write them.
 
 use pageset_fault::{Access, EngineConfig, Geometry, Huge, Options, Prot, Strategy};
 
-/// An engine, and what is done on it.
+/// An engine, and the operations on it.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) config: EngineConfig,
-    /// Options of the spaces that are made anew; the others are forks.
+    /// Two sets of options. A new address space uses one of them; a fork inherits its parent's.
     pub(crate) options: [Options; 2],
     pub(crate) operations: Vec<Operation>,
 }
 
-/// One operation. Tasks and spaces are named by any number: taken modulo how many there are.
+/// One operation. Tasks and spaces are named by any number, taken modulo how many there are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operation {
     NewSpace {
@@ -79,27 +79,27 @@ pub(crate) enum Operation {
         task: u8,
         frames: u8,
     },
-    /// The allocator fails after so many more allocations; or, from 128, no more.
+    /// The allocator fails after so many more allocations. Values from 128 switch failures off.
     FailAfter {
         allocations: u8,
     },
-    /// The memory keeps contents of reclaimed pages, or does not.
+    /// Sets whether the memory keeps the contents of reclaimed pages.
     KeepContents {
         keeps: bool,
     },
     Check,
 }
 
-/// A range of pages, which may be empty, begin or end inside a page, or leave the address space.
+/// A range of pages. It may be empty, begin or end inside a page, or leave the address space.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) page: u8,
     pub(crate) pages: u8,
-    /// Bytes by which start and end are moved.
+    /// Bytes added to start and end.
     pub(crate) skew: (u8, u8),
 }
 
-/// Bytes that are read one by one; 0 when they are at an end.
+/// Bytes that are read one by one, followed by zeros.
 struct Bytes<'a>(std::slice::Iter<'a, u8>);
 
 impl Bytes<'_> {
@@ -135,7 +135,7 @@ impl Bytes<'_> {
             [(12, 3, 3), (12, 3, 3), (12, 1, 2), (6, 2, 3), (14, 2, 6), (12, 3, 2), (30, 2, 4), (6, 11, 2)]
                 [usize::from(self.next() % 8)];
         let geometry = Geometry::new(page_shift, index_bits, levels).expect("a geometry");
-        // Few tables, or as many as can be needed.
+        // Few tables, or as many as can ever be needed.
         let tables = match (self.next(), index_bits) {
             (few @ 0..32, _) => u32::from(few),
             (_, 11) => 32,
@@ -194,7 +194,7 @@ impl Bytes<'_> {
 }
 
 impl Program {
-    /// The program that these bytes stand for.
+    /// Decodes the bytes into a program.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
         let mut bytes = Bytes(bytes.iter());
         let config = bytes.config();

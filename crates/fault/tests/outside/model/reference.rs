@@ -1,5 +1,6 @@
-//! The naive model: which pages an address space has, their rights and contents. Every answer of the engine must be the
-//! model's; a lack of memory is accepted where something was in fact lacking, and must then change nothing.
+//! The naive model: an address space's pages, their rights and contents. Each answer of the engine must equal
+//! the model's. "Out of memory" is accepted only where memory was in fact short, and must then change
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,10 +14,10 @@ use crate::host::{TestMachine, TestWorld, Threads, machine_with};
 
 type World = TestWorld<Threads>;
 
-/// Most spaces at a time.
+/// Most address spaces at a time.
 const SPACES_MAX: usize = 4;
 
-/// What an address space has, page by page.
+/// The pages of an address space.
 type Pages = BTreeMap<u64, Page>;
 
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +31,7 @@ struct Space {
     pages: Pages,
 }
 
-/// A task, and the number of its space.
+/// A task, and the index of its address space.
 struct Runner {
     engine: Task<World>,
     space: u32,
@@ -42,11 +43,11 @@ struct Play {
     engine: Arc<TestMachine<Threads>>,
     spaces: Vec<Space>,
     tasks: Vec<Runner>,
-    /// The next value that is stored.
+    /// The value that the next store writes.
     stamp: u64,
 }
 
-/// Plays a program to its end, and proves the invariants there.
+/// Plays a program to its end and checks the invariants there.
 pub(crate) fn play(program: &Program) {
     let engine = machine_with(program.config.cpus, |config| *config = program.config);
     let mut play = Play { program: program.clone(), engine, spaces: Vec::new(), tasks: Vec::new(), stamp: 1 };
@@ -134,7 +135,7 @@ impl Play {
         (first << shift) + u64::from(at.skew.0)..(end << shift) + u64::from(at.skew.1)
     }
 
-    /// The pages of a range, if it is one of pages.
+    /// The pages of a range, or `None` if the range is invalid.
     fn pages(&self, range: &Range<u64>) -> Option<Range<u64>> {
         let geometry = self.geometry();
         let is_page = |va: u64| va.is_multiple_of(geometry.page_bytes());
@@ -149,7 +150,7 @@ impl Play {
         self.engine.world().frames.failures()
     }
 
-    /// A lack of memory is an answer only if a frame was refused, or tables are few.
+    /// Asserts that a lack of memory was real: a frame was refused, or tables are few.
     fn assert_is_short(&self, failures: u64) {
         assert!(self.failures() > failures || self.program.config.tables <= 32, "there is memory");
     }
@@ -233,7 +234,7 @@ impl Play {
         held.range_mut(pages).for_each(|(_, page)| page.prot = prot);
     }
 
-    /// What an access to a page must come to: its contents, or a refusal.
+    /// The expected result of an access to a page: its contents, or an error.
     fn expected(&self, pages: &Pages, va: u64, access: Access) -> Result<u64, FaultError> {
         match pages.get(&(va >> self.geometry().page_shift())) {
             None => Err(FaultError::NoArea(va)),
@@ -331,7 +332,7 @@ impl Play {
             return assert_eq!(answer, Err(SpaceError::NoHugePages));
         }
         match answer {
-            // One area covers all of it.
+            // One area covers the whole range.
             Ok(()) => {
                 let first = self.page(page) / u64::from(geometry.entries()) * u64::from(geometry.entries());
                 let pages = &self.space(task).pages;
@@ -354,7 +355,7 @@ impl Play {
         }
     }
 
-    /// Lets all tasks leave, and proves the invariants.
+    /// Ends all tasks and checks the invariants.
     fn check(&mut self) {
         for task in self.tasks.drain(..) {
             assert_eq!(task.engine.stats().refused_frees, 0);
@@ -363,7 +364,7 @@ impl Play {
         self.engine.check(&spaces).unwrap_or_else(|violation| panic!("{violation}"));
     }
 
-    /// Proves the invariants, compares all contents, ends everything, and proves that nothing is left.
+    /// Checks the invariants, compares all contents, ends everything, and checks that nothing is left.
     fn end(mut self) {
         self.check();
         self.engine.world().frames.fail_after(-1);

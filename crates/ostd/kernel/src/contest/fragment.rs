@@ -1,4 +1,4 @@
-//! How much whole memory is left when most of what was allocated is freed, and some stays.
+//! Measures how much memory is still in large blocks when most allocated blocks are freed and some stay.
 
 use alloc::vec::Vec;
 use core::alloc::Layout;
@@ -8,13 +8,14 @@ use ostd::mm::frame::GlobalFrameAllocator;
 use ostd::mm::{PAGE_SIZE, Paddr};
 use ostd::prelude::*;
 
-/// Frames of the blocks, in turn.
+/// Block sizes in frames, used in turn.
 const SIZES: [usize; 8] = [1, 1, 1, 2, 1, 4, 1, 8];
-/// Frames in use while blocks come and go: three quarters of the memory.
+/// Frames in use during the churn: three quarters of the memory.
 const IN_USE: usize = super::BYTES / PAGE_SIZE / 4 * 3;
 const STEPS: usize = 100_000;
 
-/// Frees blocks at random and allocates others, at three quarters of the memory; frees all but one of 32; and looks what is whole.
+/// Frees random blocks and allocates others, at three quarters of the memory. Then frees all but one block in
+/// 32, and counts the large blocks.
 pub(super) fn run(name: &str, frames: &dyn GlobalFrameAllocator) {
     let mut held: Vec<(Paddr, usize)> = Vec::with_capacity(IN_USE);
     let mut sizes = SIZES.into_iter().cycle();
@@ -51,7 +52,7 @@ pub(super) fn run(name: &str, frames: &dyn GlobalFrameAllocator) {
     println!(r#""blocks_of_512":{},"blocks_of_64":{}}}"#, count(frames, 512), count(frames, 64));
 }
 
-/// How many blocks of this size there are.
+/// Number of blocks of this size that can be allocated.
 fn count(frames: &dyn GlobalFrameAllocator, size: usize) -> usize {
     let blocks: Vec<_> = core::iter::from_fn(|| alloc(frames, size)).collect();
     blocks.iter().for_each(|block| free(frames, *block));

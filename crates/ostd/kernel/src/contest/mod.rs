@@ -1,4 +1,5 @@
-//! OSTD's allocator, Linux's and ours side by side: the same calls through the same interface, in one run, each on 64 MiB.
+//! Compares OSTD's allocator, Linux's and pageset's own: the same calls through the same interface, in one
+//! run, each with 64 MiB.
 //!
 //! With `-icount shift=0` the clock counts instructions, and the results are exact. Otherwise they are times.
 
@@ -22,7 +23,7 @@ use work::{WORKS, Work};
 
 use crate::{crew, frames, option};
 
-/// Memory of each contestant.
+/// Memory of each allocator.
 const BYTES: usize = 64 << 20;
 
 static LINUX: LinuxFrames = Frames::new(LINUX_6_18);
@@ -31,7 +32,7 @@ static OWN: OwnFrames = Frames::new(LINUX_6_18);
 static CONTESTANTS: [(&str, &dyn GlobalFrameAllocator); 4] =
     [("loop", &NoFrames), ("osdk", &OsdkFrames), ("linux-6.18", &LINUX), ("own", &OWN)];
 
-/// What the loops themselves cost.
+/// An allocator that does nothing: measures the cost of the loops.
 struct NoFrames;
 
 impl GlobalFrameAllocator for NoFrames {
@@ -44,7 +45,7 @@ impl GlobalFrameAllocator for NoFrames {
     fn add_free_memory(&self, _: Paddr, _: usize) {}
 }
 
-/// Runs the contest on this CPU, as all others do.
+/// Runs the contest on this CPU, at the same time as all others.
 pub(crate) fn run(cpu: usize) {
     assert_ne!(frames::NAME, "osdk", "a contestant cannot be the kernel's allocator too");
     if cpu == 0 {
@@ -68,7 +69,7 @@ pub(crate) fn run(cpu: usize) {
     crew::settle();
 }
 
-/// What a block costs, over some rounds, with interrupts off.
+/// Measures the cost of a block over several rounds, with interrupts off.
 fn measure(cpu: usize, work: &Work, name: &str, contestant: &dyn GlobalFrameAllocator) {
     const ROUNDS: usize = 40;
     static TICKS: SpinLock<[u64; ROUNDS]> = SpinLock::new([0; ROUNDS]);
@@ -88,7 +89,8 @@ fn measure(cpu: usize, work: &Work, name: &str, contestant: &dyn GlobalFrameAllo
     crew::meet();
     if cpu == 0 {
         let mut ticks = *TICKS.lock();
-        // Caches are full after some rounds. A refill may come in one of them only, so this is the mean; of time it is the median.
+        // Caches are full after some rounds. Refills may fall into a few rounds only, so instructions use the
+        // mean. Times use the median.
         let ticks = &mut ticks[ROUNDS / 4..];
         ticks.sort_unstable();
         let typical = if num_cpus() > 1 {

@@ -1,4 +1,5 @@
-//! What is measured: blocks that come and go in a certain order. OSTD frees a frame at a time, so blocks are freed that way.
+//! The measured patterns: the order in which blocks are allocated and freed. OSTD frees a frame at a time, so
+//! blocks are freed that way.
 
 use alloc::vec::Vec;
 use core::alloc::Layout;
@@ -53,7 +54,7 @@ fn all_then_back(work: &Work, frames: &dyn GlobalFrameAllocator, held: &mut Vec<
 
 fn all_then_scattered(work: &Work, frames: &dyn GlobalFrameAllocator, held: &mut Vec<Paddr>) {
     held.extend((0..work.blocks).map(|_| work.alloc(frames)));
-    // Every block once, since the step has no divisor in common with their number.
+    // The step and the number of blocks have no common divisor, so each block is visited once.
     (0..work.blocks).for_each(|at| work.free(frames, held[at * 1_021 % work.blocks]));
     held.clear();
 }

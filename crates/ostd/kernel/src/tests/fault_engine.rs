@@ -1,5 +1,5 @@
-//! `pageset-fault` handles the page faults: its leaf tables are those that the processor walks. All CPUs share one address space, write to
-//! parts of their own and to a part of all, and unmap.
+//! `pageset-fault` handles the page faults, and the processor walks its leaf tables. All CPUs share one
+//! address space. They write to parts of their own and to a common part, and unmap.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -28,17 +28,17 @@ use super::Test;
 use crate::hardware::{self, Directory, LEAF_BYTES};
 use crate::{crew, frames};
 
-/// A lock for each leaf table, mmap_sem, atomic counters.
+/// A lock per leaf table, mmap_sem, atomic counters.
 pub(crate) const LOCKS: Test =
     Test { name: "fault-engine-P1,V1,R1", counts: "pages", prepare: || prepare("P1,V1,R1"), run, finish };
-/// Exchanges of words, an epoch, a counter for each CPU.
+/// Compare-exchange of words, an epoch, a counter per CPU.
 pub(crate) const EXCHANGES: Test =
     Test { name: "fault-engine-P2,V7,R3", counts: "pages", prepare: || prepare("P2,V7,R3"), run, finish };
 
-/// A GiB of addresses, of which OSTD has the first leaf table.
+/// A GiB of addresses. Its first leaf table belongs to OSTD.
 pub(crate) const START: usize = 2 << 30;
 const ROUNDS: u64 = 8;
-/// Pages of each CPU, and of all.
+/// Pages of each CPU, and common pages.
 const OWN_PAGES: usize = 1024;
 const SHARED_PAGES: usize = 512;
 
@@ -146,7 +146,7 @@ fn prepare(strategy: &'static str) {
     let directory = Directory::in_use(Arc::clone(&vm), START);
     let pages = (SHARED_PAGES + num_cpus() * OWN_PAGES) as u64;
     let mut config = EngineConfig::new(Geometry::PAGES_4K, num_cpus() as u32, pages);
-    // Tables are as many as twice their number at one time: they are freed after a grace period.
+    // A freed table is reused only after a grace period, so twice as many tables are needed.
     config.tables *= 2;
     let engine = Engine::new(Processor { directory, shoot_downs: AtomicU64::new(0) }, &config);
     let options = Options::new(strategy.parse().expect("a strategy"));
@@ -210,7 +210,7 @@ fn unmap(guest: &Guest, cpu: usize, range: Range<usize>) {
     guest.tasks[cpu].lock().unmap(range.start as u64..range.end as u64).expect("it is mapped");
 }
 
-/// Checks the engine, and says how often CPUs interrupted each other.
+/// Checks the engine, and prints how often CPUs interrupted each other.
 fn finish() {
     let guest = GUEST.lock().take().expect("the test ran");
     let guest = Arc::into_inner(guest).expect("no CPU is at it");

@@ -1,4 +1,4 @@
-//! Frames that the timer interrupt frees and allocates, while the interrupted CPU does the same.
+//! The timer interrupt frees and allocates frames while the interrupted CPU does the same.
 
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -15,11 +15,11 @@ use super::Test;
 pub(crate) const TEST: Test = Test { name: "interrupts", counts: "frames", prepare, run, finish };
 
 const FRAMES: usize = 20_000;
-/// Frames that one interrupt frees and allocates at most.
+/// Maximum number of frames that one interrupt frees and allocates.
 const BATCH: usize = 64;
 
 cpu_local! {
-    /// What this CPU's interrupts are to free.
+    /// Frames that this CPU's interrupts will free.
     static HANDED_OVER: SpinLock<Vec<Frame<()>>, LocalIrqDisabled> = SpinLock::new(Vec::new());
 }
 
@@ -33,7 +33,7 @@ fn finish() {
     IS_RUNNING.store(false, Relaxed);
 }
 
-/// In the timer interrupt.
+/// Runs in the timer interrupt.
 pub(crate) fn on_timer() {
     if !IS_RUNNING.load(Relaxed) {
         return;
@@ -42,7 +42,7 @@ pub(crate) fn on_timer() {
     let handed_over = HANDED_OVER.get_on_cpu(guard.current_cpu());
     for _ in 0..BATCH {
         let frame = handed_over.lock().pop();
-        // It is replaced by another one, which is freed at once.
+        // The new frame replaces the old one, which is freed at once.
         let Some(_old) = frame else { break };
         drop(allocate());
     }
@@ -52,7 +52,7 @@ fn run(_: usize) -> u64 {
     let handed_over = HANDED_OVER.get_on_cpu(irq::disable_local().current_cpu());
     *handed_over.lock() = Vec::with_capacity(BATCH * 4);
     for _ in 0..FRAMES {
-        // Interrupted at any point.
+        // The interrupt may come at any point.
         let frame = allocate();
         drop(allocate());
         while handed_over.lock().len() == BATCH * 4 {

@@ -1,4 +1,4 @@
-//! Processes that have a third of the memory together, in blocks of many sizes, and end at the same time.
+//! Processes that together use a third of the memory, in blocks of many sizes, end at the same time.
 
 use alloc::vec::Vec;
 
@@ -11,7 +11,7 @@ use crate::{crew, frames};
 pub(crate) const TEST: Test =
     Test { name: "mass-exit", counts: "frames", prepare: nothing, run, finish: nothing };
 
-/// Frames of the segments, in turn: page tables, slabs, stacks, buffers.
+/// Sizes of the segments in frames, in turn: page tables, slabs, stacks, buffers.
 const SIZES: [usize; 8] = [1, 1, 2, 1, 4, 1, 16, 3];
 
 fn run(cpu: usize) -> u64 {

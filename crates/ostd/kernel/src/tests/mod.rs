@@ -1,4 +1,4 @@
-//! What a kernel does to its frame allocator.
+//! Tests that use a frame allocator as a kernel does.
 
 mod fault_engine;
 pub(crate) mod interrupts;
@@ -7,13 +7,13 @@ mod out_of_memory;
 mod page_fault;
 mod producer_consumer;
 
-/// A test: what CPU 0 does before and after, and what all do at the same time.
+/// A test: steps of CPU 0 before and after, and work that all CPUs do at the same time.
 pub(crate) struct Test {
     pub(crate) name: &'static str,
-    /// What `run` counts.
+    /// The unit of the number that `run` returns.
     pub(crate) counts: &'static str,
     pub(crate) prepare: fn(),
-    /// Takes the CPU's number. Returns how much it did.
+    /// Takes the CPU's number. Returns the amount of work done.
     pub(crate) run: fn(usize) -> u64,
     pub(crate) finish: fn(),
 }

@@ -1,4 +1,4 @@
-//! All CPUs allocate until there is no memory; then there is memory again.
+//! All CPUs allocate until no memory is left, then free everything.
 
 use alloc::vec::Vec;
 
@@ -12,7 +12,8 @@ pub(crate) const TEST: Test = Test { name: "out-of-memory", counts: "frames", pr
 fn run(_: usize) -> u64 {
     let mut options = FrameAllocOptions::new();
     options.zeroed(false);
-    // Room for all of them first: there will be no memory for it later. So large a table is a run of largest blocks.
+    // Reserve the table first: there will be no memory for it later. It is so large that it takes a run of
+    // largest blocks.
     let mut held: Vec<Frame<()>> = Vec::with_capacity(frames::free() as usize);
     crew::meet();
     while let Ok(frame) = options.alloc_frame() {
@@ -25,7 +26,7 @@ fn run(_: usize) -> u64 {
     frames
 }
 
-/// There is memory, and it is whole.
+/// Checks that memory is free again and unfragmented.
 fn finish() {
     let mut options = FrameAllocOptions::new();
     options.zeroed(false);

@@ -1,5 +1,5 @@
-//! Page faults on the machine's own page tables: all CPUs write to one address space that has no memory, each to its part of
-//! it, and give the memory back.
+//! Page faults on the machine's own page tables. All CPUs write to one address space without memory, each to
+//! its own part, and free the memory.
 
 use alloc::sync::Arc;
 use core::ops::Range;
@@ -44,7 +44,7 @@ fn run(cpu: usize) -> u64 {
         }
         unmap(&space, &range);
     }
-    // Another one, so that this one is nobody's when the test is over.
+    // Activate another address space, so that no CPU uses this one after the test.
     Arc::new(VmSpace::new()).activate();
     (ROUNDS * PAGES) as u64
 }
@@ -53,7 +53,7 @@ fn finish() {
     *SPACE.lock() = None;
 }
 
-/// The page-fault handler: a frame for a page that has none.
+/// The page-fault handler: gives a frame to a page without one.
 pub(super) fn on_fault(exception: &CpuException) -> Result<(), ()> {
     let CpuException::PageFault(fault) = exception else { return Err(()) };
     if fault.addr >= fault_engine::START {

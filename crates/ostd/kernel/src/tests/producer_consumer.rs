@@ -1,4 +1,4 @@
-//! Frames that one CPU allocates and the next one frees.
+//! One CPU allocates frames, and the next CPU frees them.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -13,10 +13,10 @@ use super::Test;
 pub(crate) const TEST: Test = Test { name: "producer-consumer", counts: "frames", prepare, run, finish };
 
 const FRAMES: u64 = 100_000;
-/// Frames under way to a CPU at most.
+/// Maximum number of frames on their way to a CPU.
 const ROOM: usize = 256;
 
-/// By CPU, the frames that it is to free.
+/// The frames that each CPU will free.
 static QUEUES: Once<Vec<SpinLock<VecDeque<Frame<()>>>>> = Once::new();
 
 fn prepare() {

@@ -1,4 +1,4 @@
-//! 32-byte vectors. Written as loops of instructions, so that the kernel is the same whatever the compiler does.
+//! 32-byte vectors. The loops are written in assembly, so the kernel does not depend on the compiler.
 
 use super::super::Primitives;
 use super::{HALVES, store_fence};
@@ -10,7 +10,8 @@ unsafe fn clear(dst: *mut u8, bytes: usize) {
     if bytes == 0 {
         return;
     }
-    // SAFETY: the contract of `Primitives` says that the bytes are valid to write, aligned, and a multiple of a turn.
+    // SAFETY: the contract of `Primitives` says that the bytes are valid to write, aligned, and a multiple of
+    // a turn.
     unsafe {
         vector_loop!(
             "vpxor xmm0, xmm0, xmm0",
@@ -52,7 +53,8 @@ unsafe fn copy(dst: *mut u8, src: *const u8, bytes: usize) {
     if bytes == 0 {
         return;
     }
-    // SAFETY: the contract of `Primitives` says that both are valid, aligned, apart, and a multiple of a turn.
+    // SAFETY: the contract of `Primitives` says that both are valid, aligned, apart, and a multiple of a
+    // turn.
     unsafe {
         vector_loop!(
             "2:",

@@ -1,4 +1,5 @@
-//! AMD's `clzero`: a line of zeros without reading it first and without a place in the cache. Otherwise as `rep`.
+//! AMD's `clzero` writes a line of zeros without reading it first and without occupying the cache. Otherwise
+//! as `rep`.
 
 use core::arch::asm;
 
@@ -19,8 +20,8 @@ unsafe fn clear_stream(dst: *mut u8, bytes: usize) {
         return;
     }
     let lines = bytes / LINE_BYTES;
-    // SAFETY: the contract of `Primitives` says that the bytes are valid to write, a multiple of a line, and aligned to
-    // one, so no line reaches outside; and that the CPU has the instruction.
+    // SAFETY: the contract of `Primitives` says that the bytes are valid to write, a multiple of a line, and
+    // aligned to one, so no line reaches outside; and that the CPU has the instruction.
     unsafe {
         asm!(
             "2:", "clzero", "add rax, 64", "dec {lines}", "jnz 2b",

@@ -1,6 +1,7 @@
-//! What the CPU says of itself.
+//! The CPU's information about itself.
 //!
-//! `std` has a macro for features, but this crate has no `std`. In a virtual machine each question costs microseconds.
+//! `std` has a macro for CPU features, but this crate has no `std`. In a virtual machine each query costs
+//! microseconds.
 
 use core::arch::x86_64::{__cpuid, __cpuid_count};
 
@@ -26,13 +27,13 @@ fn leaf_7_ebx() -> u32 {
     if __cpuid(0).eax < 7 { 0 } else { __cpuid_count(7, 0).ebx }
 }
 
-/// Does the operating system save all registers of these bits?
+/// Whether the operating system saves all registers of these bits.
 fn saves(bits: u64) -> bool {
     let has_osxsave = __cpuid(1).ecx & 1 << 27 != 0;
     has_osxsave && xcr0() & bits == bits
 }
 
-/// The extended control register 0. Only called where CPUID says that it may be read.
+/// The extended control register 0. Call it only if CPUID says that it may be read.
 fn xcr0() -> u64 {
     let (low, high): (u32, u32);
     // SAFETY: OSXSAVE is set, so `xgetbv` exists in all modes; it reads register 0 and changes no memory.
@@ -45,8 +46,8 @@ fn xcr0() -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// Bytes of the data or unified cache of this level, as far as the CPU tells. Leaf 4 is Intel's; AMD has the same at
-/// 0x8000_001D (AMD APM volume 3, appendix E).
+/// Bytes of the data or unified cache of this level, if the CPU reports it. Leaf 4 is Intel's. AMD has the
+/// same at 0x8000_001D (AMD APM volume 3, appendix E).
 pub(crate) fn cache_bytes(level: u32) -> Option<usize> {
     let is_amd_like = __cpuid(0x8000_0000).eax >= 0x8000_001D && __cpuid(0x8000_0001).ecx & 1 << 22 != 0;
     let leaf = if is_amd_like {
@@ -56,14 +57,14 @@ pub(crate) fn cache_bytes(level: u32) -> Option<usize> {
     } else {
         return None;
     };
-    // A CPU has about four caches; the bound is for one whose list does not end.
+    // A CPU has about four caches. The bound guards against a list without end.
     for index in 0..16 {
         let cache = __cpuid_count(leaf, index);
         let kind = cache.eax & 0x1F;
         if kind == 0 {
             return None;
         }
-        // 1 is a cache of data, 3 of data and instructions.
+        // Type 1 is a data cache, type 3 a unified one.
         if (kind == 1 || kind == 3) && cache.eax >> 5 & 7 == level {
             let ways = (cache.ebx >> 22) as usize + 1;
             let partitions = (cache.ebx >> 12 & 0x3FF) as usize + 1;

@@ -1,10 +1,11 @@
-//! x86-64. Vector kernels are left out where the target has no vector registers, as kernels of operating systems.
+//! x86-64. Vector kernels are left out on targets without vector registers, such as those of operating-system
+//! kernels.
 
-/// Instructions of a loop over vectors, `=>`, and its operands. Ends with `vzeroupper`, so that other code with vectors is
-/// not slowed down.
+/// Takes the instructions of a loop over vectors, `=>`, and its operands. Ends with `vzeroupper`, so that
+/// other vector code is not slowed down.
 ///
-/// `vzeroupper` changes all of the first sixteen registers, also those that the loop does not use: a caller that was
-/// compiled for AVX may hold values in them. A register's name stands for all its lengths.
+/// `vzeroupper` changes all of the first sixteen registers, even those that the loop does not use, and a
+/// caller compiled for AVX may hold values in them. A register's name stands for all its lengths.
 #[cfg(target_feature = "sse2")]
 macro_rules! vector_loop {
     ($($instruction:literal),+ => $($operands:tt)*) => {
@@ -42,17 +43,17 @@ pub(super) fn primitives(isa: Isa) -> Option<&'static Primitives> {
     }
 }
 
-/// Bytes of a cache line: what `clzero` clears, and what a turn of a loop over general registers does.
+/// Bytes of a cache line. `clzero` clears one, and so does a turn of a loop over general registers.
 const LINE_BYTES: usize = 64;
 
-/// A streamed copy reads this many places of the source in turn. One core then has more reads of memory under way:
-/// 2 MiB took 68 us in halves, two lines of each read before any is written, and 77 to 84 us in one stream; quarters,
-/// eighths and software prefetch were no better (EPYC of family 26, 2 CPUs; medians of 24 runs in turn). Reading alone
-/// took 41 us and streamed zeros 22 us, so little is left.
+/// Number of places in the source that a streamed copy reads in turn. With two, one core has more reads in
+/// flight. 2 MiB took 68 us in halves (two lines of each are read before any is written), and 77 to 84 us in
+/// one stream. Quarters, eighths and software prefetch were no better (EPYC of family 26, 2 CPUs; medians of
+/// 24 runs in turn). Reading alone took 41 us and streaming zeros 22 us, so little is left to gain.
 #[cfg(target_feature = "sse2")]
 const HALVES: usize = 2;
 
-/// Does the CPU have this set, and does the operating system save its registers?
+/// Whether the CPU has this set and the operating system saves its registers.
 pub(super) fn has(isa: Isa) -> bool {
     match isa {
         // `rep` and `movnti` are part of x86-64.
@@ -94,7 +95,8 @@ mod tests {
                 options(nostack, readonly)
             );
         }
-        // SAFETY: nothing, and `vzeroupper`, whose changes the macro tells; the caller has AVX.
+        // SAFETY: the loop is empty, and the macro declares the registers that `vzeroupper` changes; the
+        // caller has AVX.
         unsafe { vector_loop!("nop" =>) };
         // SAFETY: it writes four vectors, as many as there are numbers.
         unsafe {

@@ -9,7 +9,8 @@ pub(super) static PRIMITIVES: Primitives =
     Primitives { clear, clear_stream, copy, copy_stream, fence: store_fence };
 
 pub(super) unsafe fn clear(dst: *mut u8, bytes: usize) {
-    // SAFETY: the contract of `Primitives` says that the bytes are valid to write; the direction flag is clear by the ABI.
+    // SAFETY: the contract of `Primitives` says that the bytes are valid to write; the direction flag is
+    // clear by the ABI.
     unsafe {
         asm!(
             "rep stosb", inout("rcx") bytes => _, inout("rdi") dst => _, in("al") 0_u8,
@@ -19,7 +20,8 @@ pub(super) unsafe fn clear(dst: *mut u8, bytes: usize) {
 }
 
 pub(super) unsafe fn copy(dst: *mut u8, src: *const u8, bytes: usize) {
-    // SAFETY: the contract of `Primitives` says that both are valid and do not overlap; the direction flag is clear.
+    // SAFETY: the contract of `Primitives` says that both are valid and do not overlap; the direction flag is
+    // clear.
     unsafe {
         asm!(
             "rep movsb", inout("rcx") bytes => _, inout("rdi") dst => _, inout("rsi") src => _,
@@ -55,7 +57,8 @@ pub(super) unsafe fn copy_stream(dst: *mut u8, src: *const u8, bytes: usize) {
         return;
     }
     let lines = bytes / LINE_BYTES;
-    // SAFETY: the contract of `Primitives` says that both are valid, do not overlap, and are a multiple of a line.
+    // SAFETY: the contract of `Primitives` says that both are valid, do not overlap, and are a multiple of a
+    // line.
     unsafe {
         asm!(
             "2:",

@@ -1,7 +1,7 @@
-//! What a file says before its records, and behind them.
+//! The parts of a file before and after its records.
 //!
-//! The head names three parts: the events' attributes, the records, and, behind these, a list of further parts, of which there
-//! is one for each bit that is set.
+//! The file header names three parts: the events' attributes, the records, and a list of further parts behind
+//! the records. The list has one entry for each bit that is set.
 
 use std::{
     io::{BufReader, Seek as _, SeekFrom},
@@ -16,15 +16,15 @@ use crate::{
     input::Seekable,
 };
 
-/// Events at most. Every tracepoint of a kernel is some two thousand.
+/// Maximum number of events. All tracepoints of a kernel are about two thousand.
 const EVENTS_MAX: u64 = 1 << 13;
-/// Numbers of events at most: one for each event and CPU.
+/// Maximum number of event ids: one for each event and CPU.
 const IDS_MAX: u64 = 1 << 20;
-/// Bytes of the head that have a meaning: magic, two sizes, three parts, four words of bits.
+/// Bytes of the file header that are used: magic, two sizes, three parts, four words of bits.
 const HEAD_BYTES: u64 = 104;
-/// Bytes of an attribute up to where it says what samples have.
+/// Offset in an attribute of the word that lists the fields of samples.
 const SAMPLE_TYPE_AT: usize = 24;
-/// Bytes of a text at most: the longest is the name of a kernel.
+/// Maximum bytes of a text. The longest is a kernel's name.
 const TEXT_BYTES_MAX: u32 = 4096;
 
 /// Bits of the further parts.
@@ -36,7 +36,7 @@ mod part {
 
 type File = BufReader<Box<dyn Seekable>>;
 
-/// What is known before the first record is read.
+/// The data known before the first record is read.
 pub(super) struct Head {
     pub(super) kernel: Option<String>,
     pub(super) cpus: Option<u32>,
@@ -109,7 +109,8 @@ impl Head {
                 let mut bytes = at(path, file, part.offset)?;
                 bytes.expect(b"\x17\x08\x44tracing")?;
                 let version = bytes.name()?;
-                // Byte order, and bytes of a `long` and of a page: the head and the description have them.
+                // Skip the byte order and the sizes of a `long` and of a page: the file header and the event
+                // descriptions have them.
                 bytes.skip(1 + 1 + 4)?;
                 let has_tasks = version != "0.5";
                 self.described = TracingData::read(&mut bytes, has_tasks)?;
@@ -132,7 +133,7 @@ fn at<'file>(path: &Path, file: &'file mut File, offset: u64) -> Result<Bytes<&'
     Ok(Bytes::new(path, offset, file))
 }
 
-/// What the events ask of their samples. An attribute ends with the place of its numbers.
+/// The fields that each event requests for its samples. An attribute ends with the place of its ids.
 fn formats(
     path: &Path,
     file: &mut File,

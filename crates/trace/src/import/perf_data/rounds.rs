@@ -1,25 +1,25 @@
-//! Samples of several CPUs in the order of their times.
+//! Sorts samples of several CPUs by time.
 //!
-//! perf copies the ring of each CPU in turn, and marks when it was at all of them: that is a round. What is no younger
-//! than the youngest event of the round before cannot be overtaken any more.
+//! perf copies the rings of all CPUs in turn, and then writes a mark: this is a round. After a round, no
+//! event can still arrive that is older than the youngest event of the round before.
 
 use std::collections::VecDeque;
 
 use crate::event::Event;
 
-/// Events that wait at most, 128 MiB: two rounds of large rings.
+/// Maximum number of waiting events, 128 MiB: two rounds of large rings.
 const WAITING_MAX: usize = 4 << 20;
 
-/// Events that wait for others.
+/// Events that wait until no earlier one can arrive.
 #[derive(Default)]
 pub(super) struct Rounds {
     waiting: Vec<Event>,
     ready: VecDeque<Event>,
-    /// Time of the youngest event, and of that of the rounds before this one.
+    /// Time of the youngest event so far, and of the youngest event in earlier rounds.
     youngest_ns: u64,
     youngest_before_ns: u64,
     last_ns: u64,
-    /// Events that were handed on behind a younger one.
+    /// Events delivered after a younger one.
     pub(super) out_of_order: u64,
 }
 
@@ -53,7 +53,7 @@ impl Rounds {
         self.waiting.is_empty()
     }
 
-    /// The next event whose place is known.
+    /// The next event that no other can precede any more.
     pub(super) fn next(&mut self) -> Option<Event> {
         let event = self.ready.pop_front()?;
         self.out_of_order += u64::from(event.ts_ns < self.last_ns);

@@ -1,4 +1,4 @@
-//! Where a sample has what is wanted of it. Source: perf_event_open(2), "PERF_RECORD_SAMPLE".
+//! Finds the needed fields of a sample. Source: perf_event_open(2), "PERF_RECORD_SAMPLE".
 
 use std::collections::HashMap;
 
@@ -18,11 +18,11 @@ mod bit {
     pub(super) const IDENTIFIER: u64 = 1 << 16;
 }
 
-/// What events ask of their samples, by the numbers of the events.
+/// The fields that events request for their samples, by event id.
 #[derive(Default)]
 pub(super) struct SampleFormats {
     by_id: HashMap<u64, u64>,
-    /// That of all events, if they ask for the same.
+    /// The format of all events, if they request the same fields.
     common: Option<u64>,
 }
 
@@ -31,18 +31,18 @@ pub(super) struct SampleFormats {
 pub(super) struct Sample<'body> {
     pub(super) ts_ns: u64,
     pub(super) cpu: u16,
-    /// The kernel's own record; empty if the event has none.
+    /// The kernel's own record. Empty if the event has none.
     pub(super) raw: &'body [u8],
 }
 
 impl SampleFormats {
-    /// Of events, each with what it asks for and its numbers.
+    /// Each entry of `events` has the requested fields and the event's ids.
     ///
     /// # Errors
-    /// What samples lack.
+    /// The fields that samples lack.
     pub(super) fn new(events: &[(u64, Vec<u64>)]) -> Result<Self, &'static str> {
         let needed = bit::TIME | bit::CPU;
-        // Events that are no tracepoints are there for their other records.
+        // Events that are not tracepoints serve only for other kinds of records.
         let sampled = || events.iter().map(|(asked, _)| *asked).filter(|asked| asked & bit::RAW != 0);
         let Some(first) = sampled().next() else { return Err("it has no tracepoints") };
         if sampled().any(|asked| asked & needed != needed) {
@@ -53,13 +53,13 @@ impl SampleFormats {
         }
         let are_alike = events.iter().all(|(asked, _)| *asked == first);
         if !are_alike && events.iter().any(|(asked, _)| asked & bit::IDENTIFIER == 0) {
-            return Err("its samples differ, and do not say of which event they are");
+            return Err("its events have different samples, which do not name their event");
         }
         let by_id = events.iter().flat_map(|(asked, ids)| ids.iter().map(|id| (*id, *asked))).collect();
         Ok(Self { by_id, common: are_alike.then_some(first) })
     }
 
-    /// Takes a sample apart; `None` if it is cut off, or makes no sense.
+    /// Reads the fields of a sample. `None` if it is too short or contradicts itself.
     pub(super) fn sample<'body>(&self, body: &'body [u8]) -> Option<Sample<'body>> {
         let asked = match self.common {
             Some(asked) => asked,
@@ -90,7 +90,7 @@ impl SampleFormats {
     }
 }
 
-/// What is left of a sample.
+/// The rest of a sample.
 struct Rest<'body>(&'body [u8]);
 
 impl<'body> Rest<'body> {
@@ -110,7 +110,7 @@ impl<'body> Rest<'body> {
         bytes.first_chunk().copied().map(u64::from_ne_bytes)
     }
 
-    /// Passes over a number, if it is there.
+    /// Skips a number if it is present.
     fn pass(&mut self, is_there: bool) -> Option<()> {
         if is_there { self.u64().map(drop) } else { Some(()) }
     }

@@ -1,12 +1,12 @@
-//! What the options of a file say. Those that say nothing about events or their machine are passed over.
+//! The options of a file. Those not about events or their machine are skipped.
 
 use std::path::Path;
 
 use super::REMEDY;
 use crate::{error::TraceError, import::bytes::quoted, info::TraceInfo, raw::RingCounts};
 
-/// Clocks that count nanoseconds. Source: "ftrace - Function Tracer", on `trace_clock`; `uptime` counts the kernel's ticks, as
-/// recordings of Linux 6.18 show.
+/// Names of clocks that count nanoseconds. Source: "ftrace - Function Tracer", on `trace_clock`; `uptime`
+/// counts the kernel's ticks, as recordings of Linux 6.18 show.
 const CLOCKS: [&str; 7] = ["local", "global", "perf", "mono", "mono_raw", "boot", "tai"];
 
 /// Numbers of options.
@@ -19,10 +19,10 @@ pub(super) mod id {
     pub(in super::super) const CPU_COUNT: u16 = 8;
 }
 
-/// What options say of the recording.
+/// The options' information about the recording.
 #[derive(Default)]
 pub(super) struct Options {
-    /// The kernel's list of clocks, that in use in brackets, or the clock itself.
+    /// The kernel's list of clocks with the current one in brackets, or only the clock.
     clock: Option<String>,
     kernel: Option<String>,
     cpus: Option<u32>,
@@ -30,7 +30,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Takes an option.
+    /// Reads an option.
     pub(super) fn note(&mut self, id: u16, data: &[u8]) {
         let text = String::from_utf8_lossy(data);
         let text = text.trim_end_matches('\0');
@@ -44,7 +44,7 @@ impl Options {
         }
     }
 
-    /// Refuses clocks that do not count nanoseconds; `clock` is what a buffer says of its own.
+    /// Rejects clocks that do not count nanoseconds. `clock` is the buffer's own setting.
     pub(super) fn check_clock(&self, path: &Path, clock: Option<&str>) -> Result<(), TraceError> {
         let Some(text) = clock.or(self.clock.as_deref()) else { return Ok(()) };
         let in_use = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
@@ -52,7 +52,7 @@ impl Options {
         if clock.is_empty() || CLOCKS.contains(&clock) {
             return Ok(());
         }
-        let problem = format!("has times of the clock {}, which are no nanoseconds", quoted(clock));
+        let problem = format!("has times of the clock {}, which are not nanoseconds", quoted(clock));
         Err(TraceError::file(
             path,
             problem,
@@ -60,7 +60,7 @@ impl Options {
         ))
     }
 
-    /// Puts into `info` what it does not know better.
+    /// Adds to `info` what it does not have from a better source.
     pub(super) fn describe(self, info: &mut TraceInfo) {
         info.kernel = info.kernel.take().or(self.kernel);
         info.cpus = info.cpus.or(self.cpus);

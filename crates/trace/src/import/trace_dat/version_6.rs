@@ -1,4 +1,4 @@
-//! Version 6: everything stands in one order, and each ring is a part of the file.
+//! Version 6: all parts are in a fixed order, and each ring is a part of the file.
 
 use std::{
     io::{BufRead, BufReader, Seek, SeekFrom},
@@ -15,9 +15,9 @@ use crate::{
     input::Seekable,
 };
 
-/// Bytes of what says which clock is in use, at most. Behind it are zeros.
+/// Maximum bytes of the text that names the clock. Zeros follow it.
 const CLOCK_BYTES_MAX: u64 = 1 << 12;
-/// Instances beside the first, at most.
+/// Maximum number of instances besides the first.
 const BUFFERS_MAX: usize = 1 << 10;
 
 pub(super) fn read(
@@ -63,7 +63,7 @@ pub(super) fn read(
     Ok(Contents { described, options, places: only_filled(path, places)?, file: file.into_inner() })
 }
 
-/// Where the rings of an instance are; `kind` is how it was recorded.
+/// The rings of an instance. `kind` says how it was recorded.
 fn rings<R: BufRead>(
     path: &Path,
     bytes: &mut Bytes<R>,

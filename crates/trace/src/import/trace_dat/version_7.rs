@@ -1,4 +1,4 @@
-//! Version 7: options say where sections are, and sections and rings may be packed.
+//! Version 7: options give the places of sections. Sections and rings may be compressed.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
@@ -21,14 +21,14 @@ use crate::{
     input::Seekable,
 };
 
-/// Bytes of all options at most: every CPU has some hundred.
+/// Maximum bytes of all options. There are some hundred per CPU.
 const OPTIONS_BYTES_MAX: u64 = 16 << 20;
 /// Window of the zstd decoder, as a power of two; trace-cmd's own are far smaller.
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 /// Flag of a section.
 const IS_PACKED: u16 = 1;
 
-/// Numbers of options that say where a section is, and of those sections.
+/// Option ids that give the place of a section, and ids of those sections.
 mod section {
     pub(super) const OPTIONS: u16 = 0;
     pub(super) const BUFFER: u16 = 3;
@@ -39,7 +39,7 @@ mod section {
 
 type File = BufReader<Box<dyn Seekable>>;
 
-/// Who packed sections and rings.
+/// The program that compressed sections and rings.
 #[derive(Clone, Copy)]
 enum Packer {
     Zlib,
@@ -103,7 +103,7 @@ pub(super) fn read(
     Ok(Contents { described, options, places, file })
 }
 
-/// The option that describes an instance.
+/// Parses the option that describes an instance.
 fn buffer(bytes: &mut Bytes<&[u8]>) -> Result<Buffer, TraceError> {
     let offset = bytes.u64()?;
     bytes.name()?;
@@ -123,7 +123,7 @@ fn buffer(bytes: &mut Bytes<&[u8]>) -> Result<Buffer, TraceError> {
     Ok(Buffer { offset, clock, places })
 }
 
-/// Goes to sections, and unpacks them.
+/// Finds sections and decompresses them.
 struct Sections<'path> {
     path: &'path Path,
     file: File,
@@ -136,13 +136,14 @@ impl Sections<'_> {
         gone.map(drop).map_err(|error| TraceError::io(self.path, "seek in", error))
     }
 
-    /// The section at `offset`, which is to have this number, and whether it is packed. That of a buffer is not unpacked.
+    /// The section at `offset`, which must have id `number`, and whether it is compressed. A buffer's section
+    /// is not decompressed.
     fn at(&mut self, offset: u64, number: u16) -> Result<(Bytes<Box<dyn BufRead + '_>>, bool), TraceError> {
         self.go_to(offset)?;
         let mut bytes = Bytes::new(self.path, offset, &mut self.file);
         let (found, flags, _name, section_bytes) = (bytes.u16()?, bytes.u16()?, bytes.u32()?, bytes.u64()?);
         if found != number {
-            return Err(bytes.error(format!("section {number} should be here, and {found} is")));
+            return Err(bytes.error(format!("expected section {number}, found {found}")));
         }
         let is_packed = flags & IS_PACKED != 0;
         if !is_packed || number == section::BUFFER {
@@ -151,7 +152,7 @@ impl Sections<'_> {
         }
         let (packed_bytes, unpacked_bytes) = (bytes.u32()?, bytes.u32()?);
         let Some(packer) = self.packer else {
-            return Err(bytes.error("the section is packed, and nobody packed it"));
+            return Err(bytes.error("the section is marked as compressed, but the file names no compressor"));
         };
         let unpacked = packer.unpack(bytes.into_source().take(packed_bytes.into()));
         let unpacked = unpacked.map_err(|error| TraceError::io(self.path, "unpack", error))?;
@@ -159,7 +160,7 @@ impl Sections<'_> {
         Ok((Bytes::unpacked(self.path, offset, part), true))
     }
 
-    /// All options, from the section at `offset` on.
+    /// All options, starting with the section at `offset`.
     fn options(&mut self, offset: u64) -> Result<Vec<(u16, Vec<u8>)>, TraceError> {
         let (mut options, mut next, mut all_bytes) = (Vec::new(), offset, 0_u64);
         while next != 0 {
@@ -173,7 +174,7 @@ impl Sections<'_> {
                     }
                     break later;
                 }
-                // An option has its heading too.
+                // Count each option's header too.
                 all_bytes = all_bytes.saturating_add(6 + u64::from(option_bytes));
                 if all_bytes > OPTIONS_BYTES_MAX {
                     return Err(bytes.error("there are too many options"));
@@ -188,7 +189,7 @@ impl Sections<'_> {
         Ok(options)
     }
 
-    /// Unpacks rings into an unlinked temporary file, which may grow to `bytes_max`.
+    /// Decompresses rings into an unlinked temporary file of at most `bytes_max` bytes.
     fn unpack_rings(
         &mut self,
         places: &[Place],
@@ -207,7 +208,7 @@ impl Sections<'_> {
         Ok((unpacked, Box::new(spool)))
     }
 
-    /// Appends the chunks of a ring to `spool`, which has `spooled` bytes; returns how many it has then.
+    /// Appends the chunks of a ring to `spool`, which has `spooled` bytes. Returns its new length.
     fn unpack_ring(
         &mut self,
         place: &Place,
@@ -216,11 +217,11 @@ impl Sections<'_> {
         bytes_max: u64,
     ) -> Result<u64, TraceError> {
         self.go_to(place.offset)?;
-        // The bytes of a ring are counted without the number of its chunks: observed of trace-cmd 3.1.6.
+        // The ring's length does not include the chunk count: observed with trace-cmd 3.1.6.
         let ring_bytes = place.bytes.saturating_add(4);
         let mut bytes = Bytes::new(self.path, place.offset, (&mut self.file).take(ring_bytes));
         let Some(packer) = self.packer else {
-            return Err(bytes.error("the ring is packed, and nobody packed it"));
+            return Err(bytes.error("the ring is marked as compressed, but the file names no compressor"));
         };
         for _ in 0..bytes.u32()? {
             let (packed_bytes, unpacked_bytes) = (bytes.u32()?, bytes.u32()?);
@@ -254,7 +255,7 @@ impl Packer {
     }
 }
 
-/// Whether an option is used; the others may be large.
+/// Whether an option is used. Other options may be large.
 const fn is_of_interest(option: u16) -> bool {
     matches!(
         option,

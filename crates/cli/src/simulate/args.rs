@@ -1,0 +1,120 @@
+//! What is typed after `pageset simulate`.
+
+use std::path::PathBuf;
+
+use clap::ValueHint;
+
+use super::recording::args::{READING, RecordingArgs};
+use crate::options::OutputArgs;
+use crate::page::PageArgs;
+use crate::policy_name::policy_or_ours;
+
+const READING_SIMULATE: &str = "\
+How to read this:
+  score             units of work per second, all CPUs together
+  zone lock         share of the CPUs' busy time that they waited for a zone's
+                    lock or held it (\"zone lock%\" of the 2023 series)
+  LRU lock          the same for the lock of the LRU lists: CPUs that no longer
+                    wait for the zone lock often wait for this one
+  free_high         page sets emptied because of high-order frees
+  alloc_zone        pages that page sets fetched from zones
+  PCP pages, peak   most pages in all page sets at once
+  PCP pages, idle   what they keep after 30 idle seconds
+  alloc p50, p99    half, or 99 %, of the allocations take no longer than this
+  behind drains     how long the average allocation waited while another CPU gave
+                    pages back: what bulk frees cost others
+  digest            equal digests, equal runs: same seed, machine and commit
+
+  With owned-blocks, which has no page sets and no locks, there are besides:
+  visits            times a CPU took a zone's lock, or changed what all CPUs of
+                    a zone share, or a pageblock that another CPU had changed
+                    less than 10 us before, as with --recording
+  lines             share of the CPUs' busy time until lines of the allocator
+                    came from other CPUs
+  held, mean        free pages that CPUs kept back from all others
+  whole, end        pageblocks that are free as a whole in the end
+
+  Every figure is simulated. Compare rows, not machines; the machine file says
+  which costs are measured and which are guessed.
+";
+
+const SIMULATE_EXAMPLES: &str = "\
+Examples:
+  pageset simulate --list
+  pageset simulate -w page_fault1 -p linux-6.6,linux-6.12
+  pageset simulate -m sapphire-rapids -w kbuild --cpus 112 -p linux-6.6,patch7
+  pageset simulate -w af-unix --set copy_kib_ns=30 --check
+  pageset simulate -m xeon-36 -w purger -p linux-6.18,owned-blocks
+  pageset simulate -m epyc-768 -w trace:my.pgtrace
+  pageset simulate --recording my.pgtrace -p 6.1,6.12";
+
+/// Run a workload on a simulated machine, one row for each policy
+///
+/// Runs the allocator on virtual CPUs in virtual time: locks are waited for, cache lines travel, work takes as long as
+/// the machine's file says. So it shows what a policy would do on a machine that is not here.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = [READING_SIMULATE, READING, "", SIMULATE_EXAMPLES].join("\n"))]
+pub(crate) struct SimulateArgs {
+    /// Bundled machine, or a machine file
+    #[arg(short, long, value_name = "MACHINE", default_value = "epyc-2", value_hint = ValueHint::FilePath)]
+    pub(crate) machine: String,
+    /// Workload to run; trace:FILE plays a recording on all CPUs
+    #[arg(short, long, value_name = "NAME", default_value = "page_fault1")]
+    pub(crate) workload: String,
+    /// CPUs that the workload uses, the first ones [default: all]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) cpus: Option<u32>,
+    /// Policy to run under; the first is the base, and brings the kernel around the allocator
+    /// [default: linux-6.6,linux-6.12; with --recording linux-6.12,linux-6.18,linux-6.19,pcp-buddy-rfc]
+    #[arg(
+        short,
+        long = "policy",
+        value_name = "NAME|FILE",
+        value_delimiter = ',',
+        hide_possible_values = true
+    )]
+    #[arg(value_parser = policy_or_ours())]
+    pub(crate) policies: Vec<String>,
+    /// Seed of all random numbers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// How many seeds to run each policy with, from --seed on: the table then has means, and how far they vary
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) seeds: u64,
+    /// Set a parameter of the workload, or of the kernel: vm.percpu_pagelist_high_fraction, vm.min_free_kbytes,
+    /// vm.watermark_scale_factor, vm.stat_interval; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    pub(crate) set: Vec<(String, u64)>,
+    /// Virtual time before measuring begins [default: the workload's]
+    #[arg(long, value_name = "MS")]
+    pub(crate) warmup_ms: Option<u64>,
+    /// Virtual time that is measured [default: the workload's]
+    #[arg(long, value_name = "MS")]
+    pub(crate) duration_ms: Option<u64>,
+    /// How many runs to do at once; the result is the same [default: one for each CPU]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    /// Play a recording's blocks on whole allocators instead, and count how often CPUs meet; without FILE the bundled one
+    #[arg(long, value_name = "FILE", num_args = 0..=1, value_hint = ValueHint::FilePath, help_heading = "A recording")]
+    #[arg(conflicts_with_all = ["machine", "workload", "cpus", "seed", "seeds", "set", "warmup_ms", "duration_ms", "check", "list"])]
+    pub(crate) recording: Option<Option<PathBuf>>,
+    #[command(flatten)]
+    pub(crate) play: RecordingArgs,
+    /// Run everything twice and fail if the results differ
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// List machines, workloads and their parameters instead
+    #[arg(long)]
+    pub(crate) list: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
+}
+
+/// A parameter of a workload, as typed.
+fn setting(text: &str) -> Result<(String, u64), String> {
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, e.g. fault_ns=800")?;
+    let value = value.parse().map_err(|_| format!("`{value}` is not a whole number"))?;
+    Ok((key.to_owned(), value))
+}

@@ -1,0 +1,87 @@
+//! What is typed after `pageset verify`.
+
+use std::path::PathBuf;
+
+use clap::ValueHint;
+use pageset_replay::{Class, Mode, VmSettings};
+
+use crate::choice::one_of;
+use crate::options::{MachineArgs, OpeningArgs, OutputArgs};
+use crate::page::PageArgs;
+use crate::policy_name::{AUTO, AutoOr, policy_or_auto};
+
+const READING_VERIFY: &str = "\
+How to read this:
+  refills, exact    fetches of pages from the zone: how many the recorded kernel
+                    made, and how many of them the policy makes at the same
+                    moment and of the same size
+  drains, exact     the same for pages that frees gave back
+  same pages        of the pages drained, how many the policy drains at the same
+                    place; counted where a list's contents are known
+  ticks             periodic work that drained what the policy drains
+  count, high       page sets that /proc/zoneinfo showed as the policy has them
+  differ            decisions that differ; the line below the table names the
+                    known reasons, and counts those without one
+
+Modes:
+  step    after each prediction, the kernel's own decision is carried out;
+          samples of /proc/zoneinfo correct count and high
+  blind   as step, but samples correct nothing; they are only compared
+  free    the policy's own decisions are carried out, so errors add up
+
+Against another kernel or setting:
+  --against names recordings of the same load under another kernel or setting. The
+  first recordings are replayed under that kernel and setting, and the forecast is
+  compared with what really happened. Nothing is compared step by step.
+  was, is, predicted  means over the runs
+  noise               how far the runs behind --against differ from each other
+  last columns        how many of those runs lie in the forecast's interval
+
+Examples:
+  pageset verify data/traces/*.pgtrace
+  pageset verify k61_2c_tcp.pgtrace --against k612_2c_tcp.pgtrace
+  pageset verify my.pgtrace --mode free --policy linux-6.7
+  pageset verify my.pgtrace --explain 1 --class hidden-at-start";
+
+/// Compare each decision of the recorded kernel with a policy's
+///
+/// Plays the recorded allocations and frees on the core's page sets, and compares every refill, drain, tick and sample
+/// with the kernel's own events. With --against, checks forecasts for another kernel or setting.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = READING_VERIFY)]
+pub(crate) struct VerifyArgs {
+    /// Recordings to verify, of any known format [default: the bundled one]
+    #[arg(value_name = "RECORDING", value_hint = ValueHint::FilePath)]
+    pub(crate) traces: Vec<PathBuf>,
+    /// Policy that should decide as the kernel did; `auto` is the recorded kernel's own
+    #[arg(short, long, value_name = "NAME", default_value = AUTO, hide_possible_values = true)]
+    #[arg(value_parser = policy_or_auto())]
+    pub(crate) policy: AutoOr,
+    /// How far the kernel's own events steer the comparison
+    #[arg(long, value_name = "MODE", default_value = Mode::Step.name())]
+    #[arg(value_parser = one_of(Mode::ALL.map(|mode| (mode.name(), mode))))]
+    pub(crate) mode: Mode,
+    /// Show the events around the N-th decision that differs
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) explain: Option<u64>,
+    /// Count only differences of this class for --explain
+    #[arg(long, value_name = "CLASS", requires = "explain")]
+    #[arg(value_parser = one_of(Class::ALL.map(|class| (class.name(), class))))]
+    pub(crate) class: Option<Class>,
+    #[command(flatten)]
+    pub(crate) machine: MachineArgs,
+    /// Judge the kernel under a setting that the recorded machine did not have: vm.percpu_pagelist_high_fraction, vm.min_free_kbytes,
+    /// vm.watermark_scale_factor or vm.stat_interval. May be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<VmSettings>,
+    /// Check forecasts instead: recordings of the same load under another kernel or setting, and repeats of them
+    #[arg(long, value_name = "RECORDING", num_args = 1.., value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["policy", "mode", "explain", "layout", "page_size", "node_cpus", "set"])]
+    pub(crate) against: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) opening: OpeningArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
+}

@@ -1,4 +1,0 @@
-//! What this machine costs.
-
-pub mod machine;
-pub mod pageops;

@@ -1,0 +1,43 @@
+//! One line of the result.
+
+use serde::Serialize;
+
+/// What one way does in one place.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Measurement {
+    /// `clear` or `copy`.
+    pub op: &'static str,
+    /// Size of the page.
+    pub page_bytes: usize,
+    /// Order in which base pages were visited.
+    pub order: &'static str,
+    /// Instructions, or `libc`.
+    pub kernel: &'static str,
+    /// `none` where nothing is touched.
+    pub target: &'static str,
+    /// What was read around the target afterwards.
+    pub touch_bytes: usize,
+    /// What the other CPUs did.
+    pub load: &'static str,
+    /// `cold`: forgotten by the caches; `hot`: just used.
+    pub memory: &'static str,
+    /// Operations that were timed.
+    pub samples: usize,
+    /// Medians.
+    pub op_us: f64,
+    /// Median of reading around the target.
+    pub touch_ns: f64,
+    /// Median of both together.
+    pub total_us: f64,
+    /// A tenth of the samples is below.
+    pub total_us_low: f64,
+    /// A tenth of the samples is above.
+    pub total_us_high: f64,
+}
+
+impl Measurement {
+    /// Memory that the operation writes, per second.
+    pub fn gigabytes_per_s(&self) -> f64 {
+        self.page_bytes as f64 / self.op_us / 1e3
+    }
+}

@@ -1,0 +1,112 @@
+//! Where the CPUs that measure wait for each other.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// A barrier that a thread which panics leaves: the others do not wait for it for ever, as they would at
+/// [`std::sync::Barrier`].
+#[derive(Debug)]
+pub(super) struct Rendezvous {
+    state: Mutex<State>,
+    opened: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Threads that come here.
+    members: usize,
+    waiting: usize,
+    /// Times that the rendezvous has opened.
+    rounds: u64,
+}
+
+impl Rendezvous {
+    pub(super) fn new(members: usize) -> Self {
+        let state = State { members, waiting: 0, rounds: 0 };
+        Self { state: Mutex::new(state), opened: Condvar::new() }
+    }
+
+    /// A thread's membership, which ends with the thread.
+    pub(super) fn enter(&self) -> Member<'_> {
+        Member(self)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every change below is whole, so a panic elsewhere has left nothing half done.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open_if_all_wait(&self, state: &mut State) {
+        if state.waiting >= state.members {
+            state.waiting = 0;
+            state.rounds += 1;
+            self.opened.notify_all();
+        }
+    }
+}
+
+/// One of the threads that wait for each other.
+pub(super) struct Member<'a>(&'a Rendezvous);
+
+impl Member<'_> {
+    /// Waits until all members wait.
+    pub(super) fn wait(&self) {
+        let mut state = self.0.state();
+        let round = state.rounds;
+        state.waiting += 1;
+        self.0.open_if_all_wait(&mut state);
+        let waited = self.0.opened.wait_while(state, |state| state.rounds == round);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Drop for Member<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.members -= 1;
+        self.0.open_if_all_wait(&mut state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn all_go_on_together() {
+        let (rendezvous, passed) = (Rendezvous::new(3), AtomicU32::new(0));
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let member = rendezvous.enter();
+                    for round in 0..100 {
+                        member.wait();
+                        assert!(passed.fetch_add(1, Relaxed) >= 3 * round);
+                        member.wait();
+                    }
+                });
+            }
+        });
+        assert_eq!(passed.into_inner(), 300);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_thread_that_has_panicked() {
+        let rendezvous = Rendezvous::new(2);
+        let ended = thread::scope(|scope| {
+            let failing = scope.spawn(|| {
+                let member = rendezvous.enter();
+                member.wait();
+                panic!("a measurement fails");
+            });
+            let other = scope.spawn(|| {
+                let member = rendezvous.enter();
+                (0..10).for_each(|_| member.wait());
+            });
+            [failing.join().is_ok(), other.join().is_ok()]
+        });
+        assert_eq!(ended, [false, true]);
+    }
+}

@@ -1,0 +1,18 @@
+//! The page fault test on this machine: through the fault engine, and through the kernel.
+//!
+//! `shape` says what is touched, `ahead` what is done before, `result` what was found. `threads` runs the phases, `engine` is the
+//! fault engine over the memory of `arena`, `kernel` the operating system.
+
+mod ahead;
+mod arena;
+mod engine;
+mod kernel;
+mod result;
+mod shape;
+mod threads;
+
+pub use ahead::Ahead;
+pub use engine::{Zero, run as run_engine, run_clear};
+pub use kernel::run as run_kernel;
+pub use result::{Run, Series};
+pub use shape::{RUN_PAGES, Regions, Shape};

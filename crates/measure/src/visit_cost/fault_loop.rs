@@ -1,0 +1,68 @@
+//! A thread that takes pages from the kernel and gives all of them back, pass by pass.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use memmap2::{Advice, MmapMut};
+
+use crate::host::thread_cpu;
+use crate::host::{pin, usable_cpus};
+
+/// Memory of a pass: many times a batch, and less than the largest limit allows on a machine with a gibibyte for each CPU.
+const BYTES: usize = 32 << 20;
+/// After these passes the page sets are as full as the loop leaves them.
+pub(super) const PASSES_WARM: u32 = 3;
+
+/// A fault loop on one CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct FaultLoop {
+    cpu: Option<usize>,
+}
+
+impl FaultLoop {
+    /// On the last CPU that may be used: the first has more interrupts than others.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { cpu: usable_cpus().last().copied() }
+    }
+
+    /// Runs on the calling thread, which stays on the loop's CPU. Returns the CPU time of each pass.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn run(self, passes: u32) -> Result<Vec<Duration>> {
+        self.cpu.map(pin);
+        (0..PASSES_WARM).try_for_each(|_| pass())?;
+        let timed = |_| {
+            let before = thread_cpu();
+            pass().map(|()| thread_cpu() - before)
+        };
+        (0..passes).map(timed).collect()
+    }
+}
+
+impl Default for FaultLoop {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn pass() -> Result<()> {
+    let mut map = MmapMut::map_anon(BYTES)
+        .with_context(|| format!("cannot map {} MiB for a fault loop", BYTES >> 20))?;
+    // Huge pages would go past the page sets. Kernels without them refuse, which is as good.
+    #[cfg(target_os = "linux")]
+    let _ = map.advise(Advice::NoHugePage);
+    map.iter_mut().step_by(rustix::param::page_size()).for_each(|byte| *byte = 1);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_takes_time() {
+        std::thread::spawn(|| assert!(FaultLoop::new().run(1).unwrap()[0] > Duration::ZERO)).join().unwrap();
+    }
+}

@@ -1,0 +1,159 @@
+//! Both limits in turn, and the difference.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use pageset_report::Progress;
+use pageset_trace::{CostRange, Decision, Decisions, TraceReader, VisitCost};
+
+use super::fault_loop::FaultLoop;
+use super::store::date;
+use crate::host::{self, Settings};
+
+/// The setting whose values differ.
+const SETTING: &str = "vm.percpu_pagelist_high_fraction";
+/// Page sets as small as they can be. The kernel never makes them smaller than four batches.
+const SMALL: u32 = 100_000;
+/// Page sets as large as they can be.
+const LARGE: u32 = 8;
+/// Pairs of runs; the least and the most of their differences is the range.
+const ROUNDS: u32 = 7;
+/// Each run of a round is cut in so many parts, in turn with the other's: other work on the machine then meets both.
+const PARTS: u32 = 8;
+/// Passes of a part: less than 0.1 s.
+const PASSES: u32 = 8;
+/// Passes that are counted.
+const PASSES_COUNTED: u32 = 8;
+/// The small limit must cause so many more visits in a pass, or there is no difference to divide.
+const VISITS_MIN: f64 = 20.0;
+
+/// The caller's part of measuring: settings that no other process changes meanwhile, and a recorder.
+#[expect(missing_debug_implementations, reason = "a closure has no Debug")]
+pub struct Measuring<'a> {
+    /// The kernel's settings.
+    pub settings: &'a Settings,
+    /// What others are told that changes them.
+    pub command: &'a str,
+    /// Records this machine until the given work is done.
+    pub record: &'a mut dyn FnMut(Work) -> Result<Box<dyn TraceReader>>,
+}
+
+/// Work that a recorder waits for, on a thread of its own.
+pub type Work = Box<dyn FnOnce() -> Result<()> + Send>;
+
+/// Visits of a pass, and the pages that they moved.
+#[derive(Clone, Copy, Debug)]
+struct Visits {
+    visits: f64,
+    pages: f64,
+}
+
+/// Measures what a visit costs here. The settings are as before when it returns.
+///
+/// # Errors
+/// The setting cannot be changed, the machine cannot be recorded, the setting makes no difference, or `progress` ended it.
+pub fn measure(measuring: Measuring<'_>, progress: &mut dyn Progress) -> Result<VisitCost> {
+    let Measuring { settings, command, record } = measuring;
+    settings.check(&assignment(SMALL))?;
+    let under = |fraction: u32| -> Result<_> {
+        // One change at a time: what is put back is always the value that was there before all of them.
+        let mut changes = settings.begin(command)?;
+        changes.set(&assignment(fraction))?;
+        Ok(changes)
+    };
+    let time = |fraction: u32, passes: &mut Vec<Duration>| -> Result<()> {
+        let _changes = under(fraction)?;
+        passes.extend(on_thread(|| FaultLoop::new().run(PASSES))?);
+        Ok(())
+    };
+    progress.begin("measuring visits", "rounds", Some(u64::from(ROUNDS)));
+    progress.update(0)?;
+    let mut differences_ns = Vec::new();
+    for round in 0..ROUNDS {
+        let (mut small, mut large) = (Vec::new(), Vec::new());
+        for part in 0..PARTS {
+            if (round + part) % 2 == 0 {
+                time(SMALL, &mut small)?;
+                time(LARGE, &mut large)?;
+            } else {
+                time(LARGE, &mut large)?;
+                time(SMALL, &mut small)?;
+            }
+            progress.update(u64::from(round))?;
+        }
+        differences_ns.push(median_ns(small) - median_ns(large));
+        progress.update(u64::from(round) + 1)?;
+    }
+    let mut count = |fraction: u32| -> Result<Visits> {
+        let _changes = under(fraction)?;
+        count(record)
+    };
+    let (small, large) = (count(SMALL)?, count(LARGE)?);
+    let (visits, pages) = (small.visits - large.visits, small.pages - large.pages);
+    if visits < VISITS_MIN || pages < VISITS_MIN {
+        bail!(
+            "{SETTING}={SMALL} and {LARGE} differ by {visits:.0} visits in a pass of the fault loop: too few to say what one \
+             costs; try again when the machine does less"
+        );
+    }
+    let range = |by: f64| CostRange::of(&mut differences_ns.iter().map(|ns| ns / by).collect::<Vec<_>>());
+    let (visit_ns, page_ns) = range(visits).zip(range(pages)).context("there were rounds")?;
+    let cost = VisitCost {
+        visit_ns,
+        page_ns,
+        pages_per_visit: pages / visits,
+        rounds: ROUNDS,
+        cpu: host::cpu_model().context("/proc/cpuinfo does not name this CPU")?,
+        kernel: host::kernel().context("the kernel does not name its release")?,
+        date: date(),
+    };
+    if !cost.is_sound() {
+        bail!(
+            "a visit took {:.0} ns ({:.0} to {:.0}): other work hides it; try again when the machine does less",
+            visit_ns.median,
+            visit_ns.min,
+            visit_ns.max
+        );
+    }
+    Ok(cost)
+}
+
+/// The middle pass: one that other work has disturbed does not count.
+fn median_ns(mut passes: Vec<Duration>) -> f64 {
+    passes.sort();
+    passes.get(passes.len() / 2).map_or(0.0, |pass| pass.as_secs_f64() * 1e9)
+}
+
+fn assignment(fraction: u32) -> String {
+    format!("{SETTING}={fraction}")
+}
+
+/// The loop's thread is pinned: the caller's is not.
+fn on_thread<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    thread::scope(|scope| scope.spawn(work).join()).map_err(|_| anyhow!("the fault loop panicked"))?
+}
+
+/// Visits that the loop's own thread makes in a pass. Timed runs are not recorded: that would be timed, too.
+fn count(record: &mut dyn FnMut(Work) -> Result<Box<dyn TraceReader>>) -> Result<Visits> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let mut reader = record(Box::new(move || {
+        FaultLoop::new().run(PASSES_COUNTED)?;
+        let thread = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+        sender.send(thread).context("nobody asks for the thread")
+    }))?;
+    let thread = receiver.recv().context("the fault loop did not run")?;
+    let passes = f64::from(PASSES_COUNTED + super::fault_loop::PASSES_WARM);
+    let (mut events, mut decisions) = (Vec::new(), Decisions::default());
+    let mut made: Vec<Decision> = Vec::new();
+    while reader.read_block(&mut events)? > 0 {
+        let its = events.iter().filter(|event| event.pid == thread);
+        made.extend(its.filter_map(|event| decisions.record(event)));
+    }
+    if reader.lost().missing() > 0 {
+        bail!("events were lost while visits were counted; try again when the machine does less");
+    }
+    made.extend(decisions.finish().map(|(_, decision)| decision));
+    let pages: u64 = made.iter().map(|decision| decision.pages).sum();
+    Ok(Visits { visits: made.len() as f64 / passes, pages: pages as f64 / passes })
+}

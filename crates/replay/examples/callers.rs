@@ -1,0 +1,51 @@
+//! How well waits for zone locks are told from others where there are no call chains: recordings made with `pageset record
+//! --stack` are surveyed twice, with their call chains and without.
+//!
+//! `cargo run --release -p pageset-replay --example callers -- FILE...`
+
+use std::{error::Error, path::Path};
+
+use pageset_replay::{SurveyOptions, ZoneLocks, survey};
+use pageset_trace::{Event, EventKind, LostEvents, TraceError, TraceInfo, TraceReader, open};
+
+/// A recording without its call chains.
+struct WithoutChains(Box<dyn TraceReader>);
+
+impl TraceReader for WithoutChains {
+    fn info(&self) -> &TraceInfo {
+        self.0.info()
+    }
+
+    fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
+        let read = self.0.read_block(events)?;
+        let waits = events.iter_mut().filter(|event| event.kind == EventKind::ContentionBegin);
+        waits.for_each(|event| event.order = 0);
+        Ok(read)
+    }
+
+    fn has_ticks(&mut self) -> Result<bool, TraceError> {
+        self.0.has_ticks()
+    }
+
+    fn lost(&self) -> LostEvents {
+        self.0.lost()
+    }
+}
+
+fn zone_locks(reader: &mut dyn TraceReader) -> Result<ZoneLocks, TraceError> {
+    Ok(survey(reader, &SurveyOptions::default(), |_| ())?.kernel.zone_locks)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("| recording | waits by call chains | us | waits by what came next | us |");
+    println!("|---|---:|---:|---:|---:|");
+    for name in std::env::args().skip(1) {
+        let path = Path::new(&name);
+        let known = zone_locks(open(path)?.as_mut())?;
+        let inferred = zone_locks(&mut WithoutChains(open(path)?))?;
+        let us = |locks: &ZoneLocks| locks.wait_ns / 1000;
+        let (known_us, inferred_us) = (us(&known), us(&inferred));
+        println!("| {name} | {} | {known_us} | {} | {inferred_us} |", known.waits, inferred.waits);
+    }
+    Ok(())
+}

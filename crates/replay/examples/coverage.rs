@@ -1,0 +1,223 @@
+//! How often intervals hold what happened, by class: `cargo run --release --example coverage FOLDER [--rows] [--together]`.
+//!
+//! The folder is one of recordings as for the example `pairs`; in a name without `_rN`, a last part such as `f64` is the
+//! setting. Each recording forecasts the visits of the same load under each other kernel and setting; each run of those is one
+//! truth. Of two runs one of which was made on a busy machine (`.busy` in its name), the forecast is in the class `busy`.
+//! Prints Markdown: coverage, median width (upper end by lower end), the interval score of the logarithm of visits, lower is
+//! better: width, and 10 times the distance of each truth that lies outside, since intervals are meant to hold 80 %; how many
+//! of the truths outside are within a factor of 2 of the nearer end; the ten worst. With `--rows`, every forecast, too. With
+//! `--together`, the runs of a load under one kernel and setting make one forecast, as files of `pageset replay` do.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use pageset_replay::{
+    Candidate, Interval, Replay, ReplayOptions, VmSettings, policy_of_kernel, replay_repeats,
+};
+use pageset_trace::TraceReader;
+
+/// The part that intervals are meant to miss.
+const MISSED: f64 = 0.2;
+/// Repeats that agree within this say what is true; others span a range.
+const QUIET: f64 = 0.25;
+
+#[derive(Default)]
+struct Class {
+    /// Forecasts without an interval.
+    silent: usize,
+    covered: usize,
+    widths: Vec<f64>,
+    scores: Vec<f64>,
+    /// For each truth outside: by what factor from the nearer end.
+    outside: Vec<f64>,
+}
+
+impl Class {
+    /// Adds a truth; by what factor it lies outside.
+    fn add(&mut self, Interval(low, high): Interval, truth: u64) -> f64 {
+        let log = |value: u64| (value as f64 + 1.0).ln();
+        let (low, high, truth) = (log(low), log(high), log(truth));
+        let outside = (low - truth).max(truth - high).max(0.0);
+        if outside > 0.0 {
+            self.outside.push(outside.exp());
+        } else {
+            self.covered += 1;
+        }
+        self.widths.push((high - low).exp());
+        self.scores.push(high - low + 2.0 / MISSED * outside);
+        outside.exp()
+    }
+
+    fn print(&mut self, name: &str) {
+        let truths = self.scores.len();
+        self.widths.sort_by(f64::total_cmp);
+        let part = |count: usize, of: usize| 100.0 * count as f64 / of.max(1) as f64;
+        let near = self.outside.iter().filter(|by| **by <= 2.0).count();
+        println!(
+            "| {name} | {truths} | {} | {:.0} % | {:.2} | {:.2} | {:.0} % |",
+            self.silent,
+            part(self.covered, truths),
+            self.widths.get(truths / 2).copied().unwrap_or(1.0),
+            self.scores.iter().sum::<f64>() / truths.max(1) as f64,
+            part(near, self.outside.len()),
+        );
+    }
+}
+
+/// One recording of a load.
+struct Run {
+    kernel: String,
+    setting: String,
+    path: PathBuf,
+    is_busy: bool,
+}
+
+/// A recording's name without its endings: kernel, load, setting.
+fn parts(stem: &str) -> Option<(&str, &str, &str)> {
+    let (kernel, rest) = stem.split_once('_')?;
+    let number = |text: &str| text.parse::<u32>().is_ok();
+    match rest.rsplit_once("_r").filter(|(_, run)| number(run)) {
+        Some((load, _)) => {
+            let (load, setting) = load.rsplit_once('_').unwrap_or((load, ""));
+            Some((kernel, load, setting))
+        }
+        None => {
+            let of = rest.rsplit_once('_');
+            let of = of.filter(|(_, setting)| setting.strip_prefix('f').is_some_and(number));
+            let (load, setting) = of.unwrap_or((rest, ""));
+            Some((kernel, load, setting))
+        }
+    }
+}
+
+fn main() {
+    let (flags, folders): (Vec<_>, Vec<_>) = std::env::args().skip(1).partition(|arg| arg.starts_with("--"));
+    let folder = folders.first().expect("a folder of recordings");
+    let is_asked = |flag: &str| flags.iter().any(|arg| arg == flag);
+    let (prints_rows, is_together) = (is_asked("--rows"), is_asked("--together"));
+    let mut loads: BTreeMap<(u64, String), Vec<Run>> = BTreeMap::new();
+    let mut paths: Vec<_> =
+        std::fs::read_dir(folder).expect("a folder").map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    for path in paths {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let is_recording = name.ends_with(".pgtrace");
+        let stem = name.split('.').next().unwrap_or_default();
+        let Some((kernel, load, setting)) = parts(stem).filter(|_| is_recording) else { continue };
+        let zones =
+            |machine: &pageset_trace::Layout| machine.zones.iter().map(|zone| zone.managed).sum::<u64>();
+        let managed = open(&path).info().machine.as_ref().map_or(0, zones) >> 16;
+        let run =
+            Run { kernel: kernel.into(), setting: setting.into(), is_busy: name.contains(".busy"), path };
+        loads.entry((managed, load.into())).or_default().push(run);
+    }
+    if prints_rows {
+        println!("| load | from | to | forecast | interval | truths |\n|---|---|---|---:|---|---|");
+    }
+    let mut classes: BTreeMap<String, Class> = BTreeMap::new();
+    let mut worst = Vec::new();
+    for ((_, load), runs) in &loads {
+        let mut groups: BTreeMap<(&str, &str), Vec<&Run>> = BTreeMap::new();
+        for run in runs {
+            groups.entry((&run.kernel, &run.setting)).or_default().push(run);
+        }
+        let mut forecasts = Vec::new();
+        let mut truths: BTreeMap<(&str, &str), Vec<(u64, bool)>> = BTreeMap::new();
+        for run in runs {
+            let own = (run.kernel.as_str(), run.setting.as_str());
+            // Together they make one forecast.
+            let is_counted = !is_together || groups[&own][0].path == run.path;
+            let others: Vec<_> = groups.iter().filter(|(group, _)| is_counted && **group != own).collect();
+            let candidates = others.iter().map(|(_, to)| candidate(&run.path, &to[0].path)).collect();
+            let siblings = groups[&own].iter().filter(|_| is_together && is_counted).skip(1);
+            let siblings: Vec<_> = siblings.map(|sibling| open(&sibling.path)).collect();
+            let Some(done) = replayed(&run.path, siblings, candidates) else { continue };
+            if let Some(visits) = done.kernel_itself.visits() {
+                truths.entry(own).or_default().push((visits, run.is_busy));
+            }
+            for ((group, _), outcome) in others.iter().zip(done.outcomes) {
+                let interval = outcome.interval.map(|interval| interval.visits);
+                forecasts.push((run, **group, outcome.visits(), interval));
+            }
+        }
+        for (run, group, forecast, interval) in forecasts {
+            let Some(truths) = truths.get(&group) else { continue };
+            let visits: Vec<u64> = truths.iter().map(|(visits, _)| *visits).collect();
+            let from = format!("{} {}", run.kernel, run.setting);
+            let to = format!("{} {}", group.0, group.1);
+            if prints_rows {
+                let ends = interval.map_or_else(String::new, |ends| format!("{} to {}", ends.0, ends.1));
+                println!("| {load} | {from} | {to} | {forecast} | {ends} | {visits:?} |");
+            }
+            for (truth, is_busy) in truths {
+                let mut names = vec!["all".to_owned(), format!("kernel {}", group.0), format!("load {load}")];
+                names.push(format!("setting {}", group.1));
+                names.push(if run.kernel == group.0 { "same kernel" } else { "another kernel" }.into());
+                names.push(if run.is_busy || *is_busy { "machine busy" } else { "machine quiet" }.into());
+                names.extend(agreement(&visits).map(str::to_owned));
+                names.extend(interval.map(width).map(str::to_owned));
+                let mut by = 1.0_f64;
+                for name in names {
+                    let class = classes.entry(name).or_default();
+                    match interval {
+                        Some(interval) => by = class.add(interval, *truth),
+                        None => class.silent += 1,
+                    }
+                }
+                if let Some(Interval(low, high)) = interval.filter(|_| by > 1.0) {
+                    worst.push((by, format!("{load}, {from} to {to}: {low} to {high}, and it was {truth}")));
+                }
+            }
+        }
+    }
+    println!(
+        "\n| class | truths | no interval | covered | width, median | score | outside: within a factor of 2 |"
+    );
+    println!("|---|---:|---:|---:|---:|---:|---:|");
+    classes.iter_mut().for_each(|(name, class)| class.print(name));
+    worst.sort_by(|a, b| b.0.total_cmp(&a.0));
+    println!("\nThe ten truths that lie furthest outside, by the factor from the nearer end:\n");
+    worst.iter().take(10).for_each(|(by, what)| println!("- {by:.1}: {what}"));
+}
+
+/// Whether a load's repeats agree; `None` for a single run.
+fn agreement(visits: &[u64]) -> Option<&'static str> {
+    let range = visits.iter().max()? - visits.iter().min()?;
+    let mean = visits.iter().sum::<u64>() as f64 / visits.len() as f64;
+    let agree = range as f64 <= QUIET * mean.max(1.0);
+    (visits.len() > 1).then_some(if agree { "repeats agree" } else { "repeats differ" })
+}
+
+fn width(Interval(low, high): Interval) -> &'static str {
+    match (high as f64 + 1.0) / (low as f64 + 1.0) {
+        width if width < 1.15 => "width below 1.15",
+        width if width < 2.0 => "width to 2",
+        width if width < 10.0 => "width to 10",
+        _ => "width above 10",
+    }
+}
+
+/// The kernel and settings of one recording, as a candidate for the load of another one.
+fn candidate(from: &Path, to: &Path) -> Candidate {
+    let (from, to) = (open(from), open(to));
+    let machine = to.info().machine.as_ref().expect("a recording of this project describes its machine");
+    let kernel = to.info().kernel.as_ref().unwrap_or(&machine.kernel);
+    let policy = *policy_of_kernel(kernel).expect("a known kernel");
+    let settings = from.info().machine.as_ref().map(|from| VmSettings::between(from, machine));
+    Candidate { policy, settings: settings.unwrap_or_default() }
+}
+
+/// `None` for a recording that cannot be replayed, with the reason on the standard error.
+fn replayed(
+    path: &Path,
+    mut repeats: Vec<Box<dyn TraceReader>>,
+    candidates: Vec<Candidate>,
+) -> Option<Replay> {
+    let options = ReplayOptions { candidates, ..ReplayOptions::default() };
+    let done = replay_repeats(open(path).as_mut(), &mut repeats, &options, |_| {});
+    done.inspect_err(|error| eprintln!("{}: {error}", path.display())).ok()
+}
+
+fn open(path: &Path) -> Box<dyn TraceReader> {
+    pageset_trace::open(path).expect("a readable recording")
+}

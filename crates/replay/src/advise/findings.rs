@@ -1,0 +1,226 @@
+//! What a recording shows of a machine's page sets, in figures.
+
+use pageset_trace::{EventKind, TraceInfo};
+use serde::Serialize;
+
+use super::spending::{Figure, Load, Spending};
+use crate::recorded::needs;
+use crate::{Replay, Survey, untimed};
+
+/// What a recording shows. Percentages are of what their names say. What the recording does not say is `None`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Evidence {
+    /// Whether the recording has counts, and no events.
+    pub is_counted: bool,
+    /// For what part of the time was counted, where there are counts.
+    pub counted_time: Option<CountedTime>,
+    /// CPUs of the machine.
+    pub cpus: Option<u32>,
+    /// Time recorded.
+    pub seconds: f64,
+    /// Events read.
+    pub events: u64,
+    /// Events known to be missing.
+    pub lost_events: u64,
+    /// Whether the file is damaged, and all of this is of what stands before the damage.
+    #[serde(skip)]
+    pub is_cut: bool,
+    /// Tracepoints that figures need, and that are not known to be recorded.
+    pub not_recorded: Vec<&'static str>,
+    /// Pages allocated.
+    pub allocated_pages: Option<u64>,
+    /// Pages that left a zone: fetched by a page set, or given past one.
+    pub zone_pages: Option<u64>,
+    /// Refills and drains.
+    pub visits: Option<u64>,
+    /// How long the zones' locks were waited for, of all CPUs' time.
+    pub waiting: Option<Waiting>,
+    /// What visits and waits took of the CPU time.
+    pub spending: Spending,
+    /// How long all other spinning locks were waited for, in percent of all CPUs' time.
+    pub other_spin_percent: Option<f64>,
+    /// Of those, the one that was waited for longest.
+    pub other_longest_percent: Option<f64>,
+    /// Pages freed by another CPU than the one that allocated them. In percent of pages with both ends recorded.
+    pub remote_percent: Option<f64>,
+    /// Most pages that the recorded kernel's page sets held at once, as replayed.
+    pub held_pages_peak: Option<u64>,
+    /// Pages its page sets held when the recording ended.
+    pub held_pages_end: Option<u64>,
+    /// Pages that the machine's zones manage.
+    pub managed_pages: Option<u64>,
+    /// Times the background reclaimer was woken.
+    pub kswapd_wakes: Option<u64>,
+    /// Times a task had to reclaim for itself.
+    pub direct_reclaims: Option<u64>,
+    /// How far the replay of the recorded kernel is off its own visits, in percent.
+    pub own_off_percent: Option<f64>,
+    /// Whether that is too far for a forecast.
+    #[serde(skip)]
+    pub is_own_far_off: bool,
+    /// What makes the recording one that says nothing of its machine.
+    #[serde(skip)]
+    pub doubts: Doubts,
+}
+
+/// What makes a recording one that says nothing of its machine, in words.
+#[derive(Clone, Debug, Default)]
+pub struct Doubts {
+    /// Events that a verdict needs were not recorded.
+    pub not_recorded: Option<String>,
+    /// The same of events that say whether memory was short.
+    pub shortage_not_recorded: Option<String>,
+    /// A setting changed, and it is not known when.
+    pub setting_changed: Option<String>,
+    /// It has a part of its machine's events.
+    pub part_of_machine: Option<String>,
+}
+
+impl Doubts {
+    pub(super) fn new(info: &TraceInfo, survey: &Survey) -> Self {
+        let recorded = &survey.recorded;
+        let all = [needs::WAITS, needs::SHORTAGE].concat();
+        Self {
+            not_recorded: recorded.unsaid_beside(needs::VISITS, &all),
+            shortage_not_recorded: recorded.unsaid_beside(needs::SHORTAGE, needs::WAITS),
+            setting_changed: untimed(info),
+            part_of_machine: survey.extent.part(info),
+        }
+    }
+}
+
+/// For what part of the time was counted, in percent. What is frequent is counted in slices of time, to cost the load little.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CountedTime {
+    /// Visits to zones; `None` if they were not counted.
+    pub visits_percent: Option<f64>,
+    /// Blocks that left a zone or went back; `None` if they were not counted.
+    pub moved_percent: Option<f64>,
+}
+
+/// How long zone locks were waited for, in percent of all CPUs' time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(tag = "source", rename_all = "snake_case")]
+pub enum Waiting {
+    /// The recording has the waits.
+    Measured {
+        /// Share of all CPUs' time.
+        percent: f64,
+        /// How many there were.
+        waits: u64,
+    },
+    /// It has not. While nobody holds a lock nobody waits for it, so holds bound waits.
+    AtMost {
+        /// Share of all CPUs' time.
+        percent: f64,
+    },
+}
+
+impl Waiting {
+    /// The share, or what bounds it.
+    #[must_use]
+    pub const fn percent(self) -> f64 {
+        match self {
+            Self::Measured { percent, .. } | Self::AtMost { percent } => percent,
+        }
+    }
+}
+
+impl Evidence {
+    /// `replay` is `None` if the recording lacks what one is made from.
+    pub(super) fn new(info: &TraceInfo, survey: &Survey, replay: Option<&Replay>) -> Self {
+        let (kernel, locks, recorded) = (&survey.kernel, &survey.kernel.zone_locks, &survey.recorded);
+        let ns = survey.first_ns.zip(survey.last_ns).map_or(0, |(first, last)| last - first);
+        let machine = info.machine.as_ref();
+        let cpus = machine.map(|machine| machine.cpus).or(info.cpus);
+        let of_cpu_time =
+            |part_ns: u64| Some(percent(part_ns as f64, ns as f64 * f64::from(cpus?)).unwrap_or(0.0));
+        let shows_locks = recorded.has(needs::ZONE_WAITS);
+        let waiting = if shows_locks {
+            of_cpu_time(locks.wait_ns).map(|percent| Waiting::Measured { percent, waits: locks.waits })
+        } else {
+            let others = u64::from(cpus.unwrap_or(1).saturating_sub(1));
+            let most = recorded.known(needs::VISITS, locks.held_ns.saturating_mul(others));
+            most.and_then(of_cpu_time).map(|percent| Waiting::AtMost { percent })
+        };
+        let of_others = |part_ns| Some(part_ns).filter(|_| shows_locks).and_then(of_cpu_time);
+        let both_ends = survey.cpus.local_pages + survey.cpus.remote_pages;
+        let remote = percent(survey.cpus.remote_pages as f64, both_ends as f64);
+        let held_at_end = |after: &pageset_trace::Snapshot| {
+            let sets = after.zoneinfo.zones.iter().flat_map(|zone| &zone.pagesets);
+            sets.map(|set| u64::from(set.count)).sum()
+        };
+        let managed = machine.map(|machine| machine.zones.iter().map(|zone| zone.managed).sum());
+        let own = replay.and_then(|replay| replay.own.as_ref());
+        let needed = [needs::VISITS, needs::WAITS, needs::SHORTAGE].concat();
+        let visits = kernel.refills.total() + kernel.drains.total();
+        let exact = |count: u64| Figure::exact(count as f64);
+        let wait_ns = match waiting {
+            Some(Waiting::Measured { .. }) => Some(exact(locks.wait_ns)),
+            Some(Waiting::AtMost { percent }) => {
+                let all_ns = ns as f64 * f64::from(cpus.unwrap_or(1));
+                Some(Figure::at_most(percent * all_ns / 100.0))
+            }
+            None => None,
+        };
+        let load = Load {
+            cpu_time_ns: None,
+            visits: recorded.known(needs::VISITS, visits).map(exact),
+            moved_pages: recorded.known(needs::VISITS, kernel.refills.sum + kernel.drains.sum).map(exact),
+            wait_ns,
+        };
+        let all_ns = cpus.map(|cpus| ns.saturating_mul(u64::from(cpus)));
+        Self {
+            is_counted: false,
+            counted_time: None,
+            spending: Spending::of_recording(info, all_ns, load),
+            cpus,
+            seconds: ns as f64 / 1e9,
+            events: survey.events,
+            lost_events: survey.lost.missing(),
+            is_cut: survey.lost.damaged_blocks > 0,
+            not_recorded: recorded.lacking(&needed).into_iter().map(EventKind::name).collect(),
+            allocated_pages: recorded.known(needs::ALLOCATIONS, survey.orders.allocated_pages()),
+            zone_pages: recorded.known(needs::ZONE_PAGES, kernel.refills.sum + kernel.direct_pages),
+            visits: recorded.known(needs::VISITS, visits),
+            waiting,
+            other_spin_percent: of_others(locks.other_wait_ns),
+            other_longest_percent: of_others(locks.other_longest_wait_ns),
+            remote_percent: remote.filter(|_| recorded.has(needs::LOAD)),
+            held_pages_peak: own.map(|own| own.pcp_pages_peak),
+            held_pages_end: info.after.as_ref().map(held_at_end),
+            managed_pages: managed,
+            kswapd_wakes: recorded.known(&[EventKind::KswapdWake], kernel.kswapd_wakes),
+            direct_reclaims: recorded.known(&[EventKind::DirectReclaimBegin], kernel.direct_reclaims),
+            own_off_percent: replay.and_then(Replay::own_off_percent),
+            is_own_far_off: replay.is_some_and(Replay::is_far_off),
+            doubts: Doubts::new(info, survey),
+        }
+    }
+
+    /// Pages that left a zone, in percent of those allocated; `None` if nothing was allocated.
+    #[must_use]
+    pub fn zone_percent(&self) -> Option<f64> {
+        percent(self.zone_pages? as f64, self.allocated_pages? as f64)
+    }
+
+    /// Pages in page sets at most, in percent of the machine's.
+    #[must_use]
+    pub fn held_percent(&self) -> Option<f64> {
+        percent(self.held_pages_peak.max(self.held_pages_end)? as f64, self.managed_pages? as f64)
+    }
+
+    /// Whether memory was short; `None` if that was not recorded.
+    #[must_use]
+    pub fn is_memory_short(&self) -> Option<bool> {
+        let signs = [self.kswapd_wakes, self.direct_reclaims];
+        if signs.iter().flatten().any(|times| *times > 0) {
+            return Some(true);
+        }
+        signs.iter().all(Option::is_some).then_some(false)
+    }
+}
+
+fn percent(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| 100.0 * part / whole)
+}

@@ -1,0 +1,81 @@
+//! What one setting or kernel would have made of the recording, beside what the recorded kernel did.
+
+use pageset_core::Policy;
+use serde::{Deserialize, Serialize};
+
+use super::findings::Evidence;
+use crate::{Candidate, Outcome};
+
+/// One row: a forecast, and its 80 % interval.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Forecast {
+    /// The kernel's policy, if it is another one than the recorded.
+    pub kernel: Option<String>,
+    /// The settings that are not the recorded ones, as `sysctl` takes them; empty if there are none.
+    pub settings: String,
+    /// Refills and drains.
+    pub visits: u64,
+    /// What they may be.
+    pub visits_range: Range,
+    /// What that is in percent of the recorded kernel's; `None` if that made none.
+    pub visits_percent: Option<(f64, f64)>,
+    /// CPU time that it saves, least and most, in percent. `None` if the cost of a visit is not known.
+    pub saved_percent: Option<(f64, f64)>,
+    /// Most pages in page sets at once.
+    pub held_pages_peak: u64,
+    /// Pages in page sets after a minute without work.
+    pub held_pages_idle: u64,
+    /// Whether the kernel would no longer tune the limits of its page sets.
+    pub ends_tuning: bool,
+}
+
+/// From and to, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Range {
+    /// From.
+    pub low: u64,
+    /// To.
+    pub high: u64,
+}
+
+impl Forecast {
+    /// `None` if the recording does not show what its kernel did: there is nothing to compare with.
+    pub(super) fn new(
+        candidate: &Candidate,
+        outcome: &Outcome,
+        findings: &Evidence,
+        recorded: Option<&Policy>,
+    ) -> Option<Self> {
+        let (visits, now) = (outcome.interval?.visits, findings.visits?);
+        let is_recorded = recorded.is_some_and(|recorded| recorded.name == candidate.policy.name);
+        let fraction = candidate.settings.percpu_pagelist_high_fraction;
+        let of_recorded = |value: u64| 100.0 * value as f64 / now as f64;
+        Some(Self {
+            kernel: (!is_recorded).then(|| candidate.policy.name.to_owned()),
+            settings: candidate.settings.to_string(),
+            visits: outcome.visits(),
+            visits_range: Range { low: visits.0, high: visits.1 },
+            visits_percent: (now > 0).then(|| (of_recorded(visits.0), of_recorded(visits.1))),
+            saved_percent: if now > 0 {
+                findings.spending.saved_percent((visits.0 as f64 / now as f64, visits.1 as f64 / now as f64))
+            } else {
+                None
+            },
+            held_pages_peak: outcome.pcp_pages_peak,
+            held_pages_idle: outcome.pcp_pages_idle,
+            ends_tuning: candidate.policy.tuning.is_some() && fraction.is_some_and(|fraction| fraction > 0),
+        })
+    }
+
+    /// Whether fewer visits than now are certain: the whole range is below.
+    #[must_use]
+    pub fn is_less(&self, visits: u64) -> bool {
+        self.visits_range.high < visits
+    }
+
+    /// Whether both may be the same.
+    #[must_use]
+    pub const fn overlaps(&self, other: &Self) -> bool {
+        self.visits_range.low <= other.visits_range.high && other.visits_range.low <= self.visits_range.high
+    }
+}

@@ -1,0 +1,31 @@
+//! What an allocation would take, as whoever simulates the recording says.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::forecast::Forecast;
+
+/// Simulates the recording at a path, with so many CPUs, under this policy and under a forecast's. `None` if it cannot be
+/// simulated: it is an extra.
+pub type Simulate = fn(&Path, u32, &str, &Forecast) -> Option<Latency>;
+
+/// Times of an allocation in virtual time, now and with what is advised.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Latency {
+    /// The machine that was simulated.
+    pub machine: &'static str,
+    /// As recorded.
+    pub now: Times,
+    /// With what is advised.
+    pub advised: Times,
+}
+
+/// So much of the allocations takes no longer, in nanoseconds of virtual time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Times {
+    /// 99 %.
+    pub p99_ns: f64,
+    /// 99.9 %.
+    pub p999_ns: f64,
+}

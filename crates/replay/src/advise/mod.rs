@@ -1,0 +1,250 @@
+//! What to do about a machine's page sets, from one recording of its load: mostly nothing.
+//!
+//! `findings` is what the recording shows, `counted` the same of counts, `spending` what that takes of the CPUs' time, `options` which kernels and settings are asked, `forecast` what they would do,
+//! `verdict` what follows, `latency` what allocations would take then, `wording` the sentences that say so. `run_times` is
+//! what came of a setting that was tried. Each sentence names the figures it rests on.
+
+mod counted;
+mod findings;
+mod forecast;
+mod latency;
+mod options;
+mod run_times;
+mod spending;
+mod verdict;
+mod wording;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::anyhow;
+use pageset_report::Progress;
+use pageset_trace::{TraceError, TraceInfo, TraceReader};
+use serde::Serialize;
+
+use crate::recorded::needs;
+use crate::sites::Sites;
+use crate::who::Who;
+use crate::{
+    Candidate, OneSetting, RecordedKinds, Replay, ReplayError, ReplayOptions, Stage, Survey, SurveyOptions,
+    policy_of_kernel, replay_repeats, survey, untimed,
+};
+
+pub use findings::{CountedTime, Doubts, Evidence, Waiting};
+pub use forecast::{Forecast, Range};
+pub use latency::{Latency, Simulate, Times};
+pub use run_times::{Difference, RunTimes};
+pub use spending::{Figure, Load, Spending};
+pub use verdict::{Matter, SAVED_PERCENT, Verdict, Why};
+
+/// What is said about a machine.
+#[derive(Clone, Debug, Serialize)]
+pub struct Advice {
+    /// Name of the recording.
+    pub recording: String,
+    /// Release of the recorded kernel.
+    pub kernel: Option<String>,
+    /// The policy that stands for it.
+    pub policy: Option<String>,
+    /// The recorded command and its arguments; empty if it is not known.
+    pub command: Vec<String>,
+    /// What the recording shows.
+    pub findings: Evidence,
+    /// What other settings and kernels would have made of it: settings first.
+    pub forecasts: Vec<Forecast>,
+    /// What follows.
+    pub verdict: Verdict,
+    /// What allocations would take, where something is advised and the recording is a file.
+    pub latency: Option<Latency>,
+    /// Who it was; `None` if the recording tells no task from another.
+    pub who: Option<Who>,
+    /// Where it was; `None` if the recording has no call chains.
+    pub sites: Option<Sites>,
+    /// The verdict in words, a sentence or two each.
+    pub sentences: Vec<String>,
+    /// What is easily overlooked when the advice is followed.
+    pub warnings: Vec<String>,
+}
+
+/// Advice, and what it was made from.
+#[derive(Clone, Debug)]
+pub struct Examined {
+    /// What is said.
+    pub advice: Advice,
+    /// What the recording says about itself.
+    pub info: TraceInfo,
+    /// What is in it.
+    pub survey: Survey,
+    /// What other settings and kernels would have made of it; `None` if the recording lacks what that is made from.
+    pub replay: Option<Replay>,
+}
+
+/// The part of a recording of which something can be said. Where a setting changed and it is not known when, that is all of
+/// it: its events are counted, and no forecast is made.
+pub(crate) fn part<R: TraceReader>(reader: R) -> Result<OneSetting<R>, TraceError> {
+    if untimed(reader.info()).is_some() { Ok(OneSetting::whole(reader)) } else { OneSetting::new(reader) }
+}
+
+fn play(
+    mut reader: impl TraceReader,
+    repeats: &mut [Box<dyn TraceReader>],
+    candidates: &[Candidate],
+    progress: &mut dyn Progress,
+) -> anyhow::Result<Replay> {
+    progress.begin("replaying", "rows", Some(candidates.len() as u64));
+    progress.update(0)?;
+    let candidates = candidates.to_vec();
+    let rows = candidates.len() as u64;
+    let asked = ReplayOptions { candidates, cancel: progress.cancel(), ..ReplayOptions::default() };
+    let (told, played) = (Mutex::new(&mut *progress), AtomicU64::new(0));
+    let replayed = replay_repeats(&mut reader, repeats, &asked, |stage| {
+        if stage != Stage::Played {
+            return;
+        }
+        let played = played.fetch_add(1, Ordering::Relaxed) + 1;
+        // Rows are played side by side: none waits until another one has told of itself. What ends the work is `cancel`.
+        if let Ok(mut told) = told.try_lock() {
+            told.update(played).ok();
+        }
+    })?;
+    progress.update(rows)?;
+    Ok(replayed)
+}
+
+/// Opens a recording. One that does not describe its machine is refused before all of it is read. If it lacks events as well,
+/// it is read: what it does have can be counted.
+fn open_placed<R: TraceReader>(open: &mut impl FnMut() -> anyhow::Result<R>) -> anyhow::Result<R> {
+    let mut reader = open()?;
+    if reader.info().machine.is_some() || reader.info().counts.is_some() {
+        return Ok(reader);
+    }
+    if RecordedKinds::at_the_start(&mut reader)?.has(needs::VISITS) {
+        return Err(no_layout(reader.info()));
+    }
+    // Its first events are read.
+    open()
+}
+
+fn no_layout(info: &TraceInfo) -> anyhow::Error {
+    let path = info.path.display();
+    anyhow!(ReplayError::NoMachine(format!(
+        "{path}: this recording does not say how memory is laid out; `pageset convert {path} OUT.pgtrace --layout FILE` adds that"
+    )))
+}
+
+/// What a recording shows by itself, without a replay.
+#[must_use]
+pub fn findings(info: &TraceInfo, survey: &Survey) -> Evidence {
+    match &info.counts {
+        Some(counts) => counted::findings(info, counts, survey.extent.part(info)),
+        None => Evidence::new(info, survey, None),
+    }
+}
+
+/// Reads a recording twice, by `open`, and says what to do.
+///
+/// # Errors
+/// As [`examine`].
+pub fn advise<R: TraceReader>(
+    open: impl FnMut() -> anyhow::Result<R>,
+    simulate: Simulate,
+    progress: &mut dyn Progress,
+) -> anyhow::Result<Advice> {
+    Ok(examine(open, simulate, progress)?.advice)
+}
+
+/// As [`advise`], with further recordings of the same load: intervals are of all.
+///
+/// # Errors
+/// As [`examine`]; a recording is no repeat of the first.
+pub fn advise_repeats<R: TraceReader>(
+    open: impl FnMut() -> anyhow::Result<R>,
+    repeats: &mut [Box<dyn TraceReader>],
+    simulate: Simulate,
+    progress: &mut dyn Progress,
+) -> anyhow::Result<Advice> {
+    Ok(examine_repeats(open, repeats, simulate, progress)?.advice)
+}
+
+/// As [`advise`], and keeps what the advice was made from.
+///
+/// # Errors
+/// The recording cannot be read or describes no machine; [`Cancelled`](pageset_report::Cancelled).
+pub fn examine<R: TraceReader>(
+    open: impl FnMut() -> anyhow::Result<R>,
+    simulate: Simulate,
+    progress: &mut dyn Progress,
+) -> anyhow::Result<Examined> {
+    examine_repeats(open, &mut [], simulate, progress)
+}
+
+fn examine_repeats<R: TraceReader>(
+    mut open: impl FnMut() -> anyhow::Result<R>,
+    repeats: &mut [Box<dyn TraceReader>],
+    simulate: Simulate,
+    progress: &mut dyn Progress,
+) -> anyhow::Result<Examined> {
+    let mut reader = part(open_placed(&mut open)?)?;
+    progress.begin("reading", "events", reader.info().events);
+    let mut going = Ok(());
+    let surveyed = survey(&mut reader, &SurveyOptions::default(), |events| {
+        going = going.and_then(|()| progress.update(events));
+    })?;
+    going?;
+
+    let reader = part(open()?)?;
+    let (info, said) = (reader.info().clone(), reader.said().map(str::to_owned));
+    let unsaid = surveyed.recorded.unsaid(needs::VISITS);
+    if info.machine.is_none() && (unsaid.is_none() || info.counts.is_some()) {
+        return Err(no_layout(&info));
+    }
+    let machine = info.machine.as_ref();
+    let release =
+        info.kernel.clone().or_else(|| machine.map(|machine| machine.kernel.clone())).unwrap_or_default();
+    let policy = policy_of_kernel(&release).copied();
+    let settings = policy.zip(machine).map(|(policy, machine)| options::settings(policy, machine));
+    let kernels = options::kernels(policy);
+    let candidates: Vec<Candidate> = settings.into_iter().flatten().chain(kernels).collect();
+    let is_replayable = unsaid.is_none() && untimed(&info).is_none();
+    let replayed = if is_replayable { Some(play(reader, repeats, &candidates, progress)?) } else { None };
+
+    let findings = match &info.counts {
+        Some(counts) => counted::findings(&info, counts, surveyed.extent.part(&info)),
+        None => Evidence::new(&info, &surveyed, replayed.as_ref()),
+    };
+    let outcomes = replayed.iter().flat_map(|replayed| &replayed.outcomes);
+    let forecasts: Vec<Forecast> = candidates
+        .iter()
+        .zip(outcomes)
+        .filter_map(|(candidate, outcome)| Forecast::new(candidate, outcome, &findings, policy.as_ref()))
+        .collect();
+    let verdict = verdict::find(&findings, &forecasts);
+    let advised = match verdict {
+        Verdict::Set { forecast, .. } | Verdict::ChangeKernel { forecast, .. } => Some(&forecasts[forecast]),
+        _ => None,
+    };
+    let latency = policy
+        .zip(advised)
+        .zip(findings.cpus)
+        .and_then(|((policy, advised), cpus)| simulate(&info.path, cpus, policy.name, advised));
+    let fraction = machine.and_then(|machine| machine.sysctls.percpu_pagelist_high_fraction).unwrap_or(0);
+    let beware = replayed.iter().flat_map(|replayed| &replayed.warnings);
+    let said: Vec<String> = said.iter().chain(beware).cloned().collect();
+    let mut warnings = wording::warnings(&findings, &forecasts, &verdict, policy.as_ref(), fraction, &said);
+    warnings.extend(info.assumptions(machine));
+    let advice = Advice {
+        recording: info.path.file_name().unwrap_or(info.path.as_os_str()).to_string_lossy().into_owned(),
+        sentences: wording::sentences(&findings, &forecasts, &verdict, latency.as_ref()),
+        warnings,
+        kernel: Some(release).filter(|release| !release.is_empty()),
+        policy: policy.map(|policy| policy.name.to_owned()),
+        command: info.command.clone(),
+        who: Who::new(&info, &surveyed),
+        sites: Sites::new(&info, &surveyed),
+        findings,
+        forecasts,
+        verdict,
+        latency,
+    };
+    Ok(Examined { advice, info, survey: surveyed, replay: replayed })
+}

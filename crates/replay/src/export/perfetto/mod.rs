@@ -1,0 +1,217 @@
+//! A recording as a trace of Perfetto: tracks by node, zone and CPU, which a browser shows and SQL queries.
+//!
+//! Files in the order in which an event meets them: `kernel` (what it means for the recorded kernel, with `kernel/cpu`,
+//! `kernel/reclaim`, `zones`, `samples`, `waits`, `flows`), `policy` (the same load replayed), `group` (the tracks of one
+//! kernel), `curve` (counters), `threads`, `names`, `packets` (what the format is made of), `wire` (its bytes).
+
+mod curve;
+mod flows;
+mod group;
+mod kernel;
+mod names;
+mod packets;
+mod policy;
+mod samples;
+#[cfg(test)]
+mod tests;
+mod threads;
+mod waits;
+mod wire;
+mod zones;
+
+use std::io::Write;
+
+use anyhow::Result;
+use pageset_core::policy::LINUX_6_18;
+use pageset_report::Progress;
+use pageset_trace::{Event, Layout, LostEvents, TraceReader};
+
+use crate::{Candidate, Steps, policy_of_kernel};
+use kernel::Kernel;
+use names::{Key, Name};
+use packets::{Descriptor, Packets, TrackKind, Value, What};
+
+pub use flows::{FOLLOWED_ONE_IN, Followed};
+pub use samples::SampledSets;
+
+/// What is exported.
+#[derive(Clone, Debug)]
+pub struct PerfettoOptions {
+    /// The machine whose zones are shown. It is replayed on too, if it is not the recording's own.
+    pub machine: Layout,
+    /// Policies that are shown beside the recorded kernel.
+    pub policies: Vec<Candidate>,
+    /// Who writes: a program and its version.
+    pub written_by: String,
+}
+
+/// What was exported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PerfettoSummary {
+    /// Events read.
+    pub events: u64,
+    /// Packets written.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Refills and drains of the recorded kernel.
+    pub recorded: (u64, u64),
+    /// Refills and drains of each policy, in the order asked for.
+    pub replayed: Vec<(u64, u64)>,
+    /// Blocks that were followed from one CPU to another.
+    pub followed: Followed,
+    /// How well the recorded kernel's counts agree with its samples.
+    pub samples: SampledSets,
+    /// Beginnings without an end, and ends without a beginning: they have no slice, or one that ends elsewhere.
+    pub unpaired: u64,
+    /// What the recording lacks.
+    pub lost: LostEvents,
+}
+
+/// Writes a recording as a trace of Perfetto. `open` opens it from its beginning: once for the recorded kernel, and once
+/// more if there are policies. The recorded kernel takes memory that does not depend on the number of events; policies take
+/// 16 bytes for each allocation and free.
+///
+/// # Errors
+/// The recording cannot be read, or no machine can be built of its description; `out` cannot be written; the work was
+/// cancelled.
+pub fn perfetto(
+    open: &mut dyn FnMut() -> Result<Box<dyn TraceReader>>,
+    options: &PerfettoOptions,
+    out: &mut dyn Write,
+    progress: &mut dyn Progress,
+) -> Result<PerfettoSummary> {
+    let mut reader = open()?;
+    let mut events = Vec::new();
+    reader.read_block(&mut events)?;
+    let first_ns = events.first().map_or(0, |event| event.ts_ns);
+    let mut packets = Packets::new(out, first_ns);
+    let mut summary = recorded(reader.as_mut(), events, &mut packets, options, progress)?;
+    if !options.policies.is_empty() {
+        let mut reader = open()?;
+        // The recorded machine is left to the replay, which then uses the recorded state of its memory too.
+        let is_recorded = reader.info().machine.as_ref() == Some(&options.machine);
+        let machine = (!is_recorded).then(|| options.machine.clone());
+        progress.begin("reading again", "events", reader.info().events);
+        let mut cancelled = Ok(());
+        let steps = Steps::read(reader.as_mut(), machine, |events| {
+            if cancelled.is_ok() {
+                cancelled = progress.update(events);
+            }
+        })?;
+        cancelled?;
+        for (rank, candidate) in (1..).zip(&options.policies) {
+            progress.begin("replaying", "allocations and frees", None);
+            let tell = |steps| Ok(progress.update(steps)?);
+            let made = policy::write(&mut packets, &steps, candidate, rank, tell)?;
+            summary.replayed.push((made.refills, made.drains));
+        }
+    }
+    Ok(PerfettoSummary { packets: packets.written, bytes: packets.bytes, ..summary })
+}
+
+/// The recorded kernel. The first block of events has been read.
+fn recorded(
+    reader: &mut dyn TraceReader,
+    mut events: Vec<Event>,
+    packets: &mut Packets<'_>,
+    options: &PerfettoOptions,
+    progress: &mut dyn Progress,
+) -> Result<PerfettoSummary> {
+    let info = reader.info().clone();
+    let release = info.kernel.as_deref().unwrap_or(&options.machine.kernel);
+    let lists = policy_of_kernel(release).unwrap_or(&LINUX_6_18).lists;
+    let name =
+        if release.is_empty() { "recorded kernel".to_owned() } else { format!("recorded Linux {release}") };
+    let first_ns = events.first().map_or(0, |event| event.ts_ns);
+    let description = description(&info.not_recorded);
+    let titles = (name.as_str(), description.as_str());
+    let mut kernel = Kernel::begin(packets, titles, &info, &options.machine, lists, first_ns)?;
+    progress.begin("exporting", "events", info.events);
+    let (mut read, mut last_ns) = (0, first_ns);
+    while !events.is_empty() {
+        for event in &events {
+            kernel.event(packets, event)?;
+            last_ns = event.ts_ns.max(last_ns);
+        }
+        read += events.len() as u64;
+        progress.update(read)?;
+        reader.read_block(&mut events)?;
+    }
+    kernel.finish(packets, &info)?;
+    let summary = PerfettoSummary {
+        events: read,
+        recorded: (kernel.refills, kernel.drains),
+        followed: kernel.flows.counts,
+        samples: kernel.sampled,
+        unpaired: kernel.unpaired(),
+        lost: reader.lost(),
+        ..PerfettoSummary::default()
+    };
+    about(packets, &info, options, &summary, (first_ns, last_ns))?;
+    Ok(summary)
+}
+
+/// A slice over the whole recording that says what it is, and one for each place where events are missing.
+fn about(
+    packets: &mut Packets<'_>,
+    info: &pageset_trace::TraceInfo,
+    options: &PerfettoOptions,
+    summary: &PerfettoSummary,
+    (first_ns, last_ns): (u64, u64),
+) -> Result<()> {
+    let sequence = packets.begin_sequence("about")?;
+    let id = packets.new_track();
+    packets.describe(
+        sequence,
+        &Descriptor {
+            id,
+            parent: None,
+            name: "about this recording",
+            description: "What was recorded, and what is missing.",
+            kind: TrackKind::Slices,
+            rank: -1,
+        },
+    )?;
+    let name = info.name.as_deref().unwrap_or("");
+    let kernel = info.kernel.as_deref().unwrap_or("unknown");
+    let facts = [
+        (Key::Recorded, Value::Text(name)),
+        (Key::Kernel, Value::Text(kernel)),
+        (Key::Events, Value::Number(summary.events)),
+        (Key::LostEvents, Value::Number(summary.lost.missing())),
+        (Key::OneAllocationIn, Value::Number(FOLLOWED_ONE_IN)),
+        (Key::WrittenBy, Value::Text(&options.written_by)),
+    ];
+    packets.event(sequence, first_ns, id, What::Begin(Name::Recording), &facts)?;
+    packets.event(sequence, last_ns, id, What::End, &[])?;
+    for (rank, gap) in info.gaps.iter().enumerate() {
+        let track = packets.new_track();
+        packets.describe(
+            sequence,
+            &Descriptor {
+                id: track,
+                parent: Some(id),
+                name: &format!("missing on CPU {}", gap.cpu),
+                description: "",
+                kind: TrackKind::Slices,
+                rank: rank as i64,
+            },
+        )?;
+        let mut facts = vec![(Key::Cpu, Value::Number(u64::from(gap.cpu)))];
+        facts.extend(gap.events.map(|events| (Key::Events, Value::Number(events))));
+        packets.event(sequence, gap.after_ns, track, What::Begin(Name::EventsMissing), &facts)?;
+        packets.event(sequence, gap.before_ns.max(gap.after_ns), track, What::End, &[])?;
+    }
+    Ok(())
+}
+
+fn description(not_recorded: &[String]) -> String {
+    let mut text = "Refills and drains are runs of the kernel's own events. `count` follows from events and is set right by \
+                    samples of /proc/zoneinfo; `high` and free pages are what those samples say."
+        .to_owned();
+    for what in not_recorded {
+        text += &format!(" Not recorded: {what}.");
+    }
+    text
+}

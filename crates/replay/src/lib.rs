@@ -1,0 +1,74 @@
+//! What a recording of page events says: what it contains, whether a policy explains it, what another one would have made of
+//! it, and what to do about the machine.
+//!
+//! | what | where |
+//! |---|---|
+//! | counts of what a recording itself contains | [`survey()`], [`timeline`] |
+//! | its allocations and frees put to the core's page sets, under any number of policies and settings | [`replay`](fn@replay) |
+//! | such a forecast beside what another kernel or setting really made of the load | [`against`](fn@against) |
+//! | each decision of the recorded kernel beside a policy's | [`verify`](fn@verify) |
+//! | what to do about a machine, from a recording of its load | [`advise`] |
+//! | many recordings of one load: which files they are, and what they say together | [`fleet`] |
+//! | everything that a recording shows, over time and per CPU, for a report | [`report_data`] |
+//! | what each process did, and each call site, and how much was the command's | [`who`], [`sites`] |
+//! | its allocations and frees one by one, for those who play its blocks elsewhere | [`operations`] |
+//! | a recording in the formats of other programs | [`export`] |
+//! | recordings that are built in | [`recordings`] |
+//!
+//! Both `replay` and `verify` take place on the recording's own machine, and say how far they may be off. Long work says how
+//! far it is to a [`Progress`](pageset_report::Progress), which may end it. Nothing here prints.
+#![forbid(unsafe_code)]
+
+pub mod advise;
+mod against;
+mod caches;
+pub mod export;
+pub mod file;
+pub mod fleet;
+mod gfp;
+mod kernel_policy;
+mod ladder;
+mod limits;
+mod memory;
+pub mod operations;
+mod placeholders;
+mod policy_file;
+mod pressure;
+pub mod recorded;
+pub mod recordings;
+mod replay;
+pub mod report_data;
+pub mod sites;
+mod stretch;
+mod survey;
+mod verify;
+pub mod who;
+
+// Their types are in signatures here.
+pub use {pageset_core, pageset_report, pageset_trace};
+
+pub use against::{Against, Change, Side, against};
+pub use kernel_policy::{neighbours, policy_of_kernel};
+pub use ladder::{Ladder, Sweep};
+pub use policy_file::{PolicyFileError, names_policy_file, policy_to_toml, read_policy};
+pub use recorded::{Recorded, RecordedKinds};
+pub use replay::{
+    Candidate, FAR_OFF_PERCENT, FEW_VISITS, INTERVAL_COVERAGE, Interval, Intervals, KernelTotals, Made,
+    Outcome, Replay, ReplayError, ReplayOptions, Room, Stage, Step, Steps, Unreplayed, Unseen, VmSettings,
+    Window, guess_layout, replay, replay_repeats, replayable,
+};
+pub use stretch::{OneSetting, untimed};
+pub use survey::{
+    Bursts, CallerWaits, CpuTimeline, CpuTotals, Cpus, Extent, Group, GroupName, Kernel, KernelCounter,
+    Lifetimes, Log2Counts, MATRIX_CPUS_MAX, Orders, OtherLock, PagesetState, Runs, Survey, SurveyOptions,
+    TYPE_COLUMNS, TaskShare, TaskTotals, Timeline, Who, ZoneLocks, ZoneState, ZoneSurvey, survey, timeline,
+};
+pub use verify::{
+    Class, Decays, Drains, ExplainRequest, Explanation, Fetches, Fit, Mismatches, Mode, PassedOver, Refills,
+    Samples, Verification, VerifyError, VerifyOptions, verify,
+};
+
+/// The crate's README, its example run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,34 @@
+//! Frames that stand for any page: where only numbers matter, page sets hold these.
+
+use pageset_core::FrameIndex;
+
+/// Frames of a zone that are in no page set.
+#[derive(Debug)]
+pub(crate) struct Placeholders {
+    /// From here on none was used yet.
+    fresh: FrameIndex,
+    end: FrameIndex,
+    returned: Vec<FrameIndex>,
+}
+
+impl Placeholders {
+    pub(crate) fn new(frames: usize) -> Self {
+        Self { fresh: 0, end: u32::try_from(frames).unwrap_or(u32::MAX), returned: Vec::new() }
+    }
+
+    /// A placeholder; `None` if all frames of the zone are in page sets.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Option<FrameIndex> {
+        if let Some(placeholder) = self.returned.pop() {
+            return Some(placeholder);
+        }
+        let placeholder = (self.fresh < self.end).then_some(self.fresh)?;
+        self.fresh += 1;
+        Some(placeholder)
+    }
+
+    #[inline]
+    pub(crate) fn give(&mut self, placeholder: FrameIndex) {
+        self.returned.push(placeholder);
+    }
+}

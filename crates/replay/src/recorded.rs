@@ -1,0 +1,274 @@
+//! Which kinds of events were recorded. What was not recorded is unknown, not zero: no figure is made from its absence.
+//!
+//! A recording of `pageset record` names its tracepoints, and so does a `perf.data`. Text does not: there, one event of a kind
+//! shows that the kind was recorded, and no event shows nothing.
+
+use pageset_trace::{Event, EventKind, SourceFormat, TraceError, TraceInfo, TraceReader};
+
+/// Whether events of a kind were recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// They were. If there is none, none happened.
+    Yes,
+    /// They were not.
+    No,
+    /// There is none, and the recording does not say whether they were recorded.
+    Unknown,
+}
+
+/// Of each kind of events, whether it was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordedKinds([Recorded; EventKind::COUNT]);
+
+/// Of a recording that was not read.
+impl Default for RecordedKinds {
+    fn default() -> Self {
+        Self([Recorded::Unknown; EventKind::COUNT])
+    }
+}
+
+/// Events of each kind, by [`EventKind::index`].
+pub type KindCounts = [u64; EventKind::COUNT];
+
+/// What figures are made from.
+pub mod needs {
+    use pageset_trace::EventKind::{
+        self, ContentionBegin, ContentionEnd, DirectReclaimBegin, KswapdWake, MmPageAlloc,
+        MmPageAllocZoneLocked, MmPageFree, MmPageFreeBatched, MmPagePcpuDrain,
+    };
+
+    /// What was allocated.
+    pub const ALLOCATIONS: &[EventKind] = &[MmPageAlloc];
+    /// What was freed.
+    pub const FREES: &[EventKind] = &[MmPageFree];
+    /// The load: who allocates and frees what.
+    pub const LOAD: &[EventKind] = &[MmPageAlloc, MmPageFree];
+    /// Pages that left the zones.
+    pub const ZONE_PAGES: &[EventKind] = &[MmPageAllocZoneLocked];
+    /// Refills one by one: an allocation ends each.
+    pub const REFILLS: &[EventKind] = &[MmPageAlloc, MmPageAllocZoneLocked];
+    /// Drains one by one: what comes between two of them is an allocation or a free, perhaps of a batch.
+    pub const DRAINS: &[EventKind] = &[MmPageAlloc, MmPageFree, MmPageFreeBatched, MmPagePcpuDrain];
+    /// Refills and drains one by one, and so how long zone locks were held.
+    pub const VISITS: &[EventKind] =
+        &[MmPageAlloc, MmPageFree, MmPageFreeBatched, MmPagePcpuDrain, MmPageAllocZoneLocked];
+    /// Waits for locks.
+    pub const WAITS: &[EventKind] = &[ContentionBegin, ContentionEnd];
+    /// Waits for the zones' locks: which lock is a zone's shows in what its holder does next.
+    pub const ZONE_WAITS: &[EventKind] = &[
+        MmPageAlloc,
+        MmPageFree,
+        MmPageFreeBatched,
+        MmPagePcpuDrain,
+        MmPageAllocZoneLocked,
+        ContentionBegin,
+        ContentionEnd,
+    ];
+    /// Whether memory was short.
+    pub const SHORTAGE: &[EventKind] = &[KswapdWake, DirectReclaimBegin];
+}
+
+/// Kinds that a recorder of this project records only if asked for, or that few kernels have.
+const NOT_ALWAYS: [EventKind; 3] =
+    [EventKind::PageFaultUser, EventKind::MmPagePcpuRefill, EventKind::ContendedRelease];
+
+/// Bulk allocations are recorded by kprobes, which some kernels do not have.
+const BULK: [EventKind; 2] = [EventKind::BulkAllocEntry, EventKind::BulkAllocReturn];
+
+impl RecordedKinds {
+    /// By what a recording says about itself, and by the events that are in it.
+    #[must_use]
+    pub fn new(info: &TraceInfo, counts: &KindCounts) -> Self {
+        Self(EventKind::ALL.map(|kind| match announced(info, kind, counts) {
+            _ if counts[kind.index()] > 0 => Recorded::Yes,
+            Some(true) => Recorded::Yes,
+            Some(false) => Recorded::No,
+            None => Recorded::Unknown,
+        }))
+    }
+
+    /// As far as a reader's first events show.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub fn at_the_start<R: TraceReader>(reader: &mut R) -> Result<Self, TraceError> {
+        let (mut events, mut counts) = (Vec::new(), [0; EventKind::COUNT]);
+        reader.read_block(&mut events)?;
+        count(&mut counts, &events);
+        Ok(Self::new(reader.info(), &counts))
+    }
+
+    /// Whether events of this kind were recorded.
+    #[must_use]
+    pub const fn of(&self, kind: EventKind) -> Recorded {
+        self.0[kind.index()]
+    }
+
+    /// Whether all of these kinds are known to be recorded.
+    #[must_use]
+    pub fn has(&self, needed: &[EventKind]) -> bool {
+        needed.iter().all(|kind| self.of(*kind) == Recorded::Yes)
+    }
+
+    /// A figure that is made from events of these kinds; `None` if one of them is not known to be recorded.
+    #[must_use]
+    pub fn known<T>(&self, needed: &[EventKind], figure: T) -> Option<T> {
+        self.has(needed).then_some(figure)
+    }
+
+    /// Those of these kinds that are not known to be recorded.
+    #[must_use]
+    pub fn lacking(&self, needed: &[EventKind]) -> Vec<EventKind> {
+        needed.iter().copied().filter(|kind| self.of(*kind) != Recorded::Yes).collect()
+    }
+
+    /// What is missing of these kinds, and how it is recorded, as a sentence; `None` if nothing is.
+    #[must_use]
+    pub fn unsaid(&self, needed: &[EventKind]) -> Option<String> {
+        self.unsaid_beside(needed, &[])
+    }
+
+    /// As [`RecordedKinds::unsaid`], and says how to record those of `others` that are missing, too.
+    #[must_use]
+    pub fn unsaid_beside(&self, needed: &[EventKind], others: &[EventKind]) -> Option<String> {
+        let lacking = self.lacking(needed);
+        let all = [lacking.as_slice(), &self.lacking(others)].concat();
+        (!lacking.is_empty()).then(|| format!("It has no {} events; {}.", listed(&lacking), remedy(&all)))
+    }
+
+    /// That a recording has these kinds.
+    ///
+    /// # Errors
+    /// It is not known to have them. The error names those, and how they are recorded.
+    pub fn require(&self, needed: &[EventKind], info: &TraceInfo) -> Result<(), TraceError> {
+        let lacking = self.lacking(needed);
+        if lacking.is_empty() {
+            return Ok(());
+        }
+        if info.counts.is_some() {
+            let problem = "it has counts, which `pageset stat` and `pageset advise` print, and no events";
+            let remedy = "record the load again without --counts".to_owned();
+            return Err(TraceError::File { path: info.path.clone(), problem: problem.to_owned(), remedy });
+        }
+        let problem = format!("This recording does not say. It has no {} events", listed(&lacking));
+        Err(TraceError::File { path: info.path.clone(), problem, remedy: remedy(&lacking) })
+    }
+}
+
+fn listed(kinds: &[EventKind]) -> String {
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+    match names.split_last() {
+        Some((last, first)) if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+fn remedy(lacking: &[EventKind]) -> String {
+    let is_lacking = |(kinds, _): &&(&[EventKind], &str)| lacking.iter().any(|kind| kinds.contains(kind));
+    let groups: Vec<&str> = GROUPS.iter().filter(is_lacking).map(|(_, group)| *group).collect();
+    format!("record them with `pageset record`, or with `perf record -a -e {}`", groups.join(" -e "))
+}
+
+/// What perf calls the groups of events that figures need. All of a group are recorded: the next figure needs the others.
+const GROUPS: [(&[EventKind], &str); 3] = [
+    (needs::VISITS, "'kmem:mm_page_*'"),
+    (needs::WAITS, "'lock:contention_*'"),
+    (needs::SHORTAGE, "'vmscan:mm_vmscan_kswapd_*' -e 'vmscan:mm_vmscan_direct_*'"),
+];
+
+/// Whether a recording says that a kind was recorded; `None` if it does not say. One of counts has no events.
+fn announced(info: &TraceInfo, kind: EventKind, counts: &KindCounts) -> Option<bool> {
+    if info.counts.is_some() {
+        return Some(false);
+    }
+    if !info.recorded.is_empty() {
+        return Some(info.recorded.iter().any(|name| name == kind.name()));
+    }
+    // Recorders that do not say what they lack were run on kernels without kprobes, too.
+    if BULK.contains(&kind) && info.not_recorded.is_empty() {
+        return None;
+    }
+    // The recorders of this project recorded all kinds before they named them, and took a snapshot first.
+    let is_ours = matches!(info.source, SourceFormat::Native | SourceFormat::Pcpt) && info.before.is_some();
+    if !is_ours || NOT_ALWAYS.contains(&kind) {
+        return None;
+    }
+    // Some left out waits, both ends of them. A filter on the beginnings leaves ends alone.
+    if needs::WAITS.contains(&kind) && needs::WAITS.iter().all(|kind| counts[kind.index()] == 0) {
+        return None;
+    }
+    let is_named = |what: &String| {
+        let name = what.split(": ").next().unwrap_or_default();
+        match kind {
+            EventKind::BulkAllocEntry | EventKind::BulkAllocReturn => name == "bulk allocations",
+            _ => name.rsplit(':').next() == Some(kind.name()),
+        }
+    };
+    Some(!info.not_recorded.iter().any(is_named))
+}
+
+/// Counts events by kind.
+pub(crate) fn count(counts: &mut KindCounts, events: &[Event]) {
+    events.iter().for_each(|event| counts[event.kind.index()] += 1);
+}
+
+#[cfg(test)]
+mod tests {
+    use pageset_trace::Snapshot;
+
+    use super::*;
+    use EventKind::{
+        ContentionBegin, ContentionEnd, KswapdWake, MmPageAlloc, MmPageFree, MmPagePcpuDrain, PageFaultUser,
+    };
+
+    fn counts(kinds: &[EventKind]) -> KindCounts {
+        let mut counts = [0; EventKind::COUNT];
+        kinds.iter().for_each(|kind| counts[kind.index()] = 5);
+        counts
+    }
+
+    #[test]
+    fn text_shows_what_was_recorded_by_one_event_of_its_kind() {
+        let info = TraceInfo { source: SourceFormat::Ftrace, ..TraceInfo::default() };
+        let kinds = RecordedKinds::new(&info, &counts(&[MmPageAlloc]));
+        assert_eq!((kinds.of(MmPageAlloc), kinds.of(MmPageFree)), (Recorded::Yes, Recorded::Unknown));
+        assert_eq!((kinds.known(needs::ALLOCATIONS, 7), kinds.known(needs::LOAD, 7)), (Some(7), None));
+    }
+
+    #[test]
+    fn a_recording_that_names_its_tracepoints_is_believed() {
+        let info = TraceInfo { recorded: vec!["mm_page_free".to_owned()], ..TraceInfo::default() };
+        let kinds = RecordedKinds::new(&info, &counts(&[MmPageAlloc]));
+        let found = [MmPageAlloc, MmPageFree, MmPagePcpuDrain].map(|kind| kinds.of(kind));
+        assert_eq!(found, [Recorded::Yes, Recorded::Yes, Recorded::No]);
+    }
+
+    #[test]
+    fn older_files_of_the_recorder_have_all_kinds_but_those_they_name() {
+        let not_recorded = vec!["vmscan:mm_vmscan_kswapd_wake: this kernel does not have it".to_owned()];
+        let info = TraceInfo { before: Some(Snapshot::default()), not_recorded, ..TraceInfo::default() };
+        let kinds = RecordedKinds::new(&info, &counts(&[]));
+        let found = [MmPagePcpuDrain, KswapdWake, ContentionEnd, PageFaultUser].map(|kind| kinds.of(kind));
+        assert_eq!(found, [Recorded::Yes, Recorded::No, Recorded::Unknown, Recorded::Unknown]);
+        let with_ends = RecordedKinds::new(&info, &counts(&[ContentionEnd]));
+        assert_eq!(with_ends.of(ContentionBegin), Recorded::Yes, "the other end of a wait");
+        let written = TraceInfo { before: None, ..info };
+        assert_eq!(RecordedKinds::new(&written, &counts(&[])).of(MmPagePcpuDrain), Recorded::Unknown);
+    }
+
+    #[test]
+    fn what_is_missing_is_said_with_the_command_that_records_it() {
+        let kinds = RecordedKinds::new(&TraceInfo::default(), &counts(&[MmPageAlloc]));
+        let said = kinds.unsaid(needs::LOAD).unwrap();
+        assert_eq!(
+            said,
+            "It has no mm_page_free events; record them with `pageset record`, or with `perf record -a -e \
+             'kmem:mm_page_*'`."
+        );
+        let all = [needs::LOAD, needs::WAITS].concat();
+        let said = kinds.unsaid(&all).unwrap();
+        assert!(said.contains("mm_page_free, contention_begin and contention_end events"), "{said}");
+        assert!(said.contains("-a -e 'kmem:mm_page_*' -e 'lock:contention_*'`"), "{said}");
+        assert_eq!(kinds.unsaid(needs::ALLOCATIONS), None);
+    }
+}

@@ -1,0 +1,304 @@
+//! What one policy would have done, and how sure that is.
+//!
+//! The recorded kernel's own policy begins where that kernel was. Any other begins in its own steady state: the recording
+//! is played once to get there, and counted the second time. Another run would have gone a bit differently, so the recording
+//! is played some times more: from where the recorded kernel's page sets were; with page sets that hold more or less, which
+//! is as if the load had fewer or more pages in flight; and from a steady state that was reached by beginning with another
+//! quarter of the recording, and with CPUs that changed places.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use pageset_core::Policy;
+use pageset_trace::Snapshot;
+use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
+
+use super::act::{Act, ActKind};
+use super::load::PageSetLoad;
+use super::machine::Machine;
+use super::page_sets::{PageSets, ZoneStart};
+use super::start::{SetStart, zone_before};
+use super::totals::Totals;
+use super::window::Window;
+use super::{Candidate, ReplayError, VmSettings, check, go_on};
+use crate::limits::{computed, printed_or_computed};
+
+/// Parts of the recording that a draw may begin with.
+const PARTS: usize = 4;
+/// Further plays from a steady state: with page sets of another size, each part first, and each part first with CPUs that
+/// changed places.
+const DRAWS: [Draw; 2 * PARTS + 1] = [
+    Draw { part: 0, turn: 0, high: 1.0 / SIZE },
+    Draw { part: 0, turn: 0, high: SIZE },
+    Draw { part: 3, turn: 0, high: 1.0 },
+    Draw { part: 2, turn: 1, high: 1.0 },
+    Draw { part: 1, turn: 0, high: 1.0 },
+    Draw { part: 0, turn: 1, high: 1.0 },
+    Draw { part: 3, turn: 1, high: 1.0 },
+    Draw { part: 2, turn: 0, high: 1.0 },
+    Draw { part: 1, turn: 1, high: 1.0 },
+];
+/// By what factor page sets are larger or smaller in the first two: chosen, a quarter.
+const SIZE: f64 = 1.25;
+/// Acts that all draws of a policy may play, so that a long recording does not take several times as long.
+const DRAWN_ACTS_MAX: usize = 16 << 20;
+/// Fewest draws all the same.
+const DRAWS_MIN: usize = 2;
+
+/// Acts that bring page sets into their steady state at most, the last ones before counting begins. Chosen: 65,000 for each CPU of a
+/// server with 64, where a page set turns over every hundred. No recording of a small machine had as many.
+const STEADY_ACTS_MAX: usize = 4 << 20;
+
+/// How a play from a steady state differs from the row's own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Draw {
+    /// Part of the recording that it began with.
+    part: usize,
+    /// By how many CPUs each one is moved.
+    turn: usize,
+    /// Factor of the page sets' limits.
+    high: f64,
+}
+
+impl Draw {
+    /// The row's own.
+    const ROW: Self = Self { part: 0, turn: 0, high: 1.0 };
+}
+
+/// A recording that is ready to be played under any policy.
+pub(super) struct Forecaster<'r> {
+    pub(super) machine: &'r Machine,
+    pub(super) before: Option<&'r Snapshot>,
+    pub(super) load: &'r PageSetLoad,
+    pub(super) window: Window,
+    /// The recorded kernel's policy, and where its page sets were; `None` if either is not known.
+    pub(super) recorded: Option<(Policy, &'r [SetStart])>,
+    /// Looked at before each portion of acts, some ten milliseconds. What was broken off is no forecast.
+    pub(super) cancel: &'r AtomicBool,
+}
+
+/// What came of playing a recording under one policy.
+#[derive(Clone)]
+pub(super) struct Forecast {
+    pub(super) totals: Totals,
+    pub(super) held_idle: u64,
+    /// Totals of further plays: other runs of the load, as they might have been.
+    pub(super) draws: Vec<Totals>,
+}
+
+impl Forecast {
+    /// All plays, the row's own first.
+    pub(super) fn plays(&self) -> impl Iterator<Item = &Totals> {
+        std::iter::once(&self.totals).chain(&self.draws)
+    }
+}
+
+/// The acts that bring page sets into their steady state if so many go round from one of their parts on: the last ones.
+fn steady_ranges(all: usize, part: usize) -> [Range<usize>; 2] {
+    let split = all / PARTS * part;
+    let skipped = all.saturating_sub(STEADY_ACTS_MAX);
+    [all.min(split + skipped)..all, skipped.saturating_sub(all - split)..split]
+}
+
+impl Forecaster<'_> {
+    /// Whether this is the recorded kernel as it was recorded; settings may be said that are the recorded ones.
+    pub(super) fn is_recorded(&self, candidate: &Candidate) -> bool {
+        let layout = &self.machine.layout;
+        let changed = VmSettings::between(layout, &candidate.settings.applied(layout));
+        self.recorded.is_some_and(|(policy, _)| policy.name == candidate.policy.name)
+            && changed.is_unchanged()
+    }
+
+    pub(super) fn forecast(&self, candidate: &Candidate) -> Result<Forecast, ReplayError> {
+        let forecast = self.played(candidate)?;
+        go_on(self.cancel).map(|()| forecast)
+    }
+
+    fn played(&self, candidate: &Candidate) -> Result<Forecast, ReplayError> {
+        let machine = self.machine_of(candidate)?;
+        let sets = self.begin(&machine, candidate)?;
+        if self.is_recorded(candidate) {
+            return self.count(sets, Vec::new());
+        }
+        let draws = DRAWN_ACTS_MAX / (2 * self.load.acts.len()).max(1);
+        let draws = &DRAWS[..draws.clamp(DRAWS_MIN, DRAWS.len())];
+        let draws = draws.into_par_iter().map(|draw| self.steady(&machine, candidate, *draw));
+        let plays = draws.chain(self.recorded_start(&machine, candidate).map(Ok)).map(|sets| {
+            let mut sets = sets?;
+            self.play_window(&mut sets)?;
+            Ok(sets.totals().clone())
+        });
+        let draws = plays.collect::<Result<_, ReplayError>>()?;
+        self.count(sets, draws)
+    }
+
+    /// The machine with the candidate's settings.
+    pub(super) fn machine_of(&self, candidate: &Candidate) -> Result<Cow<'_, Machine>, ReplayError> {
+        check(candidate)?;
+        if candidate.settings.is_unchanged() {
+            return Ok(Cow::Borrowed(self.machine));
+        }
+        Machine::new(candidate.settings.applied(&self.machine.layout)).map(Cow::Owned)
+    }
+
+    /// The candidate's page sets when the recording begins.
+    pub(super) fn begin<'m>(
+        &self,
+        machine: &'m Machine,
+        candidate: &Candidate,
+    ) -> Result<PageSets<'m>, ReplayError> {
+        match self.recorded.filter(|_| self.is_recorded(candidate)) {
+            Some((policy, starts)) => {
+                let mut sets = PageSets::new(machine, policy, &self.zone_starts(machine, candidate));
+                sets.fill(starts);
+                Ok(sets)
+            }
+            None => self.steady(machine, candidate, Draw::ROW),
+        }
+    }
+
+    /// The candidate's page sets, filled with what the recorded kernel's held.
+    fn recorded_start<'m>(&self, machine: &'m Machine, candidate: &Candidate) -> Option<PageSets<'m>> {
+        let (_, starts) = self.recorded?;
+        // How far that kernel's page sets were tuned says nothing about another's.
+        let start = |start: &SetStart| SetStart { high: None, alloc_factor: 0, ..start.clone() };
+        let starts: Vec<SetStart> = starts.iter().map(start).collect();
+        let mut sets = self.empty(machine, candidate, 1.0);
+        sets.fill(&starts);
+        Some(sets)
+    }
+
+    /// Page sets that played the recording once, from one of its parts on; of a long one, what came last of that.
+    fn steady<'m>(
+        &self,
+        machine: &'m Machine,
+        candidate: &Candidate,
+        draw: Draw,
+    ) -> Result<PageSets<'m>, ReplayError> {
+        let mut sets = self.empty(machine, candidate, draw.high);
+        self.play_from(&mut sets, draw.part, draw.turn)?;
+        sets.play(&self.load.remainder);
+        sets.begin();
+        Ok(sets)
+    }
+
+    /// Empty page sets with limits that are larger by a factor.
+    fn empty<'m>(&self, machine: &'m Machine, candidate: &Candidate, high: f64) -> PageSets<'m> {
+        let (recorded, ours) = (&self.machine.layout.sysctls, &machine.layout.sysctls);
+        let mut starts = self.zone_starts(machine, candidate);
+        for limits in starts.iter_mut().map(|start| &mut start.limits) {
+            let scaled = |pages: i32| (f64::from(pages) * high).round() as i32;
+            (limits.high_min, limits.high_max) = (scaled(limits.high_min), scaled(limits.high_max));
+        }
+        let sets = PageSets::new(machine, candidate.policy, &starts);
+        sets.with_ticks(recorded.stat_interval_s, ours.stat_interval_s)
+    }
+
+    fn count(&self, mut sets: PageSets<'_>, draws: Vec<Totals>) -> Result<Forecast, ReplayError> {
+        self.play_window(&mut sets)?;
+        let totals = sets.totals().clone();
+        Ok(Forecast { totals, held_idle: sets.rest(), draws })
+    }
+
+    /// Plays all, and counts from the window on.
+    fn play_window(&self, sets: &mut PageSets<'_>) -> Result<(), ReplayError> {
+        let first = self.window.first_act();
+        if first > 0 {
+            self.play(sets, 0..first)?;
+            sets.begin();
+        }
+        self.play(sets, first..self.load.acts.len())
+    }
+
+    fn play(&self, sets: &mut PageSets<'_>, range: Range<usize>) -> Result<(), ReplayError> {
+        self.portions(range, |acts| sets.play(acts))
+    }
+
+    /// The acts, until it is cancelled.
+    fn portions(&self, range: Range<usize>, mut each: impl FnMut(&[Act])) -> Result<(), ReplayError> {
+        let acts = &self.load.acts;
+        let played = acts.each(range, |acts| {
+            each(acts);
+            !self.cancel.load(Relaxed)
+        });
+        played.map_err(|error| ReplayError::no_room(acts, error))
+    }
+
+    /// Plays the recording from one of its parts on, with each CPU in the place of one that is `turn` further in its node.
+    fn play_from(&self, sets: &mut PageSets<'_>, part: usize, turn: usize) -> Result<(), ReplayError> {
+        let [last, first] = steady_ranges(self.load.acts.len(), part);
+        if turn == 0 {
+            self.play(sets, last)?;
+            return self.play(sets, first);
+        }
+        let places = self.places(turn);
+        let cpus = self.machine.cpus();
+        let moved = |act: &Act| {
+            let at = act.at as usize;
+            let at = match act.kind {
+                ActKind::Tick => places[at],
+                kind if kind.is_of_set() => at / cpus * cpus + places[at % cpus],
+                _ => at,
+            };
+            Act { at: at as u32, ..*act }
+        };
+        let mut there = Vec::new();
+        for range in [last, first] {
+            self.portions(range, |acts| {
+                there.clear();
+                there.extend(acts.iter().map(moved));
+                sets.play(&there);
+            })?;
+        }
+        Ok(())
+    }
+
+    fn places(&self, turn: usize) -> Vec<usize> {
+        let nodes = &self.machine.nodes;
+        let place = |cpu: usize| {
+            let node: Vec<usize> = (0..nodes.len()).filter(|other| nodes[*other] == nodes[cpu]).collect();
+            let at = node.iter().position(|other| *other == cpu).unwrap_or(0);
+            node.get((at + turn) % node.len().max(1)).copied().unwrap_or(cpu)
+        };
+        (0..nodes.len()).map(place).collect()
+    }
+
+    fn zone_starts(&self, machine: &Machine, candidate: &Candidate) -> Vec<ZoneStart> {
+        let is_recorded = self.is_recorded(candidate);
+        let starts = machine.zones.iter().map(|zone| {
+            let before = zone_before(self.before, zone);
+            let held: u64 = before.pagesets.iter().map(|set| u64::from(set.count)).sum();
+            let limits = if is_recorded { printed_or_computed } else { computed };
+            ZoneStart {
+                limits: limits(&candidate.policy, &machine.layout, zone),
+                idle: i64::try_from(before.free.saturating_add(held)).unwrap_or(i64::MAX / 2),
+            }
+        });
+        starts.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_goes_round_and_of_a_long_one_its_last_acts_count() {
+        assert_eq!(steady_ranges(100, 0), [0..100, 0..0]);
+        assert_eq!(steady_ranges(100, 3), [75..100, 0..75]);
+        let (most, all) = (STEADY_ACTS_MAX, 8 * STEADY_ACTS_MAX);
+        assert_eq!(steady_ranges(all, 0), [7 * most..all, 0..0]);
+        // The last acts before the split.
+        assert_eq!(steady_ranges(all, 2), [all..all, 3 * most..4 * most]);
+        // The first part is shorter than they are: they begin before the end.
+        let [last, first] = steady_ranges(2 * most, 1);
+        assert_eq!([last, first], [2 * most - most / 2..2 * most, 0..most / 2]);
+        for all in [0, 1, most + 3, all + 7] {
+            for part in 0..PARTS {
+                let [last, first] = steady_ranges(all, part);
+                assert_eq!(last.len() + first.len(), all.min(most), "{all} from part {part}");
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! A recording's load: what page sets were asked for, and what the recorded kernel decided meanwhile.
+//!
+//! Events tell some things late: that a free waits in a batch, that it went past a busy page set, which list it went to.
+//! An act is mended when that shows, so one reading suffices.
+
+mod reading;
+mod remainder;
+#[cfg(test)]
+mod tests;
+
+use pageset_core::CpuId;
+use pageset_trace::{EventKind, TraceReader};
+
+use super::ReplayError;
+use super::Unreplayed;
+use super::act::{Act, ActKind, BlockKind};
+use super::acts::Acts;
+use super::machine::Machine;
+use super::ticks::Ticks;
+use crate::recorded::{self, RecordedKinds};
+use reading::Reading;
+
+/// A recording as page sets see it.
+#[derive(Debug, Default)]
+pub(super) struct PageSetLoad {
+    pub(super) acts: Acts,
+    /// When each act is done, in nanoseconds; empty if nobody asked.
+    pub(super) times_ns: Vec<u64>,
+    /// What undoes the difference between all allocations and all frees: it happens before the load comes again.
+    pub(super) remainder: Vec<Act>,
+    /// The recorded kernel's decisions.
+    pub(super) decisions: Vec<Decided>,
+    /// Blocks that it moved between zones and lists, in order.
+    pub(super) moves: Vec<Moved>,
+    /// Events read.
+    pub(super) events: u64,
+    /// Which kinds of events were recorded.
+    pub(super) recorded: RecordedKinds,
+    /// Events that are none of the replay's, by reason.
+    pub(super) unreplayed: Unreplayed,
+    /// Allocations, pages of bulk allocations included.
+    pub(super) allocs: u64,
+    pub(super) frees: u64,
+    /// Frees of pages whose allocation the recording does not show.
+    pub(super) unmatched_frees: u64,
+    /// Pages that were freed twice in a row: allocated meanwhile without an event.
+    pub(super) unseen_allocs: u64,
+    /// Pages that were allocated for stacks of forked tasks, of which there is no event.
+    pub(super) stack_pages: u64,
+    /// Frees that went past a busy page set.
+    pub(super) diverted_frees: u64,
+    /// Seconds between the ticks of all CPUs, where the recording has none of its own.
+    pub(super) tick_interval_s: Option<u32>,
+}
+
+/// Whether it is kept when acts are done: that takes as much memory as the acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Times {
+    Keep,
+    Forget,
+}
+
+/// A decision of the recorded kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Decided {
+    /// The act before which it was made.
+    pub(super) before: u32,
+    /// The page set.
+    pub(super) set: u32,
+    pub(super) pages: u32,
+    /// The kind of the blocks that were fetched; `None` for a drain.
+    pub(super) refill: Option<BlockKind>,
+}
+
+/// Blocks that entered (or, negative, left) one list of a page set by the recorded kernel's decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Moved {
+    /// The act before which they did.
+    pub(super) before: u32,
+    pub(super) set: u32,
+    pub(super) block: BlockKind,
+    pub(super) blocks: i32,
+}
+
+impl PageSetLoad {
+    /// Reads a recording to its end. `progress` is told the events read so far, and may end it.
+    pub(super) fn read(
+        reader: &mut dyn TraceReader,
+        machine: &Machine,
+        times: Times,
+        mut progress: impl FnMut(u64) -> Result<(), ReplayError>,
+    ) -> Result<Self, ReplayError> {
+        let ticks = Ticks::find(reader, &machine.layout)?;
+        let mut reading = Reading::new(machine, ticks);
+        let mut events = Vec::new();
+        let (mut read, mut kinds) = (0, [0; EventKind::COUNT]);
+        while reader.read_block(&mut events)? > 0 {
+            reading.events(&events, times);
+            read += events.len() as u64;
+            recorded::count(&mut kinds, &events);
+            progress(read)?;
+        }
+        let recorded = RecordedKinds::new(reader.info(), &kinds);
+        let mut load = Self { events: read, recorded, ..reading.finish(&recorded) };
+        load.acts.check().map_err(|error| ReplayError::no_room(&load.acts, error))?;
+        load.remainder = remainder::remainder(machine, &load.acts)
+            .map_err(|error| ReplayError::no_room(&load.acts, error))?;
+        Ok(load)
+    }
+
+    pub(super) fn tick(cpu: CpuId) -> Act {
+        Act { kind: ActKind::Tick, block: BlockKind::PAGE, count: 1, at: cpu.0 }
+    }
+}

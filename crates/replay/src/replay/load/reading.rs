@@ -1,0 +1,440 @@
+//! From events to acts.
+
+use std::num::NonZeroU32;
+
+use pageset_core::{MigrateType, Order, PAGEBLOCK_FRAMES};
+use pageset_trace::{Decision, Decisions, Event, EventKind};
+
+use super::{Decided, Moved, PageSetLoad, Times};
+use crate::pressure::highest_zone;
+use crate::recorded::{RecordedKinds, needs};
+use crate::replay::act::{Act, ActKind, BlockKind};
+use crate::replay::frame_map::FrameMap;
+use crate::replay::machine::Machine;
+use crate::replay::ticks::Ticks;
+
+/// Largest bulk allocation that is believed: twice what a page of pointers holds.
+const BULK_PAGES_MAX: u64 = 1 << 10;
+
+/// Pages of a task's kernel stack on x86-64: allocated in bulk at a fork, unless a stack is left from a task that ended.
+const STACK_PAGES: u64 = 4;
+
+/// A reading under way.
+pub(super) struct Reading<'m> {
+    machine: &'m Machine,
+    ticks: Ticks,
+    load: PageSetLoad,
+    decisions: Decisions,
+    zones: Vec<ZoneNotes>,
+    cpus: Vec<CpuNotes>,
+    has_bulk_events: bool,
+    /// The acts that stand for the stacks of forked tasks.
+    forks: Vec<u32>,
+}
+
+/// What is known of one zone's frames.
+struct ZoneNotes {
+    start_pfn: u64,
+    /// By frame.
+    frames: FrameMap,
+    /// By pageblock: the type last seen, plus one.
+    block_types: Vec<u8>,
+}
+
+/// What an earlier event said about a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Note {
+    Allocated,
+    /// By this act.
+    Freed(u32),
+}
+
+const ALLOCATED: u32 = 1 << 31;
+
+impl Note {
+    fn pack(self) -> NonZeroU32 {
+        match self {
+            Self::Allocated => NonZeroU32::new(ALLOCATED).expect("not 0"),
+            Self::Freed(act) => NonZeroU32::new((act + 1) & (ALLOCATED - 1)).unwrap_or(NonZeroU32::MIN),
+        }
+    }
+
+    fn unpack(note: NonZeroU32) -> Self {
+        if note.get() == ALLOCATED { Self::Allocated } else { Self::Freed(note.get() - 1) }
+    }
+}
+
+/// What goes on on one CPU.
+#[derive(Debug, Default)]
+struct CpuNotes {
+    /// The zone of the bulk allocation's refills; the outer `None` outside of one.
+    bulk: Option<Option<usize>>,
+    /// Which zones its request may use.
+    bulk_highest: usize,
+    /// The last event of each level of interrupts.
+    last: [Option<Event>; 4],
+    /// Frees of an interrupt in the middle of a batch: past the page set, if the batch goes on.
+    in_batch: Option<(Event, Vec<u32>)>,
+}
+
+impl<'m> Reading<'m> {
+    pub(super) fn new(machine: &'m Machine, ticks: Ticks) -> Self {
+        let zones = machine.zones.iter().map(|zone| ZoneNotes {
+            start_pfn: zone.start_pfn,
+            frames: FrameMap::new(zone.start_pfn, zone.spanned),
+            block_types: vec![0; (zone.spanned / u64::from(PAGEBLOCK_FRAMES)) as usize + 2],
+        });
+        Self {
+            machine,
+            zones: zones.collect(),
+            cpus: (0..machine.cpus()).map(|_| CpuNotes::default()).collect(),
+            load: PageSetLoad { tick_interval_s: ticks.interval_s(), ..PageSetLoad::default() },
+            ticks,
+            decisions: Decisions::default(),
+            has_bulk_events: false,
+            forks: Vec::new(),
+        }
+    }
+
+    pub(super) fn finish(mut self, recorded: &RecordedKinds) -> PageSetLoad {
+        if !recorded.has(needs::VISITS) {
+            self.take_back_diverted();
+        }
+        for (cpu, decision) in std::mem::take(&mut self.decisions).finish() {
+            self.decided(cpu, decision);
+        }
+        if !self.has_bulk_events && !recorded.has(&[EventKind::BulkAllocEntry]) {
+            self.give_stacks();
+        }
+        self.load
+    }
+
+    /// That a block left the zone shows that it was freed past its page set only where drains show, too.
+    fn take_back_diverted(&mut self) {
+        self.load.acts.mend_all(|act| {
+            if act.kind == ActKind::PastSet {
+                act.kind = ActKind::Free;
+            }
+        });
+        self.load.diverted_frees = 0;
+    }
+
+    /// Without events of bulk allocations, stacks of forked tasks come from nowhere. As many pages are allocated for them,
+    /// evenly, as are freed without having been allocated, and a whole stack for each task at most.
+    fn give_stacks(&mut self) {
+        let forks = self.forks.len() as u64;
+        let pages = self.load.unmatched_frees.min(forks * STACK_PAGES);
+        for (fork, act) in (0..forks).zip(&self.forks) {
+            let pages = (fork + 1) * pages / forks - fork * pages / forks;
+            if pages > 0 {
+                let stack = (ActKind::BulkAlloc, pages as u16);
+                self.load.acts.mend(*act as usize, |act| (act.kind, act.count) = stack);
+            }
+        }
+        self.load.stack_pages = pages;
+    }
+
+    fn forked(&mut self, event: &Event) {
+        let highest = highest_zone(0);
+        let Some(zone) = self.machine.highest_zone(event.cpu, highest) else { return };
+        let at = self.machine.set(zone, event.cpu);
+        let block = BlockKind::new(Order::ZERO, MigrateType::Unmovable, highest);
+        let act = self.push(ActKind::Nothing, block, at);
+        self.forks.push(act);
+    }
+
+    /// A loop of this crate, and not of the generic function that calls it, so that it is optimised as this crate is.
+    pub(super) fn events(&mut self, events: &[Event], times: Times) {
+        for event in events {
+            self.event(event);
+            if times == Times::Keep {
+                self.note_time(event.ts_ns);
+            }
+        }
+    }
+
+    #[inline]
+    fn event(&mut self, event: &Event) {
+        self.ticks.bring(event, self.machine.cpus() as u32, &mut self.load.acts);
+        if !self.machine.has_cpu(event.cpu) {
+            let counts = matches!(
+                event.kind,
+                EventKind::MmPageAlloc
+                    | EventKind::MmPageFree
+                    | EventKind::MmPageFreeBatched
+                    | EventKind::BulkAllocReturn
+            );
+            self.load.unreplayed.impossible += u64::from(counts);
+            return;
+        }
+        if let Some(decision) = self.decisions.record(event) {
+            self.decided(event.cpu, decision);
+        }
+        self.resolve_batch(event);
+        match event.kind {
+            EventKind::MmPageAlloc => self.allocated(event),
+            EventKind::MmPageFree | EventKind::MmPageFreeBatched if event.is_free() => self.freed(event),
+            EventKind::MmPageFreeBatched => self.committed(event),
+            EventKind::MmPageAllocZoneLocked => self.fetched(event),
+            EventKind::MmPageAllocExtfrag => self.forget_diverted(event),
+            EventKind::MmPagePcpuDrain => self.drained(event),
+            EventKind::SchedProcessFork => self.forked(event),
+            EventKind::BulkAllocEntry => {
+                self.has_bulk_events = true;
+                let cpu = &mut self.cpus[usize::from(event.cpu)];
+                (cpu.bulk, cpu.bulk_highest) = (Some(None), highest_zone(event.gfp));
+            }
+            EventKind::BulkAllocReturn => self.bulk_ends(event),
+            EventKind::KswapdWake => self.reclaim(event, ActKind::ReclaimStarts),
+            EventKind::KswapdSleep => self.reclaim(event, ActKind::ReclaimStops),
+            // kswapd sleeps between two rounds without a sleep event; it runs on its own node's CPUs.
+            EventKind::KswapdSwitchedOut if event.pfn == 1 => {
+                let node = self.machine.nodes[usize::from(event.cpu)];
+                self.push(ActKind::ReclaimStops, BlockKind::PAGE, u32::from(node));
+            }
+            _ => {}
+        }
+        self.cpus[usize::from(event.cpu)].last[usize::from(event.interrupt_level())] = Some(*event);
+    }
+
+    /// Acts that have no time yet have this one.
+    fn note_time(&mut self, at_ns: u64) {
+        self.load.times_ns.resize(self.load.acts.len(), at_ns);
+    }
+
+    fn push(&mut self, kind: ActKind, block: BlockKind, at: u32) -> u32 {
+        self.load.acts.push(Act { kind, block, count: 1, at });
+        (self.load.acts.len() - 1) as u32
+    }
+
+    fn decided(&mut self, cpu: u16, decision: Decision) {
+        let refill = match decision.refill {
+            Some((order, migratetype)) => {
+                let Some(order) = Order::new(order) else { return };
+                let migratetype = usize::try_from(migratetype).ok().and_then(MigrateType::from_index);
+                Some(BlockKind::new(order, migratetype.unwrap_or(MigrateType::Movable), 0))
+            }
+            None => None,
+        };
+        let Some(zone) = self.machine.zone_of(decision.pfn) else { return };
+        let set = self.machine.set(zone, cpu);
+        let before = self.load.acts.len() as u32;
+        let pages = u32::try_from(decision.pages).unwrap_or(u32::MAX);
+        self.load.decisions.push(Decided { before, set, pages, refill });
+    }
+
+    fn moved(&mut self, event: &Event, zone: usize, order: Order, blocks: i32) {
+        let migratetype = event.block_type().unwrap_or(MigrateType::Movable);
+        let (set, block) = (self.machine.set(zone, event.cpu), BlockKind::new(order, migratetype, 0));
+        let before = self.load.acts.len() as u32;
+        match self.load.moves.last_mut() {
+            Some(last) if (last.before, last.set, last.block) == (before, set, block) => {
+                last.blocks += blocks
+            }
+            _ => self.load.moves.push(Moved { before, set, block, blocks }),
+        }
+    }
+
+    fn allocated(&mut self, event: &Event) {
+        let Some(pfn) = event.frame() else {
+            self.load.unreplayed.failed_in_recording += 1;
+            return;
+        };
+        let Some((zone, order)) = self.place(event, event.order) else { return };
+        let migratetype = event.block_type().unwrap_or(MigrateType::Movable);
+        self.load.allocs += 1;
+        match self.zones[zone].note(pfn.0, Note::Allocated) {
+            Some(Note::Freed(act)) => self.reveal_type(act, event, zone),
+            Some(Note::Allocated) => self.load.unreplayed.allocated_twice += 1,
+            None => {}
+        }
+        self.zones[zone].see_type(pfn.0, migratetype);
+        let block = BlockKind::new(order, migratetype, highest_zone(event.gfp));
+        self.push(ActKind::Alloc, block, self.machine.set(zone, event.cpu));
+    }
+
+    fn freed(&mut self, event: &Event) {
+        let Some((zone, order)) = self.place(event, event.order) else { return };
+        let migratetype = self.zones[zone].type_of(event.pfn);
+        let act = self.push(
+            ActKind::Free,
+            BlockKind::new(order, migratetype, 0),
+            self.machine.set(zone, event.cpu),
+        );
+        self.load.frees += 1;
+        match self.zones[zone].note(event.pfn, Note::Freed(act)) {
+            None => self.load.unmatched_frees += 1,
+            Some(Note::Freed(_)) => {
+                self.load.unmatched_frees += 1;
+                self.load.unseen_allocs += 1;
+            }
+            Some(Note::Allocated) => {}
+        }
+        if let Some((_, frees)) = &mut self.cpus[usize::from(event.cpu)].in_batch {
+            frees.push(act);
+        }
+    }
+
+    /// A page freed as part of a list reaches its page set at a later event.
+    fn committed(&mut self, event: &Event) {
+        let Some(zone) = self.machine.zone_of(event.pfn) else { return };
+        let Some(Note::Freed(earlier)) = self.zones[zone].take(event.pfn) else { return };
+        let moved = self.load.acts.mend(earlier as usize, |act| {
+            let is_free = act.kind == ActKind::Free;
+            is_free.then(|| {
+                act.kind = ActKind::Nothing;
+                act.block
+            })
+        });
+        let Some(block) = moved.flatten() else { return };
+        let act = self.push(ActKind::Free, block, self.machine.set(zone, event.cpu));
+        self.zones[zone].note(event.pfn, Note::Freed(act));
+    }
+
+    fn fetched(&mut self, event: &Event) {
+        self.forget_diverted(event);
+        let Some((zone, order)) = self.place(event, event.order) else { return };
+        if let Some(migratetype) = event.block_type() {
+            self.zones[zone].see_type(event.pfn, migratetype);
+        }
+        if let Some(of_bulk) = &mut self.cpus[usize::from(event.cpu)].bulk {
+            *of_bulk = Some(zone);
+        }
+        if event.is_pcp_refill() {
+            self.moved(event, zone, order, 1);
+        }
+    }
+
+    /// A block leaves the zone that was freed and not drained: it went past its page set, whose lock was busy.
+    fn forget_diverted(&mut self, event: &Event) {
+        let Some(zone) = event.frame().and_then(|pfn| self.machine.zone_of(pfn.0)) else { return };
+        let frames = event.block_order().map_or(1, |order| u64::from(order.frames()));
+        for pfn in event.pfn..event.pfn.saturating_add(frames) {
+            if let Some(Note::Freed(act)) = self.zones[zone].take(pfn) {
+                self.divert(act);
+            }
+        }
+    }
+
+    fn divert(&mut self, act: u32) {
+        let diverted = self.load.acts.mend(act as usize, |act| {
+            let is_free = act.kind == ActKind::Free;
+            if is_free {
+                act.kind = ActKind::PastSet;
+            }
+            is_free
+        });
+        self.load.diverted_frees += u64::from(diverted == Some(true));
+    }
+
+    fn drained(&mut self, event: &Event) {
+        let Some((zone, order)) = self.place(event, event.order) else { return };
+        if let Some(Note::Freed(act)) = self.zones[zone].take(event.pfn) {
+            self.reveal_type(act, event, zone);
+        }
+        if let Some(migratetype) = event.block_type() {
+            self.zones[zone].see_type(event.pfn, migratetype);
+        }
+        self.moved(event, zone, order, -1);
+    }
+
+    /// The list that a freed block was on shows when it leaves it.
+    fn reveal_type(&mut self, act: u32, event: &Event, zone: usize) {
+        let set = self.machine.set(zone, event.cpu);
+        let Some(migratetype) = event.block_type() else { return };
+        self.load.acts.mend(act as usize, |act| {
+            let is_here = event.kind == EventKind::MmPagePcpuDrain || act.at == set;
+            if is_here && act.block.order().get() == event.order {
+                act.block = act.block.of_type(migratetype);
+            }
+        });
+    }
+
+    fn bulk_ends(&mut self, event: &Event) {
+        // Some record the return alone; nearly all such requests may use every ordinary zone.
+        self.has_bulk_events = true;
+        let cpu = &mut self.cpus[usize::from(event.cpu)];
+        let highest = if cpu.bulk.is_some() { cpu.bulk_highest } else { highest_zone(0) };
+        let zone = cpu.bulk.take().flatten();
+        let Some(zone) = zone.or_else(|| self.machine.highest_zone(event.cpu, highest)) else { return };
+        let pages = event.bulk_frames().unwrap_or(0);
+        if pages > BULK_PAGES_MAX {
+            self.load.unreplayed.impossible += 1;
+            return;
+        }
+        self.load.allocs += pages;
+        let block = BlockKind::new(Order::ZERO, MigrateType::Unmovable, highest);
+        let act = self.push(ActKind::BulkAlloc, block, self.machine.set(zone, event.cpu));
+        self.load.acts.mend(act as usize, |act| act.count = pages as u16);
+    }
+
+    fn reclaim(&mut self, event: &Event, kind: ActKind) {
+        // The event's node is where others have their frame.
+        match u16::try_from(event.pfn) {
+            Ok(node) => drop(self.push(kind, BlockKind::PAGE, u32::from(node))),
+            Err(_) => self.load.unreplayed.impossible += 1,
+        }
+    }
+
+    /// An interrupt that frees in the middle of a thread's batch finds the page set's lock taken.
+    fn resolve_batch(&mut self, event: &Event) {
+        let level = event.interrupt_level();
+        let cpu = &mut self.cpus[usize::from(event.cpu)];
+        if level > 0 {
+            if cpu.in_batch.is_none()
+                && let Some(interrupted) = cpu.last[0]
+                && interrupted.kind == EventKind::MmPageFreeBatched
+            {
+                cpu.in_batch = Some((interrupted, Vec::new()));
+            }
+            return;
+        }
+        let Some((interrupted, frees)) = cpu.in_batch.take() else { return };
+        let goes_on = event.pid == interrupted.pid
+            && matches!(event.kind, EventKind::MmPageFreeBatched | EventKind::MmPagePcpuDrain);
+        if goes_on {
+            frees.into_iter().for_each(|act| self.divert(act));
+        }
+    }
+
+    /// Zone and order of the block that an event is about; what cannot be is counted.
+    #[inline]
+    fn place(&mut self, event: &Event, order: u8) -> Option<(usize, Order)> {
+        let Some(zone) = self.machine.zone_of(event.pfn) else {
+            let counts = matches!(event.kind, EventKind::MmPageAlloc | EventKind::MmPageFree);
+            self.load.unreplayed.foreign_frames += u64::from(counts);
+            return None;
+        };
+        let order = Order::new(order);
+        self.load.unreplayed.impossible += u64::from(order.is_none());
+        Some((zone, order?))
+    }
+}
+
+impl ZoneNotes {
+    fn note(&mut self, pfn: u64, note: Note) -> Option<Note> {
+        self.frames.set(pfn, note.pack()).map(Note::unpack)
+    }
+
+    fn take(&mut self, pfn: u64) -> Option<Note> {
+        self.frames.take(pfn).map(Note::unpack)
+    }
+
+    fn pageblock(&mut self, pfn: u64) -> Option<&mut u8> {
+        let first = self.start_pfn / u64::from(PAGEBLOCK_FRAMES);
+        self.block_types.get_mut((pfn / u64::from(PAGEBLOCK_FRAMES)).checked_sub(first)? as usize)
+    }
+
+    fn see_type(&mut self, pfn: u64, migratetype: MigrateType) {
+        if migratetype.is_mergeable()
+            && let Some(seen) = self.pageblock(pfn)
+        {
+            *seen = migratetype.index() as u8 + 1;
+        }
+    }
+
+    fn type_of(&mut self, pfn: u64) -> MigrateType {
+        let seen = self.pageblock(pfn).and_then(|seen| seen.checked_sub(1));
+        seen.and_then(|index| MigrateType::from_index(usize::from(index))).unwrap_or(MigrateType::Movable)
+    }
+}

@@ -1,0 +1,580 @@
+//! Replay: what a recording asks of page sets, put to any policy.
+//!
+//! A walk through: `prepared` (the recording is read), `load` (it becomes acts), `start` (what page sets held when it
+//! began), `window` (what of it is counted), `forecast` (play it under a policy), `page_sets` (which decide), `interval` (how sure that is), `outcome`
+//! (the row). Beside them `machine` and `vm_settings` (whose zones), `ticks` (when a CPU does its periodic work), `guess` (a
+//! machine for recordings that describe none), `frame_map` (a note for each frame), `steps` (one play, told step by step).
+
+mod act;
+mod acts;
+mod forecast;
+mod frame_map;
+mod guess;
+mod interval;
+mod load;
+mod machine;
+mod outcome;
+mod page_sets;
+mod prepared;
+mod start;
+mod steps;
+mod ticks;
+mod totals;
+mod vm_settings;
+mod window;
+
+pub use guess::guess_layout;
+pub use interval::{INTERVAL_COVERAGE, Interval};
+pub use outcome::{Intervals, Outcome};
+pub use steps::{Made, Step, Steps};
+pub use vm_settings::VmSettings;
+pub use window::Window;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use pageset_core::{POLICIES, Policy};
+use pageset_trace::{Layout, LostEvents, TraceError, TraceInfo, TraceReader};
+use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
+
+use crate::memory;
+use crate::recorded::{RecordedKinds, needs};
+use crate::stretch::OneSetting;
+use forecast::Forecast;
+use interval::{Kind, distance};
+use load::{PageSetLoad, Times};
+use outcome::OwnDistance;
+use prepared::Prepared;
+
+/// A kernel to ask: a policy, and settings of `/proc/sys/vm`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
+    /// What it decides.
+    pub policy: Policy,
+    /// Settings that differ from the recorded ones.
+    pub settings: VmSettings,
+}
+
+impl Candidate {
+    /// The policy's name, and the settings that are not the recorded ones.
+    #[must_use]
+    pub fn name(&self) -> String {
+        if self.settings.is_unchanged() {
+            self.policy.name.to_owned()
+        } else {
+            format!("{} {}", self.policy.name, self.settings)
+        }
+    }
+}
+
+impl From<Policy> for Candidate {
+    fn from(policy: Policy) -> Self {
+        Self { policy, settings: VmSettings::default() }
+    }
+}
+
+/// The kernels and the machine to replay under.
+#[derive(Clone, Debug, Default)]
+pub struct ReplayOptions {
+    /// The kernels to replay, in the order of the rows. The others are compared with the first.
+    pub candidates: Vec<Candidate>,
+    /// The machine to replay on, instead of the recording's own.
+    pub machine: Option<Layout>,
+    /// Share that machine's memory between so many CPUs: the recorded ones, and others that stay idle. Each CPU's share
+    /// of the watermark, and so the limit of its page sets, gets smaller.
+    pub cpus: Option<u32>,
+    /// Ends the replay once it is set, with [`ReplayError::Cancelled`].
+    pub cancel: Arc<AtomicBool>,
+}
+
+/// A finished replay.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Replay {
+    /// The machine that was replayed on.
+    pub machine: Layout,
+    /// Events read.
+    pub events: u64,
+    /// What the recording lacks.
+    pub lost: LostEvents,
+    /// Which kinds of events were recorded.
+    #[serde(skip)]
+    pub recorded: RecordedKinds,
+    /// Events that could not be replayed, by reason; the same under every policy.
+    pub unreplayed: Unreplayed,
+    /// Work without an event of its own, as far as other events show it.
+    pub unseen: Unseen,
+    /// Seconds between the ticks of all CPUs, where the recording has none of its own.
+    pub tick_interval_s: Option<u32>,
+    /// What of the recording is counted.
+    pub window: Window,
+    /// What the recorded kernel did in that window, by its events.
+    pub kernel_itself: KernelTotals,
+    /// What its own policy makes of the recording; `None` if its policy is not known or the machine is another one.
+    pub own: Option<Outcome>,
+    /// One row per candidate, in the order asked for.
+    pub outcomes: Vec<Outcome>,
+    /// What the recording does not say, and which part of it is replayed, in words.
+    pub warnings: Vec<String>,
+    /// The memory that it took.
+    #[serde(skip)]
+    pub room: Room,
+}
+
+/// The memory that a replay took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes of what was played.
+    pub acts_bytes: u64,
+    /// Bytes of these that were in a file, since they are many or memory is short.
+    pub file_bytes: u64,
+    /// How many plays there were at once, if memory allows no more.
+    pub plays_at_once: Option<usize>,
+}
+
+/// What a kernel did: refills and drains of page sets. What was not recorded is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct KernelTotals {
+    /// Refills.
+    pub refills: Option<u64>,
+    /// Pages they fetched.
+    pub refilled_pages: Option<u64>,
+    /// Drains.
+    pub drains: Option<u64>,
+    /// Pages they gave back.
+    pub drained_pages: Option<u64>,
+}
+
+impl KernelTotals {
+    /// Refills and drains.
+    #[must_use]
+    pub fn visits(&self) -> Option<u64> {
+        Some(self.refills? + self.drains?)
+    }
+}
+
+impl Replay {
+    /// How far the replay of the recorded kernel is off that kernel's own visits to its zones, in percent; `None` if either is
+    /// not known.
+    #[must_use]
+    pub fn own_off_percent(&self) -> Option<f64> {
+        let (own, itself) = (self.own.as_ref()?.visits() as f64, self.kernel_itself.visits()? as f64);
+        Some(100.0 * ((own + 1.0) / (itself + 1.0) - 1.0))
+    }
+
+    /// The same in words, as in `12 % more zone visits than it made`. More than twice as many is a factor.
+    #[must_use]
+    pub fn own_beside(&self) -> Option<String> {
+        self.own_off_percent().map(visits_beside)
+    }
+
+    /// Whether that is further than a forecast can be trusted. Of few visits, chance decides.
+    #[must_use]
+    pub fn is_far_off(&self) -> bool {
+        let visits = self.own.as_ref().map(Outcome::visits).max(self.kernel_itself.visits());
+        let is_more_than_chance = visits.is_some_and(|visits| visits >= FEW_VISITS);
+        is_more_than_chance && self.own_off_percent().is_some_and(|off| off.abs() > FAR_OFF_PERCENT)
+    }
+}
+
+/// How many visits a replay has beside the kernel, which it is so many percent above.
+fn visits_beside(off_percent: f64) -> String {
+    match off_percent.round() {
+        0.0 => "as many zone visits as it made".to_owned(),
+        off if off > 100.0 => {
+            format!("{:.1} times as many zone visits as it made", off_percent / 100.0 + 1.0)
+        }
+        off if off > 0.0 => format!("{off:.0} % more zone visits than it made"),
+        off => format!("{:.0} % fewer zone visits than it made", -off),
+    }
+}
+
+/// Fewer visits to the zones than this say little.
+pub const FEW_VISITS: u64 = 20;
+/// A replay of the recorded kernel that is off by more than this, in percent, is no base for a forecast.
+pub const FAR_OFF_PERCENT: f64 = 25.0;
+
+/// Events of the recording that were not replayed, by reason. The counts are the same under every policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Unreplayed {
+    /// Allocations that failed in the recording already.
+    pub failed_in_recording: u64,
+    /// Events about frames outside the machine's zones.
+    pub foreign_frames: u64,
+    /// Events with an order, CPU or node that cannot be.
+    pub impossible: u64,
+    /// Allocations of frames that the recording shows as in use: a free was lost.
+    pub allocated_twice: u64,
+}
+
+/// Work that has no event of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Unseen {
+    /// Frees of pages whose allocation the recording does not show.
+    pub unmatched_frees: u64,
+    /// How many of these the recording shows as free already: they were allocated without an event, as in bulk.
+    pub allocations: u64,
+    /// Pages that stand for the stacks of forked tasks, where the recording has no events of bulk allocations.
+    pub stack_pages: u64,
+    /// Frees that went past a page set whose lock was busy, as later events show.
+    pub diverted_frees: u64,
+}
+
+/// Why a replay could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The recording is damaged or unreadable, or lacks what a replay is made from.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// [`ReplayOptions::cancel`] was set.
+    #[error("cancelled")]
+    Cancelled,
+    /// The recording does not describe its machine, and the caller gave none.
+    #[error("{0}")]
+    NoMachine(String),
+    /// CPUs that did something cannot be left out.
+    #[error("the machine has {there} CPUs: share its memory between at least as many, not {asked}")]
+    TooFewCpus {
+        /// CPUs asked for.
+        asked: u32,
+        /// CPUs of the machine.
+        there: u32,
+    },
+    /// The policy's page sets look at the zone's lists, and a replay has no zone (decision 0010).
+    #[error(
+        "{0} cannot be replayed: its CPUs own pageblocks, and a replay has page sets without a zone. \
+         `pageset simulate --recording` and `pageset simulate -w trace:FILE` play it"
+    )]
+    NeedsZone(&'static str),
+    /// Neither memory nor a file has room for what is played.
+    #[error(
+        "this recording wants {} MiB to be replayed, in memory or in a file below {} ($TMPDIR): {source}",
+        wanted >> 20,
+        std::env::temp_dir().display()
+    )]
+    NoRoom {
+        /// Bytes of what is played, as far as it was read.
+        wanted: u64,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A recording that was given as a repeat of another one is none.
+    #[error("{path}: this is no repeat of the first recording: it is of another {what}")]
+    NoRepeat {
+        /// The recording.
+        path: PathBuf,
+        /// What differs.
+        what: String,
+    },
+    /// The machine cannot be built.
+    #[error("the machine description does not describe a machine that can be built: {0}")]
+    Layout(String),
+}
+
+impl ReplayError {
+    fn no_room(acts: &acts::Acts, source: std::io::Error) -> Self {
+        Self::NoRoom { wanted: acts.bytes().0, source }
+    }
+}
+
+/// Every named policy that a replay can play, oldest first.
+#[must_use]
+pub fn replayable() -> Vec<Policy> {
+    POLICIES.iter().filter(|policy| policy.is_of_page_sets_alone()).copied().collect()
+}
+
+/// Whether a replay can play a candidate.
+fn check(candidate: &Candidate) -> Result<(), ReplayError> {
+    let policy = &candidate.policy;
+    if policy.is_of_page_sets_alone() { Ok(()) } else { Err(ReplayError::NeedsZone(policy.name)) }
+}
+
+/// How far a replay is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// So many events are read.
+    Read(u64),
+    /// One more candidate is done.
+    Played,
+}
+
+/// Replays a recording under each candidate. The recording is read once. Each allocation and free takes eight bytes, in
+/// memory up to 128 MiB and else in a file; candidates are played side by side. `progress` gets the number of events read, and each finished candidate.
+///
+/// If settings changed while it was recorded, its longest part under one setting is replayed.
+///
+/// # Errors
+/// If the recording is damaged, has no allocations or no frees, no machine is known that could be built, a setting changed and
+/// it does not say when, or it is cancelled.
+pub fn replay(
+    reader: &mut dyn TraceReader,
+    options: &ReplayOptions,
+    progress: impl Fn(Stage) + Sync,
+) -> Result<Replay, ReplayError> {
+    replay_repeats(reader, &mut [], options, progress)
+}
+
+/// As [`replay`], with further recordings of the same load. Counts are those of the first; the intervals are of all, and how
+/// far runs of the load differ is what these recordings show.
+///
+/// # Errors
+/// As [`replay`]; a recording is of another kernel, machine or setting than the first.
+pub fn replay_repeats(
+    reader: &mut dyn TraceReader,
+    repeats: &mut [Box<dyn TraceReader>],
+    options: &ReplayOptions,
+    progress: impl Fn(Stage) + Sync,
+) -> Result<Replay, ReplayError> {
+    options.candidates.iter().try_for_each(check)?;
+    let mut first = Played::all(reader, options, &progress)?;
+    let mut others = Vec::new();
+    for reader in repeats {
+        let other = Played::all(reader.as_mut(), options, |_| {})?;
+        first.expect_repeat(&other, reader.info())?;
+        others.push(other);
+    }
+    let outcomes = options.candidates.iter().enumerate().map(|(at, candidate)| {
+        let (kind, forecast) = &first.forecasts[at];
+        let repeats: Vec<_> = others.iter().map(|other| (&other.forecasts[at].1, other.off)).collect();
+        Outcome::new(candidate, *kind, (forecast, first.off), &repeats)
+    });
+    first.replay.outcomes = outcomes.collect();
+    Ok(first.replay)
+}
+
+/// What to know before a replay is read.
+fn warnings(replay: &Replay) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let Some(why) = replay.recorded.unsaid(needs::VISITS) {
+        warnings.push(format!(
+            "This recording does not say what its kernel did, nor how near a forecast from it comes. {why}"
+        ));
+    }
+    if let (Some(own), Some(beside), true) = (&replay.own, replay.own_beside(), replay.is_far_off()) {
+        warnings.push(format!(
+            "Beware: {} under its own policy is replayed {beside}. Forecasts from this recording are as far off. A longer \
+             recording does better, with all events that the guide to recording names.",
+            own.policy,
+        ));
+    }
+    warnings
+}
+
+/// A recording that was played under every candidate.
+struct Played {
+    /// All but the outcomes.
+    replay: Replay,
+    forecasts: Vec<(Kind, Forecast)>,
+    /// How far the recorded kernel's own row is from that kernel; `None` if that is not recorded.
+    off: Option<OwnDistance>,
+}
+
+impl Played {
+    /// Plays a recording, or its longest part under one setting.
+    fn all(
+        mut reader: &mut dyn TraceReader,
+        options: &ReplayOptions,
+        progress: impl Fn(Stage) + Sync,
+    ) -> Result<Self, ReplayError> {
+        if options.machine.is_some() {
+            // Its settings are one.
+            return Self::part(&mut reader, options, progress);
+        }
+        let mut part = OneSetting::new(reader)?;
+        let mut played = Self::part(&mut part, options, progress)?;
+        played.replay.warnings.splice(0..0, part.said().map(str::to_owned));
+        Ok(played)
+    }
+
+    fn part(
+        reader: &mut dyn TraceReader,
+        options: &ReplayOptions,
+        progress: impl Fn(Stage) + Sync,
+    ) -> Result<Self, ReplayError> {
+        let from = (options.machine.clone(), options.cpus);
+        let prepared = Prepared::read(reader, from, Times::Forget, |events| {
+            progress(Stage::Read(events));
+            go_on(&options.cancel)
+        })?;
+        let forecaster = prepared.forecaster(&options.cancel);
+        let Prepared { policy, window, ref load, .. } = prepared;
+
+        let kernel_itself = kernel_itself(load, window);
+        let recorded = load.recorded;
+        let shows_kernel = recorded.has(needs::VISITS);
+        let own = policy.filter(|_| shows_kernel).map(Candidate::from);
+        let (plays, room) = room(&prepared);
+        type Forecasts = (Option<(Candidate, Forecast)>, Vec<(Kind, Forecast)>);
+        let on_few = |work: &mut (dyn FnMut() -> Result<Forecasts, ReplayError> + Send)| match plays {
+            Some(plays) => match rayon::ThreadPoolBuilder::new().num_threads(plays).build() {
+                Ok(pool) => pool.install(work),
+                // More threads than memory allows are better than none.
+                Err(_) => work(),
+            },
+            None => work(),
+        };
+        let (own, forecasts) = on_few(&mut || {
+            let own = own.map(|own| forecaster.forecast(&own).map(|forecast| (own, forecast))).transpose()?;
+            let forecasts = options.candidates.as_slice().into_par_iter().map(|candidate| {
+                let is_recorded = forecaster.is_recorded(candidate);
+                let kind = match policy {
+                    _ if is_recorded => Kind::Recorded,
+                    Some(policy) if policy.name == candidate.policy.name => Kind::Settings,
+                    _ => Kind::Policy,
+                };
+                let forecast = match &own {
+                    // It is played already.
+                    Some((own, forecast)) if is_recorded && own.policy == candidate.policy => {
+                        forecast.clone()
+                    }
+                    _ => forecaster.forecast(candidate)?,
+                };
+                progress(Stage::Played);
+                Ok((kind, forecast))
+            });
+            let forecasts = forecasts.collect::<Result<Vec<_>, ReplayError>>()?;
+            Ok((own, forecasts))
+        })?;
+        let off = own.as_ref().map_or_else(OwnDistance::default, |(_, own)| own_distance(own, kernel_itself));
+        let off = shows_kernel.then_some(off);
+        let own = own.map(|(own, forecast)| Outcome::new(&own, Kind::Recorded, (&forecast, off), &[]));
+
+        let (events, unreplayed, tick_interval_s) = (load.events, load.unreplayed, load.tick_interval_s);
+        let unseen = Unseen {
+            unmatched_frees: load.unmatched_frees,
+            allocations: load.unseen_allocs,
+            stack_pages: load.stack_pages,
+            diverted_frees: load.diverted_frees,
+        };
+        let (lost, machine) = (reader.lost(), prepared.machine.layout);
+        let mut replay = Replay {
+            machine,
+            events,
+            lost,
+            recorded,
+            unreplayed,
+            unseen,
+            tick_interval_s,
+            window,
+            kernel_itself,
+            own,
+            outcomes: Vec::new(),
+            warnings: Vec::new(),
+            room,
+        };
+        replay.warnings = warnings(&replay);
+        Ok(Self { replay, forecasts, off })
+    }
+
+    /// Refuses a recording that is no repeat of this one.
+    fn expect_repeat(&self, other: &Self, info: &TraceInfo) -> Result<(), ReplayError> {
+        let (ours, theirs) = (&self.replay.machine, &other.replay.machine);
+        // What a kernel keeps for itself differs a bit from boot to boot; what is there does not.
+        let memory =
+            |machine: &Layout| -> Vec<u64> { machine.zones.iter().map(|zone| zone.present).collect() };
+        let settings = VmSettings::between(ours, theirs);
+        let what = if ours.kernel != theirs.kernel {
+            format!("kernel ({} and {})", ours.kernel, theirs.kernel)
+        } else if (ours.cpus, memory(ours)) != (theirs.cpus, memory(theirs)) {
+            "machine".to_owned()
+        } else if !settings.is_unchanged() {
+            format!("setting ({settings})")
+        } else {
+            return Ok(());
+        };
+        Err(ReplayError::NoRepeat { path: info.path.clone(), what })
+    }
+}
+
+/// How many plays there may be at once; `None` if memory has room for one on each CPU.
+fn room(prepared: &Prepared) -> (Option<usize>, Room) {
+    let load = &prepared.load;
+    // A play has its page sets, and reads acts from a file in portions: bytes, acts, and acts with CPUs that changed places.
+    let play = prepared.machine.sets() * page_sets::SET_BYTES + 3 * acts::PORTION * size_of::<act::Act>();
+    let plays = memory::to_be_had()
+        .map_or(usize::MAX, |bytes| usize::try_from(bytes / 2 / play as u64).unwrap_or(usize::MAX).max(1));
+    let plays = Some(plays).filter(|plays| *plays < rayon::current_num_threads());
+    let (acts_bytes, file_bytes) = load.acts.bytes();
+    (plays, Room { acts_bytes, file_bytes, plays_at_once: plays })
+}
+
+/// Whether somebody still wants the result.
+fn go_on(cancel: &AtomicBool) -> Result<(), ReplayError> {
+    if cancel.load(Relaxed) { Err(ReplayError::Cancelled) } else { Ok(()) }
+}
+
+fn kernel_itself(load: &PageSetLoad, window: Window) -> KernelTotals {
+    let (mut refills, mut refilled_pages, mut drains, mut drained_pages) = (0, 0, 0, 0);
+    for decided in load.decisions.iter().filter(|decided| u64::from(decided.before) >= window.skipped) {
+        let (count, pages) = match decided.refill {
+            Some(_) => (&mut refills, &mut refilled_pages),
+            None => (&mut drains, &mut drained_pages),
+        };
+        *count += 1;
+        *pages += u64::from(decided.pages);
+    }
+    let recorded = &load.recorded;
+    KernelTotals {
+        refills: recorded.known(needs::REFILLS, refills),
+        refilled_pages: recorded.known(needs::REFILLS, refilled_pages),
+        drains: recorded.known(needs::DRAINS, drains),
+        drained_pages: recorded.known(needs::DRAINS, drained_pages),
+    }
+}
+
+fn own_distance(own: &Forecast, kernel: KernelTotals) -> OwnDistance {
+    let far = |own, kernel: Option<u64>| kernel.map_or(0.0, |kernel| distance(own, kernel));
+    OwnDistance {
+        visits: far(own.totals.visits(), kernel.visits()),
+        refilled_pages: far(own.totals.refilled_pages, kernel.refilled_pages),
+        drained_pages: far(own.totals.drained_pages, kernel.drained_pages),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use pageset_core::ZoneKind;
+    use pageset_trace::{Node, Sysctls, ZoneDescription};
+
+    use super::*;
+
+    #[test]
+    fn more_than_twice_as_many_is_a_factor() {
+        assert_eq!(visits_beside(48.0), "48 % more zone visits than it made");
+        assert_eq!(visits_beside(348.0), "4.5 times as many zone visits as it made");
+        assert_eq!(visits_beside(-48.4), "48 % fewer zone visits than it made");
+    }
+
+    fn zone(kind: ZoneKind, start_pfn: u64, managed: u64) -> ZoneDescription {
+        ZoneDescription {
+            node: 0,
+            kind,
+            start_pfn,
+            spanned: managed + 100,
+            present: managed,
+            managed,
+            free: managed / 2,
+            min: 100,
+            low: 125,
+            high: 150,
+            boost: 0,
+            protection: Vec::new(),
+            pagesets: Vec::new(),
+        }
+    }
+
+    /// Two CPUs, 16 MiB and 124 MiB.
+    pub(crate) fn small_layout() -> Layout {
+        Layout {
+            kernel: "6.12".into(),
+            architecture: "x86_64".into(),
+            page_size: 4096,
+            assumed: Vec::new(),
+            cpus: 2,
+            sysctls: Sysctls::default(),
+            nodes: vec![Node { id: 0, cpus: vec![0, 1], distances: vec![10] }],
+            caches: Vec::new(),
+            zones: vec![zone(ZoneKind::Dma, 0, 3996), zone(ZoneKind::Dma32, 4096, 31_900)],
+        }
+    }
+}

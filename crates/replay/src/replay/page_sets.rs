@@ -1,0 +1,435 @@
+//! A machine's page sets under one policy: the core's own, which count blocks and do not know them, since only what they
+//! decide matters. So a play needs no memory for frames.
+
+use pageset_core::pcp::{Activity, BlockCount, DrainFrom, DueDrain, Limits, ListIndex, Pcp, Place};
+use pageset_core::policy::DecayDrain;
+use pageset_core::{DrainReason, Order, Policy};
+
+use super::act::{Act, ActKind, BlockKind};
+use super::machine::{Machine, index_of};
+use super::start::SetStart;
+use super::totals::Totals;
+use crate::limits::has_large_slice;
+use crate::pressure::ZonePressure;
+
+/// Bytes of one page set at most, with its totals.
+pub(super) const SET_BYTES: usize = size_of::<PageSet>() + 64;
+
+/// Page sets at work.
+#[derive(Debug)]
+pub(super) struct PageSets<'m> {
+    machine: &'m Machine,
+    policy: Policy,
+    zones: Vec<ZoneSets>,
+    /// By zone and CPU.
+    sets: Vec<PageSet>,
+    totals: Totals,
+    /// Of each CPU, seconds of recorded ticks since the last one that was done.
+    since_tick_s: Vec<u32>,
+    /// Seconds between two recorded ticks, and between two that are done.
+    tick_s: (u32, u32),
+}
+
+/// What the page sets of one zone share.
+#[derive(Debug)]
+struct ZoneSets {
+    /// Pages that are in no page set. Only a hostile recording makes page sets hold all of them.
+    outside: u64,
+    pressure: ZonePressure,
+    /// Pages that are free or held when the recording begins.
+    idle_before: i64,
+    /// The kernel's number of the zone.
+    index: usize,
+    node: u16,
+}
+
+#[derive(Debug)]
+struct PageSet {
+    pcp: Pcp<BlockCount>,
+    limits: Limits,
+    activity: Activity,
+}
+
+/// What a zone begins with: its limits, and the pages that are free or held.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ZoneStart {
+    pub(super) limits: Limits,
+    pub(super) idle: i64,
+}
+
+impl ZoneSets {
+    /// How many blocks of so many can come into a page set.
+    fn admit(&mut self, blocks: u32, order: Order) -> u32 {
+        let room = self.outside >> order.get();
+        let blocks = blocks.min(u32::try_from(room).unwrap_or(u32::MAX));
+        self.outside -= u64::from(blocks) << order.get();
+        blocks
+    }
+
+    fn leave(&mut self, order: Order) {
+        self.outside += u64::from(order.frames());
+    }
+}
+
+impl<'m> PageSets<'m> {
+    /// Empty page sets.
+    pub(super) fn new(machine: &'m Machine, policy: Policy, starts: &[ZoneStart]) -> Self {
+        let cpus = machine.cpus();
+        let zones = machine.zones.iter().zip(starts).map(|(zone, start)| {
+            let mut pressure = ZonePressure::new(zone, machine.layout.online_cpus());
+            pressure.set_visible(start.idle.max(0) as u64);
+            ZoneSets {
+                // A page set counts its pages in an `i32`.
+                outside: zone.managed.min(i32::MAX as u64),
+                pressure,
+                idle_before: start.idle,
+                index: index_of(zone),
+                node: zone.node,
+            }
+        });
+        let set = |(start, cpu): (&ZoneStart, usize)| {
+            let mut pcp = Pcp::counted(policy.lists);
+            pcp.high = start.limits.high_min;
+            pcp.has_large_slice = has_large_slice(&policy, &machine.layout, cpu as u32, start.limits.batch);
+            PageSet { pcp, limits: start.limits, activity: Activity::None }
+        };
+        let sets = starts.iter().flat_map(|start| (0..cpus).map(move |cpu| (start, cpu))).map(set).collect();
+        Self {
+            machine,
+            policy,
+            zones: zones.collect(),
+            sets,
+            totals: Totals::new(machine.sets()),
+            since_tick_s: vec![0; cpus],
+            tick_s: (1, 1),
+        }
+    }
+
+    /// Ticks come at another interval than the recorded ones.
+    pub(super) fn with_ticks(self, recorded_s: Option<u32>, ours_s: Option<u32>) -> Self {
+        // Longer than an hour is as good as never.
+        let seconds = |interval: Option<u32>| interval.unwrap_or(1).clamp(1, 3600);
+        Self { tick_s: (seconds(recorded_s), seconds(ours_s)), ..self }
+    }
+
+    /// Fills the page sets with what the kernel's held.
+    pub(super) fn fill(&mut self, starts: &[SetStart]) {
+        for (at, start) in starts.iter().enumerate() {
+            for list in 0..self.policy.lists.lists() {
+                let order = self.policy.lists.order(list);
+                let blocks = start.lists[list].max(0) as u32;
+                self.fetch(at, list, order, blocks);
+            }
+            let pcp = &mut self.sets[at].pcp;
+            pcp.high = start.high.unwrap_or(pcp.high);
+            pcp.alloc_factor = start.alloc_factor;
+            pcp.end_tick();
+        }
+        self.begin();
+    }
+
+    /// Counts anew from here; zones have as many pages free or held as when the recording began.
+    pub(super) fn begin(&mut self) {
+        let cpus = self.machine.cpus();
+        for (zone, sets) in self.zones.iter_mut().zip(self.sets.chunks(cpus)) {
+            let held: i64 = sets.iter().map(|set| i64::from(set.pcp.count)).sum();
+            (0..cpus).for_each(|cpu| zone.pressure.fold(cpu));
+            zone.pressure.set_visible((zone.idle_before - held).max(0) as u64);
+        }
+        self.totals.begin(self.sets.iter().map(|set| set.pcp.count));
+    }
+
+    pub(super) fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// Pages that a page set holds, and its limit.
+    pub(super) fn count_and_high(&self, at: usize) -> (i32, i32) {
+        let pcp = &self.sets[at].pcp;
+        (pcp.count, pcp.high)
+    }
+
+    /// Lets a minute pass in which nobody allocates or frees, and tells what the page sets hold then.
+    pub(super) fn rest(&mut self) -> u64 {
+        const TICKS: u32 = 60;
+        for _ in 0..TICKS {
+            (0..self.machine.cpus()).for_each(|cpu| self.tick(cpu));
+        }
+        self.sets.iter().map(|set| set.pcp.count.max(0) as u64).sum()
+    }
+
+    /// Does what a recording asks for.
+    pub(super) fn play(&mut self, acts: &[Act]) {
+        for act in acts {
+            match act.kind {
+                ActKind::Nothing => {}
+                ActKind::Alloc | ActKind::BulkAlloc => (0..act.count).for_each(|_| self.alloc(*act)),
+                ActKind::Free => (0..act.count).for_each(|_| self.free(*act)),
+                ActKind::PastSet => {
+                    self.totals.frees += 1;
+                    self.past_set(act.at as usize, act.block, 1);
+                }
+                ActKind::Tick => self.recorded_tick(act.at as usize),
+                ActKind::ReclaimStarts | ActKind::ReclaimStops => {
+                    let node = act.at;
+                    for zone in self.zones.iter_mut().filter(|zone| u32::from(zone.node) == node) {
+                        zone.pressure.reclaim_active = act.kind == ActKind::ReclaimStarts;
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn alloc(&mut self, act: Act) {
+        let (at, order) = (act.at as usize, act.block.order());
+        self.totals.allocs += 1;
+        self.walk(at, act.block);
+        let Some(list) = self.policy.lists.list(order, act.block.migratetype()) else {
+            return self.past_set(at, act.block, -1);
+        };
+        let zone = at / self.machine.cpus();
+        let set = &mut self.sets[at];
+        if act.kind == ActKind::Alloc {
+            set.pcp.note_alloc(&self.policy);
+        }
+        self.totals.pcp_allocs += 1;
+        self.totals.asked_pages += u64::from(order.frames());
+        if set.pcp.is_list_empty(list) {
+            let flags = self.zones[zone].pressure.flags();
+            let blocks = set.pcp.refill_size(&self.policy, set.limits, flags, order);
+            self.fetch(at, list, order, blocks);
+            self.totals.refilled(u64::from(blocks) << order.get());
+        }
+        let (zone, set) = (&mut self.zones[zone], &mut self.sets[at]);
+        if set.pcp.pop(&(), list, order).is_some() {
+            zone.leave(order);
+        }
+        self.totals.note_held(at, set.pcp.count);
+    }
+
+    /// An allocation looks at the zones that it may use, from the highest on, and takes from one (spec §2.9).
+    #[inline]
+    fn walk(&mut self, at: usize, block: BlockKind) {
+        let zone = at / self.machine.cpus();
+        let highest = block.highest_zone();
+        self.zones[zone].pressure.walk_to(highest, i64::from(block.order().frames()));
+        if self.zones[zone].index < highest {
+            let node = self.zones[zone].node;
+            for higher in self.zones[zone + 1..].iter_mut() {
+                if higher.node == node && higher.index <= highest {
+                    higher.pressure.passed();
+                }
+            }
+        }
+    }
+
+    /// A block passes between zone and user without a page set.
+    fn past_set(&mut self, at: usize, block: BlockKind, direction: i64) {
+        let (zone, cpu) = (at / self.machine.cpus(), at % self.machine.cpus());
+        let pages = i64::from(block.order().frames());
+        self.sets[at].activity = Activity::Touched;
+        self.zones[zone].pressure.change(cpu, direction * pages);
+        self.totals.direct_blocks += 1;
+        self.totals.direct_pages += pages as u64;
+    }
+
+    /// Blocks come from the zone to a list.
+    fn fetch(&mut self, at: usize, list: ListIndex, order: Order, blocks: u32) {
+        let (zone, cpu) = (at / self.machine.cpus(), at % self.machine.cpus());
+        let (zone, set) = (&mut self.zones[zone], &mut self.sets[at]);
+        set.activity = Activity::Touched;
+        for _ in 0..zone.admit(blocks, order) {
+            set.pcp.append(&(), list, (), order);
+        }
+        zone.pressure.change(cpu, -(i64::from(blocks) << order.get()));
+    }
+
+    #[inline]
+    fn free(&mut self, act: Act) {
+        let (at, order) = (act.at as usize, act.block.order());
+        self.totals.frees += 1;
+        let Some(list) = self.policy.lists.list(order, act.block.migratetype()) else {
+            return self.past_set(at, act.block, 1);
+        };
+        self.totals.asked_pages += u64::from(order.frames());
+        let zone = &mut self.zones[at / self.machine.cpus()];
+        let set = &mut self.sets[at];
+        if zone.admit(1, order) == 0 {
+            return;
+        }
+        set.pcp.push(&(), list, (), order);
+        if let Some(due) = set.pcp.note_free(&self.policy, set.limits, zone.pressure.flags(), order) {
+            self.drain_due(at, list, due);
+        }
+        self.totals.note_held(at, self.sets[at].pcp.count);
+    }
+
+    fn drain_due(&mut self, at: usize, list: ListIndex, due: DueDrain) {
+        let (rule, batch) = (self.policy.free_drain, self.sets[at].limits.batch);
+        let before = self.sets[at].pcp.count;
+        let mut left = due.pages;
+        loop {
+            let slice = rule.slice(left, batch);
+            self.give_back(at, DrainFrom { pages: slice, list });
+            left -= slice;
+            if left <= 0 || !rule.goes_on(self.sets[at].pcp.count, due.limit) {
+                break;
+            }
+        }
+        let pages = before - self.sets[at].pcp.count;
+        self.totals.drained(pages, due.reason == DrainReason::FreeHigh);
+        self.zones[at / self.machine.cpus()].pressure.drained();
+    }
+
+    /// Blocks go back to the zone, under one hold of its lock.
+    fn give_back(&mut self, at: usize, from: DrainFrom) {
+        let (zone, cpu) = (at / self.machine.cpus(), at % self.machine.cpus());
+        let (zone, set) = (&mut self.zones[zone], &mut self.sets[at]);
+        let pages = set.pcp.remove(&(), self.policy.drain_order, from, |(), order| zone.leave(order));
+        set.activity = Activity::Touched;
+        zone.pressure.change(cpu, i64::from(pages));
+        self.totals.drain_holds += 1;
+    }
+
+    /// A tick of the recording: as many of ours as its time is worth.
+    fn recorded_tick(&mut self, cpu: usize) {
+        let (recorded_s, ours_s) = self.tick_s;
+        self.since_tick_s[cpu] += recorded_s;
+        while self.since_tick_s[cpu] >= ours_s {
+            self.since_tick_s[cpu] -= ours_s;
+            self.tick(cpu);
+        }
+    }
+
+    /// One CPU's periodic work (spec §2.11).
+    fn tick(&mut self, cpu: usize) {
+        for zone in 0..self.zones.len() {
+            let at = zone * self.machine.cpus() + cpu;
+            self.zones[zone].pressure.fold(cpu);
+            let set = &mut self.sets[at];
+            let activity = std::mem::replace(&mut set.activity, Activity::None);
+            let before = set.pcp.count;
+            if let Some(decayed) = set.pcp.decay(&self.policy, set.limits) {
+                let slice = match self.policy.decay_drain {
+                    DecayDrain::Whole => decayed.excess,
+                    DecayDrain::Slices => set.limits.batch,
+                };
+                let mut left = decayed.excess;
+                while left > 0 {
+                    self.give_back(at, DrainFrom { pages: left.min(slice), list: 0 });
+                    left -= slice;
+                }
+                self.sets[at].pcp.end_tick();
+            }
+            let is_local = self.zones[zone].node == self.machine.nodes[cpu];
+            let place = if is_local { Place::Local } else { Place::Remote };
+            let set = &mut self.sets[at];
+            if set.pcp.expire(place, activity) == Some(0) {
+                let pages = set.pcp.count.min(set.limits.batch);
+                self.give_back(at, DrainFrom { pages, list: 0 });
+            }
+            let count = self.sets[at].pcp.count;
+            if count < before {
+                self.totals.drained(before - count, false);
+                self.totals.note_held(at, count);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pageset_core::policy::LINUX_6_12;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::replay::replayable;
+    use crate::replay::tests::small_layout;
+
+    const E1: Limits = Limits { batch: 63, high_min: 6862, high_max: 90_112 };
+
+    fn starts(machine: &Machine) -> Vec<ZoneStart> {
+        machine.zones.iter().map(|zone| ZoneStart { limits: E1, idle: zone.managed as i64 }).collect()
+    }
+
+    fn act(kind: ActKind, at: u32, order: u8) -> Act {
+        let order = Order::new(order).unwrap();
+        Act { kind, block: BlockKind::new(order, pageset_core::MigrateType::Movable, 1), count: 1, at }
+    }
+
+    /// Worked example E2 of the specification, in a whole machine: seven refills serve 5000 allocations.
+    #[test]
+    fn example_e2_refills_of_5000_allocations() {
+        let machine = Machine::new(small_layout()).unwrap();
+        let mut sets = PageSets::new(&machine, LINUX_6_12, &starts(&machine));
+        sets.begin();
+        sets.play(&vec![act(ActKind::Alloc, 2, 0); 5000]);
+        let totals = sets.totals();
+        assert_eq!((totals.refills, totals.refilled_pages), (7, 63 + 126 + 252 + 504 + 1008 + 2016 + 2016));
+        assert_eq!(totals.held_now(), totals.refilled_pages - 5000);
+    }
+
+    #[test]
+    fn page_sets_begin_with_what_they_are_filled_with() {
+        let machine = Machine::new(small_layout()).unwrap();
+        let mut sets = PageSets::new(&machine, LINUX_6_12, &starts(&machine));
+        let mut filled = vec![SetStart::default(); machine.sets()];
+        filled[2].lists[1] = 100;
+        filled[2].high = Some(7000);
+        sets.fill(&filled);
+        assert_eq!((sets.totals().held_now(), sets.totals().refills), (100, 0));
+        sets.play(&vec![act(ActKind::Alloc, 2, 0); 100]);
+        assert_eq!(sets.totals().refills, 0);
+        sets.play(&[act(ActKind::Alloc, 2, 0)]);
+        assert_eq!(sets.totals().refills, 1);
+    }
+
+    /// Nine ticks of a second are four of two, and each lowers `high` by an eighth.
+    #[test]
+    fn ticks_come_at_the_interval_that_is_set() {
+        let machine = Machine::new(small_layout()).unwrap();
+        let high_after = |recorded_s, ours_s| {
+            let sets = PageSets::new(&machine, LINUX_6_12, &starts(&machine));
+            let mut sets = sets.with_ticks(Some(recorded_s), Some(ours_s));
+            sets.sets[2].pcp.high = 80_000;
+            sets.play(&[Act { kind: ActKind::Tick, block: BlockKind::PAGE, count: 1, at: 0 }; 9]);
+            sets.sets[2].pcp.high
+        };
+        let lowered = |times: u32| (0..times).fold(80_000_i32, |high, _| high - (high >> 3));
+        assert_eq!(high_after(1, 1), lowered(9));
+        assert_eq!(high_after(1, 2), lowered(4));
+        assert_eq!(high_after(2, 1), lowered(18));
+        assert_eq!(high_after(u32::MAX, 3600), lowered(9), "no overflow");
+    }
+
+    proptest! {
+        /// Pages are neither made nor lost: what came from the zones and from frees is held or went back or was allocated.
+        #[test]
+        fn pages_are_conserved(acts in prop::collection::vec((0..7_u8, 0..4_u32, 0..11_u8), 0..400), policy in 0..replayable().len()) {
+            let policy = replayable()[policy];
+            let machine = Machine::new(small_layout()).unwrap();
+            let mut sets = PageSets::new(&machine, policy, &starts(&machine));
+            sets.begin();
+            let (mut taken, mut given) = (0, 0);
+            for (kind, at, order) in acts {
+                let order = if kind == 1 { 0 } else { order };
+                let kind = [
+                    ActKind::Alloc, ActKind::BulkAlloc, ActKind::Free, ActKind::PastSet, ActKind::Tick,
+                    ActKind::ReclaimStarts, ActKind::ReclaimStops,
+                ][usize::from(kind)];
+                let at = if kind.is_of_set() { at } else { at % 2 };
+                let is_held = policy.lists.holds(Order::new(order).unwrap());
+                match kind {
+                    ActKind::Alloc | ActKind::BulkAlloc if is_held => taken += 1 << order,
+                    ActKind::Free if is_held => given += 1 << order,
+                    _ => {}
+                }
+                sets.play(&[act(kind, at, order)]);
+            }
+            let totals = sets.totals();
+            prop_assert_eq!(totals.held_now() + taken + totals.drained_pages, totals.refilled_pages + given);
+            prop_assert!(totals.held_peak() >= totals.held_now());
+        }
+    }
+}

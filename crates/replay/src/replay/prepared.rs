@@ -1,0 +1,110 @@
+//! A recording that was read: whose machine, which load, and where its page sets were when it began.
+
+use std::sync::atomic::AtomicBool;
+
+use pageset_core::Policy;
+use pageset_trace::{Layout, Snapshot, TraceReader};
+
+use super::ReplayError;
+use super::forecast::Forecaster;
+use super::load::{PageSetLoad, Times};
+use super::machine::Machine;
+use super::start::{self, SetStart};
+use super::window::Window;
+use crate::kernel_policy::policy_of_kernel;
+use crate::recorded::needs;
+
+/// A recording that can be played under any policy.
+pub(super) struct Prepared {
+    pub(super) machine: Machine,
+    before: Option<Snapshot>,
+    pub(super) load: PageSetLoad,
+    /// The recorded kernel's, if it is known and the machine is the recorded one.
+    pub(super) policy: Option<Policy>,
+    /// Where that kernel's page sets were, if that is known.
+    starts: Option<Vec<SetStart>>,
+    pub(super) window: Window,
+}
+
+impl Prepared {
+    /// Reads a recording to its end. It is played on its own machine, or on another one; that one's memory may be shared
+    /// between more CPUs. `progress` is told the events read, and may end it.
+    pub(super) fn read(
+        reader: &mut dyn TraceReader,
+        (other_machine, cpus): (Option<Layout>, Option<u32>),
+        times: Times,
+        progress: impl FnMut(u64) -> Result<(), ReplayError>,
+    ) -> Result<Self, ReplayError> {
+        let is_recorded_machine = other_machine.is_none() && cpus.is_none();
+        let before = reader.info().before.clone().filter(|_| other_machine.is_none());
+        let layout = other_machine.or_else(|| reader.info().machine.clone()).ok_or_else(|| {
+            let path = reader.info().path.display();
+            ReplayError::NoMachine(format!(
+                "{path}: the recording does not describe its machine: pass --layout FILE"
+            ))
+        })?;
+        let layout = match cpus {
+            Some(cpus) => with_cpus(layout, cpus)?,
+            None => layout,
+        };
+        let kernel = reader.info().kernel.clone().unwrap_or_else(|| layout.kernel.clone());
+        let machine = Machine::new(layout)?;
+        let load = PageSetLoad::read(reader, &machine, times, progress)?;
+        load.recorded.require(needs::LOAD, reader.info())?;
+        let policy = policy_of_kernel(&kernel).copied().filter(|_| is_recorded_machine);
+        // What the kernel decided says what its lists held, if all of it was recorded.
+        let shows_kernel = load.recorded.has(needs::VISITS);
+        let is_start_known = shows_kernel && start::is_known(&machine, before.as_ref());
+        let no_room = |error| ReplayError::no_room(&load.acts, error);
+        let window = if shows_kernel {
+            Window::find(&machine, &load, is_start_known).map_err(no_room)?
+        } else {
+            Window::OF_LOAD
+        };
+        let starts = policy.filter(|_| is_start_known);
+        let starts = starts.map(|policy| start::find(&machine, before.as_ref(), &policy, &load));
+        let starts = starts.transpose().map_err(no_room)?;
+        Ok(Self { machine, before, load, policy, starts, window })
+    }
+
+    /// What plays it until `cancel` is set.
+    pub(super) fn forecaster<'r>(&'r self, cancel: &'r AtomicBool) -> Forecaster<'r> {
+        Forecaster {
+            machine: &self.machine,
+            before: self.before.as_ref(),
+            load: &self.load,
+            window: self.window,
+            cancel,
+            recorded: self.policy.zip(self.starts.as_deref()),
+        }
+    }
+}
+
+/// The machine with idle CPUs added, node by node in turn.
+fn with_cpus(mut machine: Layout, cpus: u32) -> Result<Layout, ReplayError> {
+    if cpus < machine.cpus {
+        return Err(ReplayError::TooFewCpus { asked: cpus, there: machine.cpus });
+    }
+    let nodes = machine.nodes.len().max(1);
+    for (index, cpu) in (machine.cpus..cpus).enumerate() {
+        if let Some(node) = machine.nodes.get_mut(index % nodes) {
+            node.cpus.push(cpu);
+        }
+    }
+    machine.cpus = cpus;
+    Ok(machine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::tests::small_layout;
+
+    #[test]
+    fn idle_cpus_shrink_the_share_of_the_others() {
+        let machine = with_cpus(small_layout(), 5).unwrap();
+        machine.check().unwrap();
+        assert_eq!((machine.cpus, machine.nodes[0].cpus.len()), (5, 5));
+        assert!(with_cpus(machine, 4).unwrap_err().to_string().contains("at least"));
+    }
+}

@@ -1,0 +1,231 @@
+//! Where the recorded kernel's page sets were when the recording began.
+//!
+//! How much each set held, and its `high`, were read from `/proc/zoneinfo`. What its lists held follows from the
+//! recording: a list was empty when the kernel refilled it, so what was taken from it until then was there before.
+
+use std::io;
+
+use pageset_core::policy::RefillRule;
+use pageset_core::{Order, Policy};
+use pageset_trace::{Snapshot, ZoneDescription};
+
+use super::act::ActKind;
+use super::load::PageSetLoad;
+use super::machine::Machine;
+use crate::limits::to_i32;
+
+/// Lists of any scheme at most.
+pub(super) const LISTS_MAX: usize = 16;
+/// List of movable pages of order 0 in every scheme. Source: spec §2.1.
+const MOVABLE_PAGES: usize = 1;
+
+/// One page set's beginning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct SetStart {
+    /// Blocks on each list.
+    pub(super) lists: [i32; LISTS_MAX],
+    /// `None`: not known.
+    pub(super) high: Option<i32>,
+    pub(super) alloc_factor: u8,
+}
+
+/// What the recording says of one page set while it goes on.
+#[derive(Clone, Debug, Default)]
+struct Tracked {
+    /// What each list gained since the beginning.
+    balance: [i32; LISTS_MAX],
+    /// The least it was.
+    least: [i32; LISTS_MAX],
+    /// What it held at the beginning, once that is known.
+    known: [Option<i32>; LISTS_MAX],
+    frees_before_refill: u32,
+    first_refill_pages: Option<u32>,
+}
+
+impl SetStart {
+    /// Puts pages that no refill explains on lists that were not used up: pages of order 0 if there is such a list, most of
+    /// which are movable. Otherwise they were blocks of higher orders. Huge ones come last, since few loads have them.
+    fn place(&mut self, mut pages: i32, known: &[Option<i32>; LISTS_MAX], policy: &Policy) {
+        let scheme = policy.lists;
+        let mut open: Vec<usize> = (0..scheme.lists()).filter(|list| known[*list].is_none()).collect();
+        open.sort_by_key(|list| match scheme.order(*list) {
+            Order::ZERO => (0, list.abs_diff(MOVABLE_PAGES)),
+            Order::THP => (2, scheme.lists() - list),
+            _ => (1, scheme.lists() - list),
+        });
+        for list in open {
+            let block = scheme.order(list).frames() as i32;
+            self.lists[list] += pages / block;
+            pages %= block;
+        }
+        self.lists[MOVABLE_PAGES] += pages;
+    }
+}
+
+/// The zone's state at the beginning, which the snapshot has, or else the machine's description.
+pub(super) fn zone_before<'z>(
+    before: Option<&'z Snapshot>,
+    zone: &'z ZoneDescription,
+) -> &'z ZoneDescription {
+    before.and_then(|before| before.zoneinfo.zone(zone.node, zone.kind)).unwrap_or(zone)
+}
+
+/// Whether it is known how much the page sets held.
+pub(super) fn is_known(machine: &Machine, before: Option<&Snapshot>) -> bool {
+    machine.zones.iter().any(|zone| !zone_before(before, zone).pagesets.is_empty())
+}
+
+/// The beginning of each page set, by zone and CPU.
+pub(super) fn find(
+    machine: &Machine,
+    before: Option<&Snapshot>,
+    policy: &Policy,
+    load: &PageSetLoad,
+) -> io::Result<Vec<SetStart>> {
+    let tracked = track(machine, policy, load)?;
+    let mut starts = vec![SetStart::default(); machine.sets()];
+    let lists = policy.lists.lists();
+    for (set, (start, tracked)) in starts.iter_mut().zip(&tracked).enumerate() {
+        for list in 0..lists {
+            start.lists[list] = tracked.known[list].unwrap_or(-tracked.least[list]);
+        }
+        let zone = &machine.zones[set / machine.cpus()];
+        let cpu = set % machine.cpus();
+        let printed = zone_before(before, zone).pagesets.iter().find(|printed| printed.cpu as usize == cpu);
+        if let Some(printed) = printed {
+            start.high = Some(to_i32(u64::from(printed.high)));
+            let pages =
+                |list: usize| start.lists[list].saturating_mul(policy.lists.order(list).frames() as i32);
+            let rest = to_i32(u64::from(printed.count)) - (0..lists).map(pages).sum::<i32>();
+            start.place(rest.max(0), &tracked.known, policy);
+            let batch = printed.batch.max(1);
+            if policy.refill == RefillRule::Doubling
+                && tracked.frees_before_refill == 0
+                && let Some(pages) = tracked.first_refill_pages
+                && pages % batch == 0
+                && (pages / batch).is_power_of_two()
+            {
+                start.alloc_factor = ((pages / batch).ilog2() as u8).min(policy.scale_max);
+            }
+        }
+    }
+    Ok(starts)
+}
+
+fn track(machine: &Machine, policy: &Policy, load: &PageSetLoad) -> io::Result<Vec<Tracked>> {
+    let mut sets = vec![Tracked::default(); machine.sets()];
+    let (mut moves, mut decisions) = (load.moves.iter().peekable(), load.decisions.iter().peekable());
+    let mut before = |sets: &mut Vec<Tracked>, index: usize| {
+        while let Some(moved) = moves.next_if(|moved| moved.before as usize <= index) {
+            if let Some(list) = policy.lists.list(moved.block.order(), moved.block.migratetype()) {
+                sets[moved.set as usize].change(list, moved.blocks);
+            }
+        }
+        while let Some(decided) = decisions.next_if(|decided| decided.before as usize <= index) {
+            let Some(block) = decided.refill else { continue };
+            let Some(list) = policy.lists.list(block.order(), block.migratetype()) else { continue };
+            sets[decided.set as usize].refilled(list, decided.pages, block.order().frames());
+        }
+    };
+    let mut index = 0;
+    load.acts.each_act(|act| {
+        before(&mut sets, index);
+        index += 1;
+        let change = match act.kind {
+            ActKind::Alloc | ActKind::BulkAlloc => -i32::from(act.count),
+            ActKind::Free => 1,
+            _ => return,
+        };
+        if let Some(list) = policy.lists.list(act.block.order(), act.block.migratetype()) {
+            let set = &mut sets[act.at as usize];
+            set.frees_before_refill += u32::from(change > 0 && set.first_refill_pages.is_none());
+            set.change(list, change);
+        }
+    })?;
+    before(&mut sets, index);
+    Ok(sets)
+}
+
+impl Tracked {
+    fn change(&mut self, list: usize, blocks: i32) {
+        self.balance[list] += blocks;
+        self.least[list] = self.least[list].min(self.balance[list]);
+    }
+
+    /// A refill of a list, whose blocks have been added already.
+    fn refilled(&mut self, list: usize, pages: u32, block_pages: u32) {
+        let blocks = (pages / block_pages) as i32;
+        // One block alone may have gone past a busy page set.
+        if blocks > 1 {
+            let before = (blocks - self.balance[list]).max(0);
+            self.known[list].get_or_insert(before);
+        }
+        if block_pages == 1 {
+            self.first_refill_pages.get_or_insert(pages);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pageset_core::policy::LINUX_6_12;
+    use pageset_core::{MigrateType, Order};
+    use pageset_trace::PcpSample;
+
+    use super::super::act::{Act, BlockKind};
+    use super::super::load::{Decided, Moved};
+    use super::*;
+    use crate::replay::tests::small_layout;
+
+    fn pages(kind: ActKind, count: usize) -> Vec<Act> {
+        let block = BlockKind::new(Order::ZERO, MigrateType::Unmovable, 0);
+        vec![Act { kind, block, count: 1, at: 0 }; count]
+    }
+
+    /// Three pages are taken, then the kernel refills the list: three were there. A fourth is freed and stays.
+    #[test]
+    fn a_refill_tells_what_its_list_held_at_the_beginning() {
+        let mut layout = small_layout();
+        layout.zones[0].pagesets =
+            vec![PcpSample { cpu: 0, count: 10, high: 200, batch: 2, high_min: None, high_max: None }];
+        let machine = Machine::new(layout).unwrap();
+        let block = BlockKind::new(Order::ZERO, MigrateType::Unmovable, 0);
+        let load = PageSetLoad {
+            acts: pages(ActKind::Alloc, 4).into_iter().collect(),
+            moves: vec![Moved { before: 3, set: 0, block, blocks: 8 }],
+            decisions: vec![Decided { before: 3, set: 0, pages: 8, refill: Some(block) }],
+            ..PageSetLoad::default()
+        };
+        let starts = find(&machine, None, &LINUX_6_12, &load).unwrap();
+        assert_eq!(starts[0].lists[..3], [3, 7, 0], "what is not explained is movable");
+        assert_eq!(
+            (starts[0].high, starts[0].alloc_factor),
+            (Some(200), 2),
+            "8 pages are a batch of 2, doubled twice"
+        );
+        assert_eq!(starts[1], SetStart::default());
+    }
+
+    /// A recording where the kernel refilled all lists of order 0 had what it printed on lists of higher orders.
+    #[test]
+    fn what_no_refill_explains_was_on_a_list_that_was_not_refilled() {
+        let mut start = SetStart::default();
+        let mut known = [None; LISTS_MAX];
+        known[..3].fill(Some(0));
+        start.place(8 * 5 + 3, &known, &LINUX_6_12);
+        assert_eq!((start.lists[11], start.lists[8], start.lists[5]), (5, 0, 1), "blocks of 8, and one of 2");
+        assert_eq!(start.lists[MOVABLE_PAGES], 1, "a page that no open list can hold");
+        assert_eq!(start.lists[12..14], [0, 0], "no huge page");
+        known.fill(Some(0));
+        start.place(9, &known, &LINUX_6_12);
+        assert_eq!(start.lists[MOVABLE_PAGES], 10);
+    }
+
+    #[test]
+    fn a_list_that_is_never_refilled_held_what_was_taken_at_least() {
+        let machine = Machine::new(small_layout()).unwrap();
+        let acts = [pages(ActKind::Alloc, 5), pages(ActKind::Free, 9)].concat();
+        let load = PageSetLoad { acts: acts.into_iter().collect(), ..PageSetLoad::default() };
+        assert_eq!(find(&machine, None, &LINUX_6_12, &load).unwrap()[0].lists[0], 5);
+    }
+}

@@ -1,0 +1,168 @@
+//! One play of a recording, step by step: what each page set holds, and what it decides, when.
+
+use std::sync::atomic::AtomicBool;
+
+use pageset_core::{DrainReason, MigrateType, Order, ZoneKind};
+use pageset_trace::{Layout, TraceReader};
+
+use super::act::{Act, ActKind};
+use super::load::Times;
+use super::page_sets::PageSets;
+use super::prepared::Prepared;
+use super::{Candidate, ReplayError};
+use crate::stretch::OneSetting;
+
+/// A recording that was read to be played step by step. It takes 16 bytes of memory for each allocation and free.
+pub struct Steps {
+    prepared: Prepared,
+}
+
+/// A page set after something was asked of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// When, in nanoseconds of the recording's clock.
+    pub at_ns: u64,
+    /// Number of the page set's zone in [`Steps::zones`].
+    pub zone: usize,
+    /// Its CPU.
+    pub cpu: u32,
+    /// Pages that it holds.
+    pub count: i32,
+    /// Its limit, in pages.
+    pub high: i32,
+    /// What it decided.
+    pub made: Option<Made>,
+}
+
+/// A decision of a page set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Made {
+    /// It fetched pages from its zone.
+    Refill {
+        /// How many.
+        pages: u64,
+        /// Size class of the blocks.
+        order: Order,
+        /// Their type.
+        migratetype: MigrateType,
+    },
+    /// It gave pages back.
+    Drain {
+        /// How many.
+        pages: u64,
+        /// Why.
+        reason: DrainReason,
+    },
+}
+
+/// Whoever is told each step ends it by an error.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+impl Steps {
+    /// Reads a recording to its end. `machine` is played on instead of the recording's own. `progress` is told the
+    /// events read.
+    ///
+    /// # Errors
+    /// As [`replay`](super::replay).
+    pub fn read(
+        mut reader: &mut dyn TraceReader,
+        machine: Option<Layout>,
+        mut progress: impl FnMut(u64),
+    ) -> Result<Self, ReplayError> {
+        let progress = |events| {
+            progress(events);
+            Ok(())
+        };
+        let prepared = if machine.is_some() {
+            Prepared::read(&mut reader, (machine, None), Times::Keep, progress)
+        } else {
+            let mut part = OneSetting::new(reader)?;
+            Prepared::read(&mut part, (None, None), Times::Keep, progress)
+        };
+        Ok(Self { prepared: prepared? })
+    }
+
+    /// Node and kind of each zone.
+    pub fn zones(&self) -> impl Iterator<Item = (u16, ZoneKind)> {
+        self.prepared.machine.zones.iter().map(|zone| (zone.node, zone.kind))
+    }
+
+    /// Plays the recording once under a candidate, and tells `each` every step. It begins as the candidate's row of a
+    /// [`replay`](super::replay) does, so that its refills and drains are those of the row, if all is counted there.
+    ///
+    /// # Errors
+    /// What `each` returns; the candidate's settings describe a machine that cannot be built.
+    pub fn play<E: From<ReplayError>>(
+        &self,
+        candidate: &Candidate,
+        mut each: impl FnMut(&Step) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let forecaster = self.prepared.forecaster(&NEVER);
+        let machine = forecaster.machine_of(candidate)?;
+        let mut player = Player { sets: forecaster.begin(&machine, candidate)?, cpus: machine.cpus() };
+        let load = &self.prepared.load;
+        if let Some(&at_ns) = load.times_ns.first() {
+            (0..machine.sets()).try_for_each(|at| each(&player.step(at_ns, at, None)))?;
+        }
+        let mut one = |act: &Act, at_ns: u64| {
+            match act.kind {
+                ActKind::Tick => {
+                    let of_cpu = (act.at as usize..machine.sets()).step_by(machine.cpus());
+                    let before: Vec<_> = of_cpu.map(|at| (at, player.sets.count_and_high(at).0)).collect();
+                    player.sets.play(std::slice::from_ref(act));
+                    for (at, count) in before {
+                        let pages = count - player.sets.count_and_high(at).0;
+                        let drain = Made::Drain { pages: pages.max(0) as u64, reason: DrainReason::Decay };
+                        each(&player.step(at_ns, at, Some(drain).filter(|_| pages > 0)))?;
+                    }
+                }
+                kind if kind.is_of_set() => {
+                    for _ in 0..act.count {
+                        let made = player.play_one(Act { count: 1, ..*act });
+                        each(&player.step(at_ns, act.at as usize, made))?;
+                    }
+                }
+                _ => player.sets.play(std::slice::from_ref(act)),
+            }
+            Ok(())
+        };
+        let (mut times, mut told) = (load.times_ns.iter(), Ok(()));
+        let all = 0..load.acts.len().min(load.times_ns.len());
+        let played = load.acts.each(all, |acts| {
+            told = acts.iter().zip(times.by_ref()).try_for_each(|(act, at_ns)| one(act, *at_ns));
+            told.is_ok()
+        });
+        played.map_err(|error| ReplayError::no_room(&load.acts, error))?;
+        told
+    }
+}
+
+struct Player<'m> {
+    sets: PageSets<'m>,
+    cpus: usize,
+}
+
+impl Player<'_> {
+    /// What a page set decides when one block is asked for, or comes back.
+    fn play_one(&mut self, act: Act) -> Option<Made> {
+        let moved = |sets: &PageSets<'_>| {
+            let totals = sets.totals();
+            (totals.refilled_pages, totals.drained_pages, totals.free_high_drains)
+        };
+        let (refilled, drained, free_high) = moved(&self.sets);
+        self.sets.play(&[act]);
+        let (refilled_now, drained_now, free_high_now) = moved(&self.sets);
+        if refilled_now > refilled {
+            let (order, migratetype) = (act.block.order(), act.block.migratetype());
+            return Some(Made::Refill { pages: refilled_now - refilled, order, migratetype });
+        }
+        let reason = if free_high_now > free_high { DrainReason::FreeHigh } else { DrainReason::High };
+        let pages = drained_now - drained;
+        (pages > 0).then_some(Made::Drain { pages, reason })
+    }
+
+    fn step(&self, at_ns: u64, at: usize, made: Option<Made>) -> Step {
+        let (count, high) = self.sets.count_and_high(at);
+        Step { at_ns, zone: at / self.cpus, cpu: (at % self.cpus) as u32, count, high, made }
+    }
+}

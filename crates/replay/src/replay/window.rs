@@ -1,0 +1,64 @@
+//! The part of a recording that is counted: for the kernel and for the replay alike.
+
+use std::io;
+
+use serde::Serialize;
+
+use super::load::PageSetLoad;
+use super::machine::Machine;
+
+/// A page set matters if it has this part of all acts.
+const PART_THAT_MATTERS: usize = 100;
+
+/// From where to the end a recording is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Window {
+    /// Allocations, frees and ticks before it.
+    pub skipped: u64,
+    /// Its part of all of them, from 0 to 1.
+    pub share: f64,
+    /// Whether what the page sets hold at its beginning is known: from the recorded state of the machine, or since each
+    /// one that matters was refilled or drained before.
+    pub is_start_known: bool,
+}
+
+impl Window {
+    /// The whole recording, of which nothing is known besides its load.
+    pub(super) const OF_LOAD: Self = Self { skipped: 0, share: 1.0, is_start_known: false };
+
+    /// The whole recording, if it is known what page sets held; else from where each that matters was refilled or drained.
+    pub(super) fn find(machine: &Machine, load: &PageSetLoad, is_start_known: bool) -> io::Result<Self> {
+        let whole = Self { skipped: 0, share: 1.0, is_start_known };
+        if is_start_known {
+            return Ok(whole);
+        }
+        let sets = machine.sets();
+        let mut acts = vec![0_usize; sets];
+        load.acts.each_act(|act| {
+            if act.kind.is_of_set() {
+                acts[act.at as usize] += 1;
+            }
+        })?;
+        let all: usize = acts.iter().sum();
+        let mut first = vec![None; sets];
+        for decided in &load.decisions {
+            first[decided.set as usize].get_or_insert(decided.before as usize);
+        }
+        let matter = (0..sets).filter(|set| acts[*set] * PART_THAT_MATTERS >= all.max(1));
+        let turned_over: Option<Vec<usize>> = matter.map(|set| first[set]).collect();
+        let skipped = turned_over.and_then(|firsts| firsts.into_iter().max());
+        // A window that leaves less than half says less than a beginning that is not known.
+        Ok(match skipped.filter(|skipped| skipped * 2 <= load.acts.len()) {
+            Some(skipped) => Self {
+                skipped: skipped as u64,
+                share: 1.0 - skipped as f64 / load.acts.len().max(1) as f64,
+                is_start_known: true,
+            },
+            None => whole,
+        })
+    }
+
+    pub(super) fn first_act(&self) -> usize {
+        self.skipped as usize
+    }
+}

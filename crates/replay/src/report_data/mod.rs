@@ -1,0 +1,82 @@
+//! Everything that a recording shows, gathered for a report: the advice and what it was made from, what happened when,
+//! and which CPUs are neighbours.
+//!
+//! `samples` is what page sets and zones held over time, `neighbours` the order in which CPUs are shown.
+
+mod neighbours;
+mod samples;
+
+use pageset_report::Progress;
+use pageset_trace::{SettingChange, Sysctls, TraceReader};
+
+use crate::advise::{Examined, Simulate, examine};
+use crate::{SurveyOptions, Timeline, survey, timeline};
+
+pub use neighbours::{Neighbours, neighbours};
+pub use samples::{CpuSamples, Extremes, Samples, ZoneSamples};
+
+/// Everything about one recording.
+#[derive(Clone, Debug)]
+pub struct ReportData {
+    /// Advice, survey and replay.
+    pub examined: Examined,
+    /// Settings that changed while it was recorded, by time. Where there are any, the verdict is of the longest part without
+    /// one, and `timeline` and `samples` are of all of the recording.
+    pub changes: Vec<SettingChange>,
+    /// Settings when the recording began; `None` if it does not describe its machine.
+    pub settings: Option<Sysctls>,
+    /// What each CPU did when.
+    pub timeline: Timeline,
+    /// What page sets and zones held when.
+    pub samples: Samples,
+    /// The machine's CPUs, in the order in which they are shown.
+    pub neighbours: Vec<Neighbours>,
+}
+
+/// Reads a recording three times, by `open`, and twice more if a setting changed meanwhile, and gathers everything about it.
+///
+/// # Errors
+/// The recording cannot be read or describes no machine; [`Cancelled`](pageset_report::Cancelled).
+pub fn report_data<R: TraceReader>(
+    mut open: impl FnMut() -> anyhow::Result<R>,
+    simulate: Simulate,
+    progress: &mut dyn Progress,
+) -> anyhow::Result<ReportData> {
+    let examined = examine(&mut open, simulate, progress)?;
+    if examined.info.counts.is_some() {
+        let path = examined.info.path.display();
+        return Err(anyhow::anyhow!(
+            "{path}: it has counts, and a report is drawn from events; `pageset stat` and `pageset advise` print counts"
+        ));
+    }
+    let mut reader = open()?;
+    let info = reader.info().clone();
+    let whole = if info.setting_changes.is_empty() {
+        None
+    } else {
+        // The verdict is of a part, and its survey, too.
+        progress.begin("reading all", "events", info.events);
+        let mut going = Ok(());
+        let whole = survey(&mut reader, &SurveyOptions::default(), |events| {
+            going = going.and_then(|()| progress.update(events));
+        })?;
+        going?;
+        reader = open()?;
+        Some(whole)
+    };
+    let surveyed = whole.as_ref().unwrap_or(&examined.survey);
+    progress.begin("placing in time", "events", Some(surveyed.events));
+    let mut going = Ok(());
+    let timeline = timeline(&mut reader, surveyed, |events| {
+        going = going.and_then(|()| progress.update(events));
+    })?;
+    going?;
+    Ok(ReportData {
+        samples: Samples::new(&info, &timeline),
+        settings: info.machine.as_ref().map(|machine| machine.sysctls.clone()),
+        changes: info.setting_changes,
+        neighbours: neighbours(examined.info.machine.as_ref(), timeline.cpus.len()),
+        examined,
+        timeline,
+    })
+}

@@ -1,0 +1,209 @@
+//! What the recorded kernel itself did: refills, drains, fallbacks, ticks, reclaim.
+
+use pageset_trace::{Decision, Decisions, Event, EventKind, LockWaits, PFN_NONE, TraceInfo, Work};
+
+use super::log2::Log2Counts;
+use super::who::{Who, WhoCounter};
+use super::zone_lock::{ZoneLockCounter, ZoneLocks};
+
+/// The recorded kernel's own decisions, as far as its events show them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kernel {
+    /// Refills of page sets, in pages. A refill is a run of `mm_page_alloc_zone_locked` events of one order and type on
+    /// one CPU. A single block taken past a busy page set looks the same, and is counted too.
+    pub refills: Log2Counts,
+    /// Blocks taken from the zone that no page set could hold.
+    pub direct_blocks: u64,
+    /// Their pages.
+    pub direct_pages: u64,
+    /// Drains of page sets, in pages. A drain is a run of `mm_page_pcpu_drain` events on one CPU; a drain in slices
+    /// looks like one.
+    pub drains: Log2Counts,
+    /// Blocks that were served from another migratetype (`mm_page_alloc_extfrag`).
+    pub extfrag: u64,
+    /// Of those, how often a pageblock changed its migratetype.
+    pub extfrag_ownership_changes: u64,
+    /// Calls of the bulk allocator.
+    pub bulk_calls: u64,
+    /// Pages it was asked for.
+    pub bulk_pages_asked: u64,
+    /// Pages it gave; they have no allocation event.
+    pub bulk_pages_got: u64,
+    /// Periodic ticks (`vmstat_update`), which decay page sets.
+    pub vmstat_ticks: u64,
+    /// Flushes of LRU batches on request (`lru_add_drain_per_cpu`).
+    pub lru_drains: u64,
+    /// Waits for contended locks: spinning ones, the zone's among them.
+    pub spin_waits: Log2Counts,
+    /// Waits for all other contended locks.
+    pub other_waits: Log2Counts,
+    /// The zone's locks, as far as they can be told from others.
+    pub zone_locks: ZoneLocks,
+    /// Beginnings of waits without an end, and ends without a beginning.
+    pub unpaired_waits: u64,
+    /// Times kswapd was woken.
+    pub kswapd_wakes: u64,
+    /// Times it went to sleep.
+    pub kswapd_sleeps: u64,
+    /// Times a task reclaimed for itself.
+    pub direct_reclaims: u64,
+    /// Frames it got.
+    pub direct_reclaimed_pages: u64,
+    /// Page faults from user mode.
+    pub page_faults: u64,
+    /// Tasks forked.
+    pub forks: u64,
+}
+
+/// Groups the kernel's events into refills, drains and waits; for programs that read a recording for another purpose too.
+#[derive(Debug, Default)]
+pub struct KernelCounter {
+    kernel: Kernel,
+    decisions: Decisions,
+    waits: LockWaits,
+    zone_locks: ZoneLockCounter,
+    who: WhoCounter,
+}
+
+impl KernelCounter {
+    /// Knows whose tasks are whose, by what the recording says about itself.
+    pub(super) fn of(info: &TraceInfo) -> Self {
+        Self { who: WhoCounter::new(info), ..Self::default() }
+    }
+
+    /// Counts one event.
+    #[inline]
+    pub fn record(&mut self, event: &Event) {
+        if let Some(decision) = self.decisions.record(event) {
+            self.add(decision);
+        }
+        if event.kind != EventKind::ContentionEnd {
+            self.zone_locks.record(event);
+        }
+        self.count(event);
+    }
+
+    fn count(&mut self, event: &Event) {
+        self.who.record(event);
+        let kernel = &mut self.kernel;
+        match event.kind {
+            EventKind::MmPageAllocZoneLocked if !event.is_pcp_refill() && event.pfn != PFN_NONE => {
+                let pages = event.block_pages();
+                kernel.direct_blocks += u64::from(pages > 0);
+                kernel.direct_pages += pages;
+            }
+            EventKind::MmPageAllocExtfrag => {
+                kernel.extfrag += 1;
+                let changed = event.extfrag().is_some_and(|extfrag| extfrag.change_ownership);
+                kernel.extfrag_ownership_changes += u64::from(changed);
+            }
+            EventKind::ContentionBegin => self.waits.begin(event),
+            EventKind::ContentionEnd => {
+                if let Some(wait) = self.waits.end(event) {
+                    let waits = if wait.is_spin { &mut kernel.spin_waits } else { &mut kernel.other_waits };
+                    waits.record(wait.wait_ns);
+                    if wait.is_spin {
+                        let task = self.who.slot_of(event);
+                        self.zone_locks.obtained(event, wait, task);
+                    }
+                }
+            }
+            EventKind::WorkqueueExecuteStart => match event.work() {
+                Some(Work::VmstatUpdate) => kernel.vmstat_ticks += 1,
+                Some(Work::LruAddDrainPerCpu) => kernel.lru_drains += 1,
+                _ => {}
+            },
+            EventKind::BulkAllocEntry => {
+                kernel.bulk_calls += 1;
+                kernel.bulk_pages_asked = kernel.bulk_pages_asked.saturating_add(event.pfn);
+            }
+            EventKind::BulkAllocReturn => {
+                kernel.bulk_pages_got = kernel.bulk_pages_got.saturating_add(event.pfn);
+            }
+            EventKind::KswapdWake => kernel.kswapd_wakes += 1,
+            EventKind::KswapdSleep => kernel.kswapd_sleeps += 1,
+            EventKind::DirectReclaimBegin => kernel.direct_reclaims += 1,
+            EventKind::DirectReclaimEnd => {
+                kernel.direct_reclaimed_pages = kernel.direct_reclaimed_pages.saturating_add(event.pfn);
+            }
+            EventKind::PageFaultUser => kernel.page_faults += 1,
+            EventKind::SchedProcessFork => kernel.forks += 1,
+            _ => {}
+        }
+    }
+
+    /// What the events have shown.
+    #[must_use]
+    pub fn finish(self) -> Kernel {
+        self.finish_with_tasks().0
+    }
+
+    /// As [`KernelCounter::finish`], and what each task did.
+    pub(super) fn finish_with_tasks(mut self) -> (Kernel, Who) {
+        for (_, decision) in std::mem::take(&mut self.decisions).finish() {
+            self.add(decision);
+        }
+        let (zone_locks, waits) = self.zone_locks.finish();
+        let kernel = Kernel { unpaired_waits: self.waits.unpaired(), zone_locks, ..self.kernel };
+        (kernel, self.who.finish(waits))
+    }
+
+    #[inline]
+    fn add(&mut self, decision: Decision) {
+        let runs = if decision.refill.is_some() { &mut self.kernel.refills } else { &mut self.kernel.drains };
+        runs.record(decision.pages);
+        self.who.decided(&decision);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(kind: EventKind, cpu: u16, order: u8) -> Event {
+        Event { order, refill: 1, migratetype: 1, ..Event::new(kind, 0, cpu) }
+    }
+
+    fn count(events: &[Event]) -> Kernel {
+        let mut counter = KernelCounter::default();
+        events.iter().for_each(|event| counter.record(event));
+        counter.finish()
+    }
+
+    #[test]
+    fn consecutive_events_of_one_cpu_are_one_refill() {
+        use EventKind::{ContentionBegin, MmPageAlloc, MmPageAllocExtfrag, MmPageAllocZoneLocked};
+        let kernel = count(&[
+            event(MmPageAllocZoneLocked, 0, 0),
+            event(MmPageAllocZoneLocked, 1, 0),
+            event(MmPageAllocExtfrag, 0, 0),
+            event(ContentionBegin, 0, 0),
+            event(MmPageAllocZoneLocked, 0, 0),
+            event(MmPageAlloc, 0, 0),
+            event(MmPageAllocZoneLocked, 0, 0),
+            event(MmPageAllocZoneLocked, 0, 3),
+        ]);
+        assert_eq!(kernel.refills.total(), 4, "2 pages, 1 page, 1 page, 8 pages");
+        assert_eq!((kernel.refills.sum, kernel.refills.max), (12, 8));
+        assert_eq!((kernel.extfrag, kernel.unpaired_waits), (1, 1));
+    }
+
+    #[test]
+    fn drains_end_with_anything_else() {
+        use EventKind::{MmPageFree, MmPagePcpuDrain};
+        let kernel = count(&[
+            event(MmPagePcpuDrain, 0, 0),
+            event(MmPagePcpuDrain, 0, 2),
+            event(MmPageFree, 0, 0),
+            event(MmPagePcpuDrain, 0, 255),
+        ]);
+        assert_eq!((kernel.drains.total(), kernel.drains.sum, kernel.drains.max), (2, 5, 5));
+    }
+
+    #[test]
+    fn blocks_past_the_page_sets_are_no_refills() {
+        let direct = Event { refill: 0, ..event(EventKind::MmPageAllocZoneLocked, 0, 4) };
+        let kernel = count(&[direct]);
+        assert_eq!((kernel.refills.total(), kernel.direct_blocks, kernel.direct_pages), (0, 1, 16));
+    }
+}

@@ -1,0 +1,237 @@
+//! What a recording contains: who allocates and frees what, for how long, and what the kernel itself did.
+//!
+//! [`survey`] reads a recording once, in bounded memory. Nothing is replayed: every number is the recorded kernel's.
+//!
+//! One concept a file: `orders` (sizes and types), `cpus` (who frees whose pages), `lifetimes`, `bursts`, `kernel` (the
+//! kernel's refills and drains; `zone_lock` knows its locks), `who` (what each task did; `groups` puts tasks together), `zones` (before and after), `timeline` (when, in a second
+//! reading), `extent` (whose events). `blocks` follows what is allocated.
+//!
+//! A count is of events. Where [`Survey::recorded`] does not have their kind, it is no figure of the load.
+
+mod blocks;
+mod bursts;
+mod cpus;
+mod extent;
+mod groups;
+mod kernel;
+mod lifetimes;
+mod log2;
+mod orders;
+#[cfg(test)]
+mod smoke;
+mod timeline;
+mod who;
+mod zone_lock;
+mod zones;
+
+use pageset_core::Order;
+use pageset_trace::{Event, EventKind, LostEvents, TraceError, TraceInfo, TraceReader};
+
+use blocks::{Block, LiveBlocks};
+use bursts::{BurstCounter, Direction};
+
+use crate::recorded::RecordedKinds;
+
+pub use bursts::{Bursts, Runs};
+pub use cpus::{CpuTotals, Cpus, MATRIX_CPUS_MAX};
+pub use extent::Extent;
+pub use groups::{Group, GroupName};
+pub use kernel::{Kernel, KernelCounter};
+pub use lifetimes::Lifetimes;
+pub use log2::Log2Counts;
+pub use orders::{Orders, TYPE_COLUMNS};
+pub use timeline::{CpuTimeline, Timeline, timeline};
+pub use who::{TaskShare, TaskTotals, Who};
+pub use zone_lock::{CallerWaits, OtherLock, ZoneLocks};
+pub use zones::{PagesetState, ZoneState, ZoneSurvey};
+
+/// How a survey is done.
+#[derive(Clone, Debug)]
+pub struct SurveyOptions {
+    /// Bytes that the table of allocated blocks may use. The default of 1 GiB follows blocks in 350 GiB of memory;
+    /// allocations elsewhere are then counted as [`Lifetimes::not_followed`].
+    pub table_bytes_max: u64,
+}
+
+impl Default for SurveyOptions {
+    fn default() -> Self {
+        Self { table_bytes_max: 1 << 30 }
+    }
+}
+
+/// What a recording contains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Survey {
+    /// Events read.
+    pub events: u64,
+    /// Events by kind.
+    pub kinds: [(EventKind, u64); EventKind::COUNT],
+    /// Which kinds were recorded.
+    pub recorded: RecordedKinds,
+    /// Whose events they are.
+    pub extent: Extent,
+    /// Time of the earliest event; `None` without events.
+    pub first_ns: Option<u64>,
+    /// Time of the latest event.
+    pub last_ns: Option<u64>,
+    /// What is missing, or could not be used.
+    pub lost: LostEvents,
+    /// Sizes and types.
+    pub orders: Orders,
+    /// Who frees whose pages.
+    pub cpus: Cpus,
+    /// How long blocks stay allocated.
+    pub lifetimes: Lifetimes,
+    /// Runs of allocations and of frees.
+    pub bursts: Bursts,
+    /// What the kernel itself did.
+    pub kernel: Kernel,
+    /// What each task did.
+    pub who: Who,
+    /// The zones before and after.
+    pub zones: Vec<ZoneSurvey>,
+}
+
+/// Reads a recording to its end and counts. `progress` is told the events read so far, block by block.
+///
+/// # Errors
+/// The recording is damaged or unreadable.
+pub fn survey(
+    reader: &mut dyn TraceReader,
+    options: &SurveyOptions,
+    mut progress: impl FnMut(u64),
+) -> Result<Survey, TraceError> {
+    let mut counter = Counter::new(options, reader.info());
+    let mut events = Vec::new();
+    while reader.read_block(&mut events)? > 0 {
+        counter.record_all(&events);
+        progress(counter.events);
+    }
+    Ok(Survey { lost: reader.lost(), zones: zones::zones(reader.info()), ..counter.finish(reader.info()) })
+}
+
+/// A survey that is not finished.
+struct Counter {
+    events: u64,
+    kinds: [u64; EventKind::COUNT],
+    extent: Extent,
+    first_ns: Option<u64>,
+    last_ns: Option<u64>,
+    orders: Orders,
+    cpus: Cpus,
+    lifetimes: Lifetimes,
+    bursts: BurstCounter,
+    kernel: KernelCounter,
+    blocks: LiveBlocks,
+}
+
+impl Counter {
+    fn new(options: &SurveyOptions, info: &TraceInfo) -> Self {
+        Self {
+            events: 0,
+            kinds: [0; EventKind::COUNT],
+            extent: Extent::default(),
+            first_ns: None,
+            last_ns: None,
+            orders: Orders::default(),
+            cpus: Cpus::default(),
+            lifetimes: Lifetimes::default(),
+            bursts: BurstCounter::default(),
+            kernel: KernelCounter::of(info),
+            blocks: LiveBlocks::new(options.table_bytes_max),
+        }
+    }
+
+    /// A loop of this crate, and not of the generic function that calls it, so that it is optimised as this crate is.
+    fn record_all(&mut self, events: &[Event]) {
+        events.iter().for_each(|event| self.record(event));
+    }
+
+    #[inline]
+    fn record(&mut self, event: &Event) {
+        self.events += 1;
+        self.kinds[event.kind.index()] += 1;
+        self.first_ns = Some(self.first_ns.map_or(event.ts_ns, |first| first.min(event.ts_ns)));
+        self.last_ns = self.last_ns.max(Some(event.ts_ns));
+        self.cpus.totals(event.cpu).events += 1;
+        self.extent.record(event);
+        self.kernel.record(event);
+        match event.kind {
+            EventKind::MmPageAlloc => self.allocated(event),
+            EventKind::MmPageFree => self.freed(event),
+            EventKind::MmPageFreeBatched => {
+                self.orders.freed_in_batches += 1;
+                // Mostly it is the second event of a free that `MmPageFree` has counted.
+                if event.is_free() {
+                    self.freed(event);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The block an event is about, if there can be one. Hostile recordings hold any order and any frame.
+    #[inline]
+    fn block_of(&mut self, event: &Event) -> Option<(pageset_core::Pfn, Order)> {
+        let block = event.frame().zip(event.block_order()).filter(|(pfn, order)| pfn.is_aligned(*order));
+        self.orders.impossible += u64::from(block.is_none());
+        block
+    }
+
+    #[inline]
+    fn allocated(&mut self, event: &Event) {
+        if event.is_failed_allocation() {
+            self.orders.failed += 1;
+            return;
+        }
+        let Some((pfn, order)) = self.block_of(event) else { return };
+        let pages = u64::from(order.frames());
+        self.orders.allocated(event, order);
+        self.cpus.totals(event.cpu).allocated_pages += pages;
+        self.bursts.record(event.cpu, Direction::Allocation, pages, event.ts_ns);
+        let block = Block { since_ns: event.ts_ns, cpu: event.cpu, order };
+        match self.blocks.insert(pfn, block) {
+            Some(replaced) => self.lifetimes.allocated_twice += u64::from(replaced),
+            None => self.lifetimes.not_followed += 1,
+        }
+    }
+
+    #[inline]
+    fn freed(&mut self, event: &Event) {
+        let Some((pfn, order)) = self.block_of(event) else { return };
+        let pages = u64::from(order.frames());
+        self.orders.freed[order.index()] += 1;
+        self.cpus.totals(event.cpu).freed_pages += pages;
+        self.bursts.record(event.cpu, Direction::Free, pages, event.ts_ns);
+        let Self { blocks, cpus, lifetimes, .. } = self;
+        let found = blocks.remove(pfn, order, |block| {
+            cpus.freed(block.cpu, event.cpu, u64::from(block.order.frames()));
+            lifetimes.ns.record(event.ts_ns.saturating_sub(block.since_ns));
+        });
+        lifetimes.freed(order.frames(), found);
+    }
+
+    fn finish(mut self, info: &TraceInfo) -> Survey {
+        for (order, blocks) in self.blocks.live().into_iter().enumerate() {
+            self.lifetimes.alive_at_end += blocks;
+            self.lifetimes.alive_pages_at_end += blocks << order;
+        }
+        let (kernel, who) = self.kernel.finish_with_tasks();
+        Survey {
+            events: self.events,
+            kinds: EventKind::ALL.map(|kind| (kind, self.kinds[kind.index()])),
+            recorded: RecordedKinds::new(info, &self.kinds),
+            extent: self.extent,
+            first_ns: self.first_ns,
+            last_ns: self.last_ns,
+            lost: LostEvents::default(),
+            orders: self.orders,
+            cpus: self.cpus,
+            lifetimes: self.lifetimes,
+            bursts: self.bursts.finish(),
+            kernel,
+            who,
+            zones: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! What a frame's next event says about its free: whether it reached a page set, and on which list.
+
+use pageset_core::{MigrateType, Order};
+use pageset_trace::EventKind;
+
+use super::links::Chunk;
+
+/// What happens to a freed frame next.
+pub(super) enum AfterFree {
+    /// It reaches its page set with a later event.
+    Batched,
+    /// It leaves the free lists without having been drained: its page set's lock was busy.
+    Diverted,
+    /// Its list shows.
+    Type(MigrateType),
+    /// It is not seen again, or was taken without an event.
+    Unknown,
+}
+
+/// What happens next to the block that is freed at `index`.
+pub(super) fn after_free(chunk: &Chunk, index: usize, (order, cpu): (Order, u16)) -> AfterFree {
+    let Some(next) = chunk.events.get(chunk.links[index].of_frame as usize) else {
+        return AfterFree::Unknown;
+    };
+    match next.kind {
+        EventKind::MmPageFreeBatched => AfterFree::Batched,
+        EventKind::MmPageAllocZoneLocked | EventKind::MmPageAllocExtfrag => AfterFree::Diverted,
+        EventKind::MmPagePcpuDrain | EventKind::MmPageAlloc if next.order == order.get() => {
+            match next.block_type() {
+                Some(migratetype) if next.kind == EventKind::MmPagePcpuDrain || next.cpu == cpu => {
+                    AfterFree::Type(migratetype)
+                }
+                _ => AfterFree::Unknown,
+            }
+        }
+        // It was allocated without an event of its own: in bulk, which is how the kernel takes unmovable pages.
+        EventKind::MmPageFree if order == Order::ZERO => AfterFree::Type(MigrateType::Unmovable),
+        _ => AfterFree::Unknown,
+    }
+}

@@ -1,0 +1,468 @@
+//! The heart: what a free should have drained, and what the kernel drained.
+
+use std::collections::HashSet;
+
+use pageset_core::pcp::{DueDrain, Pressure};
+use pageset_core::policy::FreeHistory;
+use pageset_core::{DrainReason, FrameIndex, Order};
+use pageset_trace::EventKind;
+
+use super::after_free::{AfterFree, after_free};
+use super::classes::Class;
+use super::cpu_state::Slices;
+use super::engine::Engine;
+use super::free::DrainEnds;
+use super::geometry::Place;
+use super::links::Chunk;
+use super::page_set::{Home, Scalars};
+
+/// Events of the same CPU that are searched for what an interrupt interrupted.
+const SEARCHED: usize = 4096;
+
+impl Engine {
+    /// Compares what a free drains with what the page set, which holds the block already, would drain; then carries
+    /// out what the kernel did.
+    pub(super) fn compare_free(
+        &mut self,
+        chunk: &Chunk,
+        index: usize,
+        (home, order): (Home, Order),
+        (observed, end): (&[(Place, Order)], DrainEnds),
+    ) {
+        let zone = home.set / self.cpus.len();
+        let flags = self.geometry.zones[zone].pressure.flags();
+        let (policy, limits) = (self.policy, self.sets[home.set].limits);
+        let before = self.sets[home.set].scalars();
+        let other = self.sets[home.set].other_scalars();
+        let due = self.sets[home.set].decide(|pcp| pcp.note_free(&policy, limits, flags, order));
+        let count = before.count;
+        self.out.drains.observed += u64::from(!observed.is_empty());
+        self.out.drains.predicted += u64::from(due.is_some());
+        if let DrainEnds::GoesOn(next) = end {
+            let left = match due.map(|due| (due, self.progress(home, due, count, observed))) {
+                Some((due, Progress::Ends(pages))) => Some(DueDrain { pages, ..due }),
+                _ => None,
+            };
+            self.wait_for_slices(Slices { home, next, left });
+            // The drain is compared when its last slice is there, unless it differs already.
+            if left.is_some() {
+                self.carry_out_drain(home, observed);
+                return;
+            }
+        }
+        let agrees = self.agrees_with(home, due, count, (observed, end))
+            || self.explain_by_order(chunk, index, (home, order), before, observed);
+        if agrees {
+            self.out.drains.exact += u64::from(!observed.is_empty());
+        } else if self.ended_early(chunk, index, home, (due, count, observed)) {
+            self.note_ended_early(chunk, index, home, (due, observed));
+        } else {
+            let class = match self.class_of_free((home, order), (before, other), flags, (due, observed)) {
+                // In an interrupt, no drain where one is due may mean that the block, which is not seen again, never
+                // got there.
+                Class::Unexplained
+                    if observed.is_empty()
+                        && chunk.events[index].interrupt_level() > 0
+                        && matches!(
+                            after_free(chunk, index, (order, chunk.events[index].cpu)),
+                            AfterFree::Unknown
+                        ) =>
+                {
+                    Class::FailedTrylock
+                }
+                Class::Unexplained if observed.iter().any(|(_, order)| *order == Order::THP) => {
+                    Class::HugeOvershoot
+                }
+                class => class,
+            };
+            self.mismatch(chunk, index, class, home.set, || {
+                let pages: u32 = observed.iter().map(|(_, order)| order.frames()).sum();
+                format!(
+                    "a free of order {order} to list {} drains {pages} pages; the policy: {}; before: {before}",
+                    home.list,
+                    describe(due)
+                )
+            });
+        }
+        if !observed.is_empty() {
+            self.carry_out_drain(home, observed);
+        }
+    }
+
+    /// Compares further slices of a drain, between which others ran, and carries them out.
+    pub(super) fn compare_slices(
+        &mut self,
+        chunk: &Chunk,
+        index: usize,
+        slices: Slices,
+        (observed, end): (&[(Place, Order)], DrainEnds),
+    ) {
+        let home = slices.home;
+        let count = self.sets[home.set].pcp.count;
+        let mut left = None;
+        if let Some(due) = slices.left {
+            match (self.progress(home, due, count, observed), end) {
+                (Progress::Ends(pages), DrainEnds::GoesOn(_)) => left = Some(DueDrain { pages, ..due }),
+                (Progress::Whole, DrainEnds::Here | DrainEnds::TaskMoved)
+                | (Progress::Ends(_), DrainEnds::TaskMoved) => self.out.drains.exact += 1,
+                (Progress::Ends(_), DrainEnds::Here) if self.is_accompanied(chunk, index, home) => {
+                    self.note_ended_early(chunk, index, home, (Some(due), observed));
+                }
+                _ => {
+                    let class = self.count_class(home.set);
+                    self.mismatch(chunk, index, class, home.set, || {
+                        let pages: u32 = observed.iter().map(|(_, order)| order.frames()).sum();
+                        format!("a drain goes on with {pages} pages; the policy: {}", describe(Some(due)))
+                    });
+                }
+            }
+        }
+        if let DrainEnds::GoesOn(next) = end {
+            self.wait_for_slices(Slices { next, left, ..slices });
+        }
+        self.carry_out_drain(home, observed);
+    }
+
+    /// Whether a drain that differs took whole slices of what is due, and ended while another CPU was at the zone. Why it ended
+    /// is not recorded (decision 0037).
+    fn ended_early(
+        &self,
+        chunk: &Chunk,
+        index: usize,
+        home: Home,
+        (due, count, observed): (Option<DueDrain>, i32, &[(Place, Order)]),
+    ) -> bool {
+        let took_slices =
+            due.is_some_and(|due| matches!(self.progress(home, due, count, observed), Progress::Ends(_)));
+        took_slices && self.is_accompanied(chunk, index, home)
+    }
+
+    /// Whether an event of another CPU at the same zone lies between a free and what its CPU does after the drain.
+    fn is_accompanied(&self, chunk: &Chunk, index: usize, home: Home) -> bool {
+        let zone = home.set / self.cpus.len();
+        let is_drain = |at: &usize| chunk.events[*at].kind == EventKind::MmPagePcpuDrain;
+        let end = chunk.after(index).find(|at| !is_drain(at)).unwrap_or(chunk.events.len());
+        let cpu = chunk.events[index].cpu;
+        let during = chunk.events.get(index..end).unwrap_or_default();
+        during
+            .iter()
+            .filter(|event| event.cpu != cpu && event.kind.has_frame())
+            .any(|event| self.geometry.locate(event.pfn).is_some_and(|place| place.zone == zone))
+    }
+
+    fn note_ended_early(
+        &mut self,
+        chunk: &Chunk,
+        index: usize,
+        home: Home,
+        (due, observed): (Option<DueDrain>, &[(Place, Order)]),
+    ) {
+        self.out.drains.ended_early += 1;
+        self.mismatch(chunk, index, Class::EndedEarly, home.set, || {
+            let pages: u32 = observed.iter().map(|(_, order)| order.frames()).sum();
+            format!(
+                "a drain ends after {pages} pages, while another CPU is at the zone; the policy: {}",
+                describe(due)
+            )
+        });
+    }
+
+    fn wait_for_slices(&mut self, slices: Slices) {
+        let cpu = slices.home.set % self.cpus.len();
+        self.cpus[cpu].slices.push(slices);
+    }
+
+    /// Carries out what the kernel drained.
+    fn carry_out_drain(&mut self, home: Home, observed: &[(Place, Order)]) {
+        let zone = home.set / self.cpus.len();
+        self.carry_out(home, observed);
+        let pages: i64 = observed.iter().map(|(_, order)| i64::from(order.frames())).sum();
+        let pressure = &mut self.geometry.zones[zone].pressure;
+        pressure.change(home.set % self.cpus.len(), pages);
+        pressure.drained();
+    }
+
+    /// Whether the drained blocks are as many as due, or fewer whole slices if the task moved to another CPU.
+    fn agrees_with(
+        &self,
+        home: Home,
+        due: Option<DueDrain>,
+        count: i32,
+        (observed, end): (&[(Place, Order)], DrainEnds),
+    ) -> bool {
+        let Some(due) = due else { return observed.is_empty() };
+        match self.progress(home, due, count, observed) {
+            Progress::Whole => true,
+            Progress::Ends(_) => end == DrainEnds::TaskMoved,
+            Progress::Differs => false,
+        }
+    }
+
+    /// Whether the drained blocks are as many as due.
+    pub(super) fn agrees(
+        &self,
+        home: Home,
+        due: Option<DueDrain>,
+        count: i32,
+        observed: &[(Place, Order)],
+    ) -> bool {
+        self.agrees_with(home, due, count, (observed, DrainEnds::Here))
+    }
+
+    /// How far the drained blocks are what is due.
+    fn progress(&self, home: Home, due: DueDrain, count: i32, observed: &[(Place, Order)]) -> Progress {
+        let is_whole = |is_it: bool| if is_it { Progress::Whole } else { Progress::Differs };
+        let (rule, batch) = (self.policy.free_drain, self.sets[home.set].limits.batch);
+        let mut blocks = observed.iter().map(|(_, order)| order.frames() as i32);
+        let (count_before, mut left, mut count) = (count, due.pages.min(count), count);
+        if left <= 0 {
+            return is_whole(observed.is_empty());
+        }
+        loop {
+            let wanted = rule.slice(left, batch).min(count);
+            let mut taken = 0;
+            while taken < wanted {
+                let Some(pages) = blocks.next() else {
+                    let is_between = taken == 0 && left < due.pages.min(count_before);
+                    return if is_between { Progress::Ends(left) } else { Progress::Differs };
+                };
+                taken += pages;
+            }
+            left -= wanted;
+            count -= taken;
+            if left <= 0 || !rule.goes_on(count, due.limit) {
+                return is_whole(blocks.next().is_none());
+            }
+        }
+    }
+
+    /// What the decision would be from other scalars; the page set is left as that makes it.
+    fn retry(&mut self, (home, order): (Home, Order), from: Scalars, flags: Pressure) -> Option<DueDrain> {
+        let policy = self.policy;
+        let set = &mut self.sets[home.set];
+        set.set_scalars(from);
+        set.pcp.note_free(&policy, set.limits, flags, order)
+    }
+
+    /// Whether the decision is right if what an interrupt came between is put in its true place.
+    fn explain_by_order(
+        &mut self,
+        chunk: &Chunk,
+        index: usize,
+        (home, order): (Home, Order),
+        before: Scalars,
+        observed: &[(Place, Order)],
+    ) -> bool {
+        let free = chunk.events[index];
+        let depth = free.interrupt_level();
+        let after = self.sets[home.set].scalars();
+        let flags = self.geometry.zones[home.set / self.cpus.len()].pressure.flags();
+        if depth > 0
+            && let Some(at) =
+                chunk.after(index).take(SEARCHED).find(|at| chunk.events[*at].interrupt_level() < depth)
+            && chunk.events[at].kind == EventKind::MmPageAlloc
+            && let Some(place) = self.geometry.locate(chunk.events[at].pfn)
+            && let Some(from) = self.home(place).filter(|from| from.set == home.set)
+        {
+            // The interrupted thread had its page already.
+            let pages = self.sets[home.set].pcp.scheme().order(from.list).frames() as i32;
+            let popped =
+                Scalars { count: before.count - pages, free_count: before.free_count >> 1, ..before };
+            let due = self.retry((home, order), popped, flags);
+            if self.agrees(home, due, popped.count, observed) {
+                let count = self.sets[home.set].pcp.count;
+                self.evict(place);
+                self.sets[home.set].pcp.count = count;
+                self.expect_report(place, free.cpu);
+                return true;
+            }
+        }
+        if depth > 0
+            && let Some(last) = self.cpus[usize::from(free.cpu)].last_free
+            && let Some(earlier) = chunk.events.get(last)
+            && earlier.interrupt_level() < depth
+            && let Some(pages) = Order::new(chunk.links[last].order).map(|order| order.frames() as i32)
+        {
+            // The interrupted thread's block was not in the page set yet.
+            let without = Scalars {
+                count: before.count - pages,
+                free_count: (before.free_count - pages).max(0),
+                ..before
+            };
+            let due = self.retry((home, order), without, flags);
+            if self.agrees(home, due, without.count, observed) {
+                let set = &mut self.sets[home.set].pcp;
+                set.count += pages;
+                set.free_count += pages;
+                return true;
+            }
+        }
+        self.sets[home.set].set_scalars(after);
+        self.has_bulk_events
+            && observed.is_empty()
+            && self.explain_by_late_report(chunk, index, (home, order), before)
+    }
+
+    /// Whether nothing is due, since tasks that are stopped now have taken pages that they report later.
+    fn explain_by_late_report(
+        &mut self,
+        chunk: &Chunk,
+        index: usize,
+        (home, order): (Home, Order),
+        before: Scalars,
+    ) -> bool {
+        let after = self.sets[home.set].scalars();
+        let flags = self.geometry.zones[home.set / self.cpus.len()].pressure.flags();
+        let mut without = before;
+        let mut taken = Vec::new();
+        for (place, cpu) in self.reported_late(chunk, index, home.set) {
+            let Some(from) = self.home(place) else { continue };
+            without.count -= self.sets[home.set].pcp.scheme().order(from.list).frames() as i32;
+            taken.push((place, cpu));
+            if self.retry((home, order), without, flags).is_none() {
+                let decided = self.sets[home.set].scalars();
+                for (place, cpu) in taken {
+                    self.evict(place);
+                    self.expect_report(place, cpu);
+                }
+                self.sets[home.set].set_scalars(decided);
+                return true;
+            }
+        }
+        self.sets[home.set].set_scalars(after);
+        false
+    }
+
+    /// Why a free's drain differs, and what that says about the page set.
+    fn class_of_free(
+        &mut self,
+        (home, order): (Home, Order),
+        (before, other): (Scalars, Option<Scalars>),
+        flags: Pressure,
+        (due, observed): (Option<DueDrain>, &[(Place, Order)]),
+    ) -> Class {
+        let zone = home.set / self.cpus.len();
+        let after = self.sets[home.set].scalars();
+        if let Some(other) = other {
+            let retried = self.retry((home, order), other, flags);
+            if self.agrees(home, retried, before.count, observed) {
+                self.sets[home.set].reveal();
+                return Class::HiddenAtStart;
+            }
+        }
+        // At the very limit, a page too many is likelier than a flag that events say is set.
+        let is_edge = flags.reclaim_active
+            && observed.is_empty()
+            && due.is_some_and(|due| due.limit > 0 && before.count - due.limit < order.frames() as i32);
+        let guesses = [(true, false), (false, false), (false, true), (true, true)];
+        for (below_high, reclaim_active) in guesses.into_iter().filter(|_| !is_edge) {
+            let others = Pressure { below_high, reclaim_active };
+            if others == flags || !self.geometry.zones[zone].pressure.is_tight() {
+                continue;
+            }
+            let retried = self.retry((home, order), before, others);
+            if self.agrees(home, retried, before.count, observed) {
+                self.geometry.zones[zone].pressure.learn(others);
+                return Class::ZonePressure;
+            }
+        }
+        self.sets[home.set].set_scalars(after);
+        let class = self.count_class(home.set);
+        let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
+        // What the kernel did says what it saw: another `count`, or where every page is counted another `high`, which
+        // pressure that was not there (or was) has moved.
+        let is_high_wrong = self.has_bulk_events && class == Class::ZonePressure && !is_edge;
+        let limits = self.sets[home.set].limits;
+        let corrected = match due {
+            None if is_high_wrong => Scalars { high: before.count, ..before },
+            None => Scalars { count: after.high.max(before.count), ..before },
+            Some(due) if observed.is_empty() && is_high_wrong && due.reason == DrainReason::High => {
+                Scalars { high: limits.high_max.max(before.high), ..before }
+            }
+            Some(due) if observed.is_empty() => {
+                Scalars { count: (due.limit - 1).min(before.count), ..before }
+            }
+            Some(_) => before,
+        };
+        let retried = self.retry((home, order), corrected, flags);
+        if let (Some((_, last)), FreeHistory::Count { .. }) = (observed.last(), self.policy.free_history)
+            && !self.agrees(home, retried, corrected.count, observed)
+        {
+            // The drain's size is the number of pages freed lately, up to whole blocks, and a batch at least.
+            let set = &mut self.sets[home.set];
+            let fewest = pages - last.frames() as i32 + 1;
+            let least = if fewest <= set.limits.batch { 0 } else { fewest };
+            set.pcp.free_count = set.pcp.free_count.clamp(least, pages);
+        }
+        class
+    }
+
+    /// Compares which blocks were drained, where that can be known, and removes them.
+    pub(super) fn carry_out(&mut self, home: Home, observed: &[(Place, Order)]) {
+        let zone = home.set / self.cpus.len();
+        let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
+        let known = self.sets[home.set].known_pages(home.list).min(pages);
+        let mut predicted = std::mem::take(&mut self.predicted);
+        predicted.clear();
+        let count = self.sets[home.set].pcp.count;
+        if known > 0 {
+            let frames = &self.geometry.frames;
+            self.sets[home.set].remove(frames, self.policy.drain_order, (known, home.list), &mut predicted);
+        }
+        let mut wrong = Vec::new();
+        for (at, &(frame, order)) in predicted.iter().enumerate() {
+            let place = self.place(zone, frame);
+            let list = self.home(place).map_or(home.list, |home| home.list);
+            let right = observed.get(at).is_some_and(|(seen, _)| *seen == place);
+            self.out.drains.identity_pages += u64::from(order.frames());
+            self.out.drains.identity_exact += u64::from(right) * u64::from(order.frames());
+            self.sets[home.set].note_removed(list);
+            if right {
+                self.forget(place.frame);
+            } else {
+                wrong.push((at, place, list, order));
+            }
+        }
+        if !wrong.is_empty() {
+            let drained: HashSet<FrameIndex> = observed.iter().map(|(place, _)| place.frame).collect();
+            let is_drained = |(frame, _): &(FrameIndex, Order)| drained.contains(frame);
+            let last = predicted.iter().rposition(is_drained).unwrap_or(0);
+            // Those that were not drained go back to the cold ends they came from, the last first; but a block that the
+            // kernel passed over was not there.
+            for &(at, place, list, order) in wrong.iter().rev() {
+                if at > last || drained.contains(&place.frame) {
+                    let next = self.next_of(place);
+                    self.append(place, Home { list, ..home }, order, next);
+                } else {
+                    self.forget(place.frame);
+                }
+            }
+        }
+        for &(place, _) in observed {
+            self.displace(place);
+        }
+        self.sets[home.set].pcp.count = count - pages;
+        self.predicted = predicted;
+    }
+}
+
+/// How far a kernel's drain is what was due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    /// All of it.
+    Whole,
+    /// Whole slices of it; so many pages are left.
+    Ends(i32),
+    Differs,
+}
+
+/// A drain, for people.
+pub(super) fn describe(due: Option<DueDrain>) -> String {
+    due.map_or_else(
+        || "none".to_owned(),
+        |due| match due.reason {
+            DrainReason::FreeHigh => format!("{}, since high orders are freed in a row", due.pages),
+            _ => format!("{}, since {} are the limit", due.pages, due.limit),
+        },
+    )
+}

@@ -1,0 +1,170 @@
+//! Mode `free`: the page sets decide for themselves from the first event to the last.
+//!
+//! Which page is which does not matter then, so the lists hold placeholders: numbers of frames that stand for any page. What
+//! the lists held at the start is not known; they start with as many movable pages as `/proc/zoneinfo` counted.
+
+use pageset_core::Order;
+
+use super::classes::Class;
+use super::compare::describe;
+use super::engine::Engine;
+use super::geometry::Place;
+use super::links::Chunk;
+use super::page_set::Home;
+
+/// List of movable pages of order 0 in every scheme. Source: spec §2.1.
+const MOVABLE_PAGES: usize = 1;
+
+impl Engine {
+    /// Fills the page sets with what they are said to hold.
+    pub(super) fn seed_placeholders(&mut self) {
+        for set in 0..self.sets.len() {
+            let pages = std::mem::take(&mut self.sets[set].pcp.count);
+            for _ in 0..pages {
+                self.add_placeholder(Home { set, list: MOVABLE_PAGES }, Order::ZERO, End::Cold);
+            }
+        }
+    }
+
+    fn add_placeholder(&mut self, home: Home, order: Order, end: End) {
+        // Page sets that hold more blocks than there can be frames come from a hostile trace.
+        let Some(placeholder) = self.geometry.placeholders.take() else { return };
+        if self.geometry.make_room(placeholder as usize + 1).is_err() {
+            return;
+        }
+        match end {
+            End::Hot => self.sets[home.set].push(&self.geometry.frames, home.list, placeholder, order),
+            End::Cold => self.sets[home.set].append(&self.geometry.frames, home.list, placeholder, order),
+        }
+    }
+
+    /// An allocation; `observed` is the size of the kernel's refill.
+    pub(super) fn free_alloc(
+        &mut self,
+        chunk: &Chunk,
+        index: usize,
+        (home, order): (Home, Order),
+        observed: Option<u32>,
+    ) {
+        self.sets[home.set].note_alloc(&self.policy);
+        let wanted = self.free_take(home, order);
+        self.compare_sizes(chunk, index, home, (wanted, observed));
+    }
+
+    /// Counts a refill that was wanted, or done, or both.
+    pub(super) fn compare_sizes(
+        &mut self,
+        chunk: &Chunk,
+        index: usize,
+        home: Home,
+        (wanted, observed): (Option<u32>, Option<u32>),
+    ) {
+        self.out.refills.observed += u64::from(observed.is_some());
+        self.out.refills.predicted += u64::from(wanted.is_some());
+        if wanted == observed {
+            self.out.refills.exact += u64::from(wanted.is_some());
+        } else {
+            let class = self.class_when_free(home.set);
+            self.mismatch(chunk, index, class, home.set, || {
+                let blocks = |refill: Option<u32>| {
+                    refill.map_or_else(|| "a hit".to_owned(), |blocks| format!("a refill of {blocks} blocks"))
+                };
+                format!("{} on list {}; the policy: {}", blocks(observed), home.list, blocks(wanted))
+            });
+        }
+    }
+
+    /// Takes a block off a list, after a refill if it is empty. Returns the refill's size.
+    pub(super) fn free_take(&mut self, home: Home, order: Order) -> Option<u32> {
+        let zone = home.set / self.cpus.len();
+        let wanted = (self.sets[home.set].len(home.list) == 0).then(|| {
+            let flags = self.geometry.zones[zone].pressure.flags();
+            let wanted = self.sets[home.set].refill_size(&self.policy, flags, order);
+            (0..wanted).for_each(|_| self.add_placeholder(home, order, End::Cold));
+            wanted
+        });
+        if let Some(placeholder) = self.sets[home.set].head(&self.geometry.frames, home.list) {
+            self.sets[home.set].unlink(&self.geometry.frames, home.list, placeholder);
+            self.geometry.placeholders.give(placeholder);
+        }
+        wanted
+    }
+
+    /// A free; `observed` is the kernel's drain.
+    pub(super) fn free_free(
+        &mut self,
+        chunk: &Chunk,
+        index: usize,
+        (home, order): (Home, Order),
+        observed: &[(Place, Order)],
+    ) {
+        let zone = home.set / self.cpus.len();
+        self.add_placeholder(home, order, End::Hot);
+        let flags = self.geometry.zones[zone].pressure.flags();
+        let (policy, limits) = (self.policy, self.sets[home.set].limits);
+        let count = self.sets[home.set].pcp.count;
+        let due = self.sets[home.set].decide(|pcp| pcp.note_free(&policy, limits, flags, order));
+        self.out.drains.observed += u64::from(!observed.is_empty());
+        self.out.drains.predicted += u64::from(due.is_some());
+        if self.agrees(home, due, count, observed) {
+            self.out.drains.exact += u64::from(!observed.is_empty());
+        } else {
+            let pages: u32 = observed.iter().map(|(_, order)| order.frames()).sum();
+            let class = self.class_when_free(home.set);
+            self.mismatch(chunk, index, class, home.set, || {
+                format!("a free of order {order} drains {pages} pages; the policy: {}", describe(due))
+            });
+        }
+        if let Some(due) = due {
+            let rule = policy.free_drain;
+            let mut left = due.pages;
+            loop {
+                let slice = rule.slice(left, limits.batch);
+                self.drop_placeholders(home, slice);
+                left -= slice;
+                if left <= 0 || !rule.goes_on(self.sets[home.set].pcp.count, due.limit) {
+                    break;
+                }
+            }
+        }
+        if !observed.is_empty() {
+            let pages = observed.iter().map(|(_, order)| i64::from(order.frames())).sum();
+            let pressure = &mut self.geometry.zones[zone].pressure;
+            pressure.change(home.set % self.cpus.len(), pages);
+            pressure.drained();
+        }
+    }
+
+    /// Drains pages, beginning at a list.
+    pub(super) fn drop_placeholders(&mut self, home: Home, pages: i32) {
+        let mut removed = std::mem::take(&mut self.predicted);
+        removed.clear();
+        let set = &mut self.sets[home.set];
+        set.remove(
+            &self.geometry.frames,
+            self.policy.drain_order,
+            (pages.min(set.pcp.count), home.list),
+            &mut removed,
+        );
+        removed.iter().for_each(|(placeholder, _)| self.geometry.placeholders.give(*placeholder));
+        set.recount(&self.geometry.frames);
+        self.predicted = removed;
+    }
+
+    /// Nothing is ever corrected, so one difference makes others; what was not known at the start is the usual first.
+    pub(super) fn class_when_free(&self, set: usize) -> Class {
+        match self.count_class(set) {
+            Class::Unexplained => Class::HiddenAtStart,
+            class => class,
+        }
+    }
+}
+
+/// An end of a list.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// Where allocations take from.
+    Hot,
+    /// Where drains take from.
+    Cold,
+}

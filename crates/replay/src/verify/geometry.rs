@@ -1,0 +1,242 @@
+//! The recorded machine's zones: which frame is whose, and the limits of each zone's page sets.
+
+use pageset_core::pcp::Limits;
+use pageset_core::{
+    FrameCounts, FrameIndex, FrameLinks, FrameState, FrameTables, PageblockType, Policy, Storage,
+};
+use pageset_trace::{Layout, ZoneDescription};
+
+use crate::limits::{computed, printed_or_computed};
+use crate::placeholders::Placeholders;
+use crate::pressure::ZonePressure;
+
+/// Frames that all zones together may span: 64 TiB of 4 KiB frames. Each stretch takes four bytes before it is seen.
+const SPAN_MAX: u64 = 1 << 34;
+/// Frames in stretches that were seen: 1 TiB, whose tables take 6 GiB.
+const FRAMES_MAX: usize = 1 << 28;
+/// Page sets at most; each takes half a kibibyte.
+const PAGE_SETS_MAX: usize = 1 << 18;
+/// Frames of a stretch, in which each frame has a number behind the one before: as many as the largest block has.
+const STRETCH: u64 = 1 << pageset_core::MAX_ORDER;
+
+/// One zone.
+#[derive(Debug)]
+pub(super) struct Zone {
+    pub(super) description: ZoneDescription,
+    end: u64,
+    /// By stretch: the number of its first frame, in stretches and plus one; 0 for one that was not seen.
+    stretches: Vec<u32>,
+    pub(super) limits: Limits,
+    pub(super) pressure: ZonePressure,
+}
+
+/// Where the limits of page sets come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LimitsFrom {
+    /// What the recorded kernel printed, where it did.
+    Samples,
+    /// The formulas alone: settings are not the recorded ones, or the policy's formulas are its own.
+    Formulas,
+}
+
+/// A frame: its zone's number, and its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) zone: usize,
+    pub(super) frame: FrameIndex,
+}
+
+/// All zones, by node and kind, as the kernel visits them in a tick.
+///
+/// All frames of a stretch get numbers when the recording first shows one of them. So tables of frames grow with the recording
+/// and not with the machine.
+#[derive(Debug)]
+pub(super) struct Geometry {
+    pub(super) zones: Vec<Zone>,
+    /// Node of each CPU.
+    pub(super) nodes: Vec<u16>,
+    /// Links and states of each frame that has a number.
+    pub(super) frames: FrameTables<'static>,
+    /// Numbers that stand for any page.
+    pub(super) placeholders: Placeholders,
+    /// The first frame of each stretch that was seen.
+    seen: Vec<u64>,
+}
+
+impl Geometry {
+    pub(super) fn new(machine: &Layout, policy: &Policy, from: LimitsFrom) -> Result<Self, String> {
+        machine.check()?;
+        let limits = if from == LimitsFrom::Samples { printed_or_computed } else { computed };
+        let mut described: Vec<_> = machine.zones.iter().filter(|zone| zone.managed > 0).collect();
+        described.sort_by_key(|zone| (zone.node, zone.kind));
+        if described.len().saturating_mul(machine.cpus as usize) > PAGE_SETS_MAX {
+            return Err(format!("more than {PAGE_SETS_MAX} page sets"));
+        }
+        let nodes: Vec<u16> = (0..machine.cpus).map(|cpu| machine.node_of_cpu(cpu).unwrap_or(0)).collect();
+        let mut zones = Vec::new();
+        let mut spanned = 0_u64;
+        for description in described {
+            let end = description.start_pfn.saturating_add(description.spanned);
+            spanned = spanned.saturating_add(description.spanned);
+            if description.spanned == 0 || spanned > SPAN_MAX {
+                return Err(format!("zones that span no frame, or more than {SPAN_MAX}"));
+            }
+            let stretches = (end - 1) / STRETCH - description.start_pfn / STRETCH + 1;
+            zones.push(Zone {
+                description: description.clone(),
+                end,
+                stretches: vec![0; stretches as usize],
+                limits: limits(policy, machine, description),
+                pressure: ZonePressure::new(description, machine.online_cpus()),
+            });
+        }
+        let none = FrameCounts { frames: 0, pageblocks: 0 };
+        let frames = FrameTables::on_heap(none).map_err(|error| error.to_string())?;
+        Ok(Self { zones, nodes, frames, placeholders: Placeholders::new(FRAMES_MAX), seen: Vec::new() })
+    }
+
+    /// How many numbers there are: the length of a table of frames.
+    pub(super) fn numbers(&self) -> usize {
+        self.frames.states.len()
+    }
+
+    /// The zone that a frame is in, and its stretch there.
+    #[inline]
+    fn stretch(&self, pfn: u64) -> Option<(usize, usize)> {
+        let zone = self.zones.iter().position(|zone| pfn >= zone.description.start_pfn && pfn < zone.end)?;
+        let first = self.zones[zone].description.start_pfn / STRETCH;
+        Some((zone, (pfn / STRETCH - first) as usize))
+    }
+
+    /// Gives a frame a number, if it is in a zone and has none.
+    #[inline]
+    pub(super) fn see(&mut self, pfn: u64) -> Result<Option<Place>, String> {
+        let Some((zone, stretch)) = self.stretch(pfn) else { return Ok(None) };
+        if self.zones[zone].stretches[stretch] == 0 {
+            self.seen.push(pfn / STRETCH * STRETCH);
+            self.make_room(self.seen.len() * STRETCH as usize)?;
+            self.zones[zone].stretches[stretch] = self.seen.len() as u32;
+        }
+        Ok(self.locate(pfn))
+    }
+
+    /// Tables for so many numbers.
+    pub(super) fn make_room(&mut self, numbers: usize) -> Result<(), String> {
+        if numbers <= self.numbers() {
+            return Ok(());
+        }
+        if numbers > FRAMES_MAX {
+            return Err(format!("frames of more than {} stretches of memory", FRAMES_MAX / STRETCH as usize));
+        }
+        let numbers = numbers.next_power_of_two();
+        grow(&mut self.frames.links, numbers, FrameLinks::new)?;
+        grow(&mut self.frames.states, numbers, FrameState::new)?;
+        grow(
+            &mut self.frames.pageblocks,
+            numbers / pageset_core::PAGEBLOCK_FRAMES as usize,
+            PageblockType::new,
+        )
+    }
+
+    /// Where a frame is; `None` if it is in no zone or has no number yet.
+    #[inline]
+    pub(super) fn locate(&self, pfn: u64) -> Option<Place> {
+        let (zone, stretch) = self.stretch(pfn)?;
+        let first = self.zones[zone].stretches[stretch].checked_sub(1)?;
+        Some(Place { zone, frame: first * STRETCH as u32 + (pfn % STRETCH) as u32 })
+    }
+
+    pub(super) fn pfn(&self, frame: FrameIndex) -> u64 {
+        let stretch = self.seen.get(frame as usize / STRETCH as usize).copied();
+        stretch.unwrap_or_default() + u64::from(frame) % STRETCH
+    }
+}
+
+/// Makes an owned table longer.
+fn grow<T>(table: &mut Storage<'static, T>, len: usize, make: impl FnMut() -> T) -> Result<(), String> {
+    let Storage::Owned(owned) = table else { return Ok(()) };
+    let mut entries = std::mem::take(owned).into_vec();
+    let more = len.saturating_sub(entries.len());
+    entries.try_reserve_exact(more).map_err(|_| format!("there is no memory for tables of {len} frames"))?;
+    entries.extend(std::iter::repeat_with(make).take(more));
+    *owned = entries.into_boxed_slice();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use pageset_core::ZoneKind;
+    use pageset_core::policy::{LINUX_6_1, LINUX_6_12};
+    use pageset_trace::{Node, Sysctls};
+
+    use super::*;
+
+    fn machine() -> Layout {
+        Layout {
+            kernel: "6.12".into(),
+            architecture: "x86_64".into(),
+            page_size: 4096,
+            assumed: Vec::new(),
+            cpus: 2,
+            sysctls: Sysctls::default(),
+            nodes: vec![Node { id: 0, cpus: vec![0, 1], distances: vec![10] }],
+            caches: Vec::new(),
+            zones: vec![ZoneDescription {
+                start_pfn: 4096,
+                spanned: 520_157,
+                present: 520_157,
+                managed: 500_943,
+                low: 13_971,
+                ..ZoneDescription::empty(0, ZoneKind::Dma32)
+            }],
+        }
+    }
+
+    #[test]
+    fn limits_follow_from_watermark_and_size() {
+        let geometry = Geometry::new(&machine(), &LINUX_6_12, LimitsFrom::Samples).unwrap();
+        assert_eq!(geometry.zones[0].limits, Limits { batch: 63, high_min: 6985, high_max: 31_308 });
+        let geometry = Geometry::new(&machine(), &LINUX_6_1, LimitsFrom::Samples).unwrap();
+        assert_eq!(geometry.zones[0].limits, Limits { batch: 63, high_min: 6985, high_max: 6985 });
+    }
+
+    #[test]
+    fn frames_are_found_and_named_again() {
+        let mut geometry = Geometry::new(&machine(), &LINUX_6_12, LimitsFrom::Samples).unwrap();
+        assert_eq!(geometry.locate(5000), None, "it was not seen");
+        let place = geometry.see(5000).unwrap().unwrap();
+        assert_eq!((place.zone, geometry.pfn(place.frame), geometry.locate(5000)), (0, 5000, Some(place)));
+        let far = geometry.see(500_000).unwrap().unwrap();
+        assert_eq!((geometry.pfn(far.frame), geometry.locate(5000)), (500_000, Some(place)));
+        let neighbour = geometry.locate(5001).unwrap();
+        assert_eq!(neighbour.frame, place.frame + 1, "frames of a stretch follow each other");
+        assert_eq!(geometry.see(4095), Ok(None));
+        assert_eq!(geometry.see(u64::MAX), Ok(None));
+    }
+
+    #[test]
+    fn tables_grow_with_what_was_seen_and_not_with_the_machine() {
+        let mut machine = machine();
+        machine.zones[0].spanned = 1 << 33;
+        let mut geometry = Geometry::new(&machine, &LINUX_6_12, LimitsFrom::Samples).unwrap();
+        for pfn in [4096, 1 << 30, (1 << 33) + 4000] {
+            assert_eq!(geometry.see(pfn).unwrap().map(|place| geometry.pfn(place.frame)), Some(pfn));
+        }
+        assert_eq!(geometry.numbers(), 4096, "three stretches, and one that is spare");
+        assert_eq!(geometry.frames.links.len(), 4096);
+        assert_eq!(geometry.frames.pageblocks.len(), 8);
+    }
+
+    #[test]
+    fn more_than_the_tables_can_hold_is_an_error() {
+        let mut geometry = Geometry::new(&machine(), &LINUX_6_12, LimitsFrom::Samples).unwrap();
+        assert!(geometry.make_room(FRAMES_MAX + 1).unwrap_err().contains("stretches"));
+    }
+
+    #[test]
+    fn a_machine_too_large_for_the_tables_is_refused() {
+        let mut machine = machine();
+        machine.zones[0].spanned = 1 << 40;
+        assert!(Geometry::new(&machine, &LINUX_6_12, LimitsFrom::Samples).unwrap_err().contains("span"));
+    }
+}

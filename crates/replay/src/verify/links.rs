@@ -1,0 +1,207 @@
+//! Looking ahead: what comes next on the same CPU, what the same task does next, and what happens next to the same frame.
+
+use std::collections::HashMap;
+
+use pageset_trace::{Event, EventKind};
+
+use super::geometry::Geometry;
+
+/// No such event.
+pub(super) const NEVER: u32 = u32::MAX;
+
+/// Where the recording goes on from an event.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    /// The next event on this CPU.
+    pub(super) on_cpu: u32,
+    /// The next event about this frame.
+    pub(super) of_frame: u32,
+    /// The next event of this task, on whatever CPU. Not of interrupts, which belong to no task.
+    pub(super) in_task: u32,
+    /// The last event of this task before this one.
+    pub(super) before_in_task: u32,
+    /// Order of the block; for the commit of a batched free, that of the free it belongs to.
+    pub(super) order: u8,
+}
+
+/// A part of the recording, with its links.
+#[derive(Debug, Default)]
+pub(super) struct Chunk {
+    pub(super) events: Vec<Event>,
+    pub(super) links: Vec<Link>,
+    /// Events that were dealt with together with an earlier one.
+    pub(super) done: Vec<bool>,
+}
+
+impl Chunk {
+    /// Links the events, from the last to the first.
+    pub(super) fn link(&mut self, geometry: &mut Geometry) -> Result<(), String> {
+        let cpus = geometry.nodes.len();
+        let mut next_on_cpu = vec![NEVER; cpus];
+        // Index + 1 of the next event about each frame; 0 for none. Zeroed memory costs only what is touched.
+        for event in &self.events {
+            event.frame().map_or(Ok(None), |pfn| geometry.see(pfn.0))?;
+        }
+        let mut next_of_frame = vec![0_u32; geometry.numbers()];
+        self.done.resize(self.events.len(), false);
+        self.links.clear();
+        let unlinked =
+            Link { on_cpu: NEVER, of_frame: NEVER, in_task: NEVER, before_in_task: NEVER, order: 0 };
+        self.links.resize(self.events.len(), unlinked);
+        let mut next_in_task = HashMap::new();
+        for index in (0..self.events.len()).rev() {
+            let event = &self.events[index];
+            let mut link =
+                Link { order: event.order, before_in_task: self.links[index].before_in_task, ..unlinked };
+            if event.interrupt_level() == 0 {
+                // Each CPU has an idle task of its own, and all are number 0.
+                let task = (event.pid, if event.pid == 0 { event.cpu } else { 0 });
+                if let Some(next) = next_in_task.insert(task, index as u32) {
+                    link.in_task = next;
+                    self.links[next as usize].before_in_task = index as u32;
+                }
+            }
+            if let Some(next) = next_on_cpu.get_mut(usize::from(event.cpu)) {
+                link.on_cpu = std::mem::replace(next, index as u32);
+            }
+            if let Some(place) = event.frame().and_then(|pfn| geometry.locate(pfn.0)) {
+                let start = place.frame as usize;
+                let next = next_of_frame[start].wrapping_sub(1);
+                link.of_frame = next;
+                if event.kind == EventKind::MmPageFree
+                    && let Some(commit) = self.events.get(next as usize)
+                    && commit.kind == EventKind::MmPageFreeBatched
+                {
+                    self.links[next as usize].order = event.order;
+                }
+                // A block that leaves the free lists tells where all of its frames were.
+                let frames = match event.kind {
+                    EventKind::MmPageAllocZoneLocked | EventKind::MmPageAllocExtfrag => {
+                        1_usize << event.order.min(pageset_core::MAX_ORDER as u8)
+                    }
+                    _ => 1,
+                };
+                let end = (start + frames).min(next_of_frame.len());
+                next_of_frame[start..end].fill(index as u32 + 1);
+            }
+            self.links[index] = Link {
+                order: if event.kind == EventKind::MmPageFreeBatched { 0 } else { link.order },
+                ..link
+            };
+        }
+        Ok(())
+    }
+
+    /// Drops the events up to `end`. Which of the others are done stays known.
+    pub(super) fn forget(&mut self, end: usize) {
+        self.events.drain(..end.min(self.events.len()));
+        self.done.drain(..end.min(self.done.len()));
+    }
+
+    /// The next event of the same task.
+    pub(super) fn next_in_task(&self, index: usize) -> Option<usize> {
+        let next = self.links.get(index)?.in_task;
+        (next != NEVER).then_some(next as usize)
+    }
+
+    /// Where the task of the event at `at` did something last, if that was before `now`: it was stopped then, and others ran.
+    pub(super) fn stopped_at(&self, at: usize, now: usize) -> Option<usize> {
+        let before = self.links.get(at)?.before_in_task as usize;
+        (before < now && now < at && self.events[at].interrupt_level() == 0).then_some(before)
+    }
+
+    /// The events on this CPU behind `index`.
+    pub(super) fn after(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
+        let mut at = index;
+        std::iter::from_fn(move || {
+            let next = self.links.get(at)?.on_cpu;
+            at = next as usize;
+            (next != NEVER).then_some(at)
+        })
+    }
+}
+
+/// Whether two events of one CPU belong to the same thread of control.
+#[inline]
+pub(super) const fn same_context(a: &Event, b: &Event) -> bool {
+    a.interrupt_level() == b.interrupt_level() && a.pid == b.pid
+}
+
+#[cfg(test)]
+mod tests {
+    use pageset_core::ZoneKind;
+    use pageset_core::policy::LINUX_6_12;
+    use pageset_trace::irq_flag;
+    use pageset_trace::{Layout, Node, Sysctls, ZoneDescription};
+
+    use super::super::geometry::LimitsFrom;
+    use super::*;
+
+    fn linked(events: Vec<Event>) -> Chunk {
+        let machine = Layout {
+            kernel: "6.12".into(),
+            architecture: "x86_64".into(),
+            page_size: 4096,
+            assumed: Vec::new(),
+            cpus: 2,
+            sysctls: Sysctls::default(),
+            nodes: vec![Node { id: 0, cpus: vec![0, 1], distances: vec![10] }],
+            caches: Vec::new(),
+            zones: vec![ZoneDescription {
+                start_pfn: 4096,
+                spanned: 4096,
+                present: 4096,
+                managed: 4096,
+                ..ZoneDescription::empty(0, ZoneKind::Dma32)
+            }],
+        };
+        let mut geometry =
+            Geometry::new(&machine, &LINUX_6_12, LimitsFrom::Samples).expect("a small machine");
+        let mut chunk = Chunk { events, ..Chunk::default() };
+        chunk.link(&mut geometry).expect("there is memory for a few frames");
+        chunk
+    }
+
+    fn event(kind: EventKind, cpu: u16, pfn: u64, order: u8) -> Event {
+        Event { pfn, order, ..Event::new(kind, 0, cpu) }
+    }
+
+    #[test]
+    fn the_next_event_of_a_cpu_and_of_a_frame_are_found() {
+        let chunk = linked(vec![
+            event(EventKind::MmPageFree, 0, 5001, 0),
+            event(EventKind::MmPageFree, 1, 5008, 3),
+            event(EventKind::MmPageFreeBatched, 1, 5008, 0),
+            // A block of four frames leaves the free lists: 5001 is one of them.
+            event(EventKind::MmPageAllocZoneLocked, 0, 5000, 2),
+            event(EventKind::MmPageAlloc, 0, 5000, 2),
+        ]);
+        let links: Vec<_> = chunk.links.iter().map(|link| (link.on_cpu, link.of_frame)).collect();
+        assert_eq!(links, [(3, 3), (2, 2), (NEVER, NEVER), (4, 4), (NEVER, NEVER)]);
+        assert_eq!(chunk.links[2].order, 3, "a commit has the order of its free");
+        assert_eq!(chunk.after(0).collect::<Vec<_>>(), [3, 4]);
+    }
+
+    #[test]
+    fn what_the_machine_does_not_have_is_linked_to_nothing() {
+        let chunk = linked(vec![
+            event(EventKind::MmPageFree, 9, 5000, 0),
+            event(EventKind::MmPageFree, 0, u64::MAX, 200),
+            event(EventKind::MmPageAllocZoneLocked, 0, 8191, 255),
+        ]);
+        assert_eq!(chunk.links[0].on_cpu, NEVER);
+        assert_eq!(chunk.links[1].of_frame, NEVER);
+        assert_eq!(chunk.after(0).count(), 0);
+    }
+
+    #[test]
+    fn interrupts_are_told_from_the_threads_they_interrupt() {
+        let thread = Event { pid: 7, ..event(EventKind::MmPageFree, 0, 5000, 0) };
+        let softirq = Event { irq_flags: irq_flag::SOFTIRQ, ..thread };
+        let hardirq = Event { irq_flags: irq_flag::HARDIRQ | irq_flag::SOFTIRQ, ..thread };
+        assert_eq!([thread, softirq, hardirq].map(|event| event.interrupt_level()), [0, 1, 2]);
+        let irqs_off = Event { irq_flags: irq_flag::IRQS_OFF, ..thread };
+        assert!(same_context(&thread, &irqs_off) && !same_context(&thread, &softirq));
+        assert!(!same_context(&thread, &Event { pid: 8, ..thread }));
+    }
+}

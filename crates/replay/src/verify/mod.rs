@@ -1,0 +1,138 @@
+//! Verification: does the core decide as the recorded kernel decided?
+//!
+//! [`verify`] drives the core's own page sets ([`pageset_core::pcp::Pcp`]) with a recording's allocations and frees,
+//! and compares each of their decisions with the events of the kernel's: refills (when, how many blocks), drains (when,
+//! how many pages, which), ticks, and `count` and `high` wherever `/proc/zoneinfo` was sampled. What differs is put in
+//! a [`Class`].
+//!
+//! Files, from the ground up. What a comparison consists of: `classes`, `mode`, `geometry` (zones and limits), `links` (what
+//! comes next on a CPU and to a frame), `after_free` (what that says of a free), `explain`, `report`, `page_set` (the core's page set
+//! and what is not known of it), `cpu_state`, and `engine`, which holds them together. What events do to it: `compare` (the drain of a
+//! free), `free_run` (mode `free`), `refill`, `bulk`, `alloc`, `tick`, `free`, `sample`, and `calibrate` (what the page sets held at
+//! the start). Above them: `dispatch` (which event concerns which part), `options`, `fit` (which of several policies is nearest), and this file.
+
+mod after_free;
+mod alloc;
+mod bulk;
+mod calibrate;
+mod classes;
+mod compare;
+mod cpu_state;
+mod dispatch;
+mod engine;
+mod explain;
+mod fetches;
+mod fit;
+mod free;
+mod free_run;
+mod geometry;
+mod links;
+mod mode;
+mod options;
+mod page_set;
+mod refill;
+mod report;
+mod sample;
+mod tick;
+
+pub use classes::{Class, Mismatches};
+pub use explain::{ExplainRequest, Explanation};
+pub use fetches::Fetches;
+pub use fit::Fit;
+pub use mode::Mode;
+pub use options::{VerifyError, VerifyOptions};
+pub use report::{Decays, Drains, PassedOver, Refills, Samples, Verification};
+
+use pageset_core::POLICIES;
+use pageset_trace::{BLOCK_EVENTS_MAX, EventKind, TraceReader};
+
+use crate::kernel_policy::policy_of_kernel;
+use crate::recorded::{self, RecordedKinds, needs};
+use crate::stretch::OneSetting;
+use engine::Engine;
+use explain::Explainer;
+use geometry::LimitsFrom;
+use links::Chunk;
+
+/// Events that are looked at together: with their links, 90 MiB.
+const CHUNK_EVENTS_MAX: usize = 2 << 20;
+/// Events that are kept for the next part of the recording, since those before them have to see what comes.
+const LOOK_AHEAD: usize = 64 << 10;
+
+/// Compares a recording with a policy. `progress` gets the number of events compared so far.
+///
+/// # Errors
+/// The recording is damaged, lacks events, does not describe its machine or its kernel, or the machine is too large for the
+/// tables; a setting changed, and it does not say when.
+pub fn verify(
+    reader: &mut dyn TraceReader,
+    options: &VerifyOptions,
+    mut progress: impl FnMut(u64),
+) -> Result<Verification, VerifyError> {
+    // The kernel decides by its settings.
+    let mut reader = OneSetting::new(reader)?;
+    let warnings = reader.said().map(str::to_owned).into_iter().collect();
+    let info = reader.info().clone();
+    let path = info.path.display().to_string();
+    let unusable = |problem: String, remedy| VerifyError::Unusable { path: path.clone(), problem, remedy };
+    let Some(machine) = options.machine.as_ref().or(info.machine.as_ref()) else {
+        return Err(unusable("the recording does not describe its machine".into(), "pass --layout FILE"));
+    };
+    let machine = &options.settings.applied(machine);
+    let kernel = info.kernel.clone().unwrap_or_else(|| machine.kernel.clone());
+    let Some(policy) = options.policy.or_else(|| policy_of_kernel(&kernel).copied()) else {
+        return Err(unusable(format!("no policy is known for kernel {kernel:?}"), "pass --policy NAME"));
+    };
+    if !policy.is_of_page_sets_alone() {
+        let problem = format!("{} decides by the zone's lists, which no recording shows", policy.name);
+        return Err(unusable(problem, "pass another --policy NAME"));
+    }
+    let explainer = Explainer::new(options.explain);
+    // A kernel's limits were printed with its recording; those of rules that no kernel has were not.
+    let is_some_kernels =
+        POLICIES.iter().any(|known| (known.batch, known.high) == (policy.batch, policy.high));
+    let limits = match options.settings.is_unchanged() && is_some_kernels {
+        true => LimitsFrom::Samples,
+        false => LimitsFrom::Formulas,
+    };
+    let mut engine = Engine::new((policy, options.mode, explainer), machine, &info, limits)
+        .map_err(|problem| unusable(problem, "pass a machine description that fits with --layout FILE"))?;
+    engine.prepare(limits);
+    let mut chunk = Chunk::default();
+    // Memory that is not used is not touched, so a false number does no harm.
+    let announced = usize::try_from(info.events.unwrap_or(0)).unwrap_or(usize::MAX);
+    chunk.events.reserve(announced.min(CHUNK_EVENTS_MAX));
+    let mut block = Vec::new();
+    let (mut events, mut kinds) = (0, [0; EventKind::COUNT]);
+    let mut is_read = false;
+    while !is_read {
+        while !is_read && chunk.events.len() <= CHUNK_EVENTS_MAX - BLOCK_EVENTS_MAX {
+            match reader.read_block(&mut block)? {
+                0 => is_read = true,
+                _ => {
+                    recorded::count(&mut kinds, &block);
+                    chunk.events.extend_from_slice(&block);
+                }
+            }
+        }
+        engine.link(&mut chunk).map_err(|problem| unusable(problem, "verify a part of it"))?;
+        // The last events are only looked at, so that those before them see what comes.
+        let seen = if is_read { 0 } else { LOOK_AHEAD };
+        let end = chunk.events.len().saturating_sub(seen);
+        engine.compare(&mut chunk, end);
+        chunk.forget(end);
+        events += end as u64;
+        progress(events);
+    }
+    RecordedKinds::new(&info, &kinds).require(needs::VISITS, &info)?;
+    Ok(Verification {
+        trace: path,
+        kernel,
+        policy: policy.name.to_owned(),
+        mode: options.mode.name(),
+        events,
+        explained: engine.explainer.found.take(),
+        warnings,
+        ..engine.out
+    })
+}

@@ -1,0 +1,334 @@
+//! Who it was: pages, visits to zones, waits for their locks and spoilt pageblocks, by process, by control group, and by whose
+//! tasks they are.
+//!
+//! Processes and control groups are known where the recorder was asked for names (`record --names`). The command's part is
+//! known without names.
+
+use pageset_trace::{Counts, EventKind, Tasks, TraceInfo};
+use serde::Serialize;
+
+use crate::recorded::needs;
+use crate::{Group, GroupName, RecordedKinds, Survey, TaskShare, TaskTotals};
+
+/// What tasks did, put together in three ways. A way that the recording does not allow is `None`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Who {
+    /// The command's part, the recorder's, that of interrupts, and the rest of the machine's.
+    pub by_party: Option<Vec<Part>>,
+    /// By the name of the process, most pages first, and what is unknown at the end.
+    pub by_process: Option<Vec<Part>>,
+    /// The same by control group.
+    pub by_cgroup: Option<Vec<Part>>,
+    /// Tasks that were too many for the file: they are among the unknown.
+    pub tasks_left_out: u64,
+    /// Whether events are missing: tasks whose fork is among them count as the rest of the machine's.
+    pub is_incomplete: bool,
+}
+
+/// What some tasks did. Percentages are of all tasks together. What the recording does not say is `None`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Part {
+    /// Whose part it is.
+    pub of: PartOf,
+    /// The name of the processes, or the path of the control group: whatever they call themselves. Print it through an escape.
+    pub name: Option<String>,
+    /// Processes; where their names are not known, tasks.
+    pub processes: u64,
+    /// Pages allocated.
+    pub allocated_pages: Option<u64>,
+    /// Their share.
+    pub allocated_percent: Option<f64>,
+    /// Refills and drains of page sets.
+    pub visits: Option<u64>,
+    /// Their share.
+    pub visits_percent: Option<f64>,
+    /// Waits for zone locks.
+    pub zone_waits: Option<u64>,
+    /// Their time.
+    pub zone_wait_ns: Option<u64>,
+    /// The share of their time.
+    pub zone_wait_percent: Option<f64>,
+    /// Requests after which a whole pageblock changed its migratetype.
+    pub pageblocks_changed: Option<u64>,
+    /// Requests that took a part of a pageblock of another migratetype, which is mixed since.
+    pub pageblocks_mixed: Option<u64>,
+    /// The share of both.
+    pub pageblocks_percent: Option<f64>,
+}
+
+/// Whose part it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PartOf {
+    /// What has the name.
+    Named,
+    /// The recorded command, and all that it started.
+    Command,
+    /// The recorder.
+    Recorder,
+    /// All other tasks of the machine.
+    Rest,
+    /// Interrupts, whatever task they interrupted.
+    Interrupts,
+    /// Tasks whose name is not known.
+    Unknown,
+}
+
+impl Who {
+    /// What a survey found, by what the recording says about itself. `None` if the recording tells no task from another.
+    #[must_use]
+    pub fn new(info: &TraceInfo, survey: &Survey) -> Option<Self> {
+        let (who, known) = match &info.counts {
+            Some(counts) => (&of_counts(counts), Known::of_counts(counts)),
+            None => (&survey.who, Known::of_events(&survey.recorded)),
+        };
+        let total = who.total();
+        let parts = |groups: Vec<Group>| -> Vec<Part> {
+            let groups =
+                groups.into_iter().filter(|group| known.interrupts || group.name != GroupName::Interrupts);
+            groups.map(|group| Part::new(group, &total, known)).collect()
+        };
+        let named = info.tasks.as_ref().filter(|tasks| !tasks.all().is_empty());
+        let found = Self {
+            by_party: who.by_party().map(parts),
+            by_process: named.map(|tasks| parts(who.by_process(tasks))),
+            by_cgroup: named.map(|tasks| parts(who.by_cgroup(tasks))).filter(|parts| !parts.is_empty()),
+            tasks_left_out: named.map_or(0, Tasks::left_out),
+            is_incomplete: survey.lost.missing() > 0,
+        };
+        (found.by_party.is_some() || found.by_process.is_some()).then_some(found)
+    }
+
+    /// How much of what was seen is the command's, as a sentence.
+    #[must_use]
+    pub fn sentence(&self) -> Option<String> {
+        let parts = self.by_party.as_ref()?;
+        let part = |of: PartOf| parts.iter().find(|part| part.of == of);
+        // Counts know visits only.
+        let knows_pages = part(PartOf::Command)?.allocated_percent.is_some();
+        let share = |of: PartOf| {
+            let part = part(of)?;
+            if knows_pages { part.allocated_percent } else { part.visits_percent }
+        };
+        let what = if knows_pages { "pages" } else { "visits" };
+        let visits = part(PartOf::Command)?.visits_percent.filter(|_| knows_pages);
+        let visits =
+            visits.map_or_else(String::new, |percent| format!(" and {} of the visits", whole(percent)));
+        let mut said = format!(
+            "The command and its children took {} of the {what}{visits}; the rest of the machine took {} of the {what}",
+            whole(share(PartOf::Command)?),
+            whole(share(PartOf::Rest)?)
+        );
+        for (of, who) in [(PartOf::Interrupts, "interrupts"), (PartOf::Recorder, "the recorder")] {
+            if let Some(percent) = share(of).filter(|percent| *percent > 0.0) {
+                said += &format!(", {who} {}", whole(percent));
+            }
+        }
+        Some(said + ".")
+    }
+}
+
+/// With fewer visits that counting has seen, it is not said whose they were, or where: shares would be off by more than 10 points.
+pub(crate) const VISITS_MIN: u64 = 25;
+
+/// Which of a recording's figures are known by task.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    pages: bool,
+    visits: bool,
+    waits: bool,
+    pageblocks: bool,
+    interrupts: bool,
+}
+
+impl Known {
+    fn of_events(recorded: &RecordedKinds) -> Self {
+        Self {
+            pages: recorded.has(needs::ALLOCATIONS),
+            visits: recorded.has(needs::VISITS),
+            waits: recorded.has(needs::ZONE_WAITS),
+            pageblocks: recorded.has(&[EventKind::MmPageAllocExtfrag]),
+            interrupts: true,
+        }
+    }
+
+    /// Counts know which task visited zones and waited for their locks.
+    fn of_counts(counts: &Counts) -> Self {
+        let visits = counts.visits.is_some() && counts.visits_counted >= VISITS_MIN;
+        let waits = counts.zone_waits.is_some();
+        Self { pages: false, visits, waits, pageblocks: false, interrupts: false }
+    }
+}
+
+/// What counts say of tasks.
+fn of_counts(counts: &Counts) -> crate::Who {
+    let mut who = crate::Who { is_command_known: counts.is_command_known, ..crate::Who::default() };
+    for task in &counts.tasks {
+        let totals = TaskTotals {
+            visits: task.visits,
+            waits: task.waits,
+            wait_ns: task.wait_ns,
+            ..TaskTotals::default()
+        };
+        match task.tid {
+            // Of tasks with the same number, the last one is meant.
+            Some(tid) => who.tasks.push(TaskShare { tid, first_ns: u64::MAX, party: task.party, totals }),
+            None => who.unlisted.add(&totals),
+        }
+    }
+    who
+}
+
+/// A part of all; `None` if there is nothing.
+pub(crate) fn percent(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64 * 100.0)
+}
+
+/// A percentage in words. What is little is no zero.
+fn whole(percent: f64) -> String {
+    if percent > 0.0 && percent < 1.0 { "less than 1 %".to_owned() } else { format!("{percent:.0} %") }
+}
+
+impl Part {
+    fn new(group: Group, total: &TaskTotals, known: Known) -> Self {
+        let totals = group.totals;
+        let (of, name) = match group.name {
+            GroupName::Named(name) => (PartOf::Named, Some(name)),
+            GroupName::Command => (PartOf::Command, None),
+            GroupName::Recorder => (PartOf::Recorder, None),
+            GroupName::Rest => (PartOf::Rest, None),
+            GroupName::Interrupts => (PartOf::Interrupts, None),
+            GroupName::Unknown => (PartOf::Unknown, None),
+        };
+        let of_kind = |is_known: bool, count: u64| is_known.then_some(count);
+        let share =
+            |is_known: bool, part: u64, whole: u64| if is_known { percent(part, whole) } else { None };
+        let Known { pages, visits, waits, pageblocks, .. } = known;
+        Self {
+            of,
+            name,
+            processes: group.processes,
+            allocated_pages: of_kind(pages, totals.allocated_pages),
+            allocated_percent: share(pages, totals.allocated_pages, total.allocated_pages),
+            visits: of_kind(visits, totals.visits),
+            visits_percent: share(visits, totals.visits, total.visits),
+            zone_waits: of_kind(waits, totals.waits),
+            zone_wait_ns: of_kind(waits, totals.wait_ns),
+            zone_wait_percent: share(waits, totals.wait_ns, total.wait_ns),
+            pageblocks_changed: of_kind(pageblocks, totals.pageblocks_changed),
+            pageblocks_mixed: of_kind(pageblocks, totals.pageblocks_mixed),
+            pageblocks_percent: share(pageblocks, totals.pageblocks(), total.pageblocks()),
+        }
+    }
+
+    /// Adds another part to this one, which has no name then.
+    pub fn add(&mut self, other: &Self) {
+        fn sum<T: std::ops::Add<Output = T> + Copy>(a: &mut Option<T>, b: Option<T>) {
+            *a = a.zip(b).map(|(a, b)| a + b);
+        }
+        self.name = None;
+        self.processes += other.processes;
+        sum(&mut self.allocated_pages, other.allocated_pages);
+        sum(&mut self.allocated_percent, other.allocated_percent);
+        sum(&mut self.visits, other.visits);
+        sum(&mut self.visits_percent, other.visits_percent);
+        sum(&mut self.zone_waits, other.zone_waits);
+        sum(&mut self.zone_wait_ns, other.zone_wait_ns);
+        sum(&mut self.zone_wait_percent, other.zone_wait_percent);
+        sum(&mut self.pageblocks_changed, other.pageblocks_changed);
+        sum(&mut self.pageblocks_mixed, other.pageblocks_mixed);
+        sum(&mut self.pageblocks_percent, other.pageblocks_percent);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pageset_trace::{
+        CountedTask, HitEstimate, LostEvents, NativeWriter, OpenOptions, Party, TaskBook, WriteOptions,
+    };
+
+    use super::*;
+    use crate::{SurveyOptions, survey};
+
+    fn part(of: PartOf, percent: f64) -> Part {
+        Part {
+            of,
+            name: None,
+            processes: 1,
+            allocated_pages: Some(1),
+            allocated_percent: Some(percent),
+            visits: None,
+            visits_percent: Some(percent / 2.0),
+            zone_waits: None,
+            zone_wait_ns: None,
+            zone_wait_percent: None,
+            pageblocks_changed: None,
+            pageblocks_mixed: None,
+            pageblocks_percent: None,
+        }
+    }
+
+    #[test]
+    fn the_commands_part_is_a_sentence() {
+        let parts = [
+            part(PartOf::Command, 90.0),
+            part(PartOf::Recorder, 0.2),
+            part(PartOf::Interrupts, 0.0),
+            part(PartOf::Rest, 9.8),
+        ];
+        let who = Who {
+            by_party: Some(parts.to_vec()),
+            by_process: None,
+            by_cgroup: None,
+            tasks_left_out: 0,
+            is_incomplete: false,
+        };
+        assert_eq!(
+            who.sentence().unwrap(),
+            "The command and its children took 90 % of the pages and 45 % of the visits; the rest of the machine took 10 % of \
+             the pages, the recorder less than 1 %."
+        );
+        assert_eq!(Who { by_party: None, ..who }.sentence(), None);
+    }
+
+    #[test]
+    fn counts_know_visits_and_no_pages() {
+        let counts = Counts {
+            visits: Some(HitEstimate { low: 50, hits: 100, high: 200 }),
+            visits_counted: VISITS_MIN,
+            is_command_known: true,
+            tasks: [(Some(7), Party::Command, 75), (Some(8), Party::Rest, 20), (None, Party::Rest, 5)]
+                .map(|(tid, party, visits)| CountedTask { tid, party, visits, waits: 0, wait_ns: 0 })
+                .to_vec(),
+            ..Counts::default()
+        };
+        let mut book = TaskBook::default();
+        book.add(7, 7, 0, b"make");
+        let info = TraceInfo { counts: Some(counts), tasks: Some(book.into_tasks()), ..TraceInfo::default() };
+        let mut writer = NativeWriter::new(Vec::new(), &info, WriteOptions::new()).unwrap();
+        writer.write(&[]).unwrap();
+        let (bytes, _) = writer.finish(LostEvents::default()).unwrap();
+        let mut reader = OpenOptions::new().open_bytes("t.pgtrace".as_ref(), bytes).unwrap();
+        let survey = survey(reader.as_mut(), &SurveyOptions::default(), |_| ()).unwrap();
+        let who = Who::new(&info, &survey).unwrap();
+        let said = who.sentence().unwrap();
+        assert_eq!(
+            said,
+            "The command and its children took 75 % of the visits; the rest of the machine took 25 % of the visits."
+        );
+        let processes = who.by_process.unwrap();
+        let shown: Vec<_> = processes.iter().map(|part| (part.name.as_deref(), part.visits)).collect();
+        assert_eq!(shown, [(Some("make"), Some(75)), (None, Some(25))]);
+        assert!(processes.iter().all(|part| part.allocated_pages.is_none() && part.zone_wait_ns.is_none()));
+        let mut few = info;
+        few.counts.as_mut().unwrap().visits_counted = VISITS_MIN - 1;
+        assert_eq!(Who::new(&few, &survey).unwrap().sentence(), None, "too few were seen");
+    }
+
+    #[test]
+    fn what_is_unknown_of_one_is_unknown_of_both() {
+        let mut both = part(PartOf::Named, 10.0);
+        both.add(&Part { visits: Some(3), ..part(PartOf::Named, 5.0) });
+        assert_eq!((both.allocated_pages, both.visits, both.processes), (Some(2), None, 2));
+    }
+}

@@ -1,0 +1,8 @@
+//! Replays and verification through the crate's public interface.
+
+mod field;
+mod recordings;
+mod steps;
+mod verify;
+mod verify_mutations;
+mod verify_smoke;

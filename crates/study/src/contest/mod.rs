@@ -1,0 +1,138 @@
+//! A recording's blocks on whole allocators: Linux's under several policies, and our own.
+//!
+//! A [replay](pageset_replay::replay()) puts a recording to page sets, which do not care which page comes and goes. An allocator whose
+//! CPUs reserve pageblocks does, and so does whoever counts pageblocks that are free as a whole. So here each block that the
+//! recording allocates is allocated, and the same one is freed when the recording frees it, on the same CPU.
+//!
+//! `recording` is what is played; `allocator_kind` builds an allocator on its machine; `stage` plays the one on the other;
+//! `page_set_lines` counts where CPUs meet at Linux's page sets; `row` is what is found.
+
+mod allocator_kind;
+mod page_set_lines;
+mod recording;
+mod row;
+mod stage;
+
+pub use allocator_kind::AllocatorKind;
+pub use pageset_replay::operations::LeftOut;
+pub use recording::Recording;
+pub use row::ContestRow;
+
+use pageset_core::ConfigError;
+use pageset_trace::{Layout, TraceError};
+
+/// Why there is no contest.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ContestError {
+    /// The recording cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The machine cannot be.
+    #[error("the machine cannot be built: {0}; give another one with --layout")]
+    Layout(String),
+    /// Its tables would take gigabytes.
+    #[error("the machine is too large: {0}; give a smaller one with --layout")]
+    TooLarge(String),
+    /// An allocator cannot be built for the machine.
+    #[error("no allocator for this machine: {0}; give another one with --layout")]
+    Config(#[from] ConfigError),
+}
+
+/// Frames of a machine: 1 TiB of 4 KiB each, whose tables take 2.3 GiB.
+const MOST_FRAMES: u64 = 1 << 28;
+/// Pairs of a zone and a CPU, each of which takes several KiB.
+const MOST_CPU_ZONES: u64 = 1 << 17;
+
+impl Recording {
+    /// Plays the recording on an allocator of this kind, empty at first, on this machine. O(events), and memory for the
+    /// machine's tables.
+    ///
+    /// # Errors
+    /// [`ContestError`] if the machine cannot be.
+    pub fn play(&self, machine: &Layout, kind: &AllocatorKind) -> Result<ContestRow, ContestError> {
+        machine.check().map_err(ContestError::Layout)?;
+        check_size(machine)?;
+        kind.play(machine, self)
+    }
+}
+
+fn check_size(machine: &Layout) -> Result<(), ContestError> {
+    let frames = machine.zones.iter().fold(0_u64, |sum, zone| sum.saturating_add(zone.managed));
+    let cpu_zones = (machine.zones.len() as u64).saturating_mul(u64::from(machine.cpus));
+    for (what, count, most) in
+        [("frames", frames, MOST_FRAMES), ("pairs of a CPU and a zone", cpu_zones, MOST_CPU_ZONES)]
+    {
+        if count > most {
+            return Err(ContestError::TooLarge(format!("it has {count} {what}, of at most {most}")));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use pageset_core::policy::LINUX_6_18;
+    use pageset_core::{MigrateType, Order, ZoneKind};
+    use pageset_replay::operations::{BlockName, Operation, What};
+    use pageset_replay::recordings::bundled;
+
+    use super::*;
+
+    /// Some tens of MiB.
+    fn small_layout() -> Layout {
+        let mut machine = bundled().unwrap().info().machine.clone().unwrap();
+        for zone in &mut machine.zones {
+            for frames in [&mut zone.spanned, &mut zone.present, &mut zone.managed] {
+                *frames = (*frames).min(8192);
+            }
+        }
+        machine
+    }
+
+    fn kinds() -> impl Iterator<Item = AllocatorKind> {
+        [AllocatorKind::Linux(Box::new(LINUX_6_18))].into_iter().chain(AllocatorKind::OURS)
+    }
+
+    /// CPU 0 allocates a page, and another CPU frees it, at these times.
+    fn recording(allocated_ns: u64, freed_ns: u64, cpu: u16) -> Recording {
+        let (block, order, migratetype) = (BlockName::Alone(0), Order::ZERO, MigrateType::Movable);
+        let alloc = What::Alloc { block, order, migratetype, highest: ZoneKind::Normal };
+        let operations = vec![
+            Operation { ts_ns: allocated_ns, cpu: 0, what: alloc },
+            Operation { ts_ns: freed_ns, cpu, what: What::Free { block } },
+        ];
+        Recording { operations, blocks: 1, ..Recording::default() }
+    }
+
+    #[test]
+    fn a_silence_of_centuries_ends_and_any_cpu_is_one_of_the_machines() {
+        for (allocated_ns, freed_ns) in [(0, u64::MAX), (u64::MAX, u64::MAX), (u64::MAX, 0)] {
+            for kind in kinds() {
+                let played = recording(allocated_ns, freed_ns, u16::MAX).play(&small_layout(), &kind);
+                let row = played.unwrap();
+                assert_eq!((row.allocs, row.failures), (1, 0), "{kind:?}");
+                assert!(row.whole_when_gone >= row.whole_at_end, "{kind:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn allocators_are_found_by_their_names() {
+        for kind in kinds() {
+            assert_eq!(AllocatorKind::named(kind.name()), Some(kind));
+        }
+        assert_eq!(AllocatorKind::named("doom"), None);
+    }
+
+    #[test]
+    fn a_machine_that_is_too_large_is_an_error() {
+        let mut machine = small_layout();
+        let zone = machine.zones.last_mut().unwrap();
+        (zone.spanned, zone.present, zone.managed) = (1 << 40, 1 << 40, 1 << 40);
+        for kind in kinds() {
+            let error = recording(0, 1, 1).play(&machine, &kind).unwrap_err().to_string();
+            assert!(error.contains("too large") && error.contains("--layout"), "{error}");
+        }
+    }
+}

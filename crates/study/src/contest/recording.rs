@@ -1,0 +1,45 @@
+//! A recording as a list of what to do, in its own order.
+
+use pageset_replay::operations::{BlockName, Blocks, LeftOut, Operation, What};
+use pageset_trace::{TraceError, TraceReader};
+
+/// A recording, ready to be played any number of times.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    pub(super) operations: Vec<Operation>,
+    /// Blocks that it allocates.
+    pub(super) blocks: usize,
+    /// CPUs that it names: the highest number plus 1.
+    pub cpus: u32,
+    /// What of it is not played. Bulk allocations are no part of that: a recording does not name their frames, so that frees of
+    /// them are frees of blocks whose allocation it does not show.
+    pub left_out: LeftOut,
+}
+
+impl Recording {
+    /// Reads a whole recording. Bulk allocations, whose frames it does not name, are left out. `progress` hears how many
+    /// events were read.
+    ///
+    /// # Errors
+    /// If it cannot be read, or has no allocations or no frees.
+    pub fn read(reader: &mut dyn TraceReader, mut progress: impl FnMut(u64)) -> Result<Self, TraceError> {
+        let (mut operations, mut bulk_frees) = (Vec::new(), 0);
+        let mut each = |operation: Operation| {
+            match operation.what {
+                What::Bulk { .. } => {}
+                What::Free { block: BlockName::Bulk(_) } => bulk_frees += 1,
+                _ => operations.push(operation),
+            }
+            Ok(())
+        };
+        let Blocks { allocated, cpus, mut left_out, .. } = Blocks::read(reader, &mut each, &mut progress)?;
+        left_out.unmatched_frees += bulk_frees;
+        Ok(Self { operations, blocks: allocated as usize, cpus, left_out })
+    }
+
+    /// Allocations and frees that are played.
+    #[must_use]
+    pub fn events(&self) -> usize {
+        self.operations.len()
+    }
+}

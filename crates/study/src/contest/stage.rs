@@ -1,0 +1,126 @@
+//! A recording is played on an allocator.
+
+use pageset_core::{CpuId, FrameAllocator, Order, Pfn, Request};
+use pageset_replay::operations::{BlockName, What};
+use pageset_sim::SharedCounts;
+
+use super::recording::Recording;
+use super::row::ContestRow;
+
+/// Nanoseconds between two ticks of a CPU (Linux's `stat_interval`).
+const TICK_NS: u64 = 1_000_000_000;
+/// How often memory is looked at while a recording is played.
+const LOOKS: u64 = 500;
+/// Ticks that are two idle seconds.
+const IDLE_TICKS: u32 = 2;
+
+/// Ticks that are caught up with at most: after a longer silence, all CPUs are long idle.
+const MOST_TICKS: u64 = 100;
+
+/// An allocator that counts in a way of its own.
+pub(super) trait Counting: FrameAllocator {
+    /// The time of what follows, for those who count what is done at about the same time.
+    fn set_time_ns(&self, now_ns: u64);
+    /// This CPU allocated a block of pages, or is about to free it.
+    fn note(&self, cpu: CpuId, pfn: Pfn);
+    /// Where CPUs met until now, as far as its usage does not say it.
+    fn counted(&self) -> SharedCounts;
+}
+
+/// Plays a recording.
+pub(super) fn play(recording: &Recording, allocator: &impl Counting, cpus: u32) -> ContestRow {
+    let mut stage =
+        Stage { allocator, cpus, blocks: vec![None; recording.blocks], row: ContestRow::default() };
+    stage.perform(recording);
+    stage.row.shared = SharedCounts { shared_visits: stage.row.shared.shared_visits, ..allocator.counted() };
+    stage.end();
+    stage.row
+}
+
+struct Stage<'a, A> {
+    allocator: &'a A,
+    cpus: u32,
+    blocks: Vec<Option<(Pfn, Order)>>,
+    row: ContestRow,
+}
+
+impl<A: Counting> Stage<'_, A> {
+    fn perform(&mut self, recording: &Recording) {
+        let began_ns = recording.operations.first().map_or(0, |operation| operation.ts_ns);
+        let ended_ns = recording.operations.last().map_or(0, |operation| operation.ts_ns);
+        let look_ns = (ended_ns.saturating_sub(began_ns) / LOOKS).max(1);
+        let mut next_tick_ns = began_ns.saturating_add(TICK_NS);
+        let mut next_look_ns = began_ns.saturating_add(look_ns);
+        let (mut held, mut at_hand, mut looks) = (0, 0, 0);
+        for operation in &recording.operations {
+            if operation.ts_ns >= next_tick_ns {
+                let due = (operation.ts_ns - next_tick_ns) / TICK_NS + 1;
+                (0..due.min(MOST_TICKS)).for_each(|_| self.tick());
+                next_tick_ns = next_tick_ns.saturating_add(due.saturating_mul(TICK_NS));
+            }
+            if operation.ts_ns >= next_look_ns {
+                let usage = self.allocator.usage();
+                let now = usage.held;
+                held += now;
+                at_hand += usage.at_hand;
+                looks += 1;
+                self.row.held_peak = self.row.held_peak.max(now);
+                next_look_ns = operation.ts_ns.saturating_add(look_ns);
+            }
+            self.allocator.set_time_ns(operation.ts_ns);
+            // A hostile recording may name any CPU.
+            let cpu = CpuId(u32::from(operation.cpu) % self.cpus);
+            match operation.what {
+                What::Alloc { block: BlockName::Alone(block), order, migratetype, highest } => {
+                    let request = Request::new(order).of_type(migratetype).in_zone(highest);
+                    self.alloc(cpu, block as usize, &request);
+                }
+                What::Free { block: BlockName::Alone(block) } => self.free(cpu, block as usize),
+                // What is allocated in bulk has no name, and is not in the list.
+                What::Alloc { .. } | What::Bulk { .. } | What::Free { .. } => {}
+            }
+        }
+        let usage = self.allocator.usage();
+        let mean = |sum: u64, last: u64| if looks == 0 { last as f64 } else { sum as f64 / looks as f64 };
+        self.row.held_mean = mean(held, usage.held);
+        self.row.at_hand_mean = mean(at_hand, usage.at_hand);
+        self.row.shared.shared_visits = usage.shared_visits;
+        self.row.whole_at_end = usage.whole_pageblocks;
+    }
+
+    /// The CPUs fall idle, then the load goes.
+    fn end(&mut self) {
+        (0..IDLE_TICKS).for_each(|_| self.tick());
+        self.row.held_idle = self.allocator.usage().held;
+        for block in 0..self.blocks.len() {
+            self.free(CpuId((block % self.cpus as usize) as u32), block);
+        }
+        (0..IDLE_TICKS).for_each(|_| self.tick());
+        self.row.whole_when_gone = self.allocator.usage().whole_pageblocks;
+    }
+
+    fn tick(&self) {
+        for cpu in 0..self.cpus {
+            let ticked = self.allocator.tick(CpuId(cpu));
+            debug_assert!(ticked.is_ok(), "it is one of the machine's CPUs");
+        }
+    }
+
+    fn alloc(&mut self, cpu: CpuId, block: usize, request: &Request) {
+        match self.allocator.alloc(cpu, request) {
+            Ok(pfn) => {
+                self.row.allocs += 1;
+                self.allocator.note(cpu, pfn);
+                self.blocks[block] = Some((pfn, request.order));
+            }
+            Err(_) => self.row.failures += 1,
+        }
+    }
+
+    fn free(&mut self, cpu: CpuId, block: usize) {
+        if let Some((pfn, order)) = self.blocks[block].take() {
+            self.allocator.note(cpu, pfn);
+            self.allocator.free(cpu, pfn, order).expect("the block is in use");
+        }
+    }
+}

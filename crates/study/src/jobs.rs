@@ -1,0 +1,111 @@
+//! Several pieces of work at once.
+
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use anyhow::{Context as _, Result};
+use rayon::iter::{ParallelBridge as _, ParallelIterator as _};
+
+use pageset_report::{Cancelled, Progress};
+
+/// One job for each CPU of this machine.
+#[must_use]
+pub fn jobs_of_this_machine() -> usize {
+    thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+/// Does `work` for each item, up to `jobs` at once. `done` gets each result with the index of its item, one after the
+/// other, in the order in which they are finished; once it fails, no further item is begun.
+///
+/// # Errors
+///
+/// The first one of `done`, or that threads cannot be made.
+pub(crate) fn each<T: Sync, R: Send>(
+    items: &[T],
+    jobs: usize,
+    work: impl Fn(&T) -> R + Sync,
+    done: impl FnMut(usize, R) -> Result<()> + Send,
+) -> Result<()> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.max(1)).build();
+    let done = Mutex::new(done);
+    pool.context("cannot make threads")?.install(|| {
+        // A bridge hands items out in their order, so whoever sorts them decides what is begun first.
+        items.iter().enumerate().par_bridge().try_for_each(|(index, item)| {
+            let result = work(item);
+            // A panic in `done` is passed on by the pool.
+            (done.lock().unwrap_or_else(PoisonError::into_inner))(index, result)
+        })
+    })
+}
+
+/// A stage that counts itself.
+pub(crate) struct Stage<'p> {
+    progress: &'p mut dyn Progress,
+    done: u64,
+}
+
+impl<'p> Stage<'p> {
+    pub(crate) fn begin(
+        progress: &'p mut dyn Progress,
+        what: &'static str,
+        unit: &'static str,
+        total: usize,
+    ) -> Self {
+        progress.begin(what, unit, Some(total as u64));
+        Self { progress, done: 0 }
+    }
+
+    /// One more is done.
+    pub(crate) fn step(&mut self) -> Result<(), Cancelled> {
+        self.done += 1;
+        self.progress.update(self.done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use anyhow::bail;
+
+    use super::*;
+
+    #[test]
+    fn every_item_is_done_once_whatever_the_jobs() {
+        let items: Vec<u64> = (0..100).collect();
+        for jobs in [0, 1, 2, 7, 200] {
+            let mut results = vec![None; items.len()];
+            let ended = each(
+                &items,
+                jobs,
+                |item| item * item,
+                |index, result| {
+                    assert_eq!(results[index].replace(result), None);
+                    Ok(())
+                },
+            );
+            ended.unwrap();
+            assert_eq!(results, items.iter().map(|item| Some(item * item)).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_failure_ends_the_work() {
+        // All of them would take seconds: long enough for a thread to get a turn on a busy machine.
+        let items: Vec<u64> = (0..10_000).collect();
+        let begun = AtomicUsize::new(0);
+        let work = |_: &u64| {
+            thread::sleep(std::time::Duration::from_millis(1));
+            begun.fetch_add(1, Ordering::Relaxed)
+        };
+        let ended = each(&items, 2, work, |_, begun| if begun < 3 { Ok(()) } else { bail!("full") });
+        assert_eq!(ended.unwrap_err().to_string(), "full");
+        assert!(begun.into_inner() < items.len());
+    }
+
+    #[test]
+    fn nothing_to_do_ends_at_once() {
+        each(&[] as &[u8], 4, |_| (), |_, ()| bail!("never")).unwrap();
+    }
+}

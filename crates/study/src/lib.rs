@@ -1,0 +1,61 @@
+//! Studies of page allocation: workloads on simulated machines, on threads of this one and on whole allocators; many of them
+//! from one plan; the published tables run again.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`load`] | the benchmarks, written once over [`Target`], the world they run in |
+//! | [`simulate`] | a workload on a simulated machine, under one policy |
+//! | [`sweep`] | many simulations from one plan, and the file that keeps their rows |
+//! | [`reproduce`] | the published studies, with our values beside the printed ones |
+//! | [`contest`] | a recording's blocks on whole allocators, Linux's and our own |
+//! | [`pft`] | the page fault test: on threads, on the kernel, on a simulated machine |
+//! | [`machine`] | what this machine costs, as a file that simulates it |
+//! | [`latency`] | how long allocations of a recording would take |
+//! | [`run_on_threads`] | a workload on threads of this machine |
+//!
+//! A function is given a spec and returns a result; both can be written as JSON. Long work says how far it is to a
+//! [`Progress`](pageset_report::Progress), which may end it. Nothing here prints, and nothing ends the process.
+//!
+//! ```
+//! use pageset_study::simulate::{RunSpec, simulate};
+//!
+//! let spec = RunSpec { duration_ms: Some(5), ..RunSpec::new("epyc-2", "page_fault1", "linux-6.12") };
+//! let result = simulate(&spec)?;
+//! assert!(result.score_per_s > 0.0);
+//! # Ok::<_, pageset_study::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod contest;
+#[doc(hidden)]
+pub mod fuzzing;
+mod jobs;
+pub mod latency;
+pub mod load;
+mod lru;
+pub mod machine;
+pub mod pft;
+mod random_time;
+pub mod reproduce;
+pub mod simulate;
+mod slab;
+pub mod sweep;
+mod target;
+mod threads;
+
+// Their types are in signatures here.
+pub use {
+    pageset_core, pageset_fault, pageset_measure, pageset_pageops, pageset_replay, pageset_report,
+    pageset_sim, pageset_trace,
+};
+
+pub use anyhow::Error;
+pub use jobs::jobs_of_this_machine;
+pub use slab::Object;
+pub use target::{Access, Block, ChannelId, Fill, Hold, LockId, Message, Received, Target, locked};
+pub use threads::{ThreadError, ThreadOptions, ThreadOutcome, run_on_threads};
+
+/// The crate's README, its example run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,230 @@
+//! What each recorded CPU did, one list for each, in a temporary file if it is long.
+//!
+//! A list is cut into chunks, which are written as they fill up. Who plays a list holds one chunk of it.
+
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::sync::{Mutex, PoisonError};
+
+use pageset_core::{MigrateType, Order, ZoneKind};
+use pageset_replay::operations::{BlockName, What};
+use tempfile::{SpooledTempFile, spooled_tempfile};
+
+/// One thing that a CPU did, and how long after the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Paced {
+    pub(super) think_ns: u32,
+    pub(super) what: What,
+}
+
+const BYTES: usize = 12;
+/// Things that are read at once. Guess: small beside what else a simulated CPU needs, large beside a call of the system.
+const CHUNK: usize = 1024;
+/// Bytes that are kept in memory; more go to a temporary file.
+const MEMORY_BYTES_MAX: usize = 64 << 20;
+
+/// The zones that a request may be limited to, by their number in the file.
+const ZONES: [ZoneKind; 4] = [ZoneKind::Dma, ZoneKind::Dma32, ZoneKind::Normal, ZoneKind::Movable];
+
+impl Paced {
+    fn to_bytes(self) -> [u8; BYTES] {
+        let (tag, detail, number) = match self.what {
+            What::Alloc { block, order, migratetype, highest } => {
+                let zone = ZONES.iter().position(|zone| *zone == highest).unwrap_or(ZONES.len() - 1);
+                let of_block = u32::from(order.get()) | (migratetype.index() as u32) << 8;
+                (tag(block), of_block | (zone as u32) << 16, number(block))
+            }
+            What::Bulk { first, pages } => (2, pages, first),
+            What::Free { block } => (3 + tag(block), 0, number(block)),
+        };
+        let mut bytes = [0; BYTES];
+        bytes[..4].copy_from_slice(&self.think_ns.to_le_bytes());
+        bytes[4..8].copy_from_slice(&(tag | detail << 8).to_le_bytes());
+        bytes[8..].copy_from_slice(&number.to_le_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8; BYTES]) -> Self {
+        let [think_ns, detail, number] =
+            [0, 4, 8].map(|at| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]));
+        let (tag, detail) = (detail as u8, detail >> 8);
+        let block = if matches!(tag, 1 | 4) { BlockName::Bulk(number) } else { BlockName::Alone(number) };
+        let what = match tag {
+            0 | 1 => What::Alloc {
+                block,
+                order: Order::new(detail as u8).unwrap_or(Order::ZERO),
+                migratetype: MigrateType::from_index((detail >> 8 & 0xff) as usize)
+                    .unwrap_or(MigrateType::Movable),
+                highest: ZONES[(detail >> 16) as usize % ZONES.len()],
+            },
+            2 => What::Bulk { first: number, pages: detail },
+            _ => What::Free { block },
+        };
+        Self { think_ns, what }
+    }
+}
+
+const fn tag(block: BlockName) -> u32 {
+    matches!(block, BlockName::Bulk(_)) as u32
+}
+
+const fn number(block: BlockName) -> u32 {
+    match block {
+        BlockName::Alone(number) | BlockName::Bulk(number) => number,
+    }
+}
+
+/// The lists, while they are written.
+#[derive(Debug)]
+pub(super) struct ListWriter {
+    file: SpooledTempFile,
+    bytes: u64,
+    cpus: Vec<List>,
+}
+
+/// One CPU's list.
+#[derive(Debug, Default)]
+struct List {
+    /// Where the full chunks are in the file, and at last the one that is not full.
+    chunks: Vec<u64>,
+    len: u64,
+    /// What is not yet in the file.
+    pending: Vec<u8>,
+}
+
+impl ListWriter {
+    pub(super) fn new() -> Self {
+        Self { file: spooled_tempfile(MEMORY_BYTES_MAX), bytes: 0, cpus: Vec::new() }
+    }
+
+    pub(super) fn push(&mut self, cpu: usize, paced: Paced) -> io::Result<()> {
+        if self.cpus.len() <= cpu {
+            self.cpus.resize_with(cpu + 1, List::default);
+        }
+        let list = &mut self.cpus[cpu];
+        list.pending.extend(paced.to_bytes());
+        list.len += 1;
+        if list.pending.len() == CHUNK * BYTES { self.flush(cpu) } else { Ok(()) }
+    }
+
+    fn flush(&mut self, cpu: usize) -> io::Result<()> {
+        let list = &mut self.cpus[cpu];
+        self.file.write_all(&list.pending)?;
+        list.chunks.push(self.bytes);
+        self.bytes += list.pending.len() as u64;
+        list.pending.clear();
+        Ok(())
+    }
+
+    /// The lists of the CPUs that did anything.
+    pub(super) fn finish(mut self) -> io::Result<Lists> {
+        for cpu in 0..self.cpus.len() {
+            if !self.cpus[cpu].pending.is_empty() {
+                self.flush(cpu)?;
+            }
+        }
+        self.cpus.retain(|list| list.len > 0);
+        self.cpus.iter_mut().for_each(|list| list.pending = Vec::new());
+        Ok(Lists { file: Mutex::new(self.file), cpus: self.cpus })
+    }
+}
+
+/// The lists, to be read by any number of players.
+#[derive(Debug)]
+pub(super) struct Lists {
+    file: Mutex<SpooledTempFile>,
+    cpus: Vec<List>,
+}
+
+impl Lists {
+    /// CPUs that did anything.
+    pub(super) fn cpus(&self) -> usize {
+        self.cpus.len()
+    }
+
+    /// Length of the list of one of them.
+    pub(super) fn len(&self, cpu: usize) -> u64 {
+        self.cpus[cpu].len
+    }
+
+    /// Replaces `bytes` by those of a chunk.
+    fn read(&self, cpu: usize, chunk: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
+        let list = &self.cpus[cpu];
+        let left = list.len - (chunk * CHUNK) as u64;
+        bytes.resize(left.min(CHUNK as u64) as usize * BYTES, 0);
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.seek(SeekFrom::Start(list.chunks[chunk]))?;
+        file.read_exact(bytes)
+    }
+}
+
+/// A place in a CPU's list, with the chunk around it.
+#[derive(Debug)]
+pub(super) struct Cursor {
+    cpu: usize,
+    chunk: Option<usize>,
+    /// The chunk, as in the file.
+    bytes: Vec<u8>,
+}
+
+impl Cursor {
+    pub(super) const fn new(cpu: usize) -> Self {
+        Self { cpu, chunk: None, bytes: Vec::new() }
+    }
+
+    /// What is at a position below [`Lists::len`].
+    pub(super) fn at(&mut self, lists: &Lists, position: u64) -> Paced {
+        let (chunk, at) = (position / CHUNK as u64, position % CHUNK as u64);
+        let chunk = chunk as usize;
+        if self.chunk != Some(chunk) {
+            lists
+                .read(self.cpu, chunk, &mut self.bytes)
+                .expect("what this process wrote to its own temporary file can be read");
+            self.chunk = Some(chunk);
+        }
+        Paced::from_bytes(&self.bytes.as_chunks().0[at as usize])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pageset_replay::operations::BULK_PAGES_MAX;
+
+    use super::*;
+
+    #[test]
+    fn things_come_back_from_any_chunk_of_any_cpu() {
+        let paced = |number: u64| {
+            let block = match number {
+                0 | 2 | 4 => BlockName::Alone(u32::MAX - number as u32),
+                _ if number.is_multiple_of(2) => BlockName::Alone(number as u32),
+                _ => BlockName::Bulk(number as u32),
+            };
+            let what = match number % 5 {
+                0 => What::Bulk { first: number as u32, pages: BULK_PAGES_MAX },
+                1 | 2 => What::Free { block },
+                _ => What::Alloc {
+                    block,
+                    order: Order::new((number % 11) as u8).unwrap(),
+                    migratetype: MigrateType::from_index((number % 3) as usize).unwrap(),
+                    highest: ZONES[(number % 4) as usize],
+                },
+            };
+            Paced { think_ns: u32::MAX - number as u32, what }
+        };
+        let mut writer = ListWriter::new();
+        for number in 0..5 * CHUNK as u64 {
+            writer.push(if number % 3 == 0 { 7 } else { 2 }, paced(number)).unwrap();
+        }
+        let lists = writer.finish().unwrap();
+        assert_eq!(lists.cpus(), 2, "those that did something");
+        for (cpu, is_mine) in [(0, false), (1, true)] {
+            let numbers: Vec<u64> =
+                (0..5 * CHUNK as u64).filter(|number| (number % 3 == 0) == is_mine).collect();
+            assert_eq!(lists.len(cpu), numbers.len() as u64);
+            let mut cursor = Cursor::new(cpu);
+            for (position, number) in numbers.iter().enumerate().chain(numbers.iter().enumerate().rev()) {
+                assert_eq!(cursor.at(&lists, position as u64), paced(*number));
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! A recording as a workload for any number of CPUs: each CPU plays one recorded CPU's allocations and frees, with the
+//! recorded time between them, again and again.
+//!
+//! The loop is closed: who waits for a lock does everything later, as a program would. As many copies of the recorded
+//! machine run as fit the CPUs; within a copy a block is freed on the CPU that freed it in the recording.
+//!
+//! Files: `reading` (what each CPU did), `lists` (where that is kept), `player` (a CPU that plays it).
+
+mod lists;
+mod player;
+mod reading;
+
+use std::sync::Arc;
+
+use pageset_trace::{TraceError, TraceReader};
+
+use super::plan::Plan;
+use super::setup::{PlanError, Setup};
+use player::{CopyState, Player};
+pub use reading::Played;
+use reading::Recording;
+
+/// A recording, ready to be played.
+#[derive(Debug)]
+pub struct Recorded {
+    recording: Arc<Recording>,
+    /// What is played of it.
+    pub played: Played,
+}
+
+impl Recorded {
+    /// Reads a recording, of any length, in bounded memory: what is to be played goes to a temporary file.
+    ///
+    /// # Errors
+    /// As the reader's, and if the temporary file cannot be written, or there are no allocations or no frees.
+    pub fn read(reader: &mut dyn TraceReader) -> Result<Self, TraceError> {
+        let (recording, played) = reading::read(reader)?;
+        Ok(Self { recording: Arc::new(recording), played })
+    }
+
+    /// The recording on as many CPUs as `setup` says. It has no parameters.
+    ///
+    /// # Errors
+    /// If the machine has not that many CPUs, or the recording shows no allocation.
+    pub fn plan(&self, setup: &Setup<'_>) -> Result<Plan, PlanError> {
+        let present = setup.topology.nodes_of_cpus.len();
+        if setup.cpus == 0 || setup.cpus as usize > present {
+            return Err(PlanError::Cpus { wanted: setup.cpus, present });
+        }
+        let recorded = self.recording.lists.cpus();
+        if recorded == 0 {
+            return Err(PlanError::EmptyRecording);
+        }
+        let mut plan = Plan::default();
+        let cpus: Vec<_> = setup.each_cpu().collect();
+        for members in cpus.chunks(recorded) {
+            let copy = CopyState::new(members.len());
+            for (index, cpu) in members.iter().enumerate() {
+                let player = Player {
+                    recording: Arc::clone(&self.recording),
+                    copy: Arc::clone(&copy),
+                    index,
+                    is_whole: members.len() == recorded,
+                };
+                plan.work(*cpu, move |target| player.play(target));
+            }
+        }
+        Ok(plan)
+    }
+}

@@ -1,0 +1,156 @@
+//! One CPU that plays what a recorded CPU did, and the copy of the recorded machine that it belongs to.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pageset_core::{MigrateType, Order};
+use pageset_replay::operations::{BlockName, What};
+
+use super::lists::Cursor;
+use super::reading::Recording;
+use crate::target::{Block, Fill, Target};
+
+/// A longer gap between two events of a CPU is taken to be idle. Guess: a recording of page events does not tell.
+const BUSY_NS_MAX: u64 = 100_000;
+/// How long a CPU waits for the others of its copy to come up. Guess.
+const WAIT_NS: u64 = 20_000;
+
+/// What the CPUs of one copy share.
+#[derive(Debug)]
+pub(super) struct CopyState {
+    /// Blocks in use, by pass and number.
+    blocks: HashMap<(u64, BlockName), Block>,
+    /// The pass that each CPU is in.
+    passes: Vec<u64>,
+    /// CPUs that have ended.
+    ended: usize,
+}
+
+impl CopyState {
+    /// A copy on so many CPUs.
+    pub(super) fn new(cpus: usize) -> Arc<Mutex<Self>> {
+        Arc::new(Mutex::new(Self { blocks: HashMap::new(), passes: vec![0; cpus], ended: 0 }))
+    }
+}
+
+/// One CPU of a copy.
+pub(super) struct Player {
+    pub(super) recording: Arc<Recording>,
+    pub(super) copy: Arc<Mutex<CopyState>>,
+    /// Which recorded CPU's list it plays.
+    pub(super) index: usize,
+    /// A copy that is not whole frees what its missing CPUs would have freed.
+    pub(super) is_whole: bool,
+}
+
+impl Player {
+    pub(super) fn play(self, target: &mut dyn Target) {
+        // Blocks that this CPU is to free, but that another has not allocated yet.
+        let mut early = VecDeque::new();
+        let mut pass = 0;
+        let lists = &self.recording.lists;
+        let mut cursor = Cursor::new(self.index);
+        // Copies that run for long are not in step.
+        let mut start = target.random() % lists.len(self.index);
+        while target.running() {
+            let mut kept = Vec::new();
+            for position in std::mem::take(&mut start)..lists.len(self.index) {
+                if !target.running() {
+                    break;
+                }
+                let paced = cursor.at(lists, position);
+                let think_ns = u64::from(paced.think_ns);
+                if think_ns > BUSY_NS_MAX {
+                    target.sleep(think_ns)
+                } else {
+                    target.compute(think_ns)
+                }
+                self.perform(target, (pass, paced.what), &mut kept, &mut early);
+                target.score(1);
+            }
+            kept.into_iter().for_each(|block| target.free(block));
+            // What nobody allocates any more: its allocation failed, or its CPU began in the middle.
+            early.retain(|(since, _)| since + 1 >= pass);
+            pass += 1;
+            self.copy().passes[self.index] = pass;
+            // At most one pass ahead of the slowest, so that memory stays bounded.
+            while target.running() && self.slowest() + 1 < pass {
+                target.sleep(WAIT_NS);
+            }
+        }
+        self.end(target);
+    }
+
+    fn perform(
+        &self,
+        target: &mut dyn Target,
+        (pass, what): (u64, What),
+        kept: &mut Vec<Block>,
+        early: &mut VecDeque<(u64, BlockName)>,
+    ) {
+        match what {
+            What::Alloc { block, order, migratetype, .. } => {
+                self.alloc(target, (pass, block), (order, migratetype), kept);
+            }
+            What::Bulk { first, pages } => {
+                for number in first..first + pages {
+                    let page = (Order::ZERO, MigrateType::Unmovable);
+                    self.alloc(target, (pass, BlockName::Bulk(number)), page, kept);
+                }
+            }
+            What::Free { .. } if !self.is_whole => {
+                kept.pop().into_iter().for_each(|block| target.free(block))
+            }
+            What::Free { block } => {
+                early.push_back((pass, block));
+                // The one that is due, and one that was early.
+                for _ in 0..early.len().min(2) {
+                    let Some(key) = early.pop_back() else { break };
+                    let found = self.copy().blocks.remove(&key);
+                    match found {
+                        Some(block) => target.free(block),
+                        None => early.push_front(key),
+                    }
+                }
+            }
+        }
+    }
+
+    fn alloc(
+        &self,
+        target: &mut dyn Target,
+        (pass, name): (u64, BlockName),
+        (order, migratetype): (Order, MigrateType),
+        kept: &mut Vec<Block>,
+    ) {
+        let Ok(pfn) = target.alloc(order, migratetype, Fill::Undefined) else { return };
+        if !self.is_whole || self.recording.is_kept(name) {
+            kept.push((pfn, order));
+        } else {
+            self.copy().blocks.insert((pass, name), (pfn, order));
+        }
+    }
+
+    fn slowest(&self) -> u64 {
+        self.copy().passes.iter().copied().min().unwrap_or(0)
+    }
+
+    /// The last CPU of a copy frees what is left of it.
+    fn end(&self, target: &mut dyn Target) {
+        let left = {
+            let mut copy = self.copy();
+            copy.ended += 1;
+            if copy.ended < copy.passes.len() {
+                return;
+            }
+            std::mem::take(&mut copy.blocks)
+        };
+        let mut left: Vec<_> = left.into_values().collect();
+        left.sort_unstable();
+        left.into_iter().for_each(|block| target.free(block));
+    }
+
+    fn copy(&self) -> MutexGuard<'_, CopyState> {
+        self.copy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,105 @@
+//! The list of pages in order of use: one lock for each node and memory cgroup, taken for several pages at once.
+//!
+//! It is not the allocator's, but every anonymous or file page passes it, so its lock is the next to be contended when
+//! the zone lock is not (spec fault.md §4.1, the 2018 study of batch sizes).
+
+use std::collections::BTreeMap;
+
+use pageset_core::CpuId;
+
+use crate::load::plan::{LockKind, Plan};
+use crate::load::setup::{Parameter, Setup};
+use crate::random_time::exponential_ns;
+use crate::target::{Hold, LockId, Target, locked};
+
+/// Pages that a CPU collects before it takes the lock to add them. Source: spec fault.md §4.1, Linux 4.15 to 6.9.
+const ADD_BATCH: u32 = 15;
+/// Pages that are removed under one hold of the lock. Source: `SWAP_CLUSTER_MAX`, spec pcp.md §0.2.
+pub(crate) const REMOVE_BATCH: u32 = 32;
+
+/// How long the lock is held for a page.
+pub(crate) const HOLD_NS: Parameter = Parameter {
+    key: "lru_page_ns",
+    default: 40,
+    min: 0,
+    meaning: "time under the LRU lock to add or remove one page, besides what the machine takes to fetch the list's head and \
+              counters, in ns",
+    source: "guess: two or three cold lines of metadata",
+};
+
+/// One CPU's access to its node's list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lru {
+    lock: LockId,
+    page_ns: u64,
+    pending: u32,
+}
+
+impl Lru {
+    /// One for each CPU that `setup` uses, over one lock for each node among them.
+    pub(crate) fn for_cpus(plan: &mut Plan, setup: &Setup<'_>) -> Vec<Self> {
+        Self::for_cgroups(plan, setup, 1)
+    }
+
+    /// The same where programs run in so many memory cgroups, each with a list of its own on each node. The CPUs take turns among
+    /// them.
+    pub(crate) fn for_cgroups(plan: &mut Plan, setup: &Setup<'_>, cgroups: u64) -> Vec<Self> {
+        let page_ns = setup.get(&HOLD_NS);
+        let mut locks = BTreeMap::new();
+        let lock_of = |cpu: CpuId| {
+            let node = setup.node_of(cpu);
+            let list = (node, u64::from(cpu.0) % cgroups.max(1));
+            *locks.entry(list).or_insert_with(|| plan.lock(LockKind::Lru(node)))
+        };
+        let locks: Vec<_> = setup.each_cpu().map(lock_of).collect();
+        locks.into_iter().map(|lock| Self { lock, page_ns, pending: 0 }).collect()
+    }
+
+    /// Adds a page: at once to this CPU's batch, and the whole batch to the list when it is full.
+    pub(crate) fn add(&mut self, target: &mut dyn Target) {
+        self.pending += 1;
+        if self.pending == ADD_BATCH {
+            self.pending = 0;
+            self.hold(target, ADD_BATCH);
+        }
+    }
+
+    /// Adds what waits in this CPU's batch.
+    pub(crate) fn flush(&mut self, target: &mut dyn Target) {
+        let pending = std::mem::take(&mut self.pending);
+        if pending > 0 {
+            self.hold(target, pending);
+        }
+    }
+
+    /// Removes pages that are about to be freed.
+    pub(crate) fn remove(&self, target: &mut dyn Target, pages: u32) {
+        for done in (0..pages).step_by(REMOVE_BATCH as usize) {
+            self.hold(target, REMOVE_BATCH.min(pages - done));
+        }
+    }
+
+    /// Holds vary: pages and their neighbours on the list are in this CPU's caches, in another's or in none.
+    fn hold(&self, target: &mut dyn Target, pages: u32) {
+        let ns = exponential_ns(target, self.page_ns * u64::from(pages));
+        locked(target, self.lock, Hold::Exclusive, |target| target.compute(ns));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::setup::{Generation, Settings, Topology};
+
+    #[test]
+    fn each_cgroup_has_a_list_of_its_own_on_each_node() {
+        let (topology, settings) = (Topology::even(16, 2), Settings::default());
+        let setup =
+            Setup { topology: &topology, cpus: 16, generation: Generation::V6_6, settings: &settings };
+        for (cgroups, lists) in [(1, 2), (4, 8), (100, 16)] {
+            let mut plan = Plan::default();
+            let lrus = Lru::for_cgroups(&mut plan, &setup, cgroups);
+            assert_eq!((lrus.len(), plan.locks.len()), (16, lists), "{cgroups} cgroups");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What moving a cache line, and a message, from CPU to CPU costs here.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::Result;
+use pageset_measure::host::{pin, usable_cpus};
+use pageset_measure::pageops::median;
+
+use super::rig::{fixed, score_per_ns};
+use crate::load::ChannelSpec;
+use crate::{ChannelId, Message, Target};
+
+/// Atomics of one timing.
+const ATOMICS: u32 = 100_000;
+/// Turns of one timing: some microseconds, so that most timings are not interrupted.
+const TURNS: u64 = 50;
+/// Timings of turns.
+const CHUNKS: u64 = 2001;
+/// Timings; the median counts.
+const ROUNDS: usize = 11;
+/// Pages that a fault is measured on: 64 MiB.
+const FAULT_PAGES: usize = 16 << 10;
+const PAGE_BYTES: usize = 4096;
+
+/// Alone on its line, and on the neighbour that is fetched with it.
+#[repr(align(128))]
+struct Line(AtomicU64);
+
+/// An atomic on a line that this CPU owns, in nanoseconds.
+pub(super) fn atomic() -> f64 {
+    let line = Line(AtomicU64::new(0));
+    let mut times = (0..ROUNDS).map(|_| {
+        let began = Instant::now();
+        for _ in 0..ATOMICS {
+            black_box(&line).0.fetch_add(1, Relaxed);
+        }
+        began.elapsed().as_nanos() as f64 / f64::from(ATOMICS)
+    });
+    median(&times.by_ref().collect::<Vec<_>>())
+}
+
+/// Two CPUs write one line in turn: nanoseconds from one write to the next. `None` with one CPU.
+pub(super) fn turn() -> Option<f64> {
+    let cpus = usable_cpus();
+    let [first, second] = *cpus.get(..2)? else { return None };
+    let line = Line(AtomicU64::new(0));
+    let play = |cpu, parity| {
+        pin(cpu);
+        let mut times = Vec::with_capacity(CHUNKS as usize);
+        for chunk in 0..CHUNKS {
+            let began = Instant::now();
+            for turn in 0..TURNS {
+                let mine = 2 * (chunk * TURNS + turn) + parity;
+                // No pause: it would be longer than the line takes.
+                while line.0.load(Relaxed) != mine {}
+                line.0.fetch_add(1, Relaxed);
+            }
+            times.push(began.elapsed().as_nanos() as f64 / (2 * TURNS) as f64);
+        }
+        // Chunks in which the system took a CPU away are the longest.
+        median(&times)
+    };
+    thread::scope(|scope| {
+        let other = scope.spawn(|| play(first, 0));
+        let own = scope.spawn(|| play(second, 1)).join();
+        // Neither panics; without a result there is nothing to report.
+        other.join().ok().and(own.ok())
+    })
+}
+
+/// From sending a message to a CPU that waits for it until that CPU has it, in nanoseconds.
+pub(super) fn message() -> Result<f64> {
+    const THERE: ChannelId = ChannelId(0);
+    const BACK: ChannelId = ChannelId(1);
+    let ask = |target: &mut dyn Target| {
+        while target.running() {
+            target.send(THERE, Message::default());
+            target.receive(BACK);
+            target.score(1);
+        }
+        target.close(THERE);
+    };
+    let answer = |target: &mut dyn Target| {
+        while let Some(message) = target.receive(THERE) {
+            target.send(BACK, message);
+        }
+        target.close(BACK);
+    };
+    let channel = ChannelSpec { capacity: 1, senders: 1 };
+    let round_trips = score_per_ns(fixed(63), vec![channel, channel], vec![Box::new(ask), Box::new(answer)])?;
+    Ok(if round_trips > 0.0 { 0.5 / round_trips } else { 0.0 })
+}
+
+/// The first write to a page of new memory, in nanoseconds: the system's fault, clearing included.
+pub(super) fn fault() -> f64 {
+    let time = |_| {
+        let mut memory = vec![0_u8; FAULT_PAGES * PAGE_BYTES];
+        let began = Instant::now();
+        memory.iter_mut().step_by(PAGE_BYTES).for_each(|byte| *byte = 1);
+        black_box(&mut memory);
+        began.elapsed().as_nanos() as f64 / FAULT_PAGES as f64
+    };
+    median(&(0..3).map(time).collect::<Vec<_>>())
+}

@@ -1,0 +1,66 @@
+//! Pieces of work on threads of this machine, through the same world that workloads run in.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::Result;
+use pageset_core::policy::{self, BatchRule, HighRule};
+use pageset_core::{CpuId, Policy};
+use pageset_measure::pageops::median;
+
+use crate::load::{Body, ChannelSpec, Plan, Worker};
+use crate::{Target, ThreadOptions, ThreadOutcome, run_on_threads};
+
+/// Pages of the allocator that is measured: 1 GiB, of which only what is touched exists.
+pub(super) const PAGES: u64 = 1 << 18;
+
+/// A policy with limits that do not move, so that it is known which page goes where.
+pub(super) fn fixed(batch: i32) -> Policy {
+    let mut policy = policy::LINUX_4_9;
+    policy.batch = BatchRule::Fixed(batch);
+    policy.high = HighRule::Fixed(4 * batch);
+    policy
+}
+
+/// Runs `body` once on the first CPU. It reports times by calling its second argument; their median is the result.
+pub(super) fn measure(
+    policy: Policy,
+    body: impl FnOnce(&mut dyn Target, &mut dyn FnMut(f64)) + Send + 'static,
+) -> Result<f64> {
+    let times = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&times);
+    let recording: Body = Box::new(move |target| {
+        let mut found = Vec::new();
+        body(target, &mut |ns| found.push(ns));
+        sink.lock().expect("nobody panics with it").extend(found);
+    });
+    run(policy, Vec::new(), [recording])?;
+    let times = times.lock().expect("nobody panics with it");
+    Ok(median(&times))
+}
+
+/// Runs bodies on the first CPUs for a while. Returns what they scored together, per nanosecond.
+pub(super) fn score_per_ns(policy: Policy, channels: Vec<ChannelSpec>, bodies: Vec<Body>) -> Result<f64> {
+    Ok(run(policy, channels, bodies)?.score_per_second() / 1e9)
+}
+
+/// Runs bodies, each on a CPU of its own from the first on.
+pub(super) fn run(
+    policy: Policy,
+    channels: Vec<ChannelSpec>,
+    bodies: impl IntoIterator<Item = Body>,
+) -> Result<ThreadOutcome> {
+    let workers = (0..).zip(bodies).map(|(cpu, body)| Worker { cpu: CpuId(cpu), body }).collect();
+    let plan = Plan { workers, channels, ..Plan::default() };
+    Ok(run_on_threads(plan, &options(policy))?)
+}
+
+fn options(policy: Policy) -> ThreadOptions {
+    ThreadOptions {
+        policy,
+        pages: PAGES,
+        warm_up: Duration::from_millis(50),
+        duration: Duration::from_millis(400),
+        seed: 1,
+    }
+}

@@ -1,0 +1,194 @@
+//! The fault engine's world on virtual CPUs: frames of the simulated allocator, lines that take time to travel, pages
+//! that take time to clear.
+//!
+//! The engine calls its world without saying on which virtual CPU's stack; all virtual CPUs of a simulation run on one
+//! OS thread, so they are kept beside it.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use pageset_core::{CpuId, FreeError, Order, Pfn, Platform, Request};
+use pageset_fault::{FrameSource, FrameUse, Line, Memory, World};
+use pageset_sim::{SharedLine, VirtualCpu, VirtualLock};
+use serde::{Deserialize, Serialize};
+
+thread_local! {
+    static CPUS: RefCell<Vec<Option<VirtualCpu>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Makes a virtual CPU known to the worlds of this OS thread until this is dropped.
+pub(super) struct Present(CpuId);
+
+impl Present {
+    pub(super) fn new(cpu: &VirtualCpu) -> Self {
+        CPUS.with_borrow_mut(|cpus| {
+            let needed = cpus.len().max(cpu.id().index() + 1);
+            cpus.resize(needed, None);
+            cpus[cpu.id().index()] = Some(cpu.clone());
+        });
+        Self(cpu.id())
+    }
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        CPUS.with_borrow_mut(|cpus| cpus[self.0.index()] = None);
+    }
+}
+
+/// The virtual CPU that runs. Not borrowed while it works: others run meanwhile.
+fn on(cpu: CpuId) -> VirtualCpu {
+    let found = CPUS.with_borrow(|cpus| cpus.get(cpu.index()).cloned().flatten());
+    found.expect("tasks run on virtual CPUs that are present")
+}
+
+/// Where the counters of an address space are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RssLine {
+    /// On the line of mmap_sem, as "the same line as other hot words" says. Source: spec fault.md §1.6, R1.
+    #[default]
+    WithMmapLock,
+    /// On one of their own.
+    Own,
+}
+
+impl RssLine {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::WithMmapLock, Self::Own];
+
+    /// Name in options.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::WithMmapLock => "with-mmap-lock",
+            Self::Own => "own",
+        }
+    }
+
+    /// The one with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|line| line.name() == name)
+    }
+}
+
+/// A simulated machine, as the engine sees it.
+pub(super) struct VirtualWorld {
+    frames: VirtualFrames,
+    memory: VirtualMemory,
+    lines: CounterLines,
+    rss_line: RssLine,
+}
+
+impl VirtualWorld {
+    /// `span` are the machine's frames; `tables` as many as the engine may use, of `lines_per_table` lines.
+    pub(super) fn new(span: Range<u64>, tables: u32, lines_per_table: u32, rss_line: RssLine) -> Self {
+        let line = |_| SharedLine::new();
+        let lines = CounterLines {
+            mmap_lock: SharedLine::new(),
+            rss: SharedLine::new(),
+            anon_rss: SharedLine::new(),
+            areas: (0..AREAS).map(line).collect(),
+            words: (0..tables as usize * lines_per_table as usize).map(line).collect(),
+            lines_per_table,
+        };
+        Self { frames: VirtualFrames(span), memory: VirtualMemory, lines, rss_line }
+    }
+}
+
+/// Lines for areas' locks; areas beyond share them.
+const AREAS: usize = 4096;
+
+/// The lines of one address space. The engine knows of more, which nobody shares here.
+struct CounterLines {
+    mmap_lock: SharedLine,
+    rss: SharedLine,
+    anon_rss: SharedLine,
+    areas: Box<[SharedLine]>,
+    words: Box<[SharedLine]>,
+    lines_per_table: u32,
+}
+
+impl Platform for VirtualWorld {
+    type RawLock = VirtualLock;
+    type Events = ();
+
+    fn events(&self) -> &() {
+        &()
+    }
+}
+
+impl World for VirtualWorld {
+    type Frames = VirtualFrames;
+    type Memory = VirtualMemory;
+
+    fn frames(&self) -> &VirtualFrames {
+        &self.frames
+    }
+
+    fn memory(&self) -> &VirtualMemory {
+        &self.memory
+    }
+
+    fn shares(&self, _: CpuId, line: Line) {
+        let lines = &self.lines;
+        let line = match line {
+            Line::MmapLock { .. } => Some(&lines.mmap_lock),
+            Line::Rss { .. } if self.rss_line == RssLine::WithMmapLock => Some(&lines.mmap_lock),
+            Line::Rss { .. } => Some(&lines.rss),
+            Line::AnonRss { .. } => Some(&lines.anon_rss),
+            Line::AreaLock { area } => lines.areas.get(area as usize % AREAS),
+            Line::Words { table, line } => {
+                lines.words.get(table as usize * lines.lines_per_table as usize + line as usize)
+            }
+            Line::Frame(_) => None,
+        };
+        if let Some(line) = line {
+            line.rmw_here();
+        }
+    }
+
+    /// One look at a line that nobody else writes: time passes, and others go on.
+    fn relax(&self, _: CpuId) {
+        SharedLine::new().rmw_here();
+    }
+
+    fn now_ns(&self, cpu: CpuId) -> u64 {
+        on(cpu).now().as_ns()
+    }
+}
+
+/// The simulation's allocator.
+pub(super) struct VirtualFrames(Range<u64>);
+
+impl FrameSource for VirtualFrames {
+    fn span(&self) -> Range<u64> {
+        self.0.clone()
+    }
+
+    fn alloc(&self, cpu: CpuId, order: Order, wanted_for: FrameUse) -> Option<Pfn> {
+        let request = match wanted_for {
+            FrameUse::Anon => Request::new(order).movable(),
+            FrameUse::Table => Request::new(order),
+        };
+        on(cpu).alloc(&request).ok()
+    }
+
+    fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        on(cpu).free(pfn, order)
+    }
+}
+
+/// Pages without contents: clearing and copying takes time by where they are.
+pub(super) struct VirtualMemory;
+
+impl Memory for VirtualMemory {
+    fn clear(&self, cpu: CpuId, pfn: Pfn, order: Order, _: u32) {
+        on(cpu).clear(pfn, order);
+    }
+
+    fn copy(&self, cpu: CpuId, from: Pfn, to: Pfn) {
+        let cpu = on(cpu);
+        cpu.clear(from, Order::ZERO);
+        cpu.clear(to, Order::ZERO);
+    }
+}

@@ -1,0 +1,318 @@
+//! The 2018 series on copying huge pages: vm-scalability's anon-cow-seq under each order.
+//!
+//! `workload` is the load, `counters` the CPU's counters.
+
+mod counters;
+mod workload;
+
+use anyhow::{Context as _, Result};
+use pageset_measure::host::{self, usable_cpus};
+use pageset_pageops::{Isa, Kernel, Method, VisitOrder};
+use pageset_report::Origin;
+use pageset_report::Progress;
+use pageset_report::Spread;
+use pageset_report::comparison::{Comparison, Pair, Quantity};
+use pageset_report::plot::{Axis, Figure, Mark, Panel, Point, Series};
+
+use super::published::{Published, published};
+use super::study::{Findings, Options, Study};
+use crate::jobs::Stage;
+use workload::{AnonCow, Measured};
+
+/// See [`Study`].
+#[derive(Debug)]
+pub(crate) struct HugeCopy;
+
+/// Times that each order is measured, in turn with the others.
+const ROUNDS: usize = 9;
+const ROUNDS_QUICK: usize = 3;
+
+impl Study for HugeCopy {
+    fn name(&self) -> &'static str {
+        "huge-copy"
+    }
+
+    fn summary(&self) -> &'static str {
+        "huge page copy, target sub-page last (2018): anon-cow-seq under each order of copying"
+    }
+
+    fn has_seeds(&self) -> bool {
+        false
+    }
+
+    fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings> {
+        let rounds = if options.is_quick { ROUNDS_QUICK } else { ROUNDS };
+        let machine = host::line();
+        let claims = Claims::read()?;
+        let mut stage = Stage::begin(progress, "copying", "rounds", 2 * rounds);
+        let every_cpu = measure(&usable_cpus(), rounds, &mut stage)?;
+        let alone = measure(&usable_cpus()[..1], rounds, &mut stage)?;
+        let children = usable_cpus().len();
+        let mut findings = Findings {
+            tables: vec![
+                table(
+                    "anon-cow-seq",
+                    &format!("anon-cow-seq, {children} children"),
+                    &machine,
+                    &every_cpu,
+                    Some(&claims),
+                ),
+                table("anon-cow-seq-1", "anon-cow-seq, 1 child", &machine, &alone, None),
+            ],
+            figures: vec![("huge-copy".to_owned(), figure(&every_cpu, &alone))],
+            notes: NOTES.map(str::to_owned).to_vec(),
+            explanations: [verdict(&every_cpu, &claims)?]
+                .into_iter()
+                .chain(options.reasons(&[WHY]))
+                .collect(),
+            machine,
+            ..Findings::default()
+        };
+        findings.notes.extend(every_cpu.rows.iter().find_map(|row| row.no_counters.clone()).map(|reason| {
+            format!("Instructions per cycle are not available: this machine has no such counters ({reason}).")
+        }));
+        Ok(findings)
+    }
+}
+
+const NOTES: [&str; 6] = [
+    "Throughput and user time are relative to page-by-page, what Linux did before the series. Each is the median of \
+     several runs in turn with those of the other orders.",
+    "The load: a parent's memory of huge pages, and children that each copy it page by page, since each writes to it: \
+     8 bytes at a time, from its first word to its last. A page is copied when its first word is written, so the target \
+     is always the start of the page.",
+    "What differs from the published run: children are threads, not processes, kept on one CPU each; the kernel is not \
+     part of it, so a copy is a call and not a page fault, and memory is resident before; the parent has 256 MiB.",
+    "User time stands for the time in which children write, which in the published run is all that they do; copying was \
+     system time there.",
+    "Copies are made with rep movs, as Linux makes them, except in the last row, which is this library's choice.",
+    "Only the first two rows were published: the base, and the 2018 order.",
+];
+
+const WHY: &str = "\
+Why: the series was measured where two threads shared 2.5 MB of cache and copied 4 MiB between them, so that what was \
+copied first was gone when the program came to it. Then it matters which part is last. Where the third-level cache holds a \
+copied page whatever the order, writing takes the same time after each of them, as the last column shows, and only the \
+copy itself counts: single base pages, in an order that jumps or descends, lose what CPUs fetch ahead along ascending \
+addresses, and string instructions of 4 KiB cannot do what those of 2 MiB can. Streaming past the cache gains less here \
+than in `pageset bench pages`, presumably since the program's own writes have left a page of dirty lines in the caches, \
+which go to memory while the next page streams there.";
+
+/// What the series says of this load.
+struct Claims {
+    throughput_percent: f64,
+    user_time_percent: f64,
+    ipc_before: f64,
+    ipc_after: f64,
+}
+
+impl Claims {
+    fn read() -> Result<Self> {
+        let table = published!("huge-copy/claims.csv")?;
+        let value = |item| Self::value(&table, item);
+        Ok(Self {
+            throughput_percent: value("throughput change")?,
+            user_time_percent: value("user time change")?,
+            ipc_before: value("IPC before")?,
+            ipc_after: value("IPC after")?,
+        })
+    }
+
+    fn value(table: &Published, item: &str) -> Result<f64> {
+        let row = table.rows_with("item", item).next();
+        let row = row.with_context(|| format!("data/tables/huge-copy/claims.csv: no item `{item}`"))?;
+        row.number("value")?
+            .with_context(|| format!("data/tables/huge-copy/claims.csv: `{item}` has no value"))
+    }
+}
+
+/// All orders under one load; the base is first.
+struct Results {
+    rows: Vec<OrderResult>,
+}
+
+/// One order.
+struct OrderResult {
+    name: String,
+    throughput: Spread,
+    write: Spread,
+    copy: Spread,
+    ipc: Option<f64>,
+    no_counters: Option<String>,
+}
+
+/// What is compared: orders as Linux has had them, with its instructions, then ours.
+fn methods() -> Vec<Method> {
+    let rep = Kernel::new(Isa::Rep).unwrap_or(Kernel::PORTABLE);
+    let linux = VisitOrder::ALL.into_iter().filter(|order| *order != VisitOrder::StreamTargetLast);
+    linux.map(|order| Method::new(order, rep, 0)).chain([Method::chosen()]).collect()
+}
+
+fn measure(cpus: &[usize], rounds: usize, stage: &mut Stage<'_>) -> Result<Results> {
+    let methods = methods();
+    let mut load = AnonCow::new(cpus)?;
+    let mut measured: Vec<Vec<Measured>> = vec![Vec::new(); methods.len()];
+    // The first of all runs finds the caches as nothing later does.
+    load.run(methods[0])?;
+    for round in 0..rounds {
+        for turn in 0..methods.len() {
+            let which = (round + turn) % methods.len();
+            measured[which].push(load.run(methods[which])?);
+        }
+        stage.step()?;
+    }
+    let rows = std::iter::zip(methods, measured).map(|(method, runs)| OrderResult::new(method, &runs));
+    Ok(Results { rows: rows.collect::<Result<_>>()? })
+}
+
+impl OrderResult {
+    fn new(method: Method, runs: &[Measured]) -> Result<Self> {
+        let spread = |value: fn(&Measured) -> f64| {
+            let values: Vec<_> = runs.iter().map(value).collect();
+            Spread::of(&values).context("a run has measured nothing")
+        };
+        let ipc: Option<Vec<_>> = runs.iter().map(|run| run.ipc.as_ref().ok().copied()).collect();
+        Ok(Self {
+            name: format!("{}, {}", method.order().name(), method.kernel().isa().name()),
+            throughput: spread(|run| run.bytes_per_s)?,
+            write: spread(|run| run.write_us)?,
+            copy: spread(|run| run.copy_us)?,
+            ipc: ipc.and_then(|values| Spread::of(&values)).map(|spread| spread.median),
+            no_counters: runs.iter().find_map(|run| run.ipc.as_ref().err().cloned()),
+        })
+    }
+}
+
+impl Results {
+    fn base(&self) -> &OrderResult {
+        &self.rows[0]
+    }
+
+    /// Percent of the base.
+    fn throughput_percent(&self, row: &OrderResult) -> f64 {
+        row.throughput.median / self.base().throughput.median * 100.0
+    }
+
+    fn write_percent(&self, row: &OrderResult) -> f64 {
+        row.write.median / self.base().write.median * 100.0
+    }
+}
+
+fn table(id: &str, title: &str, machine: &str, results: &Results, claims: Option<&Claims>) -> Comparison {
+    let quantities = vec![
+        Quantity::relative("throughput", "throughput", "base = 100", 1),
+        Quantity::relative("user_time", "user time", "base = 100", 1),
+        Quantity::relative("ipc", "instructions per cycle", "", 2),
+        Quantity::relative("copy_us", "copying 2 MiB", "us", 1),
+        Quantity::relative("write_us", "writing 2 MiB", "us", 1),
+    ];
+    let mut table = Comparison::new(id, title, machine, quantities);
+    let mut base = None;
+    for (index, row) in results.rows.iter().enumerate() {
+        let published = match (index, claims) {
+            (0, Some(claims)) => [Some(100.0), Some(100.0), Some(claims.ipc_before)],
+            (1, Some(claims)) => [
+                Some(100.0 + claims.throughput_percent),
+                Some(100.0 + claims.user_time_percent),
+                Some(claims.ipc_after),
+            ],
+            _ => [None; 3],
+        };
+        let pair = |published, ours| Pair::new(published, ours, Origin::Measured);
+        let pairs = vec![
+            pair(published[0], Some(results.throughput_percent(row))),
+            pair(published[1], Some(results.write_percent(row))),
+            pair(published[2], row.ipc),
+            pair(None, Some(row.copy.median)),
+            pair(None, Some(row.write.median)),
+        ];
+        match base {
+            None => base = Some(table.push_base(row.name.as_str(), pairs)),
+            Some(base) => table.push(row.name.as_str(), base, pairs),
+        }
+    }
+    table
+}
+
+/// Whether what was published comes out here.
+fn verdict(results: &Results, claims: &Claims) -> Result<String> {
+    let row = results.rows.get(1).context("the order of 2018 was measured")?;
+    let change = results.throughput_percent(row) - 100.0;
+    let is_apart = row.throughput.is_apart_from(&results.base().throughput);
+    let outcome = match change {
+        change if change >= claims.throughput_percent / 2.0 => "It reproduces here",
+        change if change > 0.0 && is_apart => "It reproduces here in direction, but not in size",
+        _ => "It does not reproduce here",
+    };
+    let runs = if is_apart { "no run of one is among those of the other" } else { "their runs overlap" };
+    let user_time = results.write_percent(row) - 100.0;
+    Ok(format!(
+        "{outcome}: the order of 2018 changes the throughput by {change:+.1} % ({runs}), published {:+.1} %; user time by \
+         {user_time:+.1} %, published {:+.1} %.",
+        claims.throughput_percent, claims.user_time_percent
+    ))
+}
+
+fn figure(every_cpu: &Results, alone: &Results) -> Figure {
+    let mut figure = Figure::new("anon-cow-seq: bytes copied and written per second, by order of copying");
+    let names = every_cpu.rows.iter().map(|row| row.name.as_str());
+    let x = Axis::categories("order and kernel", names);
+    let mut panel = Panel::new("", x, Axis::from_zero("throughput", "GB/s"));
+    for (name, results) in [("every CPU a child", every_cpu), ("1 child", alone)] {
+        let points = results.rows.iter().enumerate().map(|(index, row)| {
+            let spread = &row.throughput;
+            Point {
+                x: index as f64,
+                y: spread.median / 1e9,
+                range: Some((spread.min / 1e9, spread.max / 1e9)),
+            }
+        });
+        panel.push(Series::new(name, Origin::Measured, Mark::Bars, points));
+    }
+    figure.push(panel);
+    figure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn results(throughputs: [&[f64]; 2]) -> Results {
+        let row = |throughput: &[f64]| OrderResult {
+            name: String::new(),
+            throughput: Spread::of(throughput).unwrap(),
+            write: Spread::of(&[1.0]).unwrap(),
+            copy: Spread::of(&[1.0]).unwrap(),
+            ipc: None,
+            no_counters: None,
+        };
+        Results { rows: throughputs.into_iter().map(row).collect() }
+    }
+
+    #[test]
+    fn the_claims_are_those_of_the_series() {
+        let claims = Claims::read().unwrap();
+        assert_eq!((claims.throughput_percent, claims.user_time_percent), (16.6, -7.2));
+        assert_eq!((claims.ipc_before, claims.ipc_after), (0.63, 0.78));
+    }
+
+    #[test]
+    fn the_verdict_follows_the_figures() {
+        let claims = Claims::read().unwrap();
+        for (ours, expected) in [
+            ([110.0, 112.0], "It reproduces here:"),
+            ([104.0, 105.0], "It reproduces here in direction"),
+            ([99.0, 105.0], "It does not reproduce here:"),
+            ([80.0, 81.0], "It does not reproduce here:"),
+        ] {
+            let text = verdict(&results([&[100.0, 100.0], &ours]), &claims).unwrap();
+            assert!(text.starts_with(expected), "{ours:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn the_base_is_what_linux_did_before_and_the_order_of_2018_follows() {
+        let orders: Vec<_> = methods().iter().map(|method| method.order()).collect();
+        assert_eq!(orders, VisitOrder::ALL);
+    }
+}

@@ -1,0 +1,192 @@
+//! What the text only promises: pages that are mapped before they are asked for, and pages that are cleared before.
+//!
+//! It says that prefaulting raises the highest fault rate obtainable three-fold and may allocate pages that are not needed, and
+//! that prezeroing pays if few cache lines of a page are used afterwards.
+
+use anyhow::Result;
+use pageset_fault::Strategy;
+use pageset_measure::pft::Ahead;
+use pageset_report::plot::{Axis, Figure, Mark, Panel, Series};
+use pageset_report::{Cell, Column, Origin, Row, Table};
+
+use super::printed::PAGES_PER_GIB;
+use super::runs::{Key, Runs};
+
+/// What the text says that prefaulting multiplies the highest rate by.
+const CLAIM: f64 = 3.0;
+/// Memory of the rows, of all threads together: the text's largest with all counts of threads.
+const GIB: u32 = 512;
+/// The atomic operations of the text, which it means to add prefaulting to.
+const STRATEGY: &str = "P2,V1,R1";
+const ORDERS: [u8; 4] = [0, 1, 3, 5];
+
+/// Pages that are left out after each run of 48, in the column of what nobody touches: a quarter of a region.
+const SKIPPED: u64 = 16;
+
+fn counts(is_quick: bool) -> &'static [u32] {
+    if is_quick { &[16, 512] } else { &[1, 4, 16, 64, 128, 256, 512] }
+}
+
+fn strategy() -> Strategy {
+    STRATEGY.parse().expect("a strategy that exists")
+}
+
+fn prefault(order: u8, threads: u32, skipped: u64) -> Key {
+    let pages = u64::from(GIB) * u64::from(PAGES_PER_GIB) / u64::from(threads);
+    let ahead = Ahead { prefault_order: order, prezero: false };
+    Key { shared_cache: true, ahead, skipped, ..Key::new(strategy(), threads, pages) }
+}
+
+/// Cache lines of 128 bytes of a page that has 128 of them, and threads.
+const LINES: [u32; 4] = [1, 16, 64, 128];
+const PREZERO_THREADS: [u32; 2] = [1, 16];
+/// Pages of each thread: ten times a cache, so that what was cleared ahead is not in it any more.
+const PREZERO_PAGES: u64 = 4096;
+
+fn prezero(lines: u32, threads: u32, prezero: bool) -> Key {
+    let ahead = Ahead { prefault_order: 0, prezero };
+    let key = Key::new(strategy(), threads, PREZERO_PAGES);
+    Key { shared_cache: true, ahead, lines, pages_max: PREZERO_PAGES * u64::from(threads), ..key }
+}
+
+/// Everything that is simulated for it.
+pub(super) fn keys(is_quick: bool) -> Vec<Key> {
+    let pairs =
+        ORDERS.iter().flat_map(|order| counts(is_quick).iter().map(move |threads| (*order, *threads)));
+    let prefaults =
+        pairs.flat_map(|(order, threads)| [0, SKIPPED].map(|skipped| prefault(order, threads, skipped)));
+    let rows = PREZERO_THREADS.into_iter().flat_map(|threads| LINES.map(|lines| (lines, threads)));
+    let prezeros =
+        rows.flat_map(|(lines, threads)| [false, true].map(|ahead| prezero(lines, threads, ahead)));
+    prefaults.chain(prezeros).collect()
+}
+
+/// What came out.
+pub(super) struct Promises {
+    rows: Vec<PrefaultRow>,
+    prezero: Table,
+}
+
+struct PrefaultRow {
+    order: u8,
+    threads: u32,
+    faults_per_second: f64,
+    pages_untouched: u64,
+    untouched_percent: f64,
+}
+
+impl Promises {
+    pub(super) fn new(runs: &Runs, is_quick: bool) -> Result<Self> {
+        let mut rows = Vec::new();
+        for order in ORDERS {
+            for &threads in counts(is_quick) {
+                let sparse = runs.get(&prefault(order, threads, SKIPPED))?;
+                rows.push(PrefaultRow {
+                    order,
+                    threads,
+                    faults_per_second: runs.get(&prefault(order, threads, 0))?.faults_per_wall_s(),
+                    pages_untouched: sparse.pages_untouched,
+                    untouched_percent: 100.0 * sparse.pages_untouched as f64 / sparse.pages_computed as f64,
+                });
+            }
+        }
+        Ok(Self { rows, prezero: prezero_table(runs)? })
+    }
+
+    fn highest(&self, order: u8) -> f64 {
+        let rates = self.rows.iter().filter(|row| row.order == order).map(|row| row.faults_per_second);
+        rates.fold(0.0, f64::max)
+    }
+
+    pub(super) fn tables(&self) -> [Table; 2] {
+        let columns = vec![
+            Column::count("prefault_order", "order"),
+            Column::count("threads", "threads"),
+            Column::ratio("faults_per_second", "faults").with_unit("1/s"),
+            Column::ratio("times_without", "times none"),
+            Column::count("pages_untouched", "pages untouched"),
+            Column::ratio("untouched_percent", "of touched").with_unit("%"),
+        ];
+        let mut table = Table::new(format!("Prefaulting, {GIB} GB, {STRATEGY} (simulated)"), columns);
+        for row in &self.rows {
+            let without = self.rows.iter().find(|other| other.order == 0 && other.threads == row.threads);
+            table.push(Row::new([
+                u64::from(row.order).into(),
+                u64::from(row.threads).into(),
+                Cell::real(row.faults_per_second, 0),
+                without.map_or(Cell::Absent, |base| {
+                    Cell::real(row.faults_per_second / base.faults_per_second, 2)
+                }),
+                row.pages_untouched.into(),
+                Cell::real(row.untouched_percent, 1),
+            ]));
+        }
+        table.note(
+            "Faults are pages by wall time, as the text counts them: with prefaulting one fault maps up to 2^order of them. \
+             Pages untouched are of another run with as many touched pages: there 48 are touched and 16 left out, again and \
+             again. Where all are touched, no page is untouched.",
+        );
+        [table, self.prezero.clone()]
+    }
+
+    pub(super) fn sentence(&self) -> String {
+        let none = self.highest(0);
+        let times = |order| self.highest(order) / none;
+        format!(
+            "Prefaulting raises the highest rate of all numbers of threads {:.1} times with order 3 and {:.1} times with order 5; the \
+             text says three-fold. Nothing is fitted on it.",
+            times(3),
+            times(5)
+        )
+    }
+
+    pub(super) fn figure(&self) -> Figure {
+        let mut figure =
+            Figure::new(format!("Prefaulting, {GIB} GB on 512 CPUs: faults per second of wall time"));
+        let mut panel = Panel::new("", Axis::log("threads", ""), Axis::log("faults", "1/s"));
+        let of = |order| self.rows.iter().filter(move |row| row.order == order);
+        let claim = CLAIM * self.highest(0);
+        let claimed = of(0).map(|row| (f64::from(row.threads), claim)).collect::<Vec<_>>();
+        panel.push(Series::new("the text: three-fold", Origin::Published, Mark::Line, claimed));
+        for order in ORDERS {
+            let name = if order == 0 { "none".to_owned() } else { format!("order {order}") };
+            let points: Vec<_> =
+                of(order).map(|row| (f64::from(row.threads), row.faults_per_second)).collect();
+            panel.push(Series::new(name, Origin::Simulated, Mark::Line, points));
+        }
+        figure.push(panel);
+        figure.note("The text's line is three times the highest rate without prefaulting here.");
+        figure
+    }
+}
+
+fn prezero_table(runs: &Runs) -> Result<Table> {
+    let columns = vec![
+        Column::count("threads", "threads"),
+        Column::count("lines", "CLine"),
+        Column::measure("touch_ns_per_page", "cleared in the fault").with_unit("ns"),
+        Column::measure("touch_ns_per_page_prezeroed", "cleared ahead").with_unit("ns"),
+        Column::ratio("times_faster", "times as fast"),
+    ];
+    let mut table = Table::new(format!("Prezeroing, {STRATEGY}: one page (simulated)"), columns);
+    for threads in PREZERO_THREADS {
+        for lines in LINES {
+            let ns = |ahead| {
+                Ok::<_, anyhow::Error>(runs.get(&prezero(lines, threads, ahead))?.touch_ns_per_page(threads))
+            };
+            let (within, ahead) = (ns(false)?, ns(true)?);
+            table.push(Row::new([
+                u64::from(threads).into(),
+                u64::from(lines).into(),
+                Cell::real(within, 0),
+                Cell::real(ahead, 0),
+                Cell::real(within / ahead, 2),
+            ]));
+        }
+    }
+    table.note(
+        "CLine lines of 128 bytes are written in each page, of 128. A page that its fault clears is in the cache afterwards. One that was \
+         cleared ahead comes from memory, line by line. What clearing ahead takes is not in these times.",
+    );
+    Ok(table)
+}

@@ -1,0 +1,130 @@
+//! All simulations of the study, each different one once.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result};
+use pageset_fault::{Geometry, Strategy};
+use pageset_measure::pft::{Ahead, Regions, Run, Shape};
+use pageset_report::Progress;
+use pageset_sim::Machine;
+
+use crate::jobs::{self, Stage};
+use crate::pft::{AreaCache, RssLine, VirtualSpec, run_virtual};
+
+/// One simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) strategy: Strategy,
+    pub(super) threads: u32,
+    /// Pages of each thread, in full size.
+    pub(super) thread_pages: u64,
+    pub(super) sharing: Sharing,
+    /// Whether the counters have a line of their own.
+    pub(super) own_line: bool,
+    /// Whether the address space remembers the area that was used last, as in 2005.
+    pub(super) shared_cache: bool,
+    /// Pages that are simulated, of all threads.
+    pub(super) pages_max: u64,
+    /// What is done ahead.
+    pub(super) ahead: Ahead,
+    /// Pages left out after each run.
+    pub(super) skipped: u64,
+    /// Lines of a page that are written.
+    pub(super) lines: u32,
+}
+
+/// How threads share memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Sharing {
+    /// A region for each.
+    Apart,
+    /// Slices of one region.
+    Sliced,
+    /// Every N-th page.
+    Interleaved,
+}
+
+/// Pages of all threads that a simulation of a printed row touches, and the fewest and most of one thread. Guess: a few
+/// hundred faults reach the steady state, and a run takes a second.
+pub(super) const PAGES_MAX: u64 = 1 << 17;
+const THREAD_PAGES: (u64, u64) = (256, 8192);
+
+impl Key {
+    pub(super) fn new(strategy: Strategy, threads: u32, thread_pages: u64) -> Self {
+        let (sharing, own_line, shared_cache) = (Sharing::Apart, false, false);
+        Self {
+            strategy,
+            threads,
+            thread_pages,
+            sharing,
+            own_line,
+            shared_cache,
+            pages_max: PAGES_MAX,
+            ahead: Ahead::default(),
+            skipped: 0,
+            lines: 1,
+        }
+    }
+
+    pub(super) fn run(&self, machine: &Machine, fault_ns: f64) -> Result<Run> {
+        let regions = match self.sharing {
+            Sharing::Apart => Regions::Percore,
+            Sharing::Sliced => Regions::Sliced,
+            Sharing::Interleaved => Regions::Interleaved,
+        };
+        let (least, most) = THREAD_PAGES;
+        let spec = VirtualSpec {
+            shape: Shape {
+                threads: self.threads,
+                thread_pages: self.thread_pages,
+                regions,
+                geometry: Geometry::PAGES_16K,
+                lines: self.lines,
+                magazine: 0,
+                skipped: self.skipped,
+            },
+            strategy: self.strategy,
+            ahead: self.ahead,
+            rss_line: if self.own_line { RssLine::Own } else { RssLine::WithMmapLock },
+            area_cache: if self.shared_cache { AreaCache::Space } else { AreaCache::Task },
+            fault_ns,
+            thread_pages_max: (self.pages_max / u64::from(self.threads)).clamp(least, most),
+        };
+        run_virtual(machine, &spec)
+    }
+}
+
+/// Results by what was simulated.
+pub(super) struct Runs(BTreeMap<Key, Run>);
+
+impl Runs {
+    /// Simulates everything, several at once; the largest first, so that the end is not waited for.
+    pub(super) fn all(
+        machine: &Machine,
+        fault_ns: f64,
+        mut keys: Vec<Key>,
+        jobs: usize,
+        progress: &mut dyn Progress,
+    ) -> Result<Self> {
+        keys.sort();
+        keys.dedup();
+        keys.sort_by_key(|key| std::cmp::Reverse(key.threads));
+        let mut found = BTreeMap::new();
+        let mut stage = Stage::begin(progress, "simulating", "runs", keys.len());
+        jobs::each(
+            &keys,
+            jobs,
+            |key| key.run(machine, fault_ns),
+            |index, run| {
+                let key = keys[index];
+                found.insert(key, run.with_context(|| format!("{key:?}"))?);
+                Ok(stage.step()?)
+            },
+        )?;
+        Ok(Self(found))
+    }
+
+    pub(super) fn get(&self, key: &Key) -> Result<&Run> {
+        self.0.get(key).with_context(|| format!("{key:?} was not simulated; this is a bug"))
+    }
+}

@@ -1,0 +1,294 @@
+//! The six printed tables with our values, and how far off they are.
+
+use anyhow::Result;
+use pageset_measure::pft::Run;
+use pageset_report::Origin;
+use pageset_report::comparison::{Comparison, Pair, Quantity};
+
+use super::printed::{PAGES_PER_GIB, PrintedRow};
+use super::runs::{Key, Runs};
+use super::{MACHINE, THREADS_OF_LISTING};
+
+/// How many threads a row stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// As many as printed.
+    Printed,
+    /// At most as many as the listing of the program has room for.
+    Listing,
+}
+
+/// The simulation of a printed row.
+pub(super) fn key(row: &PrintedRow, reading: Reading) -> Key {
+    let threads = match reading {
+        Reading::Printed => row.threads,
+        Reading::Listing => row.threads.min(THREADS_OF_LISTING),
+    };
+    let pages = u64::from(row.gib) * u64::from(PAGES_PER_GIB) / u64::from(row.threads);
+    Key { shared_cache: true, ..Key::new(row.strategy, threads, pages) }
+}
+
+/// The same in some other respect, for rows of so few threads that all of them ran.
+fn variants(row: &PrintedRow) -> [Key; 2] {
+    let key = key(row, Reading::Printed);
+    [Key { own_line: true, ..key }, Key { shared_cache: false, ..key }]
+}
+
+/// Everything that the tables need.
+pub(super) fn keys(rows: &[PrintedRow]) -> Vec<Key> {
+    let few = rows.iter().filter(|row| row.threads <= THREADS_OF_LISTING);
+    let readings = [Reading::Printed, Reading::Listing];
+    rows.iter()
+        .flat_map(|row| readings.map(|reading| key(row, reading)))
+        .chain(few.flat_map(variants))
+        .collect()
+}
+
+/// What the original would have printed for a run: the number of pages is the one that was asked for, whoever touched
+/// them. Wall and CPU time per page of the size.
+pub(super) struct AsPrinted {
+    pub(super) faults_per_cpu_s: f64,
+    pub(super) faults_per_wall_s: f64,
+    pub(super) busy_cpus: f64,
+}
+
+impl AsPrinted {
+    pub(super) fn new(row: &PrintedRow, run: &Run) -> Self {
+        let pages = row.pages() / f64::from(row.repetitions);
+        Self {
+            faults_per_cpu_s: pages / run.cpu_s(),
+            faults_per_wall_s: pages / run.wall_s(),
+            busy_cpus: run.busy_cpus(),
+        }
+    }
+}
+
+/// One comparison for each table.
+pub(super) fn comparisons(rows: &[PrintedRow], runs: &Runs, fault_ns: f64) -> Result<Vec<Comparison>> {
+    rows.chunk_by(|row, next| row.table == next.table).map(|rows| comparison(rows, runs, fault_ns)).collect()
+}
+
+fn comparison(rows: &[PrintedRow], runs: &Runs, fault_ns: f64) -> Result<Comparison> {
+    let quantities = vec![
+        Quantity::relative("flt_per_cpu_s", "flt/cpu/s", "", 0),
+        Quantity::relative("fault_per_wsec", "fault/wsec", "", 0),
+        Quantity::relative("busy_cpus", "busy CPUs", "", 1),
+    ];
+    let title = format!("{}, {} GB: {}", words(&rows[0].table), rows[0].gib, rows[0].strategy);
+    let mut table = Comparison::new(rows[0].table.clone(), title, MACHINE, quantities);
+    if rows.iter().any(|row| row.threads == 1) {
+        table.fitted_on(format!("private time of a fault {fault_ns:.0} ns, on fault/wsec of 1 thread"));
+    }
+    let mut base = None;
+    for row in rows {
+        let ours = AsPrinted::new(row, runs.get(&key(row, Reading::Printed))?);
+        let origin = if row.threads == 1 { Origin::Fitted } else { Origin::Simulated };
+        match base {
+            None => base = Some(table.push_base(row.threads.to_string(), pairs(row, &ours, origin))),
+            Some(base) => table.push(row.threads.to_string(), base, pairs(row, &ours, origin)),
+        }
+        if let Some(base) = base.filter(|_| row.threads > THREADS_OF_LISTING) {
+            let ours = AsPrinted::new(row, runs.get(&key(row, Reading::Listing))?);
+            table.push(format!("{}, {THREADS_OF_LISTING} run", row.threads), base, pairs(row, &ours, origin));
+        }
+    }
+    Ok(table)
+}
+
+fn pairs(row: &PrintedRow, ours: &AsPrinted, origin: Origin) -> Vec<Pair> {
+    let pair = |printed: f64, ours: f64| Pair::new(Some(printed), Some(ours), origin);
+    vec![
+        pair(row.faults_per_cpu_s, ours.faults_per_cpu_s),
+        pair(row.faults_per_wall_s, ours.faults_per_wall_s),
+        pair(row.busy_cpus(), ours.busy_cpus),
+    ]
+}
+
+fn words(table: &str) -> String {
+    let name = table.rsplit_once('_').map_or(table, |(name, _)| name);
+    let mut words = name.replace('_', " ");
+    words[..1].make_ascii_uppercase();
+    words
+}
+
+/// How far the column fault/wsec is off.
+pub(super) struct Score {
+    readings: Vec<ReadingScore>,
+}
+
+struct ReadingScore {
+    name: String,
+    /// Relative errors, without the fitted row.
+    errors: Vec<f64>,
+    /// The same without deltas.
+    errors_without_deltas: Vec<f64>,
+    /// Ours as a multiple of the printed value, where the line decides: without deltas, from 32 threads on.
+    crowded: Vec<f64>,
+    /// How far off the worst row is, as a factor of at least 1.
+    worst: f64,
+    steps: Steps,
+}
+
+/// Steps from a row of a table to the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Steps {
+    all: usize,
+    agreed: usize,
+    /// Those that are no change as printed: so many "nothing ever changes" has right.
+    null_model: usize,
+    /// Of those that are a change, how many go the printed way.
+    changes_met: usize,
+}
+
+impl Steps {
+    fn count(&mut self, printed: i8, ours: i8) {
+        self.all += 1;
+        self.agreed += usize::from(printed == ours);
+        self.null_model += usize::from(printed == 0);
+        self.changes_met += usize::from(printed != 0 && printed == ours);
+    }
+
+    fn sentence(&self) -> String {
+        let Self { all, agreed, null_model, changes_met } = self;
+        let (changes, only_here) = (all - null_model, null_model - (agreed - changes_met));
+        format!(
+            "{agreed} of {all} steps to the next number of threads go the printed way (\"nothing ever changes\" has {null_model}; \
+             {changes_met} of {changes} changes are met, {only_here} are seen only here)"
+        )
+    }
+}
+
+/// Threads from which on the line that all write decides.
+const CROWDED: u32 = 32;
+/// Changes of less than this are none. Source: the band of all comparisons here.
+const BAND: f64 = 0.02;
+
+impl Score {
+    pub(super) fn new(rows: &[PrintedRow], runs: &Runs) -> Result<Self> {
+        let least = |row: &&PrintedRow| row.threads <= THREADS_OF_LISTING;
+        let (all, few): (Vec<_>, Vec<_>) = (rows.iter().collect(), rows.iter().filter(least).collect());
+        let score = |name: String, rows: &[&PrintedRow], key: &dyn Fn(&PrintedRow) -> Key| {
+            let ours = |row: &&PrintedRow| Ok(AsPrinted::new(row, runs.get(&key(row))?).faults_per_wall_s);
+            ReadingScore::new(name, rows, &rows.iter().map(ours).collect::<Result<Vec<_>>>()?)
+        };
+        let up_to = format!("up to {THREADS_OF_LISTING} threads");
+        let readings = [
+            score("As printed".to_owned(), &all, &|row| key(row, Reading::Printed)),
+            score(format!("With at most {THREADS_OF_LISTING} threads"), &all, &|row| {
+                key(row, Reading::Listing)
+            }),
+            score(format!("As printed, {up_to}"), &few, &|row| key(row, Reading::Printed)),
+            score(format!("The same with the counters on a line of their own, {up_to}"), &few, &|row| {
+                variants(row)[0]
+            }),
+            score(format!("The same if each thread remembered its area itself, {up_to}"), &few, &|row| {
+                variants(row)[1]
+            }),
+        ];
+        Ok(Self { readings: readings.into_iter().collect::<Result<_>>()? })
+    }
+
+    pub(super) fn sentences(&self) -> Vec<String> {
+        self.readings.iter().map(ReadingScore::sentence).collect()
+    }
+}
+
+impl ReadingScore {
+    fn new(name: String, rows: &[&PrintedRow], ours: &[f64]) -> Result<Self> {
+        let error = |(row, ours): (&&PrintedRow, &f64)| (ours / row.faults_per_wall_s - 1.0).abs();
+        let predicted = || rows.iter().zip(ours).filter(|(row, _)| row.threads > 1);
+        let has_deltas = |row: &PrintedRow| row.table.contains("delta");
+        let mut steps = Steps::default();
+        for (rows, ours) in rows.windows(2).zip(ours.windows(2)) {
+            if rows[0].table == rows[1].table {
+                let printed = rows[1].faults_per_wall_s / rows[0].faults_per_wall_s;
+                steps.count(direction(printed), direction(ours[1] / ours[0]));
+            }
+        }
+        Ok(Self {
+            name,
+            errors: predicted().map(error).collect(),
+            errors_without_deltas: predicted().filter(|(row, _)| !has_deltas(row)).map(error).collect(),
+            crowded: predicted()
+                .filter(|(row, _)| row.threads >= CROWDED && !has_deltas(row))
+                .map(|(row, ours)| ours / row.faults_per_wall_s)
+                .collect(),
+            worst: predicted().map(|(row, ours)| factor(ours / row.faults_per_wall_s)).fold(1.0, f64::max),
+            steps,
+        })
+    }
+
+    fn sentence(&self) -> String {
+        let factor = median(&self.crowded);
+        let rest: Vec<_> = self.crowded.iter().map(|ratio| (ratio / factor - 1.0).abs()).collect();
+        let factor = format!(
+            "From {CROWDED} threads on, ours is {factor:.2} times the printed value in the median row without deltas; \
+             divided by that, which no row here is, it would be off by {:.0} %.",
+            100.0 * median(&rest)
+        );
+        format!(
+            "{}: fault/wsec is off by {:.0} % in the median row ({:.0} % without the rows of deltas), by a factor of {:.1} in \
+             the worst; {}. {factor}",
+            self.name,
+            100.0 * median(&self.errors),
+            100.0 * median(&self.errors_without_deltas),
+            self.worst,
+            self.steps.sentence()
+        )
+    }
+}
+
+/// A ratio or its reciprocal, whichever is larger.
+fn factor(ratio: f64) -> f64 {
+    ratio.max(1.0 / ratio)
+}
+
+/// -1, 0 or 1.
+fn direction(ratio: f64) -> i8 {
+    if ratio > 1.0 + BAND {
+        1
+    } else if ratio < 1.0 - BAND {
+        -1
+    } else {
+        0
+    }
+}
+
+fn median(values: &[f64]) -> f64 {
+    pageset_report::Spread::of(values).map_or(f64::NAN, |spread| spread.median)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_one_table_are_steps() {
+        let rows = super::super::printed::rows().unwrap();
+        let rows: Vec<_> = rows.iter().collect();
+        let ours: Vec<_> = rows.iter().map(|row| row.faults_per_wall_s * 1.1).collect();
+        let score = ReadingScore::new("x".to_owned(), &rows, &ours).unwrap();
+        assert_eq!((score.steps.all, score.steps.agreed, score.errors.len()), (25, 25, 30));
+        assert!((score.worst - 1.1).abs() < 1e-9);
+        assert!((median(&score.errors) - 0.1).abs() < 1e-9);
+        assert_eq!([0.97, 0.99, 1.01, 1.03].map(direction), [-1, 0, 0, 1]);
+    }
+
+    #[test]
+    fn steps_stand_beside_those_of_nothing_ever_changes() {
+        let mut steps = Steps::default();
+        for (printed, ours) in [(1, 1), (-1, 1), (0, 0), (0, 1), (0, 0)] {
+            steps.count(printed, ours);
+        }
+        assert_eq!(steps, Steps { all: 5, agreed: 3, null_model: 3, changes_met: 1 });
+        assert!(steps.sentence().ends_with("has 3; 1 of 2 changes are met, 1 are seen only here)"));
+    }
+
+    #[test]
+    fn only_more_threads_than_the_listing_has_are_read_twice() {
+        for row in super::super::printed::rows().unwrap() {
+            let same = key(&row, Reading::Printed) == key(&row, Reading::Listing);
+            assert_eq!(same, row.threads <= 128);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Chooses parameters so that base rows come out as published.
+
+use std::path::Path;
+
+use anyhow::{Result, anyhow};
+use pageset_replay::file::Existing;
+use pageset_report::Progress;
+use pageset_report::Seeds;
+
+use super::compare;
+use super::experiment::{Case, Experiment, Fit};
+use super::fitted::{Fitted, FittedValue, set};
+use super::runs::Results;
+use super::search::{Range, nearest};
+use crate::jobs::{self, Stage};
+use crate::reproduce::study::Options;
+
+/// The parameters of the file that [`Options::fit`] names, chosen again on these experiments; without it those that are
+/// built in.
+pub(crate) fn fitted(
+    experiments: &[Experiment],
+    options: &Options,
+    progress: &mut dyn Progress,
+) -> Result<Fitted> {
+    let Some(path) = &options.fit else { return Fitted::bundled() };
+    let mut fitted = if path.exists() {
+        Fitted::read(path)?
+    } else {
+        let bundled = Fitted::bundled()?;
+        // It is made now, so that a file of another program which appears meanwhile is not replaced.
+        bundled.write(path, Existing::Refuse)?;
+        bundled
+    };
+    all(experiments, &mut fitted, path, options, progress)?;
+    Ok(fitted)
+}
+
+/// Fits all base rows, several at once, and writes the parameters of each one that is done.
+fn all(
+    experiments: &[Experiment],
+    fitted: &mut Fitted,
+    file: &Path,
+    options: &Options,
+    progress: &mut dyn Progress,
+) -> Result<()> {
+    let rows_of = |experiment| BaseRow::of(experiment, fitted, options.seeds());
+    let rows: Vec<_> = experiments.iter().flat_map(rows_of).collect();
+    let mut stage = Stage::begin(progress, "fitting", "base rows", rows.len());
+    jobs::each(&rows, options.jobs, BaseRow::fit, |_, values| {
+        values?.into_iter().for_each(|value| fitted.insert(value));
+        fitted.write(file, Existing::Replace)?;
+        Ok(stage.step()?)
+    })
+}
+
+/// A base row and the parameters that are chosen on it.
+struct BaseRow<'a> {
+    experiment: &'a Experiment,
+    case: &'a Case,
+    fits: Vec<Fit>,
+    /// The values that the fits have had up to now.
+    former: Vec<Option<u64>>,
+    /// A value is chosen on the mean of these, as the study prints it: one seed alone may be far from it.
+    seeds: Seeds,
+}
+
+impl<'a> BaseRow<'a> {
+    /// The base rows of an experiment that parameters are chosen on.
+    fn of(experiment: &'a Experiment, former: &Fitted, seeds: Seeds) -> Vec<Self> {
+        let rows = experiment.cases.iter().enumerate().map(|(index, case)| {
+            let fits: Vec<_> = experiment.fits.iter().copied().filter(|fit| fit.case == index).collect();
+            let former = |fit: &Fit| former.get(&experiment.id, &case.name, fit.parameter);
+            Self { experiment, case, former: fits.iter().map(former).collect(), fits, seeds }
+        });
+        rows.filter(|row| !row.fits.is_empty()).collect()
+    }
+
+    fn fit(&self) -> Result<Vec<FittedValue>> {
+        let Settled { values, reached } = self.settle(&[], &mut self.former.clone())?;
+        let fitted = self.fits.iter().zip(values).zip(reached).map(|((fit, value), reached)| FittedValue {
+            table: self.experiment.id.clone(),
+            row: self.case.name.clone(),
+            parameter: fit.parameter.to_owned(),
+            value,
+            column: self.experiment.columns[fit.column].0.heading.clone(),
+            published: self.case.published[fit.column].unwrap_or_default(),
+            reached,
+        });
+        Ok(fitted.collect())
+    }
+
+    /// Chooses the parameters after the `given` ones: for each value that is tried for the next one all later ones are
+    /// chosen anew, since each moves the others' results. The search for each begins at its value in `known`, the last one that
+    /// came near.
+    fn settle(&self, given: &[u64], known: &mut [Option<u64>]) -> Result<Settled> {
+        let Some(fit) = self.fits.get(given.len()) else {
+            return Ok(Settled { values: given.to_vec(), reached: self.results(given)? });
+        };
+        let wanted = self.case.published[fit.column].ok_or_else(|| {
+            anyhow!("{}: nothing is published in row {}", self.experiment.id, self.case.name)
+        })?;
+        let rounding = self.experiment.columns[fit.column].0.rounding();
+        let range = Range { ends: fit.range, guess: known[given.len()], rises: fit.rises };
+        let settled = nearest(range, wanted, rounding, |value| {
+            let settled = self.settle(&[given, &[value]].concat(), known)?;
+            Ok((settled.reached[given.len()], settled))
+        })?;
+        known[given.len()] = Some(settled.values[given.len()]);
+        Ok(settled)
+    }
+
+    /// What the row gives for each fit with these values.
+    fn results(&self, values: &[u64]) -> Result<Vec<f64>> {
+        let mut case = self.case.clone();
+        for (fit, value) in self.fits.iter().zip(values) {
+            set(&mut case.run, fit.parameter, *value);
+        }
+        let results = Results::of(&case.run, self.seeds);
+        let result = |fit: &Fit| {
+            let (_, metric) = self.experiment.columns[fit.column];
+            compare::values(metric, &case, &case, &results).map(|values| values.mean).ok_or_else(|| {
+                let failures = results.failures().join(" ");
+                anyhow!("{}: no value with {values:?}. {failures}", self.experiment.id)
+            })
+        };
+        self.fits.iter().map(result).collect()
+    }
+}
+
+/// A value for each parameter, and what they give.
+#[derive(Clone, Debug)]
+struct Settled {
+    values: Vec<u64>,
+    reached: Vec<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use pageset_report::comparison::Quantity;
+
+    use super::super::experiment::Metric;
+    use super::*;
+    use crate::simulate::RunSpec;
+
+    /// What comes out with known parameters is taken for published, and has to be found again.
+    #[test]
+    fn parameters_that_move_each_other_are_found_together() {
+        let score = (Quantity::relative("score", "score", "", 0), Metric::SCORE);
+        let lru = (Quantity::share("lru", "LRU", 0), Metric::Result(|result| result.lru_lock_percent));
+        let run = RunSpec {
+            warmup_ms: Some(1),
+            duration_ms: Some(5),
+            ..RunSpec::new("epyc-2", "page_fault1", "linux-4.18")
+        };
+        let case = Case {
+            name: "31".to_owned(),
+            base: None,
+            run,
+            published: vec![None; 2],
+            variation_percent: None,
+        };
+        let work = Fit { case: 0, parameter: "fault_ns", range: (100, 10_000), column: 0, rises: false };
+        let hold = Fit { case: 0, parameter: "lru_page_ns", range: (5, 500), column: 1, rises: true };
+        let mut experiment = Experiment {
+            id: "t".to_owned(),
+            title: "t".to_owned(),
+            columns: vec![score, lru],
+            cases: vec![case],
+            fits: vec![work, hold],
+            borrowed: Vec::new(),
+        };
+        let nothing = Fitted::default();
+        let known = BaseRow::of(&experiment, &nothing, Seeds::one(1))[0].results(&[900, 70]).unwrap();
+        experiment.cases[0].published = known.iter().copied().map(Some).collect();
+        let found = BaseRow::of(&experiment, &nothing, Seeds::one(1))[0].fit().unwrap();
+        for (value, known) in found.iter().zip(known) {
+            assert!((value.reached / known - 1.0).abs() < 0.03, "{value:?}");
+        }
+        assert!((800..1000).contains(&found[0].value) && (60..80).contains(&found[1].value), "{found:?}");
+    }
+
+    #[test]
+    fn a_row_without_the_published_value_is_an_error() {
+        let case = Case {
+            name: "31".to_owned(),
+            base: None,
+            run: RunSpec::new("epyc-2", "page_fault1", "linux-4.18"),
+            published: vec![None],
+            variation_percent: None,
+        };
+        let experiment = Experiment {
+            id: "t".to_owned(),
+            title: "t".to_owned(),
+            columns: vec![(
+                Quantity::share("lru", "LRU", 0),
+                Metric::Result(|result| result.lru_lock_percent),
+            )],
+            cases: vec![case],
+            fits: vec![Fit { case: 0, parameter: "fault_ns", range: (1, 2), column: 0, rises: false }],
+            borrowed: Vec::new(),
+        };
+        let error = BaseRow::of(&experiment, &Fitted::default(), Seeds::one(1))[0].fit().unwrap_err();
+        assert_eq!(error.to_string(), "t: nothing is published in row 31");
+    }
+}

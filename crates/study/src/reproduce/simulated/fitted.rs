@@ -1,0 +1,197 @@
+//! Parameters that were chosen so that a base row comes out as published.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use pageset_replay::file::{self, Existing};
+use pageset_trace::read_description;
+use serde::{Deserialize, Serialize};
+
+use super::experiment::{Borrowed, Experiment, Fit};
+use crate::simulate::RunSpec;
+
+/// The file in the sources.
+const BUNDLED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/bundled/fitted.toml"));
+
+/// All fitted parameters, of all studies.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fitted {
+    #[serde(default, rename = "fit")]
+    values: Vec<FittedValue>,
+}
+
+/// One fitted parameter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FittedValue {
+    /// The table and its base row.
+    pub(crate) table: String,
+    pub(crate) row: String,
+    /// The workload's parameter and its value.
+    pub(crate) parameter: String,
+    pub(crate) value: u64,
+    /// The column that was to be met, what is published there, and what is reached.
+    pub(crate) column: String,
+    pub(crate) published: f64,
+    pub(crate) reached: f64,
+}
+
+impl Fitted {
+    /// What its file begins with.
+    pub const HEADING: &str = "\
+# Parameters chosen on the base rows of published tables, by bisection. Everything else is a prediction.
+# Written by `pageset reproduce STUDY --fit studies/fitted.toml`, for one study at a time.
+";
+
+    /// Those that are built in.
+    pub fn bundled() -> Result<Self> {
+        toml::from_str(BUNDLED).context("studies/fitted.toml")
+    }
+
+    /// Those of a file that will be written over, so it must be one that [`Self::write`] has written.
+    pub(super) fn read(path: &Path) -> Result<Self> {
+        let name = || format!("{}: these are not fitted parameters", path.display());
+        let text = read_description(path)?;
+        Self::parse(&text).with_context(name)
+    }
+
+    /// What [`Self::text`] has written.
+    pub fn parse(text: &str) -> Result<Self> {
+        if !text.starts_with(Self::HEADING) {
+            bail!("--fit has not written it; choose a name that is free, or that of an older file of --fit");
+        }
+        Ok(toml::from_str(text)?)
+    }
+
+    /// Writes the file.
+    pub(crate) fn write(&self, path: &Path, existing: Existing) -> Result<()> {
+        let text = self.text()?;
+        file::write_file(path, existing, |out| Ok(out.write_all(text.as_bytes())?))
+    }
+
+    /// The file's text.
+    pub fn text(&self) -> Result<String> {
+        Ok(format!("{}\n{}", Self::HEADING, toml::to_string(self)?))
+    }
+
+    /// The value of a parameter, if it was fitted on a row of a table.
+    pub(crate) fn get(&self, table: &str, row: &str, parameter: &str) -> Option<u64> {
+        self.find(table, row, parameter).map(|fitted| fitted.value)
+    }
+
+    fn find(&self, table: &str, row: &str, parameter: &str) -> Option<&FittedValue> {
+        let is_it = |fitted: &&FittedValue| {
+            fitted.table == table && fitted.row == row && fitted.parameter == parameter
+        };
+        self.values.iter().find(is_it)
+    }
+
+    /// Adds a value, in place of an older one.
+    pub(crate) fn insert(&mut self, value: FittedValue) {
+        let is_same = |other: &FittedValue| {
+            (&other.table, &other.row, &other.parameter) == (&value.table, &value.row, &value.parameter)
+        };
+        match self.values.iter_mut().find(|other| is_same(other)) {
+            Some(other) => *other = value,
+            None => self.values.push(value),
+        }
+    }
+
+    /// The experiment with its parameters set: those chosen on it, and those it borrows. Nothing else sets them.
+    pub(crate) fn applied(&self, experiment: &Experiment) -> Experiment {
+        let mut applied = experiment.clone();
+        for fit in &experiment.fits {
+            let row = &experiment.cases[fit.case].name;
+            let Some(value) = self.get(&experiment.id, row, fit.parameter) else { continue };
+            let cases = applied.cases.iter_mut().enumerate();
+            for (_, case) in cases.filter(|(at, case)| *at == fit.case || case.base == Some(fit.case)) {
+                set(&mut case.run, fit.parameter, value);
+            }
+        }
+        for Borrowed { case, parameter, table, row } in &experiment.borrowed {
+            if let Some(value) = self.get(table, row, parameter) {
+                set(&mut applied.cases[*case].run, parameter, value);
+            }
+        }
+        applied
+    }
+
+    /// What the reader of a table has to know. `here` is what this run gives in a row and column: whether it comes near the
+    /// published value is told of this run, and never of the one in which the parameter was chosen.
+    pub(super) fn sentences(
+        &self,
+        experiment: &Experiment,
+        here: impl Fn(usize, usize) -> Option<f64>,
+    ) -> Vec<String> {
+        let sentence = |fit: &Fit| {
+            let row = &experiment.cases[fit.case].name;
+            let Some(fitted) = self.find(&experiment.id, row, fit.parameter) else {
+                return format!("{} has its default: nothing was fitted", fit.parameter);
+            };
+            let FittedValue { parameter, value, column, published, reached, .. } = fitted;
+            let chosen = format!("{parameter} = {value}, on {column} of row {row}: published {published}");
+            // A parameter may be chosen on something that is no column of the table.
+            if experiment.columns[fit.column].0.heading != *column {
+                return format!("{chosen}, {reached:.1} when it was chosen");
+            }
+            here(fit.case, fit.column).map_or_else(
+                || format!("{chosen}, no value here"),
+                |here| format!("{chosen}, {here:.1} here"),
+            )
+        };
+        experiment.fits.iter().map(sentence).collect()
+    }
+}
+
+/// Sets a parameter of the workload.
+pub(crate) fn set(run: &mut RunSpec, parameter: &str, value: u64) {
+    run.settings.insert(parameter.to_owned(), value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(row: &str, value: u64) -> FittedValue {
+        FittedValue {
+            table: "t".to_owned(),
+            row: row.to_owned(),
+            parameter: "page_ns".to_owned(),
+            value,
+            column: "zone lock".to_owned(),
+            published: 43.6,
+            reached: 43.0,
+        }
+    }
+
+    #[test]
+    fn the_bundled_file_is_valid() {
+        Fitted::bundled().unwrap();
+    }
+
+    #[test]
+    fn a_file_of_others_is_not_written_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("notes.txt");
+        for text in ["", "# precious\n", "[[fit]]\n"] {
+            std::fs::write(&path, text).unwrap();
+            let error = format!("{:#}", Fitted::read(&path).unwrap_err());
+            assert!(error.contains("these are not fitted parameters: --fit has not written it"), "{error}");
+        }
+        Fitted::bundled().unwrap().write(&path, Existing::Refuse).unwrap_err();
+        Fitted::bundled().unwrap().write(&path, Existing::Replace).unwrap();
+        assert_eq!(Fitted::read(&path).unwrap(), Fitted::bundled().unwrap());
+    }
+
+    #[test]
+    fn a_newer_value_replaces_the_older_one() {
+        let mut fitted = Fitted::default();
+        for (row, number) in [("a", 1), ("b", 2), ("a", 3)] {
+            fitted.insert(value(row, number));
+        }
+        assert_eq!((fitted.get("t", "a", "page_ns"), fitted.get("t", "b", "page_ns")), (Some(3), Some(2)));
+        let text = toml::to_string(&fitted).unwrap();
+        assert_eq!(toml::from_str::<Fitted>(&text).unwrap(), fitted);
+    }
+}

@@ -1,0 +1,34 @@
+//! A workload on a simulated machine, under one policy.
+//!
+//! `spec` says what is run, `target` lets workloads run on virtual CPUs, `engine` runs, `result` is what came out.
+
+mod engine;
+mod result;
+mod spec;
+mod target;
+
+use anyhow::Result;
+
+use crate::jobs::{self, Stage};
+pub use engine::simulate;
+pub(crate) use engine::{check, run_plan};
+use pageset_report::Progress;
+pub use result::{RunResult, SharedUse};
+pub use spec::{RunSpec, machine_text, parse_machine, recording};
+
+/// Simulates all, up to `jobs` at once; the results are in the order of the specs, and do not depend on `jobs`.
+///
+/// # Errors
+///
+/// As [`simulate`]; [`Cancelled`](pageset_report::Cancelled).
+pub fn simulate_all(specs: &[RunSpec], jobs: usize, progress: &mut dyn Progress) -> Result<Vec<RunResult>> {
+    let mut results: Vec<Option<RunResult>> = specs.iter().map(|_| None).collect();
+    let cancel = progress.cancel();
+    let mut stage = Stage::begin(progress, "simulating", "runs", specs.len());
+    let work = |spec: &RunSpec| engine::simulate_until(spec, &cancel);
+    jobs::each(specs, jobs, work, |index, result| {
+        results[index] = Some(result?);
+        Ok(stage.step()?)
+    })?;
+    Ok(results.into_iter().flatten().collect())
+}

@@ -1,0 +1,185 @@
+//! What one simulation found.
+
+use std::collections::BTreeMap;
+
+use pageset_sim::{LineTraffic, LockClass, Outcome};
+use serde::{Deserialize, Serialize};
+
+use super::spec::Resolved;
+use crate::load::Played;
+
+/// A simulation's figures. All times are virtual; counts are of the measured time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// Units of work per second, of all CPUs together.
+    pub score_per_s: f64,
+    /// What a unit is.
+    pub unit: String,
+    /// Share of the CPUs' busy time that they waited for a zone's lock or held it.
+    pub zone_lock_percent: f64,
+    /// Share of the CPUs' busy time that they waited for a zone's lock.
+    pub zone_wait_percent: f64,
+    /// Share of the CPUs' busy time that they waited for an LRU lock or held it.
+    pub lru_lock_percent: f64,
+    /// Share of the CPUs' busy time that they waited for an LRU lock.
+    pub lru_wait_percent: f64,
+    /// Share of the CPUs' busy time that they waited for an address space.
+    pub mmap_wait_percent: f64,
+    /// Time that CPUs were busy, of all together.
+    pub busy_ms: f64,
+    /// The part of it that was the user's program's own, in workloads that tell it from the kernel's: kbuild, stress-vm,
+    /// ebizzy, pigz, oltp. 0 in others.
+    pub user_ms: f64,
+    /// Times that a CPU waited for a zone's lock in order to drain a page set.
+    pub drain_waits: u64,
+    /// How long they waited, all together.
+    pub drain_wait_ns: u64,
+    /// The longest of these waits.
+    pub drain_wait_max_ns: u64,
+    /// Drains because of consecutive high-order frees.
+    pub free_high: u64,
+    /// Pages that refills took from zones.
+    pub alloc_zone: u64,
+    /// Pages obtained, of all orders.
+    pub allocated_pages: u64,
+    /// Requests that failed.
+    pub failures: u64,
+    /// Times a zone's lock was taken.
+    pub zone_lock_acquisitions: u64,
+    /// Most pages in page sets at once; of an allocator without page sets, that its CPUs kept back.
+    pub pcp_pages_peak: u64,
+    /// Pages in page sets, or that CPUs kept back, after 30 idle seconds.
+    pub pcp_pages_idle: u64,
+    /// What the allocator did that one without page sets does too.
+    #[serde(default)]
+    pub shared: SharedUse,
+    /// Share of the cache lines touched that came from memory.
+    pub cache_miss_percent: f64,
+    /// Time of an allocation that half of them do not exceed.
+    pub alloc_p50_ns: f64,
+    /// Of 99 %.
+    pub alloc_p99_ns: f64,
+    /// Of 99.9 %.
+    pub alloc_p999_ns: f64,
+    /// The longest.
+    pub alloc_max_ns: f64,
+    /// Average time of an allocation.
+    pub alloc_mean_ns: f64,
+    /// The part of the average that was waiting while another CPU drained its page set.
+    pub alloc_behind_drains_ns: f64,
+    /// CPUs that the workload used.
+    pub workers: u32,
+    /// What was played of a recording, if one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub played: Option<Played>,
+    /// Fingerprint of all that happened in order.
+    pub digest: String,
+}
+
+/// What CPUs share of an allocator, and what becomes of memory: the same figures for every allocator.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SharedUse {
+    /// Times a CPU took a zone's lock, or, of an allocator without locks, changed what all CPUs of a zone share, or one of the
+    /// contended lines.
+    pub visits: u64,
+    /// Times a CPU changed the free frames of a pageblock that another CPU had changed last, however long ago. Not counted for
+    /// Linux's.
+    pub line_transfers: u64,
+    /// Those of them that came less than 10 us after the other CPU's change.
+    pub contended_lines: u64,
+    /// Lines of an allocator without locks that CPUs got from others, by what they are lines of. Linux's are under its locks and
+    /// not counted.
+    pub line_passes: BTreeMap<String, u64>,
+    /// Lines for which a CPU waited, since they were on their way to another.
+    pub line_waits: u64,
+    /// Share of the CPUs' busy time until such lines were there.
+    pub line_percent: f64,
+    /// Requests that got memory of another type's.
+    pub fallbacks: u64,
+    /// Free pages that a CPU kept back, on average.
+    pub held_mean: f64,
+    /// Pages that were in use or that a CPU kept back, at most: what a system calls used memory.
+    #[serde(default)]
+    pub used_peak: u64,
+    /// Free pages that a CPU kept back, after two ticks of a machine that is idle.
+    pub held_after_two_ticks: u64,
+    /// Free pages that are meant for one CPU, but that others take if they find none, on average.
+    pub at_hand_mean: f64,
+    /// Pageblocks that are free as a whole at the end of the measured time.
+    pub whole_at_end: u64,
+    /// Free pages that are in none of them then: what an allocator leaves in pieces, however much its load has in use.
+    pub apart_at_end: u64,
+    /// The same, after 30 idle seconds: the load is gone.
+    pub whole_when_gone: u64,
+}
+
+impl SharedUse {
+    /// All lines that CPUs got from others.
+    #[must_use]
+    pub fn lines(&self) -> u64 {
+        self.line_passes.values().sum()
+    }
+
+    fn new(outcome: &Outcome) -> Self {
+        let (lines, memory, shared) = (outcome.lines, outcome.memory, outcome.counts.shared);
+        let passes = LineTraffic::TABLES.into_iter().zip(lines.passes).filter(|(_, passes)| *passes > 0);
+        Self {
+            visits: shared.shared_visits + shared.contended_lines,
+            line_transfers: shared.line_transfers,
+            contended_lines: shared.contended_lines,
+            line_passes: passes.map(|(table, passes)| (table.to_owned(), passes)).collect(),
+            line_waits: lines.contended,
+            line_percent: outcome.line_pass_pct(),
+            fallbacks: shared.fallbacks,
+            held_mean: memory.held_mean,
+            used_peak: memory.used_peak,
+            held_after_two_ticks: memory.held_after_two_ticks,
+            at_hand_mean: memory.at_hand_mean,
+            whole_at_end: memory.whole_at_end,
+            apart_at_end: memory.apart_at_end,
+            whole_when_gone: memory.whole_when_gone,
+        }
+    }
+}
+
+impl RunResult {
+    pub(super) fn new(outcome: &Outcome, resolved: &Resolved) -> Self {
+        let busy = outcome.busy_total().as_ns_f64();
+        let percent = |ns: u64| if busy > 0.0 { 100.0 * ns as f64 / busy } else { 0.0 };
+        let wait = |class| percent(outcome.lock(class).wait_ns());
+        let held = |class| percent(outcome.lock(class).hold_ns());
+        let (counts, alloc) = (&outcome.counts, &outcome.alloc);
+        Self {
+            score_per_s: outcome.score_per_second(),
+            unit: resolved.load.unit().to_owned(),
+            zone_lock_percent: wait(LockClass::Zone) + held(LockClass::Zone),
+            zone_wait_percent: wait(LockClass::Zone),
+            lru_lock_percent: wait(LockClass::Lru) + held(LockClass::Lru),
+            lru_wait_percent: wait(LockClass::Lru),
+            mmap_wait_percent: wait(LockClass::Mmap),
+            busy_ms: outcome.busy_total().as_ns_f64() / 1e6,
+            user_ms: outcome.user.as_ns_f64() / 1e6,
+            drain_waits: outcome.drain_locks.contended,
+            drain_wait_ns: outcome.drain_locks.wait_ns(),
+            drain_wait_max_ns: outcome.drain_locks.longest_wait_ns(),
+            free_high: counts.free_high(),
+            alloc_zone: counts.refilled_pages,
+            allocated_pages: counts.allocated_pages,
+            failures: counts.failures,
+            zone_lock_acquisitions: outcome.lock(LockClass::Zone).acquisitions,
+            pcp_pages_peak: outcome.cached_peak,
+            pcp_pages_idle: outcome.cached_after_idle,
+            shared: SharedUse::new(outcome),
+            cache_miss_percent: 100.0 * outcome.caches.miss_rate(),
+            alloc_p50_ns: alloc.percentile_ns(0.5),
+            alloc_p99_ns: alloc.percentile_ns(0.99),
+            alloc_p999_ns: alloc.percentile_ns(0.999),
+            alloc_max_ns: alloc.max_ns(),
+            alloc_mean_ns: alloc.mean_ns(),
+            alloc_behind_drains_ns: outcome.behind_drains.mean_ns(),
+            workers: outcome.workers,
+            played: resolved.load.played(),
+            digest: format!("{:016x}", outcome.digest),
+        }
+    }
+}

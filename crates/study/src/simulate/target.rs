@@ -1,0 +1,170 @@
+//! A virtual CPU as the world of a workload.
+
+use std::rc::Rc;
+
+use pageset_core::{AllocError, CpuId, MigrateType, Order, Pfn, Request};
+use pageset_sim::{Channel, Gate, LockClass, Span, Spin, Stream, Touch, TryReceived, VirtualCpu};
+use rand::Rng as _;
+
+use crate::load::{LockKind, Plan};
+use crate::{Access, Block, ChannelId, Fill, Hold, LockId, Message, Received, Target};
+
+/// What the workers of a plan share: channels and locks.
+#[derive(Debug)]
+pub(super) struct Shared {
+    channels: Vec<Channel<Message>>,
+    locks: Vec<Lock>,
+}
+
+/// A lock of a workload's: one that CPUs spin for, or one that can be shared.
+#[derive(Debug)]
+enum Lock {
+    Spin(Spin),
+    Gate(Gate),
+}
+
+impl Shared {
+    pub(super) fn of(plan: &Plan) -> Rc<Self> {
+        let channels = plan.channels.iter().map(|spec| Channel::new(spec.capacity as usize, spec.senders));
+        let locks = plan.locks.iter().map(|kind| lock(*kind));
+        Rc::new(Self { channels: channels.collect(), locks: locks.collect() })
+    }
+}
+
+fn lock(kind: LockKind) -> Lock {
+    match kind {
+        LockKind::Lru(_) => Lock::Spin(Spin::new(LockClass::Lru)),
+        LockKind::SlabList => Lock::Spin(Spin::new(LockClass::Slab)),
+        LockKind::Mmap => Lock::Gate(Gate::new(LockClass::Mmap)),
+        LockKind::Mapping => Lock::Gate(Gate::new(LockClass::Other)),
+    }
+}
+
+/// One worker's virtual CPU.
+pub(super) struct VirtualTarget<'c> {
+    cpu: &'c VirtualCpu,
+    shared: Rc<Shared>,
+    random: Stream,
+    lost_frees: u64,
+}
+
+impl<'c> VirtualTarget<'c> {
+    pub(super) fn new(cpu: &'c VirtualCpu, shared: Rc<Shared>) -> Self {
+        Self { random: cpu.rng("workload"), cpu, shared, lost_frees: 0 }
+    }
+
+    /// Frees that the allocator refused (of a list, at least one): a bug of the workload or the allocator.
+    pub(super) fn lost_frees(&self) -> u64 {
+        self.lost_frees
+    }
+
+    fn channel(&self, channel: ChannelId) -> &Channel<Message> {
+        &self.shared.channels[channel.0 as usize]
+    }
+}
+
+impl Target for VirtualTarget<'_> {
+    fn cpu(&self) -> CpuId {
+        self.cpu.id()
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.cpu.now().as_ns()
+    }
+
+    fn running(&mut self) -> bool {
+        self.cpu.running()
+    }
+
+    fn random(&mut self) -> u64 {
+        self.random.next_u64()
+    }
+
+    fn score(&mut self, units: u64) {
+        // What is finished later does not count: a longer clean-up is no better work.
+        if self.cpu.running() {
+            self.cpu.score(units);
+        }
+    }
+
+    fn alloc(&mut self, order: Order, migratetype: MigrateType, fill: Fill) -> Result<Pfn, AllocError> {
+        let request = match migratetype {
+            MigrateType::Movable => Request::new(order).movable(),
+            _ => Request::new(order).of_type(migratetype),
+        };
+        let pfn = self.cpu.alloc(&request)?;
+        if fill == Fill::Zeroed {
+            self.cpu.clear(pfn, order);
+        }
+        Ok(pfn)
+    }
+
+    fn free(&mut self, (pfn, order): Block) {
+        self.lost_frees += u64::from(self.cpu.free(pfn, order).is_err());
+    }
+
+    fn free_list(&mut self, blocks: &mut Vec<Block>) {
+        self.lost_frees += u64::from(self.cpu.free_list(blocks).is_err());
+        blocks.clear();
+    }
+
+    fn compute(&mut self, ns: u64) {
+        self.cpu.advance(Span::from_ns(ns));
+    }
+
+    fn compute_in_user_mode(&mut self, ns: u64) {
+        self.cpu.advance_in_user_mode(Span::from_ns(ns));
+    }
+
+    fn sleep(&mut self, ns: u64) {
+        self.cpu.sleep(Span::from_ns(ns));
+    }
+
+    fn touch(&mut self, pfn: Pfn, bytes: u64, access: Access) {
+        let touch = match access {
+            Access::Read | Access::Write => Touch::Access,
+            Access::Copy => Touch::Copy,
+        };
+        self.cpu.touch(pfn, bytes, touch);
+    }
+
+    fn send(&mut self, channel: ChannelId, message: Message) {
+        self.channel(channel).send(self.cpu, message);
+    }
+
+    fn try_send(&mut self, channel: ChannelId, message: Message) -> Result<(), Message> {
+        self.channel(channel).try_send(self.cpu, message)
+    }
+
+    fn receive(&mut self, channel: ChannelId) -> Option<Message> {
+        self.channel(channel).receive(self.cpu)
+    }
+
+    fn try_receive(&mut self, channel: ChannelId) -> Received {
+        match self.channel(channel).try_receive(self.cpu) {
+            TryReceived::Message(message) => Received::Message(message),
+            TryReceived::Empty => Received::Empty,
+            TryReceived::Closed => Received::Closed,
+        }
+    }
+
+    fn close(&mut self, channel: ChannelId) {
+        self.channel(channel).close(self.cpu);
+    }
+
+    fn lock(&mut self, lock: LockId, hold: Hold) {
+        match (&self.shared.locks[lock.0 as usize], hold) {
+            (Lock::Spin(spin), _) => spin.lock(),
+            (Lock::Gate(gate), Hold::Shared) => gate.lock_shared(self.cpu),
+            (Lock::Gate(gate), Hold::Exclusive) => gate.lock_exclusive(self.cpu),
+        }
+    }
+
+    fn unlock(&mut self, lock: LockId, hold: Hold) {
+        match (&self.shared.locks[lock.0 as usize], hold) {
+            (Lock::Spin(spin), _) => spin.unlock(),
+            (Lock::Gate(gate), Hold::Shared) => gate.unlock_shared(self.cpu),
+            (Lock::Gate(gate), Hold::Exclusive) => gate.unlock_exclusive(self.cpu),
+        }
+    }
+}

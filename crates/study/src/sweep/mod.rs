@@ -1,0 +1,139 @@
+//! Many simulations from one plan.
+//!
+//! `plan` is the file that says what to run, `grid` makes runs of it. `rows` keeps what is finished, by the `key` of each run,
+//! a hash (`fnv`).
+
+mod fnv;
+mod grid;
+mod key;
+mod plan;
+mod rows;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+
+use crate::jobs::{self, Stage};
+use crate::simulate::{RunSpec, check, simulate};
+pub use grid::{keys, runs};
+use key::Keys;
+pub use key::{key, replay_key};
+use pageset_report::Progress;
+pub use plan::{Grid, LogAxis, Plan, Question, Several};
+use rows::RowsFile;
+pub use rows::{Ending, Extent, FinishedRun, Rows};
+
+/// The runs of a plan, and which of them are finished.
+#[derive(Debug)]
+pub struct Sweep {
+    /// In the order of the plan, each with its key.
+    runs: Vec<(String, RunSpec)>,
+    rows: Rows,
+}
+
+impl Sweep {
+    /// The runs of a plan, none of them finished.
+    ///
+    /// # Errors
+    ///
+    /// A machine or a recording that the plan names cannot be read.
+    pub fn new(plan: &Plan) -> Result<Self> {
+        let mut keys = Keys::default();
+        let keyed = runs(plan).into_iter().map(|spec| Ok((keys.of(&spec)?, spec)));
+        Ok(Self { runs: keyed.collect::<Result<_>>()?, rows: Rows::default() })
+    }
+
+    /// Runs of the plan.
+    #[must_use]
+    pub fn run_count(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// The runs of the plan in its order, each with the key of everything that decides its result.
+    #[must_use]
+    pub fn runs(&self) -> &[(String, RunSpec)] {
+        &self.runs
+    }
+
+    /// Takes a run that was finished elsewhere.
+    pub fn insert(&mut self, run: FinishedRun) {
+        self.rows.insert(run);
+    }
+
+    /// Simulates the runs that the file of rows does not have yet, up to `jobs` at once. Adds each run to the file when it is
+    /// finished, so an interruption loses only the runs under way.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written, or is not a file of rows; a run is impossible; [`Cancelled`](pageset_report::Cancelled).
+    pub fn finish(&mut self, rows: &Path, jobs: usize, progress: &mut dyn Progress) -> Result<()> {
+        // A plan that cannot run leaves no file behind, and fails before the first run, not after hours.
+        let is_new = !rows.exists();
+        if is_new {
+            self.check()?;
+        }
+        let mut file = RowsFile::open(rows, &mut self.rows)?;
+        if !is_new {
+            self.check()?;
+        }
+        let todo: Vec<_> = todo(&self.runs, &self.rows).collect();
+        let mut stage = Stage::begin(progress, "simulating", "runs", todo.len());
+        jobs::each(
+            &todo,
+            jobs,
+            |(_, spec)| simulate(spec),
+            |index, result| {
+                let (key, spec) = todo[index];
+                let result = result.with_context(|| name_of(spec))?;
+                let run = FinishedRun::new(key.clone(), spec.clone(), &result)?;
+                file.append(&run)?;
+                self.rows.insert(run);
+                Ok(stage.step()?)
+            },
+        )
+    }
+
+    /// Whether each run that is not finished can be begun.
+    fn check(&self) -> Result<()> {
+        todo(&self.runs, &self.rows).try_for_each(|(_, spec)| check(spec).with_context(|| name_of(spec)))
+    }
+
+    /// The finished runs, in the order of the plan.
+    pub fn finished(&self) -> impl Iterator<Item = &FinishedRun> {
+        self.runs.iter().filter_map(|(key, _)| self.rows.get(key))
+    }
+}
+
+/// The runs that have no row yet.
+fn todo<'a>(runs: &'a [(String, RunSpec)], rows: &Rows) -> impl Iterator<Item = &'a (String, RunSpec)> {
+    runs.iter().filter(|(key, _)| rows.get(key).is_none())
+}
+
+fn name_of(spec: &RunSpec) -> String {
+    format!("the run {}", grid::canonical(spec))
+}
+
+/// Where a plan's rows are kept if nothing else is said: `plan.toml` has them in `plan.rows.jsonl`.
+#[must_use]
+pub fn rows_path(plan: &Path) -> PathBuf {
+    plan.with_extension("rows.jsonl")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A plan of the book once had a parameter that no workload has.
+    #[test]
+    fn every_plan_that_a_page_shows_can_begin() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let page = std::fs::read_to_string(root.join("docs/book/src/guide/sweep.md")).unwrap();
+        let blocks = page.split("```toml\n").skip(1).map(|block| block.split("```").next().unwrap());
+        let plans: Vec<_> = blocks.filter(|block| block.contains("[[grid]]")).collect();
+        assert!(!plans.is_empty());
+        for text in plans.into_iter().chain([include_str!("../../../../studies/batch-sizes.toml")]) {
+            let plan = Plan::parse(text).unwrap();
+            Sweep::new(&plan).unwrap().check().unwrap();
+        }
+    }
+}

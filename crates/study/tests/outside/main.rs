@@ -1,0 +1,4 @@
+//! Workloads through the crate's public interface.
+
+mod load;
+mod threads;

@@ -1,0 +1,75 @@
+//! Combines the recorded kernel's events into its decisions. A refill is a run of fetched blocks. A drain is
+//! a run of blocks that were given back.
+
+use crate::{Event, EventKind, PFN_NONE};
+
+/// A refill or drain of the recorded kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Order and migratetype number of the blocks that a page set fetched. `None` if it gave blocks back.
+    pub refill: Option<(u8, i8)>,
+    /// Pages of all blocks.
+    pub pages: u64,
+    /// The first block's frame.
+    pub pfn: u64,
+    /// Time of the first block, in nanoseconds of the recording's clock.
+    pub first_ns: u64,
+    /// Time of the last block.
+    pub last_ns: u64,
+    /// The task that ran at the first block.
+    pub pid: u32,
+    /// Whether an interrupt had interrupted this task.
+    pub in_interrupt: bool,
+}
+
+/// Combines events, CPU by CPU.
+#[derive(Debug, Default)]
+pub struct Decisions {
+    open: Vec<Option<Decision>>,
+}
+
+impl Decisions {
+    /// Adds an event. Returns the run that this event ends on its CPU.
+    #[inline]
+    pub fn record(&mut self, event: &Event) -> Option<Decision> {
+        let pages = event.block_pages();
+        let refill = match event.kind {
+            EventKind::MmPageAllocZoneLocked if event.pfn == PFN_NONE || pages == 0 => return None,
+            EventKind::MmPageAllocZoneLocked if event.is_pcp_refill() => {
+                Some((event.order, event.migratetype))
+            }
+            EventKind::MmPagePcpuDrain => None,
+            // None of these ends a run: a fallback is a part of a refill, and a wait for the zone lock comes
+            // before each slice.
+            EventKind::MmPageAllocExtfrag | EventKind::ContentionBegin | EventKind::ContentionEnd => {
+                return None;
+            }
+            _ => return self.open.get_mut(usize::from(event.cpu))?.take(),
+        };
+        let open = self.open(event.cpu);
+        if let Some(decision) = open
+            && decision.refill == refill
+        {
+            decision.pages += pages;
+            decision.last_ns = event.ts_ns;
+            return None;
+        }
+        let (first_ns, last_ns) = (event.ts_ns, event.ts_ns);
+        let (pid, in_interrupt) = (event.pid, event.in_interrupt());
+        open.replace(Decision { refill, pages, pfn: event.pfn, first_ns, last_ns, pid, in_interrupt })
+    }
+
+    /// The unfinished runs, with their CPUs.
+    pub fn finish(self) -> impl Iterator<Item = (u16, Decision)> {
+        self.open.into_iter().enumerate().filter_map(|(cpu, run)| Some((cpu as u16, run?)))
+    }
+
+    #[inline]
+    fn open(&mut self, cpu: u16) -> &mut Option<Decision> {
+        let cpu = usize::from(cpu);
+        if self.open.len() <= cpu {
+            self.open.resize(cpu + 1, None);
+        }
+        &mut self.open[cpu]
+    }
+}
