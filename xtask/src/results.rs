@@ -10,6 +10,8 @@ use crate::repository::root;
 use crate::run::{Context, Result};
 
 const FILE: &str = "ci/results.json";
+/// The longest reason of a failure, in characters.
+const WHY_MAX: usize = 200;
 /// A result of an older commit says little about this one.
 const COMMITS_MAX: u64 = 50;
 
@@ -52,7 +54,8 @@ pub(crate) fn write(leg: &str, sources: &Sources, seconds: f64, outcome: &Result
         "machine": machine::description(),
         "seconds": seconds.round(),
         "result": if outcome.is_ok() { "passed" } else { "failed" },
-        "why": outcome.as_ref().err(),
+        // A command line may name every page.
+        "why": outcome.as_ref().err().map(|error| error.chars().take(WHY_MAX).collect::<String>()),
     });
     all.insert(leg.to_owned(), result);
     let text = serde_json::to_string_pretty(&all).expect("results are JSON");
