@@ -3,6 +3,7 @@
 mod add;
 mod arrays;
 mod bad;
+mod contiguous;
 mod cpus;
 mod errors;
 mod every_cpu;
