@@ -216,7 +216,7 @@ fn named_backing(name: &str) -> PyResult<Backing> {
 
 fn not_allocated(error: AllocError) -> PyErr {
     match error {
-        AllocError::OutOfMemory { .. } | AllocError::OverCapacity => out_of_memory(error),
+        AllocError::OutOfMemory { .. } | AllocError::NoRun { .. } | AllocError::OverCapacity => out_of_memory(error),
         error => refused(error),
     }
 }

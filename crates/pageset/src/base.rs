@@ -120,10 +120,9 @@ impl Base {
     }
 
     /// Allocates so many frames that lie together: the first one.
-    pub(crate) fn alloc_exact(&self, cpu: usize, frames: u32) -> Option<u32> {
-        let request = request(Order::ZERO);
-        let first =
-            self.lock().allocator.get().alloc_exact(self.cpu(cpu), u64::from(frames), &request).ok()?;
+    pub(crate) fn alloc_run(&self, cpu: usize, frames: u32) -> Option<u32> {
+        let (cpu, request) = (self.cpu(cpu), request(Order::ZERO));
+        let first = self.lock().allocator.get().alloc_contiguous(cpu, u64::from(frames), 1, &request).ok()?;
         Some(first.0 as u32)
     }
 
@@ -226,6 +225,11 @@ impl Base {
     pub(crate) fn free_range(&self, frames: Range<u32>) -> Result<(), FreeError> {
         let pfns = u64::from(frames.start)..u64::from(frames.end);
         self.lock().allocator.get().free_range(CpuId(0), pfns)
+    }
+
+    /// Cuts the block around a frame in use, so that one begins with it.
+    pub(crate) fn split_at(&self, frame: u32) -> Result<(), FreeError> {
+        self.lock().allocator.get().split_at(CpuId(0), pfn(frame))
     }
 
     /// Puts back a block that nobody has.

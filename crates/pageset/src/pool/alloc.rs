@@ -88,12 +88,6 @@ impl Inner {
         self.alloc_from_base(order, order.frames(), |cpu| self.base.alloc(cpu, order))
     }
 
-    /// As [`alloc_direct`](Self::alloc_direct), so many frames, which `order` holds: the first one.
-    pub(super) fn alloc_exact_direct(&self, frames: u32, order: Order) -> Result<u32, AllocError> {
-        let first = self.alloc_from_base(order, frames, |cpu| self.base.alloc_exact(cpu, frames))?;
-        Ok(first.frame())
-    }
-
     fn alloc_from_base(
         &self,
         order: Order,

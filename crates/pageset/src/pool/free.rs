@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
 
-use pageset_core::FreeError;
+use pageset_core::{FreeError, Order};
 
 use super::{Inner, bytes_of};
 use crate::arrays::{Class, Entry, ZeroState};
@@ -68,7 +68,13 @@ impl Inner {
         }
         match span.order() {
             Some(order) => {
-                self.note_freed(span.count(), self.base.free(self.percpu.cpu(), span.frame(), order));
+                let freed = self.base.free(self.percpu.cpu(), span.frame(), order);
+                // Of a larger run, these were never one block.
+                let freed = freed.or_else(|error| match order {
+                    Order::MAX => self.base.free_range(frames),
+                    _ => Err(error),
+                });
+                self.note_freed(span.count(), freed);
             }
             None => self.free_frames_inside(frames),
         }
@@ -163,8 +169,6 @@ impl Inner {
 mod tests {
     use std::num::NonZeroUsize;
     use std::ops::ControlFlow;
-
-    use pageset_core::Order;
 
     use super::*;
     use crate::error::ValidateError;

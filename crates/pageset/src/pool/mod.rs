@@ -2,7 +2,7 @@
 //!
 //! Files in the order of an allocation, which goes down one layer at a time: `alloc` (this CPU's array, or past it), `refill`
 //! (half an array's blocks from the base). A free goes down by `free`, `flush` (half an array's blocks to the base); `drain`
-//! empties all arrays; `cached` is the first step of both for other languages. Then other shapes of requests (`shapes`), idle memory (`giveback`), `populate`, `resize`;
+//! empties all arrays; `cached` is the first step of both for other languages. Then other shapes of requests (`shapes`, `run`), idle memory (`giveback`), `populate`, `resize`;
 //! `capacity`, `counts`, `stats`, `truth` (what one really got); and for all of them `fork` (who may use a pool at all).
 //!
 //! # What moves pages, in these words only
@@ -34,6 +34,7 @@ mod giveback;
 mod populate;
 mod refill;
 mod resize;
+mod run;
 mod shapes;
 mod stats;
 mod truth;
@@ -42,6 +43,7 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 pub use cached::CachedOrder;
@@ -174,6 +176,12 @@ impl Pool {
     #[must_use]
     pub fn page_count(&self) -> usize {
         self.inner.frames as usize
+    }
+
+    /// All bytes of the pool: where it begins, and how many they are. For registrations of the whole; see [`pinned`](Builder::pinned).
+    #[must_use]
+    pub fn memory(&self) -> NonNull<[u8]> {
+        NonNull::slice_from_raw_parts(self.inner.memory.start(), self.inner.memory.bytes())
     }
 
     /// Where the pool begins. A block's distance from here is [`Pages::offset`](crate::Pages::offset).

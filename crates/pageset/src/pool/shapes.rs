@@ -1,4 +1,4 @@
-//! Other shapes than one block: many pages, exact counts, given places.
+//! Other shapes than one block: many pages, given places.
 
 use pageset_core::{Order, Pfn};
 
@@ -67,23 +67,6 @@ impl Pool {
             got += 1;
         }
         Ok(got)
-    }
-
-    /// Allocates exactly `count` contiguous pages, 1 to 1024. They begin wherever so many are free together, so pages of one such
-    /// count fill the pool nearly to the last page. They are aligned to a page only: a block of [`alloc`](Self::alloc) that is
-    /// [cut](Pages::shrink_to) is aligned to its size.
-    ///
-    /// # Errors
-    /// [`AllocError::BadCount`]; otherwise as [`alloc`](Self::alloc).
-    pub fn alloc_exact(&self, count: usize) -> Result<Pages<'_>, AllocError> {
-        let order = Order::holding(count as u64).ok_or(AllocError::BadCount)?;
-        if order.frames() as usize == count {
-            return self.alloc(order);
-        }
-        let (inner, _inside) = self.enter()?;
-        let first = inner.alloc_exact_direct(count as u32, order)?;
-        inner.counts.note_slow_alloc(count as u32);
-        Ok(Pages::of_run(inner, first, count as u32))
     }
 
     /// Allocates the block of `order` that begins `frame` pages after the pool's start, if all of it is free. Empties

@@ -7,3 +7,4 @@ mod owned;
 mod pool;
 mod raw;
 mod registered;
+mod run;
