@@ -433,14 +433,33 @@ int pageset_alloc(struct pageset_pool *pool,
 int pageset_alloc_zeroed(struct pageset_pool *pool, unsigned int order, void **pages);
 
 /*
- Allocates exactly page_count contiguous pages of 4 KiB, 1 to 1024, aligned to a page. Their contents are unspecified. They are
- freed by pageset_free_exact.
+ Allocates exactly page_count contiguous pages of 4 KiB, up to all of the pool, aligned to a page. Their contents are unspecified. They
+ are freed by pageset_free_exact or pageset_free_run.
 
- Errors: EINVAL (page_count, or pages is NULL); otherwise as pageset_alloc.
+ Errors: EINVAL (page_count is 0, or pages is NULL); otherwise as pageset_alloc.
  */
 int pageset_alloc_exact(struct pageset_pool *pool,
                         size_t page_count,
                         void **pages);
+
+/*
+ Allocates contiguous bytes, rounded up to pages of 4 KiB, up to all of the pool, aligned to a page. Their contents are unspecified. They
+ are freed by pageset_free_run. Up to 4 MiB this costs as much as a block; more are searched for, which is slower the larger the pool is.
+
+ Errors: EINVAL (bytes is 0, or pages is NULL); otherwise as pageset_alloc.
+ */
+int pageset_alloc_run(struct pageset_pool *pool,
+                      size_t bytes,
+                      void **pages);
+
+/*
+ As pageset_alloc_run, all bytes zero. Only what is not known to be zero is cleared.
+
+ Errors: as pageset_alloc_run.
+ */
+int pageset_alloc_run_zeroed(struct pageset_pool *pool,
+                             size_t bytes,
+                             void **pages);
 
 /*
  Allocates the block of 4 KiB << order that begins `frame` pages of 4 KiB after the pool's start, if all of it is free. Caches
@@ -481,6 +500,39 @@ int pageset_free(struct pageset_pool *pool,
 int pageset_free_exact(struct pageset_pool *pool,
                        void *pages,
                        size_t page_count);
+
+/*
+ Frees the pages that are handed out and begin here, however many they are: a block, exact pages, a run. With pageset_find, a program
+ frees what it has a pointer of and nothing else.
+
+ Errors, each of which changes nothing: EINVAL (no pages that are handed out begin here), EBADF, EPERM.
+ */
+int pageset_free_run(struct pageset_pool *pool,
+                     void *pages);
+
+/*
+ Frees page_count contiguous pages as pageset_free_exact does, and gives their memory back to the system at once: the pages of a
+ balloon. The pool knows then that they are zero. *returned_bytes (may be NULL) is how much went back: 0 where nothing does (see
+ pageset_trim), and if the system keeps it. About 20 us for 2 MiB.
+
+ Errors, each of which changes nothing: as pageset_free.
+ */
+int pageset_discard(struct pageset_pool *pool,
+                    void *pages,
+                    size_t page_count,
+                    size_t *returned_bytes);
+
+/*
+ Makes two of page_count contiguous pages: keep_count stay where they are, and *rest (may be NULL) is where the others begin. Each part
+ is freed by itself.
+
+ Errors, each of which changes nothing: EINVAL (page_count is not what is handed out here, or one of the parts were empty), EBADF, EPERM.
+ */
+int pageset_split(struct pageset_pool *pool,
+                  void *pages,
+                  size_t page_count,
+                  size_t keep_count,
+                  void **rest);
 
 /*
  Frees page_count single pages of 4 KiB. It ends at the first that cannot be freed: *freed is how many were, and
@@ -606,6 +658,16 @@ const char *pageset_version(void);
  Errors: EINVAL (bytes is 0 or more than 4 MiB, or order is NULL).
  */
 int pageset_order_for_bytes(size_t bytes, unsigned int *order);
+
+/*
+ *pool is the pool that has handed out the pages that begin at an address, *bytes is how many bytes they have. Both may be NULL. For
+ programs that keep a pointer only: their free is pageset_find and pageset_free_run. A few nanoseconds, for the first pools of a program.
+
+ Errors: EINVAL (no pages that are handed out begin here). Then *pool is NULL, and *bytes 0.
+ */
+int pageset_find(const void *pages,
+                 struct pageset_pool **pool,
+                 size_t *bytes);
 
 /*
  Pages of 4 KiB in the pool.
