@@ -407,7 +407,7 @@ int pageset_create(const struct pageset_config *config,
                    struct pageset_pool **pool);
 
 /*
- Ends a pool none of whose pages is handed out, and unmaps its memory. O(pages of the pool). No other thread may be inside of a
+ Ends a pool none of whose pages is handed out, and unmaps its memory. O(pages that were touched). No other thread may be inside of a
  call on this pool; calls that come afterwards get EBADF.
 
  Errors: EBUSY (pages are handed out; nothing has changed), EBADF, EPERM.

@@ -57,9 +57,10 @@ impl Entry {
         list.into_boxed_slice().try_into().map_err(|_| NO_TABLE)
     }
 
-    /// Whether C has no pages of it. O(pages of the pool).
+    /// Whether C has no pages of it. O(pages that were touched).
     pub(crate) fn is_all_back(&self) -> bool {
-        self.held.iter().all(|held| held.load(Relaxed) == Held::NOTHING.0)
+        let is_free = |held: &AtomicU16| held.load(Relaxed) == Held::NOTHING.0;
+        self.pool.frames_in_use().all(|frames| self.held[frames].iter().all(is_free))
     }
 
     /// Hands out a block that this CPU's array has. `None` if it has none, or for an order that it does not hold.

@@ -145,7 +145,8 @@ impl Inner {
         };
         let blocks = self.frames / PAGEBLOCK_FRAMES;
         let Some(last) = kept.checked_sub(1) else { return 0 };
-        let mut free = (0..blocks).filter(|block| is_resident(block) && self.is_free(*block));
+        let mut free =
+            self.ledger.blocks_in_use(0..blocks).filter(|block| is_resident(block) && self.is_free(*block));
         free.nth(last).map_or(blocks, |block| block + 1)
     }
 
@@ -179,7 +180,15 @@ impl Inner {
     ) -> Range<u32> {
         let mut run = searched.end..searched.end;
         while searched.start < searched.end && run.len() < limit {
-            let block = searched.end - 1;
+            let Some(block) = self.ledger.blocks_in_use(searched.clone()).next_back() else {
+                searched.end = searched.start;
+                return run;
+            };
+            if run.is_empty() {
+                run = block + 1..block + 1;
+            } else if block + 1 < run.start {
+                return run;
+            }
             let may_go = match self.ledger.block(block as usize) {
                 BlockState::Fresh | BlockState::Returned | BlockState::Retired => false,
                 BlockState::Idle => self.is_free(block),
@@ -222,11 +231,15 @@ impl Inner {
         }
         let begun = Instant::now();
         let mut bytes = 0;
-        for first in (0..self.frames).step_by(PART_ORDER.frames() as usize) {
-            let frames = first..first.saturating_add(PART_ORDER.frames());
+        let blocks = self.ledger.blocks_in_use(0..self.frames.div_ceil(PAGEBLOCK_FRAMES));
+        let parts = blocks
+            .flat_map(|block| (0..PAGEBLOCK_FRAMES / PART_ORDER.frames()).map(move |part| (block, part)));
+        for (block, part) in parts {
+            let first = block * PAGEBLOCK_FRAMES + part * PART_ORDER.frames();
+            let frames = first..first + PART_ORDER.frames();
             let is_candidate = frames.end <= self.frames
-                && self.base.are_free(frames.clone())
-                && !self.ledger.is_zero(frames.clone());
+                && !self.ledger.is_zero(frames.clone())
+                && self.base.are_free(frames.clone());
             if !is_candidate {
                 continue;
             }
@@ -246,7 +259,7 @@ impl Inner {
     /// Clears free pageblocks that are not known to be zero.
     fn prezero(&self, limit: usize) {
         let mut left = limit;
-        for block in 0..self.frames / PAGEBLOCK_FRAMES {
+        for block in self.ledger.blocks_in_use(0..self.frames / PAGEBLOCK_FRAMES) {
             if left == 0 {
                 return;
             }

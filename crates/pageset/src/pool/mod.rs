@@ -184,6 +184,18 @@ impl Pool {
         NonNull::slice_from_raw_parts(self.inner.memory.start(), self.inner.memory.bytes())
     }
 
+    /// Frames of the pageblocks that were handed out since they last went back to the system: whoever keeps a table of frames need
+    /// not look at others.
+    #[doc(hidden)]
+    pub fn frames_in_use(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        let (frames, of_block) = (self.inner.frames, pageset_core::PAGEBLOCK_FRAMES);
+        let blocks = self.inner.ledger.blocks_in_use(0..frames.div_ceil(of_block));
+        blocks.map(move |block| {
+            let first = block * of_block;
+            first as usize..frames.min(first + of_block) as usize
+        })
+    }
+
     /// Where the pool begins. A block's distance from here is [`Pages::offset`](crate::Pages::offset).
     #[must_use]
     pub fn start(&self) -> *const u8 {

@@ -64,11 +64,12 @@ impl Inner {
         }
         let begun = Instant::now();
         let frames = block * PAGEBLOCK_FRAMES..(block + 1) * PAGEBLOCK_FRAMES;
-        if discard(&self.memory, bytes_of(&frames), self.giveback) == Discarded::Yes {
+        // Of others, nothing is resident.
+        let is_resident =
+            matches!(self.ledger.block(block as usize), BlockState::Resident | BlockState::Idle);
+        if is_resident && discard(&self.memory, bytes_of(&frames), self.giveback) == Discarded::Yes {
             self.ledger.note_zero(frames);
-            if matches!(self.ledger.block(block as usize), BlockState::Resident | BlockState::Idle) {
-                self.note_returned(BLOCK_BYTES as u64, begun.elapsed());
-            }
+            self.note_returned(BLOCK_BYTES as u64, begun.elapsed());
         }
         self.ledger.set_block(block as usize, BlockState::Retired);
         true
