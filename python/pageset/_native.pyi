@@ -66,6 +66,9 @@ class Table:
     @property
     def column_names(self) -> list[str]: ...
     def __len__(self) -> int: ...
+    def __reduce__(self) -> tuple[Callable[[bytes], Table], tuple[bytes]]: ...
+    @staticmethod
+    def _of_stream(bytes: bytes) -> Table: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> CapsuleType: ...
     def __arrow_c_schema__(self) -> CapsuleType: ...
 
@@ -81,7 +84,7 @@ class Pool:
         size: int = 1 << 30,
         *,
         capacity: int | None = None,
-        backing: Literal["thp", "plain", "hugetlb-2m", "hugetlb-1g"] = "thp",
+        backing: Literal["thp", "plain", "memfd", "hugetlb-2m", "hugetlb-1g"] = "thp",
         node: int | None = None,
         locked: bool = False,
         pinned: bool = False,
@@ -95,13 +98,21 @@ class Pool:
     @property
     def uses_rseq(self) -> bool:
         """Whether its fast path uses restartable sequences."""
-    def alloc(self, order: int = 0, *, zeroed: bool = False) -> Pages:
+    def fileno(self) -> int:
+        """The file descriptor of a pool whose backing is ``memfd``, which is closed with the pool.
+
+        Another process that has it maps pages by their ``offset``, and leaves alone what is free.
+        """
+    def alloc(self, order: int = 0, *, zeroed: bool = False, timeout: float | None = None) -> Pages:
         """Allocates a block of ``2**order`` pages, aligned to its size; order 0 to 10.
 
-        What is in it is unspecified, or all zero.
+        What is in it is unspecified, or all zero. If there is none, garbage is collected: cycles may hold pages. Then it waits for
+        ``timeout`` seconds until another thread frees some.
         """
-    def alloc_exact(self, count: int) -> Pages:
-        """Allocates exactly ``count`` pages that lie side by side, 1 to 1024."""
+    def alloc_exact(self, count: int, *, timeout: float | None = None) -> Pages:
+        """Allocates exactly ``count`` pages that lie side by side, up to all of the pool."""
+    def alloc_run(self, nbytes: int, *, zeroed: bool = False, timeout: float | None = None) -> Pages:
+        """Allocates ``nbytes`` that lie side by side, rounded up to pages, up to all of the pool."""
     def alloc_bulk(self, count: int) -> list[Pages]:
         """Allocates ``count`` single pages; fewer if there are no more."""
     def stats(self) -> PoolStats:
@@ -146,6 +157,21 @@ class Pages:
         """Whether they were given back, by ``free()`` or behind a ``with`` block."""
     def free(self) -> None:
         """Gives them back now. A ``BufferError`` while there are views of their bytes; nothing if they are free already."""
+    def discard(self) -> int:
+        """Gives them back now, and their memory to the system at once; the pool knows then that they are zero.
+
+        Bytes that went back.
+        """
+    def split(self, count: int) -> tuple[Pages, Pages]:
+        """Makes two of these pages: the first ``count``, and the rest.
+
+        Each part is freed by itself; this object has none of them any more.
+        """
+    def fileno(self) -> int:
+        """The descriptor of the pool's file, if the pool's backing is ``memfd``.
+
+        With ``offset``, it says where another process finds these pages.
+        """
     def __len__(self) -> int: ...
     def __enter__(self) -> Pages: ...
     def __exit__(
