@@ -230,6 +230,11 @@ typedef struct pageset_config {
    buffers of io_uring, memory of RDMA, AF_XDP, vhost, VFIO. Nothing is returned to the system. Or 0. (0)
    */
   uint32_t pinned;
+  /*
+   Of pageblocks in part use, a look gives free pages back that lie together and have so many bytes; 4096 for single pages. Costs
+   about a microsecond for each such part, and a page fault for each page that is used again. 0 for none. (0)
+   */
+  uint64_t part_bytes;
 } pageset_config;
 
 /*
@@ -599,6 +604,24 @@ int pageset_tick(struct pageset_pool *pool,
 int pageset_resize(struct pageset_pool *pool,
                    size_t bytes,
                    size_t *bytes_in_service);
+
+/*
+ Idle memory goes back as *config says, from the next look on: its fields return_interval_ns, return_bytes_per_second, keep_bytes,
+ prezero_blocks and part_bytes. config may be NULL for the defaults.
+
+ Errors: as pageset_create for these fields, EBADF, EPERM.
+ */
+int pageset_set_returns(struct pageset_pool *pool,
+                        const struct pageset_config *config);
+
+/*
+ With pinned 1, the page behind every address stays the same from the return of this call on; with 0, memory may go back again. For a
+ pool that is registered later than it is made: pin it before, unpin it when it is registered no more.
+
+ Errors: EINVAL (pinned is neither 0 nor 1), EBADF, EPERM.
+ */
+int pageset_set_pinned(struct pageset_pool *pool,
+                       int pinned);
 
 /*
  Checks everything about the pool that can be checked by looking: pageset_message says what is wrong. O(pages); exact only while

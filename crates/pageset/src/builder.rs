@@ -3,7 +3,7 @@
 mod memory;
 
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use std::time::Duration;
 
 use crate::arrays::{ArraySet, Caps};
@@ -141,6 +141,13 @@ pub struct ReturnPolicy {
     pub worker: Worker,
     /// Whether the pool clears free pages for `alloc_zeroed` in idle time. Default: no.
     pub prezero: Prezero,
+    /// Of pageblocks in part use, free pages go back that lie together and have so many bytes: 4096 for single pages. Only scans of a pool
+    /// that nobody used since the last scan, or every tenth one, look for them. 0 keeps them until [`Pool::trim`]. Default: 0.
+    ///
+    /// For caches that evict pages everywhere: 390 live pages of 200 000 keep 800 MiB resident without it. The price is a call of the
+    /// system for each such part, about a microsecond, and a page fault for each page that is used again. And where the system had a
+    /// huge page, it has small ones from then on.
+    pub part_bytes: u64,
 }
 
 /// Whether a pool has a thread of its own.
@@ -199,6 +206,7 @@ impl Default for ReturnPolicy {
             keep_bytes: None,
             worker: Worker::Thread,
             prezero: Prezero::Off,
+            part_bytes: 0,
         }
     }
 }
@@ -395,8 +403,9 @@ impl Builder {
             counts: Counts::default(),
             frames: frames as u32,
             backing: self.backing,
-            giveback: self.giveback(),
-            returns: self.returns,
+            unpinned_giveback: self.giveback(),
+            is_pinned: AtomicBool::new(self.is_pinned),
+            policy: Lock::new(self.returns),
             drain: Lock::default(),
             retired: Lock::default(),
             returning: Lock::default(),
@@ -410,9 +419,8 @@ impl Builder {
 
     /// How free memory goes back.
     fn giveback(&self) -> Giveback {
-        let is_kept = self.is_pinned || self.residency == Residency::Locked;
         match (self.source, self.backing) {
-            _ if is_kept => Giveback::Never,
+            _ if self.residency == Residency::Locked => Giveback::Never,
             // A huge page that went back is no longer ours: another program may have it when ours is needed.
             (Source::Caller(_), _) | (_, Backing::Hugetlb(_)) => Giveback::Never,
             (_, Backing::Memfd) => Giveback::PunchHole,

@@ -10,6 +10,9 @@ use pageset_core::{PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 use crate::arrays::ZeroState;
 use crate::heap::{self, HeapExhausted};
 
+/// Words of a bit for each frame of a pageblock.
+pub(crate) const FRAME_WORDS: usize = PAGEBLOCK_FRAMES as usize / 64;
+
 /// Contents of a pool's memory when it is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contents {
@@ -178,6 +181,15 @@ impl Ledger {
     /// Whether all frames are known to be zero.
     pub(crate) fn is_zero(&self, frames: Range<u32>) -> bool {
         words_of(frames).all(|(word, mask)| self.dirty[word].load(Relaxed) & mask == 0)
+    }
+
+    /// Which frames of a pageblock may be anything but zero: a bit for each.
+    pub(crate) fn dirty_bits(&self, frames: Range<u32>) -> [u64; FRAME_WORDS] {
+        let mut bits = [0; FRAME_WORDS];
+        for (to, (word, mask)) in bits.iter_mut().zip(words_of(frames)) {
+            *to = self.dirty[word].load(Relaxed) & mask;
+        }
+        bits
     }
 
     pub(crate) fn block(&self, block: usize) -> BlockState {

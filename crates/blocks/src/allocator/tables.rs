@@ -250,7 +250,7 @@ impl<'a, A: Access> Tables<'a, A> {
         let counts = TableCounts::for_config(config)?;
         Ok(Self {
             rows,
-            bad: Storage::owned(counts.bad, BadBits::new)?,
+            bad: zeroed(counts.bad, BadBits::new)?,
             states: zeroed(counts.pageblocks, BlockState::new)?,
             index: zeroed(counts.index, IndexWord::new)?,
             lists: Storage::owned(counts.lists, CpuLists::new)?,
@@ -286,6 +286,7 @@ mod tests {
     fn zeros_are_entries_of_which_nothing_is_known() {
         assert_eq!(format!("{:?}", <Rows>::new_zeroed()), format!("{:?}", Rows::new()));
         assert_eq!(format!("{:?}", BlockState::new_zeroed()), format!("{:?}", BlockState::new()));
+        assert_eq!(format!("{:?}", BadBits::new_zeroed()), format!("{:?}", BadBits::new()));
         assert_eq!(format!("{:?}", IndexWord::new_zeroed()), format!("{:?}", IndexWord::new()));
     }
 }

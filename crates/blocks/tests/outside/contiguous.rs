@@ -43,6 +43,9 @@ fn a_run_is_found_exactly_if_there_is_one() {
         let mut seed = 11;
         for _ in 0..if cfg!(miri) { 30 } else { 3000 } {
             map.step(&allocator, &mut seed);
+            let free = map.free.iter().filter(|free| **free).count() as u64;
+            assert_eq!(allocator.free_frames(), free);
+            assert_eq!(allocator.zones().map(|zone| zone.free).sum::<u64>(), free);
         }
         while !map.ranges.is_empty() {
             map.free(&allocator, &mut seed);
@@ -200,4 +203,11 @@ fn threads_take_runs_beside_each_other() {
     });
     allocator.drain_all();
     assert_eq!(allocator.validate().map(|census| census.free), Ok(16 * 512));
+}
+
+/// The example of the guide.
+#[test]
+#[cfg_attr(miri, ignore = "takes minutes")]
+fn a_kernel_serves_its_drivers_from_a_ragged_memory() {
+    crate::kernel::main().expect("there is memory enough");
 }

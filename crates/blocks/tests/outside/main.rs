@@ -12,6 +12,8 @@ mod every_cpu;
 mod family;
 mod fit;
 mod isolation;
+#[path = "../../examples/kernel.rs"]
+mod kernel;
 mod lent;
 mod machine;
 mod marks;

@@ -93,6 +93,30 @@ static void runs(pageset_pool *pool) {
     CHECK(pageset_destroy(other) == 0);
 }
 
+/* What is known later than the pool is made. */
+static void changes(void) {
+    pageset_config config;
+    pageset_pool *pool;
+    uint64_t bytes;
+    void *page;
+    CHECK(pageset_config_init(&config, sizeof config) == 0);
+    config.bytes = 16 * MIB;
+    config.worker = PAGESET_WORKER_NONE;
+    CHECK(pageset_create(&config, &pool) == 0);
+    CHECK(pageset_alloc(pool, 9, &page) == 0);
+    memset(page, 1, 2 * MIB);
+    CHECK(pageset_free(pool, page, 9) == 0);
+    CHECK(pageset_set_pinned(pool, 2) == EINVAL && pageset_set_pinned(pool, 1) == 0);
+    CHECK(pageset_trim(pool, &bytes) == 0 && bytes == 0);
+    CHECK(pageset_set_pinned(pool, 0) == 0);
+    CHECK(pageset_trim(pool, &bytes) == 0 && bytes > 0);
+    config.part_bytes = 4096;
+    CHECK(pageset_set_returns(pool, &config) == 0);
+    config.return_interval_ns = 0;
+    CHECK(pageset_set_returns(pool, &config) == EINVAL && pageset_set_returns(pool, NULL) == 0);
+    CHECK(pageset_destroy(pool) == 0);
+}
+
 /* Until nothing is left, and a bit further. */
 static void shortage(void) {
     static void *pages[5000];
@@ -310,6 +334,7 @@ int main(void) {
     CHECK(strcmp(pageset_message(), "") == 0);
     blocks(pool);
     runs(pool);
+    changes();
     statistics(pool);
     memory(pool);
     CHECK(pageset_validate(pool) == 0);

@@ -127,6 +127,8 @@ mod tests {
         ("others", |pool, _| {
             assert!(format!("{pool:?}").contains("4096"));
             assert_eq!((pool.page_count(), pool.start().addr() % 4096), (4096, 0));
+            pool.set_returns(ReturnPolicy::default());
+            pool.set_pinned(true);
             assert!(pool.is_in_child() && pool.memory().len() == 16 << 20);
             let _ = pool.uses_rseq();
         }),

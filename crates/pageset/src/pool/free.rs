@@ -93,8 +93,12 @@ impl Inner {
         let _inside = self.enter().ok()?;
         let begun = Instant::now();
         let bytes = bytes_of(&(span.frame()..span.frame() + span.count()));
-        if discard(&self.memory, bytes.clone(), self.giveback) == Discarded::No {
-            return None;
+        {
+            // Nobody pins the pool meanwhile.
+            let _batch = self.returning.lock();
+            if discard(&self.memory, bytes.clone(), self.giveback()) == Discarded::No {
+                return None;
+            }
         }
         self.note_returned(bytes.len() as u64, begun.elapsed());
         let zero = Entry::with_zero(span.frame(), ZeroState::Zero);

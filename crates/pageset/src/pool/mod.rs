@@ -44,7 +44,7 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 pub use cached::CachedOrder;
 pub(crate) use capacity::Capacity;
@@ -109,8 +109,11 @@ pub(crate) struct Inner {
     pub(crate) counts: Counts,
     pub(crate) frames: u32,
     pub(crate) backing: Backing,
-    pub(crate) giveback: Giveback,
-    pub(crate) returns: ReturnPolicy,
+    /// How memory goes back while the pool is not pinned: see [`giveback`](Self::giveback).
+    pub(crate) unpinned_giveback: Giveback,
+    pub(crate) is_pinned: AtomicBool,
+    /// See [`returns`](Self::returns).
+    pub(crate) policy: Lock<ReturnPolicy>,
     /// Tells this pool from others of the process.
     pub(crate) id: PoolId,
     /// Bytes that are in service after the last resize.
@@ -143,7 +146,17 @@ impl Inner {
 
     /// Whether the pool's thread would have anything to do.
     pub(crate) fn has_idle_work(&self) -> bool {
-        self.giveback != Giveback::Never || self.returns.prezero != Prezero::Off
+        self.giveback() != Giveback::Never || self.returns().prezero != Prezero::Off
+    }
+
+    /// How free memory goes back at the moment. Who holds `returning` keeps the pool from being pinned meanwhile.
+    pub(crate) fn giveback(&self) -> Giveback {
+        if self.is_pinned.load(Relaxed) { Giveback::Never } else { self.unpinned_giveback }
+    }
+
+    /// The policy of idle memory at the moment.
+    pub(crate) fn returns(&self) -> ReturnPolicy {
+        *self.policy.lock()
     }
 
     #[inline(always)]

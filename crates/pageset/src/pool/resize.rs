@@ -33,7 +33,7 @@ impl Pool {
             if in_service(*retired) + BLOCK_BYTES > bytes {
                 break;
             }
-            let state = match inner.giveback {
+            let state = match inner.giveback() {
                 Giveback::Never => BlockState::Resident,
                 Giveback::DontNeed | Giveback::PunchHole => BlockState::Returned,
             };
@@ -67,7 +67,7 @@ impl Inner {
         // Of others, nothing is resident.
         let is_resident =
             matches!(self.ledger.block(block as usize), BlockState::Resident | BlockState::Idle);
-        if is_resident && discard(&self.memory, bytes_of(&frames), self.giveback) == Discarded::Yes {
+        if is_resident && discard(&self.memory, bytes_of(&frames), self.giveback()) == Discarded::Yes {
             self.ledger.note_zero(frames);
             self.note_returned(BLOCK_BYTES as u64, begun.elapsed());
         }
