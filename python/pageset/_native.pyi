@@ -15,6 +15,7 @@ __all__ = [
     "Pool",
     "PoolStats",
     "Recording",
+    "ReturnPolicy",
     "Table",
     "advise",
     "advise_task",
@@ -88,6 +89,7 @@ class Pool:
         node: int | None = None,
         locked: bool = False,
         pinned: bool = False,
+        returns: ReturnPolicy | None = None,
     ) -> Pool: ...
     @property
     def size(self) -> int:
@@ -133,6 +135,12 @@ class Pool:
 
         Never beyond the size that the pool was built with. Bytes in service then: more than ``size`` if not enough is free.
         """
+    def set_capacity(self, size: int) -> None:
+        """At most ``size`` bytes are handed out from now on, caches included. A pool that was built larger grows so."""
+    def set_returns(self, returns: ReturnPolicy) -> None:
+        """Idle memory goes back as ``returns`` says, from the next look on. Whether there is a thread stays as it is."""
+    def set_pinned(self, pinned: bool) -> None:
+        """From the return of this call on, every address keeps the page that is behind it, or not any more."""
     def validate(self) -> None:
         """Checks everything that can be checked by looking, while nobody else uses the pool."""
 
@@ -183,6 +191,26 @@ class Pages:
     ) -> None: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __release_buffer__(self, buffer: memoryview, /) -> None: ...
+
+@final
+class ReturnPolicy:
+    """How idle memory goes back to the system.
+
+    Every ``interval`` seconds, a look gives pageblocks of 2 MiB back that were free at two looks; at most ``bytes_per_second``, all but
+    ``keep_bytes`` (``None`` for a fiftieth of the pool, 32 MiB at most). Of pageblocks in part use, free parts of ``part_bytes`` go back, too,
+    unless that is 0. A look clears up to ``prezero_blocks`` pageblocks. Without ``thread``, the program calls ``Pool.tick``.
+    """
+
+    def __new__(
+        cls,
+        *,
+        interval: float = 0.1,
+        bytes_per_second: int = 4 << 30,
+        keep_bytes: int | None = None,
+        part_bytes: int = 0,
+        prezero_blocks: int = 0,
+        thread: bool = True,
+    ) -> ReturnPolicy: ...
 
 @final
 class PoolStats:

@@ -97,7 +97,9 @@ impl Pages {
         let Whole(count) = count;
         if count == 0 || count >= self.page_count {
             let all = self.page_count;
-            return Err(bad_number(format!("{count} of {all} pages are no part: each has one page at least")));
+            return Err(bad_number(format!(
+                "{count} of {all} pages are no part: each has one page at least"
+            )));
         }
         let mut first = self.take()?.ok_or_else(|| PyValueError::new_err("the pages are free"))?;
         let rest = first.split_off(count);
@@ -108,7 +110,9 @@ impl Pages {
     fn fileno(&self) -> PyResult<RawFd> {
         let state = self.state();
         let file = state.pages.as_ref().and_then(|pages| file_of(pages.pool()));
-        file.ok_or_else(|| refused("only pages of a pool whose backing is memfd have a file, until they are free"))
+        file.ok_or_else(|| {
+            refused("only pages of a pool whose backing is memfd have a file, until they are free")
+        })
     }
 
     fn __len__(&self) -> usize {

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::thread::{available_parallelism, sleep};
 use std::time::{Duration, Instant};
 
-use pageset::{AllocError, Backing, HugePageSize, Numa, OwnedPages, Order, PAGE_BYTES, Residency};
+use pageset::{
+    AllocError, Backing, HugePageSize, Numa, Order, OwnedPages, PAGE_BYTES, Prezero, Residency, Worker,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -27,9 +29,12 @@ pub(crate) struct Pool(Arc<pageset::Pool>);
 impl Pool {
     #[new]
     #[pyo3(
-        signature = (size=Whole(1 << 30), *, capacity=None, backing="thp", node=None, locked=false, pinned=false),
-        text_signature = "(size=1073741824, *, capacity=None, backing='thp', node=None, locked=False, pinned=False)"
+        signature = (
+            size=Whole(1 << 30), *, capacity=None, backing="thp", node=None, locked=false, pinned=false, returns=None
+        ),
+        text_signature = "(size=1073741824, *, capacity=None, backing='thp', node=None, locked=False, pinned=False, returns=None)"
     )]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
         py: Python<'_>,
         size: Whole<usize>,
@@ -38,10 +43,12 @@ impl Pool {
         node: Option<Whole<u16>>,
         locked: bool,
         pinned: bool,
+        returns: Option<&ReturnPolicy>,
     ) -> PyResult<Self> {
         let backing = named_backing(backing)?;
+        let returns = returns.map_or_else(Default::default, |returns| returns.0);
         let build = || {
-            let mut builder = pageset::Pool::builder().size(size.0).backing(backing);
+            let mut builder = pageset::Pool::builder().size(size.0).backing(backing).returns(returns);
             if let Some(Whole(capacity)) = capacity {
                 builder = builder.capacity(capacity);
             }
@@ -91,7 +98,13 @@ impl Pool {
         signature = (order=Whole(0), *, zeroed=false, timeout=None),
         text_signature = "($self, order=0, *, zeroed=False, timeout=None)"
     )]
-    fn alloc(&self, py: Python<'_>, order: Whole<u64>, zeroed: bool, timeout: Option<f64>) -> PyResult<Pages> {
+    fn alloc(
+        &self,
+        py: Python<'_>,
+        order: Whole<u64>,
+        zeroed: bool,
+        timeout: Option<f64>,
+    ) -> PyResult<Pages> {
         let Whole(order) = order;
         let order = u8::try_from(order)
             .ok()
@@ -214,6 +227,27 @@ impl Pool {
         Ok(py.detach(|| self.0.resize(size.0)))
     }
 
+    /// At most `size` bytes are handed out from now on, caches included. A pool that was built larger grows so.
+    fn set_capacity(&self, size: Whole<usize>) -> PyResult<()> {
+        self.check_process()?;
+        self.0.set_capacity(size.0);
+        Ok(())
+    }
+
+    /// Idle memory goes back as `returns` says, from the next look on. Whether there is a thread stays as it is.
+    fn set_returns(&self, returns: &ReturnPolicy) -> PyResult<()> {
+        self.check_process()?;
+        self.0.set_returns(returns.0);
+        Ok(())
+    }
+
+    /// From the return of this call on, every address keeps the page that is behind it, or not any more.
+    fn set_pinned(&self, py: Python<'_>, pinned: bool) -> PyResult<()> {
+        self.check_process()?;
+        py.detach(|| self.0.set_pinned(pinned));
+        Ok(())
+    }
+
     /// Checks everything that can be checked by looking, while nobody else uses the pool.
     fn validate(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.validate()).map_err(refused)
@@ -290,7 +324,9 @@ fn named_backing(name: &str) -> PyResult<Backing> {
 
 fn not_allocated(error: AllocError) -> PyErr {
     match error {
-        AllocError::OutOfMemory { .. } | AllocError::NoRun { .. } | AllocError::OverCapacity => out_of_memory(error),
+        AllocError::OutOfMemory { .. } | AllocError::NoRun { .. } | AllocError::OverCapacity => {
+            out_of_memory(error)
+        }
         error => refused(error),
     }
 }
@@ -360,5 +396,46 @@ impl PoolStats {
             "<pageset.PoolStats: {} pages used, {} cached, {} free>",
             self.nr_used, self.nr_array, self.nr_free_pages
         )
+    }
+}
+
+/// How idle memory goes back to the system.
+#[pyclass(frozen, module = "pageset")]
+pub(crate) struct ReturnPolicy(pageset::ReturnPolicy);
+
+#[pymethods]
+impl ReturnPolicy {
+    #[new]
+    #[pyo3(
+        signature = (
+            *, interval=0.1, bytes_per_second=Whole(4 << 30), keep_bytes=None, part_bytes=Whole(0), prezero_blocks=Whole(0),
+            thread=true
+        ),
+        text_signature = "(*, interval=0.1, bytes_per_second=4294967296, keep_bytes=None, part_bytes=0, prezero_blocks=0, thread=True)"
+    )]
+    fn new(
+        interval: f64,
+        bytes_per_second: Whole<u64>,
+        keep_bytes: Option<Whole<u64>>,
+        part_bytes: Whole<u64>,
+        prezero_blocks: Whole<u32>,
+        thread: bool,
+    ) -> PyResult<Self> {
+        let mut returns = pageset::ReturnPolicy::default();
+        returns.interval = Duration::try_from_secs_f64(interval)
+            .map_err(|_| bad_number(format!("interval is {interval}: use seconds from 0 on")))?;
+        returns.bytes_per_second = bytes_per_second.0;
+        returns.keep_bytes = keep_bytes.map(|Whole(bytes)| bytes);
+        returns.part_bytes = part_bytes.0;
+        returns.prezero = match prezero_blocks.0 {
+            0 => Prezero::Off,
+            blocks => Prezero::Blocks(blocks),
+        };
+        returns.worker = if thread { Worker::Thread } else { Worker::None };
+        Ok(Self(returns))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<pageset.{:?}>", self.0)
     }
 }

@@ -304,3 +304,22 @@ def test_another_process_maps_pages_of_a_shared_pool() -> None:
         pages.fileno()
     with pytest.raises(pageset.Error, match="memfd"):
         pageset.Pool(MIB).fileno()
+
+
+def test_how_memory_goes_back_changes_while_the_pool_is_used() -> None:
+    quiet = pageset.ReturnPolicy(thread=False, keep_bytes=1 << 62)
+    pool = pageset.Pool(64 * MIB, capacity=8 * MIB, returns=quiet)
+    with pytest.raises(pageset.OutOfMemoryError):
+        pool.alloc_run(9 * MIB)
+    pool.set_capacity(64 * MIB)
+    memoryview(pool.alloc_run(9 * MIB))[:] = bytes(9 * MIB)
+    gc.collect()
+    assert sum(pool.tick() for _ in range(5)) == 0
+    pool.set_pinned(True)
+    assert pool.trim() == 0
+    pool.set_pinned(False)
+    pool.set_returns(pageset.ReturnPolicy(keep_bytes=0, part_bytes=4096))
+    assert sum(pool.tick() for _ in range(5)) >= 9 * MIB
+    assert "part_bytes: 4096" in repr(pageset.ReturnPolicy(part_bytes=4096))
+    with pytest.raises(ValueError, match="interval"):
+        pageset.ReturnPolicy(interval=-1.0)

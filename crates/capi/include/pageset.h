@@ -148,6 +148,11 @@ extern "C" {
 typedef struct pageset_pool pageset_pool;
 
 /*
+ A pool's on_shortage.
+ */
+typedef int (*pageset_shortage)(void *context, size_t bytes);
+
+/*
  What a pool is made from. pageset_config_init fills it with the defaults, which are in parentheses at the end.
  */
 typedef struct pageset_config {
@@ -235,6 +240,17 @@ typedef struct pageset_config {
    about a microsecond for each such part, and a page fault for each page that is used again. 0 for none. (0)
    */
   uint64_t part_bytes;
+  /*
+   What frees pages when an allocation finds none, or the capacity is handed out: a cache that evicts. Called with shortage_context and
+   the bytes that are wanted, by the thread that allocates, while no lock of the pool is held: it may call the pool. Anything but 0 says
+   that it freed something; then the allocation tries again. What it allocates itself may fail. It must return: no longjmp, and no
+   exception of C++. (NULL)
+   */
+  pageset_shortage on_shortage;
+  /*
+   Passed to on_shortage. (NULL)
+   */
+  void *shortage_context;
 } pageset_config;
 
 /*
@@ -613,6 +629,16 @@ int pageset_resize(struct pageset_pool *pool,
  */
 int pageset_set_returns(struct pageset_pool *pool,
                         const struct pageset_config *config);
+
+/*
+ From now on, at most so many bytes are handed out, caches included; never more than the pool has. So a pool that was made larger than
+ capacity_bytes grows: address space that was never used costs nearly nothing, and the lowest pages are used first. If more is handed out
+ already, allocations get EDQUOT until enough is freed. O(1).
+
+ Errors: EBADF, EPERM.
+ */
+int pageset_set_capacity(struct pageset_pool *pool,
+                         size_t bytes);
 
 /*
  With pinned 1, the page behind every address stays the same from the return of this call on; with 0, memory may go back again. For a

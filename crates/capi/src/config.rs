@@ -107,9 +107,19 @@ pub struct Config {
     /// Of pageblocks in part use, a look gives free pages back that lie together and have so many bytes; 4096 for single pages. Costs
     /// about a microsecond for each such part, and a page fault for each page that is used again. 0 for none. (0)
     pub part_bytes: u64,
+    /// What frees pages when an allocation finds none, or the capacity is handed out: a cache that evicts. Called with shortage_context and
+    /// the bytes that are wanted, by the thread that allocates, while no lock of the pool is held: it may call the pool. Anything but 0 says
+    /// that it freed something; then the allocation tries again. What it allocates itself may fail. It must return: no longjmp, and no
+    /// exception of C++. (NULL)
+    pub on_shortage: ShortageCallback,
+    /// Passed to on_shortage. (NULL)
+    pub shortage_context: *mut c_void,
 }
 
-// SAFETY: C's layout, size and version first; numbers and raw pointers only.
+/// A pool's on_shortage.
+pub type ShortageCallback = Option<extern "C" fn(context: *mut c_void, bytes: usize) -> c_int>;
+
+// SAFETY: C's layout, size and version first; numbers, raw pointers, and a function that may be NULL and that C answers for.
 unsafe impl Grows for Config {
     const NAME: &'static str = "pageset_config";
 
@@ -150,6 +160,8 @@ impl Default for Config {
             prezero_blocks: 0,
             pinned: 0,
             part_bytes: 0,
+            on_shortage: None,
+            shortage_context: ptr::null_mut(),
         }
     }
 }
@@ -182,6 +194,12 @@ impl Config {
             1 => builder.pinned(),
             other => return bad("pinned", other, "0 or 1"),
         };
+        if let Some(call) = self.on_shortage {
+            // A number, since it goes to other threads; what they do with it is the program's affair.
+            let context = self.shortage_context.expose_provenance();
+            builder =
+                builder.on_shortage(move |bytes| call(ptr::with_exposed_provenance_mut(context), bytes) != 0);
+        }
         if self.capacity_bytes != 0 {
             builder = builder.capacity(self.capacity_bytes);
         }

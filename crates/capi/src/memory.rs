@@ -128,6 +128,19 @@ pub extern "C" fn pageset_set_returns(pool: *mut PoolHandle, config: *const Conf
     })
 }
 
+/// From now on, at most so many bytes are handed out, caches included; never more than the pool has. So a pool that was made larger than
+/// capacity_bytes grows: address space that was never used costs nearly nothing, and the lowest pages are used first. If more is handed out
+/// already, allocations get EDQUOT until enough is freed. O(1).
+///
+/// Errors: EBADF, EPERM.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_set_capacity(pool: *mut PoolHandle, bytes: usize) -> c_int {
+    number(move || {
+        own(pool)?.pool.set_capacity(bytes);
+        Ok(())
+    })
+}
+
 /// With pinned 1, the page behind every address stays the same from the return of this call on; with 0, memory may go back again. For a
 /// pool that is registered later than it is made: pin it before, unpin it when it is registered no more.
 ///

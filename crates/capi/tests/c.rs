@@ -214,6 +214,13 @@ fn the_guides_pinned_pool_can_be_registered() {
 }
 
 #[test]
+fn the_guides_slab_cache_fills_its_slabs() {
+    let archive = libraries().join("libpageset_capi.a").display().to_string();
+    // 327 objects of 200 bytes in each of 16 pages.
+    assert_eq!(example("slab.c", &["-std=c89", &archive]), "300000 objects in 14688 pages\n");
+}
+
+#[test]
 fn the_guide_names_every_counter() {
     let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src/guide/c.md");
     let guide = std::fs::read_to_string(guide).expect("the repository has the book");

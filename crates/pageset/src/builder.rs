@@ -3,6 +3,7 @@
 mod memory;
 
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::error::BuildError;
 use crate::ledger::{Contents, Ledger};
 use crate::lock::Lock;
 use crate::percpu::PerCpu;
-use crate::pool::{Capacity, Counts, Inner, Pool, PoolId};
+use crate::pool::{Capacity, Counts, Inner, OnShortage, Pool, PoolId};
 use crate::rseq::{self, HotPage};
 use crate::sys;
 use crate::sys::advice::Giveback;
@@ -233,6 +234,7 @@ pub struct Builder {
     returns: ReturnPolicy,
     /// Whether every address keeps its page.
     is_pinned: bool,
+    on_shortage: Option<OnShortage>,
     /// CPUs that get arrays. Default: all that can exist.
     array_cpus: Option<usize>,
 }
@@ -250,6 +252,7 @@ impl Builder {
             fast_path: FastPath::Auto,
             returns: ReturnPolicy::default(),
             is_pinned: false,
+            on_shortage: None,
             array_cpus: None,
         }
     }
@@ -348,6 +351,34 @@ impl Builder {
         self
     }
 
+    /// What frees pages when an allocation finds none, or the capacity is handed out: a cache that evicts. It is called with the bytes
+    /// that are wanted, by the thread that allocates, after the pool emptied its own caches. No lock of the pool is held, so it may use the
+    /// pool. If it says that it freed something, the allocation tries again; otherwise it fails. What it allocates itself may fail.
+    /// [`Pool::alloc_bulk`] calls it only if there is not one page.
+    ///
+    /// ```
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// use pageset::{OwnedPages, Order, Pool};
+    ///
+    /// let cache = Arc::new(Mutex::new(Vec::<OwnedPages>::new()));
+    /// let evicted = Arc::clone(&cache);
+    /// let evict = move |_bytes| evicted.lock().unwrap().pop().is_some();
+    /// let pool = Arc::new(Pool::builder().size(8 << 20).on_shortage(evict).build()?);
+    /// for _ in 0..5 {
+    ///     let block = pool.alloc_owned(Order::MAX)?; // there is room for two
+    ///     cache.lock().unwrap().push(block);
+    /// }
+    /// assert_eq!(cache.lock().unwrap().len(), 2);
+    /// cache.lock().unwrap().clear(); // the pool has the function, and the cache has the pool
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn on_shortage(mut self, reclaim: impl Fn(usize) -> bool + Send + Sync + 'static) -> Self {
+        self.on_shortage = Some(OnShortage(Arc::new(reclaim)));
+        self
+    }
+
     /// Builds the pool. This costs some system calls, and memory for metadata: about 76 KiB for each GiB at first, 140 at
     /// most, and 30 KiB.
     ///
@@ -410,6 +441,7 @@ impl Builder {
             retired: Lock::default(),
             returning: Lock::default(),
             populated_blocks: AtomicU32::new(0),
+            on_shortage: self.on_shortage.clone(),
             id: PoolId::next(),
             in_service: AtomicUsize::new(self.bytes),
             deferred: AtomicU64::new(0),

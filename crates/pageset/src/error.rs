@@ -43,6 +43,13 @@ pub enum AllocError {
     WouldBlock,
 }
 
+impl AllocError {
+    /// Whether there would be pages if somebody freed some.
+    pub(crate) const fn is_shortage(self) -> bool {
+        matches!(self, Self::OutOfMemory { .. } | Self::NoRun { .. } | Self::OverCapacity)
+    }
+}
+
 impl fmt::Display for AllocError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -32,6 +32,7 @@ static void child(pageset_pool *pool, void *page) {
     CHECK(pageset_trim(pool, &bytes) == EPERM);
     CHECK(pageset_tick(pool, &bytes, &number) == EPERM);
     CHECK(pageset_resize(pool, 0, NULL) == EPERM);
+    CHECK(pageset_set_capacity(pool, 1) == EPERM);
     CHECK(pageset_set_returns(pool, NULL) == EPERM && pageset_set_pinned(pool, 1) == EPERM);
     CHECK(pageset_validate(pool) == EPERM);
     CHECK(pageset_get_stats(pool, &stats, sizeof stats) == EPERM);

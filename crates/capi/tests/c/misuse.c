@@ -29,6 +29,7 @@ static void wrong_handle(pageset_pool *pool) {
     CHECK(pageset_trim(pool, &bytes) == EBADF);
     CHECK(pageset_tick(pool, &bytes, &number) == EBADF);
     CHECK(pageset_resize(pool, 0, &count) == EBADF);
+    CHECK(pageset_set_capacity(pool, 1) == EBADF);
     CHECK(pageset_set_returns(pool, NULL) == EBADF && pageset_set_pinned(pool, 1) == EBADF);
     CHECK(pageset_validate(pool) == EBADF);
     CHECK(pageset_get_stats(pool, &stats, sizeof stats) == EBADF);

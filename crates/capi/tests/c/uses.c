@@ -117,6 +117,48 @@ static void changes(void) {
     CHECK(pageset_destroy(pool) == 0);
 }
 
+/* A cache that evicts its oldest block. */
+struct cache {
+    pageset_pool *pool;
+    void *blocks[8];
+    size_t count, calls;
+};
+
+static int evict(void *context, size_t bytes) {
+    struct cache *cache = (struct cache *)context;
+    pageset_stats stats;
+    CHECK(bytes == 2 * MIB && pageset_get_stats(cache->pool, &stats, sizeof stats) == 0);
+    cache->calls++;
+    if (cache->count == 0) return 0;
+    CHECK(pageset_free(cache->pool, cache->blocks[--cache->count], 9) == 0);
+    return 1;
+}
+
+static void evicts(void) {
+    pageset_config config;
+    struct cache cache = {0};
+    void *block;
+    int round;
+    CHECK(pageset_config_init(&config, sizeof config) == 0);
+    config.bytes = 64 * MIB;
+    config.capacity_bytes = 4 * MIB;
+    config.on_shortage = evict;
+    config.shortage_context = &cache;
+    CHECK(pageset_create(&config, &cache.pool) == 0);
+    for (round = 0; round < 5; round++) {
+        CHECK(pageset_alloc(cache.pool, 9, &block) == 0);
+        cache.blocks[cache.count++] = block;
+        CHECK(cache.count <= 2);
+    }
+    CHECK(cache.calls == 3);
+    /* It grows. */
+    CHECK(pageset_set_capacity(cache.pool, 6 * MIB) == 0);
+    CHECK(pageset_alloc(cache.pool, 9, &block) == 0 && cache.calls == 3);
+    CHECK(pageset_free(cache.pool, block, 9) == 0);
+    while (cache.count > 0) CHECK(evict(&cache, 2 * MIB) == 1);
+    CHECK(pageset_destroy(cache.pool) == 0);
+}
+
 /* Until nothing is left, and a bit further. */
 static void shortage(void) {
     static void *pages[5000];
@@ -335,6 +377,7 @@ int main(void) {
     blocks(pool);
     runs(pool);
     changes();
+    evicts();
     statistics(pool);
     memory(pool);
     CHECK(pageset_validate(pool) == 0);

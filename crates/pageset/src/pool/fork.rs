@@ -129,6 +129,7 @@ mod tests {
             assert_eq!((pool.page_count(), pool.start().addr() % 4096), (4096, 0));
             pool.set_returns(ReturnPolicy::default());
             pool.set_pinned(true);
+            pool.set_capacity(0);
             assert!(pool.is_in_child() && pool.memory().len() == 16 << 20);
             let _ = pool.uses_rseq();
         }),

@@ -271,16 +271,33 @@ impl Inner {
             }
             let _batch = self.returning.lock();
             if self.base.alloc_range(frames.clone()) {
-                if discard(&self.memory, bytes_of(&frames), self.giveback()) == Discarded::Yes {
-                    self.ledger.note_zero(frames.clone());
-                    bytes += bytes_of(&frames).len() as u64;
-                }
+                bytes += self.discard_part(&frames);
                 let outcome = self.base.free_range(frames);
                 debug_assert_eq!(outcome, Ok(()), "pages that were taken out are ours to put back");
             }
         }
         self.note_returned(bytes, begun.elapsed());
         bytes
+    }
+
+    /// Discards isolated pages. Returns how many bytes: the system keeps what a user locked and did not unlock, so if it refuses all of them,
+    /// it is asked for parts of 64 KiB.
+    fn discard_part(&self, frames: &Range<u32>) -> u64 {
+        let discard_all = |frames: Range<u32>| {
+            let bytes = bytes_of(&frames);
+            let is_gone = discard(&self.memory, bytes.clone(), self.giveback()) == Discarded::Yes;
+            if is_gone {
+                self.ledger.note_zero(frames);
+            }
+            if is_gone { bytes.len() as u64 } else { 0 }
+        };
+        let all = discard_all(frames.clone());
+        let most = TRIMMED_PAGES as u32;
+        if all > 0 || frames.len() as u32 <= most {
+            return all;
+        }
+        let parts = frames.start / most..frames.end.div_ceil(most);
+        parts.map(|part| discard_all(frames.start.max(part * most)..frames.end.min((part + 1) * most))).sum()
     }
 
     /// Free pages of a pageblock that lie together and are not known to be zero.

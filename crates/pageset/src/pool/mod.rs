@@ -2,7 +2,7 @@
 //!
 //! Files in the order of an allocation, which goes down one layer at a time: `alloc` (this CPU's array, or past it), `refill`
 //! (half an array's blocks from the base). A free goes down by `free`, `flush` (half an array's blocks to the base); `drain`
-//! empties all arrays; `cached` is the first step of both for other languages. Then other shapes of requests (`shapes`, `run`), idle memory (`giveback`), `populate`, `resize`;
+//! empties all arrays; `cached` is the first step of both for other languages. Then other shapes of requests (`shapes`, `run`), what the program frees first (`shortage`), idle memory (`giveback`), `populate`, `resize`;
 //! `capacity`, `counts`, `stats`, `truth` (what one really got); and for all of them `fork` (who may use a pool at all).
 //!
 //! # What moves pages, in these words only
@@ -36,6 +36,7 @@ mod refill;
 mod resize;
 mod run;
 mod shapes;
+mod shortage;
 mod stats;
 mod truth;
 
@@ -51,6 +52,7 @@ pub(crate) use capacity::Capacity;
 pub(crate) use counts::Counts;
 pub use giveback::Trimmed;
 pub use populate::{PopulateProgress, Populated};
+pub(crate) use shortage::OnShortage;
 pub use stats::Stats;
 pub use truth::BackingReport;
 
@@ -114,6 +116,8 @@ pub(crate) struct Inner {
     pub(crate) is_pinned: AtomicBool,
     /// See [`returns`](Self::returns).
     pub(crate) policy: Lock<ReturnPolicy>,
+    /// What frees pages when there are none.
+    pub(crate) on_shortage: Option<OnShortage>,
     /// Tells this pool from others of the process.
     pub(crate) id: PoolId,
     /// Bytes that are in service after the last resize.

@@ -40,8 +40,8 @@ impl Pool {
         if let Some(order) = block_order(count) {
             return self.alloc_zeroed(order);
         }
-        let (inner, _inside) = self.enter()?;
-        let mut pages = inner.alloc_run(count)?;
+        let mut pages = self.run_of(count)?;
+        let inner = self.inner();
         let frames = pages.frames();
         for part in pageblocks_of(frames.clone()) {
             if inner.ledger.hand_out(part.clone()) == ZeroState::Unknown {
@@ -62,12 +62,19 @@ impl Pool {
         if let Some(order) = block_order(count) {
             return self.alloc(order);
         }
-        let (inner, _inside) = self.enter()?;
-        let pages = inner.alloc_run(count)?;
+        let pages = self.run_of(count)?;
         pageblocks_of(pages.frames()).for_each(|part| {
-            inner.ledger.hand_out(part);
+            self.inner().ledger.hand_out(part);
         });
         Ok(pages)
+    }
+
+    /// Pages that lie together, of which the ledger does not know yet.
+    fn run_of(&self, count: usize) -> Result<Pages<'_>, AllocError> {
+        self.inner().or_reclaimed(count, || {
+            let (inner, _inside) = self.enter()?;
+            inner.alloc_run(count)
+        })
     }
 }
 
@@ -77,7 +84,7 @@ fn block_order(count: usize) -> Option<Order> {
 }
 
 impl Inner {
-    /// Pages that lie together, of which the ledger does not know yet. The caller is inside of the pool.
+    /// As [`Pool::run_of`]. The caller is inside of the pool.
     fn alloc_run(&self, count: usize) -> Result<Pages<'_>, AllocError> {
         let none = match Order::holding(count as u64) {
             _ if count == 0 => return Err(AllocError::BadCount),

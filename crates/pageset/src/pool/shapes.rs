@@ -15,6 +15,10 @@ impl Pool {
     /// # Errors
     /// As [`alloc`](Self::alloc), and [`AllocError::HeapExhausted`], if not even one page could be allocated.
     pub fn alloc_bulk<'p>(&'p self, count: usize, pages: &mut Vec<Pages<'p>>) -> Result<usize, AllocError> {
+        self.inner().or_reclaimed(count, || self.try_bulk(count, pages))
+    }
+
+    fn try_bulk<'p>(&'p self, count: usize, pages: &mut Vec<Pages<'p>>) -> Result<usize, AllocError> {
         let inner = self.in_parent()?;
         let mut got = 0;
         while got < count {

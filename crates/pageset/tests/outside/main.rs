@@ -8,3 +8,4 @@ mod pool;
 mod raw;
 mod registered;
 mod run;
+mod shortage;
