@@ -150,6 +150,42 @@ fn fault_05_a_plugin_with_the_static_library_can_be_closed() {
     }
 }
 
+/// A compiler whose tools are not installed cannot build this.
+fn has_sanitizer(flag: &str) -> bool {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (source, program) = (directory.path().join("empty.c"), directory.path().join("empty"));
+    std::fs::write(&source, "int main(void) { return 0; }").expect("the directory is ours");
+    let built = Command::new("cc").arg(flag).arg(&source).arg("-o").arg(&program).output();
+    built.is_ok_and(|output| output.status.success())
+        && Command::new(&program).output().is_ok_and(|output| output.status.success())
+}
+
+/// Free pages are poisoned, and what is right stays right.
+#[test]
+fn address_sanitizer_finds_a_use_after_a_free() {
+    const FLAG: &str = "-fsanitize=address";
+    if !has_sanitizer(FLAG) {
+        return;
+    }
+    let program = Program::new("cc", &["-std=c89", FLAG], "checked.c");
+    program.run(&[]);
+    for wrong in ["part", "discarded", "freed"] {
+        let output = Command::new("timeout").arg("120").arg(program.path()).arg(wrong).output();
+        let output = output.expect("it was built");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && text.contains("use-after-poison"), "{wrong}: {text}");
+    }
+}
+
+/// A page that passes between threads through the pool is no race.
+#[test]
+fn thread_sanitizer_accuses_no_program_that_is_right() {
+    const FLAG: &str = "-fsanitize=thread";
+    if has_sanitizer(FLAG) {
+        Program::new("cc", &["-std=c89", FLAG], "checked.c").run(&[]);
+    }
+}
+
 /// Compiles the program whose heap can be used up, and runs a part of it.
 fn shortage(part: &str) {
     let wraps =

@@ -5,7 +5,8 @@ use core::ops::Range;
 use crate::check::{FrameCensus, Violation};
 use crate::error::{AllocError, ConfigError, FreeError};
 use crate::{
-    CpuId, MigrateType, Order, PageAllocator, Pfn, Platform, Request, TickOutcome, Watermarks, ZoneId, ZoneKind,
+    CpuId, MigrateType, Order, PageAllocator, Pfn, Platform, Request, TickOutcome, Watermarks, ZoneId,
+    ZoneKind,
 };
 
 /// A page-frame allocator: [`PageAllocator`], which does what Linux does, or another one.

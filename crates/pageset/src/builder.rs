@@ -18,6 +18,7 @@ use crate::pool::{Capacity, Counts, Inner, OnShortage, Pool, PoolId};
 use crate::rseq::{self, HotPage};
 use crate::sys;
 use crate::sys::advice::Giveback;
+use crate::sys::checkers::Checked;
 use crate::sys::share::Shared;
 use crate::sys::{BLOCK_BYTES, MapStep, PAGE_BYTES, PAGE_SHIFT, cpu, environment, membarrier};
 use memory::refused;
@@ -405,8 +406,11 @@ impl Builder {
         let memory = self.map()?;
         let frames = (self.bytes >> PAGE_SHIFT) as u64;
         let cpus = cpu::possible();
+        let checked = Checked::new(&memory);
         let area = match self.fast_path {
-            FastPath::Auto if rseq_wanted() => rseq::area().filter(|_| membarrier::register()),
+            FastPath::Auto if rseq_wanted() && checked.is_none() => {
+                rseq::area().filter(|_| membarrier::register())
+            }
             FastPath::Auto | FastPath::Locks => None,
         };
         let usable = cpu::usable();
@@ -426,7 +430,7 @@ impl Builder {
         };
         let capacity = self.capacity.map_or(frames, |bytes| (bytes >> PAGE_SHIFT) as u64).min(frames);
         Ok(Inner {
-            percpu: PerCpu::new(hot, area, frames, usable),
+            percpu: PerCpu::new(hot, area, frames, usable, checked),
             memory,
             base,
             ledger: Ledger::new(frames as usize, contents)?,

@@ -36,6 +36,7 @@ impl Inner {
     /// where pages are dropped.
     #[inline(never)]
     fn free_out_of_line(&self, span: Span) {
+        self.percpu.note_taken_back(span.frame(), span.count());
         let class = span.class();
         if !class.is_some_and(|class| self.percpu.push_locked(class, Entry::dirty(span.frame()))) {
             self.free_slow(span, class);
@@ -92,7 +93,8 @@ impl Inner {
     fn discarded(&self, span: Span) -> Option<usize> {
         let _inside = self.enter().ok()?;
         let begun = Instant::now();
-        let bytes = bytes_of(&(span.frame()..span.frame() + span.count()));
+        let bytes = bytes_of(&span.frames());
+        self.percpu.note_taken_back(span.frame(), span.count());
         {
             // Nobody pins the pool meanwhile.
             let _batch = self.returning.lock();
@@ -113,6 +115,8 @@ impl Inner {
     /// its own thread. The list is in the pages.
     fn defer(&self, span: Span, what: Deferred) {
         let mut first = self.deferred.load(Relaxed);
+        // The first page has the list.
+        self.percpu.note_handed_out(span.frame(), 1);
         loop {
             link::set(&self.memory, span.frame(), first);
             // Handlers of two threads may do this at once. The second one fails here, and puts its pages before the first one's.
@@ -147,6 +151,7 @@ impl Inner {
         if frames.is_empty() {
             return;
         }
+        self.percpu.note_taken_back(frames.start, frames.end - frames.start);
         match self.enter() {
             Ok(_inside) => self.free_frames_inside(frames),
             Err(AllocError::WouldBlock) => {

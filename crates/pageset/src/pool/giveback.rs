@@ -331,7 +331,9 @@ impl Inner {
             if is_dirty && self.is_free(block) {
                 let _batch = self.returning.lock();
                 if self.isolate(block) {
+                    self.percpu.note_handed_out(frames.start, PAGEBLOCK_FRAMES);
                     zero::clear(&self.memory, bytes_of(&frames));
+                    self.percpu.note_taken_back(frames.start, PAGEBLOCK_FRAMES);
                     self.ledger.note_zero(frames.clone());
                     self.base.release(frames.start, Order::PAGEBLOCK);
                     self.counts.prezeroed.fetch_add(u64::from(PAGEBLOCK_FRAMES), Relaxed);

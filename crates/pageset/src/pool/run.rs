@@ -100,6 +100,7 @@ impl Inner {
             self.charged_run(frames, none)
         })?;
         self.counts.note_slow_alloc(frames);
+        self.percpu.note_handed_out(first, frames);
         Ok(Pages::of_run(self, first, frames))
     }
 
