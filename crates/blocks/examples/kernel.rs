@@ -111,7 +111,7 @@ fn fill(frames: &BlockAllocator<'_>) -> Result<(), AllocError> {
 ///
 /// # Errors
 /// Memory is short, or the tables have other lengths than the configuration needs.
-pub fn main() -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut memory = Box::new(Memory::new());
     let zone = ZoneConfig {
         kind: ZoneKind::Normal,

@@ -380,8 +380,8 @@ impl Builder {
         self
     }
 
-    /// Builds the pool. This costs some system calls, and memory for metadata: about 76 KiB for each GiB at first, 140 at
-    /// most, and 30 KiB.
+    /// Builds the pool. This costs some system calls, and memory for metadata: some 200 KiB at first, and 140 KiB at
+    /// most for each GiB that is used.
     ///
     /// To start the pool's thread, the standard library asks the heap for memory, and ends the program if there is none.
     /// With [`Worker::None`], this does not happen: a heap that is used up is [`BuildError::HeapExhausted`].

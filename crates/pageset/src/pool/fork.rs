@@ -130,6 +130,7 @@ mod tests {
             pool.set_returns(ReturnPolicy::default());
             pool.set_pinned(true);
             pool.set_capacity(0);
+            assert_eq!(pool.collapse(), 0);
             assert!(pool.is_in_child() && pool.memory().len() == 16 << 20);
             let _ = pool.uses_rseq();
         }),

@@ -87,6 +87,25 @@ fn scans_give_single_pages_back_if_they_are_told_to() {
     }
 }
 
+/// A file in memory has small pages, unless the system is asked.
+#[test]
+fn a_shared_pool_gets_huge_pages_where_the_system_has_them() {
+    for backing in [Backing::Memfd, Backing::Thp, Backing::Plain] {
+        let pool = builder(32).backing(backing).build().unwrap();
+        let mut pages: Vec<_> = (0..1000).map(|_| pool.alloc(Order::ZERO).unwrap()).collect();
+        pages.iter_mut().for_each(|page| page.fill(page.pfn().0 as u8));
+        let collapsed = pool.collapse();
+        assert!(collapsed <= 4 * MIB as u64 && collapsed.is_multiple_of(2 << 20), "{backing:?}: {collapsed}");
+        assert!(pages.iter().all(|page| page.iter().all(|byte| *byte == page.pfn().0 as u8)), "{backing:?}");
+        let report = pool.backing().unwrap();
+        assert!(report.huge_bytes >= collapsed, "{backing:?}: {collapsed} of {report:?}");
+        let zeroed: Vec<_> = std::iter::from_fn(|| pool.alloc_zeroed(Order::ZERO).ok()).collect();
+        assert!(zeroed.iter().all(|page| page.iter().all(|byte| *byte == 0)), "{backing:?}");
+        pool.set_pinned(true);
+        assert_eq!(pool.collapse(), 0, "another page behind the address");
+    }
+}
+
 /// Whether registration with a device works is known when the pool is there.
 #[test]
 fn a_pool_is_pinned_and_unpinned_after_it_was_built() {
