@@ -93,7 +93,10 @@ fn a_shared_pool_gets_huge_pages_where_the_system_has_them() {
     for backing in [Backing::Memfd, Backing::Thp, Backing::Plain] {
         let pool = builder(32).backing(backing).build().unwrap();
         let mut pages: Vec<_> = (0..1000).map(|_| pool.alloc(Order::ZERO).unwrap()).collect();
-        pages.iter_mut().for_each(|page| page.fill(page.pfn().0 as u8));
+        for page in &mut pages {
+            let number = page.pfn().0 as u8;
+            page.fill(number);
+        }
         let collapsed = pool.collapse();
         assert!(collapsed <= 4 * MIB as u64 && collapsed.is_multiple_of(2 << 20), "{backing:?}: {collapsed}");
         assert!(pages.iter().all(|page| page.iter().all(|byte| *byte == page.pfn().0 as u8)), "{backing:?}");
