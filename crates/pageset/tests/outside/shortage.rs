@@ -7,6 +7,9 @@ use pageset::{AllocError, Order, OwnedPages, PAGE_BYTES, Pool, ReturnPolicy, Wor
 
 const MIB: usize = 1 << 20;
 
+/// A shape of request, by its name.
+type Request = (&'static str, fn(&Pool) -> Result<(), AllocError>);
+
 fn quiet() -> ReturnPolicy {
     ReturnPolicy::default().with_worker(Worker::None)
 }
@@ -56,7 +59,7 @@ fn whoever_finds_no_memory_asks_the_program_first() {
             }
         }
     };
-    let requests: [(&str, fn(&Pool) -> Result<(), AllocError>); 6] = [
+    let requests: [Request; 6] = [
         ("alloc", |pool| pool.alloc(Order::ZERO).map(drop)),
         ("alloc_zeroed", |pool| pool.alloc_zeroed(Order::new(5).unwrap()).map(drop)),
         ("alloc_exact", |pool| pool.alloc_exact(300).map(drop)),
