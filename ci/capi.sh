@@ -92,10 +92,11 @@ programs() {
     local under=$1
     shift
     program blocks $capi/examples/blocks.c gcc -std=c89 "$@"
+    program slab $capi/examples/slab.c gcc -std=c89 "$@"
     program owned $capi/examples/owned.cpp g++ -std=c++17 "$@"
     program misuse_cpp $capi/tests/c/misuse.c g++ -x c++ "$@" -x none
     program ahead $capi/tests/c/ahead.cpp g++ -std=c++11 "$@"
-    $under "$work/blocks" && $under "$work/owned" && $under "$work/misuse_cpp" && $under "$work/ahead"
+    $under "$work/blocks" && $under "$work/slab" && $under "$work/owned" && $under "$work/misuse_cpp" && $under "$work/ahead"
     local test
     for test in "${tests[@]}"; do
         program "$test" "$capi/tests/c/$test.c" gcc -std=c89 "$@"

@@ -11,7 +11,7 @@ A first look, with the recording that is built in::
 Long work gives other threads of Python their turn, tells a ``progress`` how far it is, and ends at an interrupt.
 """
 
-from ._native import Events, Pages, Pool, PoolStats, Table
+from ._native import Events, Pages, Pool, PoolStats, ReturnPolicy, Table
 from .advice import Advice, Forecast, Range, advise
 from .errors import Error, FileError, OutOfMemoryError
 from .forecast import Intervals, Outcome, Replay, replay
@@ -38,6 +38,7 @@ __all__ = [
     "Recording",
     "Replay",
     "Results",
+    "ReturnPolicy",
     "RunResult",
     "RunSpec",
     "Runs",

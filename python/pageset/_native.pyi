@@ -15,6 +15,7 @@ __all__ = [
     "Pool",
     "PoolStats",
     "Recording",
+    "ReturnPolicy",
     "Table",
     "advise",
     "advise_task",
@@ -65,6 +66,9 @@ class Table:
     @property
     def column_names(self) -> list[str]: ...
     def __len__(self) -> int: ...
+    def __reduce__(self) -> tuple[Callable[[bytes], Table], tuple[bytes]]: ...
+    @staticmethod
+    def _of_stream(bytes: bytes) -> Table: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> CapsuleType: ...
     def __arrow_c_schema__(self) -> CapsuleType: ...
 
@@ -80,10 +84,11 @@ class Pool:
         size: int = 1 << 30,
         *,
         capacity: int | None = None,
-        backing: Literal["thp", "plain", "hugetlb-2m", "hugetlb-1g"] = "thp",
+        backing: Literal["thp", "plain", "memfd", "hugetlb-2m", "hugetlb-1g"] = "thp",
         node: int | None = None,
         locked: bool = False,
         pinned: bool = False,
+        returns: ReturnPolicy | None = None,
     ) -> Pool: ...
     @property
     def size(self) -> int:
@@ -94,13 +99,21 @@ class Pool:
     @property
     def uses_rseq(self) -> bool:
         """Whether its fast path uses restartable sequences."""
-    def alloc(self, order: int = 0, *, zeroed: bool = False) -> Pages:
+    def fileno(self) -> int:
+        """The file descriptor of a pool whose backing is ``memfd``, which is closed with the pool.
+
+        Another process that has it maps pages by their ``offset``, and leaves alone what is free.
+        """
+    def alloc(self, order: int = 0, *, zeroed: bool = False, timeout: float | None = None) -> Pages:
         """Allocates a block of ``2**order`` pages, aligned to its size; order 0 to 10.
 
-        What is in it is unspecified, or all zero.
+        What is in it is unspecified, or all zero. If there is none, garbage is collected: cycles may hold pages. Then it waits for
+        ``timeout`` seconds until another thread frees some.
         """
-    def alloc_exact(self, count: int) -> Pages:
-        """Allocates exactly ``count`` pages that lie side by side, 1 to 1024."""
+    def alloc_exact(self, count: int, *, timeout: float | None = None) -> Pages:
+        """Allocates exactly ``count`` pages that lie side by side, up to all of the pool."""
+    def alloc_run(self, nbytes: int, *, zeroed: bool = False, timeout: float | None = None) -> Pages:
+        """Allocates ``nbytes`` that lie side by side, rounded up to pages, up to all of the pool."""
     def alloc_bulk(self, count: int) -> list[Pages]:
         """Allocates ``count`` single pages; fewer if there are no more."""
     def stats(self) -> PoolStats:
@@ -121,6 +134,12 @@ class Pool:
 
         Never beyond the size that the pool was built with. Bytes in service then: more than ``size`` if not enough is free.
         """
+    def set_capacity(self, size: int) -> None:
+        """At most ``size`` bytes are handed out from now on, caches included. A pool that was built larger grows so."""
+    def set_returns(self, returns: ReturnPolicy) -> None:
+        """Idle memory goes back as ``returns`` says, from the next look on. Whether there is a thread stays as it is."""
+    def set_pinned(self, pinned: bool) -> None:
+        """From the return of this call on, every address keeps the page that is behind it, or not any more."""
     def validate(self) -> None:
         """Checks everything that can be checked by looking, while nobody else uses the pool."""
 
@@ -145,6 +164,21 @@ class Pages:
         """Whether they were given back, by ``free()`` or behind a ``with`` block."""
     def free(self) -> None:
         """Gives them back now. A ``BufferError`` while there are views of their bytes; nothing if they are free already."""
+    def discard(self) -> int:
+        """Gives them back now, and their memory to the system at once; the pool knows then that they are zero.
+
+        Bytes that went back.
+        """
+    def split(self, count: int) -> tuple[Pages, Pages]:
+        """Makes two of these pages: the first ``count``, and the rest.
+
+        Each part is freed by itself; this object has none of them any more.
+        """
+    def fileno(self) -> int:
+        """The descriptor of the pool's file, if the pool's backing is ``memfd``.
+
+        With ``offset``, it says where another process finds these pages.
+        """
     def __len__(self) -> int: ...
     def __enter__(self) -> Pages: ...
     def __exit__(
@@ -156,6 +190,26 @@ class Pages:
     ) -> None: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __release_buffer__(self, buffer: memoryview, /) -> None: ...
+
+@final
+class ReturnPolicy:
+    """How idle memory goes back to the system.
+
+    Every ``interval`` seconds, a look gives pageblocks of 2 MiB back that were free at two looks; at most ``bytes_per_second``, all but
+    ``keep_bytes`` (``None`` for a fiftieth of the pool, 32 MiB at most). Of pageblocks in part use, free parts of ``part_bytes`` go back, too,
+    unless that is 0. A look clears up to ``prezero_blocks`` pageblocks. Without ``thread``, the program calls ``Pool.tick``.
+    """
+
+    def __new__(
+        cls,
+        *,
+        interval: float = 0.1,
+        bytes_per_second: int = 4 << 30,
+        keep_bytes: int | None = None,
+        part_bytes: int = 0,
+        prezero_blocks: int = 0,
+        thread: bool = True,
+    ) -> ReturnPolicy: ...
 
 @final
 class PoolStats:

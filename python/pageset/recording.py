@@ -31,8 +31,13 @@ class Task:
 class Recording:
     """A recording: what it says about itself. Its file is read again by whatever uses it."""
 
-    def __init__(self, native: _native.Recording) -> None:
+    def __init__(self, native: _native.Recording, arguments: dict[str, Any]) -> None:
         self._native = native
+        self._arguments = arguments
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled, it is its file's name: who unpickles it reads the file."""
+        return _reopened, (self._arguments,)
 
     @property
     def path(self) -> str:
@@ -153,7 +158,23 @@ def open(
     ``layout`` is a machine to use instead. ``lenient`` skips and counts lines that make no sense, ``recover`` reads a
     damaged file up to its first damage.
     """
-    return Recording(_native.Recording(path, layout=layout, lenient=lenient, recover=recover))
+    arguments: dict[str, Any] = {
+        "path": _absolute(path),
+        "layout": _absolute(layout),
+        "lenient": lenient,
+        "recover": recover,
+    }
+    native = _native.Recording(path, layout=layout, lenient=lenient, recover=recover)
+    return Recording(native, arguments)
+
+
+def _absolute(path: str | os.PathLike[str] | None) -> str | None:
+    """A recording may be unpickled in another directory."""
+    return None if path is None else os.path.abspath(path)
+
+
+def _reopened(arguments: dict[str, Any]) -> Recording:
+    return open(**arguments)
 
 
 def record(

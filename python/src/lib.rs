@@ -47,7 +47,7 @@ mod native {
     #[pymodule_export]
     use crate::pages::Pages;
     #[pymodule_export]
-    use crate::pool::{Pool, PoolStats};
+    use crate::pool::{Pool, PoolStats, ReturnPolicy};
     #[pymodule_export]
     use crate::record::record;
     #[pymodule_export]

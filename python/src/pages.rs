@@ -1,6 +1,7 @@
 //! Pages as Python objects: their bytes by the buffer protocol, without a copy.
 
 use std::ffi::c_int;
+use std::os::fd::RawFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pageset::{AllocError, OwnedPages, PAGE_BYTES};
@@ -8,7 +9,9 @@ use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::error::refused;
+use crate::error::{bad_number, refused};
+use crate::number::Whole;
+use crate::pool::file_of;
 
 /// Pages of a pool. `memoryview(pages)` and `numpy.frombuffer(pages, ...)` are their bytes without a copy. They are free
 /// again when the last of these and the object itself are gone, at `free()`, or behind a `with` block.
@@ -32,6 +35,20 @@ impl Pages {
     pub(crate) fn new(pages: OwnedPages) -> Self {
         let (page_count, offset) = (pages.page_count(), pages.offset());
         Self { state: Mutex::new(State { pages: Some(pages), views: 0, is_left: false }), page_count, offset }
+    }
+
+    /// Takes the pages out, if they are not free already.
+    fn take(&self) -> PyResult<Option<OwnedPages>> {
+        let mut state = self.state();
+        if state.pages.as_ref().is_some_and(|pages| pages.pool().is_in_child()) {
+            return Err(refused(AllocError::Forked));
+        }
+        if state.views > 0 {
+            let views = state.views;
+            let text = format!("the pages have {views} views: release memoryviews and arrays of them first");
+            return Err(PyBufferError::new_err(text));
+        }
+        Ok(state.pages.take())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -67,17 +84,35 @@ impl Pages {
 
     /// Gives them back now. A `BufferError` while there are views of their bytes; nothing if they are free already.
     fn free(&self) -> PyResult<()> {
-        let mut state = self.state();
-        if state.pages.as_ref().is_some_and(|pages| pages.pool().is_in_child()) {
-            return Err(refused(AllocError::Forked));
+        self.take().map(drop)
+    }
+
+    /// Gives them back now, and their memory to the system at once; the pool knows then that they are zero. Bytes that went back.
+    fn discard(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.take()?.map_or(0, |pages| py.detach(|| pages.discard())))
+    }
+
+    /// Makes two of these pages: the first `count`, and the rest. Each part is freed by itself; this object has none of them any more.
+    fn split(&self, count: Whole<usize>) -> PyResult<(Self, Self)> {
+        let Whole(count) = count;
+        if count == 0 || count >= self.page_count {
+            let all = self.page_count;
+            return Err(bad_number(format!(
+                "{count} of {all} pages are no part: each has one page at least"
+            )));
         }
-        if state.views > 0 {
-            let views = state.views;
-            let text = format!("the pages have {views} views: release memoryviews and arrays of them first");
-            return Err(PyBufferError::new_err(text));
-        }
-        state.pages = None;
-        Ok(())
+        let mut first = self.take()?.ok_or_else(|| PyValueError::new_err("the pages are free"))?;
+        let rest = first.split_off(count);
+        Ok((Self::new(first), Self::new(rest)))
+    }
+
+    /// The descriptor of the pool's file, if the pool's backing is `memfd`: with `offset`, where another process finds these pages.
+    fn fileno(&self) -> PyResult<RawFd> {
+        let state = self.state();
+        let file = state.pages.as_ref().and_then(|pages| file_of(pages.pool()));
+        file.ok_or_else(|| {
+            refused("only pages of a pool whose backing is memfd have a file, until they are free")
+        })
     }
 
     fn __len__(&self) -> usize {

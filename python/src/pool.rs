@@ -3,14 +3,18 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
-use std::thread::available_parallelism;
+use std::thread::{available_parallelism, sleep};
+use std::time::{Duration, Instant};
 
-use pageset::{AllocError, Backing, HugePageSize, Numa, Order, PAGE_BYTES, Residency};
+use pageset::{
+    AllocError, Backing, HugePageSize, Numa, Order, OwnedPages, PAGE_BYTES, Prezero, Residency, Worker,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::{out_of_memory, raised, refused};
+use crate::error::{bad_number, out_of_memory, raised, refused};
 use crate::number::Whole;
 use crate::pages::Pages;
 use crate::work::{Interrupted, run};
@@ -25,9 +29,12 @@ pub(crate) struct Pool(Arc<pageset::Pool>);
 impl Pool {
     #[new]
     #[pyo3(
-        signature = (size=Whole(1 << 30), *, capacity=None, backing="thp", node=None, locked=false, pinned=false),
-        text_signature = "(size=1073741824, *, capacity=None, backing='thp', node=None, locked=False, pinned=False)"
+        signature = (
+            size=Whole(1 << 30), *, capacity=None, backing="thp", node=None, locked=false, pinned=false, returns=None
+        ),
+        text_signature = "(size=1073741824, *, capacity=None, backing='thp', node=None, locked=False, pinned=False, returns=None)"
     )]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
         py: Python<'_>,
         size: Whole<usize>,
@@ -36,10 +43,12 @@ impl Pool {
         node: Option<Whole<u16>>,
         locked: bool,
         pinned: bool,
+        returns: Option<&ReturnPolicy>,
     ) -> PyResult<Self> {
         let backing = named_backing(backing)?;
+        let returns = returns.map_or_else(Default::default, |returns| returns.0);
         let build = || {
-            let mut builder = pageset::Pool::builder().size(size.0).backing(backing);
+            let mut builder = pageset::Pool::builder().size(size.0).backing(backing).returns(returns);
             if let Some(Whole(capacity)) = capacity {
                 builder = builder.capacity(capacity);
             }
@@ -70,6 +79,12 @@ impl Pool {
         self.0.page_count()
     }
 
+    /// The file descriptor of a pool whose backing is `memfd`, which is closed with the pool. Another process that has it maps pages by
+    /// their `offset`, and leaves alone what is free.
+    fn fileno(&self) -> PyResult<RawFd> {
+        file_of(&self.0).ok_or_else(|| refused("only a pool whose backing is memfd has a file"))
+    }
+
     /// Whether its fast path uses restartable sequences.
     #[getter]
     fn uses_rseq(&self) -> bool {
@@ -77,20 +92,53 @@ impl Pool {
     }
 
     /// Allocates a block of `2**order` pages, aligned to its size; order 0 to 10. What is in it is unspecified, or all zero.
-    #[pyo3(signature = (order=Whole(0), *, zeroed=false), text_signature = "($self, order=0, *, zeroed=False)")]
-    fn alloc(&self, py: Python<'_>, order: Whole<u64>, zeroed: bool) -> PyResult<Pages> {
+    ///
+    /// If there is none, garbage is collected: cycles may hold pages. Then it waits for `timeout` seconds until another thread frees some.
+    #[pyo3(
+        signature = (order=Whole(0), *, zeroed=false, timeout=None),
+        text_signature = "($self, order=0, *, zeroed=False, timeout=None)"
+    )]
+    fn alloc(
+        &self,
+        py: Python<'_>,
+        order: Whole<u64>,
+        zeroed: bool,
+        timeout: Option<f64>,
+    ) -> PyResult<Pages> {
         let Whole(order) = order;
         let order = u8::try_from(order)
             .ok()
             .and_then(Order::new)
             .ok_or_else(|| refused(format!("order {order} is none: use 0 to {}", Order::MAX.get())))?;
-        let block = if zeroed { py.detach(|| self.0.alloc_zeroed(order)) } else { self.0.alloc(order) };
-        self.owned(block)
+        if !zeroed && let Ok(block) = self.0.alloc(order) {
+            return Ok(Pages::new(block.into_owned(&self.0)));
+        }
+        self.waited(py, timeout, || if zeroed { self.0.alloc_zeroed(order) } else { self.0.alloc(order) })
     }
 
-    /// Allocates exactly `count` pages that lie side by side, 1 to 1024.
-    fn alloc_exact(&self, py: Python<'_>, count: Whole<usize>) -> PyResult<Pages> {
-        self.owned(py.detach(|| self.0.alloc_exact(count.0)))
+    /// Allocates exactly `count` pages that lie side by side, up to all of the pool.
+    #[pyo3(signature = (count, *, timeout=None), text_signature = "($self, count, *, timeout=None)")]
+    fn alloc_exact(&self, py: Python<'_>, count: Whole<usize>, timeout: Option<f64>) -> PyResult<Pages> {
+        self.waited(py, timeout, || self.0.alloc_exact(count.0))
+    }
+
+    /// Allocates `nbytes` that lie side by side, rounded up to pages, up to all of the pool.
+    #[pyo3(
+        signature = (nbytes, *, zeroed=false, timeout=None),
+        text_signature = "($self, nbytes, *, zeroed=False, timeout=None)"
+    )]
+    fn alloc_run(
+        &self,
+        py: Python<'_>,
+        nbytes: Whole<usize>,
+        zeroed: bool,
+        timeout: Option<f64>,
+    ) -> PyResult<Pages> {
+        let Whole(bytes) = nbytes;
+        self.waited(py, timeout, || match zeroed {
+            true => self.0.alloc_run_zeroed(bytes),
+            false => self.0.alloc_run(bytes),
+        })
     }
 
     /// Allocates `count` single pages; fewer if there are no more.
@@ -179,6 +227,27 @@ impl Pool {
         Ok(py.detach(|| self.0.resize(size.0)))
     }
 
+    /// At most `size` bytes are handed out from now on, caches included. A pool that was built larger grows so.
+    fn set_capacity(&self, size: Whole<usize>) -> PyResult<()> {
+        self.check_process()?;
+        self.0.set_capacity(size.0);
+        Ok(())
+    }
+
+    /// Idle memory goes back as `returns` says, from the next look on. Whether there is a thread stays as it is.
+    fn set_returns(&self, returns: &ReturnPolicy) -> PyResult<()> {
+        self.check_process()?;
+        self.0.set_returns(returns.0);
+        Ok(())
+    }
+
+    /// From the return of this call on, every address keeps the page that is behind it, or not any more.
+    fn set_pinned(&self, py: Python<'_>, pinned: bool) -> PyResult<()> {
+        self.check_process()?;
+        py.detach(|| self.0.set_pinned(pinned));
+        Ok(())
+    }
+
     /// Checks everything that can be checked by looking, while nobody else uses the pool.
     fn validate(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.validate()).map_err(refused)
@@ -195,28 +264,69 @@ impl Pool {
         if self.0.is_in_child() { Err(refused(AllocError::Forked)) } else { Ok(()) }
     }
 
-    /// What borrows in Rust is shared in Python.
-    fn owned(&self, pages: Result<pageset::Pages<'_>, AllocError>) -> PyResult<Pages> {
-        pages.map(|pages| Pages::new(pages.into_owned(&self.0))).map_err(not_allocated)
+    /// What `alloc` allocates; if there is nothing, once garbage is collected, or another thread frees some before the timeout.
+    fn waited<'p>(
+        &'p self,
+        py: Python<'_>,
+        timeout: Option<f64>,
+        alloc: impl Fn() -> Result<pageset::Pages<'p>, AllocError> + Sync,
+    ) -> PyResult<Pages> {
+        let timeout = timeout.unwrap_or(0.0);
+        let wait = Duration::try_from_secs_f64(timeout)
+            .map_err(|_| bad_number(format!("timeout is {timeout}: use seconds from 0 on")))?;
+        // What borrows in Rust is shared in Python.
+        let attempt = || alloc().map(|pages| pages.into_owned(&self.0));
+        let mut outcome = py.detach(attempt);
+        if is_short(&outcome) {
+            py.import("gc")?.call_method0("collect")?;
+            let begun = Instant::now();
+            let mut pause = Duration::from_micros(50);
+            outcome = py.detach(attempt);
+            while is_short(&outcome) && begun.elapsed() < wait {
+                py.check_signals()?;
+                let left = wait.saturating_sub(begun.elapsed());
+                outcome = py.detach(|| {
+                    sleep(pause.min(left));
+                    attempt()
+                });
+                pause = (2 * pause).min(Duration::from_millis(10));
+            }
+        }
+        outcome.map(Pages::new).map_err(not_allocated)
     }
 }
 
-/// The backing of that name. A file that processes share is none of them: a child could change what its parent reads.
+/// The descriptor of a pool's file.
+#[expect(unsafe_code, reason = "who has the file can change memory behind references")]
+pub(crate) fn file_of(pool: &pageset::Pool) -> Option<RawFd> {
+    // SAFETY: Python has no references to bytes of pages, only addresses; what free pages are for, the documentation says.
+    unsafe { pool.memfd() }.map(|file| file.as_raw_fd())
+}
+
+fn is_short(outcome: &Result<OwnedPages, AllocError>) -> bool {
+    use AllocError::{NoRun, OutOfMemory, OverCapacity};
+    matches!(outcome, Err(OutOfMemory { .. } | NoRun { .. } | OverCapacity))
+}
+
+/// The backing of that name.
 fn named_backing(name: &str) -> PyResult<Backing> {
     match name {
         "thp" => Ok(Backing::Thp),
         "plain" => Ok(Backing::Plain),
+        "memfd" => Ok(Backing::Memfd),
         "hugetlb-2m" => Ok(Backing::Hugetlb(HugePageSize::Mib2)),
         "hugetlb-1g" => Ok(Backing::Hugetlb(HugePageSize::Gib1)),
         _ => Err(refused(format!(
-            "unknown backing `{name}`; choose one of: thp, plain, hugetlb-2m, hugetlb-1g"
+            "unknown backing `{name}`; choose one of: thp, plain, memfd, hugetlb-2m, hugetlb-1g"
         ))),
     }
 }
 
 fn not_allocated(error: AllocError) -> PyErr {
     match error {
-        AllocError::OutOfMemory { .. } | AllocError::OverCapacity => out_of_memory(error),
+        AllocError::OutOfMemory { .. } | AllocError::NoRun { .. } | AllocError::OverCapacity => {
+            out_of_memory(error)
+        }
         error => refused(error),
     }
 }
@@ -286,5 +396,46 @@ impl PoolStats {
             "<pageset.PoolStats: {} pages used, {} cached, {} free>",
             self.nr_used, self.nr_array, self.nr_free_pages
         )
+    }
+}
+
+/// How idle memory goes back to the system.
+#[pyclass(frozen, module = "pageset")]
+pub(crate) struct ReturnPolicy(pageset::ReturnPolicy);
+
+#[pymethods]
+impl ReturnPolicy {
+    #[new]
+    #[pyo3(
+        signature = (
+            *, interval=0.1, bytes_per_second=Whole(4 << 30), keep_bytes=None, part_bytes=Whole(0), prezero_blocks=Whole(0),
+            thread=true
+        ),
+        text_signature = "(*, interval=0.1, bytes_per_second=4294967296, keep_bytes=None, part_bytes=0, prezero_blocks=0, thread=True)"
+    )]
+    fn new(
+        interval: f64,
+        bytes_per_second: Whole<u64>,
+        keep_bytes: Option<Whole<u64>>,
+        part_bytes: Whole<u64>,
+        prezero_blocks: Whole<u32>,
+        thread: bool,
+    ) -> PyResult<Self> {
+        let mut returns = pageset::ReturnPolicy::default();
+        returns.interval = Duration::try_from_secs_f64(interval)
+            .map_err(|_| bad_number(format!("interval is {interval}: use seconds from 0 on")))?;
+        returns.bytes_per_second = bytes_per_second.0;
+        returns.keep_bytes = keep_bytes.map(|Whole(bytes)| bytes);
+        returns.part_bytes = part_bytes.0;
+        returns.prezero = match prezero_blocks.0 {
+            0 => Prezero::Off,
+            blocks => Prezero::Blocks(blocks),
+        };
+        returns.worker = if thread { Worker::Thread } else { Worker::None };
+        Ok(Self(returns))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<pageset.{:?}>", self.0)
     }
 }

@@ -6,9 +6,9 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatchIterator, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, Schema};
-use pageset_arrow::{RecordBatch, rows};
+use pageset_arrow::{RecordBatch, file, rows};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyBytes, PyCapsule};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -55,6 +55,18 @@ impl Table {
     /// Number of rows.
     fn __len__(&self) -> usize {
         self.0.num_rows()
+    }
+
+    /// Pickled, it is the bytes of an Arrow stream.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let bytes = file::stream(&slf.get().0).map_err(raised)?;
+        Ok((slf.get_type().getattr("_of_stream")?, (PyBytes::new(slf.py(), &bytes),)))
+    }
+
+    /// The table of an Arrow stream.
+    #[staticmethod]
+    fn _of_stream(bytes: &[u8]) -> PyResult<Self> {
+        file::from_stream(bytes).map(Self).map_err(raised)
     }
 
     fn __repr__(&self) -> String {

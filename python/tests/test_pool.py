@@ -3,6 +3,9 @@
 import gc
 import inspect
 import os
+import subprocess
+import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -228,3 +231,95 @@ def test_a_child_reads_pages_and_gets_none(pool: pageset.Pool) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert memoryview(pages)[0] == 42
     assert pool.stats().nr_used == 1
+
+
+def test_a_run_is_any_size_and_its_parts_are_freed_by_themselves(pool: pageset.Pool) -> None:
+    run = pool.alloc_run(40 * MIB - 5, zeroed=True)
+    assert (run.nbytes, run.page_count) == (40 * MIB, 10240)
+    array = numpy.frombuffer(memoryview(run), dtype=numpy.uint8)
+    assert not array.any()
+    array[:] = 3
+    with pytest.raises(BufferError):
+        run.split(1)
+    del array
+    first, rest = run.split(3)
+    assert run.is_free and (first.page_count, rest.page_count, rest.offset) == (3, 10237, first.offset + 3 * 4096)
+    assert bytes(rest)[:2] == b"\x03\x03"
+    assert rest.discard() == 10237 * 4096
+    assert rest.is_free and rest.discard() == 0 and pool.stats().nr_used == 3
+    for count in [0, 3, 4]:
+        with pytest.raises(ValueError, match="no part"):
+            first.split(count)
+    first.free()
+    with pytest.raises(ValueError, match="are free"):
+        first.split(1)
+    assert pool.alloc_exact(16384).page_count == 16384
+    with pytest.raises(pageset.OutOfMemoryError, match="20480 free pages"):
+        pool.alloc_run(80 * MIB)
+    with pytest.raises(pageset.Error):
+        pool.alloc_run(0)
+    pool.validate()
+
+
+def test_garbage_is_collected_before_an_allocation_fails(pool: pageset.Pool) -> None:
+    gc.disable()
+    try:
+        for _ in range(40):
+            cycle: list[Any] = [pool.alloc(10)]
+            cycle.append(cycle)
+            del cycle
+    finally:
+        gc.enable()
+
+
+def test_an_allocation_waits_for_another_thread(pool: pageset.Pool) -> None:
+    pages = [pool.alloc_run(64 * MIB)]
+    with pytest.raises(pageset.OutOfMemoryError):
+        pool.alloc(timeout=0.01)
+    timer = threading.Timer(0.05, pages.clear)
+    timer.start()
+    assert pool.alloc(3, timeout=60).page_count == 8
+    timer.join()
+    for timeout in [-1.0, float("nan")]:
+        with pytest.raises(ValueError, match="timeout"):
+            pool.alloc_exact(1, timeout=timeout)
+
+
+def test_another_process_maps_pages_of_a_shared_pool() -> None:
+    pool = pageset.Pool(16 * MIB, backing="memfd")
+    pages = pool.alloc_run(5 * MIB)
+    assert pages.fileno() == pool.fileno()
+    view = memoryview(pages)
+    view[:5] = b"hello"
+    program = (
+        "import mmap, sys; file, size, offset = map(int, sys.argv[1:]);"
+        "memory = mmap.mmap(file, size, offset=offset); assert memory[:5] == b'hello'; memory[:3] = b'JEL'"
+    )
+    arguments = [str(pages.fileno()), str(pages.nbytes), str(pages.offset)]
+    subprocess.run([sys.executable, "-c", program, *arguments], check=True, pass_fds=[pages.fileno()])
+    assert bytes(view[:5]) == b"JELlo"
+    view.release()
+    pages.free()
+    with pytest.raises(pageset.Error, match="memfd"):
+        pages.fileno()
+    with pytest.raises(pageset.Error, match="memfd"):
+        pageset.Pool(MIB).fileno()
+
+
+def test_how_memory_goes_back_changes_while_the_pool_is_used() -> None:
+    quiet = pageset.ReturnPolicy(thread=False, keep_bytes=1 << 62)
+    pool = pageset.Pool(64 * MIB, capacity=8 * MIB, returns=quiet)
+    with pytest.raises(pageset.OutOfMemoryError):
+        pool.alloc_run(9 * MIB)
+    pool.set_capacity(64 * MIB)
+    memoryview(pool.alloc_run(9 * MIB))[:] = bytes(9 * MIB)
+    gc.collect()
+    assert sum(pool.tick() for _ in range(5)) == 0
+    pool.set_pinned(True)
+    assert pool.trim() == 0
+    pool.set_pinned(False)
+    pool.set_returns(pageset.ReturnPolicy(keep_bytes=0, part_bytes=4096))
+    assert sum(pool.tick() for _ in range(5)) >= 9 * MIB
+    assert "part_bytes: 4096" in repr(pageset.ReturnPolicy(part_bytes=4096))
+    with pytest.raises(ValueError, match="interval"):
+        pageset.ReturnPolicy(interval=-1.0)

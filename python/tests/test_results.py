@@ -1,5 +1,6 @@
 """Results are the command's."""
 
+import pickle
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -84,3 +85,12 @@ def test_unknown_names_are_errors_that_say_what_there_is(recording: pageset.Reco
         with pytest.raises(pageset.Error) as raised:
             call()
         assert words in str(raised.value)
+
+
+def test_results_travel_between_processes(recording: pageset.Recording) -> None:
+    replay = pageset.replay(recording, ["linux-6.1", "linux-6.12"])
+    copy = pickle.loads(pickle.dumps(replay))
+    assert copy == replay and repr(copy) == repr(replay)
+    assert (len(copy.table), copy.table.column_names) == (2, replay.table.column_names)
+    again = pickle.loads(pickle.dumps(recording))
+    assert again.info == recording.info

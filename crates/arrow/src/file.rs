@@ -2,9 +2,10 @@
 
 use std::io::Write;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use arrow_array::RecordBatch;
-use arrow_ipc::writer::FileWriter;
+use arrow_ipc::reader::StreamReader;
+use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::Schema;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
@@ -36,6 +37,27 @@ pub fn parquet(batch: &RecordBatch) -> Result<Vec<u8>> {
     writer.write(batch)?;
     writer.close()?;
     Ok(bytes)
+}
+
+/// The bytes of the batch as an Arrow stream, to be read by [`from_stream`].
+///
+/// # Errors
+///
+/// An error of Arrow; none is known to occur.
+pub fn stream(batch: &RecordBatch) -> Result<Vec<u8>> {
+    let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
+    writer.write(batch)?;
+    Ok(writer.into_inner()?)
+}
+
+/// The batch that [`stream`] wrote.
+///
+/// # Errors
+///
+/// These bytes are no such stream.
+pub fn from_stream(bytes: &[u8]) -> Result<RecordBatch> {
+    let mut reader = StreamReader::try_new(bytes, None)?;
+    reader.next().context("the stream has no batch")?.map_err(Into::into)
 }
 
 /// Writes batches as an Arrow file (also known as Feather, version 2).

@@ -8,6 +8,7 @@ use crate::row::{ROW_FRAMES, ROWS, rows_of};
 
 /// The frames of one pageblock that are out of service.
 #[derive(Debug)]
+#[cfg_attr(all(feature = "alloc", not(any(loom, shuttle))), derive(zerocopy::FromZeros))]
 pub struct BadBits {
     /// Number of the pageblock, plus 1; 0 for none. It stays once it is set.
     block: AtomicU32,

@@ -35,10 +35,10 @@ impl CpuHome {
     pub(crate) const NO_ZONE: ZoneId = ZoneId(u16::MAX);
 
     constant! {
-        /// An entry of a table, to be filled when the allocator is built.
+        /// An entry of a table, to be filled when the allocator is built. Zeros, as all entries are: a static of them is in `.bss`.
         #[must_use]
         pub fn new() -> Self {
-            Self { node: NodeId(0), zones: [Self::NO_ZONE; ZoneKind::COUNT] }
+            Self { node: NodeId(0), zones: [ZoneId(0); ZoneKind::COUNT] }
         }
     }
 }

@@ -13,6 +13,8 @@ use crate::access::{Access, Shared, clear_bits, set_bits, update};
 use crate::atomic::{AtomicUsize, SeqCst, constant};
 
 const BITS: usize = usize::BITS as usize;
+/// The first ones of pairs.
+const FIRSTS: usize = usize::MAX / 3;
 /// Levels of the largest set: 2^32 pageblocks on 64 bits.
 const LEVELS_MAX: usize = 8;
 
@@ -21,6 +23,7 @@ pub(crate) type BlockIndex = usize;
 
 /// A word of the index. A table's zeros: empty sets.
 #[derive(Debug)]
+#[cfg_attr(all(feature = "alloc", not(any(loom, shuttle))), derive(zerocopy::FromZeros))]
 pub struct IndexWord(AtomicUsize);
 
 impl Default for IndexWord {
@@ -177,6 +180,26 @@ impl<A: Access> Set<'_, A> {
         }
     }
 
+    /// Adds these pageblocks, or of each pair the first one. For whoever builds the allocator, which nobody else has yet.
+    pub(crate) fn fill(&self, blocks: Range<BlockIndex>, pairs: bool) {
+        let mut range = if pairs { blocks.start.next_multiple_of(2)..blocks.end & !1 } else { blocks };
+        for level in 0..self.index.levels {
+            if range.is_empty() {
+                return;
+            }
+            for word in range.start / BITS..range.end.div_ceil(BITS) {
+                let first = range.start.saturating_sub(word * BITS);
+                let end = (range.end - word * BITS).min(BITS);
+                let of_pairs = if pairs && level == 0 { FIRSTS } else { usize::MAX };
+                let bits = usize::MAX >> (BITS - (end - first)) << first & of_pairs;
+                if let Some(cell) = self.word(level, word) {
+                    cell.store(cell.load(SeqCst) | bits, SeqCst);
+                }
+            }
+            range = range.start / BITS..range.end.div_ceil(BITS);
+        }
+    }
+
     /// Adds pageblocks, by one exchange.
     pub(crate) fn add_several(&self, blocks: Several) {
         if blocks.bits == 0 {
@@ -210,7 +233,6 @@ impl<A: Access> Set<'_, A> {
 
     /// The first ones of pairs that are there and have one of these.
     pub(crate) fn pairs_around(&self, blocks: Several) -> Several {
-        const FIRSTS: usize = usize::MAX / 3;
         let there = self.word(0, blocks.word).map_or(0, |word| word.load(SeqCst));
         let touched = blocks.bits | blocks.bits >> 1;
         Several { word: blocks.word, bits: there & there >> 1 & touched & FIRSTS }

@@ -292,7 +292,7 @@ impl Row {
 
     /// With a border between blocks before this frame: a block that has it inside is cut, in halves, and the half that still has it inside
     /// again. `None` if that block is out of service.
-    const fn with_border(self, frame: usize) -> Option<Self> {
+    pub(crate) const fn with_border(self, frame: usize) -> Option<Self> {
         let mut row = self;
         while let Frame::Inside = row.frame(frame) {
             let Some(start) = row.start_before(frame) else { return None };

@@ -10,10 +10,10 @@ use crate::row::{ROW_ORDER, Row};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Phase {
+    /// Free as a whole. Zero, so that the states of memory that nobody uses need not be written.
+    Whole = 0,
     /// No frame of it is memory.
-    Absent = 0,
-    /// Free as a whole.
-    Whole = 1,
+    Absent = 1,
     /// One block in use, or the first half of one.
     Block = 2,
     /// The second half of a block in use.
@@ -50,6 +50,7 @@ pub(crate) const MAX_CPUS: usize = 1 << (32 - OWNER_AT);
 
 impl State {
     pub(crate) const ABSENT: Self = Self(Phase::Absent as u32);
+    const WHOLE: Self = Self(Phase::Whole as u32);
 
     /// An open pageblock for requests of one type, which no CPU reserves.
     #[inline]
@@ -60,8 +61,8 @@ impl State {
     #[inline]
     pub(crate) const fn phase(self) -> Phase {
         match self.0 & PHASE {
-            0 => Phase::Absent,
-            1 => Phase::Whole,
+            0 => Phase::Whole,
+            1 => Phase::Absent,
             2 => Phase::Block,
             3 => Phase::SecondHalf,
             4 => Phase::Open,
@@ -260,8 +261,9 @@ impl core::fmt::Debug for State {
     }
 }
 
-/// A pageblock's state, and how many of its free frames the zone counts. A table's zeros: no memory.
+/// A pageblock's state, and how many of its free frames the zone counts. A table's zeros: free as a whole.
 #[derive(Debug)]
+#[cfg_attr(all(feature = "alloc", not(any(loom, shuttle))), derive(zerocopy::FromZeros))]
 pub struct BlockState {
     state: AtomicU32,
     pub(crate) counted: AtomicU32,
@@ -278,7 +280,7 @@ impl BlockState {
         /// An entry of a table, to be filled when the allocator is built.
         #[must_use]
         pub fn new() -> Self {
-            Self { state: AtomicU32::new(State::ABSENT.0), counted: AtomicU32::new(0) }
+            Self { state: AtomicU32::new(State::WHOLE.0), counted: AtomicU32::new(0) }
         }
     }
 

@@ -55,7 +55,8 @@ impl Zone {
         pub fn empty() -> Self {
             Self {
                 id: ZoneId(0),
-                kind: ZoneKind::Normal,
+                // The first kind, so that all of it is zeros.
+                kind: ZoneKind::Dma,
                 node: NodeId(0),
                 span: 0..0,
                 managed: AtomicUsize::new(0),

@@ -148,6 +148,11 @@ extern "C" {
 typedef struct pageset_pool pageset_pool;
 
 /*
+ A pool's on_shortage.
+ */
+typedef int (*pageset_shortage)(void *context, size_t bytes);
+
+/*
  What a pool is made from. pageset_config_init fills it with the defaults, which are in parentheses at the end.
  */
 typedef struct pageset_config {
@@ -230,6 +235,22 @@ typedef struct pageset_config {
    buffers of io_uring, memory of RDMA, AF_XDP, vhost, VFIO. Nothing is returned to the system. Or 0. (0)
    */
   uint32_t pinned;
+  /*
+   Of pageblocks in part use, a look gives free pages back that lie together and have so many bytes; 4096 for single pages. Costs
+   about a microsecond for each such part, and a page fault for each page that is used again. 0 for none. (0)
+   */
+  uint64_t part_bytes;
+  /*
+   What frees pages when an allocation finds none, or the capacity is handed out: a cache that evicts. Called with shortage_context and
+   the bytes that are wanted, by the thread that allocates, while no lock of the pool is held: it may call the pool. Anything but 0 says
+   that it freed something; then the allocation tries again. What it allocates itself may fail. It must return: no longjmp, and no
+   exception of C++. (NULL)
+   */
+  pageset_shortage on_shortage;
+  /*
+   Passed to on_shortage. (NULL)
+   */
+  void *shortage_context;
 } pageset_config;
 
 /*
@@ -407,7 +428,7 @@ int pageset_create(const struct pageset_config *config,
                    struct pageset_pool **pool);
 
 /*
- Ends a pool none of whose pages is handed out, and unmaps its memory. O(pages of the pool). No other thread may be inside of a
+ Ends a pool none of whose pages is handed out, and unmaps its memory. O(pages that were touched). No other thread may be inside of a
  call on this pool; calls that come afterwards get EBADF.
 
  Errors: EBUSY (pages are handed out; nothing has changed), EBADF, EPERM.
@@ -433,14 +454,33 @@ int pageset_alloc(struct pageset_pool *pool,
 int pageset_alloc_zeroed(struct pageset_pool *pool, unsigned int order, void **pages);
 
 /*
- Allocates exactly page_count contiguous pages of 4 KiB, 1 to 1024, aligned to a page. Their contents are unspecified. They are
- freed by pageset_free_exact.
+ Allocates exactly page_count contiguous pages of 4 KiB, up to all of the pool, aligned to a page. Their contents are unspecified. They
+ are freed by pageset_free_exact or pageset_free_run.
 
- Errors: EINVAL (page_count, or pages is NULL); otherwise as pageset_alloc.
+ Errors: EINVAL (page_count is 0, or pages is NULL); otherwise as pageset_alloc.
  */
 int pageset_alloc_exact(struct pageset_pool *pool,
                         size_t page_count,
                         void **pages);
+
+/*
+ Allocates contiguous bytes, rounded up to pages of 4 KiB, up to all of the pool, aligned to a page. Their contents are unspecified. They
+ are freed by pageset_free_run. Up to 4 MiB this costs as much as a block; more are searched for, which is slower the larger the pool is.
+
+ Errors: EINVAL (bytes is 0, or pages is NULL); otherwise as pageset_alloc.
+ */
+int pageset_alloc_run(struct pageset_pool *pool,
+                      size_t bytes,
+                      void **pages);
+
+/*
+ As pageset_alloc_run, all bytes zero. Only what is not known to be zero is cleared.
+
+ Errors: as pageset_alloc_run.
+ */
+int pageset_alloc_run_zeroed(struct pageset_pool *pool,
+                             size_t bytes,
+                             void **pages);
 
 /*
  Allocates the block of 4 KiB << order that begins `frame` pages of 4 KiB after the pool's start, if all of it is free. Caches
@@ -481,6 +521,39 @@ int pageset_free(struct pageset_pool *pool,
 int pageset_free_exact(struct pageset_pool *pool,
                        void *pages,
                        size_t page_count);
+
+/*
+ Frees the pages that are handed out and begin here, however many they are: a block, exact pages, a run. With pageset_find, a program
+ frees what it has a pointer of and nothing else.
+
+ Errors, each of which changes nothing: EINVAL (no pages that are handed out begin here), EBADF, EPERM.
+ */
+int pageset_free_run(struct pageset_pool *pool,
+                     void *pages);
+
+/*
+ Frees page_count contiguous pages as pageset_free_exact does, and gives their memory back to the system at once: the pages of a
+ balloon. The pool knows then that they are zero. *returned_bytes (may be NULL) is how much went back: 0 where nothing does (see
+ pageset_trim), and if the system keeps it. About 20 us for 2 MiB.
+
+ Errors, each of which changes nothing: as pageset_free.
+ */
+int pageset_discard(struct pageset_pool *pool,
+                    void *pages,
+                    size_t page_count,
+                    size_t *returned_bytes);
+
+/*
+ Makes two of page_count contiguous pages: keep_count stay where they are, and *rest (may be NULL) is where the others begin. Each part
+ is freed by itself.
+
+ Errors, each of which changes nothing: EINVAL (page_count is not what is handed out here, or one of the parts were empty), EBADF, EPERM.
+ */
+int pageset_split(struct pageset_pool *pool,
+                  void *pages,
+                  size_t page_count,
+                  size_t keep_count,
+                  void **rest);
 
 /*
  Frees page_count single pages of 4 KiB. It ends at the first that cannot be freed: *freed is how many were, and
@@ -549,6 +622,34 @@ int pageset_resize(struct pageset_pool *pool,
                    size_t *bytes_in_service);
 
 /*
+ Idle memory goes back as *config says, from the next look on: its fields return_interval_ns, return_bytes_per_second, keep_bytes,
+ prezero_blocks and part_bytes. config may be NULL for the defaults.
+
+ Errors: as pageset_create for these fields, EBADF, EPERM.
+ */
+int pageset_set_returns(struct pageset_pool *pool,
+                        const struct pageset_config *config);
+
+/*
+ From now on, at most so many bytes are handed out, caches included; never more than the pool has. So a pool that was made larger than
+ capacity_bytes grows: address space that was never used costs nearly nothing, and the lowest pages are used first. If more is handed out
+ already, allocations get EDQUOT until enough is freed. O(1).
+
+ Errors: EBADF, EPERM.
+ */
+int pageset_set_capacity(struct pageset_pool *pool,
+                         size_t bytes);
+
+/*
+ With pinned 1, the page behind every address stays the same from the return of this call on; with 0, memory may go back again. For a
+ pool that is registered later than it is made: pin it before, unpin it when it is registered no more.
+
+ Errors: EINVAL (pinned is neither 0 nor 1), EBADF, EPERM.
+ */
+int pageset_set_pinned(struct pageset_pool *pool,
+                       int pinned);
+
+/*
  Checks everything about the pool that can be checked by looking: pageset_message says what is wrong. O(pages); exact only while
  nobody else uses the pool.
 
@@ -606,6 +707,16 @@ const char *pageset_version(void);
  Errors: EINVAL (bytes is 0 or more than 4 MiB, or order is NULL).
  */
 int pageset_order_for_bytes(size_t bytes, unsigned int *order);
+
+/*
+ *pool is the pool that has handed out the pages that begin at an address, *bytes is how many bytes they have. Both may be NULL. For
+ programs that keep a pointer only: their free is pageset_find and pageset_free_run. A few nanoseconds, for the first pools of a program.
+
+ Errors: EINVAL (no pages that are handed out begin here). Then *pool is NULL, and *bytes 0.
+ */
+int pageset_find(const void *pages,
+                 struct pageset_pool **pool,
+                 size_t *bytes);
 
 /*
  Pages of 4 KiB in the pool.

@@ -54,10 +54,10 @@ pub extern "C" fn pageset_alloc_zeroed(
     hand_out(pool, pages, |pool| pool.alloc_zeroed(order_of(order)?).map_err(Failure::from))
 }
 
-/// Allocates exactly page_count contiguous pages of 4 KiB, 1 to 1024, aligned to a page. Their contents are unspecified. They are
-/// freed by pageset_free_exact.
+/// Allocates exactly page_count contiguous pages of 4 KiB, up to all of the pool, aligned to a page. Their contents are unspecified. They
+/// are freed by pageset_free_exact or pageset_free_run.
 ///
-/// Errors: EINVAL (page_count, or pages is NULL); otherwise as pageset_alloc.
+/// Errors: EINVAL (page_count is 0, or pages is NULL); otherwise as pageset_alloc.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_alloc_exact(
     pool: *mut PoolHandle,
@@ -65,6 +65,31 @@ pub extern "C" fn pageset_alloc_exact(
     pages: Option<&mut MaybeUninit<*mut c_void>>,
 ) -> c_int {
     hand_out(pool, pages, |pool| pool.alloc_exact(page_count).map_err(Failure::from))
+}
+
+/// Allocates contiguous bytes, rounded up to pages of 4 KiB, up to all of the pool, aligned to a page. Their contents are unspecified. They
+/// are freed by pageset_free_run. Up to 4 MiB this costs as much as a block; more are searched for, which is slower the larger the pool is.
+///
+/// Errors: EINVAL (bytes is 0, or pages is NULL); otherwise as pageset_alloc.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_alloc_run(
+    pool: *mut PoolHandle,
+    bytes: usize,
+    pages: Option<&mut MaybeUninit<*mut c_void>>,
+) -> c_int {
+    hand_out(pool, pages, |pool| pool.alloc_run(bytes).map_err(Failure::from))
+}
+
+/// As pageset_alloc_run, all bytes zero. Only what is not known to be zero is cleared.
+///
+/// Errors: as pageset_alloc_run.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_alloc_run_zeroed(
+    pool: *mut PoolHandle,
+    bytes: usize,
+    pages: Option<&mut MaybeUninit<*mut c_void>>,
+) -> c_int {
+    hand_out(pool, pages, |pool| pool.alloc_run_zeroed(bytes).map_err(Failure::from))
 }
 
 /// Allocates the block of 4 KiB << order that begins `frame` pages of 4 KiB after the pool's start, if all of it is free. Caches

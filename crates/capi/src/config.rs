@@ -104,9 +104,22 @@ pub struct Config {
     /// 1: the page behind every address stays the same until the pool is destroyed. For a pool that is registered as a whole:
     /// buffers of io_uring, memory of RDMA, AF_XDP, vhost, VFIO. Nothing is returned to the system. Or 0. (0)
     pub pinned: u32,
+    /// Of pageblocks in part use, a look gives free pages back that lie together and have so many bytes; 4096 for single pages. Costs
+    /// about a microsecond for each such part, and a page fault for each page that is used again. 0 for none. (0)
+    pub part_bytes: u64,
+    /// What frees pages when an allocation finds none, or the capacity is handed out: a cache that evicts. Called with shortage_context and
+    /// the bytes that are wanted, by the thread that allocates, while no lock of the pool is held: it may call the pool. Anything but 0 says
+    /// that it freed something; then the allocation tries again. What it allocates itself may fail. It must return: no longjmp, and no
+    /// exception of C++. (NULL)
+    pub on_shortage: ShortageCallback,
+    /// Passed to on_shortage. (NULL)
+    pub shortage_context: *mut c_void,
 }
 
-// SAFETY: C's layout, size and version first; numbers and raw pointers only.
+/// A pool's on_shortage.
+pub type ShortageCallback = Option<extern "C" fn(context: *mut c_void, bytes: usize) -> c_int>;
+
+// SAFETY: C's layout, size and version first; numbers, raw pointers, and a function that may be NULL and that C answers for.
 unsafe impl Grows for Config {
     const NAME: &'static str = "pageset_config";
 
@@ -146,6 +159,9 @@ impl Default for Config {
             keep_bytes: PAGESET_KEEP_DEFAULT,
             prezero_blocks: 0,
             pinned: 0,
+            part_bytes: 0,
+            on_shortage: None,
+            shortage_context: ptr::null_mut(),
         }
     }
 }
@@ -178,6 +194,12 @@ impl Config {
             1 => builder.pinned(),
             other => return bad("pinned", other, "0 or 1"),
         };
+        if let Some(call) = self.on_shortage {
+            // A number, since it goes to other threads; what they do with it is the program's affair.
+            let context = self.shortage_context.expose_provenance();
+            builder =
+                builder.on_shortage(move |bytes| call(ptr::with_exposed_provenance_mut(context), bytes) != 0);
+        }
         if self.capacity_bytes != 0 {
             builder = builder.capacity(self.capacity_bytes);
         }
@@ -240,7 +262,7 @@ impl Config {
         }
     }
 
-    fn returns(&self) -> Result<ReturnPolicy, Failure> {
+    pub(crate) fn returns(&self) -> Result<ReturnPolicy, Failure> {
         if self.return_interval_ns == 0 {
             return bad("return_interval_ns", 0, "1 or more");
         }
@@ -257,6 +279,7 @@ impl Config {
             0 => Prezero::Off,
             blocks => Prezero::Blocks(blocks),
         };
+        returns.part_bytes = self.part_bytes;
         Ok(returns)
     }
 }

@@ -27,7 +27,7 @@ pub extern "C" fn pageset_create(
     })
 }
 
-/// Ends a pool none of whose pages is handed out, and unmaps its memory. O(pages of the pool). No other thread may be inside of a
+/// Ends a pool none of whose pages is handed out, and unmaps its memory. O(pages that were touched). No other thread may be inside of a
 /// call on this pool; calls that come afterwards get EBADF.
 ///
 /// Errors: EBUSY (pages are handed out; nothing has changed), EBADF, EPERM.

@@ -13,7 +13,8 @@ use crate::held::Held;
 /// A pool, and which pages are handed out of it.
 ///
 /// # Invariants
-/// `held` says for the first frame of pages that C has how many they are, and nothing for every other frame.
+/// `held` says for the first frame of pages that C has how many they are, and nothing for every other frame but the marks of a number
+/// that is too large for one.
 ///
 /// It is read and written without exchanges, since one locked instruction costs more than a whole pair of allocation and free.
 /// So two threads that free the same page at the same moment are not told apart; the header forbids it, and the pool itself
@@ -56,9 +57,10 @@ impl Entry {
         list.into_boxed_slice().try_into().map_err(|_| NO_TABLE)
     }
 
-    /// Whether C has no pages of it. O(pages of the pool).
+    /// Whether C has no pages of it. O(pages that were touched).
     pub(crate) fn is_all_back(&self) -> bool {
-        self.held.iter().all(|held| held.load(Relaxed) == Held::NOTHING.0)
+        let is_free = |held: &AtomicU16| held.load(Relaxed) == Held::NOTHING.0;
+        self.pool.frames_in_use().all(|frames| self.held[frames].iter().all(is_free))
     }
 
     /// Hands out a block that this CPU's array has. `None` if it has none, or for an order that it does not hold.
@@ -93,9 +95,7 @@ impl Entry {
     /// `EPERM`; then C has the block as before.
     pub(crate) fn free_unpushed(&self, address: usize, page_count: usize) -> Result<(), Failure> {
         let frame = self.frame(address);
-        if let Some(held) = self.held.get(frame) {
-            held.store(Held::pages(frame, page_count).0, Relaxed);
-        }
+        self.note(frame, page_count);
         drop(self.take_back(address, page_count)?);
         Ok(())
     }
@@ -104,8 +104,28 @@ impl Entry {
     pub(crate) fn hand_out(&self, pages: Pages<'_>) -> *mut c_void {
         let address = pages.as_ptr().as_ptr();
         let raw = pages.into_raw();
-        self.held[raw.frame()].store(Held::pages(raw.frame(), raw.page_count()).0, Relaxed);
+        self.note(raw.frame(), raw.page_count());
         address.cast()
+    }
+
+    /// Notes that C has so many pages.
+    fn note(&self, frame: usize, page_count: usize) {
+        let marks = Held::pages(frame, page_count).into_iter().filter(|mark| *mark != Held::NOTHING);
+        self.held.iter().skip(frame).zip(marks).for_each(|(held, mark)| held.store(mark.0, Relaxed));
+    }
+
+    /// Notes that C has so many pages no more.
+    fn forget(&self, frame: usize, page_count: usize) {
+        let marks = Held::pages(frame, page_count).into_iter().filter(|mark| *mark != Held::NOTHING);
+        self.held.iter().skip(frame).zip(marks).for_each(|(held, _)| held.store(Held::NOTHING.0, Relaxed));
+    }
+
+    /// How many pages C has that begin at an address. `None` if none do.
+    pub(crate) fn page_count(&self, address: usize) -> Option<usize> {
+        let frame = self.frame(address);
+        let mark = |at: usize| self.held.get(frame.checked_add(at)?).map(|held| Held(held.load(Relaxed)));
+        mark(0)?;
+        Held::page_count([0, 1, 2].map(|at| mark(at).unwrap_or(Held::NOTHING)))
     }
 
     /// Takes back pages that C has.
@@ -114,15 +134,22 @@ impl Entry {
     /// `EINVAL` if it has no such pages, `EPERM`.
     pub(crate) fn take_back(&self, address: usize, page_count: usize) -> Result<Pages<'_>, Failure> {
         let frame = self.frame(address);
-        let taken = self.held.get(frame).zip(RawPages::new(frame, page_count));
-        match taken.filter(|(held, _)| held.load(Relaxed) == Held::pages(frame, page_count).0) {
-            Some((held, raw)) if !self.pool.is_in_child() => {
-                held.store(Held::NOTHING.0, Relaxed);
+        match RawPages::new(frame, page_count).filter(|_| self.page_count(address) == Some(page_count)) {
+            Some(raw) if !self.pool.is_in_child() => {
+                self.forget(frame, page_count);
                 // SAFETY: by the invariant C had these pages, so `into_raw` gave them up; now it has them no more.
                 Ok(unsafe { Pages::from_raw(&self.pool, raw) })
             }
             _ => Err(self.why_not(address, page_count)),
         }
+    }
+
+    /// Takes back the pages that C has and that begin at an address, however many.
+    ///
+    /// # Errors
+    /// As [`take_back`](Self::take_back).
+    pub(crate) fn take_back_all(&self, address: usize) -> Result<Pages<'_>, Failure> {
+        self.take_back(address, self.page_count(address).unwrap_or(0))
     }
 
     /// Which frame begins at an address; one beyond the pool if none does.
@@ -139,16 +166,14 @@ impl Entry {
             return FORKED;
         }
         let frame = self.frame(address);
-        let held = self.held.get(frame).map(|held| Held(held.load(Relaxed)));
         let because = |why| Failure::with_text(libc::EINVAL, why);
-        match held {
+        match self.page_count(address) {
             _ if address == 0 => because(format_args!("NULL is not a page")),
-            None => because(format_args!("{address:#x} is not a page of this pool")),
-            Some(Held::NOTHING) => because(format_args!(
+            _ if frame >= self.held.len() => because(format_args!("{address:#x} is not a page of this pool")),
+            None => because(format_args!(
                 "no pages that begin at {address:#x} are handed out: they are free already, or inside of a block"
             )),
-            Some(held) => {
-                let handed_out = held.page_count();
+            Some(handed_out) => {
                 because(format_args!("{handed_out} pages are handed out at {address:#x}, not {page_count}"))
             }
         }

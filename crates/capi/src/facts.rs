@@ -4,10 +4,10 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 
-use pageset::Order;
+use pageset::{Order, PAGE_BYTES};
 
 use crate::failure::{Failure, NULL_OUTPUT, number};
-use crate::pools::{PoolHandle, open};
+use crate::pools::{PoolHandle, find_address, open};
 
 /// The version of the library, such as "0.1.0".
 #[unsafe(no_mangle)]
@@ -27,6 +27,27 @@ pub extern "C" fn pageset_order_for_bytes(bytes: usize, order: Option<&mut Maybe
         let order = order.ok_or(NULL_OUTPUT)?;
         order.write(Order::for_bytes(bytes).ok_or(NO_ORDER)?.get().into());
         Ok(())
+    })
+}
+
+/// *pool is the pool that has handed out the pages that begin at an address, *bytes is how many bytes they have. Both may be NULL. For
+/// programs that keep a pointer only: their free is pageset_find and pageset_free_run. A few nanoseconds, for the first pools of a program.
+///
+/// Errors: EINVAL (no pages that are handed out begin here). Then *pool is NULL, and *bytes 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_find(
+    pages: *const c_void,
+    pool: Option<&mut MaybeUninit<*mut PoolHandle>>,
+    bytes: Option<&mut MaybeUninit<usize>>,
+) -> c_int {
+    const NO_PAGES: Failure = Failure::new(libc::EINVAL, "no pages that begin here are handed out");
+    number(move || {
+        let entry = find_address(pages.addr());
+        let found = entry.and_then(|entry| Some((entry.handle, entry.page_count(pages.addr())?)));
+        let (handle, page_count) = found.unwrap_or((0, 0));
+        pool.map(|to| to.write(std::ptr::without_provenance_mut(handle)));
+        bytes.map(|to| to.write(page_count * PAGE_BYTES));
+        found.map(|_| ()).ok_or(NO_PAGES)
     })
 }
 

@@ -71,7 +71,9 @@ pub(crate) const FORKED: Failure =
 impl From<AllocError> for Failure {
     fn from(error: AllocError) -> Self {
         let errno = match error {
-            AllocError::OutOfMemory { .. } | AllocError::HeapExhausted => libc::ENOMEM,
+            AllocError::OutOfMemory { .. } | AllocError::NoRun { .. } | AllocError::HeapExhausted => {
+                libc::ENOMEM
+            }
             AllocError::OverCapacity => libc::EDQUOT,
             AllocError::Forked => libc::EPERM,
             AllocError::NotFree => libc::EBUSY,

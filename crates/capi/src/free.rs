@@ -54,6 +54,68 @@ pub extern "C" fn pageset_free_exact(pool: *mut PoolHandle, pages: *mut c_void, 
     })
 }
 
+/// Frees the pages that are handed out and begin here, however many they are: a block, exact pages, a run. With pageset_find, a program
+/// frees what it has a pointer of and nothing else.
+///
+/// Errors, each of which changes nothing: EINVAL (no pages that are handed out begin here), EBADF, EPERM.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_free_run(pool: *mut PoolHandle, pages: *mut c_void) -> c_int {
+    number(move || {
+        let entry = open(pool)?;
+        drop(entry.take_back_all(pages.addr())?);
+        Ok(())
+    })
+}
+
+/// Frees page_count contiguous pages as pageset_free_exact does, and gives their memory back to the system at once: the pages of a
+/// balloon. The pool knows then that they are zero. *returned_bytes (may be NULL) is how much went back: 0 where nothing does (see
+/// pageset_trim), and if the system keeps it. About 20 us for 2 MiB.
+///
+/// Errors, each of which changes nothing: as pageset_free.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_discard(
+    pool: *mut PoolHandle,
+    pages: *mut c_void,
+    page_count: usize,
+    returned_bytes: Option<&mut MaybeUninit<usize>>,
+) -> c_int {
+    number(move || {
+        let entry = open(pool)?;
+        let bytes = entry.take_back(pages.addr(), page_count)?.discard();
+        returned_bytes.map(|to| to.write(bytes));
+        Ok(())
+    })
+}
+
+/// Makes two of page_count contiguous pages: keep_count stay where they are, and *rest (may be NULL) is where the others begin. Each part
+/// is freed by itself.
+///
+/// Errors, each of which changes nothing: EINVAL (page_count is not what is handed out here, or one of the parts were empty), EBADF, EPERM.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_split(
+    pool: *mut PoolHandle,
+    pages: *mut c_void,
+    page_count: usize,
+    keep_count: usize,
+    rest: Option<&mut MaybeUninit<*mut c_void>>,
+) -> c_int {
+    const NO_PARTS: Failure =
+        Failure::new(libc::EINVAL, "keep at least one of the pages, and leave at least one");
+    number(move || {
+        let entry = open(pool)?;
+        if keep_count == 0 || keep_count >= page_count {
+            return Err(NO_PARTS);
+        }
+        let mut kept = entry.take_back(pages.addr(), page_count)?;
+        let others = entry.hand_out(kept.split_off(keep_count));
+        entry.hand_out(kept);
+        if let Some(rest) = rest {
+            rest.write(others);
+        }
+        Ok(())
+    })
+}
+
 /// Frees page_count single pages of 4 KiB. It ends at the first that cannot be freed: *freed is how many were, and
 /// so the index of that page. freed may be NULL.
 ///

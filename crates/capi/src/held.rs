@@ -2,33 +2,55 @@
 
 use pageset::{CachedOrder, Order};
 
-/// What C has that begins at a frame: nothing (0), a block of an order that arrays hold (its bits), or a number of pages (above
-/// 0x8000). So the fast path compares without computing.
+/// What C has that begins at a frame: nothing (0), a block of an order that arrays hold (its bits), a number of pages (above
+/// 0x8000), or a third of a larger number: the other thirds are at the next two frames. So the fast path compares without computing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Held(pub(crate) u16);
+
+/// What the marks at a frame and the two behind it say together.
+pub(crate) type Marks = [Held; 3];
 
 impl Held {
     pub(crate) const NOTHING: Self = Self(0);
     const COUNT: u16 = 0x8000;
+    /// The first of three marks. The others follow it, so that no pages seem to begin there.
+    const THIRDS: [u16; 3] = [0x9000, 0xa000, 0xb000];
+    const THIRD: u16 = 0x0fff;
 
     #[inline(always)]
     pub(crate) const fn block(order: CachedOrder) -> Self {
         Self(order.bits().get())
     }
 
-    /// Any pages, 1024 at most: a block if they are one.
-    pub(crate) fn pages(frame: usize, page_count: usize) -> Self {
+    /// Any pages, 2^30 at most: a block if they are one. What is nothing is not to be written.
+    pub(crate) fn pages(frame: usize, page_count: usize) -> Marks {
+        if page_count > Order::MAX.frames() as usize {
+            let third = |at: usize| (page_count - 1) >> (12 * at) & usize::from(Self::THIRD);
+            return std::array::from_fn(|at| Self(Self::THIRDS[at] | third(at) as u16));
+        }
         let block = page_count.is_power_of_two() && frame.is_multiple_of(page_count);
         let order = Order::holding(page_count as u64).filter(|_| block);
-        order.and_then(CachedOrder::of).map_or(Self(Self::COUNT | page_count as u16), Self::block)
+        let first =
+            order.and_then(CachedOrder::of).map_or(Self(Self::COUNT | page_count as u16), Self::block);
+        [first, Self::NOTHING, Self::NOTHING]
     }
 
-    pub(crate) fn page_count(self) -> usize {
+    /// How many pages begin at the frame of the first mark. `None` if none do.
+    pub(crate) fn page_count(marks: Marks) -> Option<usize> {
+        let [first, ..] = marks;
         let mut orders = (0..).map_while(Order::new);
-        let is_this = |order: &Order| CachedOrder::of(*order).map(Self::block) == Some(self);
-        match orders.find(is_this) {
-            Some(order) => order.frames() as usize,
-            None => usize::from(self.0 & !Self::COUNT),
+        let is_this = |order: &Order| CachedOrder::of(*order).map(Self::block) == Some(first);
+        match first.0 & !Self::THIRD {
+            _ if first == Self::NOTHING => None,
+            tag if tag == Self::THIRDS[0] => {
+                let thirds = marks.iter().rev().map(|mark| usize::from(mark.0 & Self::THIRD));
+                Some(thirds.fold(0, |count, third| count << 12 | third) + 1)
+            }
+            tag if Self::THIRDS.contains(&tag) => None,
+            _ => Some(match orders.find(is_this) {
+                Some(order) => order.frames() as usize,
+                None => usize::from(first.0 & !Self::COUNT),
+            }),
         }
     }
 }
@@ -40,11 +62,18 @@ mod tests {
     #[test]
     fn every_count_at_every_place_is_told_apart() {
         for frame in [0, 1, 2, 512, 1024] {
-            let all: Vec<_> = (1..=1024).map(|count| Held::pages(frame, count)).collect();
+            let all: Vec<_> = (1..=1026).map(|count| Held::pages(frame, count)).collect();
             for (index, held) in all.iter().enumerate() {
-                assert_eq!(held.page_count(), index + 1);
-                assert!(*held != Held::NOTHING && !all[..index].contains(held));
+                assert_eq!(Held::page_count(*held), Some(index + 1));
+                assert!(held[0] != Held::NOTHING && !all[..index].contains(held));
             }
         }
+        for count in [1025, 4095, 4096, 4097, 1 << 24, (1 << 24) + 1, (1 << 30) - 1, 1 << 30] {
+            let [first, second, third] = Held::pages(0, count);
+            assert_eq!(Held::page_count([first, second, third]), Some(count));
+            assert_eq!(Held::page_count([second, third, Held::NOTHING]), None, "nothing begins there");
+            assert_eq!(Held::page_count([third, Held::NOTHING, Held::NOTHING]), None, "nothing begins there");
+        }
+        assert_eq!(Held::page_count([Held::NOTHING; 3]), None);
     }
 }

@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 
 use pageset::{Populated, Trimmed};
 
+use crate::config::Config;
 use crate::entry::Entry;
 use crate::failure::{FORKED, Failure, number};
 use crate::pools::{PoolHandle, open};
@@ -110,6 +111,51 @@ pub extern "C" fn pageset_resize(
     number(move || {
         let in_service = own(pool)?.pool.resize(bytes);
         bytes_in_service.map(|to| to.write(in_service));
+        Ok(())
+    })
+}
+
+/// Idle memory goes back as *config says, from the next look on: its fields return_interval_ns, return_bytes_per_second, keep_bytes,
+/// prezero_blocks and part_bytes. config may be NULL for the defaults.
+///
+/// Errors: as pageset_create for these fields, EBADF, EPERM.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_set_returns(pool: *mut PoolHandle, config: *const Config) -> c_int {
+    number(move || {
+        let entry = own(pool)?;
+        entry.pool.set_returns(Config::read(config)?.returns()?);
+        Ok(())
+    })
+}
+
+/// From now on, at most so many bytes are handed out, caches included; never more than the pool has. So a pool that was made larger than
+/// capacity_bytes grows: address space that was never used costs nearly nothing, and the lowest pages are used first. If more is handed out
+/// already, allocations get EDQUOT until enough is freed. O(1).
+///
+/// Errors: EBADF, EPERM.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_set_capacity(pool: *mut PoolHandle, bytes: usize) -> c_int {
+    number(move || {
+        own(pool)?.pool.set_capacity(bytes);
+        Ok(())
+    })
+}
+
+/// With pinned 1, the page behind every address stays the same from the return of this call on; with 0, memory may go back again. For a
+/// pool that is registered later than it is made: pin it before, unpin it when it is registered no more.
+///
+/// Errors: EINVAL (pinned is neither 0 nor 1), EBADF, EPERM.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_set_pinned(pool: *mut PoolHandle, pinned: c_int) -> c_int {
+    const NEITHER: Failure = Failure::new(libc::EINVAL, "pinned is neither 0 nor 1");
+    number(move || {
+        let entry = own(pool)?;
+        let is_pinned = match pinned {
+            0 => false,
+            1 => true,
+            _ => return Err(NEITHER),
+        };
+        entry.pool.set_pinned(is_pinned);
         Ok(())
     })
 }

@@ -28,6 +28,9 @@ pub struct PoolHandle {
 /// Null where there is no pool.
 static SLOT: [AtomicPtr<Entry>; SLOTS] = [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS];
 static MADE: AtomicUsize = AtomicUsize::new(0);
+/// Where the memory of each slot's pool begins, and where it ends. Apart from the entries, so that whoever looks for an address touches no
+/// pool that is being destroyed.
+static MEMORY: [[AtomicUsize; 2]; SLOTS] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; SLOTS];
 
 /// The entry of a handle, if it names a pool.
 #[inline(always)]
@@ -43,6 +46,18 @@ pub(crate) fn find(handle: *mut PoolHandle) -> Option<&'static Entry> {
 /// As [`find`], for whatever is not in a hurry.
 pub(crate) fn open(handle: *mut PoolHandle) -> Result<&'static Entry, Failure> {
     find(handle).ok_or(no_pool())
+}
+
+/// The entry of the pool that has an address. The pools that were made first are found first.
+pub(crate) fn find_address(address: usize) -> Option<&'static Entry> {
+    let first = number(0);
+    let has = |slot: &usize| {
+        let [start, end] = &MEMORY[*slot];
+        start.load(Relaxed) <= address && address < end.load(Relaxed)
+    };
+    let slot = (first..first + SLOTS).map(|slot| slot % SLOTS).find(has)?;
+    // SAFETY: null, or an entry as in `find`: the caller has pages of this pool, or the header forbids other threads to destroy it.
+    unsafe { SLOT[slot].load(Acquire).as_ref() }
 }
 
 /// Why there is no entry.
@@ -61,9 +76,15 @@ pub(crate) fn insert(mut entry: Box<[Entry; 1]>) -> Result<*mut PoolHandle, Fail
         }
         let handle = number * SLOTS + index;
         entry[0].handle = handle;
+        let memory = entry[0].pool.memory();
         let raw = Box::into_raw(entry);
         match SLOT[index].compare_exchange(ptr::null_mut(), raw.cast(), AcqRel, Relaxed) {
-            Ok(_) => return Ok(ptr::without_provenance_mut(handle)),
+            Ok(_) => {
+                let start = memory.cast::<u8>().addr().get();
+                MEMORY[index][1].store(start + memory.len(), Relaxed);
+                MEMORY[index][0].store(start, Relaxed);
+                return Ok(ptr::without_provenance_mut(handle));
+            }
             // SAFETY: from `into_raw` above, and nobody has seen it.
             Err(_) => entry = unsafe { Box::from_raw(raw) },
         }
@@ -85,6 +106,8 @@ fn number(made: usize) -> usize {
 pub(crate) fn remove(entry: &'static Entry) -> Result<Box<[Entry; 1]>, Failure> {
     let raw = ptr::from_ref(entry).cast_mut();
     let slot = &SLOT[entry.handle % SLOTS];
+    // Before the slot, which another pool may have next.
+    MEMORY[entry.handle % SLOTS].iter().for_each(|border| border.store(0, Relaxed));
     slot.compare_exchange(raw, ptr::null_mut(), AcqRel, Relaxed).map_err(|_| no_pool())?;
     // SAFETY: from `into_raw` in `insert`, and the exchange lets only one caller have it.
     Ok(unsafe { Box::from_raw(raw.cast()) })

@@ -150,6 +150,42 @@ fn fault_05_a_plugin_with_the_static_library_can_be_closed() {
     }
 }
 
+/// A compiler whose tools are not installed cannot build this.
+fn has_sanitizer(flag: &str) -> bool {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (source, program) = (directory.path().join("empty.c"), directory.path().join("empty"));
+    std::fs::write(&source, "int main(void) { return 0; }").expect("the directory is ours");
+    let built = Command::new("cc").arg(flag).arg(&source).arg("-o").arg(&program).output();
+    built.is_ok_and(|output| output.status.success())
+        && Command::new(&program).output().is_ok_and(|output| output.status.success())
+}
+
+/// Free pages are poisoned, and what is right stays right.
+#[test]
+fn address_sanitizer_finds_a_use_after_a_free() {
+    const FLAG: &str = "-fsanitize=address";
+    if !has_sanitizer(FLAG) {
+        return;
+    }
+    let program = Program::new("cc", &["-std=c89", FLAG], "checked.c");
+    program.run(&[]);
+    for wrong in ["part", "discarded", "freed"] {
+        let output = Command::new("timeout").arg("120").arg(program.path()).arg(wrong).output();
+        let output = output.expect("it was built");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && text.contains("use-after-poison"), "{wrong}: {text}");
+    }
+}
+
+/// A page that passes between threads through the pool is no race.
+#[test]
+fn thread_sanitizer_accuses_no_program_that_is_right() {
+    const FLAG: &str = "-fsanitize=thread";
+    if has_sanitizer(FLAG) {
+        Program::new("cc", &["-std=c89", FLAG], "checked.c").run(&[]);
+    }
+}
+
 /// Compiles the program whose heap can be used up, and runs a part of it.
 fn shortage(part: &str) {
     let wraps =
@@ -211,6 +247,13 @@ fn the_guides_example_is_linked_in_each_way() {
 fn the_guides_pinned_pool_can_be_registered() {
     let archive = libraries().join("libpageset_capi.a").display().to_string();
     assert!(example("pinned.c", &[&archive]).starts_with("register 268435456 bytes from 0x"));
+}
+
+#[test]
+fn the_guides_slab_cache_fills_its_slabs() {
+    let archive = libraries().join("libpageset_capi.a").display().to_string();
+    // 327 objects of 200 bytes in each of 16 pages.
+    assert_eq!(example("slab.c", &["-std=c89", &archive]), "300000 objects in 14688 pages\n");
 }
 
 #[test]

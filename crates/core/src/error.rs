@@ -32,6 +32,8 @@ pub enum AllocError {
     Misaligned(Pfn, Order),
     /// A count of zero, or more frames than the largest block holds.
     BadCount(u64),
+    /// An alignment that is no power of two.
+    BadAlign(u64),
 }
 
 impl fmt::Display for AllocError {
@@ -54,6 +56,7 @@ impl fmt::Display for AllocError {
             Self::BadCount(frames) => {
                 write!(f, "cannot allocate {frames} contiguous frames: use 1 to {}", Order::MAX.frames())
             }
+            Self::BadAlign(align) => write!(f, "{align} frames are no alignment: use a power of two"),
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::check::{FrameCensus, Violation};
 use crate::error::{AllocError, ConfigError, FreeError};
 use crate::{
     CpuId, MigrateType, Order, PageAllocator, Pfn, Platform, Request, TickOutcome, Watermarks, ZoneId,
+    ZoneKind,
 };
 
 /// A page-frame allocator, such as [`PageAllocator`], which does what Linux does.
@@ -19,6 +20,30 @@ pub trait FrameAllocator {
     /// # Errors
     /// See [`AllocError`].
     fn alloc(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError>;
+
+    /// As [`alloc`](Self::alloc). Before it fails for want of memory, it calls `reclaim` with the highest kind of zone that the request may
+    /// use and the frames that it wants, and tries again as long as `reclaim` says that it freed some. No lock is held meanwhile, so
+    /// `reclaim` may allocate and free by the same allocator. Who does not call this has no such code.
+    ///
+    /// # Errors
+    /// See [`AllocError`].
+    fn alloc_or_reclaim(
+        &self,
+        cpu: CpuId,
+        request: &Request,
+        mut reclaim: impl FnMut(ZoneKind, u64) -> u64,
+    ) -> Result<Pfn, AllocError>
+    where
+        Self: Sized,
+    {
+        loop {
+            match self.alloc(cpu, request) {
+                Err(AllocError::OutOfMemory { order })
+                    if reclaim(request.highest_zone, u64::from(order.frames())) > 0 => {}
+                outcome => return outcome,
+            }
+        }
+    }
 
     /// Frees a block.
     ///

@@ -101,13 +101,13 @@ impl Background {
 fn run(inner: &Inner) {
     be_ordinary();
     let bell = &inner.capacity.bell;
-    let interval = inner.returns.interval;
+    let interval = || inner.returns().interval;
     bell.thread.get_or_init(thread::current);
     while !bell.ends.load(SeqCst) {
         bell.listen();
         if inner.enter().is_ok_and(|_inside| inner.look().more) {
             bell.stop_listening();
-            thread::park_timeout(interval);
+            thread::park_timeout(interval());
             continue;
         }
         let mut has_rung = !bell.fall_asleep();
@@ -115,13 +115,13 @@ fn run(inner: &Inner) {
             if inner.is_all_free() {
                 thread::park();
             } else {
-                thread::park_timeout(SLEEP_WITH_USERS.max(interval));
+                thread::park_timeout(SLEEP_WITH_USERS.max(interval()));
             }
             has_rung = bell.wake_up();
         }
         if has_rung && !bell.ends.load(SeqCst) {
             // Somebody began to allocate: look again when there is something to see.
-            thread::park_timeout(interval);
+            thread::park_timeout(interval());
         }
     }
 }

@@ -15,7 +15,7 @@ use pageset_core::{
 use crate::BuildError;
 use crate::arrays::{Batch, Caps, Class, Entry, ZeroState};
 use crate::heap;
-use crate::ledger::Ledger;
+use crate::ledger::{FRAME_WORDS, Ledger};
 use crate::lock::Lock;
 use crate::passed::Passed;
 use crate::tables::Allocator;
@@ -120,10 +120,9 @@ impl Base {
     }
 
     /// Allocates so many frames that lie together: the first one.
-    pub(crate) fn alloc_exact(&self, cpu: usize, frames: u32) -> Option<u32> {
-        let request = request(Order::ZERO);
-        let first =
-            self.lock().allocator.get().alloc_exact(self.cpu(cpu), u64::from(frames), &request).ok()?;
+    pub(crate) fn alloc_run(&self, cpu: usize, frames: u32) -> Option<u32> {
+        let (cpu, request) = (self.cpu(cpu), request(Order::ZERO));
+        let first = self.lock().allocator.get().alloc_contiguous(cpu, u64::from(frames), 1, &request).ok()?;
         Some(first.0 as u32)
     }
 
@@ -228,6 +227,27 @@ impl Base {
         self.lock().allocator.get().free_range(CpuId(0), pfns)
     }
 
+    /// Cuts the block around a frame in use, so that one begins with it.
+    pub(crate) fn split_at(&self, frame: u32) -> Result<(), FreeError> {
+        self.lock().allocator.get().split_at(CpuId(0), pfn(frame))
+    }
+
+    /// Takes these frames, if all are free.
+    pub(crate) fn alloc_range(&self, frames: Range<u32>) -> bool {
+        let pfns = u64::from(frames.start)..u64::from(frames.end);
+        self.lock().allocator.get().alloc_range(CpuId(0), pfns, &request(Order::ZERO)).is_ok()
+    }
+
+    /// Which frames of a pageblock are free and not passed on: a bit for each.
+    pub(crate) fn free_bits(&self, frames: Range<u32>) -> [u64; FRAME_WORDS] {
+        let state = self.lock();
+        let mut bits = [0; FRAME_WORDS];
+        for (at, frame) in frames.enumerate() {
+            bits[at / 64] |= u64::from(state.allocator.get().is_free(pfn(frame))) << (at % 64);
+        }
+        bits
+    }
+
     /// Puts back a block that nobody has.
     pub(crate) fn release(&self, frame: u32, order: Order) {
         let outcome = self.free(0, frame, order);
@@ -244,12 +264,6 @@ impl Base {
         Some((first.0 as u32, order))
     }
 
-    /// Whether all of these frames are free, and none is passed on.
-    pub(crate) fn are_free(&self, frames: Range<u32>) -> bool {
-        let state = self.lock();
-        { frames }.all(|frame| state.allocator.get().is_free(pfn(frame)))
-    }
-
     /// Whether the pageblock that begins here is free as a whole.
     pub(crate) fn is_whole(&self, frame: u32) -> bool {
         self.lock().allocator.get().is_whole(pfn(frame))
@@ -258,7 +272,7 @@ impl Base {
     /// Frames that are free.
     pub(crate) fn free_frames(&self) -> u64 {
         let frames = self.lock();
-        frames.allocator.get().zones().map(|zone| zone.free).sum::<u64>() + frames.passed.frames()
+        frames.allocator.get().free_frames() + frames.passed.frames()
     }
 
     /// The largest order of which a block is free.

@@ -29,13 +29,25 @@ pub enum AllocError {
     NotFree,
     /// The page is not in the pool, or its number is not a multiple of the block's size.
     BadFrame,
-    /// A count of zero, or of more pages than the largest block has (1024).
+    /// A count of zero.
     BadCount,
+    /// So many pages, more than the largest block has, are not free side by side, even after every cache was emptied.
+    NoRun {
+        /// How many pages were wanted.
+        page_count: usize,
+    },
     /// The program's heap has no memory for a list of pages.
     HeapExhausted,
     /// A signal handler asks for pages, and has interrupted an operation of the same pool on its own thread, which may hold a
     /// lock. Waiting for it would never end. Outside of handlers, this does not happen.
     WouldBlock,
+}
+
+impl AllocError {
+    /// Whether there would be pages if somebody freed some.
+    pub(crate) const fn is_shortage(self) -> bool {
+        matches!(self, Self::OutOfMemory { .. } | Self::NoRun { .. } | Self::OverCapacity)
+    }
 }
 
 impl fmt::Display for AllocError {
@@ -50,7 +62,10 @@ impl fmt::Display for AllocError {
             }
             Self::NotFree => f.write_str("the pages are not all free"),
             Self::BadFrame => f.write_str("no block of this order begins at this page of the pool"),
-            Self::BadCount => f.write_str("a count must be 1 to 1024 pages"),
+            Self::BadCount => f.write_str("a count must be 1 page or more"),
+            Self::NoRun { page_count } => {
+                write!(f, "the pool has no {page_count} free pages that lie together")
+            }
             Self::HeapExhausted => f.write_str("the program's heap has no memory for a list of pages"),
             Self::WouldBlock => f.write_str(
                 "this signal handler has interrupted an operation of the pool: allocate when it has returned",

@@ -10,6 +10,9 @@ use pageset_core::{PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 use crate::arrays::ZeroState;
 use crate::heap::{self, HeapExhausted};
 
+/// Words of a bit for each frame of a pageblock.
+pub(crate) const FRAME_WORDS: usize = PAGEBLOCK_FRAMES as usize / 64;
+
 /// Contents of a pool's memory when it is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contents {
@@ -54,26 +57,36 @@ pub(crate) struct Ledger {
     blocks: Box<[AtomicU8]>,
     /// Not 0 if no frame of the pageblock is known to be zero: one byte where `dirty` has eight words.
     all_dirty: Box<[AtomicU8]>,
+    /// Bit set: the pageblock is neither `Fresh` nor `Returned`, or was so a moment ago. So whoever looks for memory to give back looks at
+    /// what was touched, however large the pool is.
+    in_use: Box<[AtomicU64]>,
     refaulted_blocks: AtomicU64,
 }
 
 impl Ledger {
     pub(crate) fn new(frames: usize, contents: Contents) -> Result<Self, HeapExhausted> {
         let blocks = frames.div_ceil(PAGEBLOCK_FRAMES as usize);
-        let (dirty, states) = match contents {
+        let words = blocks.div_ceil(64);
+        let (dirty, states, in_use) = match contents {
             // What is known of fresh memory is zero, too.
-            Contents::Zero => (heap::zeroed(frames.div_ceil(64))?, heap::zeroed(blocks)?),
+            Contents::Zero => {
+                (heap::zeroed(frames.div_ceil(64))?, heap::zeroed(blocks)?, heap::zeroed(words)?)
+            }
             Contents::Unknown => (
                 heap::made(frames.div_ceil(64), || AtomicU64::new(u64::MAX))?,
                 heap::made(blocks, || AtomicU8::new(BlockState::Resident as u8))?,
+                heap::made(words, || AtomicU64::new(u64::MAX))?,
             ),
         };
         let all_dirty = heap::zeroed(blocks)?;
-        Ok(Self { dirty, blocks: states, all_dirty, refaulted_blocks: AtomicU64::new(0) })
+        Ok(Self { dirty, blocks: states, all_dirty, in_use, refaulted_blocks: AtomicU64::new(0) })
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(&*self.dirty) + size_of_val(&*self.blocks) + size_of_val(&*self.all_dirty)
+        size_of_val(&*self.dirty)
+            + size_of_val(&*self.blocks)
+            + size_of_val(&*self.all_dirty)
+            + size_of_val(&*self.in_use)
     }
 
     /// Notes that frames are handed out. Says whether all of them are zero; from now on they count as dirty.
@@ -143,8 +156,18 @@ impl Ledger {
             if state == BlockState::Returned as u8 {
                 self.refaulted_blocks.fetch_add(1, Relaxed);
             }
-            cell.store(BlockState::Resident as u8, Relaxed);
+            self.set_block(block, BlockState::Resident);
         }
+    }
+
+    /// Pageblocks of a range that are neither `Fresh` nor `Returned`.
+    pub(crate) fn blocks_in_use(&self, blocks: Range<u32>) -> impl DoubleEndedIterator<Item = u32> + '_ {
+        words_of(blocks).flat_map(|(word, mask)| {
+            // Most words of a large pool have none.
+            let bits = self.in_use[word].load(Relaxed) & mask;
+            let all = if bits == 0 { 0..0 } else { 0..64 };
+            all.filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word as u32 * 64 + bit)
+        })
     }
 
     /// Notes that frames are zero, which nobody has.
@@ -160,17 +183,40 @@ impl Ledger {
         words_of(frames).all(|(word, mask)| self.dirty[word].load(Relaxed) & mask == 0)
     }
 
+    /// Which frames of a pageblock may be anything but zero: a bit for each.
+    pub(crate) fn dirty_bits(&self, frames: Range<u32>) -> [u64; FRAME_WORDS] {
+        let mut bits = [0; FRAME_WORDS];
+        for (to, (word, mask)) in bits.iter_mut().zip(words_of(frames)) {
+            *to = self.dirty[word].load(Relaxed) & mask;
+        }
+        bits
+    }
+
     pub(crate) fn block(&self, block: usize) -> BlockState {
         BlockState::from_byte(self.blocks[block].load(Relaxed))
     }
 
     pub(crate) fn set_block(&self, block: usize, state: BlockState) {
         self.blocks[block].store(state as u8, Relaxed);
+        self.note_in_use(block, state);
+    }
+
+    fn note_in_use(&self, block: usize, state: BlockState) {
+        let (word, bit) = (&self.in_use[block / 64], 1 << (block % 64));
+        if matches!(state, BlockState::Fresh | BlockState::Returned) {
+            word.fetch_and(!bit, Relaxed);
+        } else if word.load(Relaxed) & bit == 0 {
+            word.fetch_or(bit, Relaxed);
+        }
     }
 
     /// Changes a pageblock's state, unless somebody else did.
     pub(crate) fn exchange_block(&self, block: usize, from: BlockState, to: BlockState) -> bool {
-        self.blocks[block].compare_exchange(from as u8, to as u8, Relaxed, Relaxed).is_ok()
+        let is_ours = self.blocks[block].compare_exchange(from as u8, to as u8, Relaxed, Relaxed).is_ok();
+        if is_ours {
+            self.note_in_use(block, to);
+        }
+        is_ours
     }
 
     pub(crate) fn refaulted_blocks(&self) -> u64 {
@@ -183,7 +229,7 @@ fn blocks_of(frames: &Range<u32>) -> Range<usize> {
 }
 
 /// The words that hold a range's bits, each with the mask of those bits.
-fn words_of(frames: Range<u32>) -> impl Iterator<Item = (usize, u64)> {
+fn words_of(frames: Range<u32>) -> impl DoubleEndedIterator<Item = (usize, u64)> {
     let words = frames.start / 64..frames.end.div_ceil(64);
     words.map(move |word| {
         let first = frames.start.saturating_sub(word * 64);
@@ -205,6 +251,25 @@ mod tests {
         ledger.note_zero(60..72);
         assert!(ledger.is_zero(0..2048));
         assert_eq!(Ledger::new(512, Contents::Unknown).unwrap().hand_out(0..1), ZeroState::Unknown);
+    }
+
+    /// Whatever changes a pageblock's state, it is found by those who look for what was touched.
+    #[test]
+    fn blocks_in_use_are_those_that_were_touched() {
+        let ledger = Ledger::new(300 * 512, Contents::Zero).unwrap();
+        let in_use = |blocks| ledger.blocks_in_use(blocks).collect::<Vec<_>>();
+        assert!(in_use(0..300).is_empty());
+        ledger.hand_out(0..1);
+        ledger.hand_out_pageblock(70 * 512);
+        ledger.hand_out_bits(200 * 512, 1);
+        assert!(ledger.exchange_block(299, BlockState::Fresh, BlockState::Resident));
+        assert!(ledger.exchange_block(70, BlockState::Resident, BlockState::Idle));
+        assert_eq!(in_use(0..300), [0, 70, 200, 299]);
+        assert_eq!((in_use(1..200), in_use(64..128)), (vec![70], vec![70]));
+        ledger.set_block(70, BlockState::Returned);
+        ledger.set_block(0, BlockState::Retired);
+        assert_eq!(ledger.blocks_in_use(0..300).rev().collect::<Vec<_>>(), [299, 200, 0]);
+        assert_eq!(Ledger::new(300 * 512, Contents::Unknown).unwrap().blocks_in_use(0..300).count(), 300);
     }
 
     #[test]

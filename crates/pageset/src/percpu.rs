@@ -8,6 +8,7 @@ use crate::arrays::{Batch, Caps, Class, CpuArrays, Entry, StackAt};
 use crate::inside::Inside;
 use crate::pages::Span;
 use crate::rseq::{self, Area, HotPage};
+use crate::sys::checkers::Checked;
 use crate::sys::{cpu, membarrier};
 
 /// The arrays of all CPUs.
@@ -21,16 +22,24 @@ pub(crate) struct PerCpu {
     fitted: AtomicU64,
     /// CPUs that the process may use.
     cpus: usize,
+    /// Tells tools that check memory who has pages. With such a tool, there are no sequences: they know nothing of it.
+    checked: Option<Checked>,
 }
 
 impl PerCpu {
     /// Arrays of this pool, of which so many frames are free.
-    pub(crate) fn new(hot: HotPage, area: Option<Area>, free: u64, cpus: usize) -> Self {
+    pub(crate) fn new(
+        hot: HotPage,
+        area: Option<Area>,
+        free: u64,
+        cpus: usize,
+        checked: Option<Checked>,
+    ) -> Self {
         if let Some(area) = area {
             rseq::announce(hot.hot(), area);
         }
         let caps = Caps::for_free(free, cpus).0.map(AtomicU32::new);
-        Self { hot, area, caps, fitted: AtomicU64::new(free), cpus }
+        Self { hot, area, caps, fitted: AtomicU64::new(free), cpus, checked }
     }
 
     /// Makes the arrays as large as fits to what is free, if that is half or twice of what it was the last time.
@@ -77,7 +86,23 @@ impl PerCpu {
 
     #[inline(never)]
     fn pop_locked(&self, order: Order) -> Option<Entry> {
-        self.locked_arrays()?.try_pop(Class::of(order)?)
+        let block = self.locked_arrays()?.try_pop(Class::of(order)?)?;
+        self.note_handed_out(block.frame(), order.frames());
+        Some(block)
+    }
+
+    /// Tells tools that somebody gets these frames.
+    pub(crate) fn note_handed_out(&self, frame: u32, count: u32) {
+        if let Some(checked) = &self.checked {
+            checked.hand_out(frame, count);
+        }
+    }
+
+    /// Tells tools that nobody has these frames any more.
+    pub(crate) fn note_taken_back(&self, frame: u32, count: u32) {
+        if let Some(checked) = &self.checked {
+            checked.take_back(frame, count);
+        }
     }
 
     /// Begins what takes locks. `None` if this thread is at it: a signal handler has interrupted it.
@@ -253,7 +278,7 @@ mod tests {
         const FREE: u64 = 1 << 24;
         for area in [None, rseq::area()] {
             let set = || ArraySet::new(cpu::possible(), Caps::for_free(FREE, 1)).unwrap();
-            let arrays = PerCpu::new(HotPage::new([set(), set()]).unwrap(), area, FREE, 1);
+            let arrays = PerCpu::new(HotPage::new([set(), set()]).unwrap(), area, FREE, 1, None);
             for class in Class::ALL {
                 let full = Caps::for_free(FREE, 1).of(class);
                 (0..full).for_each(|frame| assert!(arrays.push(class, Entry::dirty(frame))));

@@ -5,13 +5,15 @@ use core::ops::Range;
 use pageset_core::{Config, ConfigError, CpuId, MigrateType, ZoneId, ZoneKind};
 
 use super::tables::{covering, pageblocks_of};
+use super::whole::{PAIRS, WHOLE};
 use super::{BlockAllocator, FRAMES, TableCounts, Tables, WholeUse};
 use crate::access::{Access, Alone};
 use crate::atomic::{AtomicUsize, Relaxed};
 use crate::cpu_lists::{CpuHome, MAX_BLOCKS};
 use crate::index::{BlockIndex, Index};
 use crate::row::{ROWS, rows_of};
-use crate::state::{MAX_CPUS, Phase, State};
+use crate::state::{MAX_CPUS, State};
+use crate::zone::Zone;
 
 impl<'a> BlockAllocator<'a> {
     /// Builds an allocator: every frame of every region free. The configuration's policy does not matter. O(pageblocks).
@@ -94,30 +96,46 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
     /// Makes the frames of a zone's regions free.
     fn populate(&self, id: ZoneId, regions: &[Range<u64>]) {
         let zone = &self.zones[id.index()];
-        let mut whole = 0;
-        for block in zone.blocks.clone() {
-            let start = zone.pfn(block * FRAMES).0;
-            let end = start + FRAMES as u64;
-            if regions.iter().any(|region| region.start <= start && end <= region.end) {
-                // Its rows stay zeros, of which nobody can take a frame: their memory is not used before the pageblock is.
-                self.states[block].set(State::ABSENT.in_phase(Phase::Whole));
-                self.add_to_whole(block);
-                whole += 1;
-                continue;
-            }
-            let mut free = [0; ROWS];
-            for region in regions {
-                let part = region.start.max(start)..region.end.min(end);
-                if !part.is_empty() {
-                    let frames = (part.start - start) as usize..(part.end - start) as usize;
-                    rows_of(frames).for_each(|(row, bits)| free[row] |= bits);
+        // Their states are `Whole` already, and their rows stay zeros, of which nobody can take a frame: their memory is not used before the
+        // pageblock is.
+        let covered = |region: &Range<u64>| {
+            let first =
+                (region.start.max(zone.span.start).wrapping_sub(zone.offset) as usize).div_ceil(FRAMES);
+            first..(region.end.wrapping_sub(zone.offset) as usize / FRAMES).max(first)
+        };
+        for blocks in regions.iter().map(covered) {
+            self.index.set::<A>(WHOLE).fill(blocks.clone(), false);
+            self.index.set::<A>(PAIRS).fill(blocks.clone(), true);
+            zone.add_whole::<A>(blocks.len());
+        }
+        let mut block = zone.blocks.start;
+        while block < zone.blocks.end {
+            match regions.iter().map(covered).find(|blocks| blocks.contains(&block)) {
+                Some(blocks) => block = blocks.end,
+                None => {
+                    self.populate_part(zone, block, regions);
+                    block += 1;
                 }
             }
-            if free.iter().any(|bits| *bits != 0) {
-                self.open_with_holes(block, free);
+        }
+    }
+
+    /// Makes the frames of regions free of which none has all of a pageblock.
+    fn populate_part(&self, zone: &Zone, block: BlockIndex, regions: &[Range<u64>]) {
+        let start = zone.pfn(block * FRAMES).0;
+        let mut free = [0; ROWS];
+        for region in regions {
+            let part = region.start.max(start)..region.end.min(start + FRAMES as u64);
+            if !part.is_empty() {
+                let frames = (part.start - start) as usize..(part.end - start) as usize;
+                rows_of(frames).for_each(|(row, bits)| free[row] |= bits);
             }
         }
-        zone.add_whole::<A>(whole);
+        if free.iter().any(|bits| *bits != 0) {
+            self.open_with_holes(block, free);
+        } else {
+            self.states[block].set(State::ABSENT);
+        }
     }
 
     fn open_with_holes(&self, block: BlockIndex, free: [usize; ROWS]) {

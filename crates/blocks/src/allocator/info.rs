@@ -9,6 +9,7 @@ use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::cpu_lists::BlockCounters;
 use crate::state::Phase;
+use crate::zone::Zone;
 
 /// What a zone's frames are used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +63,20 @@ impl<A: Access> BlockAllocator<'_, A> {
                 },
             }
         })
+    }
+
+    /// Frames of all zones that are free, wherever they are, as [`zones`](Self::zones) says it. O(CPUs and zones), however much memory there
+    /// is; and, of pageblocks to which something was freed, each once.
+    #[must_use]
+    pub fn free_frames(&self) -> u64 {
+        let free_of = |zone: &Zone| {
+            self.count_frees(zone);
+            let of_reserved: usize = self.reserved_in(zone.id).map(|block| self.rows[block].free()).sum();
+            let spares =
+                self.lists_in(zone.id).filter(|lists| self.is_spare(lists.spare.load(Relaxed))).count();
+            zone.free_at_least() + (of_reserved + spares * FRAMES) as u64
+        };
+        self.zones.iter().map(free_of).sum()
     }
 
     /// From the first to the last frame of its zones.

@@ -65,7 +65,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Whether a zone has its minimum now that a block at a given place was taken (spec §1.8): a request of high priority has to
     /// leave as much as any other, since it could do with another place.
-    fn stays_above_min(&self, zone: &Zone, request: &Request) -> bool {
+    pub(super) fn stays_above_min(&self, zone: &Zone, request: &Request) -> bool {
         let lasting = request.traits & (RequestTraits::NO_WATERMARKS | RequestTraits::NO_RESERVES);
         let mut anywhere = request.with(lasting);
         anywhere.highest_zone = ZoneKind::Dma;
@@ -157,7 +157,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Frees frames that are in use.
-    fn free_parts(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
+    pub(super) fn free_parts(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         for_each_part(self, &pfns, |zone, block, frames| {
             let mut rest = frames;
             let pfn = |rest: &Range<usize>| zone.pfn(block * FRAMES + rest.start);
@@ -193,7 +193,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Tries until it is done, or refused; not for ever, since another CPU may stop in the middle.
-    fn until_done(
+    pub(super) fn until_done(
         &self,
         pfn: Pfn,
         mut attempt: impl FnMut() -> Result<Attempt, FreeError>,
@@ -338,7 +338,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// A block of two pageblocks, the first of which this is, becomes two blocks.
-    fn cut_pair(&self, head: BlockIndex) {
+    pub(super) fn cut_pair(&self, head: BlockIndex) {
         let is_pair = |state: State| state.phase() == Phase::Block && state.block_order() > Order::PAGEBLOCK;
         let cut =
             self.states[head].update::<A>(|state| is_pair(state).then(|| state.of_block(Order::PAGEBLOCK)));
@@ -352,7 +352,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// A block that is a pageblock becomes an open pageblock, all of which is in use as blocks of this order. One that is out of service
     /// stays.
-    fn open_in_use(&self, block: BlockIndex, order: Order) {
+    pub(super) fn open_in_use(&self, block: BlockIndex, order: Order) {
         let is_whole = |state: State| state.is_block_of(Order::PAGEBLOCK);
         let begun =
             self.states[block].update::<A>(|state| is_whole(state).then(|| state.in_phase(Phase::Changing)));
@@ -373,7 +373,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
 /// What became of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Attempt {
+pub(super) enum Attempt {
     Done,
     /// Another CPU changes the pageblock, or this attempt did.
     Again,

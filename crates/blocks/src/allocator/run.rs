@@ -1,5 +1,7 @@
 //! A count of frames that is no power of two: where so many are free together, wherever they begin.
 
+use core::ops::Range;
+
 use pageset_core::{CpuId, PAGEBLOCK_ORDER, Pfn, Request, Watermark};
 
 use super::reserve::Reserve;
@@ -7,6 +9,7 @@ use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::cpu_lists::Wanted;
 use crate::index::BlockIndex;
+use crate::row::ROW_FRAMES;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Frames of a pageblock in part use that lie together, fewer than the request's order has. `None` if none was found soon: then a
@@ -46,14 +49,18 @@ impl<A: Access> BlockAllocator<'_, A> {
             return Some(block * FRAMES + first);
         }
         // It went out of service, or is for another type now.
-        let mut rest = first..first + frames;
+        self.put_back_run(block, first..first + frames);
+        self.settle(block);
+        None
+    }
+
+    /// Puts back frames of a pageblock that were just taken.
+    pub(super) fn put_back_run(&self, block: BlockIndex, mut rest: Range<usize>) {
         while let Some((freed, left)) =
             self.rows[block].free_first(rest.clone()).ok().filter(|_| !rest.is_empty())
         {
-            self.note_free(block, rest.start / crate::row::ROW_FRAMES, left);
+            self.note_free(block, rest.start / ROW_FRAMES, left);
             rest.start += freed;
         }
-        self.settle(block);
-        None
     }
 }

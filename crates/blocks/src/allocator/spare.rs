@@ -47,7 +47,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Whether this is what a list names, and a CPU keeps it.
-    fn is_spare(&self, named: u32) -> bool {
+    pub(super) fn is_spare(&self, named: u32) -> bool {
         let block = (named as usize).wrapping_sub(1);
         self.states.get(block).is_some_and(|state| state.get().phase() == Phase::Spare)
     }

@@ -250,15 +250,28 @@ impl<'a, A: Access> Tables<'a, A> {
         let counts = TableCounts::for_config(config)?;
         Ok(Self {
             rows,
-            bad: Storage::owned(counts.bad, BadBits::new)?,
-            states: Storage::owned(counts.pageblocks, BlockState::new)?,
-            index: Storage::owned(counts.index, IndexWord::new)?,
+            bad: zeroed(counts.bad, BadBits::new)?,
+            states: zeroed(counts.pageblocks, BlockState::new)?,
+            index: zeroed(counts.index, IndexWord::new)?,
             lists: Storage::owned(counts.lists, CpuLists::new)?,
             homes: Storage::owned(counts.cpus, CpuHome::new)?,
             zones: Storage::owned(counts.zones, Zone::empty)?,
             zonelists: Storage::owned(counts.zonelists, || ZoneId(0))?,
         })
     }
+}
+
+/// A table of entries that are zeros, as `make` makes them: the system provides the memory of those that are used.
+#[cfg(all(feature = "alloc", not(any(loom, shuttle))))]
+fn zeroed<'a, T: zerocopy::FromZeros>(len: usize, _make: fn() -> T) -> Result<Storage<'a, T>, ConfigError> {
+    let refused = |_| ConfigError::OutOfMemory(len.saturating_mul(size_of::<T>()));
+    Ok(Storage::Owned(<[T] as zerocopy::FromZeros>::new_box_zeroed_with_elems(len).map_err(refused)?))
+}
+
+/// The checkers' entries are more than their bytes.
+#[cfg(all(feature = "alloc", any(loom, shuttle)))]
+fn zeroed<'a, T>(len: usize, make: fn() -> T) -> Result<Storage<'a, T>, ConfigError> {
+    Storage::owned(len, make)
 }
 
 #[cfg(all(test, feature = "alloc", not(any(loom, shuttle))))]
@@ -272,5 +285,8 @@ mod tests {
     #[test]
     fn zeros_are_entries_of_which_nothing_is_known() {
         assert_eq!(format!("{:?}", <Rows>::new_zeroed()), format!("{:?}", Rows::new()));
+        assert_eq!(format!("{:?}", BlockState::new_zeroed()), format!("{:?}", BlockState::new()));
+        assert_eq!(format!("{:?}", BadBits::new_zeroed()), format!("{:?}", BadBits::new()));
+        assert_eq!(format!("{:?}", IndexWord::new_zeroed()), format!("{:?}", IndexWord::new()));
     }
 }

@@ -25,7 +25,7 @@ pub enum WholeUse {
 /// The number of the set of whole pageblocks: those that anybody may take.
 pub(super) const WHOLE: usize = TYPES * PAGEBLOCK_ORDER;
 /// The set of pairs of whole pageblocks, by the first one of each. It may have pairs that are gone.
-const PAIRS: usize = WHOLE + 1;
+pub(super) const PAIRS: usize = WHOLE + 1;
 /// The set of pageblocks whose free frames the zone has counted, and to which frames came back since.
 pub(super) const UNCOUNTED: usize = WHOLE + 2;
 /// How many sets there are.

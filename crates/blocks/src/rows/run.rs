@@ -2,9 +2,9 @@
 
 use core::ops::Range;
 
-use super::Rows;
+use super::{Refused, Rows, Use};
 use crate::access::Access;
-use crate::row::{FRAMES, ROW_FRAMES, ROWS, rows_of};
+use crate::row::{FRAMES, ROW_FRAMES, ROW_ORDER, ROWS, rows_of};
 
 impl<A: Access> Rows<A> {
     /// Takes free frames that lie together, so many and no more, out of the shortest run of them that suffices. Returns the first one. They
@@ -24,7 +24,7 @@ impl<A: Access> Rows<A> {
     /// Takes these frames, if all are free, as the largest blocks that fit.
     ///
     /// Another CPU may take one of them meanwhile. Then this one gives back what it took: nobody else knows of that.
-    pub(super) fn take_range(&self, frames: Range<usize>) -> bool {
+    pub(crate) fn take_range(&self, frames: Range<usize>) -> bool {
         let Some(in_use) = pieces(frames.clone()).find(|piece| !self.take_piece(piece)) else { return true };
         pieces(frames.start..in_use.start).for_each(|piece| self.put_piece(&piece));
         false
@@ -45,6 +45,36 @@ impl<A: Access> Rows<A> {
             rows_of(piece.clone()).for_each(|(row, part)| {
                 self.change(row, |now| now.with_part_freed(part)).ok();
             });
+        }
+    }
+
+    /// The free frames that lie together, in ascending order.
+    pub(crate) fn free_runs(&self) -> impl Iterator<Item = Range<usize>> + use<A> {
+        let free = self.free_frames();
+        let mut at = 0;
+        core::iter::from_fn(move || {
+            let first = next_free(&free, at)?;
+            at = first + run_at(&free, first);
+            Some(first..at)
+        })
+    }
+
+    /// Cuts the block around a frame in use, so that one begins with the frame.
+    pub(crate) fn cut_before(&self, frame: usize) -> Result<(), Refused> {
+        let (row, at) = (frame / ROW_FRAMES, frame % ROW_FRAMES);
+        loop {
+            match self.look(frame) {
+                Use::Block(start, _) if start == frame => return Ok(()),
+                Use::Block(start, order) if order.index() > ROW_ORDER => {
+                    self.cut(start / ROW_FRAMES, order.index())?;
+                }
+                // If the block is another one by now, one looks again.
+                Use::Block(..) => {
+                    self.change(row, |now| now.with_border(at)).map(|_| ()).or(Err(Refused::Changing))?
+                }
+                Use::Changing => return Err(Refused::Changing),
+                Use::Free | Use::Withheld | Use::InsideWithheld => return Err(Refused::NoBlock),
+            }
         }
     }
 
@@ -89,6 +119,19 @@ fn moved_down(bits: &[usize; ROWS / 2], frames: usize) -> [usize; ROWS / 2] {
         let above = if rest == 0 { 0 } else { word(at + words + 1) << (BITS - rest) };
         word(at + words) >> rest | above
     })
+}
+
+/// The first free frame from this one on.
+fn next_free(free: &[usize; ROWS / 2], from: usize) -> Option<usize> {
+    let mut at = from;
+    while at < FRAMES {
+        let bits = free[at / BITS] >> (at % BITS);
+        if bits != 0 {
+            return Some(at + bits.trailing_zeros() as usize);
+        }
+        at = (at / BITS + 1) * BITS;
+    }
+    None
 }
 
 /// How many free frames lie together from this one on.

@@ -3,6 +3,7 @@
 mod add;
 mod arrays;
 mod bad;
+mod contiguous;
 mod cpus;
 mod errors;
 mod every_cpu;
@@ -11,6 +12,8 @@ mod every_cpu;
 mod family;
 mod fit;
 mod isolation;
+#[path = "../../examples/kernel.rs"]
+mod kernel;
 mod lent;
 mod machine;
 mod marks;

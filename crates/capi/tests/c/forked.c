@@ -18,6 +18,9 @@ static void child(pageset_pool *pool, void *page) {
     CHECK(strstr(pageset_message(), "parent"));
     CHECK(pageset_alloc_zeroed(pool, 0, &other) == EPERM);
     CHECK(pageset_alloc_exact(pool, 3, &other) == EPERM);
+    CHECK(pageset_alloc_run(pool, 3, &other) == EPERM && pageset_alloc_run_zeroed(pool, 3, &other) == EPERM);
+    CHECK(pageset_free_run(pool, page) == EPERM && pageset_discard(pool, page, 1, &count) == EPERM);
+    CHECK(pageset_split(pool, page, 2, 1, &other) == EPERM);
     CHECK(pageset_alloc_at(pool, 0, 0, &other) == EPERM);
     CHECK(pageset_alloc_bulk(pool, 1, &other, &count) == EPERM && count == 0);
     CHECK(pageset_free(pool, page, 0) == EPERM);
@@ -29,6 +32,8 @@ static void child(pageset_pool *pool, void *page) {
     CHECK(pageset_trim(pool, &bytes) == EPERM);
     CHECK(pageset_tick(pool, &bytes, &number) == EPERM);
     CHECK(pageset_resize(pool, 0, NULL) == EPERM);
+    CHECK(pageset_set_capacity(pool, 1) == EPERM);
+    CHECK(pageset_set_returns(pool, NULL) == EPERM && pageset_set_pinned(pool, 1) == EPERM);
     CHECK(pageset_validate(pool) == EPERM);
     CHECK(pageset_get_stats(pool, &stats, sizeof stats) == EPERM);
     CHECK(pageset_get_counter(pool, "claimed", &bytes) == EPERM);

@@ -14,6 +14,11 @@ static void wrong_handle(pageset_pool *pool) {
     CHECK(pageset_alloc(pool, 0, &page) == EBADF && page == text);
     CHECK(pageset_alloc_zeroed(pool, 0, &page) == EBADF && page == text);
     CHECK(pageset_alloc_exact(pool, 3, &page) == EBADF && page == text);
+    CHECK(pageset_alloc_run(pool, 3, &page) == EBADF && page == text);
+    CHECK(pageset_alloc_run_zeroed(pool, 3, &page) == EBADF && page == text);
+    CHECK(pageset_free_run(pool, page) == EBADF);
+    CHECK(pageset_discard(pool, page, 1, &count) == EBADF);
+    CHECK(pageset_split(pool, page, 2, 1, &page) == EBADF && page == text);
     CHECK(pageset_alloc_at(pool, 0, 0, &page) == EBADF && page == text);
     CHECK(pageset_alloc_bulk(pool, 1, &page, &count) == EBADF && count == 0);
     CHECK(pageset_free(pool, page, 0) == EBADF);
@@ -24,6 +29,8 @@ static void wrong_handle(pageset_pool *pool) {
     CHECK(pageset_trim(pool, &bytes) == EBADF);
     CHECK(pageset_tick(pool, &bytes, &number) == EBADF);
     CHECK(pageset_resize(pool, 0, &count) == EBADF);
+    CHECK(pageset_set_capacity(pool, 1) == EBADF);
+    CHECK(pageset_set_returns(pool, NULL) == EBADF && pageset_set_pinned(pool, 1) == EBADF);
     CHECK(pageset_validate(pool) == EBADF);
     CHECK(pageset_get_stats(pool, &stats, sizeof stats) == EBADF);
     CHECK(pageset_get_counter(pool, "claimed", &bytes) == EBADF);
@@ -104,8 +111,16 @@ static void wrong_pages(pageset_pool *pool, unsigned order) {
     CHECK(pageset_shrink(pool, page, count, (size_t)-1, 2, &kept) == EINVAL);
     CHECK(pageset_shrink(pool, page, count + 1, 0, 1, &kept) == EINVAL);
     CHECK(pageset_shrink(pool, NULL, count, 0, 1, &kept) == EINVAL && kept == NULL);
+    CHECK(pageset_split(pool, page, count, 0, &kept) == EINVAL);
+    CHECK(pageset_split(pool, page, count, count, &kept) == EINVAL);
+    CHECK(pageset_split(pool, page, count + 1, 1, &kept) == EINVAL && kept == NULL);
+    CHECK(pageset_discard(pool, page, count + 1, &freed) == EINVAL);
+    CHECK(pageset_free_run(pool, (char *)page + 4096) == EINVAL);
+    CHECK(pageset_free_run(pool, NULL) == EINVAL && pageset_free_run(pool, &local) == EINVAL);
     CHECK(pageset_destroy(pool) == EBUSY);
     CHECK(pageset_free(pool, page, order) == 0);
+    CHECK(pageset_free_run(pool, page) == EINVAL);
+    CHECK(pageset_find(page, NULL, NULL) == EINVAL);
     CHECK(pageset_free(pool, page, order) == EINVAL);
     CHECK(strstr(pageset_message(), "handed out"));
     CHECK(pageset_free_exact(pool, page, count) == EINVAL);
@@ -122,7 +137,9 @@ static void wrong_requests(pageset_pool *pool) {
     CHECK(pageset_alloc(pool, ~0u, &page) == EINVAL);
     CHECK(pageset_alloc_zeroed(pool, 256, &page) == EINVAL);
     CHECK(pageset_alloc_exact(pool, 0, &page) == EINVAL);
-    CHECK(pageset_alloc_exact(pool, 1025, &page) == EINVAL);
+    CHECK(pageset_alloc_exact(pool, (size_t)-1, &page) == ENOMEM);
+    CHECK(pageset_alloc_run(pool, 0, &page) == EINVAL && pageset_alloc_run(pool, (size_t)-1, &page) == ENOMEM);
+    CHECK(pageset_alloc_run_zeroed(pool, 0, &page) == EINVAL && pageset_alloc_run(pool, 1, NULL) == EINVAL);
     CHECK(pageset_alloc_at(pool, 1, 1, &page) == EINVAL);
     CHECK(pageset_alloc_at(pool, 16384, 0, &page) == EINVAL);
     CHECK(pageset_alloc_at(pool, (size_t)-1, 0, &page) == EINVAL);

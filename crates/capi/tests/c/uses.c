@@ -42,6 +42,123 @@ static void blocks(pageset_pool *pool) {
     CHECK(pageset_free_bulk(pool, count, pages, &freed) == 0 && freed == 700);
 }
 
+/* What a program writes that keeps a pointer only. */
+static void release(void *pages) {
+    pageset_pool *pool;
+    CHECK(pageset_find(pages, &pool, NULL) == 0);
+    CHECK(pageset_free_run(pool, pages) == 0);
+}
+
+/* Contiguous pages of any size, their parts, and what is known of a pointer alone. */
+static void runs(pageset_pool *pool) {
+    pageset_pool *found, *other = make_pool();
+    pageset_stats stats;
+    char *run;
+    void *rest, *inner;
+    size_t bytes, all;
+    CHECK(pageset_get_page_count(pool, &all) == 0);
+    for (bytes = 1; bytes <= all * 4096; bytes = bytes * 3 + 4095) {
+        CHECK(pageset_alloc_run_zeroed(pool, bytes, &rest) == 0);
+        run = (char *)rest;
+        CHECK(set_bytes(run, bytes) == 0);
+        memset(run, 1, bytes);
+        bytes = (bytes + 4095) / 4096 * 4096;
+        CHECK(pageset_find(run, &found, &all) == 0 && found == pool && all == bytes);
+        CHECK(pageset_find(run + 4096, &found, &all) == EINVAL && found == NULL && all == 0);
+        CHECK(pageset_find(run + 8192, NULL, NULL) == EINVAL && pageset_find(run + 1, NULL, NULL) == EINVAL);
+        CHECK(pageset_free_run(other, run) == EINVAL);
+        release(run);
+        CHECK(pageset_free_run(pool, run) == EINVAL);
+        CHECK(pageset_get_page_count(pool, &all) == 0);
+    }
+    CHECK(pageset_find(&bytes, &found, &bytes) == EINVAL && bytes == 0);
+    CHECK(pageset_find(NULL, &found, NULL) == EINVAL);
+    /* A balloon. */
+    CHECK(pageset_alloc_exact(pool, 10000, &rest) == 0);
+    run = (char *)rest;
+    memset(run, 1, 10000 * 4096);
+    CHECK(pageset_split(pool, run, 10000, 5000, &inner) == 0 && (char *)inner == run + 5000 * 4096);
+    CHECK(pageset_split(pool, inner, 5000, 1, &rest) == 0 && (char *)rest == run + 5001 * 4096);
+    CHECK(pageset_free_exact(pool, run, 10000) == EINVAL);
+    CHECK(pageset_discard(pool, inner, 1, &bytes) == 0 && bytes == 4096);
+    CHECK(pageset_get_stats(pool, &stats, sizeof stats) == 0 && stats.nr_used == 9999);
+    CHECK(pageset_shrink(pool, rest, 4999, 1000, 3000, &inner) == 0);
+    CHECK(set_bytes(inner, 3000 * 4096) == 3000 * 4096);
+    release(run);
+    CHECK(pageset_free_exact(pool, inner, 3000) == 0);
+    CHECK(pageset_get_stats(pool, &stats, sizeof stats) == 0 && stats.nr_used == 0 && stats.bad_frees == 0);
+    CHECK(pageset_alloc(other, 3, &inner) == 0);
+    CHECK(pageset_find(inner, &found, &bytes) == 0 && found == other && bytes == 8 * 4096);
+    release(inner);
+    CHECK(pageset_destroy(other) == 0);
+}
+
+/* What is known later than the pool is made. */
+static void changes(void) {
+    pageset_config config;
+    pageset_pool *pool;
+    uint64_t bytes;
+    void *page;
+    CHECK(pageset_config_init(&config, sizeof config) == 0);
+    config.bytes = 16 * MIB;
+    config.worker = PAGESET_WORKER_NONE;
+    CHECK(pageset_create(&config, &pool) == 0);
+    CHECK(pageset_alloc(pool, 9, &page) == 0);
+    memset(page, 1, 2 * MIB);
+    CHECK(pageset_free(pool, page, 9) == 0);
+    CHECK(pageset_set_pinned(pool, 2) == EINVAL && pageset_set_pinned(pool, 1) == 0);
+    CHECK(pageset_trim(pool, &bytes) == 0 && bytes == 0);
+    CHECK(pageset_set_pinned(pool, 0) == 0);
+    CHECK(pageset_trim(pool, &bytes) == 0 && bytes > 0);
+    config.part_bytes = 4096;
+    CHECK(pageset_set_returns(pool, &config) == 0);
+    config.return_interval_ns = 0;
+    CHECK(pageset_set_returns(pool, &config) == EINVAL && pageset_set_returns(pool, NULL) == 0);
+    CHECK(pageset_destroy(pool) == 0);
+}
+
+/* A cache that evicts its oldest block. */
+struct cache {
+    pageset_pool *pool;
+    void *blocks[8];
+    size_t count, calls;
+};
+
+static int evict(void *context, size_t bytes) {
+    struct cache *cache = (struct cache *)context;
+    pageset_stats stats;
+    CHECK(bytes == 2 * MIB && pageset_get_stats(cache->pool, &stats, sizeof stats) == 0);
+    cache->calls++;
+    if (cache->count == 0) return 0;
+    CHECK(pageset_free(cache->pool, cache->blocks[--cache->count], 9) == 0);
+    return 1;
+}
+
+static void evicts(void) {
+    pageset_config config;
+    struct cache cache = {0};
+    void *block;
+    int round;
+    CHECK(pageset_config_init(&config, sizeof config) == 0);
+    config.bytes = 64 * MIB;
+    config.capacity_bytes = 4 * MIB;
+    config.on_shortage = evict;
+    config.shortage_context = &cache;
+    CHECK(pageset_create(&config, &cache.pool) == 0);
+    for (round = 0; round < 5; round++) {
+        CHECK(pageset_alloc(cache.pool, 9, &block) == 0);
+        cache.blocks[cache.count++] = block;
+        CHECK(cache.count <= 2);
+    }
+    CHECK(cache.calls == 3);
+    /* It grows. */
+    CHECK(pageset_set_capacity(cache.pool, 6 * MIB) == 0);
+    CHECK(pageset_alloc(cache.pool, 9, &block) == 0 && cache.calls == 3);
+    CHECK(pageset_free(cache.pool, block, 9) == 0);
+    while (cache.count > 0) CHECK(evict(&cache, 2 * MIB) == 1);
+    CHECK(pageset_destroy(cache.pool) == 0);
+}
+
 /* Until nothing is left, and a bit further. */
 static void shortage(void) {
     static void *pages[5000];
@@ -258,6 +375,9 @@ int main(void) {
     pageset_pool *pool = make_pool();
     CHECK(strcmp(pageset_message(), "") == 0);
     blocks(pool);
+    runs(pool);
+    changes();
+    evicts();
     statistics(pool);
     memory(pool);
     CHECK(pageset_validate(pool) == 0);

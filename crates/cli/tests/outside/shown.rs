@@ -50,5 +50,5 @@ fn pages_show_the_code_as_it_is() {
             count += 1;
         }
     }
-    assert_eq!(count, 11);
+    assert_eq!(count, 13);
 }

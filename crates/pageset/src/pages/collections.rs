@@ -11,7 +11,7 @@ use super::span::Span;
 use crate::pool::Pool;
 use crate::sys::{PAGE_BYTES, PAGE_SHIFT};
 
-/// A pool as the allocator of collections. Each allocation is a block of its own: 4 KiB at least, 4 MiB at most.
+/// A pool as the allocator of collections. Each allocation is a block of its own, 4 KiB at least, or a run if it is larger than 4 MiB.
 ///
 /// ```
 /// use allocator_api2::vec::Vec;
@@ -35,10 +35,14 @@ impl<'p> PageCollections<'p> {
         Self { pool }
     }
 
-    /// The order of a layout's block; a block is aligned to its size, so a large alignment makes it larger.
+    /// The order of a layout's block, which is aligned to its size: a large alignment makes it larger.
     fn order(layout: Layout) -> Option<Order> {
-        let bytes = layout.size().max(layout.align()).max(1);
-        Order::holding(bytes.div_ceil(PAGE_BYTES) as u64)
+        Order::for_bytes(layout.size().max(layout.align()).max(1))
+    }
+
+    /// Whether a layout is for a run: larger than a block, and aligned as pages are.
+    fn is_run(layout: Layout) -> bool {
+        layout.align() <= PAGE_BYTES
     }
 
     fn leave(pages: Pages<'p>) -> NonNull<[u8]> {
@@ -52,20 +56,30 @@ impl<'p> PageCollections<'p> {
 // the same pool and may free each other's blocks.
 unsafe impl Allocator for PageCollections<'_> {
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
-        let order = Self::order(layout).ok_or(AllocError)?;
-        self.pool.alloc(order).map(Self::leave).map_err(|_| AllocError)
+        let pages = match Self::order(layout) {
+            Some(order) => self.pool.alloc(order),
+            None if Self::is_run(layout) => self.pool.alloc_run(layout.size()),
+            None => return Err(AllocError),
+        };
+        pages.map(Self::leave).map_err(|_| AllocError)
     }
 
     fn allocate_zeroed(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
-        let order = Self::order(layout).ok_or(AllocError)?;
-        self.pool.alloc_zeroed(order).map(Self::leave).map_err(|_| AllocError)
+        let pages = match Self::order(layout) {
+            Some(order) => self.pool.alloc_zeroed(order),
+            None if Self::is_run(layout) => self.pool.alloc_run_zeroed(layout.size()),
+            None => return Err(AllocError),
+        };
+        pages.map(Self::leave).map_err(|_| AllocError)
     }
 
     unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
-        let Some(order) = Self::order(layout) else { return };
-        let bytes = start.addr().get() - self.pool.start().addr();
-        let block = Span::block((bytes >> PAGE_SHIFT) as u32, order);
+        let first = ((start.addr().get() - self.pool.start().addr()) >> PAGE_SHIFT) as u32;
+        let pages = match Self::order(layout) {
+            Some(order) => Span::block(first, order),
+            None => Span::of(first, layout.size().div_ceil(PAGE_BYTES) as u32),
+        };
         // SAFETY: the caller promises that the block was allocated here with a layout that fits, and is free now.
-        drop(unsafe { Pages::take_back(self.pool.inner(), block) });
+        drop(unsafe { Pages::take_back(self.pool.inner(), pages) });
     }
 }

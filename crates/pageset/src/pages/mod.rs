@@ -20,7 +20,7 @@ use pageset_core::{Order, Pfn};
 use crate::pool::{Inner, Pool, PoolId};
 use crate::sys::{PAGE_BYTES, PAGE_SHIFT};
 
-/// A block or a run of pages. Derefs to its bytes. Dropping it, on any thread, frees it.
+/// A block, or a run of pages that lie together. Derefs to its bytes. Dropping it, on any thread, frees it.
 ///
 /// # Invariants
 /// The frames are allocated, and nobody else has them.
@@ -41,12 +41,12 @@ pub struct RawPages {
 }
 
 impl RawPages {
-    /// Names `page_count` pages (1 to 1024) that begin `frame` pages after a pool's start. The pool is the one that takes them back.
+    /// Names `page_count` pages (1 to 2^30) that begin `frame` pages after a pool's start. The pool is the one that takes them back.
     /// `None` for other numbers. This is for callers in other languages, which keep an address. It does not check whether
     /// there are such pages.
     #[must_use]
     pub const fn new(frame: usize, page_count: usize) -> Option<Self> {
-        if frame <= u32::MAX as usize && 0 < page_count && page_count <= Order::MAX.frames() as usize {
+        if frame <= u32::MAX as usize && 0 < page_count && page_count <= 1 << 30 {
             Some(Self { span: Span::of(frame as u32, page_count as u32), pool: None })
         } else {
             None
@@ -63,6 +63,19 @@ impl RawPages {
     #[must_use]
     pub const fn page_count(self) -> usize {
         self.span.count() as usize
+    }
+
+    /// Address and length of these pages in their pool, whoever has them.
+    ///
+    /// # Panics
+    /// If these are pages of another pool, or lie beyond the pool's end.
+    #[must_use]
+    pub fn bytes(self, pool: &Pool) -> NonNull<[u8]> {
+        let inner = pool.inner();
+        assert!(self.may_be_of(inner), "{self:?} are no pages of {pool:?}");
+        // SAFETY: the pool does not begin at address zero, nor does a page in it.
+        let start = unsafe { NonNull::new_unchecked(inner.address(self.span.frame())) };
+        NonNull::slice_from_raw_parts(start, self.page_count() * PAGE_BYTES)
     }
 
     /// Whether a pool has such pages, free or not.
@@ -134,9 +147,20 @@ impl<'p> Pages<'p> {
         unsafe { NonNull::new_unchecked(self.pool.address(self.span.frame())) }
     }
 
+    /// The frames.
+    pub(crate) fn frames(&self) -> Range<u32> {
+        self.span.frames()
+    }
+
     /// Clears all pages, the beginning last: programs mostly touch that first.
     pub(crate) fn clear(&mut self) {
-        let outcome = pageset_pageops::clear(&mut **self, Some(0));
+        self.clear_part(0..self.page_count());
+    }
+
+    /// Clears some of the pages, their beginning last.
+    pub(crate) fn clear_part(&mut self, pages: Range<usize>) {
+        let bytes = pages.start * PAGE_BYTES..pages.end * PAGE_BYTES;
+        let outcome = pageset_pageops::clear(&mut self[bytes], Some(0));
         outcome.expect("pages are base pages, and begin with their first byte");
     }
 
@@ -145,14 +169,28 @@ impl<'p> Pages<'p> {
     /// # Panics
     /// If `keep` is empty or reaches beyond these pages.
     pub fn shrink_to(&mut self, keep: Range<usize>) {
-        let count = self.page_count();
-        assert!(keep.start < keep.end && keep.end <= count, "keep {keep:?} of {count} pages");
-        let (start, end) = (keep.start as u32, keep.end as u32);
-        let (first, count) = (self.span.frame(), count as u32);
-        // INVARIANT: changed before the others are free, so that a panic on the way would only leak them.
-        self.span = Span::of(first + start, end - start);
-        self.pool.free_frames(first..first + start);
-        self.pool.free_frames(first + end..first + count);
+        // INVARIANT: the pages that are left are still ours.
+        self.pool.shrink(&mut self.span, keep);
+    }
+
+    /// Keeps the first `at` pages and returns the others. Each part is free when it is dropped. O(log pages).
+    ///
+    /// ```
+    /// use pageset::Pool;
+    ///
+    /// let pool = Pool::builder().size(64 << 20).build()?;
+    /// let mut head = pool.alloc_run(10 << 20)?;
+    /// let tail = head.split_off(512);
+    /// assert_eq!((head.len(), tail.len()), (2 << 20, 8 << 20));
+    /// drop(head); // the tail stays where it is
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If one of the parts were empty.
+    pub fn split_off(&mut self, at: usize) -> Self {
+        // INVARIANT: each of the frames is in one of the two.
+        Self { pool: self.pool, span: self.pool.split(&mut self.span, at) }
     }
 
     /// Frees these pages, and gives their memory back to the system at once: for what will not be needed soon, as the pages of a balloon. The

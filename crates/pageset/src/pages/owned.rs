@@ -1,7 +1,8 @@
 //! Pages that own their pool too.
 
 use std::fmt;
-use std::ops::{Deref, DerefMut};
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
 use super::{Pages, Span};
@@ -65,6 +66,33 @@ impl OwnedPages {
     #[must_use]
     pub fn as_ptr(&self) -> *mut u8 {
         self.pool.start().cast_mut().wrapping_add(self.offset())
+    }
+
+    /// As [`Pages::shrink_to`].
+    ///
+    /// # Panics
+    /// If `keep` is empty or reaches beyond these pages.
+    pub fn shrink_to(&mut self, keep: Range<usize>) {
+        // INVARIANT: the pages that are left are still ours.
+        self.pool.inner().shrink(&mut self.pages, keep);
+    }
+
+    /// As [`Pages::split_off`]. Each part keeps the pool alive.
+    ///
+    /// # Panics
+    /// If one of the parts were empty.
+    pub fn split_off(&mut self, at: usize) -> Self {
+        // INVARIANT: each of the pages is in one of the two.
+        let rest = self.pool.inner().split(&mut self.pages, at);
+        Self { pages: rest, pool: Arc::clone(&self.pool) }
+    }
+
+    /// As [`Pages::discard`].
+    pub fn discard(self) -> usize {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: `this` is neither dropped nor used again, so its share of the pool is ours.
+        let pool = unsafe { std::ptr::read(&raw const this.pool) };
+        pool.inner().discard_span(this.pages)
     }
 
     /// The pool that they came from.

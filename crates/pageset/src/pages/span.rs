@@ -1,11 +1,15 @@
 //! Which frames some pages are, in one word.
 
+use std::ops::Range;
+
 use pageset_core::Order;
 
 use crate::arrays::{Class, StackAt};
 
-/// A block or a run of frames, and the array that takes it back: the first frame in bits 0 to 31, how many (1024 at most) in 32 to 46,
-/// the array in 48 to 63 (0 for what no array takes).
+/// A block or a run of frames, and the array that takes it back: the first frame in bits 0 to 31, how many in 32 to 46, the array in
+/// 48 to 63 (0 for what no array takes).
+///
+/// Of a run that is [loose](Self::loose), bit 63 is set, and how many less one are the 15 bits from 32 and the 15 from 48.
 ///
 /// One word, so that pages travel in two registers. (Measured: as fields of their own they were stored and loaded again
 /// by whoever keeps pages in a list, which cost 3 ns a page.)
@@ -14,14 +18,22 @@ use crate::arrays::{Class, StackAt};
 pub(crate) struct Span(u64);
 
 impl Span {
+    const LOOSE: u64 = 1 << 63;
+    const COUNT_BITS: u32 = 15;
+    const COUNT: u64 = (1 << Self::COUNT_BITS) - 1;
+
     /// The block of this order that begins with `frame`.
     #[inline(always)]
     pub(crate) const fn block(frame: u32, order: Order) -> Self {
         Self::new(frame, order.frames(), StackAt::of(order))
     }
 
-    /// Any frames: a block if they are one. Then the base knows them as one, too: what it cuts, it leaves as the largest blocks that fit.
+    /// Any frames, 2^30 at most: a block if they are one. Then the base knows them as one, too: what it cuts, it leaves as the largest
+    /// blocks that fit. But two pageblocks that lie in a larger run are two.
     pub(crate) const fn of(frame: u32, count: u32) -> Self {
+        if count > Order::MAX.frames() {
+            return Self::loose(frame, count);
+        }
         let run = Self::new(frame, count, None);
         match run.order() {
             Some(order) => Self::block(frame, order),
@@ -29,12 +41,19 @@ impl Span {
         }
     }
 
+    /// Frames of which the base may know any blocks: more than the largest block has, or a part that it has not been told of.
+    pub(crate) const fn loose(frame: u32, count: u32) -> Self {
+        let less_one = count as u64 - 1;
+        let (low, high) = (less_one & Self::COUNT, less_one >> Self::COUNT_BITS);
+        Self(Self::LOOSE | frame as u64 | low << 32 | high << 48)
+    }
+
     #[inline(always)]
     const fn new(frame: u32, count: u32, stack: Option<StackAt>) -> Self {
         Self(frame as u64 | (count as u64) << 32 | (StackAt::to_bits(stack) as u64) << 48)
     }
 
-    /// As one word, which is not 0.
+    /// As one word, which is not 0, and of which bit 47 is 0.
     pub(crate) const fn to_bits(self) -> u64 {
         self.0
     }
@@ -51,13 +70,28 @@ impl Span {
 
     #[inline(always)]
     pub(crate) const fn count(self) -> u32 {
-        (self.0 >> 32) as u16 as u32
+        let low = (self.0 >> 32 & Self::COUNT) as u32;
+        if self.is_loose() {
+            (low | ((self.0 >> 48 & Self::COUNT) as u32) << Self::COUNT_BITS) + 1
+        } else {
+            low
+        }
+    }
+
+    #[inline(always)]
+    const fn is_loose(self) -> bool {
+        self.0 & Self::LOOSE != 0
+    }
+
+    /// The frames.
+    pub(crate) const fn frames(self) -> Range<u32> {
+        self.frame()..self.frame() + self.count()
     }
 
     /// The array that takes the block; none for other frames.
     #[inline(always)]
     pub(crate) const fn stack(self) -> Option<StackAt> {
-        StackAt::from_bits((self.0 >> 48) as u16)
+        if self.is_loose() { None } else { StackAt::from_bits((self.0 >> 48) as u16) }
     }
 
     /// The class of the block; none for other frames.
@@ -69,7 +103,7 @@ impl Span {
     /// The order of the block; none for frames that are no block.
     pub(crate) const fn order(self) -> Option<Order> {
         let count = self.count();
-        if count.is_power_of_two() && self.frame().is_multiple_of(count) {
+        if !self.is_loose() && count.is_power_of_two() && self.frame().is_multiple_of(count) {
             Order::new(count.trailing_zeros() as u8)
         } else {
             None
@@ -93,6 +127,14 @@ mod tests {
         for (frame, count) in [(0, 3), (1, 2), (4, 8), (8, 16), (0, 1024)] {
             let run = Span::of(frame, count);
             assert_eq!((run.frame(), run.count(), run.stack()), (frame, count, None));
+        }
+        for count in [1, 512, 1024, 1025, 0x7fff, 0x8000, 0x8001, (1 << 30) - 1, 1 << 30] {
+            for frame in [0, 5, (1 << 30) - 1] {
+                let run = Span::loose(frame, count);
+                assert_eq!((run.frame(), run.count(), run.stack(), run.order()), (frame, count, None, None));
+                assert!(run.class().is_none() && run.to_bits() >> 47 & 1 == 0);
+                assert!(count <= 1024 || Span::of(frame, count) == run);
+            }
         }
         assert!(Span::from_bits(0).is_none());
     }

@@ -73,6 +73,10 @@ impl Inner {
     #[cold]
     #[inline(never)]
     fn alloc_past_array(&self, order: Order) -> Result<Entry, AllocError> {
+        self.or_reclaimed(order.frames() as usize, || self.try_past_array(order))
+    }
+
+    fn try_past_array(&self, order: Order) -> Result<Entry, AllocError> {
         let _inside = self.enter()?;
         self.percpu.fit(self.capacity.left());
         let block = match Class::of(order).and_then(|class| self.refill(class)) {
@@ -80,18 +84,13 @@ impl Inner {
             None => self.alloc_direct(order)?,
         };
         self.counts.note_slow_alloc(order.frames());
+        self.percpu.note_handed_out(block.frame(), order.frames());
         Ok(block)
     }
 
     /// Allocates one block directly from the base. If it has none, what the arrays hold goes there.
     pub(super) fn alloc_direct(&self, order: Order) -> Result<Entry, AllocError> {
         self.alloc_from_base(order, order.frames(), |cpu| self.base.alloc(cpu, order))
-    }
-
-    /// As [`alloc_direct`](Self::alloc_direct), so many frames, which `order` holds: the first one.
-    pub(super) fn alloc_exact_direct(&self, frames: u32, order: Order) -> Result<u32, AllocError> {
-        let first = self.alloc_from_base(order, frames, |cpu| self.base.alloc_exact(cpu, frames))?;
-        Ok(first.frame())
     }
 
     fn alloc_from_base(

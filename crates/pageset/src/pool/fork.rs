@@ -79,7 +79,7 @@ mod tests {
     type Operation = (&'static str, fn(&Pool, Pages<'_>));
 
     /// Every public operation of a pool and of pages, with what it says in a child.
-    const OPERATIONS: [Operation; 17] = [
+    const OPERATIONS: [Operation; 20] = [
         ("alloc", |pool, _| assert_eq!(pool.alloc(Order::ZERO).unwrap_err(), AllocError::Forked)),
         ("alloc_zeroed", |pool, _| {
             assert_eq!(pool.alloc_zeroed(Order::MAX).unwrap_err(), AllocError::Forked)
@@ -88,6 +88,15 @@ mod tests {
             assert_eq!(pool.alloc_bulk(usize::MAX, &mut Vec::new()), Err(AllocError::Forked));
         }),
         ("alloc_exact", |pool, _| assert_eq!(pool.alloc_exact(3).unwrap_err(), AllocError::Forked)),
+        ("alloc_run", |pool, _| {
+            assert_eq!(pool.alloc_run(5 << 20).unwrap_err(), AllocError::Forked);
+            assert_eq!(pool.alloc_run_zeroed(5 << 20).unwrap_err(), AllocError::Forked);
+        }),
+        ("split_off", |_, mut pages| {
+            let rest = pages.split_off(1);
+            assert_eq!((pages.page_count(), pages.offset() + 4096), (1, rest.offset()));
+        }),
+        ("discard", |_, pages| assert_eq!(pages.discard(), 0)),
         ("alloc_at", |pool, _| assert_eq!(pool.alloc_at(0, Order::ZERO).unwrap_err(), AllocError::Forked)),
         ("pop_frame", |pool, pages| {
             let order = CachedOrder::of(Order::new(2).unwrap()).unwrap();
@@ -118,7 +127,11 @@ mod tests {
         ("others", |pool, _| {
             assert!(format!("{pool:?}").contains("4096"));
             assert_eq!((pool.page_count(), pool.start().addr() % 4096), (4096, 0));
-            assert!(pool.is_in_child());
+            pool.set_returns(ReturnPolicy::default());
+            pool.set_pinned(true);
+            pool.set_capacity(0);
+            assert_eq!(pool.collapse(), 0);
+            assert!(pool.is_in_child() && pool.memory().len() == 16 << 20);
             let _ = pool.uses_rseq();
         }),
     ];

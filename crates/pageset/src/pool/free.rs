@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
 
-use pageset_core::FreeError;
+use pageset_core::{FreeError, Order};
 
 use super::{Inner, bytes_of};
 use crate::arrays::{Class, Entry, ZeroState};
@@ -36,6 +36,7 @@ impl Inner {
     /// where pages are dropped.
     #[inline(never)]
     fn free_out_of_line(&self, span: Span) {
+        self.percpu.note_taken_back(span.frame(), span.count());
         let class = span.class();
         if !class.is_some_and(|class| self.percpu.push_locked(class, Entry::dirty(span.frame()))) {
             self.free_slow(span, class);
@@ -68,7 +69,13 @@ impl Inner {
         }
         match span.order() {
             Some(order) => {
-                self.note_freed(span.count(), self.base.free(self.percpu.cpu(), span.frame(), order));
+                let freed = self.base.free(self.percpu.cpu(), span.frame(), order);
+                // Of a larger run, these were never one block.
+                let freed = freed.or_else(|error| match order {
+                    Order::MAX => self.base.free_range(frames),
+                    _ => Err(error),
+                });
+                self.note_freed(span.count(), freed);
             }
             None => self.free_frames_inside(frames),
         }
@@ -86,9 +93,14 @@ impl Inner {
     fn discarded(&self, span: Span) -> Option<usize> {
         let _inside = self.enter().ok()?;
         let begun = Instant::now();
-        let bytes = bytes_of(&(span.frame()..span.frame() + span.count()));
-        if discard(&self.memory, bytes.clone(), self.giveback) == Discarded::No {
-            return None;
+        let bytes = bytes_of(&span.frames());
+        self.percpu.note_taken_back(span.frame(), span.count());
+        {
+            // Nobody pins the pool meanwhile.
+            let _batch = self.returning.lock();
+            if discard(&self.memory, bytes.clone(), self.giveback()) == Discarded::No {
+                return None;
+            }
         }
         self.note_returned(bytes.len() as u64, begun.elapsed());
         let zero = Entry::with_zero(span.frame(), ZeroState::Zero);
@@ -103,6 +115,8 @@ impl Inner {
     /// its own thread. The list is in the pages.
     fn defer(&self, span: Span, what: Deferred) {
         let mut first = self.deferred.load(Relaxed);
+        // The first page has the list.
+        self.percpu.note_handed_out(span.frame(), 1);
         loop {
             link::set(&self.memory, span.frame(), first);
             // Handlers of two threads may do this at once. The second one fails here, and puts its pages before the first one's.
@@ -137,6 +151,7 @@ impl Inner {
         if frames.is_empty() {
             return;
         }
+        self.percpu.note_taken_back(frames.start, frames.end - frames.start);
         match self.enter() {
             Ok(_inside) => self.free_frames_inside(frames),
             Err(AllocError::WouldBlock) => {
@@ -163,8 +178,6 @@ impl Inner {
 mod tests {
     use std::num::NonZeroUsize;
     use std::ops::ControlFlow;
-
-    use pageset_core::Order;
 
     use super::*;
     use crate::error::ValidateError;

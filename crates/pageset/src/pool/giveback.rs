@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 use pageset_core::{Order, PAGEBLOCK_FRAMES};
 
 use super::{Inner, Pool, bytes_of};
-use crate::Prezero;
-use crate::ledger::BlockState;
+use crate::ledger::{BlockState, FRAME_WORDS};
 use crate::sys::BLOCK_BYTES;
 use crate::sys::advice::{Discarded, Giveback, discard};
 use crate::sys::zero;
+use crate::{Prezero, ReturnPolicy};
 
 /// Most pageblocks that go back in one call of the system: 32 MiB, which takes about a millisecond.
 const BATCH_BLOCKS: usize = 16;
 /// Looks at idle memory between two at the arrays of a pool that is in use (guess: once a second).
 const LOOKS_PER_DRAIN: u32 = 10;
-/// The parts of pageblocks that a trim gives back: 64 KiB, below which the calls cost more than the memory (guess).
-const PART_ORDER: Order = Order::new(4).unwrap();
+/// Pages of the parts that a trim gives back: 64 KiB, below which the calls cost more than the memory (guess).
+const TRIMMED_PAGES: u64 = 16;
 
 /// What one call returned to the system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,8 +67,31 @@ impl Pool {
         inner.populated_blocks.store(0, Relaxed);
         inner.drain_arrays();
         let whole = inner.return_blocks(Which::AllFree, usize::MAX, 0);
-        let parts = inner.return_parts();
+        let parts = inner.return_parts(TRIMMED_PAGES, u64::MAX);
         Trimmed { returned_bytes: whole.returned_bytes + parts, more: false }
+    }
+}
+
+impl Pool {
+    /// Idle memory goes back as this policy says, from the next scan on. Whether there is a thread was decided when the pool was built:
+    /// the policy's `worker` does not count.
+    pub fn set_returns(&self, returns: ReturnPolicy) {
+        if let Ok((inner, _inside)) = self.enter() {
+            *inner.policy.lock() = returns;
+            inner.capacity.bell.ring();
+        }
+    }
+
+    /// From the return of this call on, every address keeps the page that is behind it, as in a pool that was built
+    /// [pinned](crate::Builder::pinned), or not any more. For a pool that is registered with a device later than it is built: pin it, then
+    /// register it; unregister it, then let it give back again. A pool that was built pinned has no thread that would give back.
+    pub fn set_pinned(&self, is_pinned: bool) {
+        if let Ok((inner, _inside)) = self.enter() {
+            // Whoever gives back holds this lock, from its look at what may go back until the memory is gone.
+            let _none_is_returning = inner.returning.lock();
+            inner.is_pinned.store(is_pinned, Relaxed);
+        }
+        // Whoever gives back from here on finds it set.
     }
 }
 
@@ -79,16 +102,23 @@ impl Inner {
         let is_idle = activity == look.activity;
         look.activity = activity;
         look.looks += 1;
-        let kept = self.returns.kept_blocks(self.memory.bytes());
-        if is_idle || look.looks.is_multiple_of(LOOKS_PER_DRAIN) {
+        let returns = self.returns();
+        let kept = returns.kept_blocks(self.memory.bytes());
+        let is_thorough = is_idle || look.looks.is_multiple_of(LOOKS_PER_DRAIN);
+        if is_thorough {
             self.drain_arrays();
         }
         // Emptying caches is no use of memory.
         look.activity = self.activity();
-        if let Prezero::Blocks(blocks) = self.returns.prezero {
+        if let Prezero::Blocks(blocks) = returns.prezero {
             self.prezero(blocks as usize);
         }
-        let mut outcome = self.return_blocks(Which::IdleSinceLastLook, self.returns.blocks_per_scan(), kept);
+        let limit = returns.blocks_per_scan();
+        let mut outcome = self.return_blocks(Which::IdleSinceLastLook, limit, kept);
+        if is_thorough && returns.part_bytes > 0 {
+            let least = returns.part_bytes.div_ceil(crate::PAGE_BYTES as u64);
+            outcome.returned_bytes += self.return_parts(least, (limit * BLOCK_BYTES) as u64);
+        }
         outcome.more |= !is_idle;
         outcome
     }
@@ -106,7 +136,7 @@ impl Inner {
     /// Gives pageblocks back, `limit` at most, but for the `kept` lowest that are free and resident.
     fn return_blocks(&self, which: Which, limit: usize, kept: usize) -> Trimmed {
         let mut outcome = Trimmed::default();
-        if self.giveback == Giveback::Never {
+        if self.giveback() == Giveback::Never {
             return outcome;
         }
         let begun = Instant::now();
@@ -145,7 +175,8 @@ impl Inner {
         };
         let blocks = self.frames / PAGEBLOCK_FRAMES;
         let Some(last) = kept.checked_sub(1) else { return 0 };
-        let mut free = (0..blocks).filter(|block| is_resident(block) && self.is_free(*block));
+        let mut free =
+            self.ledger.blocks_in_use(0..blocks).filter(|block| is_resident(block) && self.is_free(*block));
         free.nth(last).map_or(blocks, |block| block + 1)
     }
 
@@ -153,7 +184,7 @@ impl Inner {
     fn discard_run(&self, run: &Range<u32>) -> u64 {
         let discard_all = |run: &Range<u32>| {
             let frames = run.start * PAGEBLOCK_FRAMES..run.end * PAGEBLOCK_FRAMES;
-            let is_gone = discard(&self.memory, bytes_of(&frames), self.giveback) == Discarded::Yes;
+            let is_gone = discard(&self.memory, bytes_of(&frames), self.giveback()) == Discarded::Yes;
             if is_gone {
                 run.clone().for_each(|block| self.ledger.set_block(block as usize, BlockState::Returned));
                 self.ledger.note_zero(frames);
@@ -179,7 +210,15 @@ impl Inner {
     ) -> Range<u32> {
         let mut run = searched.end..searched.end;
         while searched.start < searched.end && run.len() < limit {
-            let block = searched.end - 1;
+            let Some(block) = self.ledger.blocks_in_use(searched.clone()).next_back() else {
+                searched.end = searched.start;
+                return run;
+            };
+            if run.is_empty() {
+                run = block + 1..block + 1;
+            } else if block + 1 < run.start {
+                return run;
+            }
             let may_go = match self.ledger.block(block as usize) {
                 BlockState::Fresh | BlockState::Returned | BlockState::Retired => false,
                 BlockState::Idle => self.is_free(block),
@@ -215,38 +254,75 @@ impl Inner {
         self.base.alloc_at(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK).is_ok()
     }
 
-    /// Gives free parts of pageblocks back. Returns the bytes.
-    fn return_parts(&self) -> u64 {
-        if self.giveback == Giveback::Never || self.backing_page_bytes() > crate::PAGE_BYTES {
+    /// Gives free parts of pageblocks back that have `least` pages, up to `limit` bytes. Returns the bytes.
+    fn return_parts(&self, least: u64, limit: u64) -> u64 {
+        if self.giveback() == Giveback::Never || self.backing_page_bytes() > crate::PAGE_BYTES {
             return 0;
         }
         let begun = Instant::now();
         let mut bytes = 0;
-        for first in (0..self.frames).step_by(PART_ORDER.frames() as usize) {
-            let frames = first..first.saturating_add(PART_ORDER.frames());
-            let is_candidate = frames.end <= self.frames
-                && self.base.are_free(frames.clone())
-                && !self.ledger.is_zero(frames.clone());
-            if !is_candidate {
+        let blocks = self.ledger.blocks_in_use(0..self.frames.div_ceil(PAGEBLOCK_FRAMES));
+        for frames in blocks.flat_map(|block| self.free_parts_of(block)) {
+            if (frames.len() as u64) < least {
                 continue;
             }
+            if bytes >= limit {
+                break;
+            }
             let _batch = self.returning.lock();
-            if self.base.alloc_at(first, PART_ORDER).is_ok() {
-                if discard(&self.memory, bytes_of(&frames), self.giveback) == Discarded::Yes {
-                    self.ledger.note_zero(frames.clone());
-                    bytes += bytes_of(&frames).len() as u64;
-                }
-                self.base.release(first, PART_ORDER);
+            if self.base.alloc_range(frames.clone()) {
+                bytes += self.discard_part(&frames);
+                let outcome = self.base.free_range(frames);
+                debug_assert_eq!(outcome, Ok(()), "pages that were taken out are ours to put back");
             }
         }
         self.note_returned(bytes, begun.elapsed());
         bytes
     }
 
+    /// Discards isolated pages. Returns how many bytes: the system keeps what a user locked and did not unlock, so if it refuses all of them,
+    /// it is asked for parts of 64 KiB.
+    fn discard_part(&self, frames: &Range<u32>) -> u64 {
+        let discard_all = |frames: Range<u32>| {
+            let bytes = bytes_of(&frames);
+            let is_gone = discard(&self.memory, bytes.clone(), self.giveback()) == Discarded::Yes;
+            if is_gone {
+                self.ledger.note_zero(frames);
+            }
+            if is_gone { bytes.len() as u64 } else { 0 }
+        };
+        let all = discard_all(frames.clone());
+        let most = TRIMMED_PAGES as u32;
+        if all > 0 || frames.len() as u32 <= most {
+            return all;
+        }
+        let parts = frames.start / most..frames.end.div_ceil(most);
+        parts.map(|part| discard_all(frames.start.max(part * most)..frames.end.min((part + 1) * most))).sum()
+    }
+
+    /// Free pages of a pageblock that lie together and are not known to be zero.
+    fn free_parts_of(&self, block: u32) -> impl Iterator<Item = Range<u32>> {
+        let first = block * PAGEBLOCK_FRAMES;
+        let end = self.frames.min(first + PAGEBLOCK_FRAMES);
+        let free = self.base.free_bits(first..end);
+        let dirty = self.ledger.dirty_bits(first..end);
+        let wanted: [u64; FRAME_WORDS] = std::array::from_fn(|word| free[word] & dirty[word]);
+        let is_wanted = move |frame: &u32| {
+            let at = frame - first;
+            wanted[(at / 64) as usize] >> (at % 64) & 1 == 1
+        };
+        let mut at = first;
+        std::iter::from_fn(move || {
+            let start = (at..end).find(is_wanted)?;
+            at = (start..end).find(|frame| !is_wanted(frame)).unwrap_or(end);
+            Some(start..at)
+        })
+    }
+
     /// Clears free pageblocks that are not known to be zero.
     fn prezero(&self, limit: usize) {
         let mut left = limit;
-        for block in 0..self.frames / PAGEBLOCK_FRAMES {
+        for block in self.ledger.blocks_in_use(0..self.frames / PAGEBLOCK_FRAMES) {
             if left == 0 {
                 return;
             }
@@ -255,7 +331,9 @@ impl Inner {
             if is_dirty && self.is_free(block) {
                 let _batch = self.returning.lock();
                 if self.isolate(block) {
+                    self.percpu.note_handed_out(frames.start, PAGEBLOCK_FRAMES);
                     zero::clear(&self.memory, bytes_of(&frames));
+                    self.percpu.note_taken_back(frames.start, PAGEBLOCK_FRAMES);
                     self.ledger.note_zero(frames.clone());
                     self.base.release(frames.start, Order::PAGEBLOCK);
                     self.counts.prezeroed.fetch_add(u64::from(PAGEBLOCK_FRAMES), Relaxed);

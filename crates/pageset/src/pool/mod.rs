@@ -2,7 +2,7 @@
 //!
 //! Files in the order of an allocation, which goes down one layer at a time: `alloc` (this CPU's array, or past it), `refill`
 //! (half an array's blocks from the base). A free goes down by `free`, `flush` (half an array's blocks to the base); `drain`
-//! empties all arrays; `cached` is the first step of both for other languages. Then other shapes of requests (`shapes`), idle memory (`giveback`), `populate`, `resize`;
+//! empties all arrays; `cached` is the first step of both for other languages. Then other shapes of requests (`shapes`, `run`), what the program frees first (`shortage`), idle memory (`giveback`), `populate`, `resize`;
 //! `capacity`, `counts`, `stats`, `truth` (what one really got); and for all of them `fork` (who may use a pool at all).
 //!
 //! # What moves pages, in these words only
@@ -34,7 +34,9 @@ mod giveback;
 mod populate;
 mod refill;
 mod resize;
+mod run;
 mod shapes;
+mod shortage;
 mod stats;
 mod truth;
 
@@ -42,13 +44,15 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 pub use cached::CachedOrder;
 pub(crate) use capacity::Capacity;
 pub(crate) use counts::Counts;
 pub use giveback::Trimmed;
 pub use populate::{PopulateProgress, Populated};
+pub(crate) use shortage::OnShortage;
 pub use stats::Stats;
 pub use truth::BackingReport;
 
@@ -107,8 +111,13 @@ pub(crate) struct Inner {
     pub(crate) counts: Counts,
     pub(crate) frames: u32,
     pub(crate) backing: Backing,
-    pub(crate) giveback: Giveback,
-    pub(crate) returns: ReturnPolicy,
+    /// How memory goes back while the pool is not pinned: see [`giveback`](Self::giveback).
+    pub(crate) unpinned_giveback: Giveback,
+    pub(crate) is_pinned: AtomicBool,
+    /// See [`returns`](Self::returns).
+    pub(crate) policy: Lock<ReturnPolicy>,
+    /// What frees pages when there are none.
+    pub(crate) on_shortage: Option<OnShortage>,
     /// Tells this pool from others of the process.
     pub(crate) id: PoolId,
     /// Bytes that are in service after the last resize.
@@ -141,7 +150,17 @@ impl Inner {
 
     /// Whether the pool's thread would have anything to do.
     pub(crate) fn has_idle_work(&self) -> bool {
-        self.giveback != Giveback::Never || self.returns.prezero != Prezero::Off
+        self.giveback() != Giveback::Never || self.returns().prezero != Prezero::Off
+    }
+
+    /// How free memory goes back at the moment. Who holds `returning` keeps the pool from being pinned meanwhile.
+    pub(crate) fn giveback(&self) -> Giveback {
+        if self.is_pinned.load(Relaxed) { Giveback::Never } else { self.unpinned_giveback }
+    }
+
+    /// The policy of idle memory at the moment.
+    pub(crate) fn returns(&self) -> ReturnPolicy {
+        *self.policy.lock()
     }
 
     #[inline(always)]
@@ -174,6 +193,24 @@ impl Pool {
     #[must_use]
     pub fn page_count(&self) -> usize {
         self.inner.frames as usize
+    }
+
+    /// All bytes of the pool: where it begins, and how many they are. For registrations of the whole; see [`pinned`](Builder::pinned).
+    #[must_use]
+    pub fn memory(&self) -> NonNull<[u8]> {
+        NonNull::slice_from_raw_parts(self.inner.memory.start(), self.inner.memory.bytes())
+    }
+
+    /// Frames of the pageblocks that were handed out since they last went back to the system: whoever keeps a table of frames need
+    /// not look at others.
+    #[doc(hidden)]
+    pub fn frames_in_use(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        let (frames, of_block) = (self.inner.frames, pageset_core::PAGEBLOCK_FRAMES);
+        let blocks = self.inner.ledger.blocks_in_use(0..frames.div_ceil(of_block));
+        blocks.map(move |block| {
+            let first = block * of_block;
+            first as usize..frames.min(first + of_block) as usize
+        })
     }
 
     /// Where the pool begins. A block's distance from here is [`Pages::offset`](crate::Pages::offset).

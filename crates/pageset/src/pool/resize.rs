@@ -9,7 +9,7 @@ use super::{Inner, Pool, bytes_of};
 use crate::error::AllocError;
 use crate::ledger::BlockState;
 use crate::sys::BLOCK_BYTES;
-use crate::sys::advice::{Discarded, Giveback, discard};
+use crate::sys::advice::{Discarded, discard};
 
 impl Pool {
     /// Makes the pool smaller, or larger again up to the size it was built with. Returns the bytes in service afterwards.
@@ -33,10 +33,8 @@ impl Pool {
             if in_service(*retired) + BLOCK_BYTES > bytes {
                 break;
             }
-            let state = match inner.giveback {
-                Giveback::Never => BlockState::Resident,
-                Giveback::DontNeed | Giveback::PunchHole => BlockState::Returned,
-            };
+            let is_gone = inner.ledger.is_zero(block * PAGEBLOCK_FRAMES..(block + 1) * PAGEBLOCK_FRAMES);
+            let state = if is_gone { BlockState::Returned } else { BlockState::Resident };
             inner.ledger.set_block(block as usize, state);
             inner.base.release(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK);
             *retired -= 1;
@@ -64,11 +62,12 @@ impl Inner {
         }
         let begun = Instant::now();
         let frames = block * PAGEBLOCK_FRAMES..(block + 1) * PAGEBLOCK_FRAMES;
-        if discard(&self.memory, bytes_of(&frames), self.giveback) == Discarded::Yes {
+        // Of others, nothing is resident.
+        let is_resident =
+            matches!(self.ledger.block(block as usize), BlockState::Resident | BlockState::Idle);
+        if is_resident && discard(&self.memory, bytes_of(&frames), self.giveback()) == Discarded::Yes {
             self.ledger.note_zero(frames);
-            if matches!(self.ledger.block(block as usize), BlockState::Resident | BlockState::Idle) {
-                self.note_returned(BLOCK_BYTES as u64, begun.elapsed());
-            }
+            self.note_returned(BLOCK_BYTES as u64, begun.elapsed());
         }
         self.ledger.set_block(block as usize, BlockState::Retired);
         true

@@ -1,4 +1,4 @@
-//! Other shapes than one block: many pages, exact counts, given places.
+//! Other shapes than one block: many pages, given places.
 
 use pageset_core::{Order, Pfn};
 
@@ -15,6 +15,10 @@ impl Pool {
     /// # Errors
     /// As [`alloc`](Self::alloc), and [`AllocError::HeapExhausted`], if not even one page could be allocated.
     pub fn alloc_bulk<'p>(&'p self, count: usize, pages: &mut Vec<Pages<'p>>) -> Result<usize, AllocError> {
+        self.inner().or_reclaimed(count, || self.try_bulk(count, pages))
+    }
+
+    fn try_bulk<'p>(&'p self, count: usize, pages: &mut Vec<Pages<'p>>) -> Result<usize, AllocError> {
         let inner = self.in_parent()?;
         let mut got = 0;
         while got < count {
@@ -50,6 +54,7 @@ impl Pool {
             inner.fetch(Class::Order0, count - got, batch);
             let singles = batch.as_slice().iter().rev();
             inner.counts.note_slow_alloc(batch.len() as u32);
+            batch.as_slice().iter().for_each(|entry| inner.percpu.note_handed_out(entry.frame(), 1));
             pages.extend(singles.map(|entry| Pages::of_block(inner, entry.frame(), Order::ZERO)));
             got += batch.len();
             if batch.len() == 0 {
@@ -67,23 +72,6 @@ impl Pool {
             got += 1;
         }
         Ok(got)
-    }
-
-    /// Allocates exactly `count` contiguous pages, 1 to 1024. They begin wherever so many are free together, so pages of one such
-    /// count fill the pool nearly to the last page. They are aligned to a page only: a block of [`alloc`](Self::alloc) that is
-    /// [cut](Pages::shrink_to) is aligned to its size.
-    ///
-    /// # Errors
-    /// [`AllocError::BadCount`]; otherwise as [`alloc`](Self::alloc).
-    pub fn alloc_exact(&self, count: usize) -> Result<Pages<'_>, AllocError> {
-        let order = Order::holding(count as u64).ok_or(AllocError::BadCount)?;
-        if order.frames() as usize == count {
-            return self.alloc(order);
-        }
-        let (inner, _inside) = self.enter()?;
-        let first = inner.alloc_exact_direct(count as u32, order)?;
-        inner.counts.note_slow_alloc(count as u32);
-        Ok(Pages::of_run(inner, first, count as u32))
     }
 
     /// Allocates the block of `order` that begins `frame` pages after the pool's start, if all of it is free. Empties
@@ -107,6 +95,7 @@ impl Pool {
         });
         outcome?;
         inner.counts.note_slow_alloc(order.frames());
+        inner.percpu.note_handed_out(frame, order.frames());
         inner.ledger.hand_out(frame..frame + order.frames());
         Ok(Pages::of_block(inner, frame, order))
     }

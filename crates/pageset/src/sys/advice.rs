@@ -51,6 +51,14 @@ pub(crate) fn populate(mapping: &Mapping, bytes: Range<usize>) -> io::Result<()>
     host::advise(mapping, bytes, Advice::LinuxPopulateWrite)
 }
 
+/// Has the system put huge pages in place of small ones, with the same contents.
+///
+/// # Errors
+/// As `madvise(MADV_COLLAPSE)`: no huge page is free, or a kernel before 6.1.
+pub(crate) fn collapse(mapping: &Mapping, bytes: Range<usize>) -> io::Result<()> {
+    host::collapse(mapping, bytes)
+}
+
 /// Hides the mapping from children of this process.
 pub(crate) fn hide_from_children(mapping: &mut Mapping) -> io::Result<()> {
     mapping.note(Change::Hidden);

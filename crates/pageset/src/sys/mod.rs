@@ -6,6 +6,7 @@
 use std::io;
 
 pub(crate) mod advice;
+pub(crate) mod checkers;
 pub(crate) mod cpu;
 pub(crate) mod environment;
 pub(crate) mod hugetlb;

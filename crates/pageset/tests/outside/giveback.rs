@@ -57,9 +57,90 @@ fn one_live_page_keeps_its_pageblock_resident_until_a_trim() {
     (0..20).for_each(|_| while pool.tick().more {});
     assert_eq!(pool.backing().unwrap().resident_bytes, 32 * MIB as u64);
     let _ = pool.trim();
-    // Of each pageblock, 64 KiB around the page stay.
-    assert_eq!(pool.backing().unwrap().resident_bytes, 16 * (64 << 10));
+    assert_eq!(pool.backing().unwrap().resident_bytes, 16 * 4096);
     assert!(pages.iter().all(|page| page[0] == 1));
+}
+
+/// A cache that evicts pages everywhere, and says that it does.
+#[test]
+fn scans_give_single_pages_back_if_they_are_told_to() {
+    for (part_bytes, kept) in [(1, 3), (4096, 3), (8 << 10, 4), (64 << 10, 4 + 5)] {
+        let mut returns = quiet();
+        returns.keep_bytes = Some(0);
+        let pool = builder(32).backing(Backing::Plain).returns(returns).build().unwrap();
+        let mut pages: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::ZERO).ok()).collect();
+        pages.iter_mut().for_each(|page| page[0] = 1);
+        // One free page between live ones, five, and all others.
+        pages.retain(|page| [0, 2, 8].contains(&(page.pfn().0 % 512)));
+        (0..20).for_each(|_| while pool.tick().more {});
+        assert_eq!(pool.backing().unwrap().resident_bytes, 32 * MIB as u64, "whole pageblocks only");
+        returns.part_bytes = part_bytes;
+        pool.set_returns(returns);
+        (0..20).for_each(|_| while pool.tick().more {});
+        assert_eq!(pool.backing().unwrap().resident_bytes, 16 * kept * 4096, "parts of {part_bytes}");
+        assert!(pages.iter().all(|page| page[0] == 1));
+        let zeroed: Vec<_> = std::iter::from_fn(|| pool.alloc_zeroed(Order::ZERO).ok()).collect();
+        assert!(zeroed.iter().all(|page| page.iter().all(|byte| *byte == 0)));
+        drop((pages, zeroed));
+        assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
+        pool.validate().unwrap();
+    }
+}
+
+/// A file in memory has small pages, unless the system is asked.
+#[test]
+fn a_shared_pool_gets_huge_pages_where_the_system_has_them() {
+    for backing in [Backing::Memfd, Backing::Thp, Backing::Plain] {
+        let pool = builder(32).backing(backing).build().unwrap();
+        let mut pages: Vec<_> = (0..1000).map(|_| pool.alloc(Order::ZERO).unwrap()).collect();
+        for page in &mut pages {
+            let number = page.pfn().0 as u8;
+            page.fill(number);
+        }
+        let collapsed = pool.collapse();
+        assert!(collapsed <= 4 * MIB as u64 && collapsed.is_multiple_of(2 << 20), "{backing:?}: {collapsed}");
+        assert!(pages.iter().all(|page| page.iter().all(|byte| *byte == page.pfn().0 as u8)), "{backing:?}");
+        let report = pool.backing().unwrap();
+        assert!(report.huge_bytes >= collapsed, "{backing:?}: {collapsed} of {report:?}");
+        let zeroed: Vec<_> = std::iter::from_fn(|| pool.alloc_zeroed(Order::ZERO).ok()).collect();
+        assert!(zeroed.iter().all(|page| page.iter().all(|byte| *byte == 0)), "{backing:?}");
+        pool.set_pinned(true);
+        assert_eq!(pool.collapse(), 0, "another page behind the address");
+    }
+}
+
+/// Whether registration with a device works is known when the pool is there.
+#[test]
+fn a_pool_is_pinned_and_unpinned_after_it_was_built() {
+    let pool = builder(32).build().unwrap();
+    let touch = || pool.alloc(Order::MAX).unwrap().fill(1);
+    touch();
+    pool.set_pinned(true);
+    assert_eq!((pool.trim().returned_bytes, pool.alloc(Order::THP).unwrap().discard()), (0, 0));
+    (0..5).for_each(|_| assert_eq!(pool.tick().returned_bytes, 0));
+    let resized = (pool.resize(4 * MIB), pool.resize(32 * MIB));
+    assert_eq!((resized, pool.stats().returned_bytes), ((4 * MIB, 32 * MIB), 0));
+    pool.set_pinned(false);
+    touch();
+    assert_eq!(pool.trim().returned_bytes, 4 * MIB as u64);
+    let pinned = builder(32).pinned().build().unwrap();
+    pinned.alloc(Order::THP).unwrap().fill(1);
+    pinned.set_pinned(false);
+    assert_eq!(pinned.trim().returned_bytes, 2 * MIB as u64);
+}
+
+/// A policy that says what the old one does not, from the next scan on.
+#[test]
+fn the_policy_of_idle_memory_changes_while_the_pool_is_used() {
+    let mut returns = quiet();
+    returns.keep_bytes = Some(u64::MAX);
+    let pool = builder(32).returns(returns).build().unwrap();
+    pool.alloc(Order::MAX).unwrap().fill(1);
+    (0..5).for_each(|_| assert_eq!(pool.tick().returned_bytes, 0));
+    returns.keep_bytes = Some(2 << 20);
+    pool.set_returns(returns);
+    let returned: u64 = (0..5).map(|_| pool.tick().returned_bytes).sum();
+    assert_eq!(returned, 2 << 20);
 }
 
 /// A balloon: pages go back one by one, and whoever asks for zeros gets them without clearing.

@@ -7,3 +7,5 @@ mod owned;
 mod pool;
 mod raw;
 mod registered;
+mod run;
+mod shortage;

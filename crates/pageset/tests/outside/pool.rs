@@ -150,7 +150,8 @@ fn bulk_exact_and_given_places() {
         assert_eq!((exact.page_count(), pool.stats().nr_used), (37, 37));
         drop(exact);
         assert_eq!(pool.alloc_exact(0).unwrap_err(), AllocError::BadCount);
-        assert_eq!(pool.alloc_exact(1025).unwrap_err(), AllocError::BadCount);
+        assert_eq!(pool.alloc_exact(16_385).unwrap_err(), AllocError::NoRun { page_count: 16_385 });
+        assert_eq!(pool.alloc_exact(usize::MAX).unwrap_err(), AllocError::NoRun { page_count: usize::MAX });
 
         let at = pool.alloc_at(4096, order(4)).unwrap();
         assert_eq!(at.offset(), 4096 * PAGE_BYTES);
@@ -260,7 +261,12 @@ fn collections_live_on_pages() {
     drop(numbers);
     assert_eq!(pool.stats().nr_used, 0);
     let mut large = allocator_api2::vec::Vec::<u8, _>::new_in(PageCollections::new(&pool));
-    assert!(large.try_reserve(5 * MIB).is_err(), "no block is larger than 4 MiB");
+    large.resize(5 * MIB + 1, 7);
+    large.reserve_exact(30 * MIB);
+    assert!(large.iter().all(|byte| *byte == 7));
+    assert!(large.try_reserve(70 * MIB).is_err());
+    drop(large);
+    assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
 }
 
 #[test]
@@ -711,14 +717,14 @@ fn hugetlb_is_what_it_says() {
 fn pages_come_back_by_numbers() {
     both(|builder| {
         let pool = builder.build().unwrap();
-        for count in [1, 2, 3, 8, 512, 1000, 1024] {
+        for count in [1, 2, 3, 8, 512, 1000, 1024, 1025, 5000] {
             let pages = pool.alloc_exact(count).unwrap();
             let raw = pages.into_raw();
             assert_eq!(RawPages::new(raw.frame(), count), Some(raw));
             // SAFETY: from `into_raw`, and taken back once.
             drop(unsafe { Pages::from_raw(&pool, raw) });
         }
-        assert_eq!((RawPages::new(0, 0), RawPages::new(0, 1025)), (None, None));
+        assert_eq!((RawPages::new(0, 0), RawPages::new(0, (1 << 30) + 1)), (None, None));
         assert_eq!(RawPages::new(1 << 32, 1), None);
         for o in 0..=10 {
             let Some(cached) = CachedOrder::of(order(o)) else {

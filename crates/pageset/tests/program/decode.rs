@@ -55,6 +55,10 @@ pub(super) enum Step {
     Exact {
         count: usize,
     },
+    Run {
+        count: usize,
+        zeroed: bool,
+    },
     At {
         frame: usize,
         order: Order,
@@ -65,6 +69,13 @@ pub(super) enum Step {
     /// Frees each `nth` of what is held.
     FreeSome {
         nth: usize,
+    },
+    Split {
+        which: usize,
+        at: usize,
+    },
+    Discard {
+        which: usize,
     },
     Shrink {
         which: usize,
@@ -216,11 +227,14 @@ impl Step {
             ..60 => Self::Alloc { order: order(numbers) },
             60..80 => Self::AllocZeroed { order: order(numbers) },
             80..90 => Self::Bulk { count: numbers.one_of(&[0, 1, 7, 64, 250, 600, 5000, usize::MAX]) },
-            90..100 => Self::Exact { count: numbers.word() % 1200 },
+            90..97 => Self::Exact { count: numbers.word() % 1200 },
+            97..100 => Self::Run { count: numbers.word() % (pages + 2), zeroed: numbers.rarely(2) },
             100..110 => Self::At { frame: numbers.word() % (pages + 8), order: order(numbers) },
             110..150 => Self::Free { which: numbers.word() },
             150..160 => Self::FreeSome { nth: 1 + numbers.byte() % 5 },
-            160..175 => Self::Shrink { which: numbers.word(), start: numbers.word(), count: numbers.word() },
+            160..164 => Self::Split { which: numbers.word(), at: numbers.word() },
+            164..166 => Self::Discard { which: numbers.word() },
+            166..175 => Self::Shrink { which: numbers.word(), start: numbers.word(), count: numbers.word() },
             175..180 => Self::IntoRaw { which: numbers.word() },
             180..184 => Self::FromRaw { which: numbers.word() },
             184..188 => Self::FromRawChecked { which: numbers.word() },

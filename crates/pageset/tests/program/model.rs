@@ -69,6 +69,19 @@ impl Model {
         self.alloc_frames(order, order.frames() as usize)
     }
 
+    /// What an allocation of more frames than a block has must say, which only fails if they exceed the capacity, or are not free together.
+    pub(super) fn alloc_run(&self, count: usize) -> Result<(), AllocError> {
+        if self.used + count > self.capacity && self.capacity < self.frames() {
+            return Err(AllocError::OverCapacity);
+        }
+        let mut together = 0;
+        let is_there = (0..self.frames()).any(|frame| {
+            together = if self.is_free(frame) { together + 1 } else { 0 };
+            together >= count
+        });
+        if is_there { Ok(()) } else { Err(AllocError::NoRun { page_count: count }) }
+    }
+
     /// What an allocation of so many frames must say, which only fails if they exceed the capacity, or if no block of this order is free.
     pub(super) fn alloc_frames(&self, order: Order, count: usize) -> Result<(), AllocError> {
         let frames = order.frames() as usize;

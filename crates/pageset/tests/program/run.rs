@@ -143,6 +143,7 @@ impl<'p> Run<'p> {
             }
             Step::Bulk { count } => self.alloc_bulk(count),
             Step::Exact { count } => self.alloc_exact(count),
+            Step::Run { count, zeroed } => self.alloc_run(count, zeroed),
             Step::At { frame, order } => {
                 let expected = self.model.alloc_at(frame, order);
                 let outcome = self.pool.alloc_at(frame, order);
@@ -154,6 +155,13 @@ impl<'p> Run<'p> {
                 }
             }
             Step::FreeSome { nth } => self.free_some(nth),
+            Step::Split { which, at } => self.split(which, at),
+            Step::Discard { which } => {
+                if let Some(owned) = remove(&mut self.held, which) {
+                    self.model.put(owned.first(), owned.count());
+                    let _ = owned.pages.discard();
+                }
+            }
             Step::Shrink { which, start, count } => self.shrink(which, start, count),
             Step::IntoRaw { which } => {
                 if let Some(Owned { pages, pattern }) = remove(&mut self.held, which) {
@@ -246,7 +254,8 @@ impl<'p> Run<'p> {
         self.model.take(first, count);
         assert_eq!(pages.as_ptr().addr().get(), self.pool.start().addr() + pages.offset());
         assert_eq!((pages.offset(), pages.len()), (first * PAGE_BYTES, count * PAGE_BYTES));
-        assert!(!count.is_power_of_two() || first.is_multiple_of(count), "{pages:?} are not aligned");
+        let is_block = Order::holding(count as u64).is_some() && count.is_power_of_two();
+        assert!(!is_block || first.is_multiple_of(count), "{pages:?} are not aligned");
         self.patterns += 1;
         self.held.push(Owned::take(pages, self.patterns));
         Some(self.held.len() - 1)
@@ -273,12 +282,58 @@ impl<'p> Run<'p> {
     fn alloc_exact(&mut self, count: usize) {
         let outcome = self.pool.alloc_exact(count);
         match Order::holding(count as u64) {
-            None => assert_eq!(outcome.unwrap_err(), AllocError::BadCount),
+            None => self.take_run(count, outcome),
             Some(order) => {
                 assert!(outcome.as_ref().is_ok_and(|pages| pages.page_count() == count) || outcome.is_err());
                 self.alloc_frames(order, count, outcome);
             }
         }
+    }
+
+    fn alloc_run(&mut self, count: usize, zeroed: bool) {
+        let outcome = match zeroed {
+            true => self.pool.alloc_run_zeroed(count * PAGE_BYTES),
+            // Not all of the last page.
+            false => self.pool.alloc_run((count * PAGE_BYTES).saturating_sub(7)),
+        };
+        if let (true, Ok(pages)) = (zeroed, &outcome) {
+            check_zero(pages, self.patterns);
+        }
+        match Order::holding(count as u64) {
+            Some(order) => drop(self.alloc_frames(order, count, outcome)),
+            None => self.take_run(count, outcome),
+        }
+    }
+
+    /// As `alloc_frames`, none or more than a block has.
+    fn take_run(&mut self, count: usize, outcome: Result<Pages<'p>, AllocError>) {
+        let expected = match &outcome {
+            Ok(_) => Ok(()),
+            Err(_) if count == 0 => Err(AllocError::BadCount),
+            Err(_) => {
+                self.model.note_drained();
+                self.model.alloc_run(count)
+            }
+        };
+        self.hold(expected, outcome);
+    }
+
+    fn split(&mut self, which: usize, at: usize) {
+        let Some(mut owned) = remove(&mut self.held, which) else { return };
+        let (first, all) = (owned.first(), owned.count());
+        if all > 1 {
+            let at = 1 + at % (all - 1);
+            let rest = owned.pages.split_off(at);
+            let rest = Owned { pages: rest, pattern: owned.pattern };
+            assert_eq!(
+                (owned.first(), owned.count(), rest.first(), rest.count()),
+                (first, at, first + at, all - at)
+            );
+            rest.check();
+            self.held.push(rest);
+        }
+        owned.check();
+        self.held.push(owned);
     }
 
     fn free(&mut self, owned: Owned<'p>) {

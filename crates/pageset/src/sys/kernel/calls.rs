@@ -76,6 +76,18 @@ pub(in crate::sys) fn advise(mapping: &Mapping, bytes: Range<usize>, advice: Adv
     unsafe { madvise(start.cast(), bytes.len(), advice) }.map_err(io::Error::from)
 }
 
+/// `MADV_COLLAPSE`, which not every C library names.
+const MADV_COLLAPSE: libc::c_int = 25;
+
+/// Asks for huge pages in place of small ones.
+pub(in crate::sys) fn collapse(mapping: &Mapping, bytes: Range<usize>) -> io::Result<()> {
+    assert!(bytes.start <= bytes.end && bytes.end <= mapping.bytes());
+    let start = mapping.start().as_ptr().wrapping_add(bytes.start);
+    // SAFETY: the range lies inside the mapping, and the advice leaves contents as they are.
+    let outcome = unsafe { libc::madvise(start.cast(), bytes.len(), MADV_COLLAPSE) };
+    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Gives bytes back by this advice. The caller owns all pages of the range.
 pub(in crate::sys) fn discard(mapping: &Mapping, bytes: Range<usize>, advice: Advice) -> io::Result<()> {
     advise(mapping, bytes, advice)

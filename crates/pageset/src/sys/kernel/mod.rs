@@ -7,7 +7,8 @@ mod map;
 mod thread;
 
 pub(super) use calls::{
-    advise, bind_to, current_cpu, discard, environment_says, lock, membarrier, possible_cpus, usable_cpus,
+    advise, bind_to, collapse, current_cpu, discard, environment_says, lock, membarrier, possible_cpus,
+    usable_cpus,
 };
 pub(super) use loaded::stay_loaded;
 pub(crate) use map::Mapping;

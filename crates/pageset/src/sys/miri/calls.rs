@@ -46,6 +46,11 @@ pub(in crate::sys) fn advise(mapping: &Mapping, bytes: Range<usize>, _: Advice) 
     Ok(())
 }
 
+/// There are no huge pages.
+pub(in crate::sys) fn collapse(_: &Mapping, _: Range<usize>) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// The memory stays, but reads as zero, as it would if it came back.
 pub(in crate::sys) fn discard(mapping: &Mapping, bytes: Range<usize>, _: Advice) -> io::Result<()> {
     crate::sys::zero::clear(mapping, bytes);

@@ -5,7 +5,7 @@ mod calls;
 mod heap;
 
 pub(super) use calls::{
-    advise, bind_to, block_signals, current_cpu, discard, environment_says, leave_real_time, lock,
+    advise, bind_to, block_signals, collapse, current_cpu, discard, environment_says, leave_real_time, lock,
     membarrier, possible_cpus, stay_loaded, usable_cpus, use_all_cpus,
 };
 pub(crate) use heap::Mapping;

@@ -1,0 +1,133 @@
+//! A kernel's page allocator: a memory map with holes and an odd end, tables that are statics, any count of frames at any alignment, a
+//! range that the firmware names, and a reclaimer. A kernel without a heap writes the same lines.
+//!
+//! `cargo run -p pageset-blocks --example kernel`
+
+// ANCHOR: tables
+use pageset_blocks::{
+    BadBits, BlockAllocator, BlockState, CpuHome, CpuLists, IndexWord, Rows, TableCounts, Tables, Zone,
+};
+use pageset_core::{
+    AllocError, Config, CpuId, FrameAllocator as _, MigrateType, NodeId, Order, Pfn, Request, ZoneConfig,
+    ZoneId, ZoneKind,
+};
+
+/// Frames of 4 KiB: 256 MiB from 0 on, with a hole for the firmware, and an end that is no pageblock's.
+const MEMORY: [core::ops::Range<u64>; 2] = [1..0x7f31, 0x8000..0xfff3];
+const CPUS: usize = 2;
+/// The lengths of all tables: pageblocks of 512 frames, zones, CPUs, nodes.
+const COUNTS: TableCounts = TableCounts::new(0x1_0000 / 512, 1, CPUS, 1);
+
+/// All tables. Every entry is made by a `const fn`, so a kernel has them in statics.
+struct Memory {
+    rows: [Rows; COUNTS.pageblocks],
+    bad: [BadBits; COUNTS.bad],
+    states: [BlockState; COUNTS.pageblocks],
+    index: [IndexWord; COUNTS.index],
+    lists: [CpuLists; COUNTS.lists],
+    homes: [CpuHome; COUNTS.cpus],
+    zones: [Zone; COUNTS.zones],
+    zonelists: [ZoneId; COUNTS.zonelists],
+}
+
+impl Memory {
+    const fn new() -> Self {
+        Self {
+            rows: [const { Rows::new() }; COUNTS.pageblocks],
+            bad: [const { BadBits::new() }; COUNTS.bad],
+            states: [const { BlockState::new() }; COUNTS.pageblocks],
+            index: [const { IndexWord::new() }; COUNTS.index],
+            lists: [const { CpuLists::new() }; COUNTS.lists],
+            homes: [const { CpuHome::new() }; COUNTS.cpus],
+            zones: [const { Zone::empty() }; COUNTS.zones],
+            zonelists: [ZoneId(0); COUNTS.zonelists],
+        }
+    }
+
+    fn tables(&mut self) -> Tables<'_> {
+        Tables {
+            rows: (&mut self.rows).into(),
+            bad: (&mut self.bad).into(),
+            states: (&mut self.states).into(),
+            index: (&mut self.index).into(),
+            lists: (&mut self.lists).into(),
+            homes: (&mut self.homes).into(),
+            zones: (&mut self.zones).into(),
+            zonelists: (&mut self.zonelists).into(),
+        }
+    }
+}
+// ANCHOR_END: tables
+
+// ANCHOR: use
+/// What drivers and the memory manager of a kernel ask for.
+fn serve(frames: &BlockAllocator<'_>) -> Result<(), AllocError> {
+    let cpu = CpuId(0);
+    let request = Request::new(Order::ZERO).of_type(MigrateType::Unmovable);
+
+    // 17 MiB for a frame buffer, aligned to 1 MiB: more than the largest block has.
+    let buffer = frames.alloc_contiguous(cpu, 17 * 256, 256, &request)?;
+    // Three frames for a ring, and only three, at a multiple of eight.
+    let ring = frames.alloc_contiguous(cpu, 3, 8, &request)?;
+    assert!(buffer.0.is_multiple_of(256) && ring.0.is_multiple_of(8));
+
+    // A trampoline below 1 MiB, where the processor wants it.
+    frames.alloc_range(cpu, 8..9, &request)?;
+    // What the firmware keeps can be had by nobody.
+    assert!(frames.alloc_range(cpu, 0x7f00..0x8100, &request).is_err());
+
+    // The driver keeps the first half of its buffer; each part is freed by whoever has it.
+    let half = Pfn(buffer.0 + 17 * 128);
+    frames.split_at(cpu, half).expect("the buffer is in use");
+    frames.free_range(cpu, half.0..buffer.0 + 17 * 256).expect("the second half is ours");
+    frames.free_range(cpu, buffer.0..half.0).expect("and so is the first");
+    frames.free_range(cpu, ring.0..ring.0 + 3).expect("the ring is in use");
+    frames.free_range(cpu, 8..9).expect("the trampoline is in use");
+    Ok(())
+}
+
+/// A page cache that gives pages up when memory is short.
+fn fill(frames: &BlockAllocator<'_>) -> Result<(), AllocError> {
+    let cpu = CpuId(1);
+    let request = Request::new(Order::ZERO).of_type(MigrateType::Movable);
+    let mut cache = std::collections::VecDeque::new();
+    let mut reclaimed = 0;
+    for _ in 0..100_000 {
+        let page = frames.alloc_or_reclaim(cpu, &request, |_zone, wanted| {
+            let oldest = cache.drain(..cache.len().min(64.max(wanted as usize)));
+            let freed = oldest.filter(|page| frames.free(cpu, *page, Order::ZERO).is_ok()).count() as u64;
+            reclaimed += freed;
+            freed
+        })?;
+        cache.push_back(page);
+    }
+    assert!(reclaimed > 0 && reclaimed + cache.len() as u64 == 100_000);
+    cache.into_iter().for_each(|page| frames.free(cpu, page, Order::ZERO).expect("the cache has it"));
+    Ok(())
+}
+// ANCHOR_END: use
+
+/// Runs all of it.
+///
+/// # Errors
+/// Memory is short, or the tables have other lengths than the configuration needs.
+pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut memory = Box::new(Memory::new());
+    let zone = ZoneConfig {
+        kind: ZoneKind::Normal,
+        node: NodeId(0),
+        span: MEMORY[0].start..MEMORY[1].end,
+        regions: &MEMORY,
+    };
+    let (zones, cpus) = ([zone], [NodeId(0); CPUS]);
+    let frames = BlockAllocator::new(&Config::new(&zones, &cpus), memory.tables())?;
+    let all = frames.free_frames();
+    assert_eq!(all, MEMORY.iter().map(|region| region.end - region.start).sum());
+    serve(&frames)?;
+    fill(&frames)?;
+    frames.drain_all();
+    assert_eq!(frames.free_frames(), all);
+    frames.validate()?;
+    println!("{all} frames, all of them free again");
+    Ok(())
+}

@@ -1,0 +1,275 @@
+//! More frames than a block has, any alignment, and any range at an address: whole pageblocks that lie side by side, and the free frames
+//! before and behind them.
+//!
+//! # Which operations may race, who loses, and why that is safe
+//!
+//! The search only looks, so what it finds may be gone. The frames are taken pageblock by pageblock, each by the exchanges that every
+//! other allocation uses. Where another CPU was faster, what was taken so far goes back, and the search goes on behind that place.
+
+use core::ops::Range;
+
+use pageset_core::{AllocError, CpuId, FreeError, MigrateType, Order, Pfn, Request, Watermark};
+
+use super::range::Attempt;
+use super::{BlockAllocator, FRAMES};
+use crate::access::Access;
+use crate::cpu_lists::count;
+use crate::index::BlockIndex;
+use crate::rows::Refused;
+use crate::state::{Phase, State};
+use crate::zone::Zone;
+
+impl<A: Access> BlockAllocator<'_, A> {
+    /// Allocates `frames` contiguous frames, as many as a zone has, the first of which is a multiple of `align`, a power of two. The
+    /// request's order is ignored. They are freed with [`free_range`](Self::free_range), all at once or in parts.
+    ///
+    /// Up to 1024 frames with an alignment up to 1024 cost as much as a block, mostly. More are searched for: the zone's first whole
+    /// pageblocks that lie side by side, or, if there are not enough, the first free frames that suffice. O(pageblocks).
+    ///
+    /// # Errors
+    /// [`AllocError::BadCount`] for no frames; [`AllocError::BadAlign`]; otherwise as [`alloc`](Self::alloc).
+    pub fn alloc_contiguous(
+        &self,
+        cpu: CpuId,
+        frames: u64,
+        align: u64,
+        request: &Request,
+    ) -> Result<Pfn, AllocError> {
+        if !self.is_known(cpu) {
+            return Err(AllocError::BadCpu(cpu));
+        }
+        if frames == 0 {
+            return Err(AllocError::BadCount(frames));
+        }
+        if !align.is_power_of_two() {
+            return Err(AllocError::BadAlign(align));
+        }
+        let mut request = *request;
+        request.order = Order::holding(frames.max(align)).unwrap_or(Order::MAX);
+        if frames <= u64::from(Order::MAX.frames()) && align == 1 {
+            match self.alloc_exact(cpu, frames, &request) {
+                // A run may lie on both sides of a border between pageblocks.
+                Err(AllocError::OutOfMemory { .. }) => {}
+                outcome => return outcome,
+            }
+        } else if frames.max(align) <= u64::from(Order::MAX.frames()) {
+            match self.alloc(cpu, &request) {
+                Ok(pfn) => {
+                    self.free_surplus(cpu, pfn, frames, request.order)?;
+                    return Ok(pfn);
+                }
+                Err(AllocError::OutOfMemory { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if !request.migratetype.is_mergeable() {
+            return Err(AllocError::BadType(request.migratetype));
+        }
+        let node = self.node_for(cpu, &request).ok_or(AllocError::NoEligibleZone)?;
+        let mut zones = self.zones_for(&request, node).peekable();
+        let first = *zones.peek().ok_or(AllocError::NoEligibleZone)?;
+        let found = zones.find_map(|zone| self.take_contiguous(zone.index(), cpu, frames, align, &request));
+        found.ok_or_else(|| {
+            count::<A>(&self.lists_at(first, cpu).counters.failed);
+            AllocError::OutOfMemory { order: request.order }
+        })
+    }
+
+    /// What a block has beyond the frames that were asked for.
+    fn free_surplus(&self, cpu: CpuId, pfn: Pfn, frames: u64, order: Order) -> Result<(), AllocError> {
+        let surplus = pfn.0 + frames..pfn.0 + u64::from(order.frames());
+        if surplus.is_empty() {
+            return Ok(());
+        }
+        // Nobody else owns these. If somebody is at them, he frees what is not his.
+        self.free_parts(cpu, surplus).map_err(|_| AllocError::NotFree(pfn))
+    }
+
+    /// Allocates the frames of a range at its address, of one zone. The request's order, zone, node and address limit are ignored. They
+    /// are freed with [`free_range`](Self::free_range), all at once or in parts. O(pageblocks of the range).
+    ///
+    /// # Errors
+    /// As [`alloc_at`](Self::alloc_at), with the first frame of the range; [`AllocError::BadCount`] for no frames.
+    pub fn alloc_range(&self, cpu: CpuId, pfns: Range<u64>, request: &Request) -> Result<(), AllocError> {
+        if !self.is_known(cpu) {
+            return Err(AllocError::BadCpu(cpu));
+        }
+        if !request.migratetype.is_mergeable() {
+            return Err(AllocError::BadType(request.migratetype));
+        }
+        let Some(last) = pfns.end.checked_sub(1).filter(|_| !pfns.is_empty()) else {
+            return Err(AllocError::BadCount(0));
+        };
+        let first = Pfn(pfns.start);
+        let (zone, index) = self.locate(first).ok_or(AllocError::Foreign(first))?;
+        if self.is_hole(index) {
+            return Err(AllocError::Foreign(first));
+        }
+        if !zone.span.contains(&last) {
+            return Err(AllocError::NotFree(first));
+        }
+        let frames = index..index + (pfns.end - pfns.start) as usize;
+        if !self.take_frames(cpu, zone, frames, request.migratetype) {
+            return Err(AllocError::NotFree(first));
+        }
+        if self.stays_above_min(zone, request) {
+            return Ok(());
+        }
+        // Nobody else can have freed them.
+        let freed = self.free_parts(cpu, pfns);
+        debug_assert!(freed.is_ok(), "frames that were just taken are in use");
+        Err(AllocError::OutOfMemory { order: request.order })
+    }
+
+    /// Cuts the block around a frame in use, so that a block begins with the frame: for owners who free or pass on the parts by
+    /// themselves. The parts are in use as the largest blocks that fit.
+    ///
+    /// # Errors
+    /// As [`free_range`](Self::free_range) for this frame.
+    pub fn split_at(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
+        if !self.is_known(cpu) {
+            return Err(FreeError::BadCpu(cpu));
+        }
+        let (_, index) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
+        self.until_done(pfn, || self.try_split_at(index / FRAMES, index % FRAMES, pfn))
+    }
+
+    fn try_split_at(&self, block: BlockIndex, frame: usize, pfn: Pfn) -> Result<Attempt, FreeError> {
+        let state = self.states[block].get();
+        match state.phase() {
+            Phase::Absent => return Err(FreeError::Foreign(pfn)),
+            Phase::Whole | Phase::Parked | Phase::Spare => return Err(FreeError::DoubleFree(pfn)),
+            Phase::Changing => {}
+            Phase::SecondHalf => self.cut_pair(super::head_of(block)),
+            Phase::Block if state.has_bad() => return Err(FreeError::Leaked(pfn)),
+            Phase::Block if frame == 0 => return Ok(Attempt::Done),
+            Phase::Block if state.block_order() > Order::PAGEBLOCK => self.cut_pair(block),
+            Phase::Block => self.open_in_use(block, Order::PAGEBLOCK),
+            Phase::Open => match self.rows[block].cut_before(frame) {
+                Ok(()) => return Ok(Attempt::Done),
+                Err(Refused::Changing) => {}
+                Err(Refused::NoBlock) => return Err(FreeError::DoubleFree(pfn)),
+            },
+        }
+        Ok(Attempt::Again)
+    }
+
+    /// Takes contiguous frames of a zone, if it has them and stays above its minimum.
+    fn take_contiguous(
+        &self,
+        zone: usize,
+        cpu: CpuId,
+        frames: u64,
+        align: u64,
+        request: &Request,
+    ) -> Option<Pfn> {
+        let zone = &self.zones[zone];
+        // In pageblocks that CPUs have at hand, frames are free that no gauge counts.
+        self.unreserve_all(zone);
+        let floor = zone.floor(request, Watermark::Min);
+        if !self.is_free_at_least(zone, floor.saturating_add(frames)) {
+            return None;
+        }
+        let frames = usize::try_from(frames).ok()?;
+        let take = |found: Range<usize>| {
+            let first = zone.first_aligned(found.start, align)?;
+            let taken = first..first.checked_add(frames).filter(|end| *end <= found.end)?;
+            self.take_frames(cpu, zone, taken, request.migratetype).then(|| zone.pfn(first))
+        };
+        let whole = || self.whole_runs(zone).find_map(take);
+        let any = || {
+            // As long as no other CPU changes anything, the first one that is large enough is taken.
+            let mut run = 0..0;
+            self.free_extents(zone).find_map(|extent| {
+                run = if run.end == extent.start { run.start..extent.end } else { extent };
+                take(run.clone())
+            })
+        };
+        if frames >= FRAMES { whole().or_else(any) } else { any() }
+    }
+
+    /// Whole pageblocks of a zone that lie side by side: the frames of each such run.
+    fn whole_runs(&self, zone: &Zone) -> impl Iterator<Item = Range<usize>> {
+        let whole = self.index.set::<A>(super::whole::WHOLE);
+        let mut at = zone.blocks.start;
+        core::iter::from_fn(move || {
+            let first = whole.find(&(at..zone.blocks.end), at)?;
+            let is_whole = |block: &BlockIndex| *block < zone.blocks.end && whole.has(*block);
+            at = (first + 1..).find(|block| !is_whole(block))?;
+            Some(first * FRAMES..at * FRAMES)
+        })
+    }
+
+    /// Frames of a zone that are free and lie together, in ascending order. One that goes on in the next pageblock is two.
+    fn free_extents(&self, zone: &Zone) -> impl Iterator<Item = Range<usize>> {
+        zone.blocks.clone().flat_map(|block| {
+            let is_whole = self.is_published(block);
+            let gives = !is_whole && self.states[block].get().gives();
+            let of_rows = gives.then(|| self.rows[block].free_runs()).into_iter().flatten();
+            let whole = is_whole.then_some(0..FRAMES);
+            let first = block * FRAMES;
+            whole.into_iter().chain(of_rows).map(move |run| first + run.start..first + run.end)
+        })
+    }
+
+    /// Takes these frames, if all are free. Whole pageblocks become blocks, and other parts the largest blocks that fit.
+    fn take_frames(&self, cpu: CpuId, zone: &Zone, frames: Range<usize>, of: MigrateType) -> bool {
+        let mut at = frames.start;
+        while at < frames.end {
+            let (block, first) = (at / FRAMES, at % FRAMES);
+            let part = first..FRAMES.min(first + (frames.end - at));
+            if !self.take_part(block, part.clone(), of) {
+                if at > frames.start {
+                    // Nobody else knows of these.
+                    let freed = self.free_parts(cpu, zone.pfn(frames.start).0..zone.pfn(at).0);
+                    debug_assert!(freed.is_ok(), "frames that were just taken are in use");
+                }
+                return false;
+            }
+            at += part.len();
+        }
+        true
+    }
+
+    /// Takes these frames of a pageblock, if all are free.
+    fn take_part(&self, block: BlockIndex, frames: Range<usize>, of: MigrateType) -> bool {
+        if frames.len() == FRAMES {
+            self.reap_block(block);
+            return self.claim_whole_at(self.zone_at(block), block, 1)
+                && self.hand_out(block, Order::PAGEBLOCK, of);
+        }
+        self.give_spare(block);
+        if self.claim_whole_at(self.zone_at(block), block, 1) {
+            if !self.open(block, State::open(of)) {
+                return false;
+            }
+            self.count_free(block);
+        }
+        if !self.states[block].get().gives() {
+            return false;
+        }
+        if !self.rows[block].take_range(frames.clone()) {
+            // Some may have been taken for a moment: whoever looked then saw less than there is.
+            self.note_rows(block);
+            self.settle(block);
+            return false;
+        }
+        self.note_taken(block, frames.len() as u32);
+        let gives = self.states[block].get().gives();
+        if !gives {
+            // It went out of service, or becomes whole.
+            self.put_back_run(block, frames);
+        }
+        self.settle(block);
+        gives
+    }
+}
+
+impl Zone {
+    /// The first frame from `frame` on whose number is a multiple of `align`.
+    fn first_aligned(&self, frame: usize, align: u64) -> Option<usize> {
+        let Pfn(pfn) = self.pfn(frame);
+        let more = pfn.checked_next_multiple_of(align)? - pfn;
+        frame.checked_add(usize::try_from(more).ok()?)
+    }
+}

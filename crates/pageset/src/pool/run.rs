@@ -1,0 +1,155 @@
+//! Pages that lie together, any number of them, and their parts.
+
+use std::ops::Range;
+
+use pageset_core::{Order, PAGEBLOCK_FRAMES};
+
+use super::{Inner, Pool};
+use crate::arrays::ZeroState;
+use crate::error::AllocError;
+use crate::pages::Span;
+use crate::{PAGE_BYTES, Pages};
+
+impl Pool {
+    /// Allocates `bytes` that lie together, rounded up to pages: any number of them up to the whole pool. Their contents are unspecified.
+    ///
+    /// Up to 4 MiB, this is [`alloc_exact`](Self::alloc_exact). More are the first pageblocks that lie side by side and are free, and
+    /// none of the rest is wasted: O(pool / 2 MiB). They are aligned to a page, and to 2 MiB as long as there are enough such pageblocks.
+    ///
+    /// ```
+    /// use pageset::Pool;
+    ///
+    /// let pool = Pool::builder().size(64 << 20).build()?;
+    /// let guest = pool.alloc_run_zeroed(48 << 20)?;
+    /// assert_eq!(guest.len(), 48 << 20);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`AllocError::BadCount`] for 0 bytes; otherwise as [`alloc_exact`](Self::alloc_exact).
+    pub fn alloc_run(&self, bytes: usize) -> Result<Pages<'_>, AllocError> {
+        self.alloc_exact(bytes.div_ceil(PAGE_BYTES))
+    }
+
+    /// As [`alloc_run`](Self::alloc_run), with all bytes zero. Pageblocks that are known to be zero are not cleared again.
+    ///
+    /// # Errors
+    /// As `alloc_run`.
+    pub fn alloc_run_zeroed(&self, bytes: usize) -> Result<Pages<'_>, AllocError> {
+        let count = bytes.div_ceil(PAGE_BYTES);
+        if let Some(order) = block_order(count) {
+            return self.alloc_zeroed(order);
+        }
+        let mut pages = self.run_of(count)?;
+        let inner = self.inner();
+        let frames = pages.frames();
+        for part in pageblocks_of(frames.clone()) {
+            if inner.ledger.hand_out(part.clone()) == ZeroState::Unknown {
+                inner.counts.note_cleared(part.end - part.start);
+                pages.clear_part((part.start - frames.start) as usize..(part.end - frames.start) as usize);
+            }
+        }
+        Ok(pages)
+    }
+
+    /// Allocates exactly `count` contiguous pages, as many as the pool has at most. They begin wherever so many are free together, so pages
+    /// of one such count fill the pool nearly to the last page. They are aligned to a page only: a block of [`alloc`](Self::alloc) that is
+    /// [cut](Pages::shrink_to) is aligned to its size.
+    ///
+    /// # Errors
+    /// [`AllocError::BadCount`] for none; [`AllocError::NoRun`] for more than 1024; otherwise as [`alloc`](Self::alloc).
+    pub fn alloc_exact(&self, count: usize) -> Result<Pages<'_>, AllocError> {
+        if let Some(order) = block_order(count) {
+            return self.alloc(order);
+        }
+        let pages = self.run_of(count)?;
+        pageblocks_of(pages.frames()).for_each(|part| {
+            self.inner().ledger.hand_out(part);
+        });
+        Ok(pages)
+    }
+
+    /// Pages that lie together, of which the ledger does not know yet.
+    fn run_of(&self, count: usize) -> Result<Pages<'_>, AllocError> {
+        self.inner().or_reclaimed(count, || {
+            let (inner, _inside) = self.enter()?;
+            inner.alloc_run(count)
+        })
+    }
+}
+
+/// The order of a block that has exactly so many pages.
+fn block_order(count: usize) -> Option<Order> {
+    Order::holding(count as u64).filter(|order| order.frames() as usize == count)
+}
+
+impl Inner {
+    /// As [`Pool::run_of`]. The caller is inside of the pool.
+    fn alloc_run(&self, count: usize) -> Result<Pages<'_>, AllocError> {
+        let none = match Order::holding(count as u64) {
+            _ if count == 0 => return Err(AllocError::BadCount),
+            Some(order) => AllocError::OutOfMemory { order },
+            None => AllocError::NoRun { page_count: count },
+        };
+        // What is too large for the pool cannot be charged.
+        let frames = u32::try_from(count).unwrap_or(u32::MAX);
+        let first = self.charged_run(frames, none).or_else(|_| {
+            self.drain_arrays();
+            // What is isolated for a moment comes back.
+            let _all_there = self.returning.lock();
+            self.charged_run(frames, none)
+        })?;
+        self.counts.note_slow_alloc(frames);
+        self.percpu.note_handed_out(first, frames);
+        Ok(Pages::of_run(self, first, frames))
+    }
+
+    fn charged_run(&self, frames: u32, none: AllocError) -> Result<u32, AllocError> {
+        if !self.capacity.try_charge(u64::from(frames)) {
+            let has_limit = self.capacity.limit() < u64::from(self.frames);
+            return Err(if has_limit { AllocError::OverCapacity } else { none });
+        }
+        self.base.alloc_run(self.percpu.cpu(), frames).ok_or_else(|| {
+            self.capacity.uncharge(u64::from(frames));
+            none
+        })
+    }
+
+    /// Keeps only some of these pages and frees the others.
+    ///
+    /// # Panics
+    /// If `keep` is empty or reaches beyond them.
+    pub(crate) fn shrink(&self, span: &mut Span, keep: Range<usize>) {
+        let (first, count) = (span.frame(), span.count());
+        assert!(keep.start < keep.end && keep.end <= count as usize, "keep {keep:?} of {count} pages");
+        let (start, end) = (keep.start as u32, keep.end as u32);
+        // Changed before the others are free, so that a panic on the way would only leak them.
+        *span = Span::of(first + start, end - start);
+        self.free_frames(first..first + start);
+        self.free_frames(first + end..first + count);
+    }
+
+    /// Keeps the first `at` pages and returns the others.
+    ///
+    /// # Panics
+    /// If one of the parts were empty.
+    pub(crate) fn split(&self, span: &mut Span, at: usize) -> Span {
+        let (first, count) = (span.frame(), span.count());
+        assert!(0 < at && at < count as usize, "split {count} pages at {at}");
+        let border = first + at as u32;
+        // A child of `fork` and a signal handler cannot tell the base: then it learns of the parts when they are freed.
+        let is_known = self.enter().is_ok_and(|_inside| self.base.split_at(border).is_ok());
+        let of = if is_known { Span::of } else { Span::loose };
+        *span = of(first, at as u32);
+        of(border, count - at as u32)
+    }
+}
+
+/// The parts of a range of frames that lie in one pageblock each.
+fn pageblocks_of(frames: Range<u32>) -> impl Iterator<Item = Range<u32>> {
+    let blocks = frames.start / PAGEBLOCK_FRAMES..frames.end.div_ceil(PAGEBLOCK_FRAMES);
+    blocks.map(move |block| {
+        let first = block * PAGEBLOCK_FRAMES;
+        frames.start.max(first)..frames.end.min(first + PAGEBLOCK_FRAMES)
+    })
+}

@@ -1,0 +1,110 @@
+//! What checks a program's memory, if it runs under such a tool: AddressSanitizer, which is told of free pages, and ThreadSanitizer, which
+//! is told that a page passes from one owner to the next. They are looked up at run time, so programs without them pay nothing.
+
+use std::ffi::{CStr, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use super::{Mapping, PAGE_BYTES, PAGE_SHIFT};
+
+/// `__asan_poison_memory_region` and its opposite.
+type OfRegion = unsafe extern "C" fn(*const c_void, usize);
+/// `__tsan_acquire` and `__tsan_release`.
+type OfAddress = unsafe extern "C" fn(*mut c_void);
+
+/// The tools of this process.
+#[derive(Clone, Copy)]
+struct Tools {
+    /// To poison, and to unpoison.
+    region: Option<[OfRegion; 2]>,
+    /// To acquire, and to release.
+    address: Option<[OfAddress; 2]>,
+}
+
+/// A pool whose pages are checked.
+pub(crate) struct Checked {
+    tools: Tools,
+    start: *mut u8,
+    /// Where the last page ends that was ever poisoned.
+    end: AtomicUsize,
+}
+
+// SAFETY: the address is a number here: only the tools' own memory for it is changed.
+unsafe impl Send for Checked {}
+// SAFETY: as above, and the tools' functions may be called by any thread.
+unsafe impl Sync for Checked {}
+
+/// The address of a function, if the process has it.
+fn address_of(name: &CStr) -> Option<*mut c_void> {
+    if cfg!(miri) {
+        return None;
+    }
+    // SAFETY: looks a name up.
+    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    (!address.is_null()).then_some(address)
+}
+
+impl Tools {
+    fn find() -> Option<Self> {
+        // SAFETY: of this name, so of this type.
+        let region =
+            |name| address_of(name).map(|at| unsafe { std::mem::transmute::<*mut c_void, OfRegion>(at) });
+        // SAFETY: as above.
+        let address =
+            |name| address_of(name).map(|at| unsafe { std::mem::transmute::<*mut c_void, OfAddress>(at) });
+        let poison = region(c"__asan_poison_memory_region").zip(region(c"__asan_unpoison_memory_region"));
+        let acquire = address(c"__tsan_acquire").zip(address(c"__tsan_release"));
+        let tools = Self { region: poison.map(Into::into), address: acquire.map(Into::into) };
+        (poison.is_some() || acquire.is_some()).then_some(tools)
+    }
+}
+
+impl Checked {
+    /// For the pages of a mapping. `None` if there is no such tool.
+    pub(crate) fn new(memory: &Mapping) -> Option<Self> {
+        let tools = Tools::find()?;
+        Some(Self { tools, start: memory.start().as_ptr(), end: AtomicUsize::new(0) })
+    }
+
+    fn each_page(&self, frame: u32, count: u32, call: OfAddress) {
+        for page in frame..frame + count {
+            // SAFETY: a page of the pool.
+            unsafe { call(self.start.wrapping_add((page as usize) << PAGE_SHIFT).cast()) };
+        }
+    }
+
+    /// Somebody gets these pages.
+    pub(crate) fn hand_out(&self, frame: u32, count: u32) {
+        if let Some([acquire, _]) = self.tools.address {
+            self.each_page(frame, count, acquire);
+        }
+        if let Some([_, unpoison]) = self.tools.region {
+            let start = self.start.wrapping_add((frame as usize) << PAGE_SHIFT);
+            // SAFETY: pages of the pool.
+            unsafe { unpoison(start.cast(), count as usize * PAGE_BYTES) };
+        }
+    }
+
+    /// Nobody has these pages from here on.
+    pub(crate) fn take_back(&self, frame: u32, count: u32) {
+        if let Some([poison, _]) = self.tools.region {
+            let start = (frame as usize) << PAGE_SHIFT;
+            let bytes = count as usize * PAGE_BYTES;
+            self.end.fetch_max(start + bytes, Relaxed);
+            // SAFETY: pages of the pool.
+            unsafe { poison(self.start.wrapping_add(start).cast(), bytes) };
+        }
+        if let Some([_, release]) = self.tools.address {
+            self.each_page(frame, count, release);
+        }
+    }
+}
+
+impl Drop for Checked {
+    fn drop(&mut self) {
+        if let Some([_, unpoison]) = self.tools.region {
+            // Other memory may come to lie there.
+            // SAFETY: pages of the pool, of which only the tool's own memory is changed.
+            unsafe { unpoison(self.start.cast_const().cast(), *self.end.get_mut()) };
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Pages that lie together, any number of them, and their parts.
+
+use std::sync::Arc;
+
+use pageset::{AllocError, Backing, Builder, Order, PAGE_BYTES, Pages, Pool, ReturnPolicy, Worker};
+
+const MIB: usize = 1 << 20;
+
+fn builder(bytes: usize) -> Builder {
+    Pool::builder().size(bytes).returns(ReturnPolicy::default().with_worker(Worker::None))
+}
+
+#[test]
+fn all_of_a_pool_is_one_run_whatever_its_size() {
+    for bytes in [PAGE_BYTES, 10 * MIB + PAGE_BYTES, 64 * MIB, 63 * MIB, 4 * MIB + 3 * PAGE_BYTES] {
+        let pool = builder(bytes).build().unwrap();
+        for _ in 0..2 {
+            let mut run = pool.alloc_run_zeroed(bytes).unwrap();
+            assert_eq!(
+                (run.len(), run.offset(), pool.stats().nr_used),
+                (bytes, 0, (bytes / PAGE_BYTES) as u64)
+            );
+            assert!(run.chunks_exact(PAGE_BYTES).all(|page| page[0] == 0 && page[PAGE_BYTES - 1] == 0));
+            run.chunks_exact_mut(PAGE_BYTES).for_each(|page| page.fill(7));
+            assert!(pool.alloc(Order::ZERO).is_err());
+            drop(run);
+            pool.validate().unwrap();
+            // What arrays hold is no obstacle.
+            drop((0..bytes / PAGE_BYTES).map(|_| pool.alloc(Order::ZERO).unwrap()).collect::<Vec<_>>());
+        }
+        assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
+    }
+}
+
+#[test]
+fn a_run_is_cleared_only_where_it_has_to_be() {
+    let pool = builder(64 * MIB).build().unwrap();
+    pool.alloc_at(1024, Order::THP).unwrap().fill(1);
+    let before = pool.stats().cleared_bytes;
+    let run = pool.alloc_run_zeroed(48 * MIB).unwrap();
+    assert!(run.iter().step_by(512).all(|byte| *byte == 0));
+    assert_eq!(pool.stats().cleared_bytes - before, 2 * MIB as u64);
+    assert_eq!(run.discard(), 48 * MIB);
+    drop(pool.alloc_run_zeroed(48 * MIB).unwrap());
+    assert_eq!(pool.stats().cleared_bytes - before, 2 * MIB as u64, "what was discarded is known to be zero");
+}
+
+/// A balloon takes single pages out of a guest's memory.
+#[test]
+fn parts_of_a_run_are_pages_of_their_own() {
+    let pool = Arc::new(builder(64 * MIB).backing(Backing::Memfd).build().unwrap());
+    let mut guest = pool.alloc_run(40 * MIB).unwrap().into_owned(&pool);
+    guest.fill(3);
+    let mut parts = Vec::new();
+    for at in [5000, 4096, 4095, 1024, 513, 512, 300, 1] {
+        parts.push(guest.split_off(at));
+    }
+    assert_eq!(parts.iter().map(|part| part.page_count()).sum::<usize>() + 1, 10_240);
+    assert!(parts.iter().all(|part| part.iter().step_by(4096).all(|byte| *byte == 3)));
+    assert_eq!(parts.remove(2).discard(), PAGE_BYTES);
+    let mut last = parts.remove(0);
+    last.shrink_to(100..101);
+    assert_eq!(pool.stats().nr_used, 5000);
+    drop((parts, guest));
+    assert_eq!(pool.stats().nr_used, 1);
+    drop(last);
+    assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
+    pool.validate().unwrap();
+}
+
+/// Two pageblocks of a run look like a block of 4 MiB, and the base knows them as two.
+#[test]
+fn a_part_of_a_run_that_has_the_place_of_a_large_block_is_freed() {
+    let pool = builder(64 * MIB).build().unwrap();
+    let mut run = pool.alloc_run(16 * MIB).unwrap();
+    run.shrink_to(1024..2048);
+    let raw = run.into_raw();
+    assert_eq!((raw.frame(), raw.page_count(), raw.bytes(&pool).len()), (1024, 1024, 4 * MIB));
+    // SAFETY: given up above.
+    drop(unsafe { Pages::from_raw_checked(&pool, raw) }.expect("in use"));
+    assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
+    pool.validate().unwrap();
+}
+
+#[test]
+fn a_run_that_is_not_there_is_an_error() {
+    let pool = builder(64 * MIB).build().unwrap();
+    assert_eq!(pool.alloc_run(0).unwrap_err(), AllocError::BadCount);
+    assert_eq!(pool.alloc_run_zeroed(0).unwrap_err(), AllocError::BadCount);
+    let in_the_middle = pool.alloc_at(8192, Order::ZERO).unwrap();
+    assert_eq!(pool.alloc_run(40 * MIB).unwrap_err(), AllocError::NoRun { page_count: 10_240 });
+    // Up to the page itself, and from behind it.
+    let (low, high) = (pool.alloc_run(32 * MIB).unwrap(), pool.alloc_run(32 * MIB - PAGE_BYTES).unwrap());
+    assert_eq!((low.offset(), high.offset()), (0, 32 * MIB + PAGE_BYTES));
+    drop((low, high, in_the_middle));
+    pool.validate().unwrap();
+    let pool = builder(64 * MIB).capacity(8 * MIB).build().unwrap();
+    assert_eq!(pool.alloc_run(9 * MIB).unwrap_err(), AllocError::OverCapacity);
+    assert_eq!(pool.alloc_run(usize::MAX).unwrap_err(), AllocError::OverCapacity);
+    assert!(pool.alloc_run(8 * MIB).is_ok());
+}
+
+#[test]
+fn the_whole_pool_is_one_slice() {
+    let pool = builder(10 * MIB).build().unwrap();
+    let memory = pool.memory();
+    assert_eq!((memory.cast::<u8>().as_ptr().cast_const(), memory.len()), (pool.start(), 10 * MIB));
+    let page = pool.alloc(Order::ZERO).unwrap();
+    let at = page.as_ptr();
+    assert_eq!(page.into_raw().bytes(&pool).cast(), at);
+}

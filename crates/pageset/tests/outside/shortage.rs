@@ -1,0 +1,82 @@
+//! A pool that grows, and what frees pages when there are none.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+use pageset::{AllocError, Order, OwnedPages, PAGE_BYTES, Pool, ReturnPolicy, Worker};
+
+const MIB: usize = 1 << 20;
+
+/// A shape of request, by its name.
+type Request = (&'static str, fn(&Pool) -> Result<(), AllocError>);
+
+fn quiet() -> ReturnPolicy {
+    ReturnPolicy::default().with_worker(Worker::None)
+}
+
+#[test]
+fn a_pool_grows_into_what_it_reserved() {
+    let pool = Pool::builder().size(4096 * MIB).capacity(8 * MIB).returns(quiet()).build().unwrap();
+    let all = || std::iter::from_fn(|| pool.alloc(Order::THP).ok()).collect::<Vec<_>>();
+    assert_eq!(all().len(), 4);
+    pool.set_capacity(100 * MIB);
+    let grown = all();
+    assert_eq!(grown.len(), 50);
+    assert!(grown.iter().all(|pages| pages.offset() < 100 * MIB), "the lowest are used first");
+    pool.set_capacity(8 * MIB);
+    assert_eq!(pool.alloc(Order::ZERO).unwrap_err(), AllocError::OverCapacity);
+    drop(grown);
+    assert_eq!(all().len(), 4);
+    pool.set_capacity(usize::MAX);
+    assert_eq!(pool.stats().capacity_pages, (4096 * MIB / PAGE_BYTES) as u64);
+    pool.validate().unwrap();
+}
+
+/// Every shape of request asks a cache for pages before it fails.
+#[test]
+fn whoever_finds_no_memory_asks_the_program_first() {
+    static CACHE: Mutex<Vec<OwnedPages>> = Mutex::new(Vec::new());
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    static POOL: OnceLock<Weak<Pool>> = OnceLock::new();
+    let evict = |bytes| {
+        assert!(bytes >= PAGE_BYTES);
+        ASKED.fetch_add(1, Relaxed);
+        let pool = POOL.get().and_then(Weak::upgrade).expect("the pool is there");
+        // No lock is held, and nobody asks again from in here.
+        drop(pool.alloc(Order::MAX));
+        assert_eq!(pool.stats().bad_frees, 0);
+        CACHE.lock().unwrap().pop().is_some()
+    };
+    let pool = Pool::builder().size(16 * MIB).returns(quiet()).on_shortage(evict).build().unwrap();
+    let pool = Arc::new(pool);
+    POOL.set(Arc::downgrade(&pool)).expect("set once");
+    let fill = || {
+        while let Ok(block) = pool.alloc_owned(Order::THP) {
+            let mut cache = CACHE.lock().unwrap();
+            cache.push(block);
+            if cache.len() == 8 {
+                break;
+            }
+        }
+    };
+    let requests: [Request; 6] = [
+        ("alloc", |pool| pool.alloc(Order::ZERO).map(drop)),
+        ("alloc_zeroed", |pool| pool.alloc_zeroed(Order::new(5).unwrap()).map(drop)),
+        ("alloc_exact", |pool| pool.alloc_exact(300).map(drop)),
+        ("alloc_run", |pool| pool.alloc_run(5 * MIB).map(drop)),
+        ("alloc_run_zeroed", |pool| pool.alloc_run_zeroed(5 * MIB).map(drop)),
+        ("alloc_bulk", |pool| pool.alloc_bulk(7, &mut Vec::new()).map(drop)),
+    ];
+    for (name, request) in requests {
+        fill();
+        let before = ASKED.load(Relaxed);
+        assert_eq!(request(&pool), Ok(()), "{name}");
+        assert!(ASKED.load(Relaxed) > before, "{name}");
+    }
+    let before = ASKED.load(Relaxed);
+    assert_eq!(pool.alloc_run(17 * MIB).unwrap_err(), AllocError::NoRun { page_count: 17 * 256 });
+    assert!(CACHE.lock().unwrap().is_empty() && ASKED.load(Relaxed) > before, "until the program has none");
+    assert_eq!(pool.alloc_exact(0).unwrap_err(), AllocError::BadCount);
+    assert_eq!(pool.stats().nr_used, 0);
+    pool.validate().unwrap();
+}
