@@ -125,6 +125,12 @@ impl<A: Access> Rows<A> {
         changed.map(|_| next).map_err(Row)
     }
 
+    /// The row is anything from here on.
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(crate) fn damage(&self, row: usize, word: usize) {
+        self.set(row, Row(word));
+    }
+
     /// For whoever has the row for himself.
     fn set(&self, row: usize, to: Row) {
         set::<A>(&self.rows[row], to.0);
@@ -178,7 +184,9 @@ impl<A: Access> Rows<A> {
 
     /// Claims the block in use of this order, larger than a row, that begins with a row: nobody else changes any of its rows from here on.
     fn claim_block(&self, first: usize, order: usize) -> bool {
-        self.change(first, |now| (now == Row::of_order(order)).then_some(Row::CHANGING)).is_ok()
+        // Else a damaged row says that a block begins here, which would have rows of the next pageblock.
+        first.is_multiple_of(rows_of_order(order))
+            && self.change(first, |now| (now == Row::of_order(order)).then_some(Row::CHANGING)).is_ok()
     }
 
     /// Takes the block that begins at this frame, if all of it is free.
@@ -337,7 +345,8 @@ impl<A: Access> Rows<A> {
         let withhold = |now: Row| {
             let (withheld, frames) = now.with_block_withheld(at)?;
             size.set(frames);
-            Some(withheld)
+            // Else the row is damaged, as in `claim_block`.
+            (frames <= ROW_FRAMES || frame.is_multiple_of(frames)).then_some(withheld)
         };
         self.change(row, withhold).ok().map(|_| size.get())
     }

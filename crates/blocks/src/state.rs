@@ -51,6 +51,12 @@ pub(crate) const MAX_CPUS: usize = 1 << (32 - OWNER_AT);
 impl State {
     pub(crate) const ABSENT: Self = Self(Phase::Absent as u32);
 
+    /// Anything.
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(crate) const fn damaged(word: u32) -> Self {
+        Self(word)
+    }
+
     /// An open pageblock for requests of one type, which no CPU reserves.
     #[inline]
     pub(crate) const fn open(migratetype: MigrateType) -> Self {

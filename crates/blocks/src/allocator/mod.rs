@@ -16,6 +16,8 @@ mod build;
 mod bulk;
 mod check;
 mod cpu;
+#[cfg(all(test, feature = "alloc", not(any(loom, shuttle))))]
+mod damage;
 mod free;
 mod home;
 mod info;

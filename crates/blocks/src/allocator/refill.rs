@@ -6,7 +6,7 @@ use super::BlockAllocator;
 use super::reserve::Reserve;
 use crate::access::Access;
 use crate::atomic::Relaxed;
-use crate::cpu_lists::{AtHand, CpuLists, Wanted, count, types};
+use crate::cpu_lists::{AtHand, CpuLists, TYPES, Wanted, count, types};
 use crate::index::{BlockIndex, Set};
 use crate::state::{Phase, State};
 use crate::zone::Zone;
@@ -143,7 +143,9 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// The set of pageblocks of a type whose largest free block has an order.
     pub(super) fn set_of(&self, type_index: usize, order: usize) -> Set<'_, A> {
-        self.index.set::<A>(type_index * PAGEBLOCK_ORDER + order)
+        // A damaged state may have another type. Its pageblock stands in no set.
+        let is_there = type_index < TYPES && order < PAGEBLOCK_ORDER;
+        if is_there { self.index.set::<A>(type_index * PAGEBLOCK_ORDER + order) } else { self.index.none() }
     }
 
     /// Removes a pageblock from a set in which it does not belong. If it does by now, whoever made that so may have added it before this
