@@ -187,6 +187,12 @@ impl Row {
         runs(self.free(), order.index()) >> (frames_in(order) - 1)
     }
 
+    /// Whether a block of this order is free in this row. None is if the order is larger than a row's.
+    #[inline]
+    pub(crate) const fn has_free(self, order: usize) -> bool {
+        runs(self.free(), order) != 0
+    }
+
     /// The orders of its free blocks, a bit each. Not counted are blocks that are part of a larger one in this row.
     #[inline]
     pub(crate) const fn free_orders(self) -> usize {

@@ -4,7 +4,7 @@ use pageset_core::{CpuId, MigrateType, Order, PAGEBLOCK_ORDER};
 
 use crate::access::{Access, update};
 use crate::atomic::{AtomicU32, Relaxed, SeqCst, constant};
-use crate::row::Row;
+use crate::row::{ROW_ORDER, Row};
 
 /// What a pageblock is at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,9 +124,11 @@ impl State {
         if self.0 & (PHASE | RESERVED | ISOLATED) != Phase::Open as u32 {
             return false;
         }
-        let is_known = row.free_orders() & !self.orders() == 0;
-        // A row that is free may be part of a larger block.
-        self.0 & COUNTED != 0 || row.0 == Row::FREE.0 || !is_known
+        if self.0 & COUNTED != 0 || row.0 == Row::FREE.0 {
+            return true;
+        }
+        let mark = self.mark();
+        mark <= ROW_ORDER && row.has_free(mark)
     }
 
     /// The order of a block in use that is a pageblock, or two.
@@ -369,10 +371,7 @@ mod tests {
         let [one, two] = [0b1, 0b11].map(|frames| Row::SINGLES.with_part_freed(frames).expect("in use"));
         let open = State::open(MigrateType::Movable);
         assert!(open.minds(one) && !open.with_orders(0b1).minds(one) && open.with_orders(0b1).minds(two));
-        assert!(
-            open.with_orders(0b10).minds(one),
-            "whoever needs a single frame need not cut the larger block"
-        );
+        assert!(!open.with_orders(0b10).minds(one), "smaller ones are noted when a CPU looks at all rows");
         assert!(open.with_orders(0b1_1111_1111).minds(Row::FREE), "it may be whole now");
         assert!(open.with_orders(0b111).counted(true).minds(one), "the zone's count is old now");
         assert!(!open.reserved_by(CpuId(0)).minds(Row::FREE) && !open.isolated(true).minds(Row::FREE));
