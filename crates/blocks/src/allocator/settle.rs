@@ -213,4 +213,4 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 }
 
-const _: () = assert!(PAGEBLOCK_ORDER < 15, "a mark has four bits");
+const _: () = assert!(PAGEBLOCK_ORDER <= 16, "a bit for each order, where the owner is otherwise");
