@@ -132,6 +132,12 @@ impl AtHand {
         }
     }
 
+    /// It is anything from here on.
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(crate) fn damage(&self, place: u32) {
+        self.0.store(place, Relaxed);
+    }
+
     /// Pageblock and row in it.
     #[inline]
     pub(crate) fn get(&self) -> Option<(BlockIndex, usize)> {

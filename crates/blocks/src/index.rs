@@ -42,6 +42,14 @@ impl IndexWord {
     }
 }
 
+#[cfg(all(test, not(any(loom, shuttle))))]
+impl Index<'_> {
+    /// A word of a set is anything from here on. `at` counts all words.
+    pub(crate) fn damage(&self, at: usize, word: usize) {
+        self.words[at % self.words.len()].0.store(word, SeqCst);
+    }
+}
+
 /// Several sets of the same pageblocks.
 #[derive(Debug)]
 pub(crate) struct Index<'a> {
@@ -139,6 +147,11 @@ impl<'a> Index<'a> {
         let first = number * self.set_words;
         Set { index: self, words: &self.words[first..first + self.set_words], access: PhantomData }
     }
+
+    /// A set that has nobody, and gets nobody.
+    pub(crate) const fn none<A: Access>(&self) -> Set<'_, A> {
+        Set { index: self, words: &[], access: PhantomData }
+    }
 }
 
 impl<A: Access> Set<'_, A> {
@@ -151,7 +164,7 @@ impl<A: Access> Set<'_, A> {
         let end = if level + 1 < self.index.levels {
             self.index.starts[level + 1] as usize
         } else {
-            self.words.len()
+            self.index.set_words
         };
         end - self.index.starts[level] as usize
     }

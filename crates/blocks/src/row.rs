@@ -193,6 +193,18 @@ impl Row {
         runs(self.free(), order) != 0
     }
 
+    /// The orders of its free blocks, a bit each. Not counted are blocks that are part of a larger one in this row.
+    #[inline]
+    pub(crate) const fn free_orders(self) -> usize {
+        let (mut blocks, mut orders, mut order) = (self.free(), 0, 0);
+        while order < ROW_ORDER {
+            let larger = larger_blocks(blocks, order);
+            orders |= (blocks != larger | larger << (1 << order)) as usize * (1 << order);
+            (blocks, order) = (larger, order + 1);
+        }
+        orders | (blocks & 1) << ROW_ORDER
+    }
+
     /// Whether all of the block of this order, a row's at most, that begins at this frame is free.
     #[inline]
     pub(crate) const fn is_free_at(self, at: usize, order: Order) -> bool {

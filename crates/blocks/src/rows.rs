@@ -125,6 +125,12 @@ impl<A: Access> Rows<A> {
         changed.map(|_| next).map_err(Row)
     }
 
+    /// The row is anything from here on.
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(crate) fn damage(&self, row: usize, word: usize) {
+        self.set(row, Row(word));
+    }
+
     /// For whoever has the row for himself.
     fn set(&self, row: usize, to: Row) {
         set::<A>(&self.rows[row], to.0);
@@ -178,7 +184,9 @@ impl<A: Access> Rows<A> {
 
     /// Claims the block in use of this order, larger than a row, that begins with a row: nobody else changes any of its rows from here on.
     fn claim_block(&self, first: usize, order: usize) -> bool {
-        self.change(first, |now| (now == Row::of_order(order)).then_some(Row::CHANGING)).is_ok()
+        // Else a damaged row says that a block begins here, which would have rows of the next pageblock.
+        first.is_multiple_of(rows_of_order(order))
+            && self.change(first, |now| (now == Row::of_order(order)).then_some(Row::CHANGING)).is_ok()
     }
 
     /// Takes the block that begins at this frame, if all of it is free.
@@ -337,7 +345,8 @@ impl<A: Access> Rows<A> {
         let withhold = |now: Row| {
             let (withheld, frames) = now.with_block_withheld(at)?;
             size.set(frames);
-            Some(withheld)
+            // Else the row is damaged, as in `claim_block`.
+            (frames <= ROW_FRAMES || frame.is_multiple_of(frames)).then_some(withheld)
         };
         self.change(row, withhold).ok().map(|_| size.get())
     }
@@ -398,41 +407,46 @@ impl<A: Access> Rows<A> {
         self.free_frames().iter().all(|frames| *frames == usize::MAX)
     }
 
-    /// Whether a block of this order is free in a row, or around it.
-    pub(crate) fn has_around(&self, row: usize, order: usize) -> bool {
-        if order <= ROW_ORDER {
-            return self.row_in_order(row).has_free(order);
+    /// The orders of the free blocks in a row, a bit each; if all of it is free, that of the block around it.
+    pub(crate) fn orders_at(&self, row: usize) -> usize {
+        let is_free = |row: usize| self.row_in_order(row) == Row::FREE;
+        let now = self.row_in_order(row);
+        if now != Row::FREE {
+            return now.free_orders();
         }
-        let rows = rows_of_order(order);
-        let first = row & !(rows - 1);
-        (first..first + rows).all(|row| self.row_in_order(row) == Row::FREE)
+        let (mut first, mut rows) = (row, 1);
+        while rows < ROWS && ((first ^ rows)..(first ^ rows) + rows).all(is_free) {
+            first &= !rows;
+            rows *= 2;
+        }
+        rows << ROW_ORDER
     }
 
     /// The largest order of which a block is free, a pageblock's if all frames are; `None` if nothing is.
     pub(crate) fn largest_free(&self) -> Option<usize> {
-        let mut blocks = self.free_frames();
-        if blocks.iter().fold(0, |any, blocks| any | blocks) == 0 {
-            return None;
-        }
+        self.free_orders().checked_ilog2().map(|order| order as usize)
+    }
+
+    /// The orders of which blocks are free that are no part of a larger free one, a bit each.
+    pub(crate) fn free_orders(&self) -> usize {
+        let (mut blocks, mut orders) = (self.free_frames(), 0);
         for order in 0..ROW_ORDER {
-            let (mut larger, mut any) = (blocks, 0);
-            for larger in &mut larger {
-                *larger = larger_blocks(*larger, order);
-                any |= *larger;
+            let mut alone = 0;
+            for blocks in &mut blocks {
+                let larger = larger_blocks(*blocks, order);
+                alone |= *blocks & !(larger | larger << (1 << order));
+                *blocks = larger;
             }
-            if any == 0 {
-                return Some(order);
-            }
-            blocks = larger;
+            orders |= usize::from(alone != 0) << order;
         }
-        let (mut rows, mut order) = (whole_rows(&blocks), ROW_ORDER);
-        loop {
+        let mut rows = whole_rows(&blocks);
+        for order in ROW_ORDER..PAGEBLOCK_ORDER {
             let larger = larger_blocks(rows, order - ROW_ORDER);
-            if larger == 0 || order == PAGEBLOCK_ORDER {
-                return Some(order);
-            }
-            (rows, order) = (larger, order + 1);
+            let alone = rows & !(larger | larger << (1 << (order - ROW_ORDER)));
+            orders |= usize::from(alone != 0) << order;
+            rows = larger;
         }
+        orders | usize::from(rows != 0) << PAGEBLOCK_ORDER
     }
 
     /// Takes a free block of `order`: of all, one that lies in the smallest free block that suffices. So larger ones stay for those

@@ -36,14 +36,14 @@ const PHASE: u32 = 0b111;
 const PAIR: u32 = 1 << 3;
 const TYPE_AT: u32 = 4;
 const TYPE: u32 = 0b111 << TYPE_AT;
-const MARK_AT: u32 = 7;
-const MARK: u32 = 0b1111 << MARK_AT;
 const COUNTED: u32 = 1 << 11;
 const HOLED: u32 = 1 << 12;
 const ISOLATED: u32 = 1 << 13;
 const BAD: u32 = 1 << 14;
 const RESERVED: u32 = 1 << 15;
+/// The CPU that reserves it; if none does, a bit for each order below a pageblock's.
 const OWNER_AT: u32 = 16;
+const ORDERS: u32 = (1 << PAGEBLOCK_ORDER) - 1;
 
 /// CPUs that can reserve pageblocks.
 pub(crate) const MAX_CPUS: usize = 1 << (32 - OWNER_AT);
@@ -51,6 +51,12 @@ pub(crate) const MAX_CPUS: usize = 1 << (32 - OWNER_AT);
 impl State {
     pub(crate) const ABSENT: Self = Self(Phase::Absent as u32);
     const WHOLE: Self = Self(Phase::Whole as u32);
+
+    /// Anything.
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(crate) const fn damaged(word: u32) -> Self {
+        Self(word)
+    }
 
     /// An open pageblock for requests of one type, which no CPU reserves.
     #[inline]
@@ -144,16 +150,33 @@ impl State {
         (self.0 ^ wanted.0) & (PHASE | PAIR | BAD) == 0
     }
 
-    /// The lowest order of which it had no free block when it was looked at last.
+    /// The orders of its free blocks as they were when it was looked at last, a bit each; none while a CPU reserves it. What was freed since
+    /// and is smaller than the largest may be missing, and any may be gone.
     #[inline]
-    pub(crate) const fn mark(self) -> usize {
-        ((self.0 & MARK) >> MARK_AT) as usize
+    pub(crate) const fn orders(self) -> usize {
+        if self.0 & RESERVED == 0 { (self.0 >> OWNER_AT & ORDERS) as usize } else { 0 }
     }
 
+    /// With free blocks of these orders. For one that no CPU reserves.
     #[inline]
     #[must_use]
-    pub(crate) const fn marked(self, mark: usize) -> Self {
-        Self(self.0 & !MARK | (mark as u32) << MARK_AT & MARK)
+    pub(crate) const fn with_orders(self, orders: usize) -> Self {
+        Self(self.0 & !(u32::MAX << OWNER_AT) | (orders as u32 & ORDERS) << OWNER_AT)
+    }
+
+    /// The smallest of these orders that is not below this one, if requests of this type may take from it and no CPU reserves it.
+    #[inline]
+    pub(crate) const fn fitting(self, migratetype: MigrateType, order: usize) -> Option<usize> {
+        if !self.serves(migratetype) || self.orders() >> order == 0 {
+            return None;
+        }
+        Some(order + (self.orders() >> order).trailing_zeros() as usize)
+    }
+
+    /// The lowest order above all of these: of it and of larger ones it had no free block when it was looked at last.
+    #[inline]
+    pub(crate) const fn mark(self) -> usize {
+        (usize::BITS - self.orders().leading_zeros()) as usize
     }
 
     #[inline]
@@ -203,7 +226,7 @@ impl State {
     #[inline]
     #[must_use]
     pub(crate) const fn unreserved(self) -> Self {
-        Self(self.0 & !(RESERVED | u32::MAX << OWNER_AT | MARK | COUNTED))
+        Self(self.0 & !(RESERVED | u32::MAX << OWNER_AT | COUNTED))
     }
 
     /// Whether the zone counts all of its free frames.
@@ -252,7 +275,7 @@ impl State {
 
 impl core::fmt::Debug for State {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{:?} {} mark {}", self.phase(), self.migratetype(), self.mark())?;
+        write!(f, "{:?} {} orders {:#b}", self.phase(), self.migratetype(), self.orders())?;
         if let Some(cpu) = self.owner() {
             write!(f, " reserved by CPU {}", cpu.0)?;
         }
@@ -318,12 +341,12 @@ mod tests {
             let open = State::open(migratetype);
             assert_eq!((open.phase(), open.migratetype(), open.owner()), (Phase::Open, migratetype, None));
             assert!(open.serves(migratetype) && !open.isolated(true).serves(migratetype));
-            let reserved = open.marked(9).reserved_by(CpuId(65_535));
+            let reserved = open.with_orders(0b1_0000_0000).reserved_by(CpuId(65_535));
             assert_eq!((reserved.owner(), reserved.mark()), (Some(CpuId(65_535)), 0));
             assert!(reserved.is_reserved_by(CpuId(65_535)) && !reserved.is_reserved_by(CpuId(1)));
             assert_eq!(reserved.unreserved(), open);
             for mark in 0..=9 {
-                let marked = open.marked(mark);
+                let marked = open.with_orders((1 << mark) >> 1);
                 assert_eq!((marked.mark(), marked.migratetype()), (mark, migratetype));
                 assert_eq!(marked.set_order(), mark.checked_sub(1));
                 assert_eq!(
@@ -331,6 +354,12 @@ mod tests {
                     (None, None)
                 );
             }
+            let some = open.with_orders(0b1001);
+            assert_eq!(
+                [0, 1, 3, 4].map(|order| some.fitting(migratetype, order)),
+                [Some(0), Some(3), Some(3), None]
+            );
+            assert_eq!(some.reserved_by(CpuId(9)).fitting(migratetype, 0), None);
         }
         for order in [Order::PAGEBLOCK, Order::MAX] {
             let block = State::ABSENT.in_phase(Phase::Block).of_block(order);
@@ -343,9 +372,10 @@ mod tests {
     fn a_free_is_minded_where_it_changes_the_index() {
         let [one, two] = [0b1, 0b11].map(|frames| Row::SINGLES.with_part_freed(frames).expect("in use"));
         let open = State::open(MigrateType::Movable);
-        assert!(open.minds(one) && !open.marked(1).minds(one) && open.marked(1).minds(two));
-        assert!(open.marked(9).minds(Row::FREE), "it may be whole now");
-        assert!(open.marked(3).counted(true).minds(one), "the zone's count is old now");
+        assert!(open.minds(one) && !open.with_orders(0b1).minds(one) && open.with_orders(0b1).minds(two));
+        assert!(!open.with_orders(0b10).minds(one), "smaller ones are noted when a CPU looks at all rows");
+        assert!(open.with_orders(0b1_1111_1111).minds(Row::FREE), "it may be whole now");
+        assert!(open.with_orders(0b111).counted(true).minds(one), "the zone's count is old now");
         assert!(!open.reserved_by(CpuId(0)).minds(Row::FREE) && !open.isolated(true).minds(Row::FREE));
     }
 }

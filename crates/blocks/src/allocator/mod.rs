@@ -18,6 +18,8 @@ mod bulk;
 mod check;
 mod contiguous;
 mod cpu;
+#[cfg(all(test, feature = "alloc", not(any(loom, shuttle))))]
+mod damage;
 mod free;
 mod home;
 mod info;

@@ -6,7 +6,7 @@ use super::BlockAllocator;
 use super::reserve::Reserve;
 use crate::access::Access;
 use crate::atomic::Relaxed;
-use crate::cpu_lists::{AtHand, CpuLists, Wanted, count, types};
+use crate::cpu_lists::{AtHand, CpuLists, TYPES, Wanted, count, types};
 use crate::index::{BlockIndex, Set};
 use crate::state::{Phase, State};
 use crate::zone::Zone;
@@ -39,8 +39,9 @@ impl<A: Access> BlockAllocator<'_, A> {
                 .or_else(|| self.take_from_whole(needy))
                 .or_else(|| (0..RICH).rev().find_map(|order| self.take_from_indexed(needy, order)));
         }
-        let is_small = order <= RESERVED_FOR_MAX;
-        let from_indexed = if is_small {
+        // With no whole pageblock left, each free block of the right size counts.
+        let is_short = self.zones[needy.zone.index()].whole_blocks() == 0;
+        let from_indexed = if order <= RESERVED_FOR_MAX && !is_short {
             self.take_from_indexed(needy, order.index())
         } else {
             self.take_alone(needy, needy.wanted)
@@ -86,13 +87,14 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub(super) fn take_alone(&self, needy: Needy<'_>, wanted: Wanted) -> Option<usize> {
         let zone = &self.zones[needy.zone.index()];
         loop {
-            let near = needy.lists.near.load(Relaxed) as usize;
-            let block = self.find_indexed(zone, wanted.migratetype, wanted.order.index(), near)?;
-            if let Some(index) = self.take_one(block, wanted) {
-                needy.lists.near.store(block as u32, Relaxed);
-                return Some(index);
-            }
+            let block = self.find_fitting(needy, zone, wanted)?;
+            let taken = self.take_one(block, wanted);
+            // Or else it stands for what it has no more, and others look there in vain.
             self.settle(block);
+            if taken.is_some() {
+                needy.lists.near.store(block as u32, Relaxed);
+                return taken;
+            }
         }
     }
 
@@ -104,6 +106,28 @@ impl<A: Access> BlockAllocator<'_, A> {
         };
         self.note_taken(block, wanted.order.frames());
         self.still(block, frame, wanted)
+    }
+
+    /// A pageblock of this type, reserved by nobody, with a free block of this order or, if none of those that are looked at has one, with the
+    /// smallest that suffices. So larger ones stay for those requests that need them.
+    fn find_fitting(&self, needy: Needy<'_>, zone: &Zone, wanted: Wanted) -> Option<BlockIndex> {
+        /// Pageblocks to look at: all of 128 MiB. Their states lie in eight lines.
+        const LOOKS: usize = 64;
+        let order = wanted.order.index();
+        let near = self.search_start(needy).clamp(zone.blocks.start, zone.blocks.end);
+        let found = self.find_indexed(zone, wanted.migratetype, order, near)?;
+        let fitting = |block: &BlockIndex| self.states[*block].get().fitting(wanted.migratetype, order);
+        let (mut best, mut smallest) = (found, fitting(&found).unwrap_or(PAGEBLOCK_ORDER));
+        for block in (near..zone.blocks.end).chain(zone.blocks.start..near).take(LOOKS) {
+            if smallest == order {
+                break;
+            }
+            match fitting(&block) {
+                Some(fitting) if fitting < smallest => (best, smallest) = (block, fitting),
+                _ => {}
+            }
+        }
+        Some(best)
     }
 
     /// A pageblock of this type, reserved by nobody, that has a free block of this order: of all such, one with the smallest largest
@@ -143,7 +167,9 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// The set of pageblocks of a type whose largest free block has an order.
     pub(super) fn set_of(&self, type_index: usize, order: usize) -> Set<'_, A> {
-        self.index.set::<A>(type_index * PAGEBLOCK_ORDER + order)
+        // A damaged state may have another type. Its pageblock stands in no set.
+        let is_there = type_index < TYPES && order < PAGEBLOCK_ORDER;
+        if is_there { self.index.set::<A>(type_index * PAGEBLOCK_ORDER + order) } else { self.index.none() }
     }
 
     /// Removes a pageblock from a set in which it does not belong. If it does by now, whoever made that so may have added it before this

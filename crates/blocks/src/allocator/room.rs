@@ -10,7 +10,12 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Whether a zone has so much memory that it stays above a watermark.
     pub(super) fn has_room(&self, needy: Needy<'_>, request: &Request, mark: Watermark) -> bool {
         let zone = &self.zones[needy.zone.index()];
-        let mut wanted = zone.floor(request, mark).saturating_add(u64::from(request.order.frames()));
+        let floor = zone.floor(request, mark);
+        if floor == 0 {
+            // Nothing has to stay free, so nobody need count.
+            return true;
+        }
+        let mut wanted = floor.saturating_add(u64::from(request.order.frames()));
         let min = zone.floor(request, Watermark::Min);
         if request.order < Order::PAGEBLOCK && min > 0 {
             // A CPU that reserves a pageblock uses all of it, without another look.

@@ -58,7 +58,11 @@ impl<A: Access> BlockAllocator<'_, A> {
     fn mind(&self, block: BlockIndex, state: State, at: usize) {
         self.note_old_count(block, state);
         // Of CPUs that free the last rows of a block at once, each looks after its free: one sees that all of it is free.
-        if self.rows[block].has_around(at, state.mark()) {
+        let new = self.rows[block].orders_at(at) & !state.orders();
+        // What is smaller than the largest moves the pageblock to no other set.
+        let is_smaller = |now: State| now.set_order().is_some() && new >> now.mark() == 0;
+        let noted = |now: State| is_smaller(now).then(|| now.with_orders(now.orders() | new));
+        if new != 0 && self.states[block].update::<A>(noted).is_err() {
             self.settle(block);
         }
     }
@@ -80,21 +84,24 @@ impl<A: Access> BlockAllocator<'_, A> {
             if state.phase() != Phase::Open || state.owner().is_some() || state.is_isolated() {
                 return;
             }
-            let largest = self.rows[block].largest_free();
-            if largest == Some(PAGEBLOCK_ORDER) {
+            let orders = self.rows[block].free_orders();
+            if orders >> PAGEBLOCK_ORDER != 0 {
                 if self.close(block) {
                     return;
                 }
                 // Somebody took a frame, or changes the pageblock.
                 continue;
             }
-            let mark = largest.map_or(0, |order| order + 1);
-            let before = state.mark();
-            if mark == before {
+            if orders == state.orders() {
                 return;
             }
-            if self.states[block].update::<A>(|now| (now == state).then(|| now.marked(mark))).is_err() {
+            let settled = state.with_orders(orders);
+            if self.states[block].update::<A>(|now| (now == state).then_some(settled)).is_err() {
                 continue;
+            }
+            let (before, mark) = (state.mark(), settled.mark());
+            if mark == before {
+                return;
             }
             #[cfg(feature = "line-counts")]
             self.rows[block].last_change.note_move();
@@ -119,7 +126,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         if !self.rows[block].close() {
             // Whoever found it in its set meanwhile saw that it does not belong there, and removed it. So it begins anew, in no set.
             let reopened = self.states[block]
-                .update::<A>(|state| Some(state.in_phase(Phase::Open).marked(0).counted(false)));
+                .update::<A>(|state| Some(state.in_phase(Phase::Open).with_orders(0).counted(false)));
             self.leave_set_of(block, before);
             if reopened.is_ok_and(|state| state.is_isolated()) {
                 // Whoever took it out of service left this to whoever changes it.
@@ -206,4 +213,4 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 }
 
-const _: () = assert!(PAGEBLOCK_ORDER < 15, "a mark has four bits");
+const _: () = assert!(PAGEBLOCK_ORDER <= 16, "a bit for each order, where the owner is otherwise");

@@ -73,7 +73,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Lets everybody have a pageblock, if it is a CPU's spare one.
     pub(super) fn give_spare(&self, block: BlockIndex) {
-        if self.states[block].change::<A>(Phase::Spare, Phase::Changing) {
+        if self.states.get(block).is_some_and(|state| state.change::<A>(Phase::Spare, Phase::Changing)) {
             self.give_whole(block);
         }
     }

@@ -133,7 +133,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// The pageblock at which a search begins.
-    fn search_start(&self, needy: Needy<'_>) -> BlockIndex {
+    pub(super) fn search_start(&self, needy: Needy<'_>) -> BlockIndex {
         match self.whole_use {
             WholeUse::AtHand => needy.lists.near.load(Relaxed) as usize,
             WholeUse::LowestFirst => self.zones[needy.zone.index()].blocks.start,

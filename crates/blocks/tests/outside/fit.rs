@@ -56,3 +56,29 @@ fn the_block_that_was_freed_last_is_taken_again_if_the_one_beside_it_is_in_use()
         assert_eq!([alloc(&allocator, of), alloc(&allocator, of)], [Some(last), Some(first)], "order {of}");
     }
 }
+
+/// Requests of orders 1 to 3 were served from the pageblock that a CPU had reserved for them, and larger ones from that with the smallest
+/// largest free block: pools of 64 MiB with nine tenths in use refused nine of 1000.
+#[test]
+fn with_no_whole_pageblock_left_a_block_of_the_right_size_is_taken_wherever_it_is() {
+    for of in 1..=6 {
+        let allocator = plain(4 * 512, 1);
+        let singles: Vec<_> = std::iter::from_fn(|| alloc(&allocator, 0)).collect();
+        assert_eq!(singles.len(), 4 * 512);
+        let size = u64::from(order(of).frames());
+        // One pageblock has a block of the right size beside a larger one; the others have larger ones.
+        let [right, larger] = [512, 768];
+        let whole = |start: u64, size: u64| start..start + size;
+        free(&allocator, CPU, whole(right, size).chain(whole(larger, 256)));
+        [0, 1024, 1536].into_iter().for_each(|start| free(&allocator, CPU, whole(start, 2 * size)));
+        // Nobody has any pageblock at hand.
+        allocator.drain_all();
+        let taken = [alloc(&allocator, of), alloc(&allocator, of), alloc(&allocator, of)];
+        assert_eq!(taken[0], Some(right), "order {of}");
+        assert!(
+            taken[1..].iter().all(|block| block.is_some_and(|block| !(512..1024).contains(&block))),
+            "order {of}: {taken:?}"
+        );
+        allocator.validate().expect("all tables agree");
+    }
+}
