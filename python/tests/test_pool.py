@@ -195,8 +195,9 @@ def test_a_pool_shrinks_and_grows_again(pool: pageset.Pool) -> None:
 
 def test_help_shows_what_may_be_given() -> None:
     shown = {
-        "": "(size=1073741824, *, capacity=None, backing='thp', node=None, locked=False, pinned=False)",
-        "alloc": "(self, /, order=0, *, zeroed=False)",
+        "": "(size=1073741824, *, capacity=None, backing='thp', node=None, locked=False, pinned=False, returns=None)",
+        "alloc": "(self, /, order=0, *, zeroed=False, timeout=None)",
+        "alloc_run": "(self, /, nbytes, *, zeroed=False, timeout=None)",
         "populate": "(self, /, size=None, *, threads=None, progress=None)",
         "resize": "(self, /, size)",
     }
