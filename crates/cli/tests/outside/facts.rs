@@ -72,7 +72,7 @@ fn the_coverage_of_intervals_is_the_one_that_was_measured() {
         "docs/book/src/guide/replay-table.md",
         "docs/book/src/reference/columns.md",
         "python/pageset/forecast.py",
-        "crates/cli/src/args.rs",
+        "crates/cli/src/replay/args.rs",
     ] {
         let page_text = text(page);
         assert!(page_text.contains(&quiet) && page_text.contains(&noisy), "{page}: {quiet} and {noisy}");
