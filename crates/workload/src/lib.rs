@@ -6,10 +6,12 @@
 //! [`survey()`] counts what the recording itself contains.
 //! [`verify`](fn@verify) compares each decision of the recorded kernel with a policy's.
 //! [`contest`] plays a recording's blocks on whole allocators, Linux's and our own.
+//! [`ageing`] plays a day that mixes memory on whole allocators.
 //! [`load`] has the benchmarks, written once over [`Target`], the world they run in; [`run_on_threads`] is one.
 #![deny(unsafe_code)]
 
 mod against;
+pub mod ageing;
 mod caches;
 pub mod contest;
 mod cpus;

@@ -1,5 +1,6 @@
 //! Replays, verification and workloads through the crate's public interface.
 
+mod ageing;
 mod field;
 mod load;
 mod recordings;
