@@ -283,6 +283,23 @@ impl<A: Access> Set<'_, A> {
         within(near, range.end).or_else(|| within(range.start, near))
     }
 
+    /// The first member of this range from `from` on.
+    pub(crate) fn find_from(&self, range: &Range<BlockIndex>, from: BlockIndex) -> Option<BlockIndex> {
+        self.next(from).filter(|block| *block < range.end)
+    }
+
+    /// Members in this range. O(range / 64).
+    pub(crate) fn count(&self, range: &Range<BlockIndex>) -> usize {
+        let words = range.start / BITS..range.end.div_ceil(BITS);
+        let in_word = |word: usize| {
+            let bits = self.word(0, word).map_or(0, |cell| cell.load(SeqCst));
+            let from = range.start.saturating_sub(word * BITS).min(BITS - 1);
+            let end = (range.end - word * BITS).min(BITS);
+            ((bits >> from) & (usize::MAX >> (BITS - (end - from)))).count_ones() as usize
+        };
+        words.map(in_word).sum()
+    }
+
     /// Removes two members that lie together, the first one at an even place. `false` if one is not there.
     pub(crate) fn remove_pair(&self, first: BlockIndex) -> bool {
         self.remove_all(first / BITS, 0b11 << (first % BITS))

@@ -74,7 +74,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let near = needy.lists.near.load(Relaxed) as usize;
         for migratetype in needy.wanted.fallbacks() {
             for order in (needy.wanted.order.index()..PAGEBLOCK_ORDER).rev() {
-                let Some(block) = self.find_in_set(zone, migratetype, order, near) else { continue };
+                let Some(block) = self.find_in_set(zone, needy, migratetype, order, near) else { continue };
                 if self.rows[block].free() >= FRAMES / 2
                     && self.reserve_indexed(needy, block, migratetype, order)
                 {

@@ -28,8 +28,10 @@ pub(super) const WHOLE: usize = TYPES * PAGEBLOCK_ORDER;
 const PAIRS: usize = WHOLE + 1;
 /// The set of pageblocks whose free frames the zone has counted, and to which frames came back since.
 pub(super) const UNCOUNTED: usize = WHOLE + 2;
+/// The set of units of 1 GiB that may hold what cannot be moved, by their first pageblocks.
+pub(super) const TAINTED: usize = WHOLE + 3;
 /// How many sets there are.
-pub(super) const SETS: usize = WHOLE + 3;
+pub(super) const SETS: usize = WHOLE + 4;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// The same allocator with another rule for whole pageblocks. Default: [`WholeUse::AtHand`].
@@ -73,7 +75,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         let whole = self.index.set::<A>(WHOLE);
         loop {
-            let block = whole.find(&zone.blocks, self.search_start(needy))?;
+            let block = self.find_whole(needy)?;
             if whole.remove(block) {
                 self.note_claimed(needy, block, 1);
                 return Some(block);
@@ -130,14 +132,12 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.zones[needy.zone.index()].remove_whole::<A>(blocks);
         count::<A>(&needy.lists.counters.claimed);
         needy.lists.near.store(block as u32, Relaxed);
+        self.note_use(needy, block);
     }
 
     /// The pageblock at which a search begins.
     fn search_start(&self, needy: Needy<'_>) -> BlockIndex {
-        match self.whole_use {
-            WholeUse::AtHand => needy.lists.near.load(Relaxed) as usize,
-            WholeUse::LowestFirst => self.zones[needy.zone.index()].blocks.start,
-        }
+        self.find_whole(needy).unwrap_or(self.zones[needy.zone.index()].blocks.start)
     }
 
     /// Takes these whole pageblocks, if all of them are there.
