@@ -45,7 +45,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         Ok(self.zones[zone.index()].pfn(frame))
     }
 
-    fn node_for(&self, cpu: CpuId, request: &Request) -> Option<NodeId> {
+    pub(super) fn node_for(&self, cpu: CpuId, request: &Request) -> Option<NodeId> {
         let node = match request.nodes {
             NodeChoice::Local => self.homes[cpu.index()].node,
             NodeChoice::Prefer(node) | NodeChoice::Only(node) => node,
@@ -54,7 +54,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Zones that a request may use, in the order in which allocations for `node` use them.
-    fn zones_for(&self, request: &Request, node: NodeId) -> impl Iterator<Item = ZoneId> {
+    pub(super) fn zones_for(&self, request: &Request, node: NodeId) -> impl Iterator<Item = ZoneId> {
         let zonelist = &self.zonelists[node.index() * self.zones.len()..][..self.zones.len()];
         zonelist.iter().copied().filter(move |id| {
             let zone = &self.zones[id.index()];

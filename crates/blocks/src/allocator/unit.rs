@@ -9,11 +9,15 @@
 
 use core::ops::Range;
 
-use pageset_core::{MigrateType, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
+use pageset_core::{
+    AllocError, CpuId, FreeError, MigrateType, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER, Pfn, Request,
+    Watermark,
+};
 
 use super::refill::Needy;
+use super::reserve::Reserve;
 use super::whole::{TAINTED, WHOLE};
-use super::{BlockAllocator, WholeUse};
+use super::{BlockAllocator, FRAMES, WholeUse, blocks_in};
 use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::cpu_lists::count;
@@ -97,7 +101,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         set.find(&zone.blocks, near)
     }
 
-    /// A pageblock was claimed whole for a request.
+    /// A pageblock has memory for a request from now on: it was claimed whole, or is of another type.
     #[inline]
     pub(super) fn note_use(&self, needy: Needy<'_>, block: BlockIndex) {
         if !is_movable(needy) && self.steers() {
@@ -197,19 +201,113 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 }
 
+/// Whole units.
+impl<A: Access> BlockAllocator<'_, A> {
+    /// Allocates 1 GiB that begins at a multiple of it: as 256 blocks of the largest order, side by side. They are freed one by one, or
+    /// by [`free_gib`](Self::free_gib). The request's order is ignored. O(GiB of memory).
+    ///
+    /// # Errors
+    /// [`AllocError::OutOfMemory`] if no GiB is free as a whole, or the zone would fall below its low watermark; as for
+    /// [`alloc`](Self::alloc) otherwise.
+    pub fn alloc_gib(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
+        if !self.is_known(cpu) {
+            return Err(AllocError::BadCpu(cpu));
+        }
+        if !request.migratetype.is_mergeable() {
+            return Err(AllocError::BadType(request.migratetype));
+        }
+        let mut largest = *request;
+        largest.order = Order::MAX;
+        let node = self.node_for(cpu, &largest).ok_or(AllocError::NoEligibleZone)?;
+        for id in self.zones_for(&largest, node) {
+            let zone = &self.zones[id.index()];
+            let needy = self.needy(id, cpu, &largest, Reserve::Closed);
+            let floor = zone.floor(&largest, Watermark::Low).saturating_add((UNIT * FRAMES) as u64);
+            if zone.open_blocks(UNIT, Reserve::Closed) < UNIT || zone.free_at_least() < floor {
+                continue;
+            }
+            if let Some(unit) = self.take_whole_unit(zone, needy) {
+                return Ok(zone.pfn(unit.start * FRAMES));
+            }
+        }
+        Err(AllocError::OutOfMemory { order: Order::MAX })
+    }
+
+    /// Frees what [`alloc_gib`](Self::alloc_gib) gave.
+    ///
+    /// # Errors
+    /// Of the first block that is no such block in use. The others are freed nevertheless.
+    pub fn free_gib(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
+        let mut outcome = Ok(());
+        for block in (0..UNIT / PAIR).map(|pair| pair * PAIR * FRAMES) {
+            let freed = match pfn.checked_add(block as u64) {
+                Some(first) => self.free(cpu, first, Order::MAX),
+                None => Err(FreeError::Foreign(pfn)),
+            };
+            outcome = outcome.and(freed);
+        }
+        outcome
+    }
+
+    fn take_whole_unit(&self, zone: &Zone, needy: Needy<'_>) -> Option<Range<BlockIndex>> {
+        let whole = self.index.set::<A>(WHOLE);
+        let mut from = zone.blocks.start;
+        while from < zone.blocks.end {
+            let unit = zone.unit_of(from);
+            from = unit.end;
+            if unit.len() == UNIT && whole.has_all(&unit) && self.take_unit(zone, needy, unit.clone()) {
+                return Some(unit);
+            }
+        }
+        None
+    }
+
+    /// Takes all pageblocks of a unit, or none.
+    fn take_unit(&self, zone: &Zone, needy: Needy<'_>, unit: Range<BlockIndex>) -> bool {
+        let pairs = || unit.clone().step_by(PAIR);
+        if let Some(missed) = pairs().find(|first| !self.claim_whole_at(zone, *first, PAIR)) {
+            // Somebody was faster: what this CPU has, it gives back.
+            pairs()
+                .take_while(|first| *first < missed)
+                .for_each(|first| (first..first + PAIR).for_each(|part| self.give_whole(part)));
+            return false;
+        }
+        self.note_use(needy, unit.start);
+        let Some(isolated) =
+            pairs().find(|first| !self.hand_out(*first, Order::MAX, needy.wanted.migratetype))
+        else {
+            return true;
+        };
+        // A pageblock went out of service meanwhile: that pair is dealt with.
+        for first in pairs().filter(|first| *first != isolated) {
+            match first < isolated {
+                true => {
+                    let freed = self.free_whole(needy.cpu, needy.zone, first, Order::MAX);
+                    debug_assert!(freed, "it is in use since a moment ago");
+                }
+                false => (first..first + PAIR).for_each(|part| self.give_whole(part)),
+            }
+        }
+        false
+    }
+}
+
+/// Pageblocks in a block of the largest order.
+const PAIR: usize = blocks_in(Order::MAX);
+
 impl Zone {
     /// The pageblocks of the zone that lie in the same GiB as this one.
     fn unit_of(&self, block: BlockIndex) -> Range<BlockIndex> {
         let first_pfn = self.pfn(block * PAGEBLOCK_FRAMES as usize).0;
         let within = (first_pfn / u64::from(PAGEBLOCK_FRAMES)) as usize % UNIT;
         let start = block.saturating_sub(within).max(self.blocks.start);
-        start..(block - within.min(block) + UNIT).min(self.blocks.end)
+        start..(block + UNIT - within).min(self.blocks.end)
     }
 }
 
 #[cfg(all(test, feature = "alloc", not(any(loom, shuttle))))]
 mod tests {
-    use pageset_core::{Config, CpuId, NodeId, Order, Request, ZoneConfig, ZoneKind};
+    use pageset_core::{Config, NodeId, ZoneConfig, ZoneKind};
 
     use super::*;
     use crate::{EveryCpu, Tables};
@@ -238,5 +336,30 @@ mod tests {
         let both = (0..8).filter(|unit| units[0][*unit] > 0 && units[1][*unit] > 0).count();
         let unmovable = units[1].iter().filter(|pages| **pages > 0).count();
         assert!(both <= 1 && unmovable <= 2, "{units:?}");
+    }
+
+    #[test]
+    fn a_gib_is_had_while_one_is_whole_and_comes_back() {
+        // From the middle of a GiB on: the first and the last part are none.
+        let (start, end) = (GIB / 2, 3 * GIB + GIB / 2);
+        let regions = [start..end];
+        let zones =
+            [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: start..end, regions: &regions }];
+        let mut config = Config::new(&zones, &[NodeId(0)]);
+        config.min_free_kbytes = Some(0);
+        let allocator = BlockAllocator::new(&config, Tables::on_heap(&config).unwrap()).unwrap();
+        let (cpu, request) = (CpuId(0), Request::new(Order::ZERO).movable());
+        let first = allocator.alloc_gib(cpu, &request).unwrap();
+        assert_eq!(first, Pfn(GIB));
+        let page = allocator.alloc_at(cpu, Pfn(2 * GIB + 77), &request);
+        assert_eq!(page, Ok(()));
+        let none = allocator.alloc_gib(cpu, &request);
+        assert_eq!(none, Err(AllocError::OutOfMemory { order: Order::MAX }));
+        allocator.free(cpu, Pfn(2 * GIB + 77), Order::ZERO).unwrap();
+        assert_eq!(allocator.alloc_gib(cpu, &request), Ok(Pfn(2 * GIB)));
+        assert_eq!(allocator.free_gib(cpu, first), Ok(()));
+        assert_eq!(allocator.free_gib(cpu, first), Err(FreeError::DoubleFree(first)));
+        assert_eq!(allocator.alloc_gib(cpu, &request), Ok(first));
+        assert!(allocator.validate().is_ok());
     }
 }
