@@ -137,7 +137,11 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// The pageblock at which a search begins.
     fn search_start(&self, needy: Needy<'_>) -> BlockIndex {
-        self.find_whole(needy).unwrap_or(self.zones[needy.zone.index()].blocks.start)
+        let start = self.zones[needy.zone.index()].blocks.start;
+        match self.whole_use {
+            WholeUse::AtHand => self.find_whole(needy).unwrap_or(start),
+            WholeUse::LowestFirst => start,
+        }
     }
 
     /// Takes these whole pageblocks, if all of them are there.
