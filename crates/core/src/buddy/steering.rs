@@ -147,9 +147,12 @@ mod tests {
             assert!(free.iter().chain(&pinned).all(|frame| *frame < UNIT));
             // One page is free in each of the others.
             for start in free {
-                let state = State::Allocated { order: Order::ZERO, movable: true };
-                (start..start + PAGEBLOCK_FRAMES).for_each(|frame| bench.body.frames.set_state(frame, state));
-                bench.free(start + 7, Order::ZERO);
+                bench.free(start, Order::PAGEBLOCK);
+                for frame in (start..start + PAGEBLOCK_FRAMES).filter(|frame| *frame != start + 7) {
+                    assert!(bench.zone().take_at(frame, Order::ZERO));
+                    let state = State::Allocated { order: Order::ZERO, movable: true };
+                    bench.body.frames.set_state(frame, state);
+                }
             }
             let wanted = Wanted { order: Order::ZERO, migratetype: MigrateType::Unmovable };
             for _ in 0..100 {
