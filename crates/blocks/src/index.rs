@@ -318,6 +318,36 @@ impl<A: Access> Set<'_, A> {
         within(near, range.end).or_else(|| within(range.start, near))
     }
 
+    /// The first member of this range from `from` on.
+    pub(crate) fn find_from(&self, range: &Range<BlockIndex>, from: BlockIndex) -> Option<BlockIndex> {
+        self.next(from).filter(|block| *block < range.end)
+    }
+
+    /// Whether all of this range are there. Ends at the first word that lacks one.
+    pub(crate) fn has_all(&self, range: &Range<BlockIndex>) -> bool {
+        Self::words_around(range).all(|word| self.part_of(word, range) == Self::mask(word, range))
+    }
+
+    /// Members in this range. O(range / 64).
+    pub(crate) fn count(&self, range: &Range<BlockIndex>) -> usize {
+        Self::words_around(range).map(|word| self.part_of(word, range).count_ones() as usize).sum()
+    }
+
+    fn words_around(range: &Range<BlockIndex>) -> Range<usize> {
+        range.start / BITS..range.end.div_ceil(BITS)
+    }
+
+    fn part_of(&self, word: usize, range: &Range<BlockIndex>) -> usize {
+        self.word(0, word).map_or(0, |cell| cell.load(SeqCst)) & Self::mask(word, range)
+    }
+
+    /// The bits of a word that lie in this range, some of which do.
+    fn mask(word: usize, range: &Range<BlockIndex>) -> usize {
+        let from = range.start.saturating_sub(word * BITS);
+        let end = (range.end - word * BITS).min(BITS);
+        usize::MAX << from & usize::MAX >> (BITS - end)
+    }
+
     /// Removes two members that lie together, the first one at an even place. `false` if one is not there.
     pub(crate) fn remove_pair(&self, first: BlockIndex) -> bool {
         self.remove_all(first / BITS, 0b11 << (first % BITS))
@@ -360,6 +390,8 @@ mod tests {
                 let expected =
                     members.range(from..range.end).next().or_else(|| members.range(range.clone()).next());
                 assert_eq!(set.find(&range, near), expected.copied(), "{near} in {range:?}");
+                let there = members.range(range.clone()).count();
+                assert_eq!((set.count(&range), set.has_all(&range)), (there, there == range.len()));
                 assert_eq!(set.has(block), members.contains(&block));
             }
             assert_eq!(index.set::<Shared>(0).find(&(0..blocks), 0), None, "the other set is empty");

@@ -7,6 +7,7 @@
 //! | [`simulate`] | a workload on a simulated machine, under one policy |
 //! | [`sweep`] | many simulations from one plan, and the file that keeps their rows |
 //! | [`reproduce`] | the published studies, with our values beside the printed ones |
+//! | [`ageing`] | a day that mixes memory, played on whole allocators |
 //! | [`contest`] | a recording's blocks on whole allocators, Linux's and our own |
 //! | [`pft`] | the page fault test: on threads, on the kernel, on a simulated machine |
 //! | [`machine`] | what this machine costs, as a file that simulates it |
@@ -26,6 +27,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod ageing;
 pub mod contest;
 #[doc(hidden)]
 pub mod fuzzing;

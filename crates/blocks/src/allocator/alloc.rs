@@ -4,6 +4,7 @@ use pageset_core::{AllocError, CpuId, NodeChoice, Order, Pfn, Request, Watermark
 
 use super::refill::Needy;
 use super::reserve::Reserve;
+use super::unit::Places;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::cpu_lists::{CpuHome, CpuLists, Wanted};
@@ -137,7 +138,14 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// What a CPU has of a zone, and what a request wants.
     pub(super) fn needy(&self, zone: ZoneId, cpu: CpuId, request: &Request, reserve: Reserve) -> Needy<'_> {
-        Needy { zone, cpu, lists: self.lists_at(zone, cpu), wanted: Wanted::of(request), reserve }
+        Needy {
+            zone,
+            cpu,
+            lists: self.lists_at(zone, cpu),
+            wanted: Wanted::of(request),
+            reserve,
+            places: Places::All,
+        }
     }
 
     /// What each CPU has of a zone.

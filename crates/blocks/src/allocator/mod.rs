@@ -2,7 +2,7 @@
 //!
 //! Files in the order of an allocation: `alloc` (from the pageblock at hand), `slow` (which zone), `room` (how much memory a zone has),
 //! `refill` (another pageblock), `rescue` (what is left when no pageblock of the right type is), `reserve` (for atomic requests of
-//! high order), `whole` (pageblocks and pairs of them), `spare` (one at hand); `free`, `settle` (what a pageblock becomes after a free); `word` (blocks that lie
+//! high order), `whole` (pageblocks and pairs of them), `unit` (which of them), `spare` (one at hand); `free`, `settle` (what a pageblock becomes after a free); `word` (blocks that lie
 //! together), `bulk`, `arrays` and `array` (what a host's CPU has to itself); `range` (a given place, exact counts, parts), `contiguous` (more than
 //! a block, any alignment, any range), `look` (what is
 //! at one place); `add` (memory that comes later), `isolation` (pageblocks out of service), `bad` (frames out of service for good);
@@ -38,6 +38,7 @@ mod slow;
 mod spare;
 mod tables;
 mod tick;
+mod unit;
 mod whole;
 mod word;
 

@@ -4,6 +4,7 @@ use pageset_core::{CpuId, MigrateType, Order, PAGEBLOCK_ORDER, ZoneId};
 
 use super::BlockAllocator;
 use super::reserve::Reserve;
+use super::unit::Places;
 use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::cpu_lists::{AtHand, CpuLists, TYPES, Wanted, count, types};
@@ -19,6 +20,7 @@ pub(super) struct Needy<'l> {
     pub(super) lists: &'l CpuLists,
     pub(super) wanted: Wanted,
     pub(super) reserve: Reserve,
+    pub(super) places: Places,
 }
 
 /// A pageblock in part use that has a free block of this order is worth reserving for single frames before a whole one is opened.
@@ -31,7 +33,7 @@ const RESERVED_FOR_MAX: Order = match Order::new(3) {
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// A block from another pageblock of the right type, or from a whole one.
-    pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
+    pub(super) fn take_from(&self, needy: Needy<'_>) -> Option<usize> {
         let order = needy.wanted.order;
         if order == Order::ZERO {
             return self
@@ -54,7 +56,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let zone = &self.zones[needy.zone.index()];
         loop {
             let near = needy.lists.near.load(Relaxed) as usize;
-            let block = self.find_indexed(zone, needy.wanted.migratetype, order, near)?;
+            let block = self.find_indexed(zone, needy, needy.wanted.migratetype, order, near)?;
             if !self.reserve_indexed(needy, block, needy.wanted.migratetype, order) {
                 continue;
             }
@@ -115,7 +117,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         const LOOKS: usize = 64;
         let order = wanted.order.index();
         let near = self.search_start(needy).clamp(zone.blocks.start, zone.blocks.end);
-        let found = self.find_indexed(zone, wanted.migratetype, order, near)?;
+        let found = self.find_indexed(zone, needy, wanted.migratetype, order, near)?;
         let fitting = |block: &BlockIndex| self.states[*block].get().fitting(wanted.migratetype, order);
         let (mut best, mut smallest) = (found, fitting(&found).unwrap_or(PAGEBLOCK_ORDER));
         for block in (near..zone.blocks.end).chain(zone.blocks.start..near).take(LOOKS) {
@@ -123,7 +125,9 @@ impl<A: Access> BlockAllocator<'_, A> {
                 break;
             }
             match fitting(&block) {
-                Some(fitting) if fitting < smallest => (best, smallest) = (block, fitting),
+                Some(fitting) if fitting < smallest && self.suits(zone, needy, block) => {
+                    (best, smallest) = (block, fitting)
+                }
                 _ => {}
             }
         }
@@ -135,24 +139,26 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub(super) fn find_indexed(
         &self,
         zone: &Zone,
+        needy: Needy<'_>,
         migratetype: MigrateType,
         order: usize,
         near: BlockIndex,
     ) -> Option<BlockIndex> {
-        (order..PAGEBLOCK_ORDER).find_map(|order| self.find_in_set(zone, migratetype, order, near))
+        (order..PAGEBLOCK_ORDER).find_map(|order| self.find_in_set(zone, needy, migratetype, order, near))
     }
 
     /// A pageblock of this type, reserved by nobody, whose largest free block has this order.
     pub(super) fn find_in_set(
         &self,
         zone: &Zone,
+        needy: Needy<'_>,
         migratetype: MigrateType,
         order: usize,
         near: BlockIndex,
     ) -> Option<BlockIndex> {
         let set = self.set_of(migratetype.index(), order);
         loop {
-            let block = set.find(&zone.blocks, near)?;
+            let block = self.find_open(zone, &set, needy, near)?;
             if self.belongs(block, migratetype.index(), order) {
                 return Some(block);
             }

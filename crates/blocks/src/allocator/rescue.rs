@@ -62,8 +62,9 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     fn take_alone_of(&self, needy: Needy<'_>, other: Wanted) -> Option<usize> {
         let taken = self.take_alone(needy, other);
-        if taken.is_some() {
+        if let Some(index) = taken {
             count::<A>(&needy.lists.counters.foreign);
+            self.note_use(needy, index / FRAMES);
         }
         taken
     }
@@ -74,10 +75,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         let near = needy.lists.near.load(Relaxed) as usize;
         for migratetype in needy.wanted.fallbacks() {
             for order in (needy.wanted.order.index()..PAGEBLOCK_ORDER).rev() {
-                let Some(block) = self.find_in_set(zone, migratetype, order, near) else { continue };
+                let Some(block) = self.find_in_set(zone, needy, migratetype, order, near) else { continue };
                 if self.rows[block].free() >= FRAMES / 2
                     && self.reserve_indexed(needy, block, migratetype, order)
                 {
+                    self.note_use(needy, block);
                     count::<A>(&needy.lists.counters.retyped);
                     count::<A>(&needy.lists.counters.foreign);
                     self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
@@ -111,6 +113,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 let index = self.take_one(block, wanted)?;
                 if wanted.migratetype != needy.wanted.migratetype {
                     count::<A>(&needy.lists.counters.foreign);
+                    self.note_use(needy, index / FRAMES);
                 }
                 Some(index)
             })

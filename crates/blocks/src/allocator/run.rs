@@ -30,7 +30,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             // A pageblock whose largest free block has the order below may have such a run, too: one is tried.
             let order = request.order.index();
             (order - 1..PAGEBLOCK_ORDER).find_map(|order| {
-                let block = self.find_in_set(zone, needy.wanted.migratetype, order, zone.blocks.start)?;
+                let block =
+                    self.find_in_set(zone, needy, needy.wanted.migratetype, order, zone.blocks.start)?;
                 self.take_run(block, frames, needy.wanted)
             })
         })?;

@@ -28,8 +28,10 @@ pub(super) const WHOLE: usize = TYPES * PAGEBLOCK_ORDER;
 pub(super) const PAIRS: usize = WHOLE + 1;
 /// The set of pageblocks whose free frames the zone has counted, and to which frames came back since.
 pub(super) const UNCOUNTED: usize = WHOLE + 2;
+/// The set of units of 1 GiB that may hold what cannot be moved, by their first pageblocks.
+pub(super) const TAINTED: usize = WHOLE + 3;
 /// How many sets there are.
-pub(super) const SETS: usize = WHOLE + 3;
+pub(super) const SETS: usize = WHOLE + 4;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// The same allocator with another rule for whole pageblocks. Default: [`WholeUse::AtHand`].
@@ -73,7 +75,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         let whole = self.index.set::<A>(WHOLE);
         loop {
-            let block = whole.find(&zone.blocks, self.search_start(needy))?;
+            let block = self.find_whole(needy)?;
             if whole.remove(block) {
                 self.note_claimed(needy, block, 1);
                 return Some(block);
@@ -85,7 +87,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub(super) fn claim_several(&self, needy: Needy<'_>, limit: usize) -> Several {
         let zone = &self.zones[needy.zone.index()];
         let limit = limit.min(zone.open_blocks(limit, needy.reserve));
-        let taken = self.index.set::<A>(WHOLE).take_near(&zone.blocks, self.search_start(needy), limit);
+        let taken = self.index.set::<A>(WHOLE).take_near(&zone.blocks, self.whole_start(needy), limit);
         if let Some(first) = taken.first() {
             self.note_claimed(needy, first, taken.len());
         }
@@ -112,7 +114,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         let (whole, pairs) = (self.index.set::<A>(WHOLE), self.index.set::<A>(PAIRS));
         loop {
-            let first = pairs.find(&zone.blocks, self.search_start(needy) & !1)?;
+            let first = pairs.find(&zone.blocks, self.whole_start(needy) & !1)?;
             let claimed = whole.remove_pair(first);
             pairs.remove(first);
             if claimed {
@@ -130,13 +132,23 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.zones[needy.zone.index()].remove_whole::<A>(blocks);
         count::<A>(&needy.lists.counters.claimed);
         needy.lists.near.store(block as u32, Relaxed);
+        self.note_use(needy, block);
     }
 
-    /// The pageblock at which a search begins.
+    /// The pageblock at which a search for free blocks begins.
     pub(super) fn search_start(&self, needy: Needy<'_>) -> BlockIndex {
         match self.whole_use {
             WholeUse::AtHand => needy.lists.near.load(Relaxed) as usize,
             WholeUse::LowestFirst => self.zones[needy.zone.index()].blocks.start,
+        }
+    }
+
+    /// The pageblock at which a search for whole pageblocks begins.
+    fn whole_start(&self, needy: Needy<'_>) -> BlockIndex {
+        let start = self.zones[needy.zone.index()].blocks.start;
+        match self.whole_use {
+            WholeUse::AtHand => self.find_whole(needy).unwrap_or(start),
+            WholeUse::LowestFirst => start,
         }
     }
 

@@ -4,7 +4,7 @@ use pageset_core::policy::{
     BatchRule, BelowHigh, BoostConsumer, BusyOwner, ClaimLimit, Decay, DecayDrain, DemandDrain,
     DivertedFrees, DrainOrder, DrainPicks, DrainType, FactorCap, FactorGrows, Fallback, FirstList, FreeDrain,
     FreeHighDrains, FreeHighRule, FreeHistory, HighAtomicRule, HighRule, NextSlice, Part, PressureStep,
-    PreviousFree, RaiseHigh, ReclaimLimit, RefillRule, SliceCaches, SplitFrees,
+    PreviousFree, RaiseHigh, ReclaimLimit, RefillRule, SliceCaches, SplitFrees, UnitSteering,
 };
 use pageset_core::{ListScheme, Policy};
 use serde::Serialize;
@@ -82,6 +82,7 @@ pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
     rule("reclaimer woken after a boost by", boost_rule(buddy.boost_consumer).to_owned());
     rule("pgfree counts frees past a page set", diverted_rule(buddy.diverted_frees).to_owned());
     rule("reserve for atomic requests", highatomic_rule(buddy.highatomic).to_owned());
+    rule("requests by units of 1 GiB", buddy.steering.map_or("not steered".to_owned(), steering_rule));
     match ownership {
         None => rule("owners of pageblocks", "none: they are the zone's".to_owned()),
         Some(ownership) => {
@@ -351,6 +352,14 @@ fn highatomic_rule(rule: HighAtomicRule) -> &'static str {
             "up to 1 %, none in small zones; watermark checks subtract its free frames"
         }
     }
+}
+
+fn steering_rule(rule: UnitSteering) -> String {
+    let UnitSteering { looks_max, fragments_above_units, .. } = rule;
+    format!(
+        "what cannot be moved goes to tainted units, of the first {looks_max} blocks of a list; fragments there, where more than \
+         {fragments_above_units} units are"
+    )
 }
 
 #[cfg(test)]

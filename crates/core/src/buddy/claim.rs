@@ -11,6 +11,11 @@ use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 impl<E: EventSink> LockedZone<'_, E> {
     /// Claims a pageblock and takes a block of `order` from it. The largest candidates come first.
     pub(super) fn claim(&mut self, wanted: Wanted, flags: AllocFlags) -> Option<FrameIndex> {
+        if let Some(rule) = self.body.rules.steering
+            && let Some(frame) = self.claim_in_tainted(rule, wanted, flags)
+        {
+            return Some(frame);
+        }
         for size in Self::fallback_floor(wanted.order, flags).and_above().rev() {
             let Some(found) = self.find_fallback(size, wanted.migratetype) else { continue };
             if found.reach == Reach::Block {
@@ -26,7 +31,7 @@ impl<E: EventSink> LockedZone<'_, E> {
         None
     }
 
-    fn claim_block(
+    pub(super) fn claim_block(
         &mut self,
         frame: FrameIndex,
         list: ListId,
@@ -63,10 +68,18 @@ impl<E: EventSink> LockedZone<'_, E> {
         let mut sizes = wanted.order.and_above();
         let (size, found) =
             sizes.find_map(|size| Some((size, self.find_fallback(size, wanted.migratetype)?)))?;
-        let frame = self.buddy.list(size, found.migratetype).head()?;
-        self.remove(frame, size, found.migratetype);
-        self.split(frame, size, wanted.order, found.migratetype);
-        self.emit_extfrag(frame, wanted, ListId { order: size, migratetype: found.migratetype });
-        Some(frame)
+        let list = ListId { order: size, migratetype: found.migratetype };
+        let head = self.buddy.list(size, found.migratetype).head()?;
+        let rule = self.body.rules.steering.filter(|_| wanted.migratetype != MigrateType::Movable);
+        let steered = rule.and_then(|rule| self.first_in_tainted(rule, list));
+        Some(self.take_this(steered.unwrap_or(head), list, wanted))
+    }
+
+    /// Takes this block of another type's list, which keeps the remainders and the pageblock.
+    pub(super) fn take_this(&mut self, frame: FrameIndex, list: ListId, wanted: Wanted) -> FrameIndex {
+        self.remove(frame, list.order, list.migratetype);
+        self.split(frame, list.order, wanted.order, list.migratetype);
+        self.emit_extfrag(frame, wanted, list);
+        frame
     }
 }

@@ -17,6 +17,7 @@ mod populate;
 mod range;
 mod split;
 mod steal;
+mod steering;
 
 #[cfg(test)]
 mod golden;

@@ -2,7 +2,7 @@
 
 use crate::event::{Event, EventSink};
 use crate::frame::FrameIndex;
-use crate::zone::{End, LockedZone};
+use crate::zone::{End, ListId, LockedZone};
 use crate::{MigrateType, Order};
 
 impl<E: EventSink> LockedZone<'_, E> {
@@ -11,7 +11,14 @@ impl<E: EventSink> LockedZone<'_, E> {
     #[inline]
     pub(crate) fn take_smallest(&mut self, order: Order, migratetype: MigrateType) -> Option<FrameIndex> {
         let found = self.body.gauges.smallest(order, migratetype)?;
-        let frame = self.buddy.list(found, migratetype).head()?;
+        let mut frame = self.buddy.list(found, migratetype).head()?;
+        // Below a pageblock nothing is steered; few policies do at all.
+        if found >= Order::PAGEBLOCK
+            && let Some(rule) = self.body.rules.steering
+        {
+            let list = ListId { order: found, migratetype };
+            frame = self.steered_whole(rule, list, migratetype).unwrap_or(frame);
+        }
         self.remove(frame, found, migratetype);
         self.split(frame, found, order, migratetype);
         self.emit(|| Event::MmPageAllocZoneLocked {

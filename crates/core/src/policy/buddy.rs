@@ -1,5 +1,7 @@
 //! Decisions of a zone's free lists that differ between kernel versions.
 
+use super::UnitSteering;
+
 /// Rules of the buddy lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -15,6 +17,9 @@ pub struct BuddyRules {
     pub diverted_frees: DivertedFrees,
     /// Size and accounting of the reserve for atomic high-order requests (spec §1.11, §1.12).
     pub highatomic: HighAtomicRule,
+    /// Whether requests are steered by units of 1 GiB, and how.
+    #[cfg_attr(feature = "serde", serde(default, with = "super::or_none"))]
+    pub steering: Option<UnitSteering>,
 }
 
 impl BuddyRules {
@@ -25,6 +30,7 @@ impl BuddyRules {
         boost_consumer: BoostConsumer::AnyRequest,
         diverted_frees: DivertedFrees::Uncounted,
         highatomic: HighAtomicRule::WholeBlocks,
+        steering: None,
     };
     /// Linux 6.12 (stable 6.12.117).
     pub const LINUX_6_12: Self = Self {
@@ -33,6 +39,7 @@ impl BuddyRules {
         boost_consumer: BoostConsumer::KswapdRequest,
         diverted_frees: DivertedFrees::Counted,
         highatomic: HighAtomicRule::FreeFrames,
+        steering: None,
     };
 }
 

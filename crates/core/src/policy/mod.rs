@@ -22,6 +22,7 @@ mod pageblock_ownership;
 mod part;
 mod pcp_buddy;
 mod series;
+mod superpageblock;
 
 pub use buddy::{BoostConsumer, BuddyRules, DivertedFrees, DrainType, Fallback, HighAtomicRule};
 pub(crate) use limits::MIN_HIGH_FRACTION;
@@ -43,6 +44,8 @@ pub use series::{
     LINUX_6_6, LINUX_6_7, PATCH_1, PATCH_2, PATCH_3, PATCH_4, PATCH_5, PATCH_6, PATCH_7, PATCH_8, PATCH_9,
     PATCH_10,
 };
+
+pub use superpageblock::{SUPERPAGEBLOCK_RFC, UnitSteering};
 
 use crate::pcp::ListScheme;
 
@@ -78,6 +81,7 @@ pub static POLICIES: &[Policy] = &[
     LINUX_6_19,
     LINUX_7_2,
     PCP_BUDDY_RFC,
+    SUPERPAGEBLOCK_RFC,
 ];
 
 /// Former names of policies, each with its present name.

@@ -1,8 +1,9 @@
-//! Published studies run again: their tables with our values beside the printed ones. One study is our own.
+//! Published studies run again: their tables with our values beside the printed ones. Two studies are our own.
 //!
 //! `study` says what a study is; there is one file for each. `published` reads the printed tables.
 //! `simulated` runs studies whose values come from simulations. `reproduction` is the result as one value.
 
+mod ageing;
 mod batch_size;
 #[cfg(test)]
 mod counts;
@@ -26,6 +27,7 @@ pub use reproduction::{Group, Reproduction, Withdrawn};
 pub use simulated::Fitted;
 pub use study::{Findings, Options, Study};
 
+use ageing::Ageing;
 use batch_size::BatchSize;
 use drain_picks::DrainPicks;
 use free_high_threshold::FreeHighThreshold;
@@ -49,6 +51,7 @@ pub const STUDIES: &[&dyn Study] = &[
     &SlicedFrees,
     &TickSpread,
     &OwnedBlocks,
+    &Ageing,
 ];
 
 /// The study with this name.

@@ -118,6 +118,7 @@ impl Study for PcpAutoTuning {
             more,
             machine: format!("simulated: {KBUILD_MACHINE}, {NETWORK_MACHINE}"),
             policies: STATES.map(|(_, policy)| policy.to_owned()).to_vec(),
+            timeline: None,
             seeds: Some(options.seeds()),
         })
     }

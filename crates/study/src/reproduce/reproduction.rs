@@ -30,6 +30,9 @@ pub struct Reproduction<'a> {
     pub withdrawn: Option<Withdrawn<'a>>,
     /// Tables of our own.
     pub more: &'a [Table],
+    /// What became of it over time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<&'a Table>,
     /// What the reader must know.
     pub notes: &'a [String],
     /// What differs, found from the tables.
@@ -91,6 +94,7 @@ impl<'a> Reproduction<'a> {
                 .then(|| Withdrawn { skill: skill_of(&withdrawn), tables: withdrawn }),
             tables,
             more: &findings.more,
+            timeline: findings.timeline.as_ref(),
             notes: &findings.notes,
             differences: findings.tables.iter().flat_map(differences).collect(),
             explanations: &findings.explanations,

@@ -64,6 +64,7 @@ impl Study for SlicedFrees {
             tables: simulated.tables,
             machine: format!("simulated: {}", MACHINES.map(|(_, machine)| machine).join(", ")),
             policies: STATES.map(str::to_owned).to_vec(),
+            timeline: None,
             seeds: Some(options.seeds()),
         })
     }

@@ -90,6 +90,8 @@ pub struct Findings {
     pub tables: Vec<Comparison>,
     /// Tables of our own that belong to the study.
     pub more: Vec<Table>,
+    /// What became of it over time, if that is part of the result.
+    pub timeline: Option<Table>,
     /// Pictures, with the names of their files without ending.
     pub figures: Vec<(String, Figure)>,
     /// What the reader must know to read the tables: how our values were obtained, what stands for what.

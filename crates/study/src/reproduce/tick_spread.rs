@@ -46,6 +46,7 @@ impl Study for TickSpread {
             tables: simulated.tables,
             machine: format!("simulated: {MACHINE}"),
             policies: vec![POLICY.to_owned()],
+            timeline: None,
             seeds: Some(options.seeds()),
         })
     }

@@ -1,4 +1,5 @@
 //! Workloads through the crate's public interface.
 
+mod ageing;
 mod load;
 mod threads;

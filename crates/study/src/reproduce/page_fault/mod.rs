@@ -68,6 +68,7 @@ impl Study for PageFault {
         Ok(Findings {
             tables: tables::comparisons(&rows, &runs, fault_ns)?,
             more: [threads::table(&rows), matrix.table()].into_iter().chain(promises.tables()).collect(),
+            timeline: None,
             figures: figures::all(&rows, &runs, &matrix, &promises)?,
             notes: notes(fault_ns),
             explanations,

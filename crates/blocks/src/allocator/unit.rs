@@ -1,0 +1,370 @@
+//! Units of 1 GiB: which whole pageblock a CPU claims, so that what cannot be moved lies in few of them.
+//!
+//! A unit is *tainted* from the first time that a pageblock of it is claimed for a type that cannot be moved. It stays so: where such memory
+//! was once, it comes again. Movable requests use clean units while these have room, the others tainted ones: whole pageblocks, then what
+//! is left of movable ones. When there is nothing, they taint one more unit: of the clean ones, that with the most whole pageblocks.
+//!
+//! What is read here may be late by a moment: then a pageblock comes from a unit of the other kind, and nothing else happens. So nobody
+//! has to win.
+
+use core::ops::Range;
+
+use pageset_core::{
+    AllocError, CpuId, FreeError, MigrateType, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER, Pfn, Request,
+    Watermark,
+};
+
+use super::refill::Needy;
+use super::reserve::Reserve;
+use super::whole::{TAINTED, WHOLE};
+use super::{BlockAllocator, FRAMES, WholeUse, blocks_in};
+use crate::access::Access;
+use crate::atomic::Relaxed;
+use crate::cpu_lists::count;
+use crate::index::{BlockIndex, Set};
+use crate::zone::Zone;
+
+/// Pageblocks of a unit.
+const UNIT: usize = (1 << 30) / (PAGEBLOCK_FRAMES as usize * 4096);
+/// Units that a search looks at, at most. A machine with more has them in the tables' order.
+const LOOKS: usize = 512;
+
+/// Where a request looks for memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Places {
+    /// In units of the kind that suits its type.
+    Suiting,
+    /// In all of them, in those first.
+    All,
+}
+
+fn is_movable(needy: Needy<'_>) -> bool {
+    needy.wanted.migratetype == MigrateType::Movable
+}
+
+impl<A: Access> BlockAllocator<'_, A> {
+    /// A block of another pageblock than the one at hand: in units that suit, and then anywhere.
+    pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
+        if !self.steers() || !self.has_tainted(needy) {
+            return self.take_from(needy);
+        }
+        let suiting = Needy { places: Places::Suiting, ..needy };
+        self.take_from(suiting)
+            .or_else(|| self.take_movable_in_tainted(needy))
+            .or_else(|| self.take_from(needy))
+    }
+
+    /// A host that gives memory back from the end decides by place alone.
+    fn steers(&self) -> bool {
+        self.whole_use == WholeUse::AtHand
+    }
+
+    fn has_tainted(&self, needy: Needy<'_>) -> bool {
+        let blocks = &self.zones[needy.zone.index()].blocks;
+        self.index.set::<A>(TAINTED).find_from(blocks, blocks.start).is_some()
+    }
+
+    /// The whole pageblock to claim next.
+    pub(super) fn find_whole(&self, needy: Needy<'_>) -> Option<BlockIndex> {
+        let zone = &self.zones[needy.zone.index()];
+        let whole = self.index.set::<A>(WHOLE);
+        if !self.steers() {
+            return whole.find(&zone.blocks, zone.blocks.start);
+        }
+        let nearest = whole.find(&zone.blocks, needy.lists.near.load(Relaxed) as usize)?;
+        if self.is_tainted(zone, nearest) != is_movable(needy) {
+            return Some(nearest);
+        }
+        let suiting = if is_movable(needy) {
+            self.find_clean(zone, &whole, self.own_part(needy, &zone.blocks))
+        } else {
+            self.find_in_tainted(needy, &whole)
+        };
+        match (suiting, needy.places) {
+            (None, Places::All) if is_movable(needy) => Some(nearest),
+            (None, Places::All) => self.to_taint(zone),
+            _ => suiting,
+        }
+    }
+
+    /// A member of a set that a request of this type looks for: of movable ones, in a clean unit if it has to be one that suits.
+    pub(super) fn find_open(
+        &self,
+        zone: &Zone,
+        set: &Set<'_, A>,
+        needy: Needy<'_>,
+        near: BlockIndex,
+    ) -> Option<BlockIndex> {
+        if needy.places == Places::Suiting && is_movable(needy) {
+            return self.find_clean(zone, set, near);
+        }
+        set.find(&zone.blocks, near)
+    }
+
+    /// Whether a request may use this pageblock: a movable one that looks for a unit that suits uses clean ones only.
+    pub(super) fn suits(&self, zone: &Zone, needy: Needy<'_>, block: BlockIndex) -> bool {
+        needy.places == Places::All || !is_movable(needy) || !self.is_tainted(zone, block)
+    }
+
+    /// A pageblock has memory for a request from now on: it was claimed whole, or is of another type.
+    #[inline]
+    pub(super) fn note_use(&self, needy: Needy<'_>, block: BlockIndex) {
+        if !is_movable(needy) && self.steers() {
+            let zone = &self.zones[needy.zone.index()];
+            self.index.set::<A>(TAINTED).add(zone.unit_of(block).start);
+        }
+    }
+
+    fn is_tainted(&self, zone: &Zone, block: BlockIndex) -> bool {
+        self.index.set::<A>(TAINTED).has(zone.unit_of(block).start)
+    }
+
+    /// Where a CPU begins to look, so that CPUs stay apart.
+    fn own_part(&self, needy: Needy<'_>, blocks: &Range<BlockIndex>) -> BlockIndex {
+        blocks.start + blocks.len() * needy.cpu.index() / self.cpus().max(1)
+    }
+
+    /// The first member of a set, from `near` on, that lies in a clean unit.
+    fn find_clean(&self, zone: &Zone, set: &Set<'_, A>, near: BlockIndex) -> Option<BlockIndex> {
+        let blocks = &zone.blocks;
+        let near = near.clamp(blocks.start, blocks.end);
+        let mut looks = 0;
+        for range in [near..blocks.end, blocks.start..near] {
+            let mut from = range.start;
+            while looks < LOOKS
+                && let Some(block) = set.find_from(&range, from)
+            {
+                if !self.is_tainted(zone, block) {
+                    return Some(block);
+                }
+                (from, looks) = (zone.unit_of(block).end, looks + 1);
+            }
+        }
+        None
+    }
+
+    /// A member of a set in a tainted unit.
+    fn find_in_tainted(&self, needy: Needy<'_>, set: &Set<'_, A>) -> Option<BlockIndex> {
+        let zone = &self.zones[needy.zone.index()];
+        let tainted = self.index.set::<A>(TAINTED);
+        let mut from = zone.blocks.start;
+        for _ in 0..LOOKS {
+            let unit = zone.unit_of(tainted.find_from(&zone.blocks, from)?);
+            let found = set.find(&unit, self.own_part(needy, &unit));
+            if found.is_some() {
+                return found;
+            }
+            from = unit.end;
+        }
+        None
+    }
+
+    /// Reserves what is left of a movable pageblock in a tainted unit, the one with the largest free block first.
+    #[cold]
+    fn take_movable_in_tainted(&self, needy: Needy<'_>) -> Option<usize> {
+        if is_movable(needy) {
+            return None;
+        }
+        let movable = MigrateType::Movable;
+        for order in (needy.wanted.order.index()..PAGEBLOCK_ORDER).rev() {
+            let set = self.set_of(movable.index(), order);
+            while let Some(block) = self.find_in_tainted(needy, &set) {
+                if !self.reserve_indexed(needy, block, movable, order) {
+                    // It is not what its set says, or somebody was faster.
+                    self.leave_set(block, movable.index(), order);
+                    continue;
+                }
+                count::<A>(&needy.lists.counters.retyped);
+                count::<A>(&needy.lists.counters.foreign);
+                self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
+                if let Some(index) = self.take_rest(needy) {
+                    return Some(index);
+                }
+            }
+        }
+        None
+    }
+
+    /// A whole pageblock of the clean unit that has most of them.
+    #[cold]
+    fn to_taint(&self, zone: &Zone) -> Option<BlockIndex> {
+        let whole = self.index.set::<A>(WHOLE);
+        let (mut most, mut found, mut from) = (0, None, zone.blocks.start);
+        for _ in 0..LOOKS {
+            let Some(block) = whole.find_from(&zone.blocks, from) else { break };
+            let unit = zone.unit_of(block);
+            let there = whole.count(&unit);
+            if there > most {
+                (most, found) = (there, Some(block));
+            }
+            if most == UNIT {
+                break;
+            }
+            from = unit.end;
+        }
+        found
+    }
+}
+
+/// Whole units.
+impl<A: Access> BlockAllocator<'_, A> {
+    /// Allocates 1 GiB that begins at a multiple of it: as 256 blocks of the largest order, side by side. They are freed one by one, or
+    /// by [`free_gib`](Self::free_gib). The request's order is ignored. O(GiB of memory).
+    ///
+    /// # Errors
+    /// [`AllocError::OutOfMemory`] if no GiB is free as a whole, or the zone would fall below its low watermark; as for
+    /// [`alloc`](Self::alloc) otherwise.
+    pub fn alloc_gib(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
+        if !self.is_known(cpu) {
+            return Err(AllocError::BadCpu(cpu));
+        }
+        if !request.migratetype.is_mergeable() {
+            return Err(AllocError::BadType(request.migratetype));
+        }
+        let mut largest = *request;
+        largest.order = Order::MAX;
+        let node = self.node_for(cpu, &largest).ok_or(AllocError::NoEligibleZone)?;
+        for id in self.zones_for(&largest, node) {
+            let zone = &self.zones[id.index()];
+            let needy = self.needy(id, cpu, &largest, Reserve::Closed);
+            let floor = zone.floor(&largest, Watermark::Low).saturating_add((UNIT * FRAMES) as u64);
+            if zone.open_blocks(UNIT, Reserve::Closed) < UNIT || zone.free_at_least() < floor {
+                continue;
+            }
+            if let Some(unit) = self.take_whole_unit(zone, needy) {
+                return Ok(zone.pfn(unit.start * FRAMES));
+            }
+        }
+        Err(AllocError::OutOfMemory { order: Order::MAX })
+    }
+
+    /// Frees what [`alloc_gib`](Self::alloc_gib) gave.
+    ///
+    /// # Errors
+    /// Of the first block that is no such block in use. The others are freed nevertheless.
+    pub fn free_gib(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
+        let mut outcome = Ok(());
+        for block in (0..UNIT / PAIR).map(|pair| pair * PAIR * FRAMES) {
+            let freed = match pfn.checked_add(block as u64) {
+                Some(first) => self.free(cpu, first, Order::MAX),
+                None => Err(FreeError::Foreign(pfn)),
+            };
+            outcome = outcome.and(freed);
+        }
+        outcome
+    }
+
+    fn take_whole_unit(&self, zone: &Zone, needy: Needy<'_>) -> Option<Range<BlockIndex>> {
+        let whole = self.index.set::<A>(WHOLE);
+        let mut from = zone.blocks.start;
+        while from < zone.blocks.end {
+            let unit = zone.unit_of(from);
+            from = unit.end;
+            if unit.len() == UNIT && whole.has_all(&unit) && self.take_unit(zone, needy, unit.clone()) {
+                return Some(unit);
+            }
+        }
+        None
+    }
+
+    /// Takes all pageblocks of a unit, or none.
+    fn take_unit(&self, zone: &Zone, needy: Needy<'_>, unit: Range<BlockIndex>) -> bool {
+        let pairs = || unit.clone().step_by(PAIR);
+        if let Some(missed) = pairs().find(|first| !self.claim_whole_at(zone, *first, PAIR)) {
+            // Somebody was faster: what this CPU has, it gives back.
+            pairs()
+                .take_while(|first| *first < missed)
+                .for_each(|first| (first..first + PAIR).for_each(|part| self.give_whole(part)));
+            return false;
+        }
+        self.note_use(needy, unit.start);
+        let Some(isolated) =
+            pairs().find(|first| !self.hand_out(*first, Order::MAX, needy.wanted.migratetype))
+        else {
+            return true;
+        };
+        // A pageblock went out of service meanwhile: that pair is dealt with.
+        for first in pairs().filter(|first| *first != isolated) {
+            match first < isolated {
+                true => {
+                    let freed = self.free_whole(needy.cpu, needy.zone, first, Order::MAX);
+                    debug_assert!(freed, "it is in use since a moment ago");
+                }
+                false => (first..first + PAIR).for_each(|part| self.give_whole(part)),
+            }
+        }
+        false
+    }
+}
+
+/// Pageblocks in a block of the largest order.
+const PAIR: usize = blocks_in(Order::MAX);
+
+impl Zone {
+    /// The pageblocks of the zone that lie in the same GiB as this one.
+    fn unit_of(&self, block: BlockIndex) -> Range<BlockIndex> {
+        let first_pfn = self.pfn(block * PAGEBLOCK_FRAMES as usize).0;
+        let within = (first_pfn / u64::from(PAGEBLOCK_FRAMES)) as usize % UNIT;
+        let start = block.saturating_sub(within).max(self.blocks.start);
+        start..(block + UNIT - within).min(self.blocks.end)
+    }
+}
+
+#[cfg(all(test, feature = "alloc", not(any(loom, shuttle))))]
+mod tests {
+    use pageset_core::{Config, NodeId, ZoneConfig, ZoneKind};
+
+    use super::*;
+    use crate::{EveryCpu, Tables};
+
+    /// 8 GiB, two CPUs.
+    const GIB: u64 = 1 << 18;
+
+    #[test]
+    fn what_cannot_be_moved_lies_in_few_units_and_what_can_be_moved_elsewhere() {
+        let regions = [0..8 * GIB];
+        let zones =
+            [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..8 * GIB, regions: &regions }];
+        let config = Config::new(&zones, &[NodeId(0); 2]);
+        let allocator = BlockAllocator::new(&config, Tables::on_heap(&config).unwrap()).unwrap();
+        let cpus = EveryCpu::new(&allocator).unwrap();
+        let mut units = [[0_u32; 8]; 2];
+        for round in 0..GIB as u32 {
+            for (index, request) in
+                [Request::new(Order::ZERO).movable(), Request::new(Order::ZERO)].iter().enumerate()
+            {
+                let cpu = CpuId(round % 2);
+                let pfn = pageset_core::FrameAllocator::alloc(&cpus, cpu, request).unwrap();
+                units[index][(pfn.0 / GIB) as usize] += 1;
+            }
+        }
+        let both = (0..8).filter(|unit| units[0][*unit] > 0 && units[1][*unit] > 0).count();
+        let unmovable = units[1].iter().filter(|pages| **pages > 0).count();
+        assert!(both <= 1 && unmovable <= 2, "{units:?}");
+    }
+
+    #[test]
+    fn a_gib_is_had_while_one_is_whole_and_comes_back() {
+        // From the middle of a GiB on: the first and the last part are none.
+        let (start, end) = (GIB / 2, 3 * GIB + GIB / 2);
+        let regions = [start..end];
+        let zones =
+            [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: start..end, regions: &regions }];
+        let mut config = Config::new(&zones, &[NodeId(0)]);
+        config.min_free_kbytes = Some(0);
+        let allocator = BlockAllocator::new(&config, Tables::on_heap(&config).unwrap()).unwrap();
+        let (cpu, request) = (CpuId(0), Request::new(Order::ZERO).movable());
+        let first = allocator.alloc_gib(cpu, &request).unwrap();
+        assert_eq!(first, Pfn(GIB));
+        let page = allocator.alloc_at(cpu, Pfn(2 * GIB + 77), &request);
+        assert_eq!(page, Ok(()));
+        let none = allocator.alloc_gib(cpu, &request);
+        assert_eq!(none, Err(AllocError::OutOfMemory { order: Order::MAX }));
+        allocator.free(cpu, Pfn(2 * GIB + 77), Order::ZERO).unwrap();
+        assert_eq!(allocator.alloc_gib(cpu, &request), Ok(Pfn(2 * GIB)));
+        assert_eq!(allocator.free_gib(cpu, first), Ok(()));
+        assert_eq!(allocator.free_gib(cpu, first), Err(FreeError::DoubleFree(first)));
+        assert_eq!(allocator.alloc_gib(cpu, &request), Ok(first));
+        assert!(allocator.validate().is_ok());
+    }
+}

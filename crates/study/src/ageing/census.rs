@@ -1,0 +1,106 @@
+//! What lies where: pages that can be moved and pages that cannot, by pageblock and by unit of 1 GiB.
+//!
+//! It is counted from what was handed out, not from what an allocator calls its pageblocks.
+
+use pageset_core::PAGEBLOCK_FRAMES;
+
+/// Frames of a unit: 1 GiB.
+pub const UNIT_FRAMES: u64 = 1 << 18;
+const PAGEBLOCK: u64 = PAGEBLOCK_FRAMES as u64;
+
+/// Frames in use of a part of memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Use {
+    /// All.
+    pub(super) frames: u32,
+    /// Those that cannot be moved.
+    pub(super) pinned: u32,
+}
+
+impl Use {
+    fn change(&mut self, frames: u32, is_pinned: bool, is_more: bool) {
+        let of = |count: u32| if is_more { count + frames } else { count - frames };
+        self.frames = of(self.frames);
+        if is_pinned {
+            self.pinned = of(self.pinned);
+        }
+    }
+}
+
+/// Memory in use, by pageblock and by unit.
+#[derive(Debug)]
+pub(super) struct Uses {
+    pub(super) pageblocks: Vec<Use>,
+    pub(super) units: Vec<Use>,
+    pub(super) all: Use,
+    /// The most that could not be moved at one time.
+    pub(super) pinned_peak: u64,
+}
+
+impl Uses {
+    pub(super) fn new(frames: u64) -> Self {
+        let of = |part: u64| vec![Use::default(); (frames / part) as usize];
+        Self { pageblocks: of(PAGEBLOCK), units: of(UNIT_FRAMES), all: Use::default(), pinned_peak: 0 }
+    }
+
+    /// A block was allocated (`is_more`) or freed. Blocks are no larger than a pageblock.
+    pub(super) fn change(&mut self, pfn: u64, frames: u32, is_pinned: bool, is_more: bool) {
+        self.pageblocks[(pfn / PAGEBLOCK) as usize].change(frames, is_pinned, is_more);
+        self.units[(pfn / UNIT_FRAMES) as usize].change(frames, is_pinned, is_more);
+        self.all.change(frames, is_pinned, is_more);
+        self.pinned_peak = self.pinned_peak.max(self.all.pinned.into());
+    }
+
+    pub(super) fn census(&self) -> Census {
+        let count = |uses: &[Use], is: fn(&Use) -> bool| uses.iter().filter(|of| is(of)).count() as u64;
+        Census {
+            units: self.units.len() as u64,
+            clean_units: count(&self.units, |of| of.pinned == 0),
+            free_units: count(&self.units, |of| of.frames == 0),
+            clean_pageblocks: count(&self.pageblocks, |of| of.pinned == 0),
+            free_pageblocks: count(&self.pageblocks, |of| of.frames == 0),
+            used_frames: self.all.frames.into(),
+            pinned_frames: self.all.pinned.into(),
+            unclean_units_needed: self.pinned_peak.div_ceil(UNIT_FRAMES),
+        }
+    }
+}
+
+/// How memory lies at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// Units of 1 GiB.
+    pub units: u64,
+    /// Those in which every page in use can be moved.
+    pub clean_units: u64,
+    /// Those without a page in use.
+    pub free_units: u64,
+    /// Pageblocks in which every page in use can be moved.
+    pub clean_pageblocks: u64,
+    /// Pageblocks without a page in use.
+    pub free_pageblocks: u64,
+    /// Frames in use.
+    pub used_frames: u64,
+    /// Of them, those that cannot be moved.
+    pub pinned_frames: u64,
+    /// Units that held what could not be moved when that was most, if they had held nothing else: so many have to be unclean.
+    pub unclean_units_needed: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_is_clean_again_when_the_last_page_that_cannot_be_moved_goes() {
+        let mut uses = Uses::new(2 * UNIT_FRAMES);
+        uses.change(5, 1, true, true);
+        uses.change(512, 512, false, true);
+        let census = uses.census();
+        assert_eq!((census.units, census.clean_units, census.free_units), (2, 1, 1));
+        assert_eq!((census.clean_pageblocks, census.free_pageblocks), (1023, 1022));
+        uses.change(5, 1, true, false);
+        let census = uses.census();
+        assert_eq!((census.clean_units, census.free_units, census.unclean_units_needed), (2, 1, 1));
+    }
+}

@@ -1,0 +1,135 @@
+//! Moving pages so that pageblocks become free: what Linux does in the background, and what the RFC of 2026 does in units that have
+//! pages that cannot be moved.
+//!
+//! Both are models: they know where each page lies, a move takes no time and always succeeds. What is counted is how many pages
+//! moved.
+
+use pageset_core::{FrameAllocator, PAGEBLOCK_FRAMES};
+
+use super::census::{UNIT_FRAMES, Use};
+use super::memory::Memory;
+
+/// Who moves pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Compaction {
+    /// Nobody.
+    None,
+    /// Linux: from the lowest pageblocks to the highest. Scanners from both ends are the documented way; how much is done when is a
+    /// guess: where less than a hundredth of all pageblocks is free, up to 32 are emptied in a step.
+    Linux,
+    /// The RFC of 2026: out of a unit that has pages that cannot be moved, when it has at most one free pageblock or less than two
+    /// pageblocks' worth of free pages, until it has three; and as Linux.
+    Rfc,
+}
+
+/// Free pageblocks among a hundred, below which pageblocks are emptied (guess).
+const FREE_PERCENT: usize = 1;
+/// Pageblocks that are emptied in a step at most (guess).
+const EMPTIED_MAX: usize = 32;
+const PAGEBLOCK: u32 = PAGEBLOCK_FRAMES;
+const PER_UNIT: usize = (UNIT_FRAMES / PAGEBLOCK_FRAMES as u64) as usize;
+/// What the RFC names.
+const WANTED_PAGEBLOCKS: u32 = 3;
+const SHORT_PAGEBLOCKS: u32 = 2;
+
+/// Where both scanners are.
+#[derive(Debug, Default)]
+pub(super) struct Scanners {
+    /// The next pageblock to empty.
+    from: usize,
+    /// The next frame to fill, from the end.
+    to: u32,
+}
+
+impl Compaction {
+    pub(super) fn run<A: FrameAllocator>(self, scanners: &mut Scanners, memory: &mut Memory<'_, A>) {
+        if self == Self::Rfc {
+            evacuate(memory);
+        }
+        if self != Self::None {
+            scanners.compact(memory);
+        }
+    }
+}
+
+impl Scanners {
+    fn compact<A: FrameAllocator>(&mut self, memory: &mut Memory<'_, A>) {
+        let pageblocks = memory.uses.pageblocks.len();
+        let free = |of: &Use| of.frames == 0;
+        let wanted = pageblocks * FREE_PERCENT / 100;
+        let mut there = memory.uses.pageblocks.iter().filter(|of| free(of)).count();
+        if there >= wanted {
+            return;
+        }
+        (self.from, self.to) = (0, pageblocks as u32 * PAGEBLOCK);
+        let mut emptied = 0;
+        while emptied < EMPTIED_MAX && there < wanted && (self.from as u32 + 1) * PAGEBLOCK < self.to {
+            let Use { frames, pinned } = memory.uses.pageblocks[self.from];
+            // A pageblock that one huge page fills is as good as a free one.
+            if frames > 0 && pinned == 0 && frames < PAGEBLOCK {
+                if !self.empty(self.from as u32, memory) {
+                    return;
+                }
+                (emptied, there) = (emptied + 1, there + 1);
+            }
+            self.from += 1;
+        }
+    }
+
+    /// `false` if there is no place left above.
+    fn empty<A: FrameAllocator>(&mut self, pageblock: u32, memory: &mut Memory<'_, A>) -> bool {
+        let first = pageblock * PAGEBLOCK;
+        (first..first + PAGEBLOCK)
+            .all(|pfn| memory.move_away(pfn, |memory, order| self.place(memory, order, first + PAGEBLOCK)))
+    }
+
+    fn place<A: FrameAllocator>(&mut self, memory: &Memory<'_, A>, order: u8, end: u32) -> Option<u32> {
+        let frames = 1 << order;
+        while self.to >= end + frames {
+            let at = (self.to - frames) / frames * frames;
+            let Use { frames: used, pinned } = memory.uses.pageblocks[(at / PAGEBLOCK) as usize];
+            if pinned > 0 || used == PAGEBLOCK || used == 0 {
+                self.to = at / PAGEBLOCK * PAGEBLOCK;
+                continue;
+            }
+            self.to = at;
+            if memory.take_at(at, order) {
+                return Some(at);
+            }
+        }
+        None
+    }
+}
+
+/// Moves pages out of units that have pages that cannot be moved and little room.
+fn evacuate<A: FrameAllocator>(memory: &mut Memory<'_, A>) {
+    for unit in 0..memory.uses.units.len() {
+        let Use { frames, pinned } = memory.uses.units[unit];
+        let pageblocks = unit * PER_UNIT..(unit + 1) * PER_UNIT;
+        let whole = memory.uses.pageblocks[pageblocks.clone()].iter().filter(|of| of.frames == 0).count();
+        let free = UNIT_FRAMES as u32 - frames;
+        if pinned == 0 || whole > 1 && free >= SHORT_PAGEBLOCKS * PAGEBLOCK {
+            continue;
+        }
+        let mut candidates: Vec<_> = pageblocks
+            .filter(|at| {
+                let of = memory.uses.pageblocks[*at];
+                of.pinned == 0 && of.frames > 0
+            })
+            .collect();
+        candidates.sort_by_key(|at| memory.uses.pageblocks[*at].frames);
+        let wanted = (WANTED_PAGEBLOCKS as usize).saturating_sub(whole);
+        for pageblock in candidates.into_iter().take(wanted) {
+            let first = pageblock as u32 * PAGEBLOCK;
+            let is_empty = (first..first + PAGEBLOCK).all(|pfn| {
+                memory.move_away(pfn, |memory, order| {
+                    memory.take_any(order, |to| memory.uses.units[(to / UNIT_FRAMES) as usize].pinned == 0)
+                })
+            });
+            if !is_empty {
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! One day on one allocator.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use pageset_blocks::{BlockAllocator, EveryCpu};
+use pageset_core::{
+    Config, CpuId, Event, EventSink, FrameAllocator, MigrateType, NodeId, PageAllocator, Platform, Tables,
+    ZoneConfig, ZoneKind,
+};
+use parking_lot::RawMutex;
+
+use super::census::Census;
+use super::compaction::{Compaction, Scanners};
+use super::day::{Act, Day};
+use super::memory::Memory;
+use super::parameters::Parameters;
+use crate::contest::{AllocatorKind, ContestError};
+
+/// What an allocator had to do, and what became of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Work {
+    /// Requests.
+    pub requests: u64,
+    /// Those that got no memory.
+    pub failures: u64,
+    /// Requests for huge pages.
+    pub huge_requests: u64,
+    /// Those that got single pages instead.
+    pub huge_failures: u64,
+    /// Requests that got memory of another type.
+    pub fallbacks: u64,
+    /// Times a CPU took the zone's lock, or changed what all CPUs share.
+    pub visits: u64,
+    /// Pages that were moved.
+    pub moved_pages: u64,
+}
+
+/// How memory lay at one moment.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Moment {
+    /// Steps that were over.
+    pub step: u32,
+    /// What lay where.
+    pub census: Census,
+    /// What had been done until then.
+    pub work: Work,
+}
+
+/// One day on one allocator.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Course {
+    /// Evenly over the day; the last one is its end.
+    pub moments: Vec<Moment>,
+}
+
+impl Course {
+    /// The end of the day.
+    #[must_use]
+    pub fn end(&self) -> &Moment {
+        self.moments.last().expect("a day has an end")
+    }
+}
+
+/// Plays a day on an allocator. `moments` are looked at, evenly over the day; `progress` hears each step, and ends the day early by
+/// `false`.
+///
+/// # Errors
+/// The day cannot be, or the allocator cannot.
+pub fn play(
+    parameters: &Parameters,
+    seed: u64,
+    entrant: &AllocatorKind,
+    compaction: Compaction,
+    moments: u32,
+    progress: &mut dyn FnMut() -> bool,
+) -> Result<Course, ContestError> {
+    parameters.check().map_err(ContestError::Layout)?;
+    let regions = [0..parameters.frames()];
+    let zone =
+        ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: regions[0].clone(), regions: &regions };
+    let (zones, nodes) = ([zone], vec![NodeId(0); parameters.cpus as usize]);
+    let config = Config::new(&zones, &nodes);
+    let stage = Stage { parameters, seed, compaction, moments };
+    match entrant {
+        AllocatorKind::Linux(policy) => {
+            let config = config.with_policy(**policy);
+            let allocator = PageAllocator::new(Host::default(), &config, Tables::on_heap(&config)?)?;
+            Ok(stage.play(&allocator, &|| allocator.platform().fallbacks.load(Relaxed), progress))
+        }
+        AllocatorKind::OwnedBlocks | AllocatorKind::OwnedBlocksStraight => {
+            let tables = pageset_blocks::Tables::on_heap(&config)?;
+            let allocator = BlockAllocator::new(&config, tables)?;
+            let fallbacks = || allocator.counters().foreign as u64;
+            match entrant {
+                AllocatorKind::OwnedBlocksStraight => Ok(stage.play(&allocator, &fallbacks, progress)),
+                _ => Ok(stage.play(&EveryCpu::new(&allocator)?, &fallbacks, progress)),
+            }
+        }
+    }
+}
+
+struct Stage<'a> {
+    parameters: &'a Parameters,
+    seed: u64,
+    compaction: Compaction,
+    moments: u32,
+}
+
+impl Stage<'_> {
+    fn play(
+        &self,
+        allocator: &impl FrameAllocator,
+        fallbacks: &dyn Fn() -> u64,
+        progress: &mut dyn FnMut() -> bool,
+    ) -> Course {
+        let mut day = Day::new(self.parameters, self.seed);
+        let frames = self.parameters.frames();
+        let mut memory = Memory::new(allocator, frames, self.compaction != Compaction::None);
+        let mut scanners = Scanners::default();
+        let every = (self.parameters.steps / self.moments.max(1)).max(1);
+        let mut course = Course { moments: Vec::new() };
+        while day.step(|act| memory.perform(act)) && progress() {
+            for cpu in 0..self.parameters.cpus {
+                let ticked = allocator.tick(CpuId(cpu));
+                debug_assert!(ticked.is_ok(), "it is one of the machine's CPUs");
+            }
+            self.compaction.run(&mut scanners, &mut memory);
+            let step = day.steps_done();
+            if step.is_multiple_of(every) || step == self.parameters.steps {
+                let mut work = memory.work;
+                (work.fallbacks, work.visits) = (fallbacks(), allocator.usage().shared_visits);
+                course.moments.push(Moment { step, census: memory.uses.census(), work });
+            }
+        }
+        if course.moments.is_empty() {
+            course.moments.push(Moment { step: 0, census: memory.uses.census(), work: memory.work });
+        }
+        course
+    }
+}
+
+/// Counts requests that got another type's memory.
+#[derive(Debug, Default)]
+struct Host {
+    fallbacks: AtomicU64,
+}
+
+impl Platform for Host {
+    type RawLock = RawMutex;
+    type Events = Self;
+
+    fn events(&self) -> &Self {
+        self
+    }
+}
+
+impl EventSink for Host {
+    fn emit(&self, _: CpuId, event: Event) {
+        if matches!(event, Event::MmPageAllocExtfrag { .. }) {
+            self.fallbacks.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+/// What a day asks for, whatever allocator it is put to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Summary {
+    /// Acts.
+    pub acts: u64,
+    /// Blocks that are allocated, by type: unmovable, movable, reclaimable.
+    pub blocks: [u64; 3],
+    /// Their pages.
+    pub pages: [u64; 3],
+    /// The most pages that live at one time.
+    pub live_peak: u64,
+    /// The most of them that cannot be moved.
+    pub pinned_peak: u64,
+    /// What tells this stream from any other.
+    pub digest: u64,
+}
+
+/// Counts a day without an allocator.
+#[must_use]
+pub fn summary(parameters: &Parameters, seed: u64) -> Summary {
+    let mut day = Day::new(parameters, seed);
+    let mut summary = Summary::default();
+    let mut of_slot: Vec<(u8, MigrateType)> = Vec::new();
+    let (live, pinned) = (Cell::new(0_u64), Cell::new(0_u64));
+    loop {
+        let goes_on = day.step(|act| {
+            summary.acts += 1;
+            let told = match act {
+                Act::Alloc { slot, order, migratetype, .. } => {
+                    let at = slot as usize;
+                    if at >= of_slot.len() {
+                        of_slot.resize(at + 1, (0, MigrateType::Movable));
+                    }
+                    of_slot[at] = (order, migratetype);
+                    summary.blocks[migratetype.index()] += 1;
+                    summary.pages[migratetype.index()] += 1 << order;
+                    live.set(live.get() + (1 << order));
+                    if migratetype != MigrateType::Movable {
+                        pinned.set(pinned.get() + (1 << order));
+                    }
+                    u64::from(slot) << 8 | u64::from(order) << 4 | migratetype.index() as u64
+                }
+                Act::Free { slot, .. } => {
+                    let (order, migratetype) = of_slot[slot as usize];
+                    live.set(live.get() - (1 << order));
+                    if migratetype != MigrateType::Movable {
+                        pinned.set(pinned.get() - (1 << order));
+                    }
+                    u64::from(slot) << 8 | 0xff
+                }
+            };
+            summary.digest = (summary.digest.rotate_left(5) ^ told).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            summary.live_peak = summary.live_peak.max(live.get());
+            summary.pinned_peak = summary.pinned_peak.max(pinned.get());
+        });
+        if !goes_on {
+            return summary;
+        }
+    }
+}

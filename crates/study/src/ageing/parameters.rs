@@ -1,0 +1,322 @@
+//! What happens on the day.
+
+use serde::{Deserialize, Serialize};
+
+/// What happens on the day. Shares are of all memory, in thousandths; times are steps, of which a day has [`steps`](Self::steps).
+///
+/// Where a value is from a recording, its comment names it (`pageset stat data/traces/NAME`). The others are guesses: no recording
+/// of ours is as long as a day.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct Parameters {
+    /// Memory, in GiB: one zone.
+    pub memory_gib: u32,
+    /// CPUs. Guess.
+    pub cpus: u32,
+    /// Steps of a day: an hour, if a step is a second. Everything happens less often than on a real day, and so the amount of
+    /// memory that changes hands is smaller.
+    pub steps: u32,
+    /// What the reclaimer keeps free. Guess: what `free` shows on servers that have run for days.
+    pub free_permille: u32,
+    /// Services: processes that live for hours.
+    pub services: Services,
+    /// Builds: processes that live for seconds.
+    pub builds: Builds,
+    /// Jobs of many processes that end at one moment.
+    pub jobs: Jobs,
+    /// Files that are read, and stay cached until memory is needed.
+    pub files: Files,
+    /// The kernel's own objects.
+    pub slabs: Slabs,
+    /// Buffers of the network.
+    pub network: Network,
+}
+
+/// Processes that live for hours.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Services {
+    /// Memory of all of them.
+    pub permille: u32,
+    /// Memory of each. Guess.
+    pub each_permille: u32,
+    /// How long one lives on average before it is restarted: a third of a day. Guess.
+    pub life_steps: u32,
+    /// Part of its memory that it would have as huge pages. Guess.
+    pub huge_permille: u32,
+    /// Receive rings and the like, which live as long as it does, beside its memory. Guess.
+    pub rings_permille: u32,
+}
+
+/// Processes that live for seconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Builds {
+    /// Memory of all of them when most run; by night a tenth of that. Guess.
+    pub permille: u32,
+    /// Pages of the smallest one; `k618_2c_make_lua_j4` has 687 pages a fork.
+    pub pages_min: u32,
+    /// Pages of the largest one. Guess.
+    pub pages_max: u32,
+    /// How long one lives on average. Guess: a real one lives for less, and there are more of them.
+    pub life_steps: u32,
+    /// Pages of page tables, stacks and objects for a thousand pages: 47 in `k618_2c_make_lua_j4` (11 630 of 248 528 blocks) and in
+    /// `k618_2c_make_openssl_j4` (10 706 of 228 559).
+    pub unmovable_permille: u32,
+    /// Part of the memory that it would have as huge pages. Guess.
+    pub huge_permille: u32,
+    /// Pages that another CPU frees than allocated them: 4.7 % in `k618_2c_make_lua_j4`, 15 % in `k618_2c_make_openssl_j4`.
+    pub remote_permille: u32,
+}
+
+/// Jobs of many processes that end at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Jobs {
+    /// How many there are on the day. Guess.
+    pub count: u32,
+    /// Memory of one. Guess.
+    pub permille: u32,
+    /// How long one runs. Guess.
+    pub life_steps: u32,
+}
+
+/// Files that are read, and stay cached until memory is needed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Files {
+    /// What is read in a step by day. Guess: memory is read over about twice a day.
+    pub read_permille_of_permille: u32,
+    /// Pages of the largest file; sizes are spread evenly by their logarithm. With 20 files in 4 pages of inodes, the mean is that
+    /// of `k618_2c_make_openssl_j4`: 6 reclaimable pages (129) for a thousand that stay (21 874).
+    pub pages_max: u32,
+    /// Part of what is read that comes in blocks of 4 pages: 616 blocks for 21 874 pages that stay in `k618_2c_make_openssl_j4`.
+    pub folio_permille: u32,
+    /// Inodes and directory entries that share a block of 4 pages: `ext4_inode_cache` has 27 in 8 pages. Rounded.
+    pub inodes_in_slab: u32,
+    /// How often a file that would be dropped was used again, and stays. Guess.
+    pub used_again_permille: u32,
+    /// Inodes alone that a scan of all files by night reads, as memory of their slabs. Guess.
+    pub scan_permille: u32,
+}
+
+/// The kernel's own objects.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Slabs {
+    /// Memory of those that live short, by day. Guess.
+    pub short_permille: u32,
+    /// How long they live on average. Guess.
+    pub short_life_steps: u32,
+    /// Memory of those that live long when the day ends, growing from a fifth of it. Guess.
+    pub long_permille: u32,
+    /// How long they live on average: a day. Guess.
+    pub long_life_steps: u32,
+    /// Blocks of two pages among a thousand: 445 of `k618_2c_hackbench_sock` (20 487 of 45 993).
+    pub pairs_permille: u32,
+    /// Blocks of 8 pages among a thousand. Guess.
+    pub eights_permille: u32,
+}
+
+/// Buffers of the network.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Network {
+    /// Memory of buffers on their way, by day. Guess.
+    pub permille: u32,
+    /// In bursts it is so many times that. Guess.
+    pub burst: u32,
+    /// Steps in a thousand that are in a burst. Guess.
+    pub burst_permille: u32,
+    /// Buffers on their way that are replaced in a step. Guess: in `k612_2c_tcp` half of them live 8 ms, so all are replaced often;
+    /// here a thousandth of that is played.
+    pub replaced_permille: u32,
+    /// Blocks of 8 pages among a thousand: nearly all in `k612_2c_tcp` (8285 of 8371 unmovable ones), none of
+    /// `k618_2c_hackbench_sock`. Guess: half.
+    pub eights_permille: u32,
+    /// Requests that cannot wait. Guess.
+    pub atomic_permille: u32,
+    /// Buffers that another CPU frees than allocated them: 48 % in `k618_2c_hackbench_sock`.
+    pub remote_permille: u32,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self {
+            memory_gib: 64,
+            cpus: 16,
+            steps: 3600,
+            free_permille: 30,
+            services: Services::default(),
+            builds: Builds::default(),
+            jobs: Jobs::default(),
+            files: Files::default(),
+            slabs: Slabs::default(),
+            network: Network::default(),
+        }
+    }
+}
+
+impl Default for Services {
+    fn default() -> Self {
+        Self { permille: 240, each_permille: 10, life_steps: 1200, huge_permille: 400, rings_permille: 20 }
+    }
+}
+
+impl Default for Builds {
+    fn default() -> Self {
+        Self {
+            permille: 50,
+            pages_min: 687,
+            pages_max: 50_000,
+            life_steps: 40,
+            unmovable_permille: 47,
+            huge_permille: 200,
+            remote_permille: 100,
+        }
+    }
+}
+
+impl Default for Jobs {
+    fn default() -> Self {
+        Self { count: 8, permille: 100, life_steps: 200 }
+    }
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Self {
+            read_permille_of_permille: 700,
+            pages_max: 170,
+            folio_permille: 113,
+            inodes_in_slab: 20,
+            used_again_permille: 200,
+            scan_permille: 20,
+        }
+    }
+}
+
+impl Default for Slabs {
+    fn default() -> Self {
+        Self {
+            short_permille: 8,
+            short_life_steps: 20,
+            long_permille: 25,
+            long_life_steps: 3600,
+            pairs_permille: 445,
+            eights_permille: 50,
+        }
+    }
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        Self {
+            permille: 2,
+            burst: 4,
+            burst_permille: 50,
+            replaced_permille: 300,
+            eights_permille: 500,
+            atomic_permille: 300,
+            remote_permille: 480,
+        }
+    }
+}
+
+/// Frames in a GiB.
+const GIB_FRAMES: u64 = 1 << 18;
+/// Pages in use when the kernel runs, before the day begins, at most: so many sources of the shares above have to fit.
+const USED_MOST_PERMILLE: u32 = 850;
+
+impl Parameters {
+    /// The same day in a quarter of the time, on a quarter of the memory: enough to see whether it works.
+    #[must_use]
+    pub fn quick() -> Self {
+        let mut quick = Self { memory_gib: 16, steps: 900, ..Self::default() };
+        quick.services.life_steps = 300;
+        quick.services.each_permille = 20;
+        quick.jobs.life_steps = 50;
+        quick.builds.life_steps = 20;
+        quick.slabs.long_life_steps = 900;
+        quick.files.read_permille_of_permille = 2000;
+        quick
+    }
+
+    /// Frames of the machine.
+    #[must_use]
+    pub fn frames(&self) -> u64 {
+        u64::from(self.memory_gib) * GIB_FRAMES
+    }
+
+    /// A share of the memory, in frames.
+    pub(super) fn share(&self, permille: u32) -> u64 {
+        self.frames() * u64::from(permille) / 1000
+    }
+
+    /// Whether such a day can be.
+    ///
+    /// # Errors
+    /// A sentence that says why not.
+    pub fn check(&self) -> Result<(), String> {
+        let used = [
+            self.services.permille,
+            self.services.permille.saturating_mul(self.services.rings_permille) / 1000,
+            // Their kernel memory comes on top; and the last one is still going when the next one begins.
+            self.builds.permille.saturating_mul(2),
+            self.jobs.permille.saturating_mul(2),
+            self.slabs.short_permille,
+            self.slabs.long_permille,
+            self.network.permille.saturating_mul(self.network.burst),
+        ];
+        let used = used.into_iter().fold(self.free_permille, u32::saturating_add);
+        let at_least_one = [
+            ("memory_gib", self.memory_gib),
+            ("cpus", self.cpus),
+            ("steps", self.steps),
+            ("services.each_permille", self.services.each_permille),
+            ("services.life_steps", self.services.life_steps),
+            ("builds.pages_min", self.builds.pages_min),
+            ("builds.life_steps", self.builds.life_steps),
+            ("files.pages_max", self.files.pages_max),
+            ("files.inodes_in_slab", self.files.inodes_in_slab),
+            ("slabs.short_life_steps", self.slabs.short_life_steps),
+            ("slabs.long_life_steps", self.slabs.long_life_steps),
+        ];
+        if let Some((name, _)) = at_least_one.into_iter().find(|(_, value)| *value == 0) {
+            return Err(format!("{name} is at least 1"));
+        }
+        if self.memory_gib > 1024 || self.cpus > 4096 || self.steps > 1_000_000 {
+            return Err("at most 1024 GiB, 4096 CPUs and 1000000 steps".to_owned());
+        }
+        if self.builds.pages_min > self.builds.pages_max {
+            return Err("builds.pages_min is at most builds.pages_max".to_owned());
+        }
+        if used > USED_MOST_PERMILLE {
+            return Err(format!(
+                "files have no room: all else takes up to {used} thousandths of memory, of at most {USED_MOST_PERMILLE}"
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_days_can_be() {
+        assert_eq!(Parameters::default().check(), Ok(()));
+        assert_eq!(Parameters::quick().check(), Ok(()));
+    }
+
+    #[test]
+    fn a_day_that_cannot_be_is_refused_with_a_reason() {
+        let mut full = Parameters::default();
+        full.services.permille = 900;
+        assert!(full.check().unwrap_err().contains("files have no room"));
+        let none = Parameters { steps: 0, ..Parameters::default() };
+        assert_eq!(none.check().unwrap_err(), "steps is at least 1");
+    }
+}

@@ -1,0 +1,66 @@
+//! Random numbers: a stream for each seed.
+
+/// A stream of numbers (SplitMix64).
+#[derive(Clone, Debug)]
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) const fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0xd134_2543_de82_ef95))
+    }
+
+    pub(super) const fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// A number from 0 up to but not including `end`; 0 if that is 0.
+    pub(super) const fn below(&mut self, end: u64) -> u64 {
+        ((self.next() as u128 * end as u128) >> 64) as u64
+    }
+
+    /// Whether something happens that does so many times in a thousand.
+    pub(super) const fn permille(&mut self, permille: u32) -> bool {
+        self.below(1000) < permille as u64
+    }
+
+    fn part(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// A number whose logarithm is evenly spread between these: small ones are many.
+    pub(super) fn log_uniform(&mut self, least: u64, most: u64) -> u64 {
+        let (least, most) = (least.max(1) as f64, most.max(1) as f64);
+        (least * (most / least).powf(self.part())).round() as u64
+    }
+
+    /// An exponentially distributed number.
+    pub(super) fn exponential(&mut self, mean: u64) -> u64 {
+        (-(1.0 - self.part()).ln() * mean as f64).round() as u64
+    }
+
+    /// A whole number whose mean is this.
+    pub(super) fn rounded(&mut self, mean: f64) -> u64 {
+        mean as u64 + u64::from(self.part() < mean.fract())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stay_within_their_bounds_and_repeat_with_the_seed() {
+        let (mut one, mut same, mut other) = (Random::new(1), Random::new(1), Random::new(2));
+        for _ in 0..1000 {
+            let number = one.log_uniform(10, 1000);
+            assert!((10..=1000).contains(&number));
+            assert_eq!(number, same.log_uniform(10, 1000));
+            assert!(other.below(7) < 7 && other.below(0) == 0);
+        }
+        let mean = (0..10_000).map(|_| one.exponential(100)).sum::<u64>() / 10_000;
+        assert!((90..110).contains(&mean), "{mean}");
+    }
+}

@@ -1,0 +1,84 @@
+//! Blocks that live, by number; and chains of them, which die together.
+
+/// A block, by the place that it has among those that live. A place is used again.
+pub(super) type Slot = u32;
+
+const NONE: Slot = Slot::MAX;
+
+/// Which places are in use.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    /// The next block of the same chain, or the next place that is not in use.
+    next: Vec<Slot>,
+    orders: Vec<u8>,
+    unused: Option<Slot>,
+    /// Frames of all blocks.
+    pub(super) frames: u64,
+}
+
+/// Blocks of one owner, the last one first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chain {
+    last: Slot,
+}
+
+impl Chain {
+    pub(super) const EMPTY: Self = Self { last: NONE };
+}
+
+impl Slots {
+    /// A place for a block, at the end of a chain.
+    pub(super) fn add(&mut self, chain: &mut Chain, order: u8) -> Slot {
+        let slot = match self.unused {
+            Some(slot) => {
+                let after = self.next[slot as usize];
+                self.unused = (after != NONE).then_some(after);
+                slot
+            }
+            None => {
+                self.next.push(NONE);
+                self.orders.push(0);
+                self.next.len() as Slot - 1
+            }
+        };
+        self.next[slot as usize] = chain.last;
+        self.orders[slot as usize] = order;
+        chain.last = slot;
+        self.frames += 1 << order;
+        slot
+    }
+
+    /// Frames of the last block of a chain.
+    pub(super) fn order_pages(&self, chain: &Chain) -> u64 {
+        self.orders.get(chain.last as usize).map_or(0, |order| 1 << order)
+    }
+
+    /// Takes the last block off a chain.
+    pub(super) fn pop(&mut self, chain: &mut Chain) -> Option<Slot> {
+        if chain.last == NONE {
+            return None;
+        }
+        let slot = chain.last;
+        chain.last = self.next[slot as usize];
+        self.next[slot as usize] = self.unused.unwrap_or(NONE);
+        self.unused = Some(slot);
+        self.frames -= 1 << self.orders[slot as usize];
+        Some(slot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_used_again_and_chains_keep_apart() {
+        let mut slots = Slots::default();
+        let (mut one, mut other) = (Chain::EMPTY, Chain::EMPTY);
+        assert_eq!([slots.add(&mut one, 0), slots.add(&mut other, 3), slots.add(&mut one, 1)], [0, 1, 2]);
+        assert_eq!(slots.frames, 11);
+        assert_eq!((slots.pop(&mut one), slots.pop(&mut one), slots.pop(&mut one)), (Some(2), Some(0), None));
+        assert_eq!((slots.add(&mut other, 0), slots.add(&mut other, 0)), (0, 2));
+        assert_eq!(slots.frames, 10);
+    }
+}
