@@ -232,7 +232,7 @@ impl Day {
         let pages = pages.max(1);
         // It gets its memory in the first quarter of its life.
         let pace = pages / (life_steps / 4).max(1) + 1;
-        let huge = pages * u64::from(huge_permille) / 1000 >> HUGE_ORDER;
+        let huge = (pages * u64::from(huge_permille) / 1000) >> HUGE_ORDER;
         let process = Process {
             cpu: self.any_cpu(),
             kind,
