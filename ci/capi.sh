@@ -19,7 +19,7 @@ run() {
 }
 
 cargo_c=0.10.24
-capi=crates/capi
+capi=pool/capi
 tests=(misuse uses threads forked handler)
 tools=${CARGO_TARGET_DIR:-target}/tools
 export PATH=$PATH:$tools/bin

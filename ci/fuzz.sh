@@ -55,7 +55,7 @@ seeds() {
         simulated_machine) echo machines ;;
         sweep_plan | fitted_parameters) echo studies ;;
         ftrace | perf_script | trace_cmd | native | any_trace) echo data/formats ;;
-        ring_page | event_format) echo crates/trace/tests/kernel ;;
+        ring_page | event_format) echo lab/trace/tests/kernel ;;
         trace_dat) headless "$1" 10 data/formats/trace-cmd-*.dat* ;;
         perf_data) headless "$1" 8 data/formats/perf.data.xz ;;
     esac

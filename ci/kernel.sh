@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A kernel on OSTD (crates/ostd/kernel) boots on Linux's allocator, on ours and on OSTD's own, in emulated PCs of 1, 2 and 4 CPUs with
+# A kernel on OSTD (kernel/ostd/kernel) boots on Linux's allocator, on ours and on OSTD's own, in emulated PCs of 1, 2 and 4 CPUs with
 # 512 MiB and 4 GiB, and tries each. Then the three do the same work side by side, counted in instructions on one CPU and in time on
 # four.
 #
@@ -7,7 +7,7 @@
 #   cargo xtask ci night kernel -- boot           only the tests
 #   cargo xtask ci night kernel -- contest        only side by side
 #
-# Installs the toolchain of crates/ostd/rust-toolchain.toml with rustup, cargo-osdk into the target directory, and QEMU as root with
+# Installs the toolchain of kernel/ostd/rust-toolchain.toml with rustup, cargo-osdk into the target directory, and QEMU as root with
 # apt. 15 minutes from nothing on two busy cores, half of them for cargo-osdk and the framework. The lines of JSON are in target/kernel/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -41,7 +41,7 @@ setup() {
         apt-get install --yes --no-install-recommends qemu-system-x86
     fi
     local toolchain
-    toolchain=$(sed -n 's/^channel = "\(.*\)"/\1/p' crates/ostd/rust-toolchain.toml)
+    toolchain=$(sed -n 's/^channel = "\(.*\)"/\1/p' kernel/ostd/rust-toolchain.toml)
     if ! rustup run "$toolchain" rustc --version >/dev/null 2>&1; then
         rustup toolchain install "$toolchain" --profile minimal --component rust-src,llvm-tools-preview
     fi
@@ -53,8 +53,8 @@ setup() {
 
 # The kernel that boots on an allocator, as $work/ALLOCATOR.elf.
 build() {
-    (cd crates/ostd/kernel && cargo osdk build --target-arch x86_64 --release --no-default-features --features "$1")
-    cp crates/ostd/target/osdk/pageset-kernel/pageset-kernel-osdk-bin.elf "$work/$1.elf"
+    (cd kernel/ostd/kernel && cargo osdk build --target-arch x86_64 --release --no-default-features --features "$1")
+    cp kernel/ostd/target/osdk/pageset-kernel/pageset-kernel-osdk-bin.elf "$work/$1.elf"
 }
 
 # emulate ALLOCATOR CPUS MEMORY COMMAND-LINE [QEMU'S OPTIONS...]: QEMU's exit code.

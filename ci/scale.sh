@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What each verb that reads a recording takes, by the length of the recording: CPU time, time, memory, events a CPU second. The
-# recordings are of a made-up server with 64 CPUs and two nodes (`crates/trace/examples/server.rs`), so their costs mean something
+# recordings are of a made-up server with 64 CPUs and two nodes (`lab/trace/examples/server.rs`), so their costs mean something
 # and their verdicts nothing. Beside them, what others take for the same bytes: `grep -c` for text, `zstd -t` for packed text.
 # Prints a table in Markdown. With 1 and 10 million events 3 minutes on two cores and 2 GB below $TMPDIR; with 50 million, 12
 # minutes and 7 GB. Needs python3, zstd and grep.

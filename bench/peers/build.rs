@@ -37,7 +37,7 @@ fn main() {
 }
 
 fn build_pool_hooks() {
-    let capi = Path::new("../../crates/capi");
+    let capi = Path::new("../../pool/capi");
     for file in ["examples/jemalloc_hooks.c", "examples/jemalloc_hooks.h", "include/pageset.h"] {
         println!("cargo::rerun-if-changed={}", capi.join(file).display());
     }

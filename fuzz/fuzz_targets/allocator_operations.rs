@@ -1,23 +1,23 @@
 //! Any machine, any policy, any operations, misuse included: every answer of a `PageAllocator` is the family's model's, and every
-//! frame is accounted for. The model is that of the core's tests (`crates/core/tests/family`); a find becomes a named test in
-//! `crates/core/tests/outside/model/regressions.rs`.
+//! frame is accounted for. The model is that of the core's tests (`kernel/core/tests/family`); a find becomes a named test in
+//! `kernel/core/tests/outside/model/regressions.rs`.
 //!
 //! The core has no unsafe code, so that a sanitizer finds nothing that its assertions do not. Built with `-s none` and
 //! `--no-trace-compares` it runs about twice as fast.
 #![no_main]
 
-#[path = "../../crates/core/tests/family/bytes.rs"]
+#[path = "../../kernel/core/tests/family/bytes.rs"]
 mod bytes;
-#[path = "../../crates/core/tests/family/mod.rs"]
+#[path = "../../kernel/core/tests/family/mod.rs"]
 mod family;
 #[expect(dead_code, reason = "some tests of the core need more of it")]
-#[path = "../../crates/core/tests/outside/host.rs"]
+#[path = "../../kernel/core/tests/outside/host.rs"]
 mod host;
-#[path = "../../crates/core/tests/outside/model/owners.rs"]
+#[path = "../../kernel/core/tests/outside/model/owners.rs"]
 mod owners;
-#[path = "../../crates/core/tests/outside/model/page_allocator.rs"]
+#[path = "../../kernel/core/tests/outside/model/page_allocator.rs"]
 mod page_allocator;
-#[path = "../../crates/core/tests/outside/steady.rs"]
+#[path = "../../kernel/core/tests/outside/steady.rs"]
 mod steady;
 
 use arbitrary::{Result, Unstructured};

@@ -1,14 +1,14 @@
 //! Any machine, any operations, misuse included: every answer of a `BlockAllocator` is the family's model's
-//! (`crates/core/tests/family`), and every frame is accounted for. Many frees, of blocks and of ranges, lie beside or across what is in
-//! use, and are wrong; each is told. A find becomes a named test in `crates/blocks/tests/outside/model/regressions.rs`.
+//! (`kernel/core/tests/family`), and every frame is accounted for. Many frees, of blocks and of ranges, lie beside or across what is in
+//! use, and are wrong; each is told. A find becomes a named test in `kernel/blocks/tests/outside/model/regressions.rs`.
 #![no_main]
 
-#[path = "../../crates/blocks/tests/outside/model/block_allocator.rs"]
+#[path = "../../kernel/blocks/tests/outside/model/block_allocator.rs"]
 mod block_allocator;
-#[path = "../../crates/core/tests/family/bytes.rs"]
+#[path = "../../kernel/core/tests/family/bytes.rs"]
 mod bytes;
 #[expect(dead_code, reason = "some operations are the core's only")]
-#[path = "../../crates/core/tests/family/mod.rs"]
+#[path = "../../kernel/core/tests/family/mod.rs"]
 mod family;
 
 use arbitrary::{Result, Unstructured};

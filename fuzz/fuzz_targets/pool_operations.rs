@@ -1,7 +1,7 @@
-//! Random programs of the whole public surface of a pool, beside a model: `crates/pageset/tests/program`.
+//! Random programs of the whole public surface of a pool, beside a model: `pool/pageset/tests/program`.
 #![no_main]
 
-#[path = "../../crates/pageset/tests/program/mod.rs"]
+#[path = "../../pool/pageset/tests/program/mod.rs"]
 mod program;
 
 use program::Program;

@@ -52,7 +52,7 @@ pub(crate) fn prove(context: &Context) -> Result {
     context.command(&install).arguments([&harper]).run()?;
     let is_page = |name: &str| {
         name.ends_with(".md") && name.starts_with("docs/book/src/")
-            || ["README.md", "crates/pageset/README.md"].contains(&name)
+            || ["README.md", "pool/pageset/README.md"].contains(&name)
     };
     let pages = files().into_iter().map(|file| file.name).filter(|name| is_page(name));
     let command =

@@ -1,11 +1,11 @@
-//! The layers of the workspace, as the table of `crates/README.md` has them. Only normal dependencies count;
+//! The layers of the workspace, as the table of `docs/crates.md` has them. Only normal dependencies count;
 //! tests may use any crate.
 
 use crate::repository::{Broken, text};
 use crate::run::{Context, Result};
 use crate::workspace::{Package, packages};
 
-const TABLE: &str = "crates/README.md";
+const TABLE: &str = "docs/crates.md";
 /// Most crates that `pageset-core` may bring into a kernel, counting indirect ones.
 const CORE_DEPENDENCIES_MAX: usize = 3;
 
@@ -87,7 +87,7 @@ pub(crate) fn rules() -> Result<Vec<Broken>> {
     let missing = packages.iter().filter(|package| !has_row(package)).map(|package| package.name.clone());
     Ok(vec![
         ("A crate depends only on crates of lower layers.", edges),
-        ("Every crate has a line in the table of crates/README.md.", missing.collect()),
+        ("Every crate has a line in the table of docs/crates.md.", missing.collect()),
         ("pageset-core brings at most three crates.", core_dependencies()?),
     ])
 }
@@ -129,7 +129,7 @@ mod tests {
         assert!(!edge("pageset-core", "pageset-trace") && !edge("pageset-trace", "pageset-study"));
         assert_eq!(
             offence(&rows, "pageset-new", "pageset-core").as_deref(),
-            Some("`pageset-new` has no line in crates/README.md")
+            Some("`pageset-new` has no line in docs/crates.md")
         );
     }
 }

@@ -334,7 +334,7 @@ fn wheel(context: &Context, environment: &str, profile: &str) -> Result<String> 
         fs::remove_dir_all(&wheels).map_err(|error| format!("{}: {error}", wheels.display()))?;
     }
     let line = format!(
-        "{environment}/bin/maturin build --manifest-path python/Cargo.toml --profile {profile} --out"
+        "{environment}/bin/maturin build --manifest-path pool/python/Cargo.toml --profile {profile} --out"
     );
     context.command(&line).arguments([&wheels]).env("CARGO_TARGET_DIR", target()).run()?;
     let made = fs::read_dir(&wheels).ok().and_then(|mut entries| entries.next()?.ok());
@@ -353,9 +353,10 @@ fn python_package(context: &Context, profile: &str, interpreters: &[String]) -> 
     for python in interpreters {
         let its = installed::python_environment(context, python, &name(python), &PYTHON_TESTS)?;
         context.run(&format!("{its}/bin/pip install --quiet --no-deps --force-reinstall {wheel}"))?;
-        context.command(&format!("{its}/bin/python -P -m pytest")).directory("python").run()?;
+        context.command(&format!("{its}/bin/python -P -m pytest")).directory("pool/python").run()?;
     }
-    let python = |line: &str| context.command(&format!("{directory}/bin/{line}")).directory("python").run();
+    let python =
+        |line: &str| context.command(&format!("{directory}/bin/{line}")).directory("pool/python").run();
     python("mypy -p pageset")?;
     python("mypy tests")?;
     // Before Python 3.12 a class does not show that it has the buffer protocol.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const GENERATED: [&str; 7] = [
     ".git",
     "target",
-    "crates/ostd/target",
+    "kernel/ostd/target",
     "docs/book/book",
     "fuzz/target",
     "fuzz/corpus",

@@ -10,9 +10,9 @@ use crate::run::{Context, Result};
 
 const PAGES: [&str; 4] = [
     "docs/book/src/guide/which-allocator.md",
-    "crates/core/README.md",
-    "crates/blocks/README.md",
-    "crates/pageset/README.md",
+    "kernel/core/README.md",
+    "kernel/blocks/README.md",
+    "pool/pageset/README.md",
 ];
 /// Three of the page, one of each README.
 const PROGRAMS: usize = 6;

@@ -263,11 +263,11 @@ fn bundled_data_is_small() -> Broken {
 /// `output` shows text of others so that a terminal does not obey it. What writes past it says why.
 fn fault_15_one_file_writes_to_the_terminal() -> Broken {
     const WRITERS: [&str; 3] = [
-        "crates/cli/src/output.rs",
+        "lab/cli/src/output.rs",
         // Clears the screen on purpose; what is on it is made by `report`, in ASCII.
-        "crates/cli/src/top/plain.rs",
+        "lab/cli/src/top/plain.rs",
         // The terminal itself, for a question, which passes through the same function.
-        "crates/cli/src/terminal.rs",
+        "lab/cli/src/terminal.rs",
     ];
     let writes = [
         "println!(",
@@ -282,7 +282,7 @@ fn fault_15_one_file_writes_to_the_terminal() -> Broken {
         |line: &str| writes.iter().any(|write| line.contains(write)) && !line.contains("is_terminal");
     let mut wrong = Vec::new();
     for file in
-        files().iter().filter(|file| file.name.starts_with("crates/cli/src/") && file.has_extension(&["rs"]))
+        files().iter().filter(|file| file.name.starts_with("lab/cli/src/") && file.has_extension(&["rs"]))
     {
         let text = file.text();
         let product = text.split("#[cfg(test)]").next().unwrap_or_default();

@@ -8,7 +8,7 @@ use crate::run::{Context, Result};
 /// A crate of the workspace.
 pub(crate) struct Package {
     pub(crate) name: String,
-    /// From the root, as in `crates/core`.
+    /// From the root, as in `kernel/core`.
     pub(crate) directory: String,
     pub(crate) version: String,
     /// The oldest Rust that builds it.

@@ -1,4 +1,4 @@
-//! jemalloc whose extents come from a pool, by the hooks of `crates/capi/examples/jemalloc_hooks.c`.
+//! jemalloc whose extents come from a pool, by the hooks of `pool/capi/examples/jemalloc_hooks.c`.
 
 use std::ffi::{CString, c_int, c_void};
 use std::ptr;

@@ -1,0 +1,67 @@
+//! What a simulation is made of, as far as its result depends on it. The build script and a test use this file.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::fnv::Fnv;
+
+/// Directories of the crates below this one whose code computes a simulation's result.
+pub(crate) const COMPUTING: [&str; 7] =
+    ["kernel/blocks", "kernel/core", "kernel/fault", "kernel/pageops", "lab/replay", "lab/sim", "lab/trace"];
+/// This crate's own part of a simulation, bundled machines, and versions of crates of others. Where the other crates are not
+/// beside this one, as in a registry, this one's version stands for theirs: they are released together.
+const ALSO: [&str; 14] = [
+    "src/contest",
+    "src/load",
+    "src/lru",
+    "src/simulate",
+    "src/slab",
+    "src/jobs.rs",
+    "src/target.rs",
+    "src/random_time.rs",
+    "src/lib.rs",
+    "build",
+    "Cargo.toml",
+    "../../machines",
+    "../../Cargo.toml",
+    "../../Cargo.lock",
+];
+
+/// Files and directories that decide what a simulation computes, those that exist.
+pub(crate) fn computing(package: &Path) -> Vec<PathBuf> {
+    let crates =
+        COMPUTING.iter().flat_map(|at| [format!("../../{at}/src"), format!("../../{at}/Cargo.toml")]);
+    existing(package, crates.chain(ALSO.map(str::to_owned)))
+}
+
+/// Naming to cargo what does not exist would run the script at every build.
+fn existing(package: &Path, paths: impl IntoIterator<Item = String>) -> Vec<PathBuf> {
+    paths.into_iter().map(|path| package.join(path)).filter(|path| path.exists()).collect()
+}
+
+/// A hash of names and contents of everything in `paths`: that of two trees is the same if their files are.
+pub(crate) fn fingerprint(package: &Path, paths: &[PathBuf]) -> io::Result<String> {
+    let mut files = Vec::new();
+    paths.iter().try_for_each(|path| collect(path, &mut files))?;
+    files.sort();
+    let mut hash = Fnv::new();
+    for file in files {
+        let name = file.strip_prefix(package).unwrap_or(&file).to_string_lossy().into_owned();
+        let contents = fs::read(&file)?;
+        // Lengths keep the end of one file apart from the beginning of the next.
+        for part in [name.as_bytes(), &contents] {
+            hash.add(&(part.len() as u64).to_le_bytes());
+            hash.add(part);
+        }
+    }
+    Ok(hash.text())
+}
+
+fn collect(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    if !path.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    fs::read_dir(path)?.try_for_each(|entry| collect(&entry?.path(), files))
+}

@@ -1,0 +1,67 @@
+//! The Python package `pageset`, its part in Rust: the functions of the laboratory and the pool, called from Python.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `recording` | a recording, opened again by each that reads it |
+//! | `record` | makes one of the running kernel |
+//! | `replay`, `verify`, `advise`, `simulate` | one function of the laboratory each |
+//! | `tasks` | pieces of work for any process on any computer, and the dataset of what they find |
+//! | `events`, `stream` | events and rows as Arrow |
+//! | `command` | the command `pageset` |
+//! | `work` | runs them while Python goes on; progress, interrupts |
+//! | `document` | results become text, of which Python makes values |
+//! | `error` | errors become exceptions |
+//! | `number` | whole numbers as arguments |
+//! | `pool`, `pages` | the pool, and pages with the buffer protocol |
+//!
+//! Nothing is computed here. The part in Python is `pool/python/pageset`.
+#![deny(unsafe_code)]
+
+mod advise;
+mod command;
+mod document;
+mod error;
+mod events;
+mod number;
+#[expect(unsafe_code, reason = "the buffer protocol is C's")]
+mod pages;
+mod pool;
+mod record;
+mod recording;
+mod replay;
+mod simulate;
+mod stream;
+mod tasks;
+mod verify;
+mod work;
+
+/// What `pageset` is made of: see its own documentation.
+#[pyo3::pymodule(name = "_native")]
+mod native {
+    #[pymodule_export]
+    use crate::advise::advise;
+    #[pymodule_export]
+    use crate::command::command;
+    #[pymodule_export]
+    use crate::events::Events;
+    #[pymodule_export]
+    use crate::pages::Pages;
+    #[pymodule_export]
+    use crate::pool::{Pool, PoolStats, ReturnPolicy};
+    #[pymodule_export]
+    use crate::record::record;
+    #[pymodule_export]
+    use crate::recording::Recording;
+    #[pymodule_export]
+    use crate::replay::replay;
+    #[pymodule_export]
+    use crate::simulate::simulate;
+    #[pymodule_export]
+    use crate::stream::Table;
+    #[pymodule_export]
+    use crate::tasks::{
+        Results, advise_task, advise_tasks, recordings, replay_task, replay_tasks, sweep_task, sweep_tasks,
+    };
+    #[pymodule_export]
+    use crate::verify::verify;
+}
