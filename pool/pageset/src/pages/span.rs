@@ -91,13 +91,17 @@ impl Span {
     /// The array that takes the block; none for other frames.
     #[inline(always)]
     pub(crate) const fn stack(self) -> Option<StackAt> {
-        if self.is_loose() { None } else { StackAt::from_bits((self.0 >> 48) as u16) }
+        // A loose run is negative here, so one comparison rules out both: no array, and a loose run.
+        let bits = (self.0 >> 48) as u16;
+        if bits.cast_signed() > 0 { StackAt::from_bits(bits) } else { None }
     }
 
     /// The class of the block; none for other frames.
     pub(crate) fn class(self) -> Option<Class> {
         self.stack()?;
-        Class::of(Order::new(self.count().trailing_zeros() as u8)?)
+        // No loose run has an array.
+        let count = self.0 >> 32 & Self::COUNT;
+        Class::of(Order::new(count.trailing_zeros() as u8)?)
     }
 
     /// The order of the block; none for frames that are no block.

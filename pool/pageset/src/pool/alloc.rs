@@ -21,17 +21,18 @@ impl Pool {
     /// [`AllocError::OutOfMemory`], [`AllocError::OverCapacity`], [`AllocError::Forked`], [`AllocError::WouldBlock`].
     #[inline]
     pub fn alloc(&self, order: Order) -> Result<Pages<'_>, AllocError> {
-        match self.inner.percpu.pop(order) {
-            Some(block) => Ok(Pages::of_block(&self.inner, block.frame(), order)),
+        let inner = &*self.inner;
+        match inner.percpu.pop(order) {
+            Some(block) => Ok(Pages::of_block(inner, block.frame(), order)),
             // Pages are made on both sides, so that they need not meet in one register on the fast one.
-            None => self.pages_past_array(order),
+            None => Self::pages_past_array(inner, order),
         }
     }
 
     #[cold]
-    fn pages_past_array(&self, order: Order) -> Result<Pages<'_>, AllocError> {
-        let block = self.inner.alloc_past_array(order)?;
-        Ok(Pages::of_block(&self.inner, block.frame(), order))
+    fn pages_past_array(inner: &Inner, order: Order) -> Result<Pages<'_>, AllocError> {
+        let block = inner.alloc_past_array(order)?;
+        Ok(Pages::of_block(inner, block.frame(), order))
     }
 
     /// As [`alloc`](Self::alloc), with all bytes zero. Memory that is known to be zero is not cleared again: memory fresh

@@ -72,7 +72,8 @@ impl Checked {
         }
     }
 
-    /// Somebody gets these pages.
+    /// An owner gets these pages.
+    #[cold]
     pub(crate) fn hand_out(&self, frame: u32, count: u32) {
         if let Some([acquire, _]) = self.tools.address {
             self.each_page(frame, count, acquire);
@@ -84,7 +85,8 @@ impl Checked {
         }
     }
 
-    /// Nobody has these pages from here on.
+    /// These pages have no owner from here on.
+    #[cold]
     pub(crate) fn take_back(&self, frame: u32, count: u32) {
         if let Some([poison, _]) = self.tools.region {
             let start = (frame as usize) << PAGE_SHIFT;
