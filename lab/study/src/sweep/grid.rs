@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use super::plan::{Grid, Plan};
 use crate::simulate::RunSpec;
 
-/// All runs of a plan, grid by grid; the first key of a grid varies slowest, the seed fastest. A run that occurs twice
-/// is there once.
+/// All runs of a plan, grid by grid; the first key of a grid varies slowest, the seed fastest. A run that
+/// occurs twice is there once.
 pub fn runs(plan: &Plan) -> Vec<RunSpec> {
     let mut runs: Vec<RunSpec> = Vec::new();
     let mut seen = std::collections::HashSet::new();
