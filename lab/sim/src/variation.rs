@@ -23,7 +23,7 @@ pub(crate) struct Variation {
 }
 
 impl Variation {
-    /// Factors of an exponential distribution, or 1 for ever.
+    /// Factors of an exponential distribution; always 1 unless `varies`.
     pub(crate) fn new(varies: bool, seed: u64) -> Self {
         let part = |index: usize| -(1.0 - (index as f64 + 0.5) / FACTORS as f64).ln();
         // The middles of 256 parts have a mean slightly below 1.

@@ -31,7 +31,7 @@ use crate::variation::Variation;
 /// allocations. Switching CPUs once in forty allocations costs a fortieth of switching at each.
 const RUN_AHEAD_PS: u64 = 20_000_000;
 
-/// Stands for an event other than a CPU's in the agenda.
+/// Marks an entry of the agenda that is not a CPU's: the beginning or end of measuring.
 const MARK: u32 = u16::MAX as u32;
 
 /// What happens next.
@@ -224,7 +224,7 @@ impl Engine {
     /// `is_promised`: whether the CPU will act by itself at `until`.
     pub(crate) fn idle(&self, until: Time, is_promised: bool) -> bool {
         let cpu = self.cpu();
-        // It was woken while it did its periodic work, between two waits.
+        // Another CPU woke it while it did its periodic work, between two waits.
         if cpu.is_woken.replace(false) {
             return true;
         }

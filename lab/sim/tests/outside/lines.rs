@@ -11,7 +11,7 @@ fn machine() -> Machine {
     Machine::named("epyc-2").expect("it is bundled")
 }
 
-/// What CPU 0 does, and CPU 1, under our own allocator.
+/// Runs one body on CPU 0 and one on CPU 1, with our own allocator.
 fn run(machine: &Machine, bodies: [impl FnOnce(&VirtualCpu, &Channel<Vec<Pfn>>) + 'static; 2]) -> Outcome {
     let builder = Simulation::builder(machine).owned_blocks_straight();
     let mut simulation = builder.duration(Span::from_ms(100)).build().unwrap();

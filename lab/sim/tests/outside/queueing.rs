@@ -265,7 +265,7 @@ fn ticks_at_one_moment_meet_at_the_zone_lock() {
     assert!(aligned.0 > 2 * spread.0 && aligned.1 > 2 * spread.1, "{aligned:?}, {spread:?}");
 }
 
-/// CPUs clear pages of one node: one alone is as fast as memory answers, six together as fast as it serves.
+/// CPUs clear pages of one node. Latency limits one CPU alone, bandwidth limits six together.
 #[test]
 fn a_nodes_memory_serves_no_more_than_its_bandwidth() {
     let mut machine = ideal("westmere-ep");

@@ -1,4 +1,4 @@
-//! Where pages lie that can be moved and pages that cannot, by pageblock and by unit of 1 GiB.
+//! Counts pages in use, and the ones that cannot be moved, by pageblock and by unit of 1 GiB.
 //!
 //! The census counts blocks that were handed out. It does not trust the types that an allocator gives its
 //! pageblocks.

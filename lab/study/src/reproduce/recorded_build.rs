@@ -9,7 +9,7 @@ use pageset_report::{Cell, Column, Row, Table};
 use super::simulated::{Experiment, Metric, Simulated};
 use crate::simulate::RunSpec;
 
-/// The workload: a recording that is built in, of a build whose compilers are large.
+/// The workload: a bundled recording of a build with large compilers.
 const WORKLOAD: &str = "bundled:k618_2c_make_openssl_j4";
 /// Virtual time before measuring, and measured. A recorded CPU takes 4 s for its acts, and CPUs begin
 /// anywhere in them.

@@ -51,7 +51,7 @@ pub struct Group {
     /// The group's directions beside those of the null model.
     #[serde(flatten)]
     pub skill: Skill,
-    /// The sign test's: how often chance does as well as ours against the null model.
+    /// The sign test's p-value: how often chance does at least as well as ours against the null model.
     pub p_value: f64,
     /// Whether ours has skill; `None` where no change is published.
     pub has_skill: Option<bool>,

@@ -1,5 +1,5 @@
-//! sockperf, throughput of small messages: slab objects only, freed on another CPU than they were allocated
-//! on (spec fault.md §4.3).
+//! sockperf, throughput of small messages: slab objects only, freed on a CPU that did not allocate them
+//! (spec fault.md §4.3).
 
 use pageset_core::AllocError;
 

@@ -10,7 +10,7 @@ use crate::jobs::{self, Stage};
 use crate::reproduce::Options;
 use pageset_report::{Cancelled, Progress};
 
-/// An allocator, and the pages that are moved.
+/// An allocator, and its rule for moving pages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     pub(super) name: &'static str,

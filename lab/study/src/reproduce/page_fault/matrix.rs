@@ -108,7 +108,7 @@ impl Matrix {
         table
     }
 
-    /// The last rate as a share of as many times the first.
+    /// The last rate as a share of linear scaling from the first.
     fn linear(&self, rates: &[f64]) -> f64 {
         match (rates.first(), rates.last(), self.counts.last()) {
             (Some(first), Some(last), Some(&most)) => last / (first * f64::from(most)),
