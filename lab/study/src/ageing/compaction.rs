@@ -19,8 +19,9 @@ pub enum Compaction {
     /// The amount of work is a guess: up to 32 pageblocks are emptied in a step while less than a hundredth
     /// of all is free.
     Linux,
-    /// As Linux. In addition, as the RFC of 2026: pages move out of a unit that has pages that cannot be moved, if
-    /// the unit has at most one free pageblock, or free pages for less than two, until it has three free pageblocks.
+    /// As Linux. In addition, as the RFC of 2026: pages move out of a unit that has pages that cannot be
+    /// moved, if the unit has at most one free pageblock, or free pages for less than two, until it has three
+    /// free pageblocks.
     Rfc,
 }
 

@@ -1,9 +1,9 @@
 //! The fault engine on a simulated machine, in virtual time.
 //!
 //! Hundreds of gibibytes are not simulated page by page. Each thread touches a few thousand pages. The
-//! machine's nodes are made smaller in proportion, so that the same part of the pages lies on other nodes. The
-//! times of touching, leaving and teardown are then scaled up to all pages, as if each page took as long. The
-//! time of the start is not scaled.
+//! machine's nodes are made smaller in proportion, so that the same part of the pages lies on other nodes.
+//! The times of touching, leaving and teardown are then scaled up to all pages, as if each page took as long.
+//! The time of the start is not scaled.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
