@@ -1,5 +1,5 @@
-//! How many allocator calls a second of this computer's time simulates: `cargo run --profile dist -p pageset-sim --example
-//! speed`.
+//! How many allocator calls a second of this computer's time simulates:
+//! `cargo run --profile dist -p pageset-sim --example speed`.
 #![expect(clippy::print_stdout, reason = "it is a program that prints a table")]
 
 use std::time::Instant;

@@ -74,7 +74,7 @@ impl Choice {
 }
 
 impl Allocator {
-    /// What both can do.
+    /// Operations of both allocators.
     #[inline]
     pub(crate) fn frames(&self) -> &dyn FrameAllocator {
         match self {
@@ -84,8 +84,8 @@ impl Allocator {
         }
     }
 
-    /// What memory is used for while CPUs run. `cached` pages are in page sets, as their events say: their locks may be held by
-    /// CPUs that are suspended.
+    /// The use of memory while CPUs run. `cached` is the number of pages in page sets, counted from events:
+    /// the page sets' locks may be held by suspended CPUs.
     pub(crate) fn usage_now(&self, cached: u64) -> FrameUsage {
         match self {
             Self::Linux(allocator) => {
@@ -101,12 +101,12 @@ impl Allocator {
         }
     }
 
-    /// Whether its events say what happens.
+    /// Whether the allocator reports events.
     pub(crate) fn has_events(&self) -> bool {
         matches!(self, Self::Linux(_))
     }
 
-    /// What it has counted itself since it was built, if no events say so.
+    /// Counts that an allocator without events has kept since it was built.
     pub(crate) fn counted(&self) -> SharedCounts {
         let counters = match self {
             Self::Linux(_) => return SharedCounts::default(),

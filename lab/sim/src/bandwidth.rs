@@ -1,21 +1,24 @@
-//! A node's memory serves so many bytes a second and no more: who asks for more waits.
+//! A node's memory serves a limited number of bytes a second. A CPU that asks for more waits.
 //!
-//! Time is cut into windows. In each window, memory can be busy for the window's length. A request whose window is full waits
-//! until a window that is not begins. So a bus that is not full costs nothing, and one that is full serves what it can. How
-//! requests meet within a window is not modelled: CPUs ask a little out of order there, since one may be ahead of the others.
+//! Time is cut into windows. In each window, memory can be busy for the window's length. A request whose
+//! window is full waits for the first window that is not. So memory below its limit costs nothing, and memory
+//! at its limit serves as much as it can. Within a window, the order of requests is not modelled: a CPU may
+//! be ahead of the others, so requests arrive a little out of order.
 
 use std::cell::Cell;
 
-/// Length of a window, in picoseconds: longer than CPUs run ahead of each other, shorter than what a workload does in phases.
+/// Length of a window, in picoseconds: longer than CPUs run ahead of each other, shorter than a phase of a
+/// workload.
 const WINDOW_PS: u64 = 20_000_000;
-/// Windows that are remembered. Nobody waits for longer.
+/// Windows that are remembered. No CPU waits for longer.
 const WINDOWS: usize = 64;
 
 /// The memory of every node.
 #[derive(Debug)]
 pub(crate) struct Bandwidth(Box<[Bus]>);
 
-/// One node's: for each window that is remembered, at its number modulo [`WINDOWS`], that number and how long it is busy.
+/// One node. Window `n` has its place at `n` modulo [`WINDOWS`]: its number, and for how long memory is busy
+/// in it.
 #[derive(Debug)]
 struct Bus([Cell<(u64, u64)>; WINDOWS]);
 
@@ -24,7 +27,7 @@ impl Bandwidth {
         Self((0..nodes).map(|_| Bus([const { Cell::new((0, 0)) }; WINDOWS])).collect())
     }
 
-    /// Memory of a node serves a CPU, which asks at `now_ps`, for `service_ps`. Returns how long the CPU waits before that.
+    /// Memory of a node serves a CPU for `service_ps` from `now_ps` on. Returns how long the CPU waits first.
     #[inline]
     pub(crate) fn wait_ps(&self, node: usize, now_ps: u64, service_ps: u64) -> u64 {
         let Some(bus) = self.0.get(node) else { return 0 };

@@ -9,8 +9,9 @@ use crate::time::Time;
 
 /// A bounded queue that virtual CPUs send to and receive from. Cloning gives another end of the same queue.
 ///
-/// A message arrives at the time on its sender's clock. It costs the receiver two lines from the sender: the queue's entry
-/// and the message's head (a guess). A CPU that waits is idle, and needs the machine's wake-up time to go on.
+/// A message arrives at the time on its sender's clock. It costs the receiver two lines from the sender: the
+/// queue's entry and the message's head (a guess). A CPU that waits is idle, and needs the machine's wake-up
+/// time to go on.
 #[derive(Debug)]
 pub struct Channel<T>(Rc<Inner<T>>);
 
@@ -31,7 +32,7 @@ struct Sent<T> {
     from: u32,
 }
 
-/// What an attempt to receive found.
+/// The result of an attempt to receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TryReceived<T> {
     /// The first message.
@@ -89,7 +90,8 @@ impl<T> Channel<T> {
         Ok(())
     }
 
-    /// Takes the first message; waits while there is none. `None` if there is none and all senders have closed.
+    /// Takes the first message; waits while there is none. `None` if there is none and all senders have
+    /// closed.
     pub fn receive(&self, cpu: &VirtualCpu) -> Option<T> {
         loop {
             match self.try_receive(cpu) {
@@ -152,8 +154,9 @@ mod tests {
     use super::*;
     use crate::{MACHINES, Simulation, Span};
 
-    /// A CPU that waits for a message still does its periodic work, and may wait for a lock then. Whoever wakes it meanwhile has
-    /// taken it off the list of those who wait. Found by the study of frees in slices: 176 CPUs ended a build, one never did.
+    /// A CPU that waits for a message still does its periodic work, and may wait for a lock then. A sender
+    /// that wakes the CPU meanwhile has removed it from the list of receivers. Found by the study of frees in
+    /// slices: 176 CPUs ended a build, one never did.
     #[test]
     fn a_cpu_that_is_woken_during_its_periodic_work_does_not_wait_again() {
         let machine = MACHINES[0].parse();

@@ -1,4 +1,4 @@
-//! What the allocator's events and touched frames cost, and the platform that hears the events.
+//! Charges the allocator's events and touched frames as time. Has the platform that receives the events.
 
 use pageset_core::{CpuId, Event, EventSink, Order, Pfn, Platform};
 
@@ -23,7 +23,8 @@ impl Platform for VirtualPlatform {
     }
 }
 
-/// The event sink that charges the cost of each event to the running virtual CPU. Outside a simulation it does nothing.
+/// The event sink that charges the cost of each event to the running virtual CPU. Outside a simulation it
+/// does nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Charges(());
 
@@ -56,7 +57,7 @@ impl Engine {
         }
     }
 
-    /// What it costs `to` to get a line that `from` wrote last.
+    /// Cost for CPU `to` to get a line that `from` wrote last.
     #[inline]
     pub(crate) fn line(&self, from: u32, to: u32) -> u64 {
         match self.near(from, to) {
@@ -81,7 +82,8 @@ impl Engine {
             Touched::Data(_, data) => &data.levels,
             Touched::Metadata => &prices.metadata,
         };
-        // From another core: what a line costs from one under the same last level, and farther away in proportion.
+        // The line cost is known from a core under the same last level. Farther cores cost more in
+        // proportion.
         let from = |last| self.line(last, me);
         let other = |last| match touched {
             Touched::Data(_, DataPrices { core: Some(core), .. }) => {
@@ -123,8 +125,8 @@ impl Engine {
         self.charge(cost);
     }
 
-    /// The running CPU takes a block from the free lists or gives one back. Neighbours in a list are written and not read: no
-    /// CPU waits for these lines.
+    /// The running CPU takes a block from the free lists or gives one back. The block's neighbours in the
+    /// list are written and not read, so the CPU does not wait for their lines.
     fn move_block(&self, pfn: Pfn, work: u64) {
         let blocks = &self.cpu().scratch.blocks_in_hold;
         blocks.set(blocks.get() + 1);
@@ -132,7 +134,8 @@ impl Engine {
         self.touch_metadata(pfn);
     }
 
-    /// The running CPU has just taken a lock, and uses what follows it: heads of lists and counters, which the last holder changed.
+    /// The running CPU has just taken a lock and reads the lines behind it: heads of lists and counters that
+    /// the last holder changed.
     pub(crate) fn fetch_behind_lock(&self) {
         self.charge(self.prices.zone_lines * self.cpu().scratch.lock_line.get());
     }
@@ -205,7 +208,8 @@ impl Engine {
                 if let Some(buddy) = buddy
                     && self.prices.frame_layout == FrameLayout::LinePerFrame
                 {
-                    // Nobody waits for what is fetched ahead, and it is there when the lock is.
+                    // The buddy's line is fetched ahead and arrives no later than the lock, so it adds no
+                    // wait.
                     self.touch(buddy, Touched::Metadata);
                 }
             }
@@ -214,10 +218,12 @@ impl Engine {
     }
 }
 
-/// Longest time for one line, in picoseconds: a second. No machine file can make a sum of such times overflow.
+/// Longest time for one line, in picoseconds: a second. No machine file can make a sum of such times
+/// overflow.
 const LINE_PS_MAX: u64 = 1_000_000_000_000;
 
-/// `price` times as much as `from` is more than `near`, both for the same line; `price` if the near one costs nothing.
+/// Scales `price` by `from` / `near`, the costs of one line from two distances. Returns `price` if `near` is
+/// 0.
 fn in_proportion(price: u64, from: u64, near: u64) -> u64 {
     let farther = (u128::from(price) * u128::from(from)).checked_div(u128::from(near));
     farther.map_or(price, |farther| farther.min(LINE_PS_MAX.into()) as u64)

@@ -1,4 +1,4 @@
-//! What code on a virtual CPU can do.
+//! The operations of code on a virtual CPU.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::footprint::{LINE_BYTES, Touched};
 use crate::random::{self, Stream};
 use crate::time::{Span, Time};
 
-/// A simulation's allocator and scheduler, and what its CPUs know of the run.
+/// A simulation's allocator, its scheduler, and the settings that its CPUs read.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) engine: Engine,
@@ -22,25 +22,25 @@ pub(crate) struct World {
     /// When bodies should end.
     pub(crate) deadline: Time,
     pub(crate) tick: Span,
-    /// Set by whoever no longer wants the result.
+    /// Set when the result is no longer wanted.
     pub(crate) cancel: Arc<AtomicBool>,
 }
 
-/// What memory is touched for.
+/// The purpose of touching memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {
     /// It is cleared.
     Clear,
     /// It is read or written.
     Access,
-    /// It is filled with a copy of memory that is in cache, or copied to such.
+    /// It is filled with a copy of memory that is in cache, or copied to such memory.
     Copy,
 }
 
 /// The CPU that a body runs on. All operations are at the CPU's own time, and take time.
 ///
-/// A copy stands for the same CPU; it may be used only by that CPU's own body, on behalf of code that cannot be given
-/// one (a global allocator, an interface without context).
+/// A copy stands for the same CPU; it may be used only by that CPU's own body, on behalf of code that cannot
+/// be given one (a global allocator, an interface without context).
 #[derive(Clone, Debug)]
 pub struct VirtualCpu {
     pub(crate) world: Rc<World>,
@@ -66,8 +66,8 @@ impl VirtualCpu {
         Time(self.engine().cpus[self.id.index()].clock.get())
     }
 
-    /// Whether the simulated time is not over yet, and nobody has cancelled it. A body should give everything back and end
-    /// otherwise.
+    /// Whether the body should go on: the simulated time is not over and the run is not cancelled. When this
+    /// is false, the body should free everything and end.
     #[must_use]
     pub fn running(&self) -> bool {
         self.now() < self.world.deadline && !self.world.cancel.load(Relaxed)
@@ -90,7 +90,7 @@ impl VirtualCpu {
         self.interrupt();
     }
 
-    /// As [`advance`](Self::advance), and counts as the user's program's own time and not the kernel's.
+    /// As [`advance`](Self::advance). The time counts as the user program's, not the kernel's.
     pub fn advance_in_user_mode(&self, span: Span) {
         let engine = self.engine();
         let begin = engine.cpu().clock.get();
@@ -203,7 +203,7 @@ impl VirtualCpu {
         result
     }
 
-    /// An operation on so many blocks begins.
+    /// Begins an operation on `blocks` blocks.
     #[inline]
     fn begin(&self, blocks: usize) {
         self.interrupt();
@@ -250,7 +250,7 @@ impl VirtualCpu {
         }
     }
 
-    /// Between two operations: lets others catch up, and does the CPU's periodic work if it is due.
+    /// Runs between two operations: lets other CPUs catch up, and does the CPU's periodic work if it is due.
     #[inline]
     pub(crate) fn interrupt(&self) {
         self.engine().keep_close();

@@ -1,12 +1,13 @@
 //! A fingerprint of everything that happened, in order.
 
-/// Folds words into 64 bits. Two runs with equal digests made the same decisions at the same times, up to chance.
+/// Folds words into 64 bits. Two runs with equal digests made the same decisions at the same times, up to
+/// chance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Digest(u64);
 
 impl Digest {
-    /// Of nothing. Source of the constants: FNV-1a, with words in place of bytes and a rotation, since a product
-    /// alone never moves high bits down.
+    /// The digest before any event. Source of the constants: FNV-1a, with words in place of bytes. A rotation
+    /// is added, because a product alone never moves high bits down.
     pub(crate) const EMPTY: Self = Self(0xcbf2_9ce4_8422_2325);
 
     #[inline]

@@ -1,8 +1,9 @@
-//! Which cache has a frame: that of the CPU that touched it last, if that CPU has not touched too much else since.
+//! Which cache has a frame: the cache of the CPU that touched the frame last, unless that CPU has touched too
+//! much else since.
 //!
-//! A frame's data and its metadata each remember who touched them last, and when; that CPU's [`Recency`] knows which of its
-//! caches still holds what it used then. This is an ideal fully associative cache that evicts what was used least recently;
-//! what is not allocator pages (the workload's own data) counts only if the workload says so.
+//! A frame's data and its metadata each remember the CPU that touched them last, and when. That CPU's
+//! [`Recency`] knows which of its caches still holds the lines used then. This is an ideal fully associative
+//! cache that evicts the least recently used line. A workload's own data counts only if the workload says so.
 
 use pageset_core::{CpuId, Pfn};
 
@@ -12,15 +13,15 @@ use crate::recency::{Held, Recency};
 
 /// Bytes of a cache line.
 pub(crate) const LINE_BYTES: u64 = 64;
-/// Who touched something last, when, and how many lines of it: one word, 0 if nobody did.
+/// One word: the CPU that touched a thing last, when, and how many lines it touched. 0 if no CPU touched it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Mark(u64);
 
-/// Bits of a mark's lines. Of blocks of more than 8 MiB so much counts.
+/// Bits of a mark's line count. The count saturates at 8 MiB.
 const LINES_BITS: u32 = 17;
 /// Most lines that a mark has room for.
 const LINES_MAX: u64 = (1 << LINES_BITS) - 1;
-/// Bits of its CPU, plus one: there are at most 8192.
+/// Bits of the CPU, plus one: there are at most 8192.
 const CPU_BITS: u32 = 14;
 
 impl Mark {
@@ -42,7 +43,7 @@ impl Mark {
 pub(crate) enum Touched<'p> {
     /// The frame's metadata: one line, its whole latency is waited for.
     Metadata,
-    /// So many lines of the frame's data (or of the block's that begins there), fetched ahead.
+    /// Lines of the frame's data, or of the data of the block that begins there. They are fetched ahead.
     Data(u64, &'p DataPrices),
 }
 
@@ -59,9 +60,9 @@ impl Touched<'_> {
 
 /// Where frames were touched last.
 pub(crate) struct Footprint {
-    /// Of data and of metadata, as integers: a vector of those comes zeroed from the system.
+    /// Marks of data and of metadata. They are integers, because the system zeroes a vector of integers.
     marks: Vec<[u64; 2]>,
-    /// What each CPU's caches hold.
+    /// Lines that each CPU's caches hold.
     recent: Box<[Recency]>,
     frames_per_node: u64,
 }
@@ -77,8 +78,8 @@ impl Footprint {
         let sharers_max = sharers.into_iter().max().unwrap_or(1).max(1);
         let shared_kib = topology.caches.l3_kib / sharers_max;
         let lines = |kib: u32| u64::from(kib) * 1024 / LINE_BYTES;
-        // Of the caches that belong to a core, a thread's part; of the last level, that of a CPU where most CPUs of the
-        // run share one.
+        // Of a core's own caches, each hardware thread has its part. Of the last level, each CPU has the part
+        // that it has where most CPUs of the run share a cache.
         let near_kib = slice.all_kib - slice.last_level_kib;
         Self {
             // Zeroed memory of the system: it takes pages only where it is written.
@@ -88,8 +89,8 @@ impl Footprint {
         }
     }
 
-    /// `cpu` touches a frame. Returns who did before it, and where that CPU's caches hold what it touched; `None` if the
-    /// machine has no such frame.
+    /// `cpu` touches a frame. Returns the CPU that touched it before, and where that CPU's caches hold the
+    /// frame. Returns `None` if the machine has no such frame.
     #[inline]
     pub(crate) fn touch(&mut self, cpu: u32, pfn: Pfn, touched: Touched<'_>) -> Option<Option<(u32, Held)>> {
         let which = match touched {
@@ -115,7 +116,7 @@ impl Footprint {
         held.unwrap_or(Held::Nowhere)
     }
 
-    /// `cpu` touches so many lines that somebody may have touched before, as `mark` says. Returns the mark from then on.
+    /// `cpu` touches `lines` lines. `mark` names the CPU that touched them before. Returns the new mark.
     #[inline]
     pub(crate) fn renew(&mut self, mark: u64, cpu: u32, lines: u64) -> u64 {
         if let Some((last, step, lines)) = Mark(mark).parts() {

@@ -71,7 +71,8 @@ impl Latency {
         self.max_ps as f64 / 1000.0
     }
 
-    /// The time, in nanoseconds, that a share of all did not exceed; 0 if nothing was recorded. `share` is 0 to 1.
+    /// The time, in nanoseconds, that a share of all values did not exceed; 0 if nothing was recorded.
+    /// `share` is 0 to 1.
     #[must_use]
     pub fn percentile_ns(&self, share: f64) -> f64 {
         let wanted = ((self.count as f64 * share).ceil() as u64).max(1);

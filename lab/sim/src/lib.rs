@@ -1,9 +1,10 @@
 //! A discrete-event machine that runs `pageset-core` on virtual CPUs in virtual time.
 //!
-//! A [`Machine`] says what a computer has and what each step costs there. A [`Simulation`] puts an allocator on it, and
-//! on each CPU a body: ordinary synchronous code over a [`VirtualCpu`]. Each CPU has a clock of its own; what CPUs can
-//! see of each other (locks, shared lines, channels) happens in the order of virtual time. Nothing depends on the
-//! computer that simulates: equal input gives an equal [`Outcome`], and [`Outcome::digest`] says so.
+//! A [`Machine`] describes a computer and the cost of each step there. A [`Simulation`] puts an allocator on
+//! it, and on each CPU a body: ordinary synchronous code over a [`VirtualCpu`]. Each CPU has a clock of its
+//! own. CPUs see each other through locks, shared lines and channels, in the order of virtual time. Nothing
+//! depends on the computer that simulates: equal input gives an equal [`Outcome`], and [`Outcome::digest`]
+//! shows it.
 //!
 //! ```
 //! use pageset_core::{CpuId, Order, Request, policy};
@@ -32,16 +33,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! In a body: [`VirtualCpu`] allocates, frees, touches memory, computes, sleeps. [`Channel`] sends between CPUs,
-//! [`VirtualMutex`] (made by [`mutex`]) [`Spin`] and [`Gate`] are locks of the workload's own, [`SharedLine`] is a cache line that
-//! several CPUs write. [`VirtualLock`] is a `lock_api` raw lock, for code that is generic over one.
+//! In a body, a [`VirtualCpu`] allocates, frees, touches memory, computes and sleeps. A [`Channel`] sends
+//! between CPUs. [`VirtualMutex`] (made by [`mutex`]), [`Spin`] and [`Gate`] are locks of the workload's own.
+//! A [`SharedLine`] is a cache line that several CPUs write. [`VirtualLock`] is a `lock_api` raw lock, for
+//! code that is generic over one.
 //!
-//! One simulation uses one OS thread; run several on several threads. What is not modelled is listed in
-//! `docs/book/src/limits.md`.
+//! One simulation uses one OS thread; run several on several threads. `docs/book/src/limits.md` lists what
+//! the simulator does not model.
 //!
-//! Modules: `simulation` builds and runs; `engine` decides which CPU goes on; `cpu` is what bodies see; `lock`, `line` and
-//! `channel` are what CPUs share; `charge`, `prices`, `footprint` (with `recency`) and `variation` say what the
-//! allocator's steps cost; `measure`, `tally`, `latency` and `outcome` are what is found; `machine` is TOML.
+//! Modules, from the top: `simulation` builds and runs; `engine` decides which CPU goes on; `cpu` is a body's
+//! view. CPUs share `lock`, `line` and `channel`. Costs come from `charge`, `prices`, `footprint` (with
+//! `recency`) and `variation`. Results are in `measure`, `tally`, `latency` and `outcome`. `machine` reads
+//! TOML.
 #![deny(unsafe_code)]
 
 mod allocator;

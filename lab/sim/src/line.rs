@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::cpu::VirtualCpu;
 use crate::engine::Engine;
 
-/// Nobody has written it yet.
+/// No CPU has written the line yet.
 const NOBODY: u32 = u32::MAX;
 
-/// The cost of a cache line that CPUs change by atomic operations. Each operation moves the line to its CPU, which takes
-/// time by distance. Operations happen one after another. The line holds no data.
+/// The cost of a cache line that CPUs change by atomic operations. Each operation moves the line to its CPU,
+/// which takes time by distance. Operations happen one after another. The line holds no data.
 #[derive(Debug)]
 pub struct SharedLine {
     last: AtomicU32,
@@ -28,7 +28,8 @@ impl SharedLine {
         self.rmw_by(cpu.engine());
     }
 
-    /// Does the same by the virtual CPU that runs on this OS thread now. Outside a simulation it costs nothing.
+    /// Does the same by the virtual CPU that runs on this OS thread now. Outside a simulation it costs
+    /// nothing.
     pub fn rmw_here(&self) {
         crate::engine::current::with(|engine| {
             if let Some(engine) = engine {

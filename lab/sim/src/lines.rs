@@ -1,9 +1,10 @@
-//! Cache lines of an allocator without locks: which CPUs have each of them, and when the next one gets it.
+//! Cache lines of an allocator without locks: which CPUs have each line, and when the next CPU gets it.
 //!
-//! Operations on words happen in the order of virtual time. A line belongs to the CPU that wrote it last, and others may have
-//! copies that they have read since. A CPU that has what it needs goes on. Any other one gets the line: by distance, and after
-//! whoever is getting it already. So exchanges that meet wait for each other, and an exchange that comes too late fails as it
-//! would on a machine.
+//! Operations on words happen in the order of virtual time. A line belongs to the CPU that wrote it last, and
+//! CPUs that have read it since have copies. A CPU goes on at once if it has the line alone, or if it only
+//! reads and has the line or a copy. Otherwise it fetches the line. The cost grows with distance, and fetches
+//! queue. So two exchanges that race wait for each other, and the later one fails as it would on a real
+//! machine.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -19,7 +20,7 @@ use crate::recency::Held;
 pub(crate) struct Lines {
     /// Addresses of each table, and the number of its first line.
     tables: Vec<(Range<usize>, usize)>,
-    /// As integers, so that they come zeroed from the system and take memory only where they are written.
+    /// Integers, so that the system zeroes them, and they take memory only where they are written.
     lines: RefCell<Vec<[u64; 3]>>,
     /// CPUs that have copies of a line, a bit each.
     copies: RefCell<Vec<Box<[Cell<u64>]>>>,
@@ -31,9 +32,10 @@ pub(crate) struct Lines {
 struct Line {
     /// The [`Footprint`]'s mark of the CPU that has it.
     mark: u64,
-    /// When the CPU that got it from others last had it and had done its exchange, in picoseconds; 0 if none did.
+    /// Time at which the line reached the CPU that fetched it last and that CPU's exchange was done, in
+    /// picoseconds; 0 if no CPU fetched it.
     arrives_ps: u64,
-    /// Place of its copies, plus one; 0 if there never were any.
+    /// Index of its copies, plus one; 0 if there never were copies.
     copies: u64,
 }
 
@@ -164,7 +166,7 @@ impl Engine {
         }
     }
 
-    /// A line that the running CPU wrote last: what it costs depends on what the CPU has used since.
+    /// The running CPU wrote this line last. The cost depends on the lines that it has used since.
     #[inline]
     fn use_own(&self, number: usize, line: Line, me: u32) {
         let mut footprint = self.footprint.borrow_mut();
@@ -182,7 +184,8 @@ impl Engine {
         }
     }
 
-    /// The running CPU gets a line from memory or from other CPUs. All who have it are asked if it is to be written.
+    /// The running CPU gets a line from memory or from other CPUs. To write it, the CPU asks every CPU that
+    /// has a copy.
     fn get_line(&self, table: usize, number: usize, how: LineUse) {
         let (me, cpu) = (self.cpu_index(), self.cpu());
         let mut line = self.lines.get(number);

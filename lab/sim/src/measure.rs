@@ -12,7 +12,8 @@ use crate::time::{Span, Time};
 /// A CPU's clock, and how long it was idle until then.
 type Clock = (u64, u64);
 
-/// Begins and ends the measuring. It looks at the allocator, so no simulation may be current then: looking costs nothing.
+/// Begins and ends the measuring. It reads the allocator's state outside the simulation, so that reading
+/// costs no virtual time.
 #[derive(Debug)]
 pub(crate) struct Measure {
     workers: Vec<CpuId>,
@@ -23,10 +24,10 @@ pub(crate) struct Measure {
     result: Option<Measured>,
 }
 
-/// How often memory is looked at while a run is measured. Guess: a look takes as long as some thousand allocations.
+/// Samples of memory in one measured run. Guess: a sample takes as long as some thousand allocations.
 const LOOKS: u64 = 20;
 
-/// What was seen of memory.
+/// Samples of memory.
 #[derive(Debug)]
 struct Looks {
     next_ps: u64,
@@ -35,14 +36,14 @@ struct Looks {
     held_sum: u64,
     held_peak: u64,
     at_hand_sum: u64,
-    /// All pages, and the fewest of them that others could take.
+    /// All pages, and the fewest of them that any CPU could take.
     pages: u64,
     available_least: u64,
-    /// What the allocator had counted before the beginning.
+    /// The allocator's counts before the beginning.
     counted_before: SharedCounts,
 }
 
-/// What was measured.
+/// The measured values.
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub(crate) workers: Vec<CpuId>,
@@ -61,7 +62,7 @@ impl Measure {
         world.engine.enter_mark(begins);
         world.engine.enter_mark(ends);
         let every_ps = (ends.since(begins).0 / LOOKS).max(1);
-        // What is in use already was filled in before the run, and is no part of what the run uses.
+        // Pages in use now were filled in before the run. The run's own use does not include them.
         let before = current::outside(|| usage(world));
         let pages = available(&before) + before.held;
         Self {
@@ -74,7 +75,7 @@ impl Measure {
         }
     }
 
-    /// It is the time of the beginning, or of the end.
+    /// Handles the moment of the beginning, or of the end.
     pub(crate) fn mark(&mut self, world: &World) {
         if self.began.is_none() {
             self.began = Some(self.clocks(&world.engine, self.begins));
@@ -85,7 +86,7 @@ impl Measure {
         }
     }
 
-    /// A CPU goes on: looks at memory if it is time.
+    /// A CPU goes on. Takes a sample of memory if one is due.
     #[inline]
     pub(crate) fn look(&mut self, world: &World, cpu: u32) {
         let now_ps = world.engine.cpus[cpu as usize].clock.get();
@@ -125,7 +126,7 @@ impl Measure {
         Measured { workers, span, busy, idle, tally, memory, digest }
     }
 
-    /// Each worker's clock at `now`; those that wait have one that stands.
+    /// Each worker's clock at `now`. The clock of a waiting worker stands still.
     fn clocks(&self, engine: &Engine, now: Time) -> Vec<Clock> {
         let of = |cpu: &CpuId| {
             let cpu = &engine.cpus[cpu.index()];
@@ -164,7 +165,7 @@ impl Looks {
         self.next_ps += (1 + (now_ps - self.next_ps) / self.every_ps) * self.every_ps;
     }
 
-    /// What was seen, this last look included.
+    /// The use of memory over all samples, the last one included.
     fn memory(&self, world: &World) -> MemoryUse {
         let usage = usage(world);
         let mean = |sum: u64, last: u64| (sum + last) as f64 / (self.count + 1) as f64;

@@ -3,8 +3,8 @@
 
 use pageset_core::{FrameCounts, FrameLinks, FrameState, FrameTables, PageblockType, Storage};
 
-/// Metadata for one zone. The system gives zeroed pages when they are first written, so the table of 1 TiB costs
-/// what its free blocks' heads cost.
+/// Metadata for one zone. The system gives zeroed pages when they are first written, so the table of 1 TiB
+/// takes memory only for the heads of its free blocks.
 pub(crate) fn frame_tables(counts: FrameCounts) -> FrameTables<'static> {
     let links = Box::<[FrameLinks]>::new_zeroed_slice(counts.frames);
     let states = Box::<[FrameState]>::new_zeroed_slice(counts.frames);

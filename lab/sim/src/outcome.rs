@@ -1,4 +1,4 @@
-//! What a simulation found.
+//! The results of a simulation.
 
 use pageset_blocks::BlockCounters;
 use pageset_core::{DrainReason, FrameCensus};
@@ -8,7 +8,7 @@ use crate::latency::Latency;
 use crate::lock::{LockClass, LockUse};
 use crate::time::Span;
 
-/// What happened while a simulation was measured.
+/// Counts of the measured part of a simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Units of work, as the bodies counted them.
@@ -31,25 +31,26 @@ pub struct Counts {
     pub drains: [u64; 5],
     /// Pages that drains returned.
     pub drained_pages: u64,
-    /// Where CPUs met.
+    /// Meetings of CPUs.
     pub shared: SharedCounts,
-    /// Times the reclaimer would have been woken.
+    /// Times at which a kernel would have woken the reclaimer.
     pub kswapd_wakes: u64,
-    /// Times a request would have reclaimed itself.
+    /// Times at which a request would have reclaimed memory itself.
     pub direct_reclaims: u64,
     /// Blocks found to be bad.
     pub bad_pages: u64,
 }
 
-/// Where CPUs meet in an allocator: the same counts of every one.
+/// Meetings of CPUs in an allocator. Every allocator has the same counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedCounts {
-    /// Times a CPU took a zone's lock, or, of an allocator without locks, changed what all CPUs of a zone share.
+    /// Times a CPU took a zone's lock. In an allocator without locks: times a CPU changed data that all CPUs
+    /// of a zone share.
     pub shared_visits: u64,
-    /// Times a CPU changed the free frames of a pageblock that another CPU had changed last, or a page set to which pages of
-    /// other CPUs go back.
+    /// Times a CPU changed the free frames of a pageblock that another CPU had changed last. Changes of a
+    /// page set that receives pages from other CPUs count too.
     pub line_transfers: u64,
-    /// Those of them that came less than 10 us after the other CPU's change.
+    /// Line transfers less than 10 us after the other CPU's change.
     pub contended_lines: u64,
     /// Blocks taken from another migratetype's memory.
     pub fallbacks: u64,
@@ -107,9 +108,9 @@ pub struct CacheCounts {
 }
 
 impl CacheCounts {
-    /// Misses of the last-level cache as a share of the references to it, as processors count them: a reference is a line
-    /// that the core's own caches do not have, a miss one that comes from beyond the last-level cache and the cores
-    /// under it. 0 if there was no reference.
+    /// Misses of the last-level cache as a share of the references to it, as processors count them. A
+    /// reference is a line that the core's own caches do not have. A miss is a line that comes neither from
+    /// the last-level cache nor from a core under it. 0 if there was no reference.
     #[must_use]
     pub fn miss_rate(&self) -> f64 {
         let misses = self.other_cache + self.memory;
@@ -118,21 +119,22 @@ impl CacheCounts {
     }
 }
 
-/// Lines of an allocator without locks that CPUs got from each other. Of Linux's, which has locks, nothing is counted here.
+/// Lines that CPUs got from each other in an allocator without locks. All counts are 0 for Linux's allocator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineTraffic {
-    /// Times a CPU got a line that others had, by what it is a line of, as in [`LineTraffic::TABLES`]: to read what another one
-    /// wrote, or to write what others had read or written.
+    /// Times a CPU fetched a line that other CPUs had, by the table that the line belongs to, as in
+    /// [`LineTraffic::TABLES`]. The CPU read a line that another CPU wrote, or wrote a line that others had
+    /// read or written.
     pub passes: [u64; Self::TABLES.len()],
-    /// Times it waited, since the line was still on its way to another CPU.
+    /// Times the CPU waited because the line was still on its way to another CPU.
     pub contended: u64,
     /// Time until the line was there, waiting included, in picoseconds.
     pub(crate) pass_ps: u64,
 }
 
 impl LineTraffic {
-    /// What lines are of: the frames of a pageblock, the states of some pageblocks, what one CPU has of a zone, what all CPUs
-    /// share of a zone, the sets of pageblocks, and what few pageblocks need.
+    /// Tables of the allocator: frames of a pageblock, states of pageblocks, a CPU's own data of a zone,
+    /// shared data of a zone, sets of pageblocks, data that few pageblocks need.
     pub const TABLES: [&'static str; 6] = ["rows", "states", "cpu_lists", "zones", "index", "bad_bits"];
 
     /// All lines that CPUs got from each other.
@@ -141,7 +143,8 @@ impl LineTraffic {
         self.passes.iter().sum()
     }
 
-    /// Counts a line that came after `pass_ps`, of which the CPU waited for other CPUs `wait_ps`.
+    /// Counts a line that arrived after `pass_ps`. The CPU waited for other CPUs during `wait_ps` of this
+    /// time.
     pub(crate) fn passed(&mut self, table: usize, pass_ps: u64, wait_ps: u64) {
         self.passes[table] += 1;
         self.contended += u64::from(wait_ps > 0);
@@ -149,27 +152,28 @@ impl LineTraffic {
     }
 }
 
-/// What memory was used for, in pages, as [`FrameUsage`](pageset_core::FrameUsage) says it.
+/// Use of memory in pages, in the terms of [`FrameUsage`](pageset_core::FrameUsage).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MemoryUse {
     /// Free pages that a CPU kept back, on average over the measured time.
     pub held_mean: f64,
-    /// The most, of those times at which was looked.
+    /// The largest number in the samples.
     pub held_peak: u64,
-    /// How many they were at the end of the measured time.
+    /// Free pages that a CPU kept back at the end of the measured time.
     pub held_at_end: u64,
-    /// Pages that were in use or that a CPU kept back, the most, of those times at which was looked: what a system calls used
+    /// Pages in use or kept back by a CPU: the largest number in the samples. A system calls this used
     /// memory.
     pub used_peak: u64,
-    /// Free pages that were meant for one CPU, but that others could take, on average.
+    /// Free pages intended for one CPU that other CPUs could take, on average.
     pub at_hand_mean: f64,
     /// Pageblocks that were free as a whole at the end of the measured time.
     pub whole_at_end: u64,
-    /// Free pages that were in none of them. A pageblock at hand is whole, one that a page set holds is not.
+    /// Free pages outside of whole pageblocks. The whole pageblocks include those that CPUs have at hand, not
+    /// those in page sets.
     pub apart_at_end: u64,
     /// Free pages that CPUs kept back when all bodies had ended and each CPU had ticked twice.
     pub held_after_two_ticks: u64,
-    /// Pageblocks that were free as a whole after all of the idle time: the load is gone.
+    /// Pageblocks that were free as a whole after the idle time, when the load is gone.
     pub whole_when_gone: u64,
 }
 
@@ -186,18 +190,21 @@ pub struct Outcome {
     pub workers: u32,
     /// The seed.
     pub seed: u64,
-    /// Fingerprint of everything that happened in order, until the end of the measured time: equal for equal input.
+    /// Fingerprint of everything that happened in order, until the end of the measured time: equal for equal
+    /// input.
     pub digest: u64,
-    /// Length of the measured time: from the end of the warm-up until the deadline, or until the last body ended.
+    /// Length of the measured time: from the end of the warm-up until the deadline, or until the last body
+    /// ended.
     pub measured: Span,
     /// For each worker, time it was busy while measured, waiting for spin locks included.
     pub busy: Vec<Span>,
     /// For each worker, time it was idle while measured.
     pub idle: Vec<Span>,
-    /// Part of all workers' busy time in which they did the work of a user's program
-    /// ([`VirtualCpu::advance_in_user_mode`](crate::VirtualCpu::advance_in_user_mode)); the rest is the kernel's.
+    /// Part of all workers' busy time spent in the user program
+    /// ([`VirtualCpu::advance_in_user_mode`](crate::VirtualCpu::advance_in_user_mode)). The rest is the
+    /// kernel's.
     pub user: Span,
-    /// What happened.
+    /// Counts of events.
     pub counts: Counts,
     /// Locks, by class; see [`Outcome::lock`].
     pub locks: [LockUse; LockClass::COUNT],
@@ -207,7 +214,7 @@ pub struct Outcome {
     pub caches: CacheCounts,
     /// Lines of an allocator without locks.
     pub lines: LineTraffic,
-    /// What memory was used for.
+    /// Use of memory.
     pub memory: MemoryUse,
     /// How long each allocation took.
     pub alloc: Latency,
@@ -223,12 +230,13 @@ pub struct Outcome {
     pub cached_after_idle: u64,
     /// Where all frames were in the end, as `validate` counted them.
     pub census: FrameCensus,
-    /// Workers that never ended: they waited for something that nobody was left to do. What they held is lost.
+    /// Workers that never ended: they waited, and no running worker was left to wake them. The pages they
+    /// held are lost.
     pub stuck: Vec<pageset_core::CpuId>,
 }
 
 impl Outcome {
-    /// What the locks of a class cost.
+    /// The cost of a class of locks.
     #[must_use]
     pub const fn lock(&self, class: LockClass) -> &LockUse {
         &self.locks[class as usize]
@@ -253,21 +261,22 @@ impl Outcome {
         self.share_pct(self.lock(class).wait_ps)
     }
 
-    /// Share of the workers' busy time that they waited for zone locks or held them, in percent: the 2023 series'
-    /// *zone lock%*.
+    /// Share of the workers' busy time that they waited for zone locks or held them, in percent: the 2023
+    /// series' *zone lock%*.
     #[must_use]
     pub fn zone_lock_pct(&self) -> f64 {
         let zone = self.lock(LockClass::Zone);
         self.share_pct(zone.wait_ps + zone.hold_ps)
     }
 
-    /// Share of the workers' busy time until lines of an allocator without locks came from other CPUs, in percent.
+    /// Share of the workers' busy time spent waiting for lines of other CPUs, in percent. For allocators
+    /// without locks.
     #[must_use]
     pub fn line_pass_pct(&self) -> f64 {
         self.share_pct(self.lines.pass_ps)
     }
 
-    /// Share of the workers' busy time that they waited for lists of pages in order of use or held them, in percent.
+    /// Share of the workers' busy time that they waited for LRU lists' locks or held them, in percent.
     #[must_use]
     pub fn lru_lock_pct(&self) -> f64 {
         let lru = self.lock(LockClass::Lru);

@@ -1,4 +1,4 @@
-//! What a machine's steps cost, in picoseconds.
+//! Costs of a machine's steps, in picoseconds.
 
 use crate::footprint::LINE_BYTES;
 use crate::machine::{ByLevel, FrameLayout, Machine};
@@ -15,14 +15,14 @@ pub(crate) struct Prices {
     pub(crate) give_block: u64,
     pub(crate) zone_visit: u64,
     pub(crate) zone_lines: u64,
-    /// Of one metadata line, by level: near, shared, memory.
+    /// Cost of one metadata line, by level: near, shared, memory.
     pub(crate) metadata: [u64; 3],
     pub(crate) frame_layout: FrameLayout,
-    /// Of clearing one line.
+    /// Cost of clearing one line.
     pub(crate) clear: DataPrices,
-    /// Of reading or writing one line.
+    /// Cost of reading or writing one line.
     pub(crate) read: DataPrices,
-    /// Of copying one line, besides reading it.
+    /// Cost of copying one line, without the cost of reading it.
     pub(crate) copy: u64,
     pub(crate) atomic: u64,
     pub(crate) sibling: u64,
@@ -37,14 +37,14 @@ pub(crate) struct Prices {
     pub(crate) slowdown: u64,
 }
 
-/// What one line of data costs, in picoseconds.
+/// Cost of one line of data, in picoseconds.
 #[derive(Debug)]
 pub(crate) struct DataPrices {
     /// By level: near, shared, memory.
     pub(crate) levels: [u64; 3],
-    /// From the own caches of another core under the same last level; as from memory if nothing is known.
+    /// Cost from another core's own caches under the same last level. `None` stands for the cost from memory.
     pub(crate) core: Option<u64>,
-    /// For which memory is busy; 0 if its bandwidth is not known.
+    /// Time for which memory is busy with the line; 0 if the bandwidth is not known.
     pub(crate) service: u64,
 }
 

@@ -1,4 +1,5 @@
-//! One stream of random numbers per purpose, so that a change in one place does not shift the numbers of another.
+//! One stream of random numbers per purpose, so that a change in one place does not shift the numbers of
+//! another.
 
 use pageset_core::CpuId;
 use rand::{Rng, SeedableRng};
@@ -14,7 +15,7 @@ pub fn stream(seed: u64, purpose: &str, cpu: CpuId) -> Stream {
     Stream::seed_from_u64(mix(named ^ u64::from(cpu.0)))
 }
 
-/// A number every bit of which depends on every bit given.
+/// Mixes a number: every bit of the result depends on every bit of `value`.
 pub(crate) fn mix(value: u64) -> u64 {
     SplitMix64::seed_from_u64(value).next_u64()
 }

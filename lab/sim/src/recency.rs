@@ -1,22 +1,22 @@
-//! What a CPU's caches still hold: its lines in the order of their last use.
+//! The contents of a CPU's caches: its lines in the order of their last use.
 
 use std::collections::VecDeque;
 
-/// Steps into which the smaller cache is divided; how exact the order is. Guess: a thirty-second of a cache is less than
-/// what a real one's replacement decides otherwise.
+/// Steps in the smaller cache, which decide how exact the order is. Guess: an error of a thirty-second of a
+/// cache is less than the error of assuming exact least-recently-used replacement.
 const STEPS_OF_NEAR: u64 = 32;
-/// Most steps that are remembered: a line that is not used during so many steps of other uses counts as evicted, even if
-/// few different lines were used. It bounds the memory of one CPU at 128 KiB.
+/// Most steps that are remembered. A line that is not used for this many steps counts as evicted, even if few
+/// other lines were used. The limit bounds the memory of one CPU at 128 KiB.
 const STEPS_MAX: usize = 1 << 14;
-/// Steps into which both caches are divided at most. A quarter of those that are remembered: lines that are used again
-/// leave holes in older steps.
+/// Most steps in both caches: a quarter of the remembered steps, because lines that are used again leave
+/// holes in older steps.
 const STEPS_OF_ALL: u64 = STEPS_MAX as u64 / 4;
 
 /// When lines were used last: the number of a step. Steps are numbered from 1.
 pub(crate) type Step = u64;
 
-/// The lines that one CPU used last, most recent ones first, divided into steps: two caches of given sizes hold so many
-/// of the first. Using a line again moves it to the front, and makes no other line older than it is.
+/// The lines that one CPU used last, most recent first, divided into steps. Each of two caches holds the
+/// first lines up to its size. Using a line again moves it to the front and makes no other line older.
 #[derive(Debug)]
 pub(crate) struct Recency {
     /// Lines whose last use was in each step, the oldest step first.
@@ -29,11 +29,11 @@ pub(crate) struct Recency {
     all: Edge,
 }
 
-/// How far back a cache reaches.
+/// The reach of a cache into the past.
 #[derive(Debug)]
 struct Edge {
     capacity: u64,
-    /// The oldest step that it holds.
+    /// The oldest step in the cache.
     step: Step,
     /// Lines in that step and later ones.
     lines: u64,
@@ -64,7 +64,7 @@ impl Edge {
 }
 
 impl Recency {
-    /// For caches of so many lines, the second of which contains the first.
+    /// Makes the lists for two caches of these sizes in lines. The second contains the first.
     pub(crate) fn new(near_lines: u64, all_lines: u64) -> Self {
         Self {
             steps: VecDeque::from([0]),
@@ -75,7 +75,7 @@ impl Recency {
         }
     }
 
-    /// Who has lines that were used last in `step`.
+    /// The cache that holds lines last used in `step`.
     #[inline]
     pub(crate) fn holder(&self, step: Step) -> Held {
         if step >= self.near.step {
@@ -98,14 +98,14 @@ impl Recency {
         }
     }
 
-    /// Uses lines. Returns when that was.
+    /// Uses lines. Returns the step of the use.
     #[inline]
     pub(crate) fn push(&mut self, lines: u64) -> Step {
         let last = self.steps.len() - 1;
         let now = self.first + last as u64;
         self.steps[last] += lines;
         for edge in [&mut self.near, &mut self.all] {
-            // A cache that is smaller than what this step has used already holds none of it.
+            // If this step has used more lines than the cache has, the cache holds none of the step.
             if now >= edge.step {
                 edge.lines += lines;
                 edge.shrink(&self.steps, self.first);
@@ -207,8 +207,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against the list of all lines, the last used in front: what is well within a cache is held by it, what is well
-        /// beyond is not.
+        /// Compared with an exact list of lines, last used first. Lines well within a cache's size are in the
+        /// cache; lines well beyond are not.
         #[test]
         fn it_agrees_with_a_list_of_lines(uses in prop::collection::vec(0_usize..120, 0..600)) {
             let (near, all) = (32, 64);

@@ -45,7 +45,7 @@ pub enum SimulationError {
         "no memory for the stacks of {0} virtual CPUs: use fewer CPUs, or raise the limit on memory maps"
     )]
     Stack(u32, #[source] std::io::Error),
-    /// CPUs wait for locks that nobody will release: a bug of the bodies, or of the allocator.
+    /// CPUs wait for locks that will never be released: a bug of the bodies, or of the allocator.
     #[error("deadlock: these CPUs wait for each other's locks: {0:?}")]
     Deadlock(Vec<CpuId>),
     /// The run was [cancelled](Builder::cancel).
@@ -56,7 +56,7 @@ pub enum SimulationError {
     Violation(#[from] Violation),
 }
 
-/// How a simulation is to be run.
+/// Settings of a run.
 #[derive(Clone, Debug)]
 pub struct Builder<'m> {
     machine: &'m Machine,
@@ -74,7 +74,7 @@ pub struct Builder<'m> {
     cancel: Arc<AtomicBool>,
 }
 
-/// A computer with an allocator, and what its CPUs will do.
+/// A computer with an allocator, and the bodies of its CPUs.
 pub struct Simulation {
     world: Rc<World>,
     bodies: Vec<Option<Body>>,
@@ -92,8 +92,8 @@ struct Labels {
 }
 
 impl Simulation {
-    /// Settings for a simulation of `machine`; the defaults are all its CPUs, the policy of Linux 6.12, seed 0, 10 ms without
-    /// warm-up, a tick every second, and no idle time afterwards.
+    /// Settings for a simulation of `machine`; the defaults are all its CPUs, the policy of Linux 6.12, seed
+    /// 0, 10 ms without warm-up, a tick every second, and no idle time afterwards.
     #[must_use]
     pub fn builder(machine: &Machine) -> Builder<'_> {
         Builder {
@@ -129,7 +129,8 @@ impl Simulation {
         Ok(())
     }
 
-    /// The allocator, to fill memory before the run, say. Any CPU may be named. Operations cost no virtual time yet.
+    /// The allocator, to fill memory before the run, say. Any CPU may be named. Operations cost no virtual
+    /// time yet.
     #[must_use]
     pub fn allocator(&self) -> &dyn FrameAllocator {
         self.world.allocator.frames()
@@ -138,7 +139,8 @@ impl Simulation {
     /// Runs all bodies to their end.
     ///
     /// # Errors
-    /// There is no memory for stacks, the run was cancelled, or the allocator's state is wrong afterwards, which is a bug.
+    /// There is no memory for stacks, the run was cancelled, or the allocator's state is wrong afterwards,
+    /// which is a bug.
     ///
     /// # Panics
     /// If a body does.
@@ -223,7 +225,7 @@ impl Finished {
         let Measured { workers, span, busy, idle, tally, memory, digest } = self.measured;
         let usage = world.allocator.frames().usage();
         let memory = MemoryUse { held_after_two_ticks, whole_when_gone: usage.whole_pageblocks, ..memory };
-        // Whose events do not say what CPUs hold is looked at.
+        // Without events, the number of held pages comes from samples of the allocator's state.
         let (cached_peak, cached_at_end) = if world.allocator.has_events() {
             (tally.cached_peak.max(0) as u64, tally.cached.max(0) as u64)
         } else {
@@ -257,8 +259,8 @@ impl Finished {
         })
     }
 
-    /// Does the periodic work of a machine that is idle for the time set. Nothing else runs, so this needs no virtual CPUs.
-    /// Returns how many pages CPUs hold after two ticks.
+    /// Does the periodic work of a machine that is idle for the time set. Nothing else runs, so this needs no
+    /// virtual CPUs. Returns how many pages CPUs hold after two ticks.
     fn rest(&self, world: &World) -> u64 {
         let allocator = world.allocator.frames();
         let tick = |()| {
@@ -323,15 +325,15 @@ impl Builder<'_> {
         self
     }
 
-    /// Time for which the machine is idle after the last body ended. Its periodic work goes on.
+    /// Length of the idle time after the last body ended. Periodic work goes on.
     #[must_use]
     pub fn idle_after(mut self, idle: Span) -> Self {
         self.idle_after = idle;
         self
     }
 
-    /// Time between two ticks of a CPU: a second in Linux. A simulation of less than a second must shorten it to see any
-    /// tick.
+    /// Time between two ticks of a CPU: a second in Linux. A simulation of less than a second must shorten it
+    /// to see any tick.
     #[must_use]
     pub fn tick(mut self, tick: Span) -> Self {
         self.tick = tick;

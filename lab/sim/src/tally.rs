@@ -1,17 +1,17 @@
-//! What is counted while a simulation is measured.
+//! Counters of the measured part of a simulation.
 
 use crate::latency::Latency;
 use crate::lock::LockUse;
 use crate::outcome::{CacheCounts, Counts, LineTraffic};
 
-/// Everything that is counted.
+/// All counters.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) counts: Counts,
     pub(crate) locks: [LockUse; crate::lock::LockClass::COUNT],
-    /// Zone locks that were taken to drain a page set: a part of those above.
+    /// Zone locks taken to drain a page set: part of the zone class in `locks`.
     pub(crate) drains: LockUse,
-    /// Time in which bodies did the work of a user's program, in picoseconds.
+    /// Time that bodies spent in the user program, in picoseconds.
     pub(crate) user_ps: u64,
     pub(crate) caches: CacheCounts,
     pub(crate) lines: LineTraffic,

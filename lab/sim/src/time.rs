@@ -1,7 +1,7 @@
 //! Virtual time: instants and spans with a resolution of one picosecond.
 //!
-//! Costs of single steps are a few nanoseconds and fractions of them, so whole nanoseconds would round them badly. A
-//! `u64` of picoseconds lasts 213 days.
+//! Costs of single steps are a few nanoseconds and fractions of them, so whole nanoseconds would round them
+//! badly. A `u64` of picoseconds lasts 213 days.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Sub};
@@ -38,25 +38,25 @@ impl Span {
     /// Nothing.
     pub const ZERO: Self = Self(0);
 
-    /// So many nanoseconds.
+    /// A span of whole nanoseconds.
     #[must_use]
     pub const fn from_ns(ns: u64) -> Self {
         Self(ns.saturating_mul(PS))
     }
 
-    /// So many microseconds.
+    /// A span of whole microseconds.
     #[must_use]
     pub const fn from_us(us: u64) -> Self {
         Self::from_ns(us.saturating_mul(1000))
     }
 
-    /// So many milliseconds.
+    /// A span of whole milliseconds.
     #[must_use]
     pub const fn from_ms(ms: u64) -> Self {
         Self::from_us(ms.saturating_mul(1000))
     }
 
-    /// So many nanoseconds and parts of one; negative and undefined numbers count as zero.
+    /// A span of nanoseconds with a fraction. Negative and undefined numbers become zero.
     #[must_use]
     pub fn from_ns_f64(ns: f64) -> Self {
         Self((ns * PS as f64).round() as u64)
@@ -80,7 +80,7 @@ impl Span {
         self.as_ns_f64() / 1e9
     }
 
-    /// This share of it.
+    /// A share of the span.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor).round() as u64)

@@ -1,8 +1,9 @@
-//! How much the time varies in which a line moves between CPUs.
+//! Random variation of the time that a line takes to move between CPUs.
 //!
-//! On a real machine it depends on what else travels, on which slice of the cache has the line, on who asked first. With
-//! equal times locks keep step: one that is busy for nine tenths of the time makes nobody wait. So on machines that
-//! say so (`lines_vary`) each move takes a time of its own, from an exponential distribution whose mean is the cost.
+//! On a real machine the time depends on other traffic, on the slice of the cache that has the line, and on
+//! the order of requests. With equal times, locks keep step: CPUs do not wait even for a lock that is busy
+//! nine tenths of the time. So on machines with `lines_vary`, each move takes a random time from an
+//! exponential distribution whose mean is the cost.
 
 use std::cell::Cell;
 
@@ -22,7 +23,7 @@ pub(crate) struct Variation {
 }
 
 impl Variation {
-    /// Factors of an exponential distribution, or 1 for ever.
+    /// Factors of an exponential distribution; always 1 unless `varies`.
     pub(crate) fn new(varies: bool, seed: u64) -> Self {
         let part = |index: usize| -(1.0 - (index as f64 + 0.5) / FACTORS as f64).ln();
         // The middles of 256 parts have a mean slightly below 1.

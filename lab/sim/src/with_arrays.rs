@@ -20,7 +20,8 @@ pub(crate) struct WithArrays {
 impl WithArrays {
     pub(crate) fn new(allocator: BlockAllocator<'static>) -> Result<Self, ConfigError> {
         let allocator = Rc::new(allocator);
-        // SAFETY: what an `Rc` points to stays where it is, nobody gets it mutably, and by the invariant it goes after the arrays.
+        // SAFETY: what an `Rc` points to stays where it is, nobody gets it mutably, and by the invariant it
+        // goes after the arrays.
         let lent = unsafe { &*Rc::as_ptr(&allocator) };
         Ok(Self { arrays: EveryCpu::new(lent)?, _allocator: allocator })
     }

@@ -1,4 +1,4 @@
-//! What a simulation is made of, as far as its result depends on it. The build script and a test use this file.
+//! The files that decide a simulation's result. The build script and a test use this list.
 
 use std::fs;
 use std::io;
@@ -9,8 +9,9 @@ use super::fnv::Fnv;
 /// Directories of the crates below this one whose code computes a simulation's result.
 pub(crate) const COMPUTING: [&str; 7] =
     ["kernel/blocks", "kernel/core", "kernel/fault", "kernel/pageops", "lab/replay", "lab/sim", "lab/trace"];
-/// This crate's own part of a simulation, bundled machines, and versions of crates of others. Where the other crates are not
-/// beside this one, as in a registry, this one's version stands for theirs: they are released together.
+/// This crate's own part of a simulation, bundled machines, and versions of external crates. Where the other
+/// crates are not beside this one, as in a registry, this one's version stands for theirs: they are released
+/// together.
 const ALSO: [&str; 14] = [
     "src/contest",
     "src/load",
@@ -28,19 +29,20 @@ const ALSO: [&str; 14] = [
     "../../Cargo.lock",
 ];
 
-/// Files and directories that decide what a simulation computes, those that exist.
+/// Existing files and directories that decide a simulation's result.
 pub(crate) fn computing(package: &Path) -> Vec<PathBuf> {
     let crates =
         COMPUTING.iter().flat_map(|at| [format!("../../{at}/src"), format!("../../{at}/Cargo.toml")]);
     existing(package, crates.chain(ALSO.map(str::to_owned)))
 }
 
-/// Naming to cargo what does not exist would run the script at every build.
+/// A missing path would make cargo run the script at every build, so only existing paths are named.
 fn existing(package: &Path, paths: impl IntoIterator<Item = String>) -> Vec<PathBuf> {
     paths.into_iter().map(|path| package.join(path)).filter(|path| path.exists()).collect()
 }
 
-/// A hash of names and contents of everything in `paths`: that of two trees is the same if their files are.
+/// A hash of the names and contents of everything in `paths`. Two trees have the same hash if their files are
+/// equal.
 pub(crate) fn fingerprint(package: &Path, paths: &[PathBuf]) -> io::Result<String> {
     let mut files = Vec::new();
     paths.iter().try_for_each(|path| collect(path, &mut files))?;

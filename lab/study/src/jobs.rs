@@ -15,12 +15,12 @@ pub fn jobs_of_this_machine() -> usize {
     thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-/// Does `work` for each item, up to `jobs` at once. `done` gets each result with the index of its item, one after the
-/// other, in the order in which they are finished; once it fails, no further item is begun.
+/// Does `work` for each item, up to `jobs` at once. `done` gets each result with the index of its item, one
+/// after the other, in the order in which they are finished. Once `done` fails, no further item is begun.
 ///
 /// # Errors
 ///
-/// The first one of `done`, or that threads cannot be made.
+/// The first error of `done`, or that threads cannot be made.
 pub(crate) fn each<T: Sync, R: Send>(
     items: &[T],
     jobs: usize,
@@ -30,7 +30,7 @@ pub(crate) fn each<T: Sync, R: Send>(
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.max(1)).build();
     let done = Mutex::new(done);
     pool.context("cannot make threads")?.install(|| {
-        // A bridge hands items out in their order, so whoever sorts them decides what is begun first.
+        // A bridge hands items out in their order, so the caller's order decides which item is begun first.
         items.iter().enumerate().par_bridge().try_for_each(|(index, item)| {
             let result = work(item);
             // A panic in `done` is passed on by the pool.
@@ -39,7 +39,7 @@ pub(crate) fn each<T: Sync, R: Send>(
     })
 }
 
-/// A stage that counts itself.
+/// A stage of progress that counts itself.
 pub(crate) struct Stage<'p> {
     progress: &'p mut dyn Progress,
     done: u64,

@@ -1,4 +1,5 @@
-//! What an allocation would take: simulated, on the bundled machine that has as many CPUs as the recorded one, or a few more.
+//! Simulated times of allocations, on the bundled machine with as many CPUs as the recorded one, or with the
+//! next larger number.
 
 use std::path::Path;
 
@@ -7,8 +8,8 @@ use pageset_sim::MACHINES;
 
 use crate::simulate::{RunSpec, simulate};
 
-/// Simulates the recording at `path` under the recorded kernel's policy and under a forecast's. `None` if it cannot be
-/// simulated: it is an extra.
+/// Simulates the recording at `path` under the recorded kernel's policy and under a forecast's. Returns
+/// `None` if that fails: the times are an extra.
 #[must_use]
 pub fn simulated(path: &Path, cpus: u32, policy: &str, advised: &Forecast) -> Option<Latency> {
     let of_size = MACHINES.iter().map(|bundled| (bundled.parse().cpus(), bundled.name));

@@ -1,5 +1,5 @@
-//! Studies of page allocation: workloads on simulated machines, on threads of this one and on whole allocators; many of them
-//! from one plan; the published tables run again.
+//! Studies of page allocation: workloads on simulated machines, on threads of this one and on whole
+//! allocators; many of them from one plan; the published tables run again.
 //!
 //! | module | what it does |
 //! |---|---|
@@ -14,8 +14,9 @@
 //! | [`latency`] | how long allocations of a recording would take |
 //! | [`run_on_threads`] | a workload on threads of this machine |
 //!
-//! A function is given a spec and returns a result; both can be written as JSON. Long work says how far it is to a
-//! [`Progress`](pageset_report::Progress), which may end it. Nothing here prints, and nothing ends the process.
+//! A function is given a spec and returns a result; both can be written as JSON. Long work says how far it is
+//! to a [`Progress`](pageset_report::Progress), which may end it. Nothing here prints, and nothing ends the
+//! process.
 //!
 //! ```
 //! use pageset_study::simulate::{RunSpec, simulate};

@@ -1,7 +1,8 @@
-//! Times of which only the mean is known.
+//! Random times with a known mean.
 //!
-//! With equal times workers keep step: those who queue for a lock come back in the order in which they left, for ever, and
-//! how long the lock takes to go round depends on who happened to be first. Where times vary the order does too.
+//! With equal times, workers keep step: workers that queue for a lock come back in the order in which they
+//! left, for ever. The time that the lock takes to go round then depends on which worker was first. With
+//! varying times the order varies too.
 
 use crate::target::Target;
 

@@ -7,11 +7,11 @@ use crate::slab::object::Object;
 /// A block of pages: its first frame, and its order.
 pub type Block = (Pfn, Order);
 
-/// What one worker of a workload needs from the world. A worker stays on one CPU from beginning to end, and no other
+/// The world of one worker of a workload. A worker stays on one CPU from beginning to end, and no other
 /// worker runs on that CPU.
 ///
-/// Calls may block the worker: on a lock, on a full or empty channel, for a while. A worker therefore holds no lock of
-/// the host language across a call.
+/// Calls may block the worker: on a lock, on a full or empty channel, for a while. A worker therefore holds
+/// no lock of the host language across a call.
 pub trait Target {
     /// The worker's CPU.
     fn cpu(&self) -> CpuId;
@@ -19,7 +19,8 @@ pub trait Target {
     /// Time since the run began, in nanoseconds: of a clock, or virtual.
     fn now_ns(&self) -> u64;
 
-    /// Whether the measured time is not over yet. A worker that sees `false` gives everything back and returns.
+    /// Whether the measured time is not over yet. A worker that sees `false` gives everything back and
+    /// returns.
     fn running(&mut self) -> bool;
 
     /// A random number. The world's seed decides it, and each worker has a sequence of its own.
@@ -43,7 +44,8 @@ pub trait Target {
     /// Works for `ns` nanoseconds outside the allocator.
     fn compute(&mut self, ns: u64);
 
-    /// As [`compute`](Self::compute), as the user's program: a world that tells user time from the kernel's counts it there.
+    /// As [`compute`](Self::compute), as the user's program: a world that tells user time from the kernel's
+    /// counts it there.
     fn compute_in_user_mode(&mut self, ns: u64) {
         self.compute(ns);
     }
@@ -63,8 +65,8 @@ pub trait Target {
     /// The message, if the channel is full.
     fn try_send(&mut self, channel: ChannelId, message: Message) -> Result<(), Message>;
 
-    /// Takes the first message of a channel; waits while the channel is empty. `None` if it is empty and all its
-    /// senders have closed it.
+    /// Takes the first message of a channel; waits while the channel is empty. `None` if it is empty and all
+    /// its senders have closed it.
     fn receive(&mut self, channel: ChannelId) -> Option<Message>;
 
     /// As [`receive`](Self::receive), but does not wait.
@@ -73,7 +75,7 @@ pub trait Target {
     /// Says that this worker sends nothing more to a channel.
     fn close(&mut self, channel: ChannelId);
 
-    /// Takes a lock of the workload's own; waits for it.
+    /// Takes one of the workload's locks; waits for it.
     fn lock(&mut self, lock: LockId, hold: Hold);
 
     /// Releases a lock that this worker took in the same way.
@@ -93,7 +95,7 @@ pub fn locked<R>(
     result
 }
 
-/// What a new block has to contain.
+/// The contents that a new block needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
     /// Zeros: the target clears it, which takes time.
@@ -141,7 +143,7 @@ pub struct Message {
     pub bytes: u64,
 }
 
-/// What an attempt to receive found.
+/// The result of an attempt to receive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Received {
     /// The first message.

@@ -1,4 +1,5 @@
-//! Rows of sweeps are kept by a hash of the sources that compute them: nothing that computes may be missing there.
+//! Rows of sweeps are kept by a hash of the sources that compute them. No source that computes may be missing
+//! there.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +10,7 @@ mod fnv;
 #[path = "../build/sources.rs"]
 mod sources;
 
-/// This crate, whose own part is listed apart, and those of whose code no simulation is made.
+/// This crate, whose own part is listed apart, and crates whose code does not take part in simulations.
 const OTHERS: [&str; 3] = ["measure", "report", "study"];
 
 #[test]
@@ -40,7 +41,7 @@ fn the_build_has_the_fingerprint_of_the_sources_that_are_there() {
     assert_eq!(env!("PAGESET_SOURCES"), now, "the build script has not run again after an edit");
 }
 
-/// A tree like this one, of one file for each directory.
+/// A tree like this repository's, with one file in each directory.
 fn tree(root: &Path) -> std::path::PathBuf {
     let package = root.join("lab/study");
     let crates = sources::COMPUTING

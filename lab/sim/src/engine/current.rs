@@ -1,7 +1,7 @@
 //! The simulation that this OS thread is running.
 //!
-//! A raw lock is made by a constant and called without context, and an event sink must be `Sync`; so both find their
-//! simulation here.
+//! A raw lock is made by a constant and called without context, and an event sink must be `Sync`; so both
+//! find their simulation here.
 #![expect(
     unsafe_code,
     reason = "a thread-local cannot hold a borrow; this file proves that the borrow is alive"
@@ -31,8 +31,8 @@ pub(crate) fn enter<R>(engine: &Engine, body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// Runs `body` as if no simulation were running: what it does costs nothing and suspends nobody. For the scheduler, which is no
-/// virtual CPU.
+/// Runs `body` outside the simulation: its operations cost nothing and suspend no CPU. The scheduler uses
+/// this, since it is no virtual CPU.
 pub(crate) fn outside<R>(body: impl FnOnce() -> R) -> R {
     let _restore = Restore(CURRENT.replace(None));
     body()
@@ -44,8 +44,8 @@ pub(crate) fn outside<R>(body: impl FnOnce() -> R) -> R {
 #[inline]
 pub(crate) fn with<R>(body: impl FnOnce(Option<&Engine>) -> R) -> R {
     let engine = CURRENT.get();
-    // SAFETY: `enter` put the pointer there and holds the borrow it was made from until it has taken it away again.
-    // A virtual CPU that is suspended in `body` is resumed or unwound inside that `enter`: its coroutine belongs to
-    // `run`, which drops all coroutines before it leaves `enter`.
+    // SAFETY: `enter` put the pointer there and holds the borrow it was made from until it has taken it away
+    // again. A virtual CPU that is suspended in `body` is resumed or unwound inside that `enter`: its
+    // coroutine belongs to `run`, which drops all coroutines before it leaves `enter`.
     body(engine.map(|engine| unsafe { engine.as_ref() }))
 }

@@ -1,8 +1,9 @@
-//! The scheduler: virtual CPUs, their clocks, and who goes on next.
+//! The scheduler: virtual CPUs, their clocks, and which CPU goes on next.
 //!
-//! Each CPU has a clock of its own and runs ahead of the others until it is about to do something that others can see:
-//! take a lock, touch a shared line, use a channel. There it waits ([`Engine::sync`]) until no other CPU has an earlier
-//! clock. So visible acts happen in the order of (time, sequence number), and a run depends on nothing but its input.
+//! Each CPU has a clock of its own and runs ahead of the others until it is about to do something that others
+//! can see: take a lock, touch a shared line, use a channel. There it waits ([`Engine::sync`]) until no other
+//! CPU has an earlier clock. So visible acts happen in the order of (time, sequence number), and a run
+//! depends on nothing but its input.
 
 mod agenda;
 pub(crate) mod current;
@@ -25,12 +26,12 @@ use crate::tally::Tally;
 use crate::time::Time;
 use crate::variation::Variation;
 
-/// How far a CPU runs ahead of the others while it does nothing that they can see, in picoseconds: 20 µs. It bounds how
-/// far counters that are read without a lock may be ahead. A guess: forty allocations, so that a switch for its sake
-/// costs a fortieth of a switch for each.
+/// The lead that a CPU may have over the others while it does nothing that they can see, in picoseconds: 20
+/// µs. It bounds how far counters that are read without a lock may be ahead. A guess: the time of forty
+/// allocations. Switching CPUs once in forty allocations costs a fortieth of switching at each.
 const RUN_AHEAD_PS: u64 = 20_000_000;
 
-/// In place of a CPU in the agenda: something else.
+/// Marks an entry of the agenda that is not a CPU's: the beginning or end of measuring.
 const MARK: u32 = u16::MAX as u32;
 
 /// What happens next.
@@ -42,14 +43,14 @@ pub(crate) enum Next {
     Mark,
 }
 
-/// One simulation, seen from below: everything but the allocator and what runs on the CPUs.
+/// One simulation without its allocator and without the bodies of its CPUs.
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub(crate) cpus: Box<[Processor]>,
     /// The CPU whose code is running.
     running: Cell<u32>,
     agenda: RefCell<Agenda>,
-    /// The entry after that of the CPU that stepped aside last, taken already.
+    /// The agenda's next entry. It was taken when a CPU last stepped aside.
     upcoming: Cell<Option<Entry>>,
     /// Time of the earliest entry of the agenda.
     horizon: Cell<u64>,
@@ -113,7 +114,8 @@ impl Engine {
         clock.set(clock.get().saturating_add(ps));
     }
 
-    /// As [`charge`](Self::charge), for work of the core itself: it takes longer if its other thread works too.
+    /// As [`charge`](Self::charge), for work of the core itself: it takes longer if its other thread works
+    /// too.
     #[inline]
     pub(crate) fn work(&self, ps: u64) {
         self.charge(ps.saturating_add(ps.saturating_mul(self.cpu().slowdown.get()) >> SLOWDOWN_BITS));
@@ -128,7 +130,7 @@ impl Engine {
         self.digest.get().value()
     }
 
-    /// Waits until the running CPU's clock is the earliest: what it does next, no other CPU can precede.
+    /// Waits until the running CPU's clock is the earliest. Then no other CPU can act before its next act.
     #[inline]
     pub(crate) fn sync(&self) {
         while self.cpu().clock.get() > self.horizon.get() {
@@ -180,7 +182,7 @@ impl Engine {
             let entry = self.upcoming.take().or_else(|| agenda.pop())?;
             self.horizon.set(agenda.earliest());
             let Some(cpu) = self.cpus.get(entry.cpu() as usize) else { return Some(Next::Mark) };
-            // An entry that was overtaken by another of the same CPU: it was woken before its time.
+            // A later entry of the same CPU replaced this one: the CPU was woken before its time.
             if cpu.entry.get() != entry.sequence() {
                 continue;
             }
@@ -218,11 +220,11 @@ impl Engine {
         self.enter(cpu, Time(time));
     }
 
-    /// Leaves the running CPU idle until `until`, or until it is woken. Returns whether it was woken. `is_promised`:
-    /// whether the CPU will do something by itself then.
+    /// Leaves the running CPU idle until `until`, or until it is woken. Returns whether it was woken.
+    /// `is_promised`: whether the CPU will act by itself at `until`.
     pub(crate) fn idle(&self, until: Time, is_promised: bool) -> bool {
         let cpu = self.cpu();
-        // It was woken while it did its periodic work, between two waits.
+        // Another CPU woke it while it did its periodic work, between two waits.
         if cpu.is_woken.replace(false) {
             return true;
         }
@@ -248,7 +250,8 @@ impl Engine {
         woken
     }
 
-    /// Wakes a CPU that waits; it goes on at `time` at the earliest. One that does its periodic work meanwhile goes on after it.
+    /// Wakes a waiting CPU. It goes on at `time` at the earliest. A CPU that does its periodic work meanwhile
+    /// goes on after that work.
     pub(crate) fn wake(&self, cpu: u32, time: Time) {
         let target = &self.cpus[cpu as usize];
         if target.is_woken.replace(true) || !target.is_idle.get() {

@@ -17,13 +17,13 @@ pub(crate) struct Processor {
     pub(crate) is_spinning: Cell<bool>,
     pub(super) is_idle: Cell<bool>,
     pub(super) is_woken: Cell<bool>,
-    /// Whether it counts among those that will go on by themselves.
+    /// Whether the CPU counts among the CPUs that will go on by themselves.
     pub(super) is_counted: Cell<bool>,
     pub(crate) next_tick: Cell<u64>,
     pub(crate) node: u16,
     pub(crate) core: u32,
     pub(crate) cache: u32,
-    /// What is added to each piece of work because another thread of the core works, in 256ths.
+    /// Slowdown of each piece of work because another thread of the core works, in 256ths.
     pub(crate) slowdown: Cell<u64>,
     pub(crate) scratch: Scratch,
     pub(crate) held: Held,
@@ -40,7 +40,7 @@ impl Processor {
     }
 }
 
-/// What the operation that is under way has done so far.
+/// Counts of the current operation.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     /// Zone locks it took.
@@ -51,13 +51,13 @@ pub(crate) struct Scratch {
     pub(crate) drains: Cell<u32>,
     /// Blocks moved under the zone lock that is held.
     pub(crate) blocks_in_hold: Cell<u32>,
-    /// How long the lock that was taken last was waited for.
+    /// Wait for the lock that was taken last.
     pub(crate) lock_wait: Cell<u64>,
-    /// What moving the held zone lock's line here cost.
+    /// Time to move the line of the held zone lock to this CPU.
     pub(crate) lock_line: Cell<u64>,
-    /// Time that locks were waited for.
+    /// Time spent waiting for locks.
     pub(crate) waited: Cell<u64>,
-    /// The part of it that others' drains caused.
+    /// The part of `waited` that other CPUs' drains caused.
     pub(crate) waited_for_drains: Cell<u64>,
     /// Whether the held zone lock was used for a drain.
     pub(crate) is_drain: Cell<bool>,
@@ -66,7 +66,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Forgets the operation before.
+    /// Clears the counts of the previous operation.
     #[inline]
     pub(crate) fn clear(&self) {
         self.zone_visits.set(0);

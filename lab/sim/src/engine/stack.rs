@@ -10,8 +10,8 @@ use std::io;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-/// Bytes of stack of a virtual CPU. Only what is touched takes memory. A guess with room: the deepest path (a debug
-/// build's refill with fallback, under a workload) needs about 20 KiB.
+/// Bytes of stack of a virtual CPU. Only what is touched takes memory. A guess with room: the deepest path (a
+/// debug build's refill with fallback, under a workload) needs about 20 KiB.
 const STACK_BYTES: usize = 256 << 10;
 
 /// One virtual CPU's coroutine.
@@ -59,8 +59,8 @@ impl WayBack {
     #[inline]
     pub(crate) fn suspend(&self) {
         let yielder = self.0.get().expect("only a virtual CPU's own code suspends it");
-        // SAFETY: `during` put the pointer there from a borrow that lasts until it has taken it away again, and code
-        // that runs meanwhile on this strand is inside it.
+        // SAFETY: `during` put the pointer there from a borrow that lasts until it has taken it away again,
+        // and code that runs meanwhile on this strand is inside it.
         unsafe { &*yielder }.suspend(());
     }
 }

@@ -8,8 +8,8 @@ use crate::cpu::VirtualCpu;
 use crate::engine::Engine;
 use crate::line::SharedLine;
 
-/// A lock that virtual CPUs can share, or hold alone. It guards no value. First come, first served: a CPU that waits to
-/// hold it alone keeps later CPUs from sharing it.
+/// A lock that virtual CPUs can share, or hold alone. It guards no value. First come, first served: a CPU
+/// that waits to hold it alone keeps later CPUs from sharing it.
 ///
 /// Each acquisition and release changes the lock's line ([`SharedLine`]), also by CPUs that share it.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Gate {
     /// Releases a shared lock.
     ///
     /// # Panics
-    /// If nobody shares it.
+    /// If no CPU shares it.
     pub fn unlock_shared(&self, cpu: &VirtualCpu) {
         let engine = cpu.engine();
         self.line.rmw_by(engine);
@@ -66,7 +66,7 @@ impl Gate {
     /// Releases a lock that is held alone.
     ///
     /// # Panics
-    /// If nobody holds it alone.
+    /// If no CPU holds it alone.
     pub fn unlock_exclusive(&self, cpu: &VirtualCpu) {
         let engine = cpu.engine();
         self.line.rmw_by(engine);
@@ -88,7 +88,7 @@ impl Gate {
 
     fn enter(&self, engine: &Engine, wants_alone: bool) {
         self.line.rmw_by(engine);
-        // The line's own queue took time: what others did meanwhile comes first.
+        // The wait for the line took time: other CPUs' earlier acts come first.
         engine.sync();
         engine.tally.borrow_mut().locks[self.class as usize].acquisitions += 1;
         if self.queue.borrow().is_empty() && self.fits(wants_alone) {
@@ -99,7 +99,7 @@ impl Gate {
         engine.spin();
     }
 
-    /// Lets in whoever waits in front, as far as they fit.
+    /// Lets in CPUs from the head of the queue, as far as they fit.
     fn admit(&self, engine: &Engine) {
         engine.sync();
         let now = engine.cpu().clock.get();

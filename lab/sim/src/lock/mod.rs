@@ -1,7 +1,7 @@
 //! Locks whose waiting happens in virtual time.
 //!
-//! `raw` is the lock itself, `queue` who waits how long, `model` what handing a lock on costs, `order` the checker of
-//! lock order, `gate` a lock that can be shared.
+//! `raw` is the lock itself, `queue` decides which CPU waits for how long, `model` has the cost of handing a
+//! lock on, `order` checks the lock order, `gate` is a lock that can be shared.
 
 mod gate;
 mod model;
@@ -24,7 +24,7 @@ pub const fn mutex<T>(class: LockClass, value: T) -> VirtualMutex<T> {
     VirtualMutex::from_raw(VirtualLock::of(class), value)
 }
 
-/// What a lock protects; results tell the classes apart.
+/// The data that a lock protects. Results are given for each class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum LockClass {
@@ -66,7 +66,7 @@ impl LockClass {
     }
 }
 
-/// What the locks of one class cost all CPUs together.
+/// The cost of one class of locks, over all CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockUse {
     /// Times such a lock was taken.
@@ -98,7 +98,7 @@ impl LockUse {
         self.wait_ps / 1000
     }
 
-    /// Time for which such locks were held, in nanoseconds.
+    /// Time for which locks of the class were held, in nanoseconds.
     #[must_use]
     pub const fn hold_ns(&self) -> u64 {
         self.hold_ps / 1000

@@ -1,17 +1,19 @@
-//! What handing a contended lock on costs.
+//! The cost of handing a contended lock on.
 
 /// How waiting CPUs wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LockModel {
-    /// In a queue, each spinning on a line of its own, as Linux's spin locks since 4.2. A hand-over moves the lock's line and
-    /// the next waiter's. It takes a little longer with every doubling of the queue, since each CPU that joins takes the
-    /// lock's line once.
+    /// In a queue, each spinning on a line of its own, as Linux's spin locks since 4.2. A hand-over moves the
+    /// lock's line and the next waiter's. It takes a little longer with every doubling of the queue, since
+    /// each CPU that joins takes the lock's line once.
     #[default]
     Queued,
-    /// In a queue, all spinning on one line. A hand-over invalidates every waiter's copy, so its time grows with their number.
+    /// In a queue, all spinning on one line. A hand-over invalidates every waiter's copy, so its time grows
+    /// with their number.
     Ticket,
-    /// All try to set the lock's word whenever it looks free. It costs as `Ticket`, and failing attempts delay the one that
-    /// succeeds. Here the first to come is served first; a real lock of this kind is unfair.
+    /// All try to set the lock's word whenever it looks free. It costs as `Ticket`, and failing attempts
+    /// delay the one that succeeds. Here the first to come is served first; a real lock of this kind is
+    /// unfair.
     TestAndSet,
     /// Only waiting for the holder costs time: for tests and upper bounds.
     Free,
@@ -38,17 +40,17 @@ impl LockModel {
         Self::ALL.into_iter().find(|model| model.name() == name)
     }
 
-    /// Time to take a lock that nobody holds, if an atomic takes `atomic` and the lock's line `line` to move.
+    /// Time to take a free lock, if an atomic takes `atomic` and the lock's line takes `line` to move.
     #[inline]
     pub(crate) fn uncontended(self, atomic: u64, line: u64) -> u64 {
         if self == Self::Free { 0 } else { atomic + line }
     }
 
-    /// Time from a release to the next acquisition. The lock's line takes `line` to move, passing the lock on is `pass` of
-    /// work, and `waiters` CPUs wait.
+    /// Time from a release to the next acquisition. The lock's line takes `line` to move, passing the lock on
+    /// is `pass` of work, and `waiters` CPUs wait.
     ///
-    /// The growth terms are guesses at the right order of magnitude: an eighth of a line for each doubling of a queue,
-    /// half a line for each further CPU that reads, a line for each that writes.
+    /// The growth terms are guesses at the right order of magnitude. Each doubling of a queue adds an eighth
+    /// of a line. Each further CPU that reads adds half a line, and each that writes adds a line.
     #[inline]
     pub(crate) fn hand_over(self, line: u64, pass: u64, waiters: u64) -> u64 {
         let others = waiters.saturating_sub(1);

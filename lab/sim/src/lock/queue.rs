@@ -1,9 +1,10 @@
-//! Who waits for a lock, and for how long.
+//! Which CPU waits for a lock, and for how long.
 //!
-//! Requests arrive in the order of virtual time ([`Engine::sync`]), and holders run ahead: by the time the second CPU
-//! asks, the first may have given the lock back at a moment that is still to come. So a queue is usually one number,
-//! the time at which the lock becomes free, and nobody is suspended. Only if a holder was suspended with the lock held
-//! (it waits for another lock, or computes at length) do others wait for its release.
+//! Requests arrive in the order of virtual time ([`Engine::sync`]), and holders run ahead. When the second
+//! CPU asks, the first may already have released the lock, at a moment later than the second CPU's clock. So
+//! a queue is usually one number, the time at which the lock becomes free, and no CPU is suspended. A CPU is
+//! suspended only if the holder was suspended with the lock held: the holder waits for another lock, or
+//! computes at length.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -14,7 +15,7 @@ use super::LockClass;
 use super::raw::{Hold, VirtualLock};
 use crate::engine::Engine;
 
-/// Nobody.
+/// No CPU.
 const NONE: u32 = u32::MAX;
 
 /// The queues of all locks that a simulation has met.
@@ -31,7 +32,7 @@ pub(crate) struct LockTable {
 const SLOT_BITS: u32 = 24;
 
 impl LockTable {
-    /// A table that knows the core's locks by where they are: among the zones, or among the page sets.
+    /// Makes a table that knows the core's locks by their addresses: among the zones, or among the page sets.
     pub(crate) fn new(zones: Range<usize>, page_sets: Range<usize>) -> Self {
         static EPOCHS: AtomicU64 = AtomicU64::new(1);
         let epoch = EPOCHS.fetch_add(1, Ordering::Relaxed);
@@ -80,13 +81,13 @@ impl LockTable {
 /// One lock's past and future.
 #[derive(Debug)]
 struct Queue {
-    /// Who had it last.
+    /// The last holder.
     last: u32,
-    /// Holds that end in the future of whoever asks next, in order.
+    /// Holds that end after the current virtual time, in order.
     holds: VecDeque<PastHold>,
     /// Time of all drains under it so far.
     drained_ps: u64,
-    /// CPUs that are suspended until its holder, who is suspended too, gives it back.
+    /// CPUs that are suspended until the suspended holder releases the lock.
     parked: VecDeque<Parked>,
 }
 
@@ -111,7 +112,7 @@ impl Queue {
         Self { last: NONE, holds: VecDeque::new(), drained_ps: 0, parked: VecDeque::new() }
     }
 
-    /// Forgets what is over by `now`.
+    /// Forgets holds that ended by `now`.
     #[inline]
     fn forget(&mut self, now: u64) {
         while self.holds.front().is_some_and(|hold| hold.end <= now) {
@@ -119,7 +120,7 @@ impl Queue {
         }
     }
 
-    /// Time of drains until `now`, whose past is forgotten.
+    /// Time of drains until `now`. Holds that ended earlier are forgotten.
     #[inline]
     fn drained_until(&self, now: u64) -> u64 {
         match self.holds.front() {
@@ -205,7 +206,7 @@ impl Engine {
         Hold::new(slot, since)
     }
 
-    /// Suspends the running CPU until the lock's holder, who is suspended too, passes the lock on to it.
+    /// Suspends the running CPU until the suspended holder passes the lock on to it.
     #[cold]
     fn park(&self, lock: &VirtualLock) {
         let slot = self.locks.slot(lock);
@@ -220,7 +221,7 @@ impl Engine {
         self.spin();
     }
 
-    /// Counts that a CPU has a lock from now on.
+    /// Records that a CPU holds a lock from now on.
     fn begin_hold(&self, cpu: u32, class: LockClass, since: u64, line: u64, waited: Option<(u64, u64)>) {
         let processor = &self.cpus[cpu as usize];
         processor.clock.set(since);
@@ -236,7 +237,7 @@ impl Engine {
         self.note(since ^ u64::from(cpu) << 48 ^ (class as u64) << 60);
     }
 
-    /// Gives a lock back. Returns whether it was passed on to a CPU that waited for it: then it stays taken.
+    /// Releases a lock. Returns whether it was passed on to a waiting CPU, which keeps it taken.
     #[inline]
     pub(crate) fn release(&self, lock: &VirtualLock, hold: &Hold, is_plain: bool) -> bool {
         if cfg!(debug_assertions) {
@@ -249,7 +250,7 @@ impl Engine {
         let class = self.locks.class(lock);
         let cpu = self.cpu();
         if class == LockClass::Zone && cpu.scratch.blocks_in_hold.get() == 0 {
-            // Something that reports no blocks, such as a free that no page set takes.
+            // This hold reported no blocks: it was a free past the page sets, for example.
             self.charge(self.prices.give_block);
         }
         let end = cpu.clock.get();

@@ -10,20 +10,21 @@ use pageset_core::lock_api::RawMutex;
 use super::LockClass;
 use crate::engine::{Engine, current};
 
-/// Nobody has it.
+/// The lock is free.
 const FREE: u8 = 0;
-/// Somebody has it.
+/// A CPU holds the lock.
 const TAKEN: u8 = 1;
-/// Somebody has it, and suspended CPUs wait for it.
+/// A CPU holds the lock, and suspended CPUs wait for it.
 pub(super) const WANTED: u8 = 2;
 
-/// A lock of which nothing is known yet: the core's, made by a constant.
+/// The class is not known yet: the core's locks are made by a constant.
 const UNKNOWN: u8 = u8::MAX;
 
-/// A raw lock. A CPU takes it at once, or waits in the virtual time of the simulation that runs on this OS thread.
+/// A raw lock. A CPU takes it at once, or waits in the virtual time of the simulation that runs on this OS
+/// thread.
 ///
-/// Outside a simulation nobody can wait for it. Taking it while it is held panics there, since its holder is suspended for
-/// ever.
+/// Outside a simulation there is no waiting. Taking a held lock panics there, since its holder is suspended
+/// for ever.
 #[derive(Debug)]
 pub struct VirtualLock {
     flag: AtomicU8,
@@ -39,12 +40,12 @@ pub struct Hold {
     pub(super) slot: u32,
     /// When it began.
     pub(super) since: u64,
-    /// It belongs to the CPU that took it.
+    /// The hold belongs to the CPU that took the lock.
     _not_send: PhantomData<*const ()>,
 }
 
 impl Hold {
-    /// Of a lock without a queue.
+    /// A hold of a lock without a queue.
     pub(super) const PLAIN: Self = Self::new(u32::MAX, 0);
 
     pub(super) const fn new(slot: u32, since: u64) -> Self {
@@ -59,7 +60,7 @@ impl VirtualLock {
         Self { flag: AtomicU8::new(FREE), class: AtomicU8::new(class as u8), place: AtomicU64::new(0) }
     }
 
-    /// What it protects; `None` if that is not known yet.
+    /// The data that the lock protects; `None` if that is not known yet.
     #[inline]
     pub(super) fn class(&self) -> Option<LockClass> {
         LockClass::ALL.get(usize::from(self.class.load(Ordering::Relaxed))).copied()
@@ -81,9 +82,9 @@ impl VirtualLock {
     }
 }
 
-// SAFETY: a lock is given out only by `take`, which succeeds for one caller between two stores of `FREE`, or by
-// `Engine::release`, which passes it from a holder that gives it up to one CPU that waits, and leaves the flag set.
-// `Hold` is not `Send`.
+// SAFETY: a lock is given out only by `take`, which succeeds for one caller between two stores of `FREE`, or
+// by `Engine::release`, which passes it from a holder that gives it up to one CPU that waits, and leaves the
+// flag set. `Hold` is not `Send`.
 unsafe impl RawMutex for VirtualLock {
     const INIT: Self =
         Self { flag: AtomicU8::new(FREE), class: AtomicU8::new(UNKNOWN), place: AtomicU64::new(0) };
@@ -135,7 +136,8 @@ impl Spin {
         Self { lock: VirtualLock::of(class), hold: RefCell::new(None) }
     }
 
-    /// Takes the lock, and waits for it if needed. Behind that of an LRU list are its head and its counters.
+    /// Takes the lock, and waits for it if needed. If it protects an LRU list, the list's head and counters
+    /// are fetched too.
     pub fn lock(&self) {
         let hold = self.lock.lock();
         self.hold.replace(Some(hold));

@@ -51,7 +51,7 @@ impl BundledMachine {
         Machine::parse(self.text, self.name).expect("bundled machine files are valid")
     }
 
-    /// The file as it stands, e.g. to begin a file of one's own with.
+    /// The text of the file: a start for a file of your own.
     #[must_use]
     pub const fn text(&self) -> &'static str {
         self.text

@@ -1,4 +1,4 @@
-//! What steps cost, each with its source.
+//! The costs of single steps, each with its source.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub struct Cost {
     pub source: String,
 }
 
-/// A cost that depends on which cache has the data.
+/// A cost by the cache that has the data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ByLevel {
@@ -22,8 +22,9 @@ pub struct ByLevel {
     pub near_ns: f64,
     /// Nanoseconds if the last-level cache has it.
     pub shared_ns: f64,
-    /// Nanoseconds if the own caches of another core under the same last-level cache have it. The cost from cores farther
-    /// away grows by the same factor as the cost of a single line. For data only. Default: `memory_ns`.
+    /// Nanoseconds if the own caches of another core under the same last-level cache have it. The cost from
+    /// cores farther away grows by the same factor as the cost of a single line. For data only. Default:
+    /// `memory_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_ns: Option<f64>,
     /// Nanoseconds if only memory of the CPU's own node has it.
@@ -32,15 +33,17 @@ pub struct ByLevel {
     pub source: String,
 }
 
-/// How the metadata of frames lies in memory, and so which lines an operation under the zone's lock waits for.
+/// How the metadata of frames lies in memory, and so which lines an operation under the zone's lock waits
+/// for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FrameLayout {
-    /// Each frame has a line of its own, as in Linux. A block that is taken or given back costs the line of its first frame,
-    /// and so does each buddy that a free looks at.
+    /// Each frame has a line of its own, as in Linux. A block that is taken or given back costs the line of
+    /// its first frame, and so does each buddy that a free looks at.
     #[default]
     LinePerFrame,
-    /// Frames share lines, as in this project's tables of nine bytes a frame: a buddy is mostly on a line that is here already.
+    /// Frames share lines, as in this project's tables of nine bytes a frame: a buddy is mostly on a line
+    /// that is here already.
     SharedLines,
 }
 
@@ -60,18 +63,20 @@ pub struct Costs {
     pub free: Cost,
     /// Work under the zone lock for each block that a refill (or an allocation without page set) takes.
     pub take_block: Cost,
-    /// Work under the zone lock for each block that a drain (or a free without page set) gives back, merges included.
+    /// Work under the zone lock for each block that a drain (or a free without page set) gives back, merges
+    /// included.
     pub give_block: Cost,
-    /// Work of taking and releasing a zone's lock that nobody else wants.
+    /// Work of taking and releasing an uncontended zone lock.
     pub zone_visit: Cost,
-    /// Cache lines that follow a zone's lock from CPU to CPU: free-list heads, counters. As many follow the lock of an LRU list.
+    /// Cache lines that follow a zone's lock from CPU to CPU: free-list heads, counters. As many follow the
+    /// lock of an LRU list.
     pub zone_lines: u32,
     /// A frame's metadata, one line, per touch.
     pub metadata: ByLevel,
     /// How frames share lines of metadata. Default: one line for each frame, as in Linux.
     #[serde(default, skip_serializing_if = "FrameLayout::is_default")]
     pub frame_layout: FrameLayout,
-    /// What a node's memory serves at most. Default: everything at once.
+    /// Limit of a node's memory bandwidth. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bandwidth: Option<MemoryBandwidth>,
     /// How much slower a CPU works while another hardware thread of its core works too.
@@ -80,7 +85,8 @@ pub struct Costs {
     pub clear_4k: ByLevel,
     /// Reading 4 KiB.
     pub read_4k: ByLevel,
-    /// Copying 4 KiB that near caches have: the time beyond reading it. Default: the time to read it from there.
+    /// Copying 4 KiB that near caches have: the time beyond reading it. Default: the time to read it from
+    /// there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_4k: Option<Cost>,
     /// An atomic read-modify-write on a line that this CPU owns.
@@ -91,10 +97,11 @@ pub struct Costs {
     pub line_from_cache: Cost,
     /// A line that another core of the node wrote, under another last-level cache.
     pub line_from_node: Cost,
-    /// A line that a core of another node wrote, or that node's memory, by distance; between the entries in proportion.
+    /// A line that a core of another node wrote, or that node's memory, by distance; between the entries in
+    /// proportion.
     pub line_from_distance: Vec<AtDistance>,
-    /// Whether each move of a line from CPU to CPU takes a time of its own, exponentially distributed with the cost as its
-    /// mean; else all take the mean.
+    /// Whether each move of a line between CPUs takes a random time, exponentially distributed with the cost
+    /// as its mean. Otherwise each move takes the mean.
     #[serde(default)]
     pub lines_vary: bool,
     /// Work of passing a contended lock on, besides moving its line.
@@ -105,7 +112,7 @@ pub struct Costs {
     pub fault: Cost,
 }
 
-/// What a line costs from a node so far away.
+/// Cost of a line from a node at a distance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AtDistance {
@@ -119,7 +126,7 @@ pub struct AtDistance {
     pub source: String,
 }
 
-/// What a node's memory serves at most, in bytes per nanosecond (GB/s).
+/// Limit of a node's memory bandwidth, in bytes per nanosecond (GB/s).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryBandwidth {
@@ -235,7 +242,7 @@ impl Costs {
         ]
     }
 
-    /// What a line from another node's cache, and from its memory, costs at a distance.
+    /// Cost of a line from another node's cache, and from its memory, at a distance.
     pub(crate) fn at_distance(&self, distance: u8) -> (Span, Span) {
         let entries = &self.line_from_distance;
         let local = (10.0, self.line_from_node.ns, self.metadata.memory_ns);

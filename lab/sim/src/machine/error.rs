@@ -1,8 +1,8 @@
-//! What is said about a machine file that cannot be used.
+//! Errors of machine files.
 
 use std::fmt;
 
-/// A machine file that cannot be used: which, where, and what to do.
+/// A machine file that cannot be used. The message names the file, the mistake and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineError {
     origin: String,

@@ -10,11 +10,11 @@ use super::{Caches, Costs, Machine, TickPhase, Topology, ZoneLayout};
 struct File {
     name: String,
     title: String,
-    /// Where the figures without a source of their own are from.
+    /// Source of the figures that have none of their own.
     source: String,
     #[serde(default = "kib_4")]
     page_bytes: u32,
-    /// As all simulations so far, if not said.
+    /// Default: that of all simulations so far.
     #[serde(default)]
     tick_phase: TickPhase,
     #[serde(default)]
@@ -32,12 +32,12 @@ struct TopologyTable {
     nodes_per_socket: u32,
     cores_per_node: u32,
     threads_per_core: u32,
-    /// All cores of a node, if not said.
+    /// Default: all cores of a node.
     cores_per_cache: Option<u32>,
     /// One row per node, or empty: 10 and 20.
     #[serde(default)]
     distances: Vec<Vec<u8>>,
-    /// Instead of a matrix: nodes in a hierarchy, e.g. bricks under routers.
+    /// Replaces the matrix: nodes in a hierarchy, e.g. bricks under routers.
     #[serde(default)]
     levels: Vec<Level>,
 }

@@ -1,7 +1,7 @@
-//! Machines: what a simulated computer has, and what each step costs there, as TOML.
+//! Machines: the parts of a simulated computer and the cost of each step there, as TOML.
 //!
-//! `file` is the format, `topology` where CPUs are, `costs` what steps cost, `zones` how memory is cut, `bundled` the
-//! machines that come with the crate, `error` what is said about bad files.
+//! `file` is the format, `topology` the place of each CPU, `costs` the cost of each step, `zones` the
+//! division of memory, `bundled` the machines that come with the crate, `error` the errors of bad files.
 
 mod bundled;
 mod costs;
@@ -23,7 +23,7 @@ pub use zones::ZoneLayout;
 pub struct Machine {
     /// Its name on the command line.
     pub name: String,
-    /// What it is, in one line.
+    /// Description in one line.
     pub title: String,
     /// Where its figures are from, unless they have a source of their own.
     pub source: String,
@@ -33,11 +33,11 @@ pub struct Machine {
     pub topology: Topology,
     /// How its memory is cut into zones.
     pub memory: ZoneLayout,
-    /// What steps cost.
+    /// Costs of single steps.
     pub costs: Costs,
     /// When its CPUs do their periodic work.
     pub tick_phase: TickPhase,
-    /// What a reader of the file should know.
+    /// Notes for readers of the file.
     pub notes: Vec<String>,
 }
 
@@ -45,7 +45,7 @@ impl Machine {
     /// Reads a machine from TOML. `origin` names the text in errors, usually a file.
     ///
     /// # Errors
-    /// Says which file and key is wrong, and what would be right.
+    /// Names the file and the key that is wrong, and the values that would be right.
     pub fn parse(text: &str, origin: &str) -> Result<Self, MachineError> {
         file::parse(text).map_err(|problem| MachineError::new(origin, problem))
     }

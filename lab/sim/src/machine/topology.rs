@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 
 /// Sockets, cores, hardware threads, nodes and the distances between nodes.
 ///
-/// CPUs are numbered node by node; inside a node, the first hardware threads of all cores come before the second. So
-/// the first CPUs of a node are different cores. (Firmware numbers differ; only "the first n CPUs" depends on it.)
+/// CPUs are numbered node by node; inside a node, the first hardware threads of all cores come before the
+/// second. So the first CPUs of a node are different cores. (Firmware numbers differ; only "the first n CPUs"
+/// depends on it.)
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     /// Packages.
@@ -29,11 +30,11 @@ pub struct Topology {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Caches {
-    /// Of one core, first level.
+    /// First level, for one core.
     pub l1d_kib: u32,
-    /// Of one core, second level.
+    /// Second level, for one core.
     pub l2_kib: u32,
-    /// Of one group of cores, last level.
+    /// Last level, for one group of cores.
     pub l3_kib: u32,
 }
 

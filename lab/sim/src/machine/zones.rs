@@ -17,8 +17,8 @@ pub struct ZoneLayout {
 }
 
 impl ZoneLayout {
-    /// The same memory for each node, one after another. With `has_dma`, the lowest 16 MiB and the rest of the lowest
-    /// 4 GiB are zones of their own, as on x86-64.
+    /// The same memory for each node, one after another. With `has_dma`, the lowest 16 MiB and the rest of
+    /// the lowest 4 GiB are zones of their own, as on x86-64.
     ///
     /// A real computer's firmware keeps some memory, and has holes below 4 GiB; here every frame is usable.
     pub(super) fn even(nodes: u32, bytes_per_node: u64, page_bytes: u32, has_dma: bool) -> Self {

@@ -63,7 +63,8 @@ fn churned(name: &str, choose: impl FnOnce(Builder<'_>) -> Builder<'_>) -> Outco
     assert!(outcome.stuck.is_empty(), "{name}");
     assert_eq!((outcome.census.allocated, outcome.census.leaked), (0, 0), "{name}");
     assert!(outcome.counts.allocs > 1000, "{name}: {:?}", outcome.counts);
-    // Some thousand pages are in use at the end of the measured time, or less. All others are free, whole or apart.
+    // Some thousand pages are in use at the end of the measured time, or less. All others are free, whole or
+    // apart.
     let (pages, memory) = (machine.memory_bytes() / 4096, outcome.memory);
     let free = memory.whole_at_end * 512 + memory.apart_at_end;
     assert!(
@@ -80,7 +81,8 @@ fn every_policy_keeps_every_frame() {
     }
 }
 
-/// CPUs meet inside operations, so exchanges come too late, and pageblocks change while somebody takes frames of them.
+/// CPUs meet inside operations: exchanges fail because another CPU's came first, and pageblocks change while
+/// a CPU takes frames from them.
 #[test]
 fn owned_pageblocks_keep_every_frame() {
     for seed in 0..10 {

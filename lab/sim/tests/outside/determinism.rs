@@ -68,7 +68,7 @@ fn one_seed_gives_one_digest_on_any_number_of_threads() {
     assert_eq!(digests[1], digests[3]);
 }
 
-/// Where tables lie in memory is another place each time; it must not matter.
+/// Each run has its tables at other addresses. The result must not depend on them.
 #[test]
 fn owned_pageblocks_are_determined_by_the_seed_too() {
     let run = |seed: u64| run_with(seed, |builder| builder.owned_blocks_straight());

@@ -1,17 +1,17 @@
-//! What lines and exchanges of an allocator without locks cost, against operations counted by hand.
+//! Costs of lines and exchanges in an allocator without locks, compared with operations counted by hand.
 
 use pageset_core::{CpuId, Order, PAGEBLOCK_FRAMES, Pfn, Request};
 use pageset_sim::{Channel, Machine, Outcome, Simulation, Span, Time, VirtualCpu};
 
-/// Time of an exchange beyond the first of an operation, in these tests: so long that one more shows, and so short
-/// that no tick passes.
+/// Time of each exchange after the first of an operation, in these tests. One exchange more is visible in the
+/// sum, and no tick passes meanwhile.
 const EXCHANGE_NS: f64 = 1e4;
 
 fn machine() -> Machine {
     Machine::named("epyc-2").expect("it is bundled")
 }
 
-/// What CPU 0 does, and CPU 1, under our own allocator.
+/// Runs one body on CPU 0 and one on CPU 1, with our own allocator.
 fn run(machine: &Machine, bodies: [impl FnOnce(&VirtualCpu, &Channel<Vec<Pfn>>) + 'static; 2]) -> Outcome {
     let builder = Simulation::builder(machine).owned_blocks_straight();
     let mut simulation = builder.duration(Span::from_ms(100)).build().unwrap();
@@ -73,8 +73,8 @@ fn a_page_that_another_cpu_frees_takes_its_line_there_and_back() {
     });
     let lines = run(&machine(), [allocates, frees]).lines;
     let [rows, states, ..] = lines.passes;
-    // Each way the word is read and then exchanged: the line comes as a copy, and then for the CPU alone. Nobody has it before the
-    // first turn, and nobody comes back for it after the last.
+    // Each direction reads the word and then exchanges it: the CPU fetches a copy, and then the line alone.
+    // The first turn finds the line with no CPU. After the last turn, no CPU fetches it back.
     assert_eq!(rows, 2 * TURNS + 2 * (TURNS - 1));
     assert_eq!(states, 1, "the state of a pageblock does not change; the other CPU reads it once");
     assert_eq!(lines.contended, 0, "they take turns");
@@ -155,7 +155,8 @@ fn cpus_that_go_through_pageblocks_meet_where_they_take_and_give_them() {
     let lines = run(&machine(), [body(), body()]).lines;
     let [rows, states, ..] = lines.passes;
     assert_eq!((rows, states), (0, 0), "no frame is between them");
-    // What a zone has free, and a bit in each of few sets, for as many pageblocks as both take and give back.
+    // The zone's free count and one bit in each of a few sets change, once for each pageblock that is taken
+    // or given back.
     let pageblocks = 2 * 3 * ROUNDS as u64;
     assert!(lines.all() < 12 * pageblocks, "{lines:?} for {pageblocks} pageblocks");
 }

@@ -1,4 +1,4 @@
-//! Machine files: what is wrong with a bad one is said, and none is ever a panic.
+//! Machine files: a bad file is an error that names the mistake, and never a panic.
 
 use pageset_sim::{MACHINES, Machine};
 use proptest::prelude::*;

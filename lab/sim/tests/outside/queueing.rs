@@ -1,7 +1,7 @@
 //! Locks, lines and channels against the formulas of queueing theory.
 //!
-//! Each test uses the lock model without hand-over costs, so that a lock is a plain server; simulated and computed figures
-//! must agree within the stated tolerance, which is what the run's length leaves to chance.
+//! Each test uses the lock model without hand-over costs, so that a lock is a plain server. Simulated and
+//! computed figures must agree within the stated tolerance, which covers the chance left by the run's length.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -112,8 +112,9 @@ fn a_closed_queue_agrees_with_the_machine_repairman_formula() {
     }
 }
 
-/// M/D/1: many CPUs that seldom come are a Poisson stream; W = ρ S / (2 (1 - ρ)). With 192 CPUs, each is missing from
-/// the stream while it waits, which lowers the load a little: the measured load is put into the formula.
+/// M/D/1: many CPUs that seldom come are a Poisson stream; W = ρ S / (2 (1 - ρ)). With 192 CPUs, each is
+/// missing from the stream while it waits, which lowers the load a little: the measured load is put into the
+/// formula.
 #[test]
 fn a_lock_with_equal_holds_agrees_with_m_d_1() {
     for load in [0.3, 0.6] {
@@ -234,8 +235,8 @@ fn atomics_on_one_line_queue_up() {
     agrees("atomics a second", simulation.run().unwrap().score_per_second(), 1e9 / 50.0, 0.001);
 }
 
-/// Eight CPUs fill their page sets, then sleep while these decay. How often a zone's lock was found taken then, and how long
-/// CPUs waited for it.
+/// Eight CPUs fill their page sets, then sleep while these decay. How often a zone's lock was found taken
+/// then, and how long CPUs waited for it.
 fn decay_together(phase: TickPhase) -> (u64, u64) {
     let mut machine = ideal("skylake-ep");
     machine.tick_phase = phase;
@@ -264,7 +265,7 @@ fn ticks_at_one_moment_meet_at_the_zone_lock() {
     assert!(aligned.0 > 2 * spread.0 && aligned.1 > 2 * spread.1, "{aligned:?}, {spread:?}");
 }
 
-/// CPUs clear pages of one node: one alone is as fast as memory answers, six together as fast as it serves.
+/// CPUs clear pages of one node. Latency limits one CPU alone, bandwidth limits six together.
 #[test]
 fn a_nodes_memory_serves_no_more_than_its_bandwidth() {
     let mut machine = ideal("westmere-ep");
@@ -355,7 +356,7 @@ fn the_lock_of_an_lru_list_is_held_until_its_head_and_counters_are_there() {
     const TURNS: u64 = 100;
     let lines = f64::from(Machine::named("skylake-ex").unwrap().costs.zone_lines);
     let (list, other) = (held_in_turns(LockClass::Lru, TURNS), held_in_turns(LockClass::Slab, TURNS));
-    // Nobody had the lock before the first.
+    // The first acquisition found the lock with no CPU.
     let fetched_ns = lines * 100.0 * (2 * TURNS - 1) as f64;
     agrees("held for the lines behind the lock, ns", list - other, fetched_ns, 1e-6);
 }

@@ -1,6 +1,7 @@
-//! What lies where: pages that can be moved and pages that cannot, by pageblock and by unit of 1 GiB.
+//! Counts pages in use, and the ones that cannot be moved, by pageblock and by unit of 1 GiB.
 //!
-//! It is counted from what was handed out, not from what an allocator calls its pageblocks.
+//! The census counts blocks that were handed out. It does not trust the types that an allocator gives its
+//! pageblocks.
 
 use pageset_core::PAGEBLOCK_FRAMES;
 
@@ -8,12 +9,12 @@ use pageset_core::PAGEBLOCK_FRAMES;
 pub const UNIT_FRAMES: u64 = 1 << 18;
 const PAGEBLOCK: u64 = PAGEBLOCK_FRAMES as u64;
 
-/// Frames in use of a part of memory.
+/// Frames in use in a part of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Use {
-    /// All.
+    /// All frames.
     pub(super) frames: u32,
-    /// Those that cannot be moved.
+    /// Frames that cannot be moved.
     pub(super) pinned: u32,
 }
 
@@ -33,7 +34,7 @@ pub(super) struct Uses {
     pub(super) pageblocks: Vec<Use>,
     pub(super) units: Vec<Use>,
     pub(super) all: Use,
-    /// The most that could not be moved at one time.
+    /// The most frames that could not be moved at one time.
     pub(super) pinned_peak: u64,
 }
 
@@ -43,7 +44,7 @@ impl Uses {
         Self { pageblocks: of(PAGEBLOCK), units: of(UNIT_FRAMES), all: Use::default(), pinned_peak: 0 }
     }
 
-    /// A block was allocated (`is_more`) or freed. Blocks are no larger than a pageblock.
+    /// Records that a block was allocated (`is_more`) or freed. Blocks are no larger than a pageblock.
     pub(super) fn change(&mut self, pfn: u64, frames: u32, is_pinned: bool, is_more: bool) {
         self.pageblocks[(pfn / PAGEBLOCK) as usize].change(frames, is_pinned, is_more);
         self.units[(pfn / UNIT_FRAMES) as usize].change(frames, is_pinned, is_more);
@@ -71,9 +72,9 @@ impl Uses {
 pub struct Census {
     /// Units of 1 GiB.
     pub units: u64,
-    /// Those in which every page in use can be moved.
+    /// Units in which every page in use can be moved.
     pub clean_units: u64,
-    /// Those without a page in use.
+    /// Units without a page in use.
     pub free_units: u64,
     /// Pageblocks in which every page in use can be moved.
     pub clean_pageblocks: u64,
@@ -81,9 +82,10 @@ pub struct Census {
     pub free_pageblocks: u64,
     /// Frames in use.
     pub used_frames: u64,
-    /// Of them, those that cannot be moved.
+    /// Frames in use that cannot be moved.
     pub pinned_frames: u64,
-    /// Units that held what could not be moved when that was most, if they had held nothing else: so many have to be unclean.
+    /// Units that the frames that cannot be moved would fill at their peak, if they filled whole units. At
+    /// least as many units are unclean then.
     pub unclean_units_needed: u64,
 }
 

@@ -1,25 +1,27 @@
-//! Moving pages so that pageblocks become free: what Linux does in the background, and what the RFC of 2026 does in units that have
-//! pages that cannot be moved.
+//! Moves pages so that pageblocks become free: as Linux does in the background, and as the RFC of 2026 does
+//! in units with pages that cannot be moved.
 //!
-//! Both are models: they know where each page lies, a move takes no time and always succeeds. What is counted is how many pages
-//! moved.
+//! Both are models: they know where each page lies, and a move takes no time and always succeeds. The cost is
+//! the count of moved pages.
 
 use pageset_core::{FrameAllocator, PAGEBLOCK_FRAMES};
 
 use super::census::{UNIT_FRAMES, Use};
 use super::memory::Memory;
 
-/// Who moves pages.
+/// Which pages are moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Compaction {
-    /// Nobody.
+    /// No page is moved.
     None,
-    /// Linux: from the lowest pageblocks to the highest. Scanners from both ends are the documented way; how much is done when is a
-    /// guess: where less than a hundredth of all pageblocks is free, up to 32 are emptied in a step.
+    /// As Linux: from the lowest pageblocks to the highest. Scanners from both ends are the documented way.
+    /// The amount of work is a guess: up to 32 pageblocks are emptied in a step while less than a hundredth
+    /// of all is free.
     Linux,
-    /// The RFC of 2026: out of a unit that has pages that cannot be moved, when it has at most one free pageblock or less than two
-    /// pageblocks' worth of free pages, until it has three; and as Linux.
+    /// As Linux. In addition, as the RFC of 2026: pages move out of a unit that has pages that cannot be
+    /// moved, if the unit has at most one free pageblock, or free pages for less than two, until it has three
+    /// free pageblocks.
     Rfc,
 }
 
@@ -29,11 +31,11 @@ const FREE_PERCENT: usize = 1;
 const EMPTIED_MAX: usize = 32;
 const PAGEBLOCK: u32 = PAGEBLOCK_FRAMES;
 const PER_UNIT: usize = (UNIT_FRAMES / PAGEBLOCK_FRAMES as u64) as usize;
-/// What the RFC names.
+/// Free pageblocks that the RFC's worker wants in a unit.
 const WANTED_PAGEBLOCKS: u32 = 3;
 const SHORT_PAGEBLOCKS: u32 = 2;
 
-/// Where both scanners are.
+/// Positions of both scanners.
 #[derive(Debug, Default)]
 pub(super) struct Scanners {
     /// The next pageblock to empty.
@@ -66,7 +68,7 @@ impl Scanners {
         let mut emptied = 0;
         while emptied < EMPTIED_MAX && there < wanted && (self.from as u32 + 1) * PAGEBLOCK < self.to {
             let Use { frames, pinned } = memory.uses.pageblocks[self.from];
-            // A pageblock that one huge page fills is as good as a free one.
+            // A pageblock that one huge page fills needs no move.
             if frames > 0 && pinned == 0 && frames < PAGEBLOCK {
                 if !self.empty(self.from as u32, memory) {
                     return;
@@ -77,7 +79,7 @@ impl Scanners {
         }
     }
 
-    /// `false` if there is no place left above.
+    /// Empties a pageblock. Returns `false` if there is no place left above.
     fn empty<A: FrameAllocator>(&mut self, pageblock: u32, memory: &mut Memory<'_, A>) -> bool {
         let first = pageblock * PAGEBLOCK;
         (first..first + PAGEBLOCK)
@@ -102,7 +104,7 @@ impl Scanners {
     }
 }
 
-/// Moves pages out of units that have pages that cannot be moved and little room.
+/// Moves pages out of units with pages that cannot be moved and little room.
 fn evacuate<A: FrameAllocator>(memory: &mut Memory<'_, A>) {
     for unit in 0..memory.uses.units.len() {
         let Use { frames, pinned } = memory.uses.units[unit];

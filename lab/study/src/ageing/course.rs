@@ -17,35 +17,35 @@ use super::memory::Memory;
 use super::parameters::Parameters;
 use crate::contest::{AllocatorKind, ContestError};
 
-/// What an allocator had to do, and what became of it.
+/// Work of an allocator, and its results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Work {
     /// Requests.
     pub requests: u64,
-    /// Those that got no memory.
+    /// Requests that got no memory.
     pub failures: u64,
     /// Requests for huge pages.
     pub huge_requests: u64,
-    /// Those that got single pages instead.
+    /// Huge requests that got single pages instead.
     pub huge_failures: u64,
     /// Requests that got memory of another type.
     pub fallbacks: u64,
-    /// Times a CPU took the zone's lock, or changed what all CPUs share.
+    /// Times a CPU took the zone's lock, or changed data that all CPUs share.
     pub visits: u64,
     /// Pages that were moved.
     pub moved_pages: u64,
 }
 
-/// How memory lay at one moment.
+/// The state of memory at one moment.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Moment {
-    /// Steps that were over.
+    /// Steps done so far.
     pub step: u32,
-    /// What lay where.
+    /// The place of pages.
     pub census: Census,
-    /// What had been done until then.
+    /// Work done so far.
     pub work: Work,
 }
 
@@ -65,11 +65,11 @@ impl Course {
     }
 }
 
-/// Plays a day on an allocator. `moments` are looked at, evenly over the day; `progress` hears each step, and ends the day early by
-/// `false`.
+/// Plays a day on an allocator. Takes `moments` samples, evenly over the day. `progress` is called at each
+/// step, and ends the day early if it returns `false`.
 ///
 /// # Errors
-/// The day cannot be, or the allocator cannot.
+/// The parameters are impossible, or the allocator cannot be built.
 pub fn play(
     parameters: &Parameters,
     seed: u64,
@@ -166,7 +166,7 @@ impl EventSink for Host {
     }
 }
 
-/// What a day asks for, whatever allocator it is put to.
+/// The requests of a day, without an allocator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
@@ -180,7 +180,7 @@ pub struct Summary {
     pub live_peak: u64,
     /// The most of them that cannot be moved.
     pub pinned_peak: u64,
-    /// What tells this stream from any other.
+    /// A hash of the stream of acts.
     pub digest: u64,
 }
 

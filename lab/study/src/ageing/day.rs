@@ -10,18 +10,18 @@ use super::random::Random;
 use super::slots::{Chain, Slot, Slots};
 use super::sources::{Kind, Process, TURN_PAGES, Turn};
 
-/// One thing that a CPU does.
+/// An act of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     /// It allocates.
     Alloc {
         /// Which CPU.
         cpu: u32,
-        /// By which number the block is freed.
+        /// The number by which the block is freed.
         slot: u32,
-        /// Of which order.
+        /// Order of the block.
         order: u8,
-        /// Of which type.
+        /// Type of the block.
         migratetype: MigrateType,
         /// How urgent it is.
         urgency: Urgency,
@@ -51,10 +51,10 @@ const HUGE_ORDER: u8 = 9;
 const FOUR_PAGES: u8 = 2;
 /// CPU of the reclaimer.
 const RECLAIMER: u32 = 0;
-/// By night, what is done by day a thousand times is done so often.
+/// Share of the day's activity that remains by night, in thousandths.
 const NIGHT_PERMILLE: u64 = 100;
 
-/// A day that goes on step by step.
+/// A day in progress.
 #[derive(Debug)]
 pub struct Day {
     parameters: Parameters,
@@ -62,16 +62,16 @@ pub struct Day {
     step: u32,
     slots: Slots,
     processes: Vec<Option<Process>>,
-    /// By step, the processes that end then.
+    /// Processes by the step in which they end.
     ends: Vec<Vec<usize>>,
-    /// By step, blocks of slabs that die then; the last has those that outlive the day.
+    /// Blocks of slabs by the step in which they die. The last entry has the blocks that outlive the day.
     slabs: Vec<Chain>,
     /// Pages of slabs that live long.
     long_pages: u64,
     files: Files,
     buffers: VecDeque<(Chain, u32)>,
     buffer_pages: u64,
-    /// How many pages of buffers are on their way in this step.
+    /// Pages of buffers under way in this step.
     buffers_now: u64,
     /// Pages that processes of each kind have or will have.
     planned: [u64; 3],
@@ -111,7 +111,7 @@ impl Day {
         self.slots.frames
     }
 
-    /// One step. `false` if the day was over.
+    /// Does one step. Returns `false` if the day is over.
     pub fn step(&mut self, mut act: impl FnMut(Act)) -> bool {
         if self.step == self.parameters.steps {
             return false;
@@ -138,7 +138,7 @@ impl Day {
         if self.is_day() { amount } else { amount * NIGHT_PERMILLE / 1000 }
     }
 
-    /// All that this step has to do.
+    /// All work of this step.
     fn turns(&mut self) -> Vec<Turn> {
         let mut turns = Vec::new();
         self.end_processes(&mut turns);
@@ -166,7 +166,7 @@ impl Day {
         let inodes = share(files.scan_permille) / 4 * u64::from(files.inodes_in_slab) / scan_steps;
         let slabs = &parameters.slabs;
         let short = self.busy(share(slabs.short_permille)) as f64 / f64::from(slabs.short_life_steps);
-        // What lives long grows, and what dies of it is replaced.
+        // Long-lived slabs grow, and the ones that die are replaced.
         let long_most = share(slabs.long_permille);
         let long_now = long_most / 5 + long_most * 4 / 5 * step / steps;
         let replaced = long_now as f64 / f64::from(slabs.long_life_steps);
@@ -259,7 +259,7 @@ impl Day {
         self.random.below(self.parameters.cpus.into()) as u32
     }
 
-    /// `false` if it is done.
+    /// Does a part of the turn. Returns `false` when the turn is done.
     fn take_turn(&mut self, turn: &mut Turn, act: &mut impl FnMut(Act)) -> bool {
         match turn {
             Turn::Grow { process, pages } => self.grow(*process, pages, act),
@@ -403,7 +403,7 @@ impl Day {
         true
     }
 
-    /// Drops files until as much is free as shall be.
+    /// Drops files until enough memory is free.
     fn reclaim(&mut self, act: &mut impl FnMut(Act)) {
         let used_again = self.parameters.files.used_again_permille;
         let most = self.parameters.frames() - self.parameters.share(self.parameters.free_permille);

@@ -1,18 +1,19 @@
-//! What is cached of files, and the inodes that go with it: dropped when memory is needed, those that were read first at first.
+//! The page cache and the inodes of its files. Files are dropped when memory is needed, the ones read first
+//! at first.
 
 use std::collections::VecDeque;
 
 use super::random::Random;
 use super::slots::{Chain, Slot, Slots};
 
-/// What is cached.
+/// Cached files.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     /// Longest unused first.
     cached: VecDeque<File>,
     inodes: Vec<InodeSlab>,
     unused: Vec<u32>,
-    /// The one that gets the next inodes.
+    /// The block that gets the next inodes.
     open: Option<u32>,
 }
 
@@ -23,7 +24,7 @@ struct File {
     slab: u32,
 }
 
-/// A block of inodes. It is free when the last one of them is.
+/// A block of inodes. It becomes free with its last inode.
 #[derive(Debug)]
 struct InodeSlab {
     block: Chain,
@@ -31,7 +32,7 @@ struct InodeSlab {
 }
 
 impl Files {
-    /// Adds a file. `block` is asked for a block of inodes if the last one is full, and adds that to the chain it is given.
+    /// Adds a file. If the last block of inodes is full, calls `block`, which adds a new one to the chain.
     pub(super) fn add(&mut self, pages: Chain, inodes_in_slab: u32, block: impl FnOnce(&mut Chain)) {
         let slab = self.open.unwrap_or_else(|| {
             let slab = self.unused.pop().unwrap_or_else(|| {
@@ -47,8 +48,8 @@ impl Files {
         self.cached.push_back(File { pages, slab });
     }
 
-    /// Drops the file that was unused for longest, and does not come back to those that were used again. `false` if there is
-    /// none.
+    /// Drops the file that was unused for longest. Files that were used again get another turn. Returns
+    /// `false` if there is no file.
     pub(super) fn drop_one(
         &mut self,
         slots: &mut Slots,

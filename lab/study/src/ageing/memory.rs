@@ -1,4 +1,4 @@
-//! Acts are put to an allocator; everything that it handed out is known by its place.
+//! Plays acts on an allocator, and knows the place of everything that it handed out.
 
 use std::collections::HashMap;
 
@@ -17,10 +17,10 @@ struct Placed {
     is_movable: bool,
 }
 
-/// What a request became.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// Nothing: there was no memory.
+    /// No memory was found.
     Missing,
     Block,
     /// Single pages.
@@ -30,14 +30,14 @@ enum Form {
 const NOWHERE: Placed = Placed { pfn: 0, order: 0, form: Form::Missing, is_movable: false };
 const NOBODY: u32 = u32::MAX;
 
-/// An allocator, and what it handed out.
+/// An allocator, and the blocks that it handed out.
 #[derive(Debug)]
 pub(super) struct Memory<'a, A> {
     pub(super) allocator: &'a A,
     placed: Vec<Placed>,
     /// Single pages instead of a block, by the block's number.
     scattered: HashMap<u32, Vec<u32>>,
-    /// By frame, the block that begins there; empty if nobody moves pages.
+    /// For each frame, the block that begins there. Empty if no pages are moved.
     begins: Vec<u32>,
     pub(super) uses: Uses,
     pub(super) work: Work,
@@ -141,8 +141,8 @@ impl<'a, A: FrameAllocator> Memory<'a, A> {
         }
     }
 
-    /// Moves the block that begins at a frame, if one does, to a place that `find` allocates for a block of that size. `false` if
-    /// `find` finds none.
+    /// Moves the block that begins at a frame, if there is one, to a place that `find` allocates for a block
+    /// of that size. Returns `false` if `find` finds no place.
     pub(super) fn move_away(&mut self, pfn: u32, find: impl FnOnce(&Self, u8) -> Option<u32>) -> bool {
         let slot = self.begins[pfn as usize];
         let Some(placed) = self.placed.get(slot as usize).copied() else { return true };
@@ -163,13 +163,13 @@ impl<'a, A: FrameAllocator> Memory<'a, A> {
         true
     }
 
-    /// What a CPU of the kernel's gets at this frame, for a page that moves there.
+    /// Allocates the block at this frame as the target of a move. Returns whether the allocator gave it.
     pub(super) fn take_at(&self, pfn: u32, order: u8) -> bool {
         let request = request(order, MigrateType::Movable);
         self.allocator.alloc_at(CpuId(0), Pfn(pfn.into()), &request).is_ok()
     }
 
-    /// A place for a page that moves, wherever the allocator has one that is `good`.
+    /// Allocates a block as the target of a move. Keeps it only if its frame is `good`.
     pub(super) fn take_any(&self, order: u8, good: impl Fn(u64) -> bool) -> Option<u32> {
         let request = request(order, MigrateType::Movable);
         let Pfn(pfn) = self.allocator.alloc(CpuId(0), &request).ok()?;

@@ -1,14 +1,15 @@
-//! A day of a machine, compressed: what memory looks like when builds, files, slabs, network buffers and services have come and
-//! gone over it many times.
+//! A day of a machine, compressed: the state of memory after many builds, files, slabs, network buffers and
+//! services.
 //!
-//! Benchmarks begin with empty memory and end before it is mixed. Here the same memory is used again and again, so that it can
-//! be seen where an allocator puts what cannot be moved. Nothing is timed: one thread drives an allocator directly, and time is a
-//! number of steps.
+//! Benchmarks begin with empty memory and end before it is mixed. Here the same memory is used again and
+//! again, which shows where an allocator puts pages that cannot be moved. There are no times: one thread
+//! drives an allocator directly, and time is a number of steps.
 //!
-//! `parameters` is what happens on such a day, each value with its source. `day` makes a stream of acts of it, the same for each
-//! allocator: `sources` are those who allocate, `files` what is cached of files, `slots` the blocks that live. `memory` puts the acts
-//! to an allocator, and knows where everything lies; `census` counts that by units of 1 GiB; `compaction` moves pages.
-//! `course` is one day on one allocator.
+//! `parameters` describes the day, each value with its source. `day` makes a stream of acts of it, the same
+//! for each allocator. Its parts are `sources` (processes and other users of memory), `files` (the page
+//! cache) and `slots` (live blocks). `memory` plays the acts on an allocator and knows the place of
+//! everything. `census` counts by units of 1 GiB, and `compaction` moves pages. `course` is one day on one
+//! allocator.
 
 mod census;
 mod compaction;

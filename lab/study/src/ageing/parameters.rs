@@ -1,11 +1,12 @@
-//! What happens on the day.
+//! Parameters of the day.
 
 use serde::{Deserialize, Serialize};
 
-/// What happens on the day. Shares are of all memory, in thousandths; times are steps, of which a day has [`steps`](Self::steps).
+/// Parameters of the day. Shares are in thousandths of all memory. Times are in steps; a day has
+/// [`steps`](Self::steps) steps.
 ///
-/// Where a value is from a recording, its comment names it (`pageset stat data/traces/NAME`). The others are guesses: no recording
-/// of ours is as long as a day.
+/// Where a value is from a recording, its comment names it (`pageset stat data/traces/NAME`). The others are
+/// guesses, because no recording of ours is as long as a day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
@@ -14,10 +15,11 @@ pub struct Parameters {
     pub memory_gib: u32,
     /// CPUs. Guess.
     pub cpus: u32,
-    /// Steps of a day: an hour, if a step is a second. Everything happens less often than on a real day, and so the amount of
-    /// memory that changes hands is smaller.
+    /// Steps of a day: an hour, if a step is a second. Everything happens less often than on a real day, so
+    /// less memory changes hands.
     pub steps: u32,
-    /// What the reclaimer keeps free. Guess: what `free` shows on servers that have run for days.
+    /// Memory that the reclaimer keeps free. Guess: the amount that `free` shows on servers that have run for
+    /// days.
     pub free_permille: u32,
     /// Services: processes that live for hours.
     pub services: Services,
@@ -43,7 +45,7 @@ pub struct Services {
     pub each_permille: u32,
     /// How long one lives on average before it is restarted: a third of a day. Guess.
     pub life_steps: u32,
-    /// Part of its memory that it would have as huge pages. Guess.
+    /// Part of its memory requested as huge pages. Guess.
     pub huge_permille: u32,
     /// Receive rings and the like, which live as long as it does, beside its memory. Guess.
     pub rings_permille: u32,
@@ -53,7 +55,7 @@ pub struct Services {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Builds {
-    /// Memory of all of them when most run; by night a tenth of that. Guess.
+    /// Memory of all of them at the busiest time of day; by night a tenth. Guess.
     pub permille: u32,
     /// Pages of the smallest one; `k618_2c_make_lua_j4` has 687 pages a fork.
     pub pages_min: u32,
@@ -61,12 +63,13 @@ pub struct Builds {
     pub pages_max: u32,
     /// How long one lives on average. Guess: a real one lives for less, and there are more of them.
     pub life_steps: u32,
-    /// Pages of page tables, stacks and objects for a thousand pages: 47 in `k618_2c_make_lua_j4` (11 630 of 248 528 blocks) and in
-    /// `k618_2c_make_openssl_j4` (10 706 of 228 559).
+    /// Pages of page tables, stacks and objects for a thousand pages: 47 in `k618_2c_make_lua_j4` (11 630 of
+    /// 248 528 blocks) and in `k618_2c_make_openssl_j4` (10 706 of 228 559).
     pub unmovable_permille: u32,
-    /// Part of the memory that it would have as huge pages. Guess.
+    /// Part of the memory requested as huge pages. Guess.
     pub huge_permille: u32,
-    /// Pages that another CPU frees than allocated them: 4.7 % in `k618_2c_make_lua_j4`, 15 % in `k618_2c_make_openssl_j4`.
+    /// Pages freed on another CPU than the one that allocated them: 4.7 % in `k618_2c_make_lua_j4`, 15 % in
+    /// `k618_2c_make_openssl_j4`.
     pub remote_permille: u32,
 }
 
@@ -86,18 +89,21 @@ pub struct Jobs {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Files {
-    /// What is read in a step by day. Guess: memory is read over about twice a day.
+    /// Memory read in a step by day. Guess: memory is read over about twice a day.
     pub read_permille_of_permille: u32,
-    /// Pages of the largest file; sizes are spread evenly by their logarithm. With 20 files in 4 pages of inodes, the mean is that
-    /// of `k618_2c_make_openssl_j4`: 6 reclaimable pages (129) for a thousand that stay (21 874).
+    /// Pages of the largest file; sizes are spread evenly by their logarithm. With 20 files in 4 pages of
+    /// inodes, the mean is that of `k618_2c_make_openssl_j4`: 6 reclaimable pages (129) for a thousand that
+    /// stay (21 874).
     pub pages_max: u32,
-    /// Part of what is read that comes in blocks of 4 pages: 616 blocks for 21 874 pages that stay in `k618_2c_make_openssl_j4`.
+    /// Part of read memory that comes in blocks of 4 pages: 616 blocks for 21 874 pages that stay in
+    /// `k618_2c_make_openssl_j4`.
     pub folio_permille: u32,
-    /// Inodes and directory entries that share a block of 4 pages: `ext4_inode_cache` has 27 in 8 pages. Rounded.
+    /// Inodes and directory entries that share a block of 4 pages: `ext4_inode_cache` has 27 in 8 pages.
+    /// Rounded.
     pub inodes_in_slab: u32,
-    /// How often a file that would be dropped was used again, and stays. Guess.
+    /// Chance that a file about to be dropped was used again and stays. Guess.
     pub used_again_permille: u32,
-    /// Inodes alone that a scan of all files by night reads, as memory of their slabs. Guess.
+    /// Memory of slabs of the inodes that a scan of all files by night reads. Guess.
     pub scan_permille: u32,
 }
 
@@ -105,11 +111,11 @@ pub struct Files {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Slabs {
-    /// Memory of those that live short, by day. Guess.
+    /// Memory of short-lived objects, by day. Guess.
     pub short_permille: u32,
     /// How long they live on average. Guess.
     pub short_life_steps: u32,
-    /// Memory of those that live long when the day ends, growing from a fifth of it. Guess.
+    /// Memory of long-lived objects at the end of the day. It grows from a fifth of that. Guess.
     pub long_permille: u32,
     /// How long they live on average: a day. Guess.
     pub long_life_steps: u32,
@@ -123,21 +129,21 @@ pub struct Slabs {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Network {
-    /// Memory of buffers on their way, by day. Guess.
+    /// Memory of buffers under way, by day. Guess.
     pub permille: u32,
-    /// In bursts it is so many times that. Guess.
+    /// Factor of that memory in bursts. Guess.
     pub burst: u32,
-    /// Steps in a thousand that are in a burst. Guess.
+    /// Steps in a thousand that belong to a burst. Guess.
     pub burst_permille: u32,
-    /// Buffers on their way that are replaced in a step. Guess: in `k612_2c_tcp` half of them live 8 ms, so all are replaced often;
-    /// here a thousandth of that is played.
+    /// Buffers under way that are replaced in a step. Guess: in `k612_2c_tcp` half of them live 8 ms, so all
+    /// are replaced often; here a thousandth of that is played.
     pub replaced_permille: u32,
-    /// Blocks of 8 pages among a thousand: nearly all in `k612_2c_tcp` (8285 of 8371 unmovable ones), none of
+    /// Blocks of 8 pages among a thousand: nearly all in `k612_2c_tcp` (8285 of 8371 unmovable ones), none in
     /// `k618_2c_hackbench_sock`. Guess: half.
     pub eights_permille: u32,
     /// Requests that cannot wait. Guess.
     pub atomic_permille: u32,
-    /// Buffers that another CPU frees than allocated them: 48 % in `k618_2c_hackbench_sock`.
+    /// Buffers freed on another CPU than the one that allocated them: 48 % in `k618_2c_hackbench_sock`.
     pub remote_permille: u32,
 }
 
@@ -226,11 +232,11 @@ impl Default for Network {
 
 /// Frames in a GiB.
 const GIB_FRAMES: u64 = 1 << 18;
-/// Pages in use when the kernel runs, before the day begins, at most: so many sources of the shares above have to fit.
+/// Most memory that the shares above may have together, in thousandths.
 const USED_MOST_PERMILLE: u32 = 850;
 
 impl Parameters {
-    /// The same day in a quarter of the time, on a quarter of the memory: enough to see whether it works.
+    /// A quarter of the day on a quarter of the memory: enough to see whether everything works.
     #[must_use]
     pub fn quick() -> Self {
         let mut quick = Self { memory_gib: 16, steps: 900, ..Self::default() };
@@ -254,15 +260,15 @@ impl Parameters {
         self.frames() * u64::from(permille) / 1000
     }
 
-    /// Whether such a day can be.
+    /// Checks whether the day is possible.
     ///
     /// # Errors
-    /// A sentence that says why not.
+    /// A sentence with the reason.
     pub fn check(&self) -> Result<(), String> {
         let used = [
             self.services.permille,
             self.services.permille.saturating_mul(self.services.rings_permille) / 1000,
-            // Their kernel memory comes on top; and the last one is still going when the next one begins.
+            // The builds' kernel memory comes on top, and one job may still run when the next begins.
             self.builds.permille.saturating_mul(2),
             self.jobs.permille.saturating_mul(2),
             self.slabs.short_permille,

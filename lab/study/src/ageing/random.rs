@@ -16,12 +16,12 @@ impl Random {
         mixed ^ mixed >> 31
     }
 
-    /// A number from 0 up to but not including `end`; 0 if that is 0.
+    /// A number from 0 up to but not including `end`; 0 if `end` is 0.
     pub(super) const fn below(&mut self, end: u64) -> u64 {
         ((self.next() as u128 * end as u128) >> 64) as u64
     }
 
-    /// Whether something happens that does so many times in a thousand.
+    /// True `permille` times in a thousand.
     pub(super) const fn permille(&mut self, permille: u32) -> bool {
         self.below(1000) < permille as u64
     }
@@ -30,18 +30,18 @@ impl Random {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A number whose logarithm is evenly spread between these: small ones are many.
+    /// A number whose logarithm is evenly distributed between `least` and `most`: small numbers are frequent.
     pub(super) fn log_uniform(&mut self, least: u64, most: u64) -> u64 {
         let (least, most) = (least.max(1) as f64, most.max(1) as f64);
         (least * (most / least).powf(self.part())).round() as u64
     }
 
-    /// An exponentially distributed number.
+    /// An exponentially distributed number with this mean.
     pub(super) fn exponential(&mut self, mean: u64) -> u64 {
         (-(1.0 - self.part()).ln() * mean as f64).round() as u64
     }
 
-    /// A whole number whose mean is this.
+    /// A whole number with this mean.
     pub(super) fn rounded(&mut self, mean: f64) -> u64 {
         mean as u64 + u64::from(self.part() < mean.fract())
     }

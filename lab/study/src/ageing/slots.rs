@@ -1,11 +1,11 @@
-//! Blocks that live, by number; and chains of them, which die together.
+//! Live blocks, by number, and chains of blocks that die together.
 
-/// A block, by the place that it has among those that live. A place is used again.
+/// A block, by its place in the table of live blocks. A place is used again.
 pub(super) type Slot = u32;
 
 const NONE: Slot = Slot::MAX;
 
-/// Which places are in use.
+/// The table of places.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     /// The next block of the same chain, or the next place that is not in use.

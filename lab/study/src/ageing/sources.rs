@@ -1,29 +1,30 @@
-//! Those who allocate, and what they do at one turn.
+//! Users of memory, and the work of one turn.
 
 use super::slots::Chain;
 
-/// Blocks that a source allocates or frees before it is another's turn: CPUs work side by side.
+/// Blocks that a source allocates or frees in one turn. Turns interleave, because CPUs work side by side.
 pub(super) const TURN_PAGES: u64 = 64;
 
-/// A process: memory that dies at one moment.
+/// A process: its memory dies at one moment.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) cpu: u32,
     pub(super) kind: Kind,
-    /// Pages that it has yet to get of its own, how many of them as huge pages, and of the kernel's for it.
+    /// Pages that the process has yet to get: all of its own, the part of them as huge pages, and the
+    /// kernel's for it.
     pub(super) pages_left: u64,
     pub(super) huge_left: u64,
     pub(super) unmovable_left: u64,
     /// Pages that it gets in a step.
     pub(super) pace: u64,
-    /// What a thousand pages of its own need of the kernel's.
+    /// Kernel pages for a thousand of the process's own pages.
     pub(super) unmovable_permille: u32,
     pub(super) blocks: Chain,
     /// All of its own pages.
     pub(super) pages: u64,
 }
 
-/// What a process is part of.
+/// The kind of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Service,
@@ -31,18 +32,18 @@ pub(super) enum Kind {
     Job,
 }
 
-/// What is still to be done in this step.
+/// The rest of a step's work.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// A process grows by so many pages.
+    /// A process grows by this many pages.
     Grow { process: usize, pages: u64 },
-    /// So many pages of files are read.
+    /// Pages of files are read.
     Read { pages: u64 },
-    /// So many inodes are read.
+    /// Inodes are read.
     Scan { inodes: u64 },
-    /// So many pages of slabs that live so long on average.
+    /// Pages of slabs are allocated. `life_steps` is their mean life.
     Slabs { pages: u64, life_steps: u32 },
-    /// So many pages of buffers come, and as many go.
+    /// Buffers are allocated, and as many freed.
     Buffers { pages: u64 },
     /// Blocks die.
     Free { cpu: u32, blocks: Chain, remote_permille: u32 },

@@ -1,4 +1,4 @@
-//! Which allocators take part, and one of each for a machine.
+//! The kinds of allocators, and a builder that makes one for a machine.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -29,7 +29,7 @@ pub enum AllocatorKind {
 }
 
 impl AllocatorKind {
-    /// Ours, as it is used and without arrays.
+    /// Our allocator, with and without arrays.
     pub const OURS: [Self; 2] = [Self::OwnedBlocks, Self::OwnedBlocksStraight];
 
     /// The one with this name.
@@ -39,7 +39,7 @@ impl AllocatorKind {
         Policy::named(name).map(|policy| Self::Linux(Box::new(*policy))).or_else(ours)
     }
 
-    /// Its name; a policy's is that of Linux under it.
+    /// Its name. A policy's name stands for Linux under that policy.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl AllocatorKind {
         }
     }
 
-    /// What it is, on one line of help.
+    /// A description in one line of help.
     #[must_use]
     pub fn summary(&self) -> &'static str {
         match self {
@@ -110,7 +110,8 @@ impl Counting for PageAllocator<'_, Host> {
 }
 
 thread_local! {
-    /// The time of what this thread plays, for an allocator that has no other way to it than a function.
+    /// Time of the current act of this thread. Our allocator takes the time from a function without
+    /// arguments.
     static NOW_NS: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -141,7 +142,7 @@ impl Counting for EveryCpu<'_> {
 /// A machine's memory, as allocators take it.
 struct Grounds<'m> {
     machine: &'m Layout,
-    /// By zone, its frames: as many as are managed, from its start.
+    /// Frames of each zone: as many as are managed, from the zone's start.
     regions: Vec<[Range<u64>; 1]>,
     nodes: Vec<NodeId>,
 }

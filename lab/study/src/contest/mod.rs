@@ -1,11 +1,13 @@
 //! A recording's blocks on whole allocators: Linux's under several policies, and our own.
 //!
-//! A [replay](pageset_replay::replay()) puts a recording to page sets, which do not care which page comes and goes. An allocator whose
-//! CPUs reserve pageblocks does, and so does whoever counts pageblocks that are free as a whole. So here each block that the
-//! recording allocates is allocated, and the same one is freed when the recording frees it, on the same CPU.
+//! A [replay](pageset_replay::replay()) puts a recording to page sets, which treat all pages alike.
+//! Allocators whose CPUs reserve pageblocks do not, and neither does the count of whole pageblocks. So a
+//! contest allocates each block that the recording allocates, and frees the same block when the recording
+//! does, on the same CPU.
 //!
-//! `recording` is what is played; `allocator_kind` builds an allocator on its machine; `stage` plays the one on the other;
-//! `page_set_lines` counts where CPUs meet at Linux's page sets; `row` is what is found.
+//! `recording` holds the operations; `allocator_kind` builds an allocator on the recorded machine; `stage`
+//! plays the operations on it; `page_set_lines` counts where CPUs meet at Linux's page sets; `row` is the
+//! result.
 
 mod allocator_kind;
 mod page_set_lines;
@@ -28,7 +30,7 @@ pub enum ContestError {
     /// The recording cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The machine cannot be.
+    /// The machine is impossible.
     #[error("the machine cannot be built: {0}; give another one with --layout")]
     Layout(String),
     /// Its tables would take gigabytes.
@@ -41,15 +43,15 @@ pub enum ContestError {
 
 /// Frames of a machine: 1 TiB of 4 KiB each, whose tables take 2.3 GiB.
 const MOST_FRAMES: u64 = 1 << 28;
-/// Pairs of a zone and a CPU, each of which takes several KiB.
+/// Most pairs of a zone and a CPU. Each takes several KiB.
 const MOST_CPU_ZONES: u64 = 1 << 17;
 
 impl Recording {
-    /// Plays the recording on an allocator of this kind, empty at first, on this machine. O(events), and memory for the
-    /// machine's tables.
+    /// Plays the recording on an allocator of this kind, empty at first, on this machine. O(events), and
+    /// memory for the machine's tables.
     ///
     /// # Errors
-    /// [`ContestError`] if the machine cannot be.
+    /// [`ContestError`] if the machine is impossible.
     pub fn play(&self, machine: &Layout, kind: &AllocatorKind) -> Result<ContestRow, ContestError> {
         machine.check().map_err(ContestError::Layout)?;
         check_size(machine)?;

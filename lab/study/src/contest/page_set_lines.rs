@@ -1,4 +1,5 @@
-//! How often CPUs meet at a page set of Linux's: only where pages go back to the page set of the CPU that owns them.
+//! Counts how often CPUs meet at one of Linux's page sets. They meet only under policies that send pages back
+//! to the page set of the CPU that owns them.
 
 use pageset_blocks::CONTENDED_NS;
 use pageset_core::{CpuId, ZoneId};
@@ -6,13 +7,13 @@ use pageset_core::{CpuId, ZoneId};
 /// A page set: of a zone and a CPU.
 type PageSet = (ZoneId, CpuId);
 
-/// Who changed each page set last, and when.
+/// The last CPU that changed each page set, and when.
 #[derive(Debug, Default)]
 pub(super) struct PageSetLines {
     last: std::collections::HashMap<PageSet, (CpuId, u64)>,
-    /// Times a CPU changed one that another had changed last.
+    /// Times a CPU changed a page set that another CPU had changed last.
     pub(super) passed: u64,
-    /// Those of them that came soon after.
+    /// Changes that came soon after the other CPU's.
     pub(super) contended: u64,
 }
 

@@ -1,4 +1,4 @@
-//! A recording as a list of what to do, in its own order.
+//! A recording as a list of operations, in its own order.
 
 use pageset_replay::operations::{BlockName, Blocks, LeftOut, Operation, What};
 use pageset_trace::{TraceError, TraceReader};
@@ -11,17 +11,17 @@ pub struct Recording {
     pub(super) blocks: usize,
     /// CPUs that it names: the highest number plus 1.
     pub cpus: u32,
-    /// What of it is not played. Bulk allocations are no part of that: a recording does not name their frames, so that frees of
-    /// them are frees of blocks whose allocation it does not show.
+    /// The part of the recording that is not played. Bulk allocations are not counted here: a recording does
+    /// not name their frames, so their frees count as frees of blocks whose allocation it does not show.
     pub left_out: LeftOut,
 }
 
 impl Recording {
-    /// Reads a whole recording. Bulk allocations, whose frames it does not name, are left out. `progress` hears how many
-    /// events were read.
+    /// Reads a whole recording. Bulk allocations are left out, because the recording does not name their
+    /// frames. `progress` gets the number of events read so far.
     ///
     /// # Errors
-    /// If it cannot be read, or has no allocations or no frees.
+    /// If the recording cannot be read, or has no allocations or no frees.
     pub fn read(reader: &mut dyn TraceReader, mut progress: impl FnMut(u64)) -> Result<Self, TraceError> {
         let (mut operations, mut bulk_frees) = (Vec::new(), 0);
         let mut each = |operation: Operation| {

@@ -1,4 +1,4 @@
-//! What is found of an allocator.
+//! The result of one allocator.
 
 use pageset_sim::SharedCounts;
 use serde::{Deserialize, Serialize};
@@ -14,25 +14,25 @@ pub struct ContestRow {
     pub allocs: u64,
     /// Requests that found no memory.
     pub failures: u64,
-    /// Where CPUs met.
+    /// Meetings of CPUs.
     #[serde(flatten)]
     pub shared: SharedCounts,
     /// Frames that CPUs kept back: mean over the recording's time.
     pub held_mean: f64,
-    /// The most.
+    /// Most frames that CPUs kept back.
     pub held_peak: u64,
-    /// Free frames that were meant for one CPU, but that others could take: mean over the recording's time.
+    /// Free frames intended for one CPU that other CPUs could take: mean over the recording's time.
     pub at_hand_mean: f64,
-    /// Two idle seconds after the last event.
+    /// Frames that CPUs kept back after two idle seconds at the end.
     pub held_idle: u64,
-    /// Pageblocks that are free as a whole after the last event.
+    /// Whole pageblocks that are free after the last event.
     pub whole_at_end: u64,
-    /// When all blocks have been freed, and two idle seconds have passed.
+    /// Whole pageblocks that are free when all blocks have been freed and two idle seconds have passed.
     pub whole_when_gone: u64,
 }
 
 impl ContestRow {
-    /// Times a CPU came to where all CPUs of a zone come, or changed a line that another one was about to change.
+    /// Visits to data that all CPUs of a zone share, plus contended lines.
     #[must_use]
     pub const fn visits(&self) -> u64 {
         self.shared.shared_visits.saturating_add(self.shared.contended_lines)

@@ -9,21 +9,21 @@ use super::row::ContestRow;
 
 /// Nanoseconds between two ticks of a CPU (Linux's `stat_interval`).
 const TICK_NS: u64 = 1_000_000_000;
-/// How often memory is looked at while a recording is played.
+/// Samples of memory in one recording.
 const LOOKS: u64 = 500;
 /// Ticks that are two idle seconds.
 const IDLE_TICKS: u32 = 2;
 
-/// Ticks that are caught up with at most: after a longer silence, all CPUs are long idle.
+/// Most ticks to catch up with: after a longer silence, all CPUs have long been idle.
 const MOST_TICKS: u64 = 100;
 
-/// An allocator that counts in a way of its own.
+/// An allocator with counters of its own.
 pub(super) trait Counting: FrameAllocator {
-    /// The time of what follows, for those who count what is done at about the same time.
+    /// Sets the time of the next calls, for counters of changes at about the same time.
     fn set_time_ns(&self, now_ns: u64);
     /// This CPU allocated a block of pages, or is about to free it.
     fn note(&self, cpu: CpuId, pfn: Pfn);
-    /// Where CPUs met until now, as far as its usage does not say it.
+    /// Meetings of CPUs so far that the allocator's usage does not count.
     fn counted(&self) -> SharedCounts;
 }
 
@@ -76,7 +76,7 @@ impl<A: Counting> Stage<'_, A> {
                     self.alloc(cpu, block as usize, &request);
                 }
                 What::Free { block: BlockName::Alone(block) } => self.free(cpu, block as usize),
-                // What is allocated in bulk has no name, and is not in the list.
+                // Bulk allocations have no name, so the list does not have them.
                 What::Alloc { .. } | What::Bulk { .. } | What::Free { .. } => {}
             }
         }
@@ -88,7 +88,7 @@ impl<A: Counting> Stage<'_, A> {
         self.row.whole_at_end = usage.whole_pageblocks;
     }
 
-    /// The CPUs fall idle, then the load goes.
+    /// The CPUs become idle, then all blocks are freed.
     fn end(&mut self) {
         (0..IDLE_TICKS).for_each(|_| self.tick());
         self.row.held_idle = self.allocator.usage().held;

@@ -1,5 +1,5 @@
-//! vm-scalability `anon-cow-seq`: a parent fills its memory and forks; each child writes all of it in order and so copies
-//! every page (spec fault.md §3.5, §4.2).
+//! vm-scalability `anon-cow-seq`: a parent fills its memory and forks; each child writes all of it in order
+//! and so copies every page (spec fault.md §3.5, §4.2).
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -39,7 +39,7 @@ pub(super) const ANON_COW_SEQ: Workload = Workload {
     build,
 };
 
-/// What the children inherit.
+/// Blocks that the children inherit.
 type Inherited = Arc<Mutex<Vec<Block>>>;
 
 fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
@@ -75,7 +75,7 @@ fn parent(child: Child, forks: &[ChannelId], exits: Option<ChannelId>, blocks: u
     let (inherited, order) = (Arc::clone(&child.inherited), child.order);
     let mut filled = Vec::new();
     while (filled.len() as u64) < blocks && target.running() {
-        // More than memory holds is not inherited.
+        // Blocks beyond the end of memory are not inherited.
         let Ok(pfn) = target.alloc(order, MigrateType::Movable, Fill::Zeroed) else { break };
         filled.push((pfn, order));
     }
@@ -100,7 +100,7 @@ impl Child {
     fn run(mut self, target: &mut dyn Target) {
         let inherited = self.inherited.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let pages = u64::from(self.order.frames());
-        // Children that run for long are not in step.
+        // Children begin at different places, as long-running ones would.
         let mut begin = (target.random() % (inherited.len() as u64).max(1)) as usize;
         while target.running() && !inherited.is_empty() {
             // Fork copies the page tables.

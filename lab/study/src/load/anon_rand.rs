@@ -1,5 +1,5 @@
-//! vm-scalability `anon-r-rand`: random reads of anonymous memory that nobody writes. The pages are all the zero page,
-//! so only page tables are allocated (spec fault.md §4.2).
+//! vm-scalability `anon-r-rand`: random reads of anonymous memory that is never written. The pages are all
+//! the zero page, so only page tables are allocated (spec fault.md §4.2).
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -45,7 +45,7 @@ pub(super) const ANON_R_RAND_MT: Workload = Workload {
     ..ANON_R_RAND
 };
 
-/// Which parts of the memory have a page table.
+/// The parts of the memory that have a page table.
 type Present = Arc<Mutex<Vec<bool>>>;
 
 fn build(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
@@ -60,7 +60,7 @@ fn build(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
         let present = if tasks == Tasks::Threads { Arc::clone(&shared) } else { fresh() };
         plan.work(cpu, move |target| {
             while target.running() {
-                // It hits or misses the TLB and the caches.
+                // The read hits or misses the TLB and the caches.
                 let ns = exponential_ns(target, read_ns);
                 target.compute(ns);
                 let place = (target.random() % tables) as usize;

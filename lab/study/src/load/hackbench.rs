@@ -1,7 +1,8 @@
-//! hackbench: groups of 20 senders and 20 receivers, each sender to each receiver, 100 bytes at a time, through pipes
-//! or sockets (spec fault.md §4.3).
+//! hackbench: groups of 20 senders and 20 receivers, each sender to each receiver, 100 bytes at a time,
+//! through pipes or sockets (spec fault.md §4.3).
 //!
-//! Tasks are many and wander, so a CPU is sender and receiver in turn, and the other end of a message is any CPU.
+//! Tasks are many and wander, so a CPU is sender and receiver in turn, and the other end of a message is any
+//! CPU.
 
 use std::sync::Arc;
 
@@ -70,7 +71,7 @@ fn build(setup: &Setup<'_>, medium: Medium) -> Result<Plan, PlanError> {
         let skbs = Skbs::new(&mut plan, setup, &[MESSAGE_BYTES]);
         Arc::new(skbs.used_by(setup.cpus as usize))
     });
-    // What all tasks together may have under way, in equal shares.
+    // The messages that may be under way, in equal shares for the CPUs.
     let links = setup.get(&GROUPS).saturating_mul(GROUP * GROUP);
     let capacity = (links * PIPE_PAGES / MESSAGES_PER_PAGE / u64::from(setup.cpus)).clamp(1, INBOX_MAX);
     let inboxes: Vec<_> = setup.each_cpu().map(|_| plan.channel(capacity as u32, setup.cpus)).collect();
@@ -97,11 +98,11 @@ struct Tasks {
 impl Tasks {
     fn run(self, target: &mut dyn Target) {
         while target.running() {
-            // A sender's turn: one round over its receivers, wherever they are now.
+            // A sender's turn: one round over its receivers, on whichever CPUs they are now.
             for _ in 0..GROUP {
                 self.send(target);
             }
-            // A receiver's turn: what has come meanwhile.
+            // A receiver's turn: it reads the messages that came meanwhile.
             for _ in 0..2 * GROUP {
                 let Received::Message(message) = target.try_receive(self.inbox) else { break };
                 self.consume(target, message);

@@ -46,7 +46,7 @@ const USER_NS: Parameter = Parameter {
     source: "guess: four purgers keep up with some hundred CPUs",
 };
 const LARGEST_MESSAGE_PAGES: u64 = 1 << 16;
-/// Messages that wait for a receiver. Guess: some, so that a pause of one side does not stop the other.
+/// Messages that may wait for a receiver. Guess: enough that a pause of one side does not stop the other.
 const WAITING: u32 = 16;
 
 /// Pairs of CPUs: one fills pages, the other reads and frees them.
@@ -127,7 +127,7 @@ fn build_purgers(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// What runs on a CPU that faults.
+/// The program on a CPU that faults.
 struct Program {
     lru: Lru,
     heaps: Vec<ChannelId>,
@@ -138,7 +138,7 @@ struct Program {
 
 impl Program {
     fn run(mut self, target: &mut dyn Target, cpu: CpuId) {
-        // Programs that run for long are not in step.
+        // Programs begin at different places, as long-running ones would.
         let mut left = (target.random() % self.range_pages as u64) as usize + 1;
         let mut turn = cpu.index();
         while target.running() {

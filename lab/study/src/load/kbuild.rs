@@ -1,5 +1,6 @@
-//! kbuild: `make -j N`, seen from the page allocator: short processes one after another, each of which is born, faults
-//! in its memory, reads and writes files, and gives everything back at once when it ends (spec fault.md §4.3).
+//! kbuild: `make -j N` for the page allocator: short processes one after another. Each process is born,
+//! faults in its memory, reads and writes files, and gives everything back at once when it ends (spec
+//! fault.md §4.3).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,8 +33,8 @@ const SMALL_PAGES: Parameter = Parameter {
     meaning: "anonymous pages of each other process (make, sh, gcc, as) on average",
     source: "guess",
 };
-/// Measured on an EPYC of 2 CPUs; processors of the studies are slower, so they fault less often than this says. gcc -O2 on
-/// larger files faults less often too: 51 to 117 us of user time for each minor fault.
+/// Measured on an EPYC of 2 CPUs. The studies' processors are slower, so their processes fault less often.
+/// gcc -O2 on larger files faults less often too: 51 to 117 us of user time for each minor fault.
 const PAGE_NS: Parameter = Parameter {
     key: "page_ns",
     default: 15_000,
@@ -62,25 +63,30 @@ const CGROUPS: Parameter = Parameter {
 const SMALL_PROCESSES: u32 = 4;
 /// Faults between two system calls that allocate for a while. Guess.
 const FAULTS_PER_CALL: u64 = 64;
-/// Time until what a dead process leaves is freed, all at once: readers that hold no lock may still look at it (RCU). Guess.
+/// Delay until a dead process's last objects are freed, all at once: readers without a lock may still look at
+/// them (RCU). Guess.
 const GRACE_NS: u64 = 10_000_000;
 /// Processes that end on another CPU than the one they began on, in percent. Source: `pageset stat` on
-/// data/traces/k618_2c_make_lua_j4.pgtrace: 4.7 % of the blocks that a build frees were allocated by another CPU. That is of
-/// blocks, not processes, and on two CPUs some that moved have come back: an estimate.
+/// data/traces/k618_2c_make_lua_j4.pgtrace: 4.7 % of the blocks that a build frees were allocated by another
+/// CPU. An estimate: it counts blocks, not processes, and on two CPUs some processes that moved have come
+/// back.
 const MOVED_PERCENT: u64 = 5;
-/// Pages of a kernel stack, allocated one by one. Source: spec fault.md §4.3, "4 x order-0 vmalloc stack pages".
+/// Pages of a kernel stack, allocated one by one. Source: spec fault.md §4.3, "4 x order-0 vmalloc stack
+/// pages".
 const STACK_PAGES: usize = 4;
 /// Stacks that a CPU keeps. Source: spec fault.md §4.3, "2 cached stacks per CPU".
 const STACKS_KEPT: usize = 2;
 /// Page tables of a process besides the leaves of its heap: upper levels, stack, libraries. Guess.
 const OTHER_TABLES: u32 = 9;
-/// The top level of the page tables. Source: spec fault.md §4, "PGD order 0 or 1"; 1 with isolated page tables.
+/// The top level of the page tables. Source: spec fault.md §4, "PGD order 0 or 1"; 1 with isolated page
+/// tables.
 const PGD_ORDER: u8 = 1;
 /// Pages of files that a process leaves in the page cache: its output. Guess.
 const OUTPUT_PAGES: u64 = 12;
 /// Mappings of a process. Guess: an executable, its libraries, heap, stack.
 const MAPPINGS: usize = 30;
-/// Files that a process opens and does not find in the kernel's memory: new directory entries and inodes. Guess.
+/// Files that a process opens and does not find in the kernel's memory: new directory entries and inodes.
+/// Guess.
 const NEW_FILES: usize = 6;
 
 /// N compilations at a time, one on each CPU.
@@ -104,7 +110,8 @@ pub(super) const KBUILD: Workload = Workload {
     build,
 };
 
-/// Caches of what the kernel keeps about a process: size and how many it needs. Sizes: guess, about those of Linux 6.x.
+/// Caches of the kernel's objects for a process: size, and number that a process needs. Sizes: guess, about
+/// those of Linux 6.x.
 const KINDS: [(u32, usize); 7] = [
     (9_792, 1),          // task
     (1_408, 1),          // address space
@@ -116,7 +123,7 @@ const KINDS: [(u32, usize); 7] = [
 ];
 /// Reclaimable objects: directory entry and inode. Sizes: guess, as above.
 const FILE_KINDS: [u32; 2] = [192, 640];
-/// Buffers for the time of one system call: names, arguments, pipe rings. Guess.
+/// Buffers that live for one system call: names, arguments, pipe rings. Guess.
 const BUFFER_KINDS: [u32; 3] = [4096, 1024, 8192];
 
 fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
@@ -161,13 +168,13 @@ struct Slot {
     files: [CacheId; FILE_KINDS.len()],
     buffers: [CacheId; BUFFER_KINDS.len()],
     memory: Mapping,
-    /// Where the parents of dead processes are: they free what is left of them.
+    /// Channels to the parents of dead processes, which free the rest of them.
     graves: Vec<ChannelId>,
     own_grave: ChannelId,
     stacks: Vec<Vec<Block>>,
     output: VecDeque<Block>,
     kept_files: VecDeque<Object>,
-    /// When what dead processes left is freed, in ns, and what it is.
+    /// Objects of dead processes, each with the time in ns at which it is freed.
     deferred: VecDeque<(u64, Vec<Object>)>,
     cached_max: usize,
     page_ns: u64,
@@ -176,7 +183,7 @@ struct Slot {
 
 impl Slot {
     fn run(mut self, target: &mut dyn Target) {
-        // Builds that run for long are not in step.
+        // Builds begin at different places, as long-running ones would.
         let mut turn = (target.random() % u64::from(SMALL_PROCESSES + 1)) as u32;
         while target.running() {
             let pages = if turn == 0 { self.compiler_pages(target) } else { self.small_pages(target) };
@@ -188,7 +195,7 @@ impl Slot {
         self.end(target);
     }
 
-    /// Every doubling is as likely as any other, and within it every size.
+    /// Every doubling has the same chance, and within it every size.
     fn compiler_pages(&self, target: &mut dyn Target) -> u64 {
         let smallest = self.pages.0;
         let doubled = smallest << (target.random() % DOUBLINGS);
@@ -225,7 +232,7 @@ impl Slot {
             }
         }
         self.write_output(target);
-        // Exit: memory in bulk, then page tables; what describes the process a grace period later.
+        // Exit: memory in bulk, then page tables; the process's structures a grace period later.
         let is_moved = target.random() % 100 < MOVED_PERCENT;
         let mut left = Vec::new();
         if is_moved {
@@ -241,7 +248,7 @@ impl Slot {
         self.bury(target, Message { blocks: left, ..kept });
     }
 
-    /// Frees what was left before grace periods that have ended.
+    /// Frees objects whose grace periods have ended.
     fn free_deferred(&mut self, target: &mut dyn Target, now_ns: u64) {
         while self.deferred.front().is_some_and(|(end_ns, _)| *end_ns <= now_ns) {
             let objects = self.deferred.pop_front().into_iter().flat_map(|(_, objects)| objects);
@@ -295,7 +302,7 @@ impl Slot {
         Vec::new()
     }
 
-    /// Leaves the rest of a dead process to its parent, which waits on some other CPU.
+    /// Leaves the rest of a dead process to its parent, which waits on another CPU.
     fn bury(&self, target: &mut dyn Target, rest: Message) {
         let parent = self.graves[(target.random() % self.graves.len() as u64) as usize];
         if let Err(rest) = target.try_send(parent, rest) {

@@ -1,5 +1,5 @@
-//! vm-scalability `lru-file-mmap-read`: files larger than memory are read through mappings, so the page cache takes
-//! pages as fast as reclaim gives them back, on other CPUs than they were read on (spec fault.md §4.2).
+//! vm-scalability `lru-file-mmap-read`: files larger than memory are read through mappings, so the page cache
+//! takes pages as fast as reclaim gives them back, on other CPUs than they were read on (spec fault.md §4.2).
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,9 +34,10 @@ const RECLAIM_NS: Parameter = Parameter {
     meaning: "work to find, unmap and drop one page, in ns",
     source: "guess",
 };
-/// Pages that a sequential reader's miss brings. Source: readahead of 128 KiB, general knowledge, not in the spec.
+/// Pages that a sequential reader's miss brings. Source: readahead of 128 KiB, general knowledge, not in the
+/// spec.
 const READAHEAD: u32 = 32;
-/// How long the reclaimer waits when there is nothing to do. Guess.
+/// Sleep of the reclaimer when there is no work. Guess.
 const RECLAIM_SLEEP_NS: u64 = 20_000;
 
 /// Sequential: each miss reads ahead.
@@ -70,7 +71,7 @@ fn build(setup: &Setup<'_>, per_miss: u32) -> Result<Plan, PlanError> {
     for (cpu, lru) in setup.each_cpu().zip(lrus) {
         let cache = nodes.cache_of(setup.node_of(cpu));
         let mut reader = Reader { cache, lru, read_ns: costs.0, reclaim_ns: costs.1 };
-        // One CPU of each node is the reclaimer's; a node of one CPU has to do without.
+        // One CPU of each node is the reclaimer's. A node with one CPU has no reclaimer.
         if nodes.is_last(setup, cpu.0) {
             plan.work(cpu, move |target| reader.reclaim_in_background(target));
         } else {
@@ -84,9 +85,9 @@ fn build(setup: &Setup<'_>, per_miss: u32) -> Result<Plan, PlanError> {
 #[derive(Debug)]
 struct Cache {
     pages: Mutex<VecDeque<Block>>,
-    /// More than this, and the reclaimer works.
+    /// Pages above which the reclaimer works.
     low: usize,
-    /// More than this, and readers have to reclaim too.
+    /// Pages above which readers reclaim too.
     high: usize,
 }
 
@@ -130,7 +131,7 @@ impl Nodes {
         Arc::clone(&found.expect("every CPU's node is counted").2)
     }
 
-    /// Whether `cpu` is the last that is used of a node that has others.
+    /// Whether `cpu` is the last used CPU of a node with other used CPUs.
     fn is_last(&self, setup: &Setup<'_>, cpu: u32) -> bool {
         let node = setup.node_of(pageset_core::CpuId(cpu));
         let has_others = self.0.iter().any(|(known, cpus, _)| *known == node && *cpus > 1);

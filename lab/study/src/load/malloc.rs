@@ -39,7 +39,7 @@ pub(super) const MALLOC1: Workload = Workload {
 pub(super) const MALLOC1_THREADS: Workload = Workload {
     name: "malloc1-threads",
     summary: "will-it-scale malloc1, threads: as malloc1, in one address space",
-    // Threads take turns, and in which order they do counts: time for a thousand turns of 192.
+    // Threads take turns, and their order matters: the time allows a thousand turns of 192 threads.
     duration_ms: (50, 1000),
     build: |setup| build_large(setup, Tasks::Threads),
     ..MALLOC1
@@ -58,7 +58,7 @@ fn build_large(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
         let slabs = Arc::clone(&slabs);
         let out_of_step_ns = mmap_ns.saturating_mul(setup.cpus.into());
         plan.work(cpu, move |target| {
-            // Tasks that run for long queue in any order, not in that of their CPUs.
+            // Tasks queue in any order after a while, not in the order of their CPUs.
             let ns = exponential_ns(target, out_of_step_ns);
             target.compute(ns);
             while target.running() {
@@ -99,7 +99,7 @@ pub(super) const MALLOC2: Workload = Workload {
     build: build_small,
 };
 
-/// Iterations between two looks at the clock.
+/// Iterations between two readings of the clock.
 const ITERATIONS: u64 = 1024;
 
 fn build_small(setup: &Setup<'_>) -> Result<Plan, PlanError> {

@@ -9,8 +9,8 @@ use crate::target::{Access, Block, Fill, Hold, LockId, Target};
 
 /// Pages that one page-table page maps. Source: x86-64, 512 entries of 8 bytes.
 pub(super) const TABLE_PAGES: u64 = 512;
-/// Pages that an unmap collects before it frees them as one list. Source: `mmu_gather` collects one page of pointers;
-/// general knowledge, not in the spec.
+/// Pages that an unmap collects before it frees them as one list. Source: `mmu_gather` collects one page of
+/// pointers; general knowledge, not in the spec.
 const GATHER_PAGES: usize = 506;
 
 pub(super) const FAULT_NS: Parameter = Parameter {
@@ -35,7 +35,7 @@ pub(super) const UNMAP_NS: Parameter = Parameter {
     source: "guess: page-table entry, reverse map, gather",
 };
 
-/// What a fault has to provide.
+/// The page that a fault provides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Backing {
     /// A page of zeros.
@@ -109,8 +109,8 @@ impl Mapping {
         self.lru.add(target);
     }
 
-    /// Writes to a page that is shared with others: a block of the same order, filled with what `source` has. `None` if
-    /// there is no memory.
+    /// Writes to a page that is shared with other processes: a block of the same order, filled with the
+    /// contents of `source`. `None` if there is no memory.
     pub(super) fn copy_on_write(&mut self, target: &mut dyn Target, source: Block) -> Option<Block> {
         let (from, order) = source;
         target.compute(self.fault_ns);
@@ -145,7 +145,7 @@ impl Mapping {
         self.give(target, Hold::Exclusive);
     }
 
-    /// Unmaps everything for somebody else to free: the task has moved to another CPU.
+    /// Unmaps everything, and returns the pages for another CPU to free: the task has moved.
     pub(super) fn unmap_for_another(&mut self, target: &mut dyn Target) -> Vec<Block> {
         self.lru.flush(target);
         target.compute(self.unmap_ns * self.pages.len() as u64);
@@ -154,7 +154,7 @@ impl Mapping {
         self.pages.drain(..).chain(self.tables.drain(..)).collect()
     }
 
-    /// Works on the address space, which nobody else may use meanwhile.
+    /// Works on the address space, and keeps other workers out meanwhile.
     pub(super) fn exclusively(&self, target: &mut dyn Target, work: impl FnOnce(&mut dyn Target)) {
         self.take(target, Hold::Exclusive);
         work(target);

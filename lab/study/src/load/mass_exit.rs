@@ -53,7 +53,7 @@ struct Process {
 const LAST: u64 = 1;
 
 impl Process {
-    /// Waits until all others are full, and tells them to end.
+    /// Waits until all other processes are full, and tells them to end.
     fn lead(mut self, target: &mut dyn Target, full: ChannelId, others: &[ChannelId]) {
         let mut goes_on = true;
         while goes_on {

@@ -1,12 +1,14 @@
-//! Workloads: the benchmarks of the published tables, each as its definition says, over any [`Target`](crate::Target).
+//! Workloads: the benchmarks of the published tables, each as its definition says, over any
+//! [`Target`](crate::Target).
 //!
-//! A [`Workload`] is a value. [`Workload::plan`] makes it concrete for a number of CPUs: a [`Plan`] with one worker per
-//! CPU, and the channels and locks between them. Whoever runs a plan gives each worker a
-//! [`Target`](crate::Target) and calls its body.
+//! A [`Workload`] is a value. [`Workload::plan`] makes it concrete for a number of CPUs: a [`Plan`] with one
+//! worker per CPU, and the channels and locks between them. To run a plan, give each worker a
+//! [`Target`](crate::Target) and call its body.
 //!
-//! This file has the list of all benchmarks. Each is described in a file below it, some together with others like them. They
-//! share `mapping` (an address space), `file` (one in the page cache) and `net` (sockets), and say what they are in terms of
-//! `workload`, `setup` and `plan`, which know none of them. `recorded` makes a plan of a recording.
+//! This file lists all benchmarks. Each is described in a file of this folder, some together with similar
+//! ones. They share `mapping` (an address space), `file` (a file in the page cache) and `net` (sockets).
+//! Their descriptions use `workload`, `setup` and `plan`, which know no benchmark. `recorded` makes a plan of
+//! a recording.
 
 mod anon_cow;
 mod anon_rand;

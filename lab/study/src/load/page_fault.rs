@@ -1,5 +1,5 @@
-//! will-it-scale `page_fault1`, `2` and `3`: write one byte to each page of a mapping of 128 MiB, unmap it, begin
-//! again (spec fault.md §4.1).
+//! will-it-scale `page_fault1`, `2` and `3`: write one byte to each page of a mapping of 128 MiB, unmap it,
+//! begin again (spec fault.md §4.1).
 
 use super::file::File;
 use super::mapping::{Backing, COPY_NS, FAULT_NS, Mapping, UNMAP_NS};
@@ -90,9 +90,9 @@ fn build(setup: &Setup<'_>, backing: Backing, tasks: Tasks) -> Result<Plan, Plan
     for (cpu, lru) in setup.each_cpu().zip(lrus) {
         let mut mapping = Mapping::new(setup, backing, lru, mmap);
         plan.work(cpu, move |target| {
-            // The first pass over the file fills it; it is over before anybody measures.
+            // The first pass fills the file. It ends before measuring begins.
             let file = File::filled(target, file_pages);
-            // Processes that run for long are not in step.
+            // Processes begin at different places, as long-running ones would.
             let mut left = target.random() % pages + 1;
             while target.running() {
                 for _ in 0..std::mem::replace(&mut left, pages) {

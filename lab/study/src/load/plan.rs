@@ -6,7 +6,7 @@ use pageset_core::{CpuId, NodeId};
 
 use crate::target::{ChannelId, LockId, Target};
 
-/// What a workload's run consists of.
+/// The parts of a workload's run.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// At most one worker for each CPU.
@@ -17,15 +17,16 @@ pub struct Plan {
     pub locks: Vec<LockKind>,
 }
 
-/// One worker: a CPU, and what is done there.
+/// One worker: a CPU and its work.
 pub struct Worker {
-    /// Where it runs.
+    /// The CPU.
     pub cpu: CpuId,
-    /// What it does. It returns when the target says that the time is over, and has then freed everything.
+    /// The work. The body returns when the target says that the time is over, and has freed everything by
+    /// then.
     pub body: Body,
 }
 
-/// What a worker does.
+/// The work of one worker.
 pub type Body = Box<dyn FnOnce(&mut dyn Target) + Send>;
 
 impl fmt::Debug for Worker {
@@ -37,16 +38,16 @@ impl fmt::Debug for Worker {
 /// A first-in-first-out queue of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChannelSpec {
-    /// Messages it holds at most.
+    /// Most messages in it.
     pub capacity: u32,
     /// Workers that send to it; each closes it once.
     pub senders: u32,
 }
 
-/// What a lock of the workload protects; reports tell the kinds apart.
+/// The data that a lock of the workload protects. Reports tell the kinds apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LockKind {
-    /// The list of pages in order of use of one node.
+    /// The LRU list of one node.
     Lru(NodeId),
     /// The address space of the processes.
     Mmap,

@@ -1,4 +1,5 @@
-//! pigz and oltp: programs that compute with buffers they keep; few pages pass through them (spec fault.md §4.3).
+//! pigz and oltp: programs that compute with buffers they keep; few pages pass through them (spec fault.md
+//! §4.3).
 
 use std::collections::VecDeque;
 

@@ -1,25 +1,25 @@
-//! What a workload is made concrete for: CPUs, kernel generation, settings.
+//! The surroundings of a workload: CPUs, kernel generation, settings.
 
 use std::collections::BTreeMap;
 
 use pageset_core::{CpuId, NodeId};
 use thiserror::Error;
 
-/// What a plan is made for.
+/// The surroundings that a plan is made for.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
     /// The machine's shape.
     pub topology: &'a Topology,
     /// CPUs that the workload uses: the first ones.
     pub cpus: u32,
-    /// How the kernel around the allocator does things.
+    /// The generation of the kernel around the allocator.
     pub generation: Generation,
     /// Parameters that differ from their defaults.
     pub settings: &'a Settings,
 }
 
 impl Setup<'_> {
-    /// The value of one of the workload's parameters: as set, else the workload's default.
+    /// The value of one of the workload's parameters: the setting, else the default.
     pub(crate) fn get(&self, parameter: &Parameter) -> u64 {
         self.settings.0.get(parameter.key).copied().unwrap_or(parameter.default)
     }
@@ -33,7 +33,8 @@ impl Setup<'_> {
         Ok(value)
     }
 
-    /// Neighbouring CPUs two by two: where a sender and a receiver run, since a scheduler wakes one near the other.
+    /// Neighbouring CPUs in pairs: a sender and a receiver run there, since a scheduler wakes a task near the
+    /// one that wakes it.
     pub(crate) fn each_pair(&self) -> Result<impl Iterator<Item = (CpuId, CpuId)> + use<>, PlanError> {
         if self.cpus < 2 {
             return Err(PlanError::TooFewCpus { needed: 2 });
@@ -52,7 +53,7 @@ impl Setup<'_> {
     }
 }
 
-/// The machine's shape, as far as a workload asks.
+/// The machine's shape, as far as workloads need it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
     /// The node of each CPU.
@@ -68,7 +69,8 @@ impl Topology {
     }
 }
 
-/// Which kernel surrounds the allocator: slabs, sockets and lists of pages are not the allocator's, and changed too.
+/// The generation of the kernel around the allocator. Slabs, sockets and LRU lists are not the allocator's,
+/// and changed too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Generation {
     /// 4.9, of 2016.
@@ -79,7 +81,7 @@ pub enum Generation {
     V6_6,
 }
 
-/// Something about a workload that can be set: time spent outside the allocator, sizes, counts.
+/// A setting of a workload: time spent outside the allocator, sizes, counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
     /// Its name on the command line, units last.
@@ -88,9 +90,9 @@ pub struct Parameter {
     pub default: u64,
     /// The smallest value that makes sense.
     pub min: u64,
-    /// What it is.
+    /// Its meaning.
     pub meaning: &'static str,
-    /// Where the default is from; or "guess".
+    /// Source of the default, or "guess".
     pub source: &'static str,
 }
 
@@ -99,7 +101,7 @@ pub struct Parameter {
 pub struct Settings(BTreeMap<String, u64>);
 
 impl Settings {
-    /// Largest value of any parameter: sums and products of a few of them do not overflow.
+    /// Largest value of any parameter. Sums and products of a few such values do not overflow.
     pub const VALUE_MAX: u64 = 1 << 40;
 
     /// Sets a parameter, or sets it again.
@@ -113,7 +115,8 @@ impl Settings {
         self.0.is_empty()
     }
 
-    /// Whether all of these are among `parameters`, which can take their values; else the first that is not.
+    /// Checks that all settings are among `parameters` and in their ranges. Otherwise returns the first that
+    /// is not.
     pub(super) fn check_against<'p>(
         &self,
         parameters: impl Iterator<Item = &'p Parameter> + Clone,
@@ -132,7 +135,7 @@ impl Settings {
         Ok(())
     }
 
-    /// These settings, and the defaults of what is not set.
+    /// These settings, completed by defaults.
     pub(super) fn completed(&self, parameters: &[Parameter]) -> Self {
         let defaults = parameters.iter().map(|parameter| (parameter.key.to_owned(), parameter.default));
         let mut all: BTreeMap<_, _> = defaults.collect();
@@ -147,17 +150,17 @@ pub enum PlanError {
     /// A setting that the workload does not have.
     #[error("the workload has no parameter `{key}`; choose from: {known}")]
     Unknown {
-        /// What was set.
+        /// The unknown key.
         key: String,
-        /// What could be set.
+        /// The known keys.
         known: String,
     },
     /// A value out of range.
     #[error("{key}={value} is out of range: use {min} to {max}")]
     Value {
-        /// What was set.
+        /// The key.
         key: String,
-        /// To what.
+        /// Its value.
         value: u64,
         /// Smallest value.
         min: u64,

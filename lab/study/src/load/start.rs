@@ -1,7 +1,8 @@
-//! When a workload's programs start.
+//! Start times of a workload's programs.
 //!
-//! If all start at once, CPUs come to their first contended lock in the order of their numbers, and a lock that serves whoever came first
-//! keeps that order. Its cache lines then pass between neighbours, which is faster than programs are that were started one by one.
+//! If all programs start at once, CPUs reach their first contended lock in the order of their numbers, and a
+//! fair lock keeps that order. Its cache lines then pass between neighbours. That is faster than in programs
+//! that were started one by one.
 
 use super::plan::Plan;
 use super::setup::{Parameter, PlanError, Setup};

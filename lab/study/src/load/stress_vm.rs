@@ -1,4 +1,5 @@
-//! stress-ng `--vm`: each worker maps memory, writes all of it, checks what it wrote, unmaps it, and begins again.
+//! stress-ng `--vm`: each worker maps memory, writes all of it, checks the contents, unmaps it, and begins
+//! again.
 
 use super::mapping::{Backing, FAULT_NS, Mapping, UNMAP_NS};
 use super::plan::Plan;
@@ -32,7 +33,7 @@ pub(super) const STRESS_VM: Workload = Workload {
     build,
 };
 
-/// Pages that are checked between two looks at the clock. Guess: short against a tick.
+/// Pages checked between two readings of the clock. Guess: short against a tick.
 const CHECKED_AT_ONCE: u64 = 64;
 
 fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
@@ -42,7 +43,7 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     for (cpu, lru) in setup.each_cpu().zip(Lru::for_cpus(&mut plan, setup)) {
         let mut mapping = Mapping::new(setup, Backing::Anonymous, lru, None);
         plan.work(cpu, move |target| {
-            // Workers that run for long are not in step.
+            // Workers begin at different places, as long-running ones would.
             let mut left = target.random() % pages + 1;
             while target.running() {
                 let wanted = std::mem::replace(&mut left, pages);

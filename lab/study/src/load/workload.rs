@@ -1,7 +1,7 @@
-//! What a benchmark is: a description, parameters, and how it becomes a plan.
+//! The description of a benchmark, its parameters, and the function that makes a plan of it.
 //!
-//! It knows no benchmark by name, so that each of them can be written down with it; all of them together are the list of
-//! the module above.
+//! This file knows no benchmark by name, so each benchmark's file can use it. The module above lists all
+//! benchmarks.
 
 use super::plan::Plan;
 use super::setup::{Parameter, PlanError, Settings, Setup};
@@ -12,23 +12,23 @@ use super::start::{self, START_SPREAD_US};
 pub struct Workload {
     /// Its name on the command line, e.g. `page_fault1`.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// Its work, in one line.
     pub summary: &'static str,
-    /// Where its definition stands.
+    /// Source of its definition.
     pub source: &'static str,
-    /// What one unit of the score is, e.g. "faults".
+    /// Name of one unit of the score, e.g. "faults".
     pub unit: &'static str,
-    /// How long it should run: before measuring begins, and measured, in milliseconds of its own time. Guess: a few of
-    /// its cycles.
+    /// Durations in milliseconds of its own time: before measuring begins, and measured. Guess: a few of its
+    /// cycles.
     pub duration_ms: (u64, u64),
-    /// What can be set, with defaults.
+    /// Its parameters, with defaults.
     pub parameters: &'static [Parameter],
-    /// Makes it concrete.
+    /// Makes a plan.
     pub(super) build: fn(&Setup<'_>) -> Result<Plan, PlanError>,
 }
 
 impl Workload {
-    /// The workers of a run, with what is between them.
+    /// The workers of a run, with the channels and locks between them.
     ///
     /// # Errors
     /// If a setting is unknown, or there are too few CPUs.
@@ -49,10 +49,10 @@ impl Workload {
 }
 
 impl Settings {
-    /// Whether `workload` has all these parameters and can take their values.
+    /// Checks that `workload` has all these parameters and can take their values.
     ///
     /// # Errors
-    /// Names the first that it has not.
+    /// Names the first parameter that it does not have.
     pub fn check(&self, workload: &Workload) -> Result<(), PlanError> {
         self.check_against(workload.all_parameters())
     }

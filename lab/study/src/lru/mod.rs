@@ -1,7 +1,7 @@
-//! The list of pages in order of use: one lock for each node and memory cgroup, taken for several pages at once.
+//! The LRU list: one lock for each node and memory cgroup, taken for several pages at once.
 //!
-//! It is not the allocator's, but every anonymous or file page passes it, so its lock is the next to be contended when
-//! the zone lock is not (spec fault.md §4.1, the 2018 study of batch sizes).
+//! The list is not the allocator's, but every anonymous or file page passes it. So its lock is the next to be
+//! contended after the zone lock (spec fault.md §4.1, the 2018 study of batch sizes).
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,8 @@ use crate::load::setup::{Parameter, Setup};
 use crate::random_time::exponential_ns;
 use crate::target::{Hold, LockId, Target, locked};
 
-/// Pages that a CPU collects before it takes the lock to add them. Source: spec fault.md §4.1, Linux 4.15 to 6.9.
+/// Pages that a CPU collects before it takes the lock to add them. Source: spec fault.md §4.1, Linux 4.15 to
+/// 6.9.
 const ADD_BATCH: u32 = 15;
 /// Pages that are removed under one hold of the lock. Source: `SWAP_CLUSTER_MAX`, spec pcp.md §0.2.
 pub(crate) const REMOVE_BATCH: u32 = 32;
@@ -41,8 +42,8 @@ impl Lru {
         Self::for_cgroups(plan, setup, 1)
     }
 
-    /// The same where programs run in so many memory cgroups, each with a list of its own on each node. The CPUs take turns among
-    /// them.
+    /// As [`for_cpus`](Self::for_cpus), for programs in several memory cgroups. Each cgroup has a list of its
+    /// own on each node. The CPUs take turns among the cgroups.
     pub(crate) fn for_cgroups(plan: &mut Plan, setup: &Setup<'_>, cgroups: u64) -> Vec<Self> {
         let page_ns = setup.get(&HOLD_NS);
         let mut locks = BTreeMap::new();
@@ -79,7 +80,8 @@ impl Lru {
         }
     }
 
-    /// Holds vary: pages and their neighbours on the list are in this CPU's caches, in another's or in none.
+    /// The time of a hold varies, because the pages and their neighbours on the list are in this CPU's
+    /// caches, in another's or in none.
     fn hold(&self, target: &mut dyn Target, pages: u32) {
         let ns = exponential_ns(target, self.page_ns * u64::from(pages));
         locked(target, self.lock, Hold::Exclusive, |target| target.compute(ns));

@@ -1,4 +1,4 @@
-//! What the allocator's steps cost here.
+//! Costs of the allocator's steps on this machine.
 
 use anyhow::Result;
 use pageset_core::{MigrateType, Order};
@@ -13,7 +13,7 @@ const BLOCKS: usize = 2048;
 const SAWTOOTH: usize = 16_384;
 /// Rounds of each measurement; the median counts.
 const ROUNDS: usize = 21;
-/// Two batches whose difference shows what a visit to the zone costs.
+/// Two batches. The difference between them shows the cost of a visit to the zone.
 const BATCHES: [i32; 2] = [15, 127];
 
 /// Costs of the allocator, in nanoseconds.
@@ -25,15 +25,17 @@ pub(super) struct AllocatorCosts {
     pub(super) block: f64,
     /// Taking the zone's lock once.
     pub(super) visit: f64,
-    /// What a page's metadata costs more if the last-level cache, or memory, has it.
+    /// Extra cost of a page's metadata from the last-level cache, and from memory.
     pub(super) metadata: [f64; 2],
     /// Clearing a page in near caches, the last level, memory.
     pub(super) clear: [f64; 3],
     /// Reading it.
     pub(super) read: [f64; 3],
-    /// Last-level cache that one CPU finds here, in KiB: a guest is told of its host's, of which it has a part.
+    /// Last-level cache that one CPU finds here, in KiB. A guest is told of its host's whole cache and has a
+    /// part of it.
     pub(super) last_level_kib: u32,
-    /// Blocks that two CPUs together move through the zone's lock both ways, per nanosecond, with the smaller batch.
+    /// Blocks that two CPUs together move through the zone's lock both ways, per nanosecond, with the smaller
+    /// batch.
     pub(super) contended: f64,
 }
 
@@ -78,7 +80,7 @@ impl AllocatorCosts {
         })
     }
 
-    /// Nanoseconds between two holds of a zone's lock that two CPUs want all the time.
+    /// Nanoseconds between two holds of a zone's lock that two CPUs request all the time.
     pub(super) fn contended_visit(&self) -> f64 {
         let batch = f64::from(BATCHES[0]);
         if self.contended > 0.0 { batch / (2.0 * self.contended) - batch * self.block } else { 0.0 }
@@ -94,7 +96,7 @@ fn give(target: &mut dyn Target, block: Block) {
     target.free(block);
 }
 
-/// Frees a block and takes one that is cleared: the same, since a page set is a stack.
+/// Frees a block and takes a cleared one: the same block, since a page set is a stack.
 fn renew(target: &mut dyn Target, block: Block) -> Block {
     target.free(block);
     let pfn = target.alloc(Order::ZERO, MigrateType::Movable, Fill::Zeroed);
@@ -108,7 +110,8 @@ fn time(target: &mut dyn Target, work: impl FnOnce(&mut dyn Target)) -> f64 {
     (target.now_ns() - began) as f64 / BLOCKS as f64
 }
 
-/// Takes many blocks and gives all back: nearly all pass the zone's free lists. Nanoseconds for one block, one way.
+/// Takes many blocks and gives all back, nearly all through the zone's free lists. Nanoseconds for one block,
+/// one way.
 fn sawtooth(batch: i32) -> Result<f64> {
     measure(fixed(batch), |target, found| {
         let mut held = Vec::with_capacity(SAWTOOTH);
@@ -121,7 +124,8 @@ fn sawtooth(batch: i32) -> Result<f64> {
     })
 }
 
-/// The same in phases, between which so many other pages are read. Nanoseconds for one block, one way.
+/// As [`sawtooth`], in phases with reads of `pages_between` other pages between them. Nanoseconds for one
+/// block, one way.
 fn phases(pages_between: usize) -> Result<f64> {
     measure(fixed(BATCHES[1]), move |target, found| {
         let others: Vec<_> = (0..pages_between).map(|_| take(target)).collect();
@@ -140,7 +144,7 @@ fn phases(pages_between: usize) -> Result<f64> {
     })
 }
 
-/// Does something to each of `pages` pages, over and over. Nanoseconds for one.
+/// Does `work` on each of `pages` pages, over and over. Nanoseconds for one page.
 fn sweep(pages: usize, work: impl Fn(&mut dyn Target, &mut Block) + Send + 'static) -> Result<f64> {
     measure(fixed(BATCHES[1]), move |target, found| {
         let mut held: Vec<_> = (0..pages).map(|_| take(target)).collect();

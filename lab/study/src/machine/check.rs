@@ -16,15 +16,15 @@ use crate::{ThreadOptions, run_on_threads};
 /// Pages of memory in both worlds: 1 GiB in one zone.
 const PAGES: u64 = 1 << 18;
 const WARM_UP_MS: u64 = 100;
-/// Measured time of each run on threads; a simulation repeats itself sooner.
+/// Measured time of each run on threads. A simulation repeats itself sooner.
 const THREADS_MS: u64 = 500;
-/// Runs of each case on threads, of which the fastest counts.
+/// Runs of each case on threads. The fastest one counts.
 const THREADS_RUNS: u32 = 3;
 const SIMULATED_MS: u64 = 200;
-/// How far a prediction may be off.
+/// Largest accepted error of a prediction.
 const TOLERANCE: f64 = 0.25;
 
-/// Threads that had their CPUs for less of the time were disturbed by other programs.
+/// Least share of the time that threads have their CPUs. Threads with less were disturbed by other programs.
 const CPU_SHARE_MIN: f64 = 0.9;
 
 /// A run that is compared.
@@ -36,7 +36,7 @@ struct Case {
     what: &'static str,
 }
 
-/// Work outside the allocator is left out in some, so that the allocator is most of what is predicted.
+/// Some cases leave out work outside the allocator, so that most of the predicted time is the allocator's.
 const CASES: &[Case] = &[
     Case { workload: "page_fault1", cpus: 1, batch: 63, settings: &[], what: "one CPU" },
     Case { workload: "page_fault1", cpus: 2, batch: 63, settings: &[], what: "as published" },
@@ -64,10 +64,10 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// When the machine file that is checked was measured.
+/// Time and place of the measurement of the checked machine file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measured {
-    /// Here, just now: what moving a line costs is measured again before each row.
+    /// Here, just now: the cost of moving a line is measured again before each row.
     Now,
     /// Before, or elsewhere.
     Before,
@@ -125,7 +125,7 @@ pub fn compare(mut machine: Machine, measured: Measured) -> Result<Table> {
     Ok(table)
 }
 
-/// The host of a guest moves its CPUs, near each other or far apart, while we measure.
+/// The host of a guest moves its CPUs while we measure, near each other or far apart.
 fn measure_line_again(machine: &mut Machine) {
     let Some(turn) = lines::turn() else { return };
     let costs = &mut machine.costs;
@@ -149,7 +149,7 @@ fn plan(case: &Case) -> Result<crate::load::Plan> {
     Ok(workload.plan(&Setup { topology: &topology, cpus: case.cpus, generation, settings: &settings })?)
 }
 
-/// Units per second, and the share of the time that the threads had their CPUs, of the fastest run.
+/// Units per second of the fastest run, and the share of the time that its threads had their CPUs.
 fn on_threads(case: &Case) -> Result<(f64, f64)> {
     let options = ThreadOptions {
         policy: fixed(case.batch),

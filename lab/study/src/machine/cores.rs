@@ -1,4 +1,4 @@
-//! What data costs here that another core has in its own caches.
+//! Cost of data that another core has in its own caches.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,8 +13,9 @@ use crate::{Access, ChannelId, Fill, Message, Target};
 
 /// Times that pages go to the other core and come back.
 const ROUNDS: usize = 101;
-/// How many pages go to and fro at once: a quarter, half, and all of the 208 KiB that a socket holds; the average counts,
-/// since what was written just before takes longest. On a 2-CPU Xeon guest pages took 1130 ns up to 160 KiB, 430 ns beyond.
+/// Pages that go to and fro at once: a quarter, half, and all of the 208 KiB that a socket holds. The average
+/// counts, since pages that were written just before take longest. On a 2-CPU Xeon guest pages took 1130 ns
+/// up to 160 KiB, and 430 ns beyond.
 const PAGES: [usize; 3] = [13, 26, 52];
 const THERE: ChannelId = ChannelId(0);
 const BACK: ChannelId = ChannelId(1);

@@ -1,4 +1,4 @@
-//! What moving a cache line, and a message, from CPU to CPU costs here.
+//! Costs of moving a cache line, and a message, from CPU to CPU on this machine.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -25,7 +25,7 @@ const ROUNDS: usize = 11;
 const FAULT_PAGES: usize = 16 << 10;
 const PAGE_BYTES: usize = 4096;
 
-/// Alone on its line, and on the neighbour that is fetched with it.
+/// A value alone on its line, and on the neighbouring line that is fetched with it.
 #[repr(align(128))]
 struct Line(AtomicU64);
 
@@ -60,7 +60,7 @@ pub(super) fn turn() -> Option<f64> {
             }
             times.push(began.elapsed().as_nanos() as f64 / (2 * TURNS) as f64);
         }
-        // Chunks in which the system took a CPU away are the longest.
+        // The longest chunks are the ones in which the system took a CPU away.
         median(&times)
     };
     thread::scope(|scope| {

@@ -1,7 +1,8 @@
-//! What steps cost on this machine, as a machine file for simulations, and how well such a file predicts this machine.
+//! Costs of single steps on this machine, as a machine file for simulations, and a check of such a file.
 //!
-//! `shape` asks the system what there is, `rig` runs pieces of work on threads, `allocator`, `cores` and `lines` measure
-//! costs, `file` writes them down, `check` compares a simulation of this machine with this machine.
+//! `shape` asks the system for CPUs, caches and memory. `rig` runs pieces of work on threads. `allocator`,
+//! `cores` and `lines` measure costs, `file` writes them down, `check` compares a simulation of this machine
+//! with this machine.
 
 mod allocator;
 mod check;
@@ -16,8 +17,8 @@ use anyhow::Result;
 pub use check::{Measured, compare};
 use shape::Shape;
 
-/// Measures this machine, which should do nothing else meanwhile, and writes a file that simulates it. Takes some ten
-/// seconds.
+/// Measures this machine and writes a file that simulates it. Takes some ten seconds, during which the
+/// machine should be idle.
 ///
 /// # Errors
 ///

@@ -11,10 +11,10 @@ use pageset_measure::pageops::median;
 use crate::load::{Body, ChannelSpec, Plan, Worker};
 use crate::{Target, ThreadOptions, ThreadOutcome, run_on_threads};
 
-/// Pages of the allocator that is measured: 1 GiB, of which only what is touched exists.
+/// Pages of the measured allocator: 1 GiB. Only touched pages exist.
 pub(super) const PAGES: u64 = 1 << 18;
 
-/// A policy with limits that do not move, so that it is known which page goes where.
+/// A policy with fixed limits, so that the place of each page is known.
 pub(super) fn fixed(batch: i32) -> Policy {
     let mut policy = policy::LINUX_4_9;
     policy.batch = BatchRule::Fixed(batch);
@@ -22,7 +22,8 @@ pub(super) fn fixed(batch: i32) -> Policy {
     policy
 }
 
-/// Runs `body` once on the first CPU. It reports times by calling its second argument; their median is the result.
+/// Runs `body` once on the first CPU. It reports times by calling its second argument; their median is the
+/// result.
 pub(super) fn measure(
     policy: Policy,
     body: impl FnOnce(&mut dyn Target, &mut dyn FnMut(f64)) + Send + 'static,
@@ -39,7 +40,7 @@ pub(super) fn measure(
     Ok(median(&times))
 }
 
-/// Runs bodies on the first CPUs for a while. Returns what they scored together, per nanosecond.
+/// Runs bodies on the first CPUs for a while. Returns the sum of their scores per nanosecond.
 pub(super) fn score_per_ns(policy: Policy, channels: Vec<ChannelSpec>, bodies: Vec<Body>) -> Result<f64> {
     Ok(run(policy, channels, bodies)?.score_per_second() / 1e9)
 }

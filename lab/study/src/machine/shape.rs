@@ -1,4 +1,4 @@
-//! What this machine has.
+//! The CPUs, caches and memory of this machine.
 
 use std::fs;
 use std::path::Path;
@@ -7,8 +7,7 @@ use pageset_measure::host::{self, Meminfo, usable_cpus};
 
 use super::rig;
 
-/// CPUs, caches and memory, as far as a machine file names them. Machines whose nodes differ are taken to be like the
-/// first.
+/// CPUs, caches and memory, as far as a machine file names them. Nodes are taken to be like the first one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) title: String,
@@ -23,7 +22,7 @@ pub(super) struct Shape {
     pub(super) mib: u64,
 }
 
-/// Three quarters of the pages of the allocator that is measured.
+/// Three quarters of the pages of the measured allocator.
 const PAGES_MAX: usize = rig::PAGES as usize / 4 * 3;
 
 impl Shape {
@@ -43,7 +42,7 @@ impl Shape {
                 _ => {}
             }
         }
-        // Caches that the system does not tell: common sizes.
+        // Common sizes stand for caches that the system does not report.
         let (l3_kib, sharers) = l3.unwrap_or((32 << 10, cpus));
         let (nodes, threads_per_core) = fitting(cpus, nodes, siblings);
         Self {
@@ -59,8 +58,8 @@ impl Shape {
         }
     }
 
-    /// Pages that no cache has by the time all of them have been touched. At most as many as there are to measure with:
-    /// a guest is told of its host's whole last level, of which it has a part.
+    /// Pages that no cache holds any more once all of them have been touched. At most the pages of the
+    /// measured allocator: a guest is told of its host's whole last level and has a part of it.
     pub(super) fn pages_beyond_caches(&self) -> usize {
         (3 * self.l3_kib as usize / 4).min(PAGES_MAX)
     }
@@ -71,15 +70,15 @@ impl Shape {
     }
 }
 
-/// Nodes and threads of a core, as far as they divide the CPUs together: a machine file has the same number of whole cores
-/// on each node.
+/// Nodes, and threads of a core, reduced until they divide the CPUs: a machine file has the same number of
+/// whole cores on each node.
 fn fitting(cpus: u32, nodes: u32, siblings: u32) -> (u32, u32) {
     let threads_per_core = if cpus.is_multiple_of(siblings) { siblings } else { 1 };
     let nodes = if (cpus / threads_per_core).is_multiple_of(nodes) { nodes } else { 1 };
     (nodes, threads_per_core)
 }
 
-/// A file's text; nothing if it cannot be read.
+/// A file's text; empty if it cannot be read.
 fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }

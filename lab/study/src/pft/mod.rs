@@ -1,7 +1,7 @@
 //! The page fault test: through the fault engine on threads or in virtual time, and through the kernel.
 //!
-//! `page_fault_test` is what is asked for, and running it. On this machine [`pageset_measure::pft`] does; in virtual time:
-//! `virtual_run` over `virtual_world`.
+//! `page_fault_test` is the request and its run. On this machine [`pageset_measure::pft`] runs it; in virtual
+//! time `virtual_run` does, over `virtual_world`.
 
 mod page_fault_test;
 mod virtual_run;

@@ -1,4 +1,4 @@
-//! What is asked for, who touches, and running it.
+//! The request for a test, the fault handlers, and the run.
 
 use anyhow::{Result, bail};
 use pageset_fault::{Geometry, Strategy, StrategyError};
@@ -13,13 +13,13 @@ use super::virtual_world::RssLine;
 use crate::jobs::Stage;
 use crate::simulate::{machine_text, parse_machine};
 
-/// Who touches the pages. A document has its name.
+/// The handler of the faults. A document has its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum FaultHandler {
     /// The operating system's own faults.
     Kernel,
-    /// Nobody handles faults: pages are cleared and touched.
+    /// Baseline without faults: clear and touch only.
     Clear,
     /// The fault engine.
     Engine(Strategy),
@@ -55,29 +55,29 @@ impl TryFrom<String> for FaultHandler {
     }
 }
 
-/// What is asked for; `None` means the usual.
+/// A request for a test; `None` means the usual.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PftSpec {
-    /// Memory to touch, of all threads together, in GiB; 0.25, on a simulated machine 64.
+    /// Memory to touch, of all threads together, in GiB. Default: 0.25, on a simulated machine 64.
     pub gib: Option<f64>,
-    /// Threads; one for each CPU.
+    /// Threads. Default: one for each CPU.
     pub threads: Option<u32>,
-    /// Repetitions; 10, of a simulation 1.
+    /// Repetitions. Default: 10, in a simulation 1.
     pub repetitions: Option<u32>,
     /// Cache lines to write in each page.
     pub lines: u32,
     /// How threads share what is touched.
     pub regions: Regions,
-    /// Pages of 4 KiB (12) or 16 KiB (14); 12, or the simulated machine's.
+    /// Page size: 4 KiB (12) or 16 KiB (14). Default: 12, or the simulated machine's.
     pub page_shift: Option<u32>,
-    /// Frames that a thread fetches with one call of the allocator; 16, on a simulated machine 0.
+    /// Frames that a thread fetches with one call of the allocator. Default: 16, on a simulated machine 0.
     pub magazine: Option<u32>,
-    /// What is done before a page is asked for.
+    /// Work done before a page is requested.
     pub ahead: Ahead,
     /// Whether pages are cleared.
     pub zero: Zero,
-    /// Who touches, in this order.
+    /// Fault handlers, in the order of the rows.
     pub contestants: Vec<FaultHandler>,
     /// A bundled machine or a machine file to simulate. Default: this machine.
     pub machine: Option<String>,
@@ -88,15 +88,15 @@ pub struct PftSpec {
 /// A test that can be run.
 #[derive(Debug)]
 pub struct Test {
-    /// What is touched.
+    /// The memory to touch.
     pub shape: Shape,
     /// Repetitions.
     pub repetitions: u32,
-    /// What is done before a page is asked for.
+    /// Work done before a page is requested.
     pub ahead: Ahead,
     /// Whether pages are cleared.
     pub zero: Zero,
-    /// Who touches.
+    /// Fault handlers.
     pub contestants: Vec<FaultHandler>,
     /// The simulated machine, if it is one.
     pub machine: Option<Machine>,
@@ -104,16 +104,17 @@ pub struct Test {
     pub rss_line: RssLine,
 }
 
-/// Most pages of one thread in a simulation, and of all threads. Guess: enough for a steady state of some thousand
-/// faults, few enough for seconds.
+/// Most pages of one thread in a simulation, and of all threads. Guess: enough for a steady state of some
+/// thousand faults, few enough for seconds.
 const SIMULATED_THREAD_PAGES: (u64, u64) = (1024, 16384);
 const SIMULATED_PAGES: u64 = 1 << 18;
 
-/// Frames that a real thread fetches at once. Measured: more than 16 gain nothing (`pageset-fault`'s example `speed`).
+/// Frames that a real thread fetches at once. Measured: more than 16 gain nothing (`pageset-fault`'s example
+/// `speed`).
 const MAGAZINE: u32 = 16;
 
 impl Test {
-    /// The test that is asked for.
+    /// Makes the test of a request.
     ///
     /// # Errors
     ///
@@ -157,7 +158,7 @@ impl Test {
         })
     }
 
-    /// Every handler, turn by turn, so that what disturbs one disturbs all.
+    /// Runs every handler in turn, so that a disturbance affects all alike.
     ///
     /// # Errors
     ///
@@ -173,7 +174,7 @@ impl Test {
         for repetition in 0..self.repetitions {
             for (handler, series) in self.contestants.iter().zip(&mut series) {
                 let run = match (&self.machine, series.runs.first()) {
-                    // A simulation gives the same again.
+                    // A simulation gives the same result again.
                     (Some(_), Some(first)) if repetition > 0 => *first,
                     _ => self.run_once(*handler)?,
                 };
@@ -213,7 +214,7 @@ fn machine(name: &str) -> Result<Machine> {
     parse_machine(&machine_text(name)?, name)
 }
 
-/// Refuses what would make the system run out of memory.
+/// Refuses a test that needs more memory than the system has.
 fn check_memory(shape: &Shape) -> Result<()> {
     let needed_kib = ((shape.pages() * shape.geometry.page_bytes()) >> 10) / 4 * 5;
     match Meminfo::read().available_bytes.map(|bytes| bytes >> 10) {

@@ -1,8 +1,9 @@
 //! The fault engine on a simulated machine, in virtual time.
 //!
-//! Hundreds of gibibytes are not simulated page by page. Each thread touches a few thousand pages, and the machine's
-//! nodes are made smaller in proportion, so that as large a part of the pages lies on other nodes. Touching, leaving and
-//! teardown are then multiplied by what was left out: they are taken to go on as they went. The start is not.
+//! Hundreds of gibibytes are not simulated page by page. Each thread touches a few thousand pages. The
+//! machine's nodes are made smaller in proportion, so that the same part of the pages lies on other nodes.
+//! The times of touching, leaving and teardown are then scaled up to all pages, as if each page took as long.
+//! The time of the start is not scaled.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -23,15 +24,15 @@ use super::virtual_world::{Present, RssLine, VirtualWorld};
 /// One test on a simulated machine.
 #[derive(Clone, Debug)]
 pub struct VirtualSpec {
-    /// What is asked for, in full size.
+    /// The memory to touch, in full size.
     pub shape: Shape,
     /// How faults are synchronised.
     pub strategy: Strategy,
-    /// What is done ahead.
+    /// Work done before a page is requested.
     pub ahead: Ahead,
     /// Where the counters are.
     pub rss_line: RssLine,
-    /// Who remembers the area.
+    /// The memory of the last used area.
     pub area_cache: AreaCache,
     /// Entry, walk and return of one fault: the machine file's `fault`, or another value on trial.
     pub fault_ns: f64,
@@ -39,37 +40,38 @@ pub struct VirtualSpec {
     pub thread_pages_max: u64,
 }
 
-/// Who remembers which area was used last.
+/// Where the last used area is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AreaCache {
     /// Each task: since Linux 3.15, and here.
     Task,
-    /// The address space: threads with areas of their own write it in turn, one store per fault. Source: the changelog
-    /// of "mm: per-thread vma caching" (3.15), "we currently cache the last used vma for the whole address space", which
-    /// counts hits below 2 % in a program of many threads. That it is on the line of mmap_sem is a guess, the same as for
-    /// the counters.
+    /// The address space: threads with areas of their own write it in turn, one store per fault. Source: the
+    /// changelog of "mm: per-thread vma caching" (3.15), "we currently cache the last used vma for the whole
+    /// address space", which counts hits below 2 % in a program of many threads. That it is on the line of
+    /// mmap_sem is a guess, the same as for the counters.
     Space,
 }
 
-/// From one thread's creation to the next, by the one that creates them all. Guess: a clone and the mapping of a stack, a
-/// few times the 10 us of a wake-up.
+/// Time between the creation of two threads by the one that creates all. Guess: a clone and the mapping of a
+/// stack, a few times the 10 us of a wake-up.
 const CREATION: Span = Span::from_us(40);
 /// When threads begin to map, in virtual time: after the first has made the address space.
 const MAPPING: Span = Span::from_ms(1);
 /// When all begin to touch; mapping is over by then.
 const TOUCHING: Span = Span::from_ms(100_000);
-/// When nothing goes on any more.
+/// End of all activity.
 const END: Span = Span::from_ms(100_000_000);
-/// Between two times that a thread passes through the scheduler: the time slice. Guess: Linux 2.6's default, 100 ms.
+/// Time between two passes of a thread through the scheduler: the time slice. Guess: Linux 2.6's default, 100
+/// ms.
 const SLICE: Span = Span::from_ms(100);
-/// Pages that a page set fetches at once, and holds. Source: 2.6.13's rule for a zone of 4 GiB with 16 KiB pages,
-/// 512 KiB / 4 brought to 2^n - 1, and six batches.
+/// Pages that a page set fetches at once, and holds. Source: 2.6.13's rule for a zone of 4 GiB with 16 KiB
+/// pages, 512 KiB / 4 brought to 2^n - 1, and six batches.
 const BATCH: i32 = 7;
 const HIGH: i32 = 6 * BATCH;
-/// Most memory of a node, in pages of one thread: more would never be used.
+/// Most memory of a node, in pages of one thread. More would never be used.
 const NODE_SHARES_MAX: u64 = 4;
 
-/// Runs it. `machine` is any simulated machine with the shape's page size.
+/// Runs the test. `machine` is any simulated machine with the shape's page size.
 pub fn run(machine: &Machine, spec: &VirtualSpec) -> Result<Run> {
     let shape = Shape { thread_pages: spec.shape.thread_pages.min(spec.thread_pages_max), ..spec.shape };
     let scale = spec.shape.thread_pages as f64 / shape.thread_pages as f64;
@@ -129,15 +131,15 @@ pub fn run(machine: &Machine, spec: &VirtualSpec) -> Result<Run> {
     Ok(found.into_run(&spec.shape, scale))
 }
 
-/// The same machine with as much less memory as there are fewer pages, and without nodes that would never be used:
-/// memory is taken from the nearest nodes, and those are the first.
+/// The same machine with memory in proportion to the smaller number of pages, and without nodes that would
+/// never be used. Memory is taken from the nearest nodes, and those are the first.
 fn shrunk(machine: &Machine, scale: f64, shape: &Shape) -> Machine {
     let (all, cpus_per_node) = (machine.topology.nodes, machine.topology.cpus_per_node());
     let real = machine.memory.pages() / u64::from(all);
     let needed = NODE_SHARES_MAX * shape.thread_pages * u64::from(cpus_per_node);
     let pages = ((real as f64 / scale) as u64).min(needed).max(64);
-    // A quarter more, for tables and what watermarks keep; whole groups of four, as nodes are wired.
-    // What is left out of a region may be mapped ahead all the same.
+    // A quarter more, for tables and for the pages that watermarks keep; whole groups of four, as nodes are
+    // wired. The part of a region that is not simulated may still be mapped ahead.
     let filled = (shape.mapped_pages() + u64::from(shape.tables())) * 5 / 4 / pages + 1;
     let used = u32::try_from(filled).unwrap_or(all).max(shape.threads.div_ceil(cpus_per_node));
     let nodes = used.next_multiple_of(4).min(all);
@@ -156,12 +158,12 @@ fn shrunk(machine: &Machine, scale: f64, shape: &Shape) -> Machine {
     shrunk
 }
 
-/// What all threads know.
+/// Data that all threads share.
 struct Shared {
     shape: Shape,
     strategy: Strategy,
     ahead: Ahead,
-    /// Whether what the program writes takes time.
+    /// Whether the program's writes take time.
     writes_lines: bool,
     /// Whether each fault finds another thread's area in the address space's cache.
     writes_area_cache: bool,
@@ -173,7 +175,7 @@ struct Shared {
     found: RefCell<Found>,
 }
 
-/// What one run found, in virtual nanoseconds.
+/// The result of one run, in virtual nanoseconds.
 #[derive(Default)]
 struct Found {
     map_ns: Vec<u64>,
@@ -244,7 +246,8 @@ impl Shared {
                 self.engine.world().shares(cpu.id(), Line::MmapLock { space: task.space().id() });
             }
             let backing = task.fault(address, Access::Write)?;
-            // Lines of a page that was cleared just now are near; those of one that was cleared long ago come from memory.
+            // Lines of a page that was cleared just now are near; those of one that was cleared long ago come
+            // from memory.
             if self.writes_lines
                 && let Backing::Frame(pfn) = backing
             {

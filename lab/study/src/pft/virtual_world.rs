@@ -1,8 +1,8 @@
-//! The fault engine's world on virtual CPUs: frames of the simulated allocator, lines that take time to travel, pages
-//! that take time to clear.
+//! The fault engine's world on virtual CPUs: frames of the simulated allocator, lines that take time to
+//! travel, pages that take time to clear.
 //!
-//! The engine calls its world without saying on which virtual CPU's stack; all virtual CPUs of a simulation run on one
-//! OS thread, so they are kept beside it.
+//! The engine calls its world without naming the virtual CPU. All virtual CPUs of a simulation run on one OS
+//! thread, so a table of that thread has them.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -46,10 +46,11 @@ fn on(cpu: CpuId) -> VirtualCpu {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RssLine {
-    /// On the line of mmap_sem, as "the same line as other hot words" says. Source: spec fault.md §1.6, R1.
+    /// On the line of mmap_sem, after the words "the same line as other hot words". Source: spec fault.md
+    /// §1.6, R1.
     #[default]
     WithMmapLock,
-    /// On one of their own.
+    /// On a line of their own.
     Own,
 }
 
@@ -80,7 +81,7 @@ pub(super) struct VirtualWorld {
 }
 
 impl VirtualWorld {
-    /// `span` are the machine's frames; `tables` as many as the engine may use, of `lines_per_table` lines.
+    /// `span` are the machine's frames. The engine may use `tables` tables of `lines_per_table` lines each.
     pub(super) fn new(span: Range<u64>, tables: u32, lines_per_table: u32, rss_line: RssLine) -> Self {
         let line = |_| SharedLine::new();
         let lines = CounterLines {
@@ -98,7 +99,7 @@ impl VirtualWorld {
 /// Lines for areas' locks; areas beyond share them.
 const AREAS: usize = 4096;
 
-/// The lines of one address space. The engine knows of more, which nobody shares here.
+/// The lines of one address space. The engine has more lines, which are not shared here.
 struct CounterLines {
     mmap_lock: SharedLine,
     rss: SharedLine,
@@ -147,7 +148,7 @@ impl World for VirtualWorld {
         }
     }
 
-    /// One look at a line that nobody else writes: time passes, and others go on.
+    /// One reading of a line that no other CPU writes: time passes, and other CPUs go on.
     fn relax(&self, _: CpuId) {
         SharedLine::new().rmw_here();
     }
@@ -178,7 +179,7 @@ impl FrameSource for VirtualFrames {
     }
 }
 
-/// Pages without contents: clearing and copying takes time by where they are.
+/// Pages without contents. Clearing and copying take time by the place of the pages.
 pub(super) struct VirtualMemory;
 
 impl Memory for VirtualMemory {

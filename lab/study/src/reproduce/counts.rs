@@ -1,4 +1,5 @@
-//! The counts of directions that the book has, compared with the published tables and with its own list of those that differ.
+//! The counts of directions that the book has, compared with the published tables and with its own list of
+//! those that differ.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +12,7 @@ use super::batch_size::{phase_one, phase_two};
 use super::simulated::Experiment;
 use super::{high_order_pcp, pcp_auto_tuning};
 
-/// What the forecast that nothing ever changes scores against a published table.
+/// The score of the forecast that nothing ever changes, against a published table.
 fn null_model(experiment: &Experiment) -> Skill {
     let quantities = experiment.columns.iter().map(|(quantity, _)| quantity.clone()).collect();
     let mut table = Comparison::new(&experiment.id, "", "", quantities);
@@ -71,7 +72,7 @@ fn page(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src").join(name)).unwrap()
 }
 
-/// Directions that differ, by the group's name, and how many of them are changes that only ours has: as
+/// Directions that differ, by the group's name, and how many of them are changes in our table alone: as
 /// `reference/directions.md` lists them.
 fn listed() -> BTreeMap<&'static str, (u64, u64)> {
     let mut groups = BTreeMap::new();

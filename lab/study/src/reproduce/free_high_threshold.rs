@@ -70,7 +70,8 @@ const EXPLANATIONS: [&str; 2] = [
      guesses for the most part.",
 ];
 
-/// Each benchmark: its column, its workload with CPUs, and the parameter that was chosen on another study's table.
+/// Each benchmark: its column, its workload with CPUs, and the parameter that was chosen on another study's
+/// table.
 fn experiments(table: &Published) -> Result<Vec<Experiment>> {
     const SCORE: Figure = |run| run.score_per_s;
     let benchmarks: [(_, _, _, _, _, Figure); 4] = [

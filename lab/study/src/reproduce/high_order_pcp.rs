@@ -1,4 +1,5 @@
-//! The 2016 series that lets page sets hold high-order pages: netperf UDP, sockperf and hackbench, before and after.
+//! The 2016 series that lets page sets hold high-order pages: netperf UDP, sockperf and hackbench, before and
+//! after.
 
 use anyhow::Result;
 use pageset_report::Progress;
@@ -153,8 +154,8 @@ pub(super) fn experiments() -> Result<Vec<Experiment>> {
 const BEFORE: &str = "vanilla_4_9_0_rc5";
 const AFTER: [&str; 3] = ["hopcpu_v5", "hopcpu_v4", "highmark_v5"];
 
-/// Two cases for each row of means: before, and after compared with it. `parameter` turns the row's name into the
-/// workload's parameter, or leaves the row out.
+/// Two cases for each row of means: before, and after compared with it. `parameter` turns the row's name into
+/// the workload's parameter, or leaves the row out.
 fn cases(
     table: &Published,
     mean: &str,

@@ -1,12 +1,14 @@
-//! How long a kernel build takes, by what a simulated one did.
+//! The time of a kernel build, from the figures of a simulated one.
 //!
-//! The simulated build is the part in which all CPUs compile. A real one has steps of which only one runs at a time: it links,
-//! looks for symbols, compresses. No lock makes them slower, so a build gains less than its compilers do.
+//! The simulated build is the part in which all CPUs compile. A real build has steps that run one at a time:
+//! it links, looks for symbols, compresses. No lock makes these slower, so a build gains less than its
+//! compilers do.
 
 use crate::simulate::RunResult;
 
-/// Share of a build's CPU time that only one CPU at a time can do. The median of five published builds of Linux (0.7, 1.0, 1.1,
-/// 1.6 and 2.0 %), each by `(elapsed x CPUs - CPU time) / (CPUs - 1) / CPU time`, as if all else ran on all CPUs:
+/// Share of a build's CPU time that only one CPU at a time can do. The median of five published builds of
+/// Linux (0.7, 1.0, 1.1, 1.6 and 2.0 %). Each is `(elapsed x CPUs - CPU time) / (CPUs - 1) / CPU time`, as if
+/// all other work ran on all CPUs:
 ///
 /// | CPUs | elapsed, s | CPU time, s | published at |
 /// |---|---|---|---|
@@ -19,12 +21,12 @@ use crate::simulate::RunResult;
 /// Some of it may be waiting for a disk: that is serial here too.
 const SERIAL_SHARE: f64 = 0.011;
 
-/// Time of a build for each page that it allocates, in milliseconds, if `BUILDS` of them share the CPUs evenly. By pages and not by
-/// processes: in a short run few large compilers end.
+/// Time of a build for each page that it allocates, in milliseconds, if `BUILDS` of them share the CPUs
+/// evenly. It is counted by pages, because few large compilers end in a short run.
 pub(super) fn build_time<const BUILDS: u32>(run: &RunResult) -> f64 {
     let busy = run.busy_ms / run.allocated_pages as f64;
     let waits_percent = run.zone_wait_percent + run.lru_wait_percent + run.mmap_wait_percent;
-    // Nobody waits for a lock while one CPU works.
+    // While one CPU works alone, it does not wait for locks.
     let serial = SERIAL_SHARE * busy * (1.0 - waits_percent / 100.0);
     serial + (busy - serial) * f64::from(BUILDS) / f64::from(run.workers)
 }
@@ -63,7 +65,7 @@ mod tests {
         assert!((build_time::<1>(&run(1, 0.0)) - 1.0).abs() < 1e-9);
         let many = build_time::<1>(&run(1_000_000, 0.0));
         assert!((many - SERIAL_SHARE).abs() < 1e-5, "{many}");
-        // Half of the busy time is waiting, which the serial part does not do.
+        // Half of the busy time is waiting. The serial part does not wait.
         let half = build_time::<1>(&run(1_000_000, 50.0));
         assert!((half - SERIAL_SHARE / 2.0).abs() < 1e-5, "{half}");
     }

@@ -1,6 +1,7 @@
-//! Published studies run again: their tables with our values beside the printed ones. Two studies are our own.
+//! Published studies run again: their tables with our values beside the printed ones. Two studies are our
+//! own.
 //!
-//! `study` says what a study is; there is one file for each. `published` reads the printed tables.
+//! `study` defines a study; each study has one file or folder. `published` reads the printed tables.
 //! `simulated` runs studies whose values come from simulations. `reproduction` is the result as one value.
 
 mod ageing;
@@ -39,7 +40,7 @@ use pcp_auto_tuning::PcpAutoTuning;
 use sliced_frees::SlicedFrees;
 use tick_spread::TickSpread;
 
-/// All studies, in the order in which help lists them.
+/// All studies, in the order of the help text.
 pub const STUDIES: &[&dyn Study] = &[
     &PcpAutoTuning,
     &HighOrderPcp,

@@ -41,7 +41,7 @@ const STATES_V3: [(&str, &str); 6] = [
 /// Rows of a quick run.
 const QUICK: [&str; 3] = ["base", "patch5", "patch7"];
 
-/// Tables of the first version, which are the first ones.
+/// Tables of the first version. They come first.
 const TABLES_V1: usize = 3;
 /// Which of them is the build.
 const BUILD: usize = 0;
@@ -53,8 +53,8 @@ const BUILDS_V3: u32 = 8;
 const FREE_HIGH: Figure = |result| result.free_high as f64;
 const ALLOC_ZONE: Figure = |result| result.alloc_zone as f64;
 
-/// Waiting for spin locks: what the series' changelogs call "spinlock contention (mostly for zone lock)", with the numbers of this
-/// column.
+/// Waiting for spin locks: what the series' changelogs call "spinlock contention (mostly for zone lock)",
+/// with the numbers of this column.
 const SPIN_LOCKS: Metric = Metric::Sum(|result| result.zone_wait_percent, |result| result.lru_wait_percent);
 
 const KBUILD_MACHINE: &str = "sapphire-rapids";
@@ -91,7 +91,7 @@ impl Study for PcpAutoTuning {
         let mut simulated = simulated::run(&experiments, &fitted, options, progress)?;
         let mut more = Vec::new();
         if !options.is_quick {
-            // What copies find is no second table of the text.
+            // The copies' results are no second table of the text.
             let copies = simulated.tables.pop().context("copies are the last")?;
             let drains = recorded_build::base_drains(&simulated, [experiments.len() - 1, BUILD]);
             more.push(recorded_build::table(&copies, &simulated.tables[BUILD], drains));
@@ -124,10 +124,10 @@ impl Study for PcpAutoTuning {
     }
 }
 
-/// What the text prints of used memory: the peak of a build with page sets that tune themselves is higher, and then all are back
-/// where the base is. Source: the text of the series' first version.
+/// The text's figures of used memory: the peak of a build with page sets that tune themselves is higher, and
+/// then all return to the base. Source: the text of the series' first version.
 const MEMORY_PRINTED: (f64, f64) = (150.6, 100.0);
-/// The rows of which it prints that.
+/// The rows with these figures in the text.
 const MEMORY_STATES: [&str; 3] = ["patch7", "patch9", "patch10"];
 
 /// Memory that the build's machine uses. It is no table of the text, so no direction of it counts.
@@ -184,7 +184,7 @@ fn memory(kbuild: &Experiment, simulated: &Simulated) -> Table {
 
 const USED_PEAK: Figure = |result| result.shared.used_peak as f64;
 
-/// Those of the first version, then the build of the third.
+/// The experiments of the first version, then the build of the third.
 pub(super) fn experiments() -> Result<[Experiment; TABLES_V1 + 1]> {
     Ok([kbuild()?, sctp()?, unix()?, kbuild_v3()?])
 }
@@ -231,7 +231,8 @@ const EXPLANATIONS: [&str; 8] = [
      faster processor computes for 15.",
 ];
 
-/// Chooses a parameter so that the base row's spin locks, which are the second column of each table, come out.
+/// Chooses a parameter so that the base row reaches the published share of spin locks, the second column of
+/// each table.
 const fn spin_locks_by(parameter: &'static str, range: (u64, u64)) -> Fit {
     Fit { case: 0, parameter, range, column: 1, rises: false }
 }
@@ -351,7 +352,7 @@ mod tests {
         assert_eq!(row("peak, published")["patch7"], 150.6);
         assert_eq!(row("peak, ours")["base"], 100.0);
         assert!(row("peak, ours")["patch7"].as_f64().unwrap() > 50.0);
-        // Nothing is in use any more, and no page set can keep more than was ever taken.
+        // No memory is in use any more, and no page set can keep more than was ever taken.
         assert!(row("back, ours")["patch7"].as_f64() <= row("peak, ours")["patch7"].as_f64(), "{rows}");
         assert!(row("page sets, 1000s")["base"].as_f64().unwrap() > 0.0);
     }

@@ -44,14 +44,14 @@ pub(crate) struct PublishedRow<'a> {
 }
 
 impl<'a> PublishedRow<'a> {
-    /// What is printed in a column.
+    /// The text printed in a column.
     pub(crate) fn text(&self, column: &str) -> Result<&'a str> {
         let index = self.table.columns.iter().position(|name| name == column);
         let value = index.and_then(|index| self.values.get(index));
         value.ok_or_else(|| anyhow!("data/tables/{}: no column `{column}`", self.table.file))
     }
 
-    /// The number printed in a column; `None` where nothing is printed.
+    /// The number printed in a column; `None` if the column is empty.
     pub(crate) fn number(&self, column: &str) -> Result<Option<f64>> {
         let text = self.text(column)?;
         if text.is_empty() {

@@ -1,6 +1,7 @@
 //! The build of the 2023 series once more: copies of a recorded build instead of modelled processes.
 //!
-//! Copies are no second table of the text. Their directions are not counted; they stand beside the model's, step by step.
+//! Copies are no second table of the text. Their directions are not counted; they stand beside the model's,
+//! step by step.
 
 use pageset_report::comparison::{Change, Comparison, Direction, Quantity};
 use pageset_report::{Cell, Column, Row, Table};
@@ -8,28 +9,30 @@ use pageset_report::{Cell, Column, Row, Table};
 use super::simulated::{Experiment, Metric, Simulated};
 use crate::simulate::RunSpec;
 
-/// The workload: a recording that is built in, of a build whose compilers are large.
+/// The workload: a bundled recording of a build with large compilers.
 const WORKLOAD: &str = "bundled:k618_2c_make_openssl_j4";
-/// Virtual time before measuring, and measured: a recorded CPU takes 4 s for all that it did, and CPUs begin anywhere in it.
+/// Virtual time before measuring, and measured. A recorded CPU takes 4 s for its acts, and CPUs begin
+/// anywhere in them.
 const WARMUP_MS: u64 = 1000;
 const DURATION_MS: u64 = 4000;
-/// Columns of the build's table that copies have too. They say nothing of its time, nor of waiting: each copy keeps the recorded time
-/// between its events.
+/// Columns of the build's table that copies have too. Copies have no columns of time or waiting, because each
+/// copy keeps the recorded time between its events.
 const COLUMNS: [&str; 2] = ["free_high_rel", "alloc_zone_rel"];
 
-/// What the drains of copies are. Measured with `pageset stat`, `high_order_runs` of `pageset-replay`'s examples, and a player that
-/// was changed for it: linux-6.6, patch1, patch9 and patch10, seed 1, on 112 CPUs.
+/// The cause of the copies' drains. Measured with `pageset stat`, with `high_order_runs` of
+/// `pageset-replay`'s examples, and with a player that was changed for it: linux-6.6, patch1, patch9 and
+/// patch10, seed 1, on 112 CPUs.
 const CLEANING_UP: &str = "Those of the copies are not the build's. In its 4 s the recording frees 7 blocks of orders 1 to 3, each after \
      a page, and the recording of a build of Lua none: neither has a run of them. When a copy's CPU has played all, it frees at once what \
      the recording leaves in memory, and among that are some 650 blocks of files, of order 2 nearly all. Nobody frees them so on a real \
      machine. A player that keeps them has no drain of free_high at all, and alloc_zone is 23.9 with patch9 and 24.2 with patch10. So \
      the copies say nothing of free_high, nor of what patch10 costs.";
 
-/// What a quick run says instead.
+/// The text of a quick run in its place.
 pub(super) const LEFT_OUT: &str =
     "A quick run plays no copies of a recorded build: each takes half a minute of CPU time.";
 
-/// The rows of `build`, run as copies of the recording on the same CPUs. Nothing is fitted.
+/// The rows of `build` as copies of the recording on the same CPUs. No parameter is fitted.
 pub(super) fn experiment(build: &Experiment) -> Experiment {
     let is_shared = |quantity: &Quantity| COLUMNS.contains(&quantity.key.as_str());
     let mut copies = build.clone();
@@ -52,8 +55,8 @@ pub(super) fn experiment(build: &Experiment) -> Experiment {
     copies
 }
 
-/// Published values, copies and model side by side, and which way each goes from the row before. `drains` are those of the base row
-/// because of high-order frees, of copies and model.
+/// Published values, copies and model side by side, and the direction of each from the row before. `drains`
+/// are the base row's drains because of high-order frees, of copies and model.
 pub(super) fn table(copies: &Comparison, model: &Comparison, drains: [Option<f64>; 2]) -> Table {
     let columns = vec![
         Column::label("count", "count"),
@@ -118,7 +121,7 @@ pub(super) fn base_drains(simulated: &Simulated, experiments: [usize; 2]) -> [Op
     })
 }
 
-/// Steps that are published as a change, and how many of them copies and model have in the same direction.
+/// Published changes, and how many of them copies and model have in the same direction.
 #[derive(Default)]
 struct Steps {
     published: u64,

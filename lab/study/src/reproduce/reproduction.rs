@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::study::Findings;
 
-/// A quantity whose order agrees worse than this is named among what did not reproduce.
+/// Quantities whose order agrees worse than this are named among the differences.
 const SPEARMAN_MIN: f64 = 0.9;
 
 /// The whole result.
@@ -14,44 +14,44 @@ const SPEARMAN_MIN: f64 = 0.9;
 pub struct Reproduction<'a> {
     /// Name of the study.
     pub study: &'static str,
-    /// Directions of all tables but the withdrawn ones, beside those of the null model.
+    /// Directions of all tables except withdrawn ones, beside those of the null model.
     #[serde(flatten)]
     pub skill: Skill,
     /// The part of the directions that agree.
     pub direction_agreement: Option<f64>,
-    /// How the others differ.
+    /// Kinds of the directions that differ.
     pub misses: Misses,
     /// The same for tables that belong together. One group is the whole study.
     pub groups: Vec<Group>,
-    /// Published tables with our values, but for the withdrawn ones.
+    /// Published tables with our values, without the withdrawn ones.
     pub tables: Vec<&'a Comparison>,
-    /// What its author has withdrawn: none of it is counted above.
+    /// Tables that their author has withdrawn. They are not counted above.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub withdrawn: Option<Withdrawn<'a>>,
     /// Tables of our own.
     pub more: &'a [Table],
-    /// What became of it over time.
+    /// The state over time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeline: Option<&'a Table>,
-    /// What the reader must know.
+    /// Notes that a reader needs.
     pub notes: &'a [String],
-    /// What differs, found from the tables.
+    /// Differences, found from the tables.
     pub differences: Vec<String>,
-    /// Why, as far as we can tell.
+    /// Reasons for them, as far as we can tell.
     pub explanations: &'a [String],
-    /// Where the values come from.
+    /// Source of the values.
     pub provenance: Provenance,
 }
 
 /// Tables that belong together: whether ours has skill is judged for all of them at once.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Group {
-    /// What they have in common.
+    /// Name of the group.
     pub group: String,
-    /// Their directions beside those of the null model.
+    /// The group's directions beside those of the null model.
     #[serde(flatten)]
     pub skill: Skill,
-    /// The sign test's: how often chance does as well as ours against the null model.
+    /// The sign test's p-value: how often chance does at least as well as ours against the null model.
     pub p_value: f64,
     /// Whether ours has skill; `None` where no change is published.
     pub has_skill: Option<bool>,
@@ -66,7 +66,7 @@ impl Group {
 /// Tables that their author has withdrawn.
 #[derive(Debug, Serialize)]
 pub struct Withdrawn<'a> {
-    /// Their directions beside those of the null model.
+    /// The tables' directions beside those of the null model.
     #[serde(flatten)]
     pub skill: Skill,
     /// The tables, with our values.
@@ -74,7 +74,7 @@ pub struct Withdrawn<'a> {
 }
 
 impl<'a> Reproduction<'a> {
-    /// Compares what was found with what was published.
+    /// Compares the findings with the published values.
     pub fn new(study: &'static str, findings: &'a Findings, provenance: Provenance) -> Self {
         let is_withdrawn = |table: &&Comparison| table.withdrawn().is_some();
         let (withdrawn, tables): (Vec<_>, Vec<_>) = findings.tables.iter().partition(is_withdrawn);
@@ -108,8 +108,8 @@ impl<'a> Reproduction<'a> {
         self.tables.iter().chain(withdrawn).copied()
     }
 
-    /// Directions of each group beside those of the null model, and what is withdrawn, as a table; `None` if nothing is
-    /// published.
+    /// Directions of each group beside those of the null model, and the withdrawn tables, as a table. `None`
+    /// if nothing is published.
     pub fn skill_table(&self) -> Option<Table> {
         let columns = vec![
             Column::label("group", "directions"),
@@ -141,7 +141,8 @@ impl<'a> Reproduction<'a> {
         (!table.rows().is_empty()).then_some(table)
     }
 
-    /// All pairs of all tables, one for each row; then all numbers of our own tables, which have nothing published.
+    /// All pairs of all tables, one for each row; then all numbers of our own tables, which have nothing
+    /// published.
     pub fn flat_table(&self) -> Table {
         let columns = vec![
             Column::label("table", "table"),
@@ -208,8 +209,8 @@ fn skill_row(name: &str, skill: &Skill, verdict: &str) -> Row {
     Row::new(cells)
 }
 
-/// Adds the numbers of one row of a table of our own. The row's name is its labels and, where these do not tell rows
-/// apart, its first number.
+/// Adds the numbers of one row of a table of our own. The row's name is its labels and, where these do not
+/// tell rows apart, its first number.
 fn push_own(table: &mut Table, own: &Table, row: &Row) {
     let labels = |row: &Row| {
         let cells = own.columns().iter().zip(&row.cells);

@@ -19,8 +19,8 @@ pub(crate) struct SlicedFrees;
 const STATES: [&str; 2] = ["linux-6.18", "linux-6.19"];
 /// Published name, and the machine that it is simulated on; the quickest first.
 const MACHINES: [(&str, &str); 3] = [("small", "xeon-36"), ("medium", "zen-176"), ("large", "zen-316")];
-/// Published metric, its key, its heading, and what is compared with it: time for each page that the build allocates, since the
-/// build's work is fixed and our runs' time is.
+/// Published metric, its key, its heading, and the figure that is compared with it: time for each page that
+/// the build allocates. The build's work is fixed, and our runs' time is fixed.
 const TIMES: [(&str, &str, &str, Metric); 3] = [
     ("real", "real_rel", "real time", Metric::OfBase(build_time::<1>)),
     ("user", "user_rel", "user time", Metric::OfBase(|run| run.user_ms / run.allocated_pages as f64)),

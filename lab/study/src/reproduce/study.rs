@@ -1,4 +1,4 @@
-//! What a study is, how it is run, and what comes out.
+//! The interface of a study: its options and its findings.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -36,30 +36,31 @@ pub trait Study: fmt::Debug + Sync {
         true
     }
 
-    /// Runs it. The same options give the same findings, except for what is measured; `jobs` changes only the time.
+    /// Runs the study. The same options give the same findings, except measured ones; `jobs` changes only the
+    /// time.
     ///
     /// # Errors
     ///
     /// The file of [`Options::fit`] cannot be written, or the system gives no threads or memory;
-    /// [`Cancelled`](pageset_report::Cancelled). A simulation that fails is told in the findings instead.
+    /// [`Cancelled`](pageset_report::Cancelled). A simulation that fails is named in the findings instead.
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings>;
 }
 
-/// How a study is run.
+/// Options of a study.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Options {
-    /// Fewer rows and one seed: enough to see whether it works. A row is measured for as long as ever, but for those of
-    /// `owned-blocks`, of which none is fitted.
+    /// Fewer rows and one seed: enough to see whether everything works. Rows keep their measured time, except
+    /// the rows of `owned-blocks`, which has no fitted parameters, and the day of `ageing`.
     pub is_quick: bool,
     /// Runs that go on at once.
     pub jobs: usize,
-    /// Where parameters are written that are chosen again before the study runs.
+    /// File for parameters that are chosen again before the study runs.
     pub fit: Option<PathBuf>,
-    /// With how many seeds each simulation is run. Default: five, of a quick run one.
+    /// Number of seeds for each simulation. Default: five, in a quick run one.
     pub seeds: Option<u64>,
 }
 
-/// Instead of a study's reasons, in a quick run.
+/// In place of a study's reasons, in a quick run.
 const REASONS_ELSEWHERE: &str =
     "This was a quick run. Reasons are known of the full one, and stand in its report.";
 
@@ -67,13 +68,14 @@ const REASONS_ELSEWHERE: &str =
 const SEEDS: u64 = 5;
 
 impl Options {
-    /// The seeds with which each simulation is run.
+    /// The seeds of each simulation.
     #[must_use]
     pub fn seeds(&self) -> Seeds {
         Seeds { first: 1, count: self.seeds.unwrap_or(if self.is_quick { 1 } else { SEEDS }) }
     }
 
-    /// The reasons that a study gives for what it found. They speak of the full run: a quick one says where they are instead.
+    /// The reasons that a study gives for its findings. They describe the full run. A quick run says where
+    /// they are instead.
     #[must_use]
     pub fn reasons(&self, reasons: &[&str]) -> Vec<String> {
         if self.is_quick {
@@ -83,18 +85,19 @@ impl Options {
     }
 }
 
-/// What came out.
+/// The findings.
 #[derive(Debug, Default)]
 pub struct Findings {
     /// Published tables with our values.
     pub tables: Vec<Comparison>,
     /// Tables of our own that belong to the study.
     pub more: Vec<Table>,
-    /// What became of it over time, if that is part of the result.
+    /// The state over time, if that is part of the result.
     pub timeline: Option<Table>,
     /// Pictures, with the names of their files without ending.
     pub figures: Vec<(String, Figure)>,
-    /// What the reader must know to read the tables: how our values were obtained, what stands for what.
+    /// Notes that a reader of the tables needs: how our values were obtained, and which parts of the
+    /// simulation stand for which published ones.
     pub notes: Vec<String>,
     /// Why rows differ, as far as we can tell. Which rows differ is found from the tables.
     pub explanations: Vec<String>,
@@ -102,6 +105,6 @@ pub struct Findings {
     pub machine: String,
     /// Policies compared.
     pub policies: Vec<String>,
-    /// Seeds of everything random, if anything was.
+    /// Seeds of random numbers, if there were any.
     pub seeds: Option<Seeds>,
 }

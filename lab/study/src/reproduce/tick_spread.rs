@@ -1,4 +1,5 @@
-//! The 2026 post that spreads the CPUs' ticks: how often, and how long, CPUs wait for zone locks to drain page sets.
+//! The 2026 post that spreads the CPUs' ticks: how often, and how long, CPUs wait for zone locks to drain
+//! page sets.
 
 use anyhow::{Context as _, Result};
 use pageset_report::Progress;

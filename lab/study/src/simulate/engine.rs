@@ -16,16 +16,16 @@ use super::target::{Shared, VirtualTarget};
 use crate::contest::AllocatorKind;
 use crate::load::{Plan, Setup, Topology};
 
-/// How long the machine is idle afterwards: the published tables say what page sets hold then. Guess: half a minute,
-/// after which `high` has fallen to 2 % of what it was (7/8 a second).
+/// Idle time after the run: the published tables say how many pages page sets hold then. Guess: half a
+/// minute, after which `high` has fallen to 2 % of its former value (7/8 a second).
 const IDLE_SECONDS: u64 = 30;
 
 /// Runs a simulation; equal specs give equal results.
 ///
 /// # Errors
 ///
-/// A name that is not known, a value that is out of range, a file that cannot be read, or a workload that does not fit
-/// the machine.
+/// A name that is not known, a value that is out of range, a file that cannot be read, or a workload that
+/// does not fit the machine.
 pub fn simulate(spec: &RunSpec) -> Result<RunResult> {
     simulate_until(spec, &Arc::default())
 }
@@ -46,8 +46,8 @@ pub(super) fn simulate_until(spec: &RunSpec, cancel: &Arc<AtomicBool>) -> Result
     Ok(RunResult::new(&outcome, &resolved))
 }
 
-/// Whether a run can be begun, without running it: names, values, and whether the workload fits the machine. A recording is
-/// not read.
+/// Checks whether a run can begin, without running it: names, values, and whether the workload fits the
+/// machine. A recording is not read.
 ///
 /// # Errors
 ///
@@ -143,7 +143,7 @@ mod tests {
         assert!(tight.zone_lock_acquisitions > generous.zone_lock_acquisitions);
     }
 
-    /// Whoever starts after the end does nothing.
+    /// A program that starts after the end does nothing.
     #[test]
     fn programs_start_within_the_time_that_is_set() {
         let mut spec = RunSpec::new("epyc-2", "page_fault1", "linux-6.12");
@@ -172,7 +172,7 @@ mod tests {
         }
     }
 
-    /// To its end it would take minutes.
+    /// A whole run would take minutes.
     #[test]
     fn a_cancelled_simulation_ends_without_a_result() {
         let spec =

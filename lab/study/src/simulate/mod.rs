@@ -1,6 +1,7 @@
 //! A workload on a simulated machine, under one policy.
 //!
-//! `spec` says what is run, `target` lets workloads run on virtual CPUs, `engine` runs, `result` is what came out.
+//! `spec` describes a run, `target` lets workloads run on virtual CPUs, `engine` runs, `result` has the
+//! figures.
 
 mod engine;
 mod result;
@@ -16,7 +17,8 @@ use pageset_report::Progress;
 pub use result::{RunResult, SharedUse};
 pub use spec::{RunSpec, machine_text, parse_machine, recording};
 
-/// Simulates all, up to `jobs` at once; the results are in the order of the specs, and do not depend on `jobs`.
+/// Simulates all, up to `jobs` at once; the results are in the order of the specs, and do not depend on
+/// `jobs`.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What one simulation found.
+//! The figures of one simulation.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::load::Played;
 pub struct RunResult {
     /// Units of work per second, of all CPUs together.
     pub score_per_s: f64,
-    /// What a unit is.
+    /// Name of a unit of work.
     pub unit: String,
     /// Share of the CPUs' busy time that they waited for a zone's lock or held it.
     pub zone_lock_percent: f64,
@@ -27,8 +27,8 @@ pub struct RunResult {
     pub mmap_wait_percent: f64,
     /// Time that CPUs were busy, of all together.
     pub busy_ms: f64,
-    /// The part of it that was the user's program's own, in workloads that tell it from the kernel's: kbuild, stress-vm,
-    /// ebizzy, pigz, oltp. 0 in others.
+    /// The user program's part of the busy time, in workloads that tell it from the kernel's: kbuild,
+    /// stress-vm, ebizzy, pigz, oltp. 0 in others.
     pub user_ms: f64,
     /// Times that a CPU waited for a zone's lock in order to drain a page set.
     pub drain_waits: u64,
@@ -46,75 +46,77 @@ pub struct RunResult {
     pub failures: u64,
     /// Times a zone's lock was taken.
     pub zone_lock_acquisitions: u64,
-    /// Most pages in page sets at once; of an allocator without page sets, that its CPUs kept back.
+    /// Most pages in page sets at once. In an allocator without page sets: most pages that its CPUs kept
+    /// back.
     pub pcp_pages_peak: u64,
     /// Pages in page sets, or that CPUs kept back, after 30 idle seconds.
     pub pcp_pages_idle: u64,
-    /// What the allocator did that one without page sets does too.
+    /// Counts that every allocator has, with page sets or without.
     #[serde(default)]
     pub shared: SharedUse,
     /// Share of the cache lines touched that came from memory.
     pub cache_miss_percent: f64,
     /// Time of an allocation that half of them do not exceed.
     pub alloc_p50_ns: f64,
-    /// Of 99 %.
+    /// Time of an allocation that 99 % of them do not exceed.
     pub alloc_p99_ns: f64,
-    /// Of 99.9 %.
+    /// Time of an allocation that 99.9 % of them do not exceed.
     pub alloc_p999_ns: f64,
-    /// The longest.
+    /// Longest time of an allocation.
     pub alloc_max_ns: f64,
     /// Average time of an allocation.
     pub alloc_mean_ns: f64,
-    /// The part of the average that was waiting while another CPU drained its page set.
+    /// The part of the average spent waiting for other CPUs' drains.
     pub alloc_behind_drains_ns: f64,
     /// CPUs that the workload used.
     pub workers: u32,
-    /// What was played of a recording, if one was.
+    /// Counts of the played recording, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub played: Option<Played>,
     /// Fingerprint of all that happened in order.
     pub digest: String,
 }
 
-/// What CPUs share of an allocator, and what becomes of memory: the same figures for every allocator.
+/// Meetings of CPUs, and the use of memory: the same figures for every allocator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SharedUse {
-    /// Times a CPU took a zone's lock, or, of an allocator without locks, changed what all CPUs of a zone share, or one of the
-    /// contended lines.
+    /// Times a CPU took a zone's lock. In an allocator without locks: times a CPU changed data that all CPUs
+    /// of a zone share, or one of the contended lines.
     pub visits: u64,
-    /// Times a CPU changed the free frames of a pageblock that another CPU had changed last, however long ago. Not counted for
-    /// Linux's.
+    /// Times a CPU changed the free frames of a pageblock that another CPU had changed last, however long
+    /// ago. Not counted for Linux's allocator.
     pub line_transfers: u64,
-    /// Those of them that came less than 10 us after the other CPU's change.
+    /// Line transfers less than 10 us after the other CPU's change.
     pub contended_lines: u64,
-    /// Lines of an allocator without locks that CPUs got from others, by what they are lines of. Linux's are under its locks and
-    /// not counted.
+    /// Lines that CPUs got from other CPUs in an allocator without locks, by the table that they belong to.
+    /// Linux's lines are under its locks and not counted.
     pub line_passes: BTreeMap<String, u64>,
-    /// Lines for which a CPU waited, since they were on their way to another.
+    /// Lines that a CPU waited for, since they were on their way to another CPU.
     pub line_waits: u64,
-    /// Share of the CPUs' busy time until such lines were there.
+    /// Share of the CPUs' busy time spent waiting for such lines.
     pub line_percent: f64,
-    /// Requests that got memory of another type's.
+    /// Requests that got memory of another type.
     pub fallbacks: u64,
     /// Free pages that a CPU kept back, on average.
     pub held_mean: f64,
-    /// Pages that were in use or that a CPU kept back, at most: what a system calls used memory.
+    /// Most pages in use or kept back by a CPU. A system calls this used memory.
     #[serde(default)]
     pub used_peak: u64,
     /// Free pages that a CPU kept back, after two ticks of a machine that is idle.
     pub held_after_two_ticks: u64,
-    /// Free pages that are meant for one CPU, but that others take if they find none, on average.
+    /// Free pages intended for one CPU that others take if they find none, on average.
     pub at_hand_mean: f64,
     /// Pageblocks that are free as a whole at the end of the measured time.
     pub whole_at_end: u64,
-    /// Free pages that are in none of them then: what an allocator leaves in pieces, however much its load has in use.
+    /// Free pages outside of whole pageblocks at that time: memory that an allocator leaves in pieces, for
+    /// any load.
     pub apart_at_end: u64,
-    /// The same, after 30 idle seconds: the load is gone.
+    /// Whole pageblocks that are free after 30 idle seconds, when the load is gone.
     pub whole_when_gone: u64,
 }
 
 impl SharedUse {
-    /// All lines that CPUs got from others.
+    /// All lines that CPUs got from other CPUs.
     #[must_use]
     pub fn lines(&self) -> u64 {
         self.line_passes.values().sum()

@@ -1,4 +1,4 @@
-//! What one simulation is asked to be.
+//! The description of one simulation.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,8 @@ use crate::load::{Generation, Plan, PlanError, Played, Recorded, Settings, Setup
 pub struct RunSpec {
     /// Name of a bundled machine, or a machine file.
     pub machine: String,
-    /// Name of a workload, or `trace:` and the path of a recording, or `bundled:` and the name of one that is built in.
+    /// Name of a workload, or `trace:` and the path of a recording, or `bundled:` and the name of one that is
+    /// built in.
     pub workload: String,
     /// Name of a policy of Linux's allocator, or of an allocator of our own.
     pub policy: String,
@@ -46,7 +47,7 @@ pub struct RunSpec {
     pub settings: BTreeMap<String, u64>,
 }
 
-/// What is run.
+/// The workload.
 #[derive(Debug)]
 pub(super) enum Work {
     /// A named workload.
@@ -55,12 +56,12 @@ pub(super) enum Work {
     Recorded(Recorded),
 }
 
-/// What a recording's path is preceded by.
+/// Prefix of a recording's path.
 const TRACE: &str = "trace:";
-/// What the name of a recording that is built in is preceded by.
+/// Prefix of a built-in recording's name.
 const BUNDLED: &str = "bundled:";
-/// Time of a recording that is played before measuring begins, and measured, in milliseconds. Guess: page sets fill
-/// within the first.
+/// Time of a recording that is played before measuring begins, and measured, in milliseconds. Guess: page
+/// sets fill within the first.
 const RECORDED_MS: (u64, u64) = (100, 500);
 
 /// The recording that a workload of this name plays, if it is one.
@@ -105,7 +106,7 @@ impl Work {
         }
     }
 
-    /// What is played of a recording.
+    /// Counts of the played recording.
     pub(super) fn played(&self) -> Option<Played> {
         match self {
             Self::Named(_) => None,
@@ -139,7 +140,7 @@ pub(super) struct Resolved {
 const MS_MAX: u64 = 600_000;
 
 impl RunSpec {
-    /// A run that has everything else as the workload and the policy have it.
+    /// A run with the workload's and the policy's defaults.
     #[must_use]
     pub fn new(machine: &str, workload: &str, policy: &str) -> Self {
         let [machine, workload, policy] = [machine, workload, policy].map(str::to_owned);
@@ -161,7 +162,7 @@ impl RunSpec {
         }
     }
 
-    /// Finds what the names mean.
+    /// Looks up the names.
     pub(super) fn resolve(&self) -> Result<Resolved> {
         let mut machine = parse_machine(&machine_text(&self.machine)?, &self.machine)?;
         machine.tick_phase = self.tick_phase.unwrap_or(machine.tick_phase);
@@ -272,7 +273,7 @@ pub fn parse_machine(text: &str, name: &str) -> Result<Machine> {
 /// The kernel that a policy is from: slabs and sockets changed between the kernels of the published texts.
 fn generation_of(policy: &str) -> Result<Generation> {
     let version = match names_policy_file(policy) {
-        // That of the policy that it begins with.
+        // The kernel of the policy that the file begins with.
         true => read_policy(Path::new(policy))?.kernel,
         false => policy.strip_prefix("linux-").unwrap_or_default(),
     };

@@ -9,7 +9,7 @@ use rand::Rng as _;
 use crate::load::{LockKind, Plan};
 use crate::{Access, Block, ChannelId, Fill, Hold, LockId, Message, Received, Target};
 
-/// What the workers of a plan share: channels and locks.
+/// Channels and locks that the workers of a plan share.
 #[derive(Debug)]
 pub(super) struct Shared {
     channels: Vec<Channel<Message>>,
@@ -53,7 +53,8 @@ impl<'c> VirtualTarget<'c> {
         Self { random: cpu.rng("workload"), cpu, shared, lost_frees: 0 }
     }
 
-    /// Frees that the allocator refused (of a list, at least one): a bug of the workload or the allocator.
+    /// Frees that the allocator refused: a bug of the workload or the allocator. A list of frees counts as at
+    /// least one.
     pub(super) fn lost_frees(&self) -> u64 {
         self.lost_frees
     }
@@ -81,7 +82,7 @@ impl Target for VirtualTarget<'_> {
     }
 
     fn score(&mut self, units: u64) {
-        // What is finished later does not count: a longer clean-up is no better work.
+        // Work finished after the end does not count: a longer clean-up is no better work.
         if self.cpu.running() {
             self.cpu.score(units);
         }

@@ -1,7 +1,7 @@
-//! One slab cache: which slab an object comes from, and which slabs become empty.
+//! One slab cache: the slab that an object comes from, and the slabs that become empty.
 //!
-//! Everything here is bookkeeping under one lock of the host. What has to happen in the world (a block to allocate, to
-//! free, a list lock to take) is returned to the caller, who does it without that lock.
+//! Everything here is bookkeeping under one lock of the host. The caller gets the acts that follow (allocate
+//! a block, free one, take a list lock) and does them without that lock.
 
 use pageset_core::{MigrateType, NodeId, Order};
 
@@ -10,8 +10,8 @@ use super::partial::PartialRule;
 use crate::load::setup::Generation;
 use crate::target::Block;
 
-/// Partly used slabs that a node keeps even if they are empty. Source: SLUB's documented `min_partial`, 5 for small
-/// objects; general knowledge, not in the spec.
+/// Partly used slabs that a node keeps even if they are empty. Source: SLUB's documented `min_partial`, 5 for
+/// small objects; general knowledge, not in the spec.
 const NODE_SLABS_MIN: usize = 5;
 
 /// A cache of objects of one size.
@@ -47,11 +47,11 @@ enum Place {
     Node,
 }
 
-/// What one CPU has for itself.
+/// Slabs of one CPU.
 #[derive(Clone, Debug, Default)]
 struct CpuSlabs {
     current: Option<u32>,
-    /// Partly used slabs, and what each counts.
+    /// Partly used slabs, and the weight of each.
     partial: Vec<(u32, u32)>,
 }
 
@@ -68,11 +68,11 @@ pub(super) enum Taken {
     FromCpu(u32),
     /// From a slab of the node's list, whose lock is taken for that.
     FromNode(u32),
-    /// From nowhere: a new slab is needed.
+    /// No slab has a free object: a new one is needed.
     NeedsSlab,
 }
 
-/// What a free entails.
+/// The acts that follow a free.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Given {
     /// The lock of the node's list is taken.
@@ -102,7 +102,7 @@ impl Cache {
         }
     }
 
-    /// Takes an object for a CPU. The slab's number, or what is missing.
+    /// Takes an object for a CPU. Returns the slab's number, or says that a slab is missing.
     pub(super) fn take(&mut self, cpu: usize, node: NodeId) -> Taken {
         let own = &mut self.cpus[cpu];
         if let Some(current) = own.current {
@@ -117,7 +117,7 @@ impl Cache {
             return Taken::FromCpu(self.begin(cpu, next));
         }
         let Some(next) = self.nodes[node.index()].pop() else { return Taken::NeedsSlab };
-        // Half as many as the CPU may have come along under the same lock.
+        // The CPU takes further slabs under the same lock, up to half of its limit.
         let mut counted = self.weight(next);
         while !self.rule.is_enough(counted) {
             let Some(more) = self.nodes[node.index()].pop() else { break };
@@ -157,7 +157,7 @@ impl Cache {
         id
     }
 
-    /// Gives an object back on a CPU, which may be another than it was taken on.
+    /// Gives an object back on any CPU.
     pub(super) fn give(&mut self, cpu: usize, id: u32) -> Given {
         let slab = &mut self.slabs[id as usize];
         slab.in_use -= 1;
@@ -189,7 +189,7 @@ impl Cache {
         }
     }
 
-    /// Puts a slab on its node's list; if it is empty and the list long enough, gives its block back.
+    /// Puts a slab on its node's list. If the slab is empty and the list long enough, gives its block back.
     fn list_or_retire(&mut self, id: u32) -> Option<Block> {
         let slab = &mut self.slabs[id as usize];
         let list = &mut self.nodes[slab.node.index()];

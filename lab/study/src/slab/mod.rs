@@ -1,7 +1,8 @@
 //! Objects smaller than pages: a small slab layer with the orders and lists of SLUB (spec fault.md §4.0).
 //!
-//! An object costs a page event only when a slab is missing or becomes empty. Objects that one CPU takes and another
-//! gives back make the slabs travel: that is how messages of a few hundred bytes become allocations of order 2 or 3.
+//! An object costs a page event only when a slab is missing or becomes empty. Objects that one CPU takes and
+//! another gives back make the slabs travel: that is how messages of a few hundred bytes become allocations
+//! of order 2 or 3.
 
 mod cache;
 pub(crate) mod object;
@@ -74,7 +75,7 @@ impl Slabs {
         CacheId(self.caches.len() as u16 - 1)
     }
 
-    /// Adds the cache that a request for `bytes` bytes without a cache of its own is served from, if there is one.
+    /// Adds the cache for requests of `bytes` bytes that have no cache of their own, if there is one.
     pub(crate) fn kmalloc_cache(&mut self, plan: &mut Plan, bytes: u32) {
         let size = kmalloc_size(bytes);
         if bytes <= KMALLOC_BYTES_MAX && !self.kmalloc.iter().any(|(known, _)| *known == size) {
@@ -83,8 +84,8 @@ impl Slabs {
         }
     }
 
-    /// Allocates `bytes` bytes, as an object if there is a cache for that size, else as a block, and adds it to
-    /// `message`.
+    /// Allocates `bytes` bytes, as an object if there is a cache for that size, else as a block, and adds it
+    /// to `message`.
     pub(crate) fn kmalloc(
         &self,
         target: &mut dyn Target,
@@ -142,12 +143,13 @@ impl Slabs {
         message.blocks.into_iter().for_each(|block| target.free(block));
     }
 
-    /// Says that `workers` workers will use these caches, each of which leaves once.
+    /// Sets the number of workers that use these caches. Each leaves once.
     pub(crate) fn used_by(self, workers: usize) -> Self {
         Self { users: AtomicUsize::new(workers), ..self }
     }
 
-    /// Says that a worker needs the caches no longer. The last one gives all empty slabs back to the allocator.
+    /// Says that a worker needs the caches no longer. The last one gives all empty slabs back to the
+    /// allocator.
     pub(crate) fn leave(&self, target: &mut dyn Target) {
         if self.users.fetch_sub(1, AcqRel) == 1 {
             self.shrink(target);

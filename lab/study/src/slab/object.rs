@@ -1,4 +1,4 @@
-//! What a worker holds of a slab: a name, which it may send to another worker.
+//! A worker's handle of a slab object: a name, which it may send to another worker.
 
 /// An object of a slab cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

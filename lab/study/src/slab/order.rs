@@ -9,8 +9,9 @@ const ORDER_MAX: u8 = 3;
 
 /// The order of the slabs of a cache with objects of `size` bytes, on a machine with `cpus` CPUs.
 ///
-/// Enough objects for `4 * (fls(cpus) + 1)`, as far as order 3 holds them; then the smallest order that wastes at most
-/// 1/16 of the slab, else 1/8, 1/4, 1/2. `size` is from 1 byte to the largest block; 0 counts as 1.
+/// Enough objects for `4 * (fls(cpus) + 1)`, as far as order 3 holds them; then the smallest order that
+/// wastes at most 1/16 of the slab, else 1/8, 1/4, 1/2. `size` is from 1 byte to the largest block; 0 counts
+/// as 1.
 pub(crate) fn slab_order(size: u32, cpus: u32) -> Order {
     let size = size.max(1);
     let wanted = 4 * (u32::BITS - cpus.leading_zeros() + 1);
@@ -35,7 +36,8 @@ pub(crate) fn order_of(bytes: u64) -> Order {
 mod tests {
     use super::*;
 
-    /// The table of spec fault.md §4.0, computed from the rule of Linux 6.12: size, orders at 4, 16, 64 and 224 CPUs.
+    /// The table of spec fault.md §4.0, computed from the rule of Linux 6.12: size, orders at 4, 16, 64 and
+    /// 224 CPUs.
     const GOLDEN: [(u32, [u8; 4]); 13] = [
         (64, [0, 0, 0, 0]),
         (96, [0, 0, 0, 0]),

@@ -1,18 +1,18 @@
 //! How many partly used slabs a CPU keeps for itself before it gives all of them to their nodes.
 //!
-//! Source: the changelog of Linux 5.16's "mm, slub: change percpu partial accounting from objects to pages"; numbers are
-//! general knowledge of SLUB's defaults, not in the spec.
+//! Source: the changelog of Linux 5.16's "mm, slub: change percpu partial accounting from objects to pages";
+//! numbers are general knowledge of SLUB's defaults, not in the spec.
 
 use crate::load::setup::Generation;
 
-/// What is counted, and up to where.
+/// The unit of the limit, and the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartialRule {
-    /// Before Linux 5.16: free objects, of each slab as many as it had when it joined. A slab that was full joins with
-    /// one, so a CPU that frees what others allocated collects as many slabs as objects are allowed, and by the time
-    /// it gives them away most of them are empty.
+    /// Before Linux 5.16: free objects, counted when a slab joins. A full slab joins with one free object. So
+    /// a CPU that frees other CPUs' objects collects as many slabs as the limit allows objects, and most of
+    /// them are empty when it gives them away.
     Objects(u32),
-    /// Since: slabs, twice as many as would hold the objects that are wanted.
+    /// Since Linux 5.16: slabs, twice as many as would hold the wanted objects.
     Slabs(u32),
 }
 
@@ -36,7 +36,7 @@ impl PartialRule {
         Self::Slabs((2 * wanted).div_ceil(objects))
     }
 
-    /// What a slab with `free` free objects counts when it joins.
+    /// The weight of a slab that joins with `free` free objects.
     pub(super) fn weight(self, free: u32) -> u32 {
         match self {
             Self::Objects(_) => free,
@@ -44,7 +44,7 @@ impl PartialRule {
         }
     }
 
-    /// Whether slabs that count so much leave no room for another one.
+    /// Whether slabs of this total weight leave no room for another one.
     pub(super) fn is_full(self, counted: u32) -> bool {
         match self {
             Self::Objects(limit) => counted > limit,
@@ -52,7 +52,7 @@ impl PartialRule {
         }
     }
 
-    /// Whether slabs that count so much are enough to take from a node under one hold of its lock.
+    /// Whether slabs of this total weight are enough to take from a node under one hold of its lock.
     pub(super) fn is_enough(self, counted: u32) -> bool {
         let (Self::Objects(limit) | Self::Slabs(limit)) = self;
         counted > limit / 2

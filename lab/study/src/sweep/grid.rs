@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use super::plan::{Grid, Plan};
 use crate::simulate::RunSpec;
 
-/// All runs of a plan, grid by grid; the first key of a grid varies slowest, the seed fastest. A run that occurs twice
-/// is there once.
+/// All runs of a plan, grid by grid; the first key of a grid varies slowest, the seed fastest. A run that
+/// occurs twice is there once.
 pub fn runs(plan: &Plan) -> Vec<RunSpec> {
     let mut runs: Vec<RunSpec> = Vec::new();
     let mut seen = std::collections::HashSet::new();
@@ -84,7 +84,7 @@ mod tests {
         let plan =
             plan(&format!("{GRID}batch = [31, 63]\nseed = [1, 2]\nset = {{ think_ns = [0, 5] }}\n{GRID}"));
         let runs = runs(&plan);
-        // 16 of the first grid; the second's two are new, since they have no batch.
+        // The first grid has 16 runs. The second adds two, which have no batch.
         assert_eq!(runs.len(), 18);
         assert_eq!((runs[0].policy.as_str(), runs[0].batch, runs[0].seed), ("a", Some(31), 1));
         assert_eq!((runs[1].batch, runs[1].seed), (Some(31), 2));

@@ -1,4 +1,4 @@
-//! What a run of a sweep is found again by.
+//! The key of a run in a sweep.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,13 +12,13 @@ use super::fnv::Fnv;
 use super::grid;
 use crate::simulate::{self, RunSpec};
 
-/// The code that computes, as a hash of its sources: rows of other code are not used again, whether or not anybody has
-/// committed it.
+/// The code that computes, as a hash of its sources. Rows of other code are not used again, whether or not
+/// the code is committed.
 const SOURCES: &str = env!("PAGESET_SOURCES");
 /// Hexadecimal digits of a key.
 pub(super) const DIGITS: usize = 32;
 
-/// Makes keys: a hash of the run, of the code, and of what is in the files that the run names.
+/// Makes keys: a hash of the run, of the code, and of the files that the run names.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     /// Texts of machines by name, and hashes of recordings by path; a plan names each many times.
@@ -41,7 +41,7 @@ impl Keys {
             hash.add(part.as_bytes());
             hash.add(b"\0");
         }
-        // The one whose kernel the workload has, too.
+        // Also the policy whose kernel surrounds the allocator.
         for policy in std::iter::once(&spec.policy).chain(&spec.kernel_of) {
             if names_policy_file(policy) {
                 hash.add(rules(Path::new(policy))?.as_bytes());
@@ -58,14 +58,14 @@ impl Keys {
     }
 }
 
-/// What the policy in a file decides: another text may say the same.
+/// The rules of the policy in a file. Two texts may have the same rules.
 fn rules(policy: &Path) -> Result<String> {
     let policy = read_policy(policy)?;
     Ok(policy_to_toml(policy) + policy.name + policy.kernel)
 }
 
-/// The key of a run: a hash of it, of the code that computes, and of what is in the files that it names. Equal keys mean
-/// equal results, on whatever computer.
+/// The key of a run: a hash of the run, of the code that computes, and of the files that the run names. Equal
+/// keys mean equal results, on any computer.
 ///
 /// # Errors
 ///
@@ -74,7 +74,7 @@ pub fn key(spec: &RunSpec) -> Result<String> {
     Keys::default().of(spec)
 }
 
-/// The key of a replay: as [`key`], of a recording and the names of all candidates, settings included.
+/// The key of a replay, as [`key`]: of a recording and the names of all candidates, settings included.
 ///
 /// # Errors
 ///

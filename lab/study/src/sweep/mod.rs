@@ -1,7 +1,7 @@
 //! Many simulations from one plan.
 //!
-//! `plan` is the file that says what to run, `grid` makes runs of it. `rows` keeps what is finished, by the `key` of each run,
-//! a hash (`fnv`).
+//! `plan` is the file that says what to run, `grid` makes runs of it. `rows` keeps what is finished, by the
+//! `key` of each run, a hash (`fnv`).
 
 mod fnv;
 mod grid;
@@ -60,12 +60,13 @@ impl Sweep {
         self.rows.insert(run);
     }
 
-    /// Simulates the runs that the file of rows does not have yet, up to `jobs` at once. Adds each run to the file when it is
-    /// finished, so an interruption loses only the runs under way.
+    /// Simulates the runs that the file of rows does not have yet, up to `jobs` at once. Adds each run to the
+    /// file when it is finished, so an interruption loses only the runs under way.
     ///
     /// # Errors
     ///
-    /// The file cannot be written, or is not a file of rows; a run is impossible; [`Cancelled`](pageset_report::Cancelled).
+    /// The file cannot be written, or is not a file of rows; a run is impossible;
+    /// [`Cancelled`](pageset_report::Cancelled).
     pub fn finish(&mut self, rows: &Path, jobs: usize, progress: &mut dyn Progress) -> Result<()> {
         // A plan that cannot run leaves no file behind, and fails before the first run, not after hours.
         let is_new = !rows.exists();

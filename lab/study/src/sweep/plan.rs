@@ -20,7 +20,7 @@ const PARAMETER_BYTES: usize = 64;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// What the sweep is about.
+    /// The sweep's title.
     pub title: String,
     /// Sets of runs.
     #[serde(rename = "grid")]
@@ -100,7 +100,7 @@ impl<T> Several<T> {
     }
 }
 
-/// What a figure shows.
+/// The contents of a figure.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
@@ -185,7 +185,7 @@ impl Plan {
     }
 }
 
-/// A key and what is wrong with it.
+/// A key and its mistake.
 #[derive(Debug)]
 struct Problem(&'static str, &'static str);
 

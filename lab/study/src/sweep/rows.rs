@@ -19,11 +19,11 @@ const LINE_MAX: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FinishedRun {
-    /// Of the run and of what decides its result; see `key`.
+    /// The key of the run and of everything that decides its result; see `key`.
     pub key: String,
     /// The run.
     pub spec: RunSpec,
-    /// What came out.
+    /// The result.
     pub result: Map<String, Value>,
 }
 
@@ -33,7 +33,7 @@ impl FinishedRun {
         if key::is_key(&run.key) { Ok(run) } else { Err(format!("`{}` is not a key", run.key)) }
     }
 
-    /// A run with this key, and what came out of it.
+    /// A run with this key and its result.
     ///
     /// # Errors
     ///
@@ -43,17 +43,17 @@ impl FinishedRun {
         Ok(Self { key, spec, result })
     }
 
-    /// What came out, with its types.
+    /// The result, with its types.
     ///
     /// # Errors
     ///
-    /// Another version of the simulator found something else.
+    /// The row is from another version of the simulator, with other fields.
     pub fn result(&self) -> Result<RunResult> {
         let result = serde_json::from_value(Value::Object(self.result.clone()));
         result.with_context(|| format!("the run {} has another version's result", self.key))
     }
 
-    /// As it stands in a file, with the end of the line.
+    /// The line in a file, with its end.
     pub fn line(&self) -> Result<Vec<u8>> {
         let mut line = serde_json::to_vec(self)?;
         line.push(b'\n');
@@ -61,11 +61,11 @@ impl FinishedRun {
     }
 }
 
-/// What stands in every row before its key and after it.
+/// The text of every row before its key and after it.
 const BEFORE_KEY: &[u8] = b"{\"key\":\"";
 const AFTER_KEY: &[u8] = b"\",\"spec\":{\"machine\":\"";
 
-/// How far a text without an end of line is that of a row which was being written.
+/// Whether a text without an end of line is the beginning of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beginning {
     /// It has a key in the right place, and goes on as a row does.
@@ -92,16 +92,16 @@ impl Beginning {
     }
 }
 
-/// What of a file are rows, and what has to be done before another one is added.
+/// The rows of a file, and the repair that is needed before another row is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Bytes up to the end of the last row.
     pub rows: u64,
-    /// What stands behind it.
+    /// The bytes behind the last row.
     pub ending: Ending,
 }
 
-/// What stands at the end of a file of rows.
+/// The end of a file of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// A whole line, or nothing.
@@ -144,8 +144,8 @@ impl Rows {
         self.read_from(&mut BufReader::new(file))
     }
 
-    /// Reads rows. A line that is not a row of a sweep is an error, also at the end: the file may be the only copy of
-    /// something else.
+    /// Reads rows. A line that is not a row of a sweep is an error, also at the end: the file may be the only
+    /// copy of something else.
     pub fn read_from(&mut self, reader: &mut impl BufRead) -> Result<Extent> {
         const REMEDY: &str = "name another file, or remove the line";
         let mut rows = 0;
@@ -188,7 +188,8 @@ pub(super) struct RowsFile {
 }
 
 impl RowsFile {
-    /// Opens or makes a file, after reading the rows that are in it. A file with anything else in it stays as it is.
+    /// Opens or makes a file, after reading the rows that are in it. A file with anything else in it stays as
+    /// it is.
     pub(super) fn open(path: &Path, rows: &mut Rows) -> Result<Self> {
         let cannot_write = || format!("{}: cannot write rows", path.display());
         let file =

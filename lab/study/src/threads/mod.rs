@@ -1,7 +1,7 @@
 //! Runs a workload on threads of this machine, one pinned to each CPU, over `pageset-core` with real locks.
 //!
-//! The same bodies run on virtual CPUs; what both say of a small machine shows how good the simulation is. Frames are
-//! backed by ordinary memory, so that clearing and copying pages costs what it costs here.
+//! The same bodies run on virtual CPUs, so the two results for a small machine show how good the simulation
+//! is. Ordinary memory backs the frames, so that clearing and copying pages takes this machine's time.
 
 mod channel;
 mod memory;
@@ -39,7 +39,7 @@ pub struct ThreadOptions {
     pub seed: u64,
 }
 
-/// What a run on threads found. Unlike a simulation's, no two runs are equal.
+/// The result of a run on threads. Unlike simulations, no two runs are equal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadOutcome {
     /// Units of work in the measured time.
@@ -94,7 +94,7 @@ pub enum ThreadError {
     },
 }
 
-/// Real locks; nobody listens to events.
+/// Real locks, and a sink that drops events.
 #[derive(Clone, Copy, Debug, Default)]
 struct Threads;
 
@@ -109,7 +109,7 @@ impl Platform for Threads {
 
 type Allocator = PageAllocator<'static, Threads>;
 
-/// What all workers share.
+/// State that all workers share.
 #[derive(Debug)]
 struct Shared {
     allocator: Allocator,
@@ -118,7 +118,7 @@ struct Shared {
     locks: Vec<SpinLock>,
 }
 
-/// What one worker did.
+/// Counts of one worker.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     score: u64,

@@ -1,4 +1,4 @@
-//! The day that mixes memory: its values are those of the recordings that they name, and it is the same each time.
+//! The day that mixes memory: its values agree with the recordings that they name, and two days are equal.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ fn recorded(name: &str) -> Survey {
     survey(reader.as_mut(), &SurveyOptions::default(), |_| {}).unwrap()
 }
 
-/// So many of so many, in thousandths.
+/// `part` of `all`, in thousandths.
 fn permille(part: u64, all: u64) -> u32 {
     (part * 1000 / all) as u32
 }
@@ -84,7 +84,7 @@ fn every_allocator_is_asked_for_the_same() {
             let course = play(&day, 1, &entrant, compaction, 4, &mut || true).unwrap();
             let end = course.end();
             assert_eq!((course.moments.len(), end.step), (4, day.steps), "{entrant:?}");
-            // So small a machine has not always eight pages together.
+            // A machine this small does not always have eight pages together.
             assert!(end.work.failures * 100 < end.work.requests, "{entrant:?}: {:?}", end.work);
             asked.push(end.work.requests);
         }

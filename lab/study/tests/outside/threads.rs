@@ -21,7 +21,8 @@ fn plan(workload: &Workload, cpus: u32) -> pageset_study::load::Plan {
     workload.plan(&setup).expect("a valid plan")
 }
 
-/// Runs for longer and longer until something is done: on a busy machine a short run may end before its threads begin.
+/// Runs for longer and longer until something is done: on a busy machine a short run may end before its
+/// threads begin.
 fn run_until_done(workload: &Workload) -> Result<ThreadOutcome, ThreadError> {
     let mut options = OPTIONS;
     loop {

@@ -1,4 +1,5 @@
-//! One end of a flow: what goes either way between two workers, what it costs, and who frees it.
+//! One end of a flow: the messages in both directions between two workers, their costs, and the worker that
+//! frees them.
 
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ pub(super) const COPY_NS: Parameter = Parameter {
     source: "guess: 16 GB/s",
 };
 
-/// What a worker does at present.
+/// The present role of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Sender,
@@ -40,16 +41,17 @@ pub(super) enum Role {
 /// Where the receiver's frees happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FreedBy {
-    /// Where it runs.
+    /// On the receiver's CPU.
     Receiver,
-    /// Where the memory was allocated, if not too much waits for that already.
+    /// On the CPU that allocated the memory, unless too much waits there already.
     Sender,
 }
 
-/// Messages whose memory waits to be freed by the CPU that allocated it. Source: spec fault.md §4.3, "list <= 64".
+/// Messages whose memory waits to be freed by the CPU that allocated it. Source: spec fault.md §4.3, "list <=
+/// 64".
 const DEFERRED_MAX: u32 = 64;
 
-/// What sending, receiving and copying cost.
+/// Costs of sending, receiving and copying.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Costs {
     pub(super) send_ns: u64,
@@ -65,11 +67,11 @@ pub(super) fn costs(setup: &Setup<'_>) -> Costs {
     }
 }
 
-/// What goes one way between two workers.
+/// One direction between two workers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Way {
     pub(super) socket: ChannelId,
-    /// The other way: memory that its sender is to free.
+    /// The opposite direction: memory that the sender frees.
     pub(super) returned: Option<ChannelId>,
 }
 
@@ -108,7 +110,7 @@ impl End {
         }
     }
 
-    /// Frees what the receiver sent back.
+    /// Frees memory that the receiver sent back.
     pub(super) fn free_returned(&self, target: &mut dyn Target) {
         while let Some(Received::Message(message)) =
             self.forth.returned.map(|returned| target.try_receive(returned))
@@ -117,7 +119,7 @@ impl End {
         }
     }
 
-    /// Reads the payload of messages of `bytes` bytes each; what is in objects is read in no time.
+    /// Reads the payload of messages of `bytes` bytes each. Payload in objects is read in no time.
     pub(super) fn read(&self, target: &mut dyn Target, messages: &Message, bytes: u32) {
         for (pfn, order) in &messages.blocks {
             let bytes = u64::from(bytes).min(u64::from(order.frames()) * u64::from(PAGE_BYTES));
@@ -125,7 +127,7 @@ impl End {
         }
     }
 
-    /// Copies the payload: blocks first, what is left in objects.
+    /// Copies the payload: blocks first, then the part in objects.
     pub(super) fn copy(&self, target: &mut dyn Target, message: &Message) {
         let mut left = message.bytes;
         for (pfn, order) in &message.blocks {

@@ -1,7 +1,8 @@
-//! Sockets: what a message is made of, and a sender and a receiver with a socket between them (spec fault.md §4.3).
+//! Sockets: the memory of a message, and a sender and a receiver with a socket between them (spec fault.md
+//! §4.3).
 //!
-//! Files: `skbs` (what a message is made of), `end` (one end of a flow), `turns` (which end a CPU has), `stream` (a flow of
-//! messages that are sent one by one); and one for each benchmark.
+//! Files: `skbs` (the memory of a message), `end` (one end of a flow), `turns` (the end that a CPU has),
+//! `stream` (a flow of messages that are sent one by one), and one file for each benchmark.
 
 mod end;
 mod sctp;

@@ -1,11 +1,11 @@
-//! netperf `SCTP_STREAM_MANY` over the loopback, 10 KiB messages: each is copied once more into a packet, and packets
-//! with several messages need blocks that no page set holds (spec fault.md §4.3).
+//! netperf `SCTP_STREAM_MANY` over the loopback, 10 KiB messages. Each message is copied once more into a
+//! packet, and packets with several messages need blocks that no page set holds (spec fault.md §4.3).
 //!
-//! How packets are filled, and on which CPU memory is taken and given back, is from the recording
-//! data/traces/k612_2c_sctp.pgtrace: one stream of 512 messages of 8 KiB on Linux 6.12 with 2 CPUs. A receiver opens its
-//! window by a whole packet of the loopback at a time, so most packets carry as many messages as fit; the acknowledgement
-//! that opens it runs on the receiver's CPU, so there the next packet is made and what was acknowledged is freed, unless
-//! the sender's CPU comes first.
+//! Three facts are from the recording data/traces/k612_2c_sctp.pgtrace, one stream of 512 messages of 8 KiB
+//! on Linux 6.12 with 2 CPUs: how packets are filled, and on which CPU memory is taken and given back. A
+//! receiver opens its window by a whole packet of the loopback at a time, so most packets carry as many
+//! messages as fit. The acknowledgement that opens the window runs on the receiver's CPU. So this CPU makes
+//! the next packet and frees acknowledged memory, unless the sender's CPU comes first.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::target::{Message, Target};
 
 const BYTES: Parameter =
     Parameter { default: 10_240, source: "spec fault.md §4.3: -m 10K", ..super::udp::BYTES };
-/// Largest payload of one message, so that it fits a packet.
+/// Largest payload of one message, which fits a packet.
 const BYTES_MAX: u64 = 60_000;
 /// Largest packet. Source: spec fault.md §4.3, "64 KiB lo MTU".
 const PACKET_BYTES_MAX: u32 = 65_536 - OVERHEAD_BYTES;
@@ -49,7 +49,7 @@ const FREED_HERE: Parameter = Parameter {
     source: "recording k612_2c_sctp: 232 of 537 blocks of order 2 were freed where they were allocated",
 };
 
-/// Where its times are from.
+/// Source of its times.
 const GUESS: &str =
     "guess: about 4 Gbit/s for a pair; SCTP computes checksums and keeps track of each message";
 
@@ -80,7 +80,7 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let pairs: Vec<_> = setup.each_pair()?.collect();
     let skbs = Arc::new(Skbs::new(&mut plan, setup, &[bytes]).used_by(2 * pairs.len()));
     let per_bundle = PACKET_BYTES_MAX / bytes;
-    // What is under way is counted by the messages' own memory. A packet and its messages are sent one after another.
+    // The messages' own memory bounds the flow. A packet and its messages are sent one after another.
     let bundle_bytes = per_bundle * (bytes + OVERHEAD_BYTES).next_power_of_two();
     let capacity = 2 * (SOCKET_BYTES / bundle_bytes).max(1);
     let moves_per_s = setup.at_most(&MOVES, MOVES_MAX)?;
@@ -113,7 +113,7 @@ struct Stream {
     freed_here_percent: u64,
 }
 
-/// Whether something happens that does so in `percent` of all cases.
+/// True in `percent` of all cases.
 fn chance(target: &mut dyn Target, percent: u64) -> bool {
     target.random() % 100 < percent
 }
@@ -141,7 +141,7 @@ impl Ends for Stream {
         };
         if packet.bytes == 0 {
             self.end.read(target, &chunks, self.bytes);
-            // Without memory for a packet it is sent again later, which is taken to cost nothing.
+            // Without memory for a packet, the packet is sent again later. The model gives that no cost.
             let _ = self.pack(target, chunks.bytes, &mut packet);
         }
         let count = chunks.bytes / u64::from(self.bytes);
@@ -160,7 +160,7 @@ impl Ends for Stream {
 }
 
 impl Stream {
-    /// Makes so many messages, and their packet if that is not left to the receiver's CPU.
+    /// Makes this many messages, and their packet unless the receiver's CPU makes it.
     fn make(
         &self,
         target: &mut dyn Target,

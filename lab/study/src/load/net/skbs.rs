@@ -1,4 +1,5 @@
-//! What a message is made of: a description, its head, and what does not fit there (spec fault.md §4.3).
+//! The parts of a message: a description, its head, and the payload that does not fit into the head (spec
+//! fault.md §4.3).
 
 use pageset_core::{AllocError, MigrateType};
 
@@ -9,7 +10,7 @@ use crate::target::{Message, Target};
 
 /// Size of the structure that describes a message. Source: spec fault.md §4.3.
 pub(super) const SKB_BYTES: u32 = 256;
-/// What a message's memory has besides the payload: room for headers before, shared information behind. Source: 4 KiB
+/// Memory of a message besides its payload: room for headers before, shared information behind. Source: 4 KiB
 /// of payload need kmalloc-8k and 8 KiB need order 2 (spec fault.md §4.3); the number itself is a guess.
 pub(super) const OVERHEAD_BYTES: u32 = 384;
 /// Size of small heads since Linux 6.3. Source: spec fault.md §4.3.
@@ -24,7 +25,7 @@ pub(in crate::load) struct Skbs {
 }
 
 impl Skbs {
-    /// With the caches for heads of `bytes` bytes, each.
+    /// Makes the caches for heads of these sizes.
     pub(in crate::load) fn new(plan: &mut Plan, setup: &Setup<'_>, bytes: &[u32]) -> Self {
         let mut slabs = Slabs::new(setup);
         let skb = slabs.cache(plan, SKB_BYTES, MigrateType::Unmovable);
@@ -34,7 +35,7 @@ impl Skbs {
         Self { slabs, skb, small_head }
     }
 
-    /// Says how many workers use it; each leaves once.
+    /// Sets the number of workers that use it. Each leaves once.
     pub(in crate::load) fn used_by(self, workers: usize) -> Self {
         Self { slabs: self.slabs.used_by(workers), ..self }
     }
@@ -43,7 +44,7 @@ impl Skbs {
         self.slabs.leave(target);
     }
 
-    /// Frees all that a message consists of.
+    /// Frees all parts of a message.
     pub(in crate::load) fn release(&self, target: &mut dyn Target, message: Message) {
         self.slabs.release(target, message);
     }

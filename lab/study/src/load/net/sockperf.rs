@@ -1,4 +1,4 @@
-//! sockperf, throughput of small messages: slab objects only, freed on another CPU than they were allocated on
+//! sockperf, throughput of small messages: slab objects only, freed on a CPU that did not allocate them
 //! (spec fault.md §4.3).
 
 use pageset_core::AllocError;
@@ -36,7 +36,8 @@ pub(in crate::load) const SOCKPERF_TCP: Workload = Workload {
     ..SOCKPERF_UDP
 };
 
-/// Messages that a stream sends together. Guess: what is written while the last segment is under way.
+/// Messages that a stream sends together. Guess: the messages that are written while the last segment is
+/// under way.
 const MESSAGES_PER_SEGMENT: u32 = 8;
 
 fn build(setup: &Setup<'_>, per_skb: u32) -> Result<Plan, PlanError> {

@@ -16,11 +16,11 @@ pub(super) const SOCKET_BYTES: u32 = 212_992;
 
 /// Makes one message after another; each sender has its own.
 pub(super) trait Source: Send {
-    /// Allocates what the next message needs. What is in `message` after an error is freed by the caller.
+    /// Allocates the memory of the next message. After an error, the caller frees the memory in `message`.
     fn fill(&mut self, skbs: &Skbs, target: &mut dyn Target, message: &mut Message)
     -> Result<(), AllocError>;
 
-    /// Frees what is kept between messages.
+    /// Frees memory that is kept between messages.
     fn finish(&mut self, _target: &mut dyn Target) {}
 }
 

@@ -1,7 +1,8 @@
-//! Who sends and who receives: tasks move between CPUs, so that a CPU has now the one and now the other end of a flow.
+//! The roles of sender and receiver: tasks move between CPUs, so a CPU has now one end of a flow and now the
+//! other.
 //!
-//! A worker stays on its CPU. So two tasks that exchange their CPUs are two workers that exchange their roles. Each way has a
-//! socket of its own, so that nobody receives what it sent itself.
+//! A worker stays on its CPU. So two tasks that exchange their CPUs are two workers that exchange their
+//! roles. Each direction has a socket of its own, so no worker receives its own messages.
 
 use super::end::{End, Role};
 use crate::load::setup::Parameter;
@@ -18,17 +19,17 @@ pub(super) const MOVES: Parameter = Parameter {
     source: "recording k612_8c_unix_stream (Linux 6.12, two streams on 8 CPUs): 39 to 61 moves of each task in 4.3 s",
 };
 
-/// What the ends of a flow do.
+/// The work of the ends of a flow.
 pub(super) trait Ends {
     fn end(&self) -> &End;
 
     /// Sends something, or fails to.
     fn send(&mut self, target: &mut dyn Target);
 
-    /// Receives something, whose first message has come.
+    /// Receives messages. The first one has come already.
     fn receive(&mut self, target: &mut dyn Target, first: Message);
 
-    /// Frees what a sender keeps between messages.
+    /// Frees memory that a sender keeps between messages.
     fn finish(&mut self, target: &mut dyn Target);
 }
 
@@ -55,12 +56,12 @@ pub(super) fn take_turns(target: &mut dyn Target, mut ends: impl Ends, first: Ro
     ends.end().skbs.leave(target);
 }
 
-/// Says in place of a message that the ends exchange their CPUs.
+/// A message that tells the other end to exchange roles.
 fn exchange() -> Message {
     Message { bytes: u64::MAX, ..Message::default() }
 }
 
-/// Returns whether the time is over; else the ends exchange their CPUs.
+/// Sends until the roles are exchanged, or the time is over. Returns whether the time is over.
 fn send_until_moved(target: &mut dyn Target, ends: &mut impl Ends, moves_per_s: u64) -> bool {
     let until_ns = target.now_ns().saturating_add(stay_ns(target, moves_per_s));
     while target.running() {
@@ -74,7 +75,7 @@ fn send_until_moved(target: &mut dyn Target, ends: &mut impl Ends, moves_per_s: 
     true
 }
 
-/// Returns whether the time is over; else the ends exchange their CPUs.
+/// Receives until the roles are exchanged, or the time is over. Returns whether the time is over.
 fn receive_until_moved(target: &mut dyn Target, ends: &mut impl Ends) -> bool {
     while let Some(message) = target.receive(ends.end().back.socket) {
         if message == exchange() {
@@ -85,8 +86,8 @@ fn receive_until_moved(target: &mut dyn Target, ends: &mut impl Ends) -> bool {
     true
 }
 
-/// How long a CPU has one role: half of the tasks that come next have the same as the one that left. Twice the average at
-/// most.
+/// Time for which a CPU keeps its role. Half of the tasks that arrive have the role of the task that left. At
+/// most twice the average.
 fn stay_ns(target: &mut dyn Target, moves_per_s: u64) -> u64 {
     match 2_000_000_000_u64.checked_div(moves_per_s) {
         Some(average_ns) => target.random() % (2 * average_ns).max(1),

@@ -20,7 +20,7 @@ pub(super) const BYTES: Parameter = Parameter {
 };
 /// Largest datagram. Source: RFC 768 and RFC 791.
 const BYTES_MAX: u64 = 65_507;
-/// Payload up to which a datagram is one piece of memory in Linux 6.x. Source: spec fault.md §4.3.
+/// Largest payload of a datagram with one piece of memory in Linux 6.x. Source: spec fault.md §4.3.
 const LINEAR_BYTES_MAX: u32 = 16_000;
 /// Blocks that larger datagrams are cut from. Source: spec fault.md §4.3.
 const FRAGMENT_ORDER: u8 = 3;
@@ -72,7 +72,7 @@ impl Source for Datagrams {
     }
 }
 
-/// A task's block of order 3 that payload is cut from; the last message that has a part of it frees it.
+/// A task's block of order 3 that payload is cut from. The last message with a part of the block frees it.
 #[derive(Debug, Default)]
 pub(super) struct Fragments {
     current: Option<Block>,
@@ -80,7 +80,7 @@ pub(super) struct Fragments {
 }
 
 impl Fragments {
-    /// Takes `bytes` bytes. Blocks that are used up go with `message`.
+    /// Takes `bytes` bytes. Used-up blocks go with `message`.
     pub(super) fn cut(
         &mut self,
         target: &mut dyn Target,

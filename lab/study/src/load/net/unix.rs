@@ -1,5 +1,5 @@
-//! lmbench `bw_unix`: 64 KiB writes to a stream socket between two processes, the canonical producer and consumer of
-//! blocks of all page-set orders (spec fault.md §4.3).
+//! lmbench `bw_unix`: 64 KiB writes to a stream socket between two processes, the canonical producer and
+//! consumer of blocks of all page-set orders (spec fault.md §4.3).
 
 use pageset_core::{AllocError, MigrateType, Order};
 

@@ -1,6 +1,6 @@
-//! What each recorded CPU did, one list for each, in a temporary file if it is long.
+//! The acts of each recorded CPU, one list for each, in a temporary file if it is long.
 //!
-//! A list is cut into chunks, which are written as they fill up. Who plays a list holds one chunk of it.
+//! A list is cut into chunks, which are written as they fill up. A player of a list holds one chunk of it.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use pageset_core::{MigrateType, Order, ZoneKind};
 use pageset_replay::operations::{BlockName, What};
 use tempfile::{SpooledTempFile, spooled_tempfile};
 
-/// One thing that a CPU did, and how long after the last.
+/// One act of a CPU, and the time since its last act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Paced {
     pub(super) think_ns: u32,
@@ -17,7 +17,8 @@ pub(super) struct Paced {
 }
 
 const BYTES: usize = 12;
-/// Things that are read at once. Guess: small beside what else a simulated CPU needs, large beside a call of the system.
+/// Acts that are read at once. Guess: small beside the other memory of a simulated CPU, large beside a system
+/// call.
 const CHUNK: usize = 1024;
 /// Bytes that are kept in memory; more go to a temporary file.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
@@ -84,10 +85,10 @@ pub(super) struct ListWriter {
 /// One CPU's list.
 #[derive(Debug, Default)]
 struct List {
-    /// Where the full chunks are in the file, and at last the one that is not full.
+    /// Positions of the full chunks in the file, and finally of the last, partial one.
     chunks: Vec<u64>,
     len: u64,
-    /// What is not yet in the file.
+    /// Acts that are not yet in the file.
     pending: Vec<u8>,
 }
 
@@ -146,7 +147,7 @@ impl Lists {
         self.cpus[cpu].len
     }
 
-    /// Replaces `bytes` by those of a chunk.
+    /// Replaces the contents of `bytes` by a chunk.
     fn read(&self, cpu: usize, chunk: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
         let list = &self.cpus[cpu];
         let left = list.len - (chunk * CHUNK) as u64;
@@ -171,7 +172,7 @@ impl Cursor {
         Self { cpu, chunk: None, bytes: Vec::new() }
     }
 
-    /// What is at a position below [`Lists::len`].
+    /// The act at a position below [`Lists::len`].
     pub(super) fn at(&mut self, lists: &Lists, position: u64) -> Paced {
         let (chunk, at) = (position / CHUNK as u64, position % CHUNK as u64);
         let chunk = chunk as usize;

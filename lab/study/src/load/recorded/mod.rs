@@ -1,10 +1,11 @@
-//! A recording as a workload for any number of CPUs: each CPU plays one recorded CPU's allocations and frees, with the
-//! recorded time between them, again and again.
+//! A recording as a workload for any number of CPUs. Each CPU plays one recorded CPU's allocations and frees,
+//! with the recorded time between them, again and again.
 //!
-//! The loop is closed: who waits for a lock does everything later, as a program would. As many copies of the recorded
-//! machine run as fit the CPUs; within a copy a block is freed on the CPU that freed it in the recording.
+//! The loop is closed: a CPU that waits for a lock does everything later, as a program would. As many copies
+//! of the recorded machine run as fit the CPUs. Within a copy, a block is freed on the CPU that freed it in
+//! the recording.
 //!
-//! Files: `reading` (what each CPU did), `lists` (where that is kept), `player` (a CPU that plays it).
+//! Files: `reading` (the acts of each CPU), `lists` (their storage), `player` (a CPU that plays them).
 
 mod lists;
 mod player;
@@ -24,12 +25,12 @@ use reading::Recording;
 #[derive(Debug)]
 pub struct Recorded {
     recording: Arc<Recording>,
-    /// What is played of it.
+    /// Counts of the played and the omitted events.
     pub played: Played,
 }
 
 impl Recorded {
-    /// Reads a recording, of any length, in bounded memory: what is to be played goes to a temporary file.
+    /// Reads a recording of any length in bounded memory: its acts go to a temporary file.
     ///
     /// # Errors
     /// As the reader's, and if the temporary file cannot be written, or there are no allocations or no frees.
@@ -41,7 +42,7 @@ impl Recorded {
     /// The recording on as many CPUs as `setup` says. It has no parameters.
     ///
     /// # Errors
-    /// If the machine has not that many CPUs, or the recording shows no allocation.
+    /// If the machine has fewer CPUs, or the recording shows no allocation.
     pub fn plan(&self, setup: &Setup<'_>) -> Result<Plan, PlanError> {
         let present = setup.topology.nodes_of_cpus.len();
         if setup.cpus == 0 || setup.cpus as usize > present {

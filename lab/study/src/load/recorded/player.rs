@@ -1,4 +1,4 @@
-//! One CPU that plays what a recorded CPU did, and the copy of the recorded machine that it belongs to.
+//! One CPU that plays a recorded CPU's acts, and the copy of the recorded machine that it belongs to.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,12 +10,13 @@ use super::lists::Cursor;
 use super::reading::Recording;
 use crate::target::{Block, Fill, Target};
 
-/// A longer gap between two events of a CPU is taken to be idle. Guess: a recording of page events does not tell.
+/// Gaps between two events of a CPU longer than this count as idle. Guess: a recording of page events does
+/// not say.
 const BUSY_NS_MAX: u64 = 100_000;
-/// How long a CPU waits for the others of its copy to come up. Guess.
+/// Time that a CPU waits for the others of its copy before it looks again. Guess.
 const WAIT_NS: u64 = 20_000;
 
-/// What the CPUs of one copy share.
+/// State that the CPUs of one copy share.
 #[derive(Debug)]
 pub(super) struct CopyState {
     /// Blocks in use, by pass and number.
@@ -39,18 +40,18 @@ pub(super) struct Player {
     pub(super) copy: Arc<Mutex<CopyState>>,
     /// Which recorded CPU's list it plays.
     pub(super) index: usize,
-    /// A copy that is not whole frees what its missing CPUs would have freed.
+    /// A copy with missing CPUs also frees the blocks that these would have freed.
     pub(super) is_whole: bool,
 }
 
 impl Player {
     pub(super) fn play(self, target: &mut dyn Target) {
-        // Blocks that this CPU is to free, but that another has not allocated yet.
+        // Blocks that this CPU should free and another CPU has not allocated yet.
         let mut early = VecDeque::new();
         let mut pass = 0;
         let lists = &self.recording.lists;
         let mut cursor = Cursor::new(self.index);
-        // Copies that run for long are not in step.
+        // Copies begin at different places, as long-running ones would.
         let mut start = target.random() % lists.len(self.index);
         while target.running() {
             let mut kept = Vec::new();
@@ -69,7 +70,8 @@ impl Player {
                 target.score(1);
             }
             kept.into_iter().for_each(|block| target.free(block));
-            // What nobody allocates any more: its allocation failed, or its CPU began in the middle.
+            // Forget blocks that will not be allocated any more: the allocation failed, or its CPU began in
+            // the middle.
             early.retain(|(since, _)| since + 1 >= pass);
             pass += 1;
             self.copy().passes[self.index] = pass;
@@ -103,7 +105,7 @@ impl Player {
             }
             What::Free { block } => {
                 early.push_back((pass, block));
-                // The one that is due, and one that was early.
+                // The block that is due, and one that was early.
                 for _ in 0..early.len().min(2) {
                     let Some(key) = early.pop_back() else { break };
                     let found = self.copy().blocks.remove(&key);
@@ -135,7 +137,7 @@ impl Player {
         self.copy().passes.iter().copied().min().unwrap_or(0)
     }
 
-    /// The last CPU of a copy frees what is left of it.
+    /// The last CPU of a copy frees the rest of the copy's blocks.
     fn end(&self, target: &mut dyn Target) {
         let left = {
             let mut copy = self.copy();

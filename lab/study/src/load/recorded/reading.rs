@@ -1,4 +1,5 @@
-//! From what a recording asked for to what each of its CPUs did. Memory holds the blocks that are in use, not the recording.
+//! Turns the requests of a recording into lists of acts, one for each CPU. Memory holds the blocks in use,
+//! not the recording.
 
 use std::collections::HashSet;
 use std::io;
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::lists::{ListWriter, Lists, Paced};
 
-/// What is played of a recording, and what is left out of it.
+/// Counts of the played events, and of the ones left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Played {
     /// Allocations and frees that are played; a bulk allocation is one.
@@ -20,9 +21,10 @@ pub struct Played {
     pub unmatched_frees: u64,
     /// Left out: allocations that failed in the recording.
     pub failed_in_recording: u64,
-    /// Left out: allocations of an order or a number of pages that cannot be.
+    /// Left out: allocations with an impossible order or number of pages.
     pub impossible: u64,
-    /// Made up: frees of blocks that the recording shows in use when their frame is allocated once more.
+    /// Made up: frees of blocks that are still in use in the recording when their frame is allocated once
+    /// more.
     pub made_up_frees: u64,
     /// Events that the recording itself lacks.
     pub lost_events: u64,
@@ -63,7 +65,7 @@ pub(super) fn read(reader: &mut dyn TraceReader) -> Result<(Recording, Played), 
 /// A recording that is being read.
 struct Reading {
     lists: ListWriter,
-    /// When each CPU did something last.
+    /// Time of each CPU's last act.
     last_ns: Vec<Option<u64>>,
     operations: u64,
 }
@@ -73,7 +75,7 @@ impl Reading {
         Self { lists: ListWriter::new(), last_ns: Vec::new(), operations: 0 }
     }
 
-    /// Adds to what the operation's CPU did.
+    /// Adds an act to the list of the operation's CPU.
     fn take(&mut self, operation: Operation) -> io::Result<()> {
         let Operation { ts_ns, cpu, what } = operation;
         let cpu = usize::from(cpu);

@@ -1,5 +1,5 @@
-//! What a day does to memory: how many units of 1 GiB stay free of what cannot be moved, under Linux, under the RFCs of 2026, and
-//! with our own allocator.
+//! The effect of a day on memory: how many units of 1 GiB stay free of pages that cannot be moved, under
+//! Linux, under the RFCs of 2026, and with our own allocator.
 //!
 //! `runs` plays the days, `tables` shows them.
 
@@ -67,7 +67,7 @@ const REASONS: [&str; 1] = [
 mod tests {
     use super::*;
 
-    /// What others read of the JSON: a row a policy, and the series apart from them, under other keys.
+    /// Readers of the JSON rely on one row for each policy, and on the series under other keys.
     #[test]
     fn a_row_a_policy_has_the_end_of_the_day() {
         let mut day = Parameters::quick();

@@ -10,7 +10,7 @@ use crate::jobs::{self, Stage};
 use crate::reproduce::Options;
 use pageset_report::{Cancelled, Progress};
 
-/// An allocator, and who moves pages.
+/// An allocator, and its rule for moving pages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     pub(super) name: &'static str,
@@ -32,7 +32,7 @@ pub(super) const CANDIDATES: [Candidate; 6] = [
     candidate("owned-blocks", "owned-blocks", Compaction::None),
 ];
 
-/// Looks at memory, evenly over the day.
+/// Samples of memory, evenly over the day.
 pub(super) const MOMENTS: u32 = 24;
 
 /// The days of one candidate, one for each seed.

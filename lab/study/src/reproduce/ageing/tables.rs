@@ -1,4 +1,4 @@
-//! What was found, as tables and as a picture.
+//! The results, as tables and as a picture.
 
 use crate::ageing::{Census, Moment};
 use pageset_report::plot::{Axis, Figure, Mark, Panel, Series};
@@ -23,7 +23,7 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / f64::from(count))
 }
 
-/// Of the units that need not hold what cannot be moved, the clean ones, in percent.
+/// Clean units in percent of all units that the pages that cannot be moved would leave free.
 fn of_others_percent(census: &Census) -> f64 {
     let others = census.units.saturating_sub(census.unclean_units_needed).max(1);
     100.0 * census.clean_units as f64 / others as f64

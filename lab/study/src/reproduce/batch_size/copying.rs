@@ -1,7 +1,7 @@
-//! How much more page_fault2 does for each fault than page_fault1, chosen on the rows of batch 31.
+//! Extra work of page_fault2 for each fault beside page_fault1, chosen on the rows of batch 31.
 //!
-//! Both print their scores in faults, and on the same machines: that of page_fault2 by that of page_fault1 needs no
-//! translation. Our machines are faster than the published ones under contention, so absolute scores would not do.
+//! Both benchmarks print their scores in faults, on the same machines, so their ratio needs no translation.
+//! Our machines are faster than the published ones under contention, so absolute scores would not do.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::jobs::{self, Stage};
 use crate::reproduce::simulated::{Case, Fitted, FittedValue, Range, nearest, set};
 use crate::simulate::{RunSpec, simulate};
 
-/// Chooses the values for all machines, and writes each one that is found.
+/// Chooses the values for all machines, and writes each one when it is found.
 pub(super) fn fit(fitted: &mut Fitted, file: &Path, jobs: usize, progress: &mut dyn Progress) -> Result<()> {
     let ones = phase_one::experiments(true)?;
     let twos = phase_two::experiments(true)?;

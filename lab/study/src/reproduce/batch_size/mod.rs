@@ -1,5 +1,5 @@
-//! The 2018 study of batch sizes. Phase one: page_fault1 on nine machines with twenty batches. Phase two: 21 benchmarks
-//! on those machines with three batches.
+//! The 2018 study of batch sizes. Phase one: page_fault1 on nine machines with twenty batches. Phase two: 21
+//! benchmarks on those machines with three batches.
 
 mod copying;
 pub(super) mod phase_one;
@@ -29,7 +29,7 @@ const MACHINES: [(&str, &str, &str); 9] = [
     ("Sandybridge-Desktop", "lkp-sb02", "sandybridge-desktop"),
 ];
 
-/// The kernel of the study; `high` is six times the batch, as it was then.
+/// The kernel of the study. `high` is six times the batch, as in that kernel.
 const POLICY: &str = "linux-4.18";
 
 impl Study for BatchSize {

@@ -1,4 +1,4 @@
-//! Phase one: where page_fault1 waits, with twenty batches on nine machines.
+//! Phase one: the locks that page_fault1 waits for, with twenty batches on nine machines.
 
 use anyhow::Result;
 use pageset_report::comparison::Quantity;
@@ -13,10 +13,11 @@ use crate::simulate::RunSpec;
 const WORKLOAD: &str = "page_fault1";
 /// Batches of a quick run.
 const QUICK: [&str; 5] = ["31", "63", "127", "255", "511"];
-/// Time of all CPUs together that is measured at least: a second of eight.
+/// Least measured time of all CPUs together: a second of eight CPUs.
 const CPU_MS: u64 = 8000;
-/// How often each CPU maps and unmaps before measuring begins, as fast as published: free lists scatter meanwhile. After one
-/// round the zone's lock of the 2-socket Skylake is held for a fifth less than after three; more change little.
+/// Rounds of maps and unmaps on each CPU before measuring begins, at the published speed. Free lists scatter
+/// meanwhile. After one round the zone's lock of the 2-socket Skylake is held for a fifth less than after
+/// three; more rounds change little.
 const WARMUP_ROUNDS: f64 = 3.0;
 /// Pages of one round.
 const MAPPING_PAGES: u64 = 32768;
@@ -79,14 +80,15 @@ pub(in crate::reproduce) fn run_at(machine: &str, policy: &str, score_per_s: Opt
     }
 }
 
-/// How long all CPUs of a machine take for the rounds of a warm-up, with mappings of so many pages and this score of all of them.
+/// Time that all CPUs of a machine take for the rounds of a warm-up, with mappings of this many pages and
+/// this score of all CPUs.
 pub(super) fn warmup_ms(machine: &str, mapping_pages: u64, score_per_s: Option<f64>) -> Option<u64> {
     let cpus = f64::from(Machine::named(machine)?.cpus());
     Some((1000.0 * WARMUP_ROUNDS * mapping_pages as f64 * cpus / score_per_s?).round() as u64)
 }
 
-/// How long is measured. Each CPU maps and unmaps in turn, and who meets whom is chance: of few CPUs as much is seen as
-/// of many in the workload's own time.
+/// Measured time. Each CPU maps and unmaps in turn, and their meetings are a matter of chance. So a run on
+/// few CPUs is longer: all CPUs together measure at least [`CPU_MS`].
 fn duration_ms(cpus: u32) -> u64 {
     let own = Workload::named(WORKLOAD).map_or(0, |workload| workload.duration_ms.1);
     (CPU_MS / u64::from(cpus)).max(own)
@@ -104,15 +106,15 @@ fn columns() -> Vec<(Quantity, Metric)> {
     ]
 }
 
-/// What a row takes that is simulated as those of batch 31 of a machine.
+/// Parameters that a row takes from batch 31 of the same machine.
 pub(in crate::reproduce) fn borrowed(machine: &str, case: usize) -> impl Iterator<Item = Borrowed> {
     let (table, row) = (id(machine), "31".to_owned());
     let parameters = ["fault_ns", "lru_page_ns"].into_iter();
     parameters.map(move |parameter| Borrowed { case, parameter, table: table.clone(), row: row.clone() })
 }
 
-/// Work per fault and time under the LRU lock are chosen on the row of batch 31, where it shows contention. The first
-/// decides how much the CPUs wait at all, the second at which of the two locks.
+/// Work per fault and time under the LRU lock are chosen on the row of batch 31, where they show contention.
+/// The first decides how long the CPUs wait in all, the second at which of the two locks.
 fn fits(cases: &[Case]) -> Vec<Fit> {
     let shows = |column: usize| {
         let base = cases.first().and_then(|case| case.published.get(column).copied().flatten());

@@ -38,20 +38,23 @@ const BENCHMARKS: [(&str, &str, Metric); 21] = [
 const QUICK: [&str; 4] = ["page_fault2", "malloc2", "read1", "pigz"];
 /// Workloads with the parameter `fault_ns`, which phase one has fitted for each machine.
 const FAULTING: [&str; 4] = ["page_fault2", "page_fault2-threads", "page_fault3", "page_fault3-threads"];
-/// The one of them that copies as `page_fault2` does, on whose rows of batch 31 work for that is chosen.
+/// The workload of `FAULTING` that copies as `page_fault2` does. The work for copying is chosen on its rows
+/// of batch 31.
 const COPYING_ALIKE: &str = "page_fault2-threads";
 /// The table on whose base rows the work for copying is chosen, by `copying`.
 pub(super) const COPYING: &str = "phase2-will-it-scale.page_fault2.processes";
-/// The parameter that says how much that work is.
+/// The parameter of that work.
 pub(super) const COPY_PARAMETER: &str = "copy_fault_ns";
 /// Smallest and largest value that is tried.
 pub(super) const COPY_RANGE: (u64, u64) = (100, 20_000);
-/// Pages of their mappings: 32 MiB instead of 128, so that the first pass, which fills the file, ends before measuring.
+/// Pages of their mappings: 32 MiB instead of 128, so that the first pass, which fills the file, ends before
+/// measuring.
 const MAPPING_PAGES: u64 = 8192;
 /// Batches, the first is the base.
 const BATCHES: [u32; 3] = [31, 63, 127];
 
-/// With which tables one of this name is judged: the other programs take few pages, or none, while they are measured.
+/// The group of tables that a table is judged with: the other programs take few pages, or none, while they
+/// are measured.
 pub(in crate::reproduce) fn group(table: &str) -> &'static str {
     let is_faulting = ["page_fault2", "page_fault3"].iter().any(|program| table.contains(program));
     if is_faulting { "page_fault2 and page_fault3" } else { "other programs" }
@@ -115,7 +118,8 @@ fn copy_fits(cases: &[Case]) -> Vec<Fit> {
     bases.map(fit).collect()
 }
 
-/// What the rows take from other tables: from phase one's of their machine, and work for copying.
+/// Parameters that the rows take from other tables: from phase one's of their machine, and the work for
+/// copying.
 fn borrowed(cases: &[Case], workload: &str) -> Vec<Borrowed> {
     let mut borrowed = Vec::new();
     for (case, Case { name, base, run, .. }) in cases.iter().enumerate() {

@@ -98,7 +98,7 @@ addresses, and string instructions of 4 KiB cannot do what those of 2 MiB can. S
 than in `pageset bench pages`, presumably since the program's own writes have left a page of dirty lines in the caches, \
 which go to memory while the next page streams there.";
 
-/// What the series says of this load.
+/// The series' claims for this load.
 struct Claims {
     throughput_percent: f64,
     user_time_percent: f64,
@@ -141,7 +141,7 @@ struct OrderResult {
     no_counters: Option<String>,
 }
 
-/// What is compared: orders as Linux has had them, with its instructions, then ours.
+/// The compared orders: those that Linux has had, with its instructions, then ours.
 fn methods() -> Vec<Method> {
     let rep = Kernel::new(Isa::Rep).unwrap_or(Kernel::PORTABLE);
     let linux = VisitOrder::ALL.into_iter().filter(|order| *order != VisitOrder::StreamTargetLast);
@@ -152,7 +152,7 @@ fn measure(cpus: &[usize], rounds: usize, stage: &mut Stage<'_>) -> Result<Resul
     let methods = methods();
     let mut load = AnonCow::new(cpus)?;
     let mut measured: Vec<Vec<Measured>> = vec![Vec::new(); methods.len()];
-    // The first of all runs finds the caches as nothing later does.
+    // The first of all runs finds the caches in a state that no later run finds.
     load.run(methods[0])?;
     for round in 0..rounds {
         for turn in 0..methods.len() {
@@ -234,7 +234,7 @@ fn table(id: &str, title: &str, machine: &str, results: &Results, claims: Option
     table
 }
 
-/// Whether what was published comes out here.
+/// Whether the published result comes out here.
 fn verdict(results: &Results, claims: &Claims) -> Result<String> {
     let row = results.rows.get(1).context("the order of 2018 was measured")?;
     let change = results.throughput_percent(row) - 100.0;

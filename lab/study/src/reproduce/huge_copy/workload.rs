@@ -1,4 +1,5 @@
-//! anon-cow-seq of vm-scalability: one parent's memory, children that write all of it and so copy it page by page.
+//! anon-cow-seq of vm-scalability: one parent's memory, children that write all of it and so copy it page by
+//! page.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -29,17 +30,17 @@ struct Child {
 /// One run: all children from begin to end.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
-    /// Of all children together, as the published runs count.
+    /// Of all children together, as in the published runs.
     pub(super) bytes_per_s: f64,
     /// Mean for one huge page.
     pub(super) copy_us: f64,
     /// Mean for one huge page.
     pub(super) write_us: f64,
-    /// Instructions per cycle of all children; else why there are none.
+    /// Instructions per cycle of all children, or the reason why there are none.
     pub(super) ipc: Result<f64, String>,
 }
 
-/// What one child has done.
+/// The work of one child.
 struct Passed {
     seconds: f64,
     copy_seconds: f64,

@@ -1,4 +1,4 @@
-//! What allocators are compared by, and which goal ours was given for each.
+//! The figures by which allocators are compared, and our allocator's goal for each.
 
 use pageset_report::Spread;
 
@@ -12,13 +12,13 @@ pub(super) type Figure = fn(&RunResult) -> f64;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis {
     pub(super) name: &'static str,
-    /// In words, beside Linux's.
+    /// The goal in words, beside Linux's figure.
     pub(super) goal: &'static str,
     of_ours: Figure,
     of_linux: Figure,
-    /// Which part of Linux's figure ours may reach, or has to.
+    /// The part of Linux's figure that our allocator may reach, or has to reach.
     limit: Limit,
-    /// What is added to both figures before one is divided by the other, since either may be 0.
+    /// A number added to both figures before the division, since either may be 0.
     added: f64,
 }
 
@@ -29,16 +29,16 @@ const LITTLE: f64 = 0.001;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Limit {
-    /// At most this part of it.
+    /// At most this part of Linux's figure.
     AtMost(f64),
-    /// At least as much, as far as seeds tell.
+    /// At least Linux's figure, as far as the seeds tell.
     AtLeast,
 }
 
 /// The axes.
 pub(super) const AXES: [Axis; 13] = [
     Axis::of("visits to shared state", "never more", |run| run.shared.visits as f64, Limit::AtMost(1.0), ONE),
-    // Whoever does more in the same time has more reason to visit.
+    // An allocator that does more work in the same time has more reason to visit.
     Axis::of("visits, for as much work", "never more", visits_for_work, Limit::AtMost(1.0), ONE),
     Axis::of(
         "visits and all lines that passed",
@@ -76,7 +76,7 @@ pub(super) const AXES: [Axis; 13] = [
         Limit::AtLeast,
         ONE,
     ),
-    // However much is in use at the last moment.
+    // A goal for any number of pages in use at the last moment.
     Axis::of(
         "free pages outside whole pageblocks",
         "never more",
@@ -102,26 +102,26 @@ pub(super) const AXES: [Axis; 13] = [
     ),
 ];
 
-/// Visits, by how many millions of units of work were done in a second.
+/// Visits for each million units of work done in a second.
 fn visits_for_work(run: &RunResult) -> f64 {
     1e6 * run.shared.visits as f64 / run.score_per_s
 }
 
-/// As if each line that passed from CPU to CPU were contended.
+/// Visits, counted as if each line that passed between CPUs were contended.
 fn visits_and_passed(shared: &SharedUse) -> u64 {
     shared.visits - shared.contended_lines + shared.line_transfers
 }
 
-/// Time that CPUs waited for zones' locks and held them, or until lines of the allocator's were there; in percent.
+/// Time that CPUs waited for zones' locks and held them, or waited for the allocator's lines; in percent.
 pub(super) fn shared_percent(run: &RunResult) -> f64 {
     run.zone_lock_percent + run.shared.line_percent
 }
 
-/// Ours beside one of Linux's at one place.
+/// Our allocator beside one of Linux's policies at one place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Match {
     pub(super) is_met: bool,
-    /// Ours as a part of Linux's.
+    /// Our figure as a part of Linux's.
     pub(super) ratio: f64,
 }
 

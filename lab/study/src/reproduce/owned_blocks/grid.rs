@@ -1,4 +1,4 @@
-//! Which workloads, machines and allocators are simulated, and the results in order.
+//! The simulated workloads, machines and allocators, and the results in order.
 
 use anyhow::Result;
 use pageset_report::Progress;
@@ -8,7 +8,7 @@ use crate::load::START_SPREAD_US;
 use crate::reproduce::study::Options;
 use crate::simulate::{RunResult, RunSpec, simulate_all};
 
-/// Linux's policies; the second is the one that goals are set by.
+/// Linux's policies. The goals are set by the second one.
 pub(super) const LINUX: [&str; 4] = ["linux-6.12", BASE, "linux-6.19", "pcp-buddy-rfc"];
 /// See [`LINUX`].
 pub(super) const BASE: &str = "linux-6.18";
@@ -17,7 +17,7 @@ pub(super) const OURS: [&str; 2] = [OWNED_BLOCKS, "owned-blocks-straight"];
 /// See [`OURS`].
 pub(super) const OWNED_BLOCKS: &str = "owned-blocks";
 
-/// The cases that the RFC was written for, then those of the studies in which the page allocator has work to do.
+/// The RFC's own cases, then the cases of the studies in which the page allocator has work to do.
 const WORKLOADS: [(&str, (u64, u64)); 8] = [
     ("producer-consumer", SHORT_MS),
     ("mass-exit", LONG_MS),
@@ -33,17 +33,19 @@ const MACHINES: [(&str, u32); 4] =
     [("xeon-36", 36), ("sapphire-rapids", 112), ("zen-316", 316), ("epyc-768", 768)];
 const QUICK_MACHINES: usize = 1;
 
-/// Time before measuring, and measured, in milliseconds. Guess: page sets fill within the first on each machine.
+/// Time before measuring, and measured, in milliseconds. Guess: page sets fill within the first on each
+/// machine.
 const MS: (u64, u64) = (10, 20);
-/// Where pages live for microseconds.
+/// For workloads whose pages live for microseconds.
 const SHORT_MS: (u64, u64) = (5, 10);
-/// Where all processes end together.
+/// For workloads whose processes all end together.
 const LONG_MS: (u64, u64) = (50, 100);
-/// Where a unit of work is a process, some of which live long.
+/// For workloads whose unit of work is a process, some of them long.
 const LONGEST_MS: (u64, u64) = (100, 200);
 const QUICK_MS: (u64, u64) = (5, 10);
-/// Programs start within this time. All at once they would queue in the order of their CPUs' numbers, and which allocator keeps that order
-/// would decide. Guess: less than each warm-up, and longer than a lap of the longest queue.
+/// Programs start within this time. If all started at once, they would queue in the order of their CPUs'
+/// numbers, and the results would depend on which allocator keeps that order. Guess: less than each warm-up,
+/// and longer than a lap of the longest queue.
 const SPREAD_US: u64 = 2000;
 
 /// A workload on a machine.
@@ -55,7 +57,7 @@ pub(super) struct Place {
     ms: (u64, u64),
 }
 
-/// What was found there: for each allocator one result for each seed.
+/// The results at one place: for each allocator one result for each seed.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) place: Place,
@@ -74,7 +76,7 @@ impl Found {
         self.by_policy.iter().map(|(policy, _)| *policy)
     }
 
-    /// The results of one, one for each seed.
+    /// The results of one policy, one for each seed.
     pub(super) fn of(&self, policy: &str) -> &[RunResult] {
         self.by_policy.iter().find(|(name, _)| *name == policy).map_or(&[], |(_, results)| results)
     }
@@ -100,7 +102,7 @@ pub(super) fn run(options: &Options, progress: &mut dyn Progress) -> Result<Vec<
     Ok(found)
 }
 
-/// By machine, since whoever reads looks at one size after the other.
+/// All places, by machine, since a reader looks at one size after the other.
 fn places(is_quick: bool) -> Vec<Place> {
     let (machines, workloads) =
         if is_quick { (QUICK_MACHINES, QUICK_WORKLOADS) } else { (MACHINES.len(), WORKLOADS.len()) };

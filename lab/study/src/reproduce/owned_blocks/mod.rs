@@ -1,6 +1,6 @@
-//! Our own allocator beside Linux's, on simulated machines: nothing published, but goals that were set before.
+//! Our own allocator beside Linux's, on simulated machines. Nothing is published; the goals were set before.
 //!
-//! `grid` says what is run, `axes` what is compared, `tables` what is shown.
+//! `grid` has the runs, `axes` the figures, `tables` the result.
 
 mod axes;
 mod grid;

@@ -1,4 +1,4 @@
-//! What was found, as tables and sentences.
+//! The results, as tables and sentences.
 
 use pageset_report::{Cell, Column, Row, Spread, Table};
 use pageset_sim::LineTraffic;
@@ -7,7 +7,7 @@ use super::axes::{AXES, Axis, Figure, Match, shared_percent, spread};
 use super::grid::{BASE, Found, LINUX, OWNED_BLOCKS, Place};
 use crate::simulate::RunResult;
 
-/// Which goals are met, at how many places.
+/// For each goal, the number of places that meet it.
 pub(super) fn verdict(found: &[Found]) -> Table {
     let mut columns = vec![Column::label("axis", "axis"), Column::label("goal", "goal, beside Linux's")];
     columns.extend(LINUX.map(|policy| Column::label(&format!("met_{policy}"), policy)));
@@ -45,7 +45,7 @@ fn matches<'f>(
     found.into_iter().filter_map(|found| Some((found.place, axis.compare(found, ours, linux)?))).collect()
 }
 
-/// Geometric.
+/// The geometric mean.
 fn mean(matches: &[(Place, Match)]) -> Cell {
     if matches.is_empty() {
         return Cell::Absent;
@@ -113,7 +113,7 @@ fn row(place: Place, policy: &str, results: &[RunResult], base: Option<&Spread>)
     Row::new(names.into_iter().chain(figures().map(mean)))
 }
 
-/// What the lines are of that CPUs of ours get from each other.
+/// The tables whose lines our allocator's CPUs get from each other.
 pub(super) fn lines(found: &[Found]) -> Table {
     let mut columns = vec![Column::label("workload", "lines, of 1000 pages"), Column::count("cpus", "CPUs")];
     columns.extend(LineTraffic::TABLES.map(|table| Column::ratio(table, table)));

@@ -1,7 +1,7 @@
-//! What the text only promises: pages that are mapped before they are asked for, and pages that are cleared before.
+//! The text's promises: pages that are mapped before they are requested, and pages that are cleared before.
 //!
-//! It says that prefaulting raises the highest fault rate obtainable three-fold and may allocate pages that are not needed, and
-//! that prezeroing pays if few cache lines of a page are used afterwards.
+//! The text says that prefaulting raises the highest fault rate three-fold and may allocate pages that are
+//! not needed. It says that prezeroing pays if few cache lines of a page are used afterwards.
 
 use anyhow::Result;
 use pageset_fault::Strategy;
@@ -12,7 +12,7 @@ use pageset_report::{Cell, Column, Origin, Row, Table};
 use super::printed::PAGES_PER_GIB;
 use super::runs::{Key, Runs};
 
-/// What the text says that prefaulting multiplies the highest rate by.
+/// The factor by which prefaulting raises the highest rate, by the text.
 const CLAIM: f64 = 3.0;
 /// Memory of the rows, of all threads together: the text's largest with all counts of threads.
 const GIB: u32 = 512;
@@ -20,7 +20,7 @@ const GIB: u32 = 512;
 const STRATEGY: &str = "P2,V1,R1";
 const ORDERS: [u8; 4] = [0, 1, 3, 5];
 
-/// Pages that are left out after each run of 48, in the column of what nobody touches: a quarter of a region.
+/// Pages that are left out after each run of 48, in the column of untouched pages: a quarter of a region.
 const SKIPPED: u64 = 16;
 
 fn counts(is_quick: bool) -> &'static [u32] {
@@ -49,7 +49,7 @@ fn prezero(lines: u32, threads: u32, prezero: bool) -> Key {
     Key { shared_cache: true, ahead, lines, pages_max: PREZERO_PAGES * u64::from(threads), ..key }
 }
 
-/// Everything that is simulated for it.
+/// All simulations of the promises.
 pub(super) fn keys(is_quick: bool) -> Vec<Key> {
     let pairs =
         ORDERS.iter().flat_map(|order| counts(is_quick).iter().map(move |threads| (*order, *threads)));
@@ -61,7 +61,7 @@ pub(super) fn keys(is_quick: bool) -> Vec<Key> {
     prefaults.chain(prezeros).collect()
 }
 
-/// What came out.
+/// The results.
 pub(super) struct Promises {
     rows: Vec<PrefaultRow>,
     prezero: Table,

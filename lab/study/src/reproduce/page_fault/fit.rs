@@ -6,8 +6,8 @@ use pageset_sim::Machine;
 use super::printed::{PAGES_PER_GIB, PrintedRow};
 use super::runs::Key;
 
-/// The time that makes our wall time of one thread the printed one; 0 if all else takes longer already. One thread waits
-/// for nobody, so its time is a sum.
+/// The private time of a fault for which one thread's wall time is the printed one; 0 if the other work alone
+/// takes longer. One thread never waits, so its time is a sum.
 pub(super) fn fault_ns(machine: &Machine, rows: &[PrintedRow]) -> Result<f64> {
     let row = rows.iter().find(|row| row.threads == 1).context("the text has a row of one thread")?;
     let pages = u64::from(row.gib * PAGES_PER_GIB);

@@ -14,13 +14,15 @@ fn counts(is_quick: bool) -> &'static [u32] {
 /// Pages of each thread: all fit into its node, so memory is local and its bandwidth grows with the CPUs.
 const THREAD_PAGES: u64 = 256;
 
-/// Page table x areas x counters; with `is_quick` those of the text, today's, and the one without any line that all write.
+/// Page table x areas x counters. With `is_quick`: those of the text, today's, and the one without a line
+/// that all CPUs write.
 fn strategies(is_quick: bool) -> Vec<Strategy> {
     const QUICK: [&str; 5] = ["P0,V1,R1", "P1,V1,R1", "P2,V1,R2", "P1,V2,R4", "P2,V7,R3"];
     if is_quick {
         return QUICK.iter().filter_map(|name| name.parse().ok()).collect();
     }
-    // With V0 areas could not change: it is an upper bound, not a strategy. The other counters are in T4.
+    // V0 does not allow areas to change, so it is an upper bound and no strategy. The other counters are in
+    // T4.
     let accounts = [Account::R1, Account::R2, Account::R3, Account::R4];
     Strategy::all()
         .filter(|strategy| strategy.stabilise() != Stabilise::V0 && accounts.contains(&strategy.account()))
@@ -31,9 +33,10 @@ fn key(strategy: Strategy, threads: u32) -> Key {
     Key::new(strategy, threads, THREAD_PAGES)
 }
 
-/// Pages of each thread where building its first table is not to show: all that the table covers, with pages of 16 KiB.
+/// Pages of each thread in runs that hide the cost of its first table: all that the table covers, with pages
+/// of 16 KiB.
 const TABLE_PAGES: u64 = 2048;
-/// Strategies that have no line that all write, but for a counter now and then.
+/// Strategies without a line that all CPUs write, except a counter now and then.
 const APART: [&str; 3] = ["P1,V7,R3", "P2,V7,R3", "P3,V7,R3"];
 
 /// A whole leaf table of each thread's own, on one thread and on most.
@@ -105,7 +108,7 @@ impl Matrix {
         table
     }
 
-    /// The last rate as a share of as many times the first.
+    /// The last rate as a share of linear scaling from the first.
     fn linear(&self, rates: &[f64]) -> f64 {
         match (rates.first(), rates.last(), self.counts.last()) {
             (Some(first), Some(last), Some(&most)) => last / (first * f64::from(most)),

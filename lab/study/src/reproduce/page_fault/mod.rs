@@ -1,9 +1,10 @@
-//! The page-fault comparison on an Altix with 512 CPUs, September 2005: Hugh Dickins' page locking, Christoph Lameter's
-//! atomic operations, and these with deltas for the counters.
+//! The page-fault comparison on an Altix with 512 CPUs, September 2005: Hugh Dickins' page locking, Christoph
+//! Lameter's atomic operations, and these with deltas for the counters.
 //!
-//! `printed` is what the text prints, `runs` simulates, `fit` chooses the one fitted number, `tables` puts ours beside the
-//! printed values, `threads` asks the printed rows how many threads ran, `predictions` tests T1 to T5 of the
-//! specification, `matrix` is the table that no text has, `ahead` what the text promises, `figures` draws.
+//! `printed` has the text's rows, `runs` simulates, `fit` chooses the one fitted number, `tables` puts our
+//! values beside the printed ones, `threads` asks the printed rows how many threads ran. `predictions` tests
+//! T1 to T5 of the specification, `matrix` is a table that no text has, `ahead` has the text's promises,
+//! `figures` draws.
 
 mod ahead;
 mod figures;
@@ -26,7 +27,7 @@ use runs::Runs;
 #[derive(Debug)]
 pub(crate) struct PageFault;
 
-/// The machine on which the text measured.
+/// The machine of the text's measurements.
 const MACHINE: &str = "altix-512";
 /// The program of 2005 keeps its threads in arrays of 128. Source: spec fault.md §2.1, its listing of 2006.
 const THREADS_OF_LISTING: u32 = 128;
@@ -79,7 +80,7 @@ impl Study for PageFault {
     }
 }
 
-/// What stands for what.
+/// The meaning of the simulated parts.
 fn notes(fault_ns: f64) -> Vec<String> {
     vec![
         "Rows are numbers of threads. All of ours is simulated: the fault engine, on the allocator of this project, in \
@@ -103,7 +104,7 @@ fn notes(fault_ns: f64) -> Vec<String> {
     ]
 }
 
-/// What the tables cannot say themselves.
+/// Explanations that the tables do not show themselves.
 const EXPLANATIONS: [&str; 6] = [
     "Bandwidth is not charged. Two CPUs of a node that did nothing but clear as fast as the machine file says would read \
      and write 8.2 GB/s, and the bus that they share has 6.4 GB/s (general knowledge of the Itanium 2); they clear for half \

@@ -1,4 +1,4 @@
-//! The specification's predictions T1 to T5 (spec fault.md §1.8), written before anything was measured.
+//! The specification's predictions T1 to T5 (spec fault.md §1.8), written before any measurement.
 
 use anyhow::Result;
 use pageset_fault::Strategy;
@@ -45,7 +45,7 @@ pub(super) fn keys(is_quick: bool) -> Vec<Key> {
     keys
 }
 
-/// What became of each prediction.
+/// The outcome of each prediction.
 pub(super) fn sentences(runs: &Runs, is_quick: bool) -> Result<Vec<String>> {
     let look = Look { runs, most: counts(is_quick).last().copied().unwrap_or(1) };
     Ok(vec![look.t1(counts(is_quick))?, look.t2()?, look.t3()?, look.t4()?, look.t5()?])
@@ -57,7 +57,7 @@ struct Look<'a> {
     most: u32,
 }
 
-/// How the sentence begins.
+/// The beginning of the sentence.
 fn verdict(name: &str, is_so: bool) -> String {
     format!("{name} is {}:", if is_so { "confirmed" } else { "refuted" })
 }

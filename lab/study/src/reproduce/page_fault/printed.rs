@@ -25,7 +25,7 @@ impl PrintedRow {
         self.cpu_s / self.wall_s
     }
 
-    /// Pages in the size that was asked for, of all repetitions.
+    /// Pages in the requested size, of all repetitions.
     pub(super) fn pages(&self) -> f64 {
         f64::from(self.gib) * f64::from(PAGES_PER_GIB) * f64::from(self.repetitions)
     }

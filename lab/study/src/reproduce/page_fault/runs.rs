@@ -25,7 +25,7 @@ pub(super) struct Key {
     pub(super) shared_cache: bool,
     /// Pages that are simulated, of all threads.
     pub(super) pages_max: u64,
-    /// What is done ahead.
+    /// Work done before a page is requested.
     pub(super) ahead: Ahead,
     /// Pages left out after each run.
     pub(super) skipped: u64,
@@ -44,8 +44,8 @@ pub(super) enum Sharing {
     Interleaved,
 }
 
-/// Pages of all threads that a simulation of a printed row touches, and the fewest and most of one thread. Guess: a few
-/// hundred faults reach the steady state, and a run takes a second.
+/// Pages of all threads that a simulation of a printed row touches, and the fewest and most of one thread.
+/// Guess: a few hundred faults reach the steady state, and a run takes a second.
 pub(super) const PAGES_MAX: u64 = 1 << 17;
 const THREAD_PAGES: (u64, u64) = (256, 8192);
 
@@ -94,11 +94,11 @@ impl Key {
     }
 }
 
-/// Results by what was simulated.
+/// Results by simulation.
 pub(super) struct Runs(BTreeMap<Key, Run>);
 
 impl Runs {
-    /// Simulates everything, several at once; the largest first, so that the end is not waited for.
+    /// Simulates everything, several at once. The largest begin first, so that none runs alone at the end.
     pub(super) fn all(
         machine: &Machine,
         fault_ns: f64,

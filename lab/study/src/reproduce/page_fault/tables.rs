@@ -1,4 +1,4 @@
-//! The six printed tables with our values, and how far off they are.
+//! The six printed tables with our values, and their errors.
 
 use anyhow::Result;
 use pageset_measure::pft::Run;
@@ -9,7 +9,7 @@ use super::printed::{PAGES_PER_GIB, PrintedRow};
 use super::runs::{Key, Runs};
 use super::{MACHINE, THREADS_OF_LISTING};
 
-/// How many threads a row stands for.
+/// The number of threads of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     /// As many as printed.
@@ -28,7 +28,7 @@ pub(super) fn key(row: &PrintedRow, reading: Reading) -> Key {
     Key { shared_cache: true, ..Key::new(row.strategy, threads, pages) }
 }
 
-/// The same in some other respect, for rows of so few threads that all of them ran.
+/// Variants of a row, for rows of so few threads that all of them ran.
 fn variants(row: &PrintedRow) -> [Key; 2] {
     let key = key(row, Reading::Printed);
     [Key { own_line: true, ..key }, Key { shared_cache: false, ..key }]
@@ -44,8 +44,8 @@ pub(super) fn keys(rows: &[PrintedRow]) -> Vec<Key> {
         .collect()
 }
 
-/// What the original would have printed for a run: the number of pages is the one that was asked for, whoever touched
-/// them. Wall and CPU time per page of the size.
+/// The figures that the original would have printed for a run. The number of pages is the requested one, even
+/// if fewer were touched. Wall and CPU time are per page of the requested size.
 pub(super) struct AsPrinted {
     pub(super) faults_per_cpu_s: f64,
     pub(super) faults_per_wall_s: f64,
@@ -111,7 +111,7 @@ fn words(table: &str) -> String {
     words
 }
 
-/// How far the column fault/wsec is off.
+/// The error of the column fault/wsec.
 pub(super) struct Score {
     readings: Vec<ReadingScore>,
 }
@@ -122,9 +122,10 @@ struct ReadingScore {
     errors: Vec<f64>,
     /// The same without deltas.
     errors_without_deltas: Vec<f64>,
-    /// Ours as a multiple of the printed value, where the line decides: without deltas, from 32 threads on.
+    /// Our value as a multiple of the printed one, where the line decides: without deltas, from 32 threads
+    /// on.
     crowded: Vec<f64>,
-    /// How far off the worst row is, as a factor of at least 1.
+    /// The error of the worst row, as a factor of at least 1.
     worst: f64,
     steps: Steps,
 }
@@ -134,9 +135,9 @@ struct ReadingScore {
 struct Steps {
     all: usize,
     agreed: usize,
-    /// Those that are no change as printed: so many "nothing ever changes" has right.
+    /// Steps without a printed change. The forecast "nothing ever changes" is right about these.
     null_model: usize,
-    /// Of those that are a change, how many go the printed way.
+    /// Printed changes whose direction ours has too.
     changes_met: usize,
 }
 
@@ -158,9 +159,9 @@ impl Steps {
     }
 }
 
-/// Threads from which on the line that all write decides.
+/// Number of threads from which on the line that all threads write decides.
 const CROWDED: u32 = 32;
-/// Changes of less than this are none. Source: the band of all comparisons here.
+/// Changes below this count as none. Source: the band of all comparisons here.
 const BAND: f64 = 0.02;
 
 impl Score {

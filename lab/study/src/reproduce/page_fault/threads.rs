@@ -1,9 +1,9 @@
-//! What the printed rows themselves say about the number of threads that ran.
+//! The number of threads that ran, by the printed rows themselves.
 //!
-//! From 128 to 512 threads the text has linear scaling, with about 85 CPUs busy throughout. The program computes its
-//! number of faults from the size, and its listing has arrays for 128 threads. If only 128 threads ran, a row of n threads
-//! touched 128 / n of the memory; then its time per page, and what is left of the wall time beside the threads' CPU
-//! time, should not depend on n but on a thread's share alone.
+//! From 128 to 512 threads the text has linear scaling, with about 85 CPUs busy throughout. The program
+//! computes its number of faults from the size, and its listing has arrays for 128 threads. If only 128
+//! threads ran, a row of n threads touched 128 / n of the memory. Then two figures should depend on a
+//! thread's share alone, and not on n: the time per page, and the wall time without the threads' CPU time.
 
 use pageset_report::{Cell, Column, Row, Table};
 
@@ -52,7 +52,7 @@ fn thread_mib(row: &PrintedRow) -> u64 {
     u64::from(row.gib) * 1024 / u64::from(row.threads)
 }
 
-/// Times per page that was really touched, if so many threads ran.
+/// Times per page that was really touched, if this many threads ran.
 struct Residue {
     wall_us: f64,
     residue_us: f64,

@@ -1,4 +1,4 @@
-//! How large published changes and ours are, and whether what is published covers ours.
+//! The size of published changes and of ours, and whether the published interval covers ours.
 
 use pageset_report::comparison::{Band, Comparison, Direction};
 use pageset_report::{Cell, Column, Row, Table};

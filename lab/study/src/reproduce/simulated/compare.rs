@@ -1,4 +1,4 @@
-//! Results beside what is published.
+//! Results beside the published values.
 
 use pageset_report::comparison::{Comparison, Pair};
 use pageset_report::{Origin, Spread};
@@ -52,7 +52,8 @@ impl Metric {
     }
 }
 
-/// The values of a case for one column, over all seeds. A relative one is counted from the base row with the same seed.
+/// The values of a case for one column, over all seeds. A relative value refers to the base row with the same
+/// seed.
 pub(super) fn values(metric: Metric, case: &Case, base: &Case, results: &Results) -> Option<Spread> {
     let pairs = results.get(&case.run)?.into_iter().zip(results.get(&base.run)?);
     let values: Vec<_> = pairs.map(|(ours, base)| value(metric, ours, base)).collect();

@@ -1,4 +1,4 @@
-//! A published table as something to simulate: which rows, which columns, which parameters are chosen.
+//! A published table as simulations: rows, columns, chosen parameters.
 
 use anyhow::{Context as _, Result};
 use pageset_report::comparison::Quantity;
@@ -11,9 +11,9 @@ use crate::simulate::{RunResult, RunSpec};
 pub(crate) struct Experiment {
     /// Name in JSON, and in the file of fitted parameters.
     pub(crate) id: String,
-    /// What the table shows.
+    /// The table's title.
     pub(crate) title: String,
-    /// The columns, and which result is compared with each.
+    /// The columns, each with the result that it is compared with.
     pub(crate) columns: Vec<(Quantity, Metric)>,
     /// The rows, from top to bottom; the first is a base row.
     pub(crate) cases: Vec<Case>,
@@ -30,7 +30,7 @@ pub(crate) struct Case {
     pub(crate) name: String,
     /// The row whose changes count; `None` for a base row.
     pub(crate) base: Option<usize>,
-    /// What is simulated.
+    /// The simulation.
     pub(crate) run: RunSpec,
     /// The published values, one for each column.
     pub(crate) published: Vec<Option<f64>>,
@@ -39,8 +39,8 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// One for each state of a published table: its name in the column `state`, and the policy that it is simulated with. All
-    /// are compared with the first. `printed` are the columns of the values.
+    /// One case for each state of a published table: its name in the column `state`, and the policy of its
+    /// simulation. All are compared with the first. `printed` are the columns of the values.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl Case {
 /// A figure of a simulation's result.
 pub(crate) type Figure = fn(&RunResult) -> f64;
 
-/// Which result of a simulation is compared with a column.
+/// The result of a simulation that is compared with a column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Metric {
     /// The result itself.
@@ -81,7 +81,7 @@ pub(crate) enum Metric {
     OfBase(Figure),
     /// The result for each unit of work, in percent of the base row's.
     PerWorkOfBase(Figure),
-    /// The result, scaled so that the base row is as published: our unit is another.
+    /// The result, scaled so that the base row is as published, because our unit is another.
     Scaled(Figure),
 }
 
@@ -92,7 +92,7 @@ impl Metric {
     pub(crate) const TIME: Self = Self::Scaled(|result| 1.0 / result.score_per_s);
 }
 
-/// A parameter of a workload that is chosen so that a result of a base row is as published.
+/// A parameter of a workload, chosen so that a result of a base row is as published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fit {
     /// The base row. The value is used in all rows that are compared with it.
@@ -101,9 +101,9 @@ pub(crate) struct Fit {
     pub(crate) parameter: &'static str,
     /// Smallest and largest value that is tried.
     pub(crate) range: (u64, u64),
-    /// The column whose value is met.
+    /// The column with the target value.
     pub(crate) column: usize,
-    /// Whether that value rises with the parameter; else it falls.
+    /// Whether the result rises with the parameter; else it falls.
     pub(crate) rises: bool,
 }
 
@@ -120,7 +120,7 @@ pub(crate) struct Borrowed {
 }
 
 impl Borrowed {
-    /// For each of so many rows, what was chosen on the row `base` of another table.
+    /// For each of the `rows` first rows, the value that was chosen on the row `base` of another table.
     pub(crate) fn of_base(table: &str, parameter: &'static str, rows: usize) -> Vec<Self> {
         let (table, row) = (table.to_owned(), "base".to_owned());
         (0..rows).map(|case| Self { case, parameter, table: table.clone(), row: row.clone() }).collect()

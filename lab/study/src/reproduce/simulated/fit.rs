@@ -15,8 +15,8 @@ use super::search::{Range, nearest};
 use crate::jobs::{self, Stage};
 use crate::reproduce::study::Options;
 
-/// The parameters of the file that [`Options::fit`] names, chosen again on these experiments; without it those that are
-/// built in.
+/// The parameters of the file that [`Options::fit`] names, chosen again on these experiments. Without it, the
+/// built-in parameters.
 pub(crate) fn fitted(
     experiments: &[Experiment],
     options: &Options,
@@ -27,7 +27,7 @@ pub(crate) fn fitted(
         Fitted::read(path)?
     } else {
         let bundled = Fitted::bundled()?;
-        // It is made now, so that a file of another program which appears meanwhile is not replaced.
+        // The file is made now. If another program's file appears meanwhile, it is not replaced.
         bundled.write(path, Existing::Refuse)?;
         bundled
     };
@@ -35,7 +35,7 @@ pub(crate) fn fitted(
     Ok(fitted)
 }
 
-/// Fits all base rows, several at once, and writes the parameters of each one that is done.
+/// Fits all base rows, several at once, and writes the parameters of each row when it is done.
 fn all(
     experiments: &[Experiment],
     fitted: &mut Fitted,
@@ -58,9 +58,10 @@ struct BaseRow<'a> {
     experiment: &'a Experiment,
     case: &'a Case,
     fits: Vec<Fit>,
-    /// The values that the fits have had up to now.
+    /// The fits' former values.
     former: Vec<Option<u64>>,
-    /// A value is chosen on the mean of these, as the study prints it: one seed alone may be far from it.
+    /// Seeds of the mean on which a value is chosen, as the study prints it. One seed alone may be far from
+    /// the mean.
     seeds: Seeds,
 }
 
@@ -89,9 +90,9 @@ impl<'a> BaseRow<'a> {
         Ok(fitted.collect())
     }
 
-    /// Chooses the parameters after the `given` ones: for each value that is tried for the next one all later ones are
-    /// chosen anew, since each moves the others' results. The search for each begins at its value in `known`, the last one that
-    /// came near.
+    /// Chooses the parameters after the `given` ones. For each value that is tried for the next parameter,
+    /// all later ones are chosen anew, since each affects the others' results. The search for each begins at
+    /// its value in `known`, the last one that came near.
     fn settle(&self, given: &[u64], known: &mut [Option<u64>]) -> Result<Settled> {
         let Some(fit) = self.fits.get(given.len()) else {
             return Ok(Settled { values: given.to_vec(), reached: self.results(given)? });
@@ -109,7 +110,7 @@ impl<'a> BaseRow<'a> {
         Ok(settled)
     }
 
-    /// What the row gives for each fit with these values.
+    /// The row's result for each fit with these values.
     fn results(&self, values: &[u64]) -> Result<Vec<f64>> {
         let mut case = self.case.clone();
         for (fit, value) in self.fits.iter().zip(values) {
@@ -127,7 +128,7 @@ impl<'a> BaseRow<'a> {
     }
 }
 
-/// A value for each parameter, and what they give.
+/// A value for each parameter, and their results.
 #[derive(Clone, Debug)]
 struct Settled {
     values: Vec<u64>,
@@ -142,7 +143,8 @@ mod tests {
     use super::*;
     use crate::simulate::RunSpec;
 
-    /// What comes out with known parameters is taken for published, and has to be found again.
+    /// The results of known parameters serve as published values, and the search has to find the parameters
+    /// again.
     #[test]
     fn parameters_that_move_each_other_are_found_together() {
         let score = (Quantity::relative("score", "score", "", 0), Metric::SCORE);

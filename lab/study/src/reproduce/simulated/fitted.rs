@@ -31,32 +31,32 @@ pub(crate) struct FittedValue {
     /// The workload's parameter and its value.
     pub(crate) parameter: String,
     pub(crate) value: u64,
-    /// The column that was to be met, what is published there, and what is reached.
+    /// The fitted column, its published value, and the value reached.
     pub(crate) column: String,
     pub(crate) published: f64,
     pub(crate) reached: f64,
 }
 
 impl Fitted {
-    /// What its file begins with.
+    /// The first lines of the file.
     pub const HEADING: &str = "\
 # Parameters chosen on the base rows of published tables, by bisection. Everything else is a prediction.
 # Written by `pageset reproduce STUDY --fit studies/fitted.toml`, for one study at a time.
 ";
 
-    /// Those that are built in.
+    /// The built-in parameters.
     pub fn bundled() -> Result<Self> {
         toml::from_str(BUNDLED).context("studies/fitted.toml")
     }
 
-    /// Those of a file that will be written over, so it must be one that [`Self::write`] has written.
+    /// Reads a file that will be replaced, so it must have been written by [`Self::write`].
     pub(super) fn read(path: &Path) -> Result<Self> {
         let name = || format!("{}: these are not fitted parameters", path.display());
         let text = read_description(path)?;
         Self::parse(&text).with_context(name)
     }
 
-    /// What [`Self::text`] has written.
+    /// Reads a text that [`Self::text`] has written.
     pub fn parse(text: &str) -> Result<Self> {
         if !text.starts_with(Self::HEADING) {
             bail!("--fit has not written it; choose a name that is free, or that of an older file of --fit");
@@ -98,7 +98,8 @@ impl Fitted {
         }
     }
 
-    /// The experiment with its parameters set: those chosen on it, and those it borrows. Nothing else sets them.
+    /// The experiment with its parameters set: those chosen on it, and those it borrows. Nothing else sets
+    /// them.
     pub(crate) fn applied(&self, experiment: &Experiment) -> Experiment {
         let mut applied = experiment.clone();
         for fit in &experiment.fits {
@@ -117,8 +118,8 @@ impl Fitted {
         applied
     }
 
-    /// What the reader of a table has to know. `here` is what this run gives in a row and column: whether it comes near the
-    /// published value is told of this run, and never of the one in which the parameter was chosen.
+    /// Notes for the reader of a table. `here` is this run's value in a row and column. The note says whether
+    /// this run comes near the published value, not the run in which the parameter was chosen.
     pub(super) fn sentences(
         &self,
         experiment: &Experiment,
@@ -131,7 +132,7 @@ impl Fitted {
             };
             let FittedValue { parameter, value, column, published, reached, .. } = fitted;
             let chosen = format!("{parameter} = {value}, on {column} of row {row}: published {published}");
-            // A parameter may be chosen on something that is no column of the table.
+            // A parameter may be chosen on a figure that is no column of the table.
             if experiment.columns[fit.column].0.heading != *column {
                 return format!("{chosen}, {reached:.1} when it was chosen");
             }

@@ -1,8 +1,9 @@
-//! Studies whose values come from simulations: what a table's row is run as, and which result is which column.
+//! Studies whose values come from simulations.
 //!
-//! A study is data (`experiment`): [`Experiment`]s with one [`Case`] for each row. `runs` simulates each different run once, `compare`
-//! puts results beside what is published, `fitted` has the few parameters that were chosen so that a base row comes out,
-//! and `fit` chooses them again with `search`. `panels` draws.
+//! A study is data (`experiment`): [`Experiment`]s with one [`Case`] for each row. `runs` simulates each
+//! different run once, and `compare` puts results beside the published values. `fitted` has the few
+//! parameters that were chosen so that a base row comes out, and `fit` chooses them again with `search`.
+//! `panels` draws.
 
 mod changes;
 mod compare;
@@ -27,14 +28,14 @@ use pageset_report::Progress;
 pub(crate) use panels::Panels;
 pub(crate) use search::{Range, nearest};
 
-/// What came out of all experiments of a study.
+/// The results of all experiments of a study.
 #[derive(Debug, Default)]
 pub(crate) struct Simulated {
     /// One for each experiment.
     pub(crate) tables: Vec<Comparison>,
     /// Runs that failed: which, and why.
     pub(crate) failures: Vec<String>,
-    /// The experiments as they were run, and what came out.
+    /// The experiments as they were run, and their results.
     ran: Option<(Vec<Experiment>, runs::Results)>,
 }
 
@@ -120,7 +121,7 @@ mod tests {
         assert_eq!(simulated.tables, run(3).tables);
     }
 
-    /// What phase two of batch sizes simulated after `--fit` had the values that are built in.
+    /// After `--fit`, phase two of batch sizes once simulated with the built-in values.
     #[test]
     fn values_that_were_just_chosen_are_used_and_told() {
         let [mut chosen_here, mut borrowing] = [experiment(), experiment()];
@@ -159,8 +160,8 @@ mod tests {
         assert!(notes.contains("copy_fault_ns = 12345"), "{notes}");
     }
 
-    /// It measured for a quarter of the time, which is no whole cycle of most workloads: a base row that was fitted to 14.0
-    /// came out as 5.4, and was called fitted.
+    /// A quick run once measured for a quarter of the time, which is no whole cycle of most workloads. A base
+    /// row that was fitted to 14.0 came out as 5.4, and was called fitted.
     #[test]
     fn a_quick_run_measures_a_row_as_long_as_the_full_one() {
         let run = |is_quick| {

@@ -4,7 +4,7 @@ use pageset_report::Origin;
 use pageset_report::comparison::{Comparison, Pair, Quantity};
 use pageset_report::plot::{Axis, Figure, Mark, Panel, Point, Scale, Series};
 
-/// What a figure shows of each table.
+/// The contents of a figure.
 pub(crate) struct Panels<'a> {
     /// Title of the figure.
     pub(crate) title: &'a str,
@@ -12,7 +12,7 @@ pub(crate) struct Panels<'a> {
     pub(crate) axis: Axis,
     /// How values are drawn.
     pub(crate) mark: Mark,
-    /// Columns that are drawn, those that a table has.
+    /// Columns that are drawn, if a table has them.
     pub(crate) columns: &'a [&'a str],
 }
 
@@ -76,7 +76,7 @@ impl Panels<'_> {
     }
 }
 
-/// What a picture calls a column whose heading is a name of the kernel's.
+/// The name in a picture of a column whose heading is a name of the kernel's.
 fn words(quantity: &Quantity) -> &str {
     match quantity.key.as_str() {
         "spin_lock_percent" => "CPU time in spin locks",

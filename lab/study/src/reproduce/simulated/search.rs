@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 
 /// Values tried.
 const STEPS: usize = 8;
-/// How far from a guess the next value is, as a quotient; the one after that is so far twice over, and so on.
+/// Quotient of the first value tried and the guess. Each further quotient is the square of the last.
 const STRIDE: f64 = 1.15;
 /// A part of the wanted result that is near enough.
 const NEAR: f64 = 0.005;
@@ -21,9 +21,10 @@ pub(crate) struct Range {
     pub(crate) rises: bool,
 }
 
-/// Tries values until the result of one comes near the wanted one, which is known to within `rounding`, and returns what
-/// `result` returned beside the nearest one. It goes away from a guess in longer and longer strides until the wanted result is
-/// between two values, then halves what is between them.
+/// Tries values until the result of one comes near the wanted one, which is known to within `rounding`.
+/// Returns the second part of `result`'s answer for the nearest value. The search goes away from a guess in
+/// longer and longer strides until the wanted result is between two values, and then halves the distance
+/// between them.
 pub(crate) fn nearest<T>(
     range: Range,
     wanted: f64,
@@ -58,7 +59,7 @@ pub(crate) fn nearest<T>(
     nearest.map(|(_, found)| found).context("at least one value was tried")
 }
 
-/// The geometric middle: parameters are times, of which a quotient counts.
+/// The geometric middle: parameters are times, and their quotients count.
 fn middle(low: u64, high: u64) -> u64 {
     ((low.max(1) as f64) * (high.max(1) as f64)).sqrt().round() as u64
 }

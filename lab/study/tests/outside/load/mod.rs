@@ -1,4 +1,5 @@
-//! Workloads do what their definitions say, and recordings what was recorded: orders, types and CPUs of allocations and frees, lifetimes, locks.
+//! Workloads follow their definitions, and played recordings follow the recording: orders, types and CPUs of
+//! allocations and frees, lifetimes, locks.
 
 mod patterns;
 mod recorded;

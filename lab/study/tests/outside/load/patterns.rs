@@ -113,7 +113,8 @@ fn streamed_files_are_freed_by_other_cpus_than_read_them() {
     assert!(log.allocs(0).iter().all(|(_, order, kind)| order.get() == 0 && *kind == MigrateType::Movable));
 }
 
-/// A receiver that is slower than its sender: messages queue, and slabs fill before the first object comes back.
+/// A receiver that is slower than its sender: messages queue, and slabs fill before the first object comes
+/// back.
 const SLOW: (&str, u64) = ("receive_ns", 9_000);
 
 /// Tasks that stay where they are.
@@ -184,7 +185,8 @@ fn a_write_to_a_unix_socket_is_blocks_of_orders_3_and_2_1_0() {
     for (order, count) in orders.iter().enumerate().take(3).skip(1) {
         assert!(count.abs_diff(writes) <= 12, "order {order}: {count} for {writes} writes");
     }
-    // The heads' slabs come on top, but are used again and again: 11 heads are under way at most, 8 fit a slab.
+    // The heads' slabs come on top, but are used again and again: 11 heads are under way at most, 8 fit a
+    // slab.
     assert!(orders[3].abs_diff(writes) <= 16, "order 3: {} for {writes} writes", orders[3]);
 }
 

@@ -1,8 +1,8 @@
-//! A world that writes down what a workload does: one worker at a time runs, the one whose clock is earliest. Each is a
-//! coroutine, since threads take long to take turns.
+//! A world that records a workload's acts. One worker at a time runs: the one whose clock is earliest. Each
+//! worker is a coroutine, since threads take long to take turns.
 //!
-//! Memory never ends, a block's frame number is never used twice, and calls take fixed times; so two runs with one seed
-//! are equal, and what a workload asks for does not depend on any allocator.
+//! Memory never ends, a block's frame number is never used twice, and calls take fixed times. So two runs
+//! with one seed are equal, and a workload's requests do not depend on any allocator.
 
 use std::cell::{RefCell, RefMut};
 use std::collections::{HashMap, VecDeque};
@@ -16,7 +16,7 @@ use pageset_study::{Access, Block, ChannelId, Fill, Hold, LockId, Message, Recei
 /// Time of each call that is not a computation.
 const CALL_NS: u64 = 10;
 
-/// One thing that a workload did.
+/// One act of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
     Alloc {
@@ -34,12 +34,12 @@ pub(crate) enum Act {
     Lock(LockId, Hold),
 }
 
-/// Everything that happened.
+/// All acts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Log {
     pub(crate) acts: Vec<(u64, CpuId, Act)>,
     pub(crate) score: u64,
-    /// Blocks that nobody freed.
+    /// Blocks that were not freed.
     pub(crate) left: usize,
     /// Most pages in use at once.
     pub(crate) pages_peak: u64,
@@ -157,7 +157,7 @@ impl State {
         }
     }
 
-    /// Lets those that wait look again, not earlier than `actor` did what may concern them.
+    /// Lets waiting workers look again, no earlier than the time of `actor`'s act.
     fn wake(&mut self, actor: usize) {
         let now = self.clocks[actor];
         for worker in (0..self.clocks.len()).filter(|worker| *worker != actor) {
@@ -168,7 +168,7 @@ impl State {
         self.waiting[actor] = false;
     }
 
-    /// The worker to go on: the earliest of those that do not wait; failing that, of those that do.
+    /// The worker to go on: the earliest one that does not wait, else the earliest one that waits.
     fn next(&self) -> Option<usize> {
         let workers = (0..self.clocks.len()).filter(|worker| !self.done[*worker]);
         workers.min_by_key(|worker| (self.waiting[*worker], self.clocks[*worker], *worker))
@@ -190,7 +190,7 @@ struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    /// Lets `ns` pass for this worker, and then whoever is earliest go on.
+    /// Lets `ns` pass for this worker. Then the earliest worker goes on.
     fn pass(&self, ns: u64) -> RefMut<'_, State> {
         let mut state = self.state.borrow_mut();
         state.clocks[self.index] += ns;
@@ -202,7 +202,7 @@ impl Recorder<'_> {
         self.state.borrow_mut()
     }
 
-    /// Waits until `attempt` gives something. Others run meanwhile.
+    /// Waits until `attempt` succeeds. Other workers run meanwhile.
     fn wait_for<R>(&self, mut attempt: impl FnMut(&mut State) -> Option<R>) -> R {
         let mut state = self.pass(CALL_NS);
         for _ in 0..1_000_000 {

@@ -4,7 +4,7 @@
 pub(in super::super) enum Counters {}
 
 impl Counters {
-    /// Says what is missing.
+    /// Names the missing feature.
     pub(in super::super) fn of_this_thread() -> Result<Self, String> {
         Err("pageset was built without its feature `perf`; the default build has it".to_owned())
     }

@@ -13,16 +13,16 @@ pub(in super::super) struct Counters {
 }
 
 impl Counters {
-    /// Starts counting what this thread does in user space.
+    /// Starts counting this thread's work in user space.
     ///
     /// # Errors
     ///
-    /// Why the machine does not count, in the system's words.
+    /// The system's reason why it does not count.
     pub(in super::super) fn of_this_thread() -> Result<Self, String> {
         let counters = || -> io::Result<Self> {
             let counter = |event| {
                 let mut options = Opts::default();
-                // Whoever may not see the kernel may still count the program.
+                // A user without rights to the kernel may still count the program.
                 options.exclude.kernel = true;
                 options.exclude.hv = true;
                 Counter::new(event, (Proc::CURRENT, Cpu::ALL), options)
