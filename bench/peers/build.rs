@@ -1,7 +1,8 @@
-//! Builds mimalloc v2 next to v3 and jemalloc's hooks over a pool, and notes compilers and commit for the results.
+//! Builds mimalloc v2 next to v3 and jemalloc's hooks over a pool, and notes compilers and commit for the
+//! results.
 //!
-//! The crate `libmimalloc-sys` has the sources of both versions and builds one of them. The other one has the same names
-//! of functions, so here it becomes one object file in which every name but two is local.
+//! The crate `libmimalloc-sys` has the sources of both versions and builds one of them. The other one has the
+//! same names of functions, so here it becomes one object file in which every name but two is local.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

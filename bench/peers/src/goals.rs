@@ -44,7 +44,8 @@ pub(crate) struct Judged {
     pub(crate) threads: usize,
     /// The bound in words.
     pub(crate) goal: String,
-    /// What is at most as large as the bound if the goal is reached: a value in the row's unit, or a multiple.
+    /// What is at most as large as the bound if the goal is reached: a value in the row's unit, or a
+    /// multiple.
     pub(crate) value: f64,
     /// Whether it is reached.
     pub(crate) is_reached: bool,

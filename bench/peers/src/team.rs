@@ -17,7 +17,8 @@ impl Member<'_> {
     }
 }
 
-/// Runs `work` on `threads` threads, each on a CPU of its own as long as there are enough, and returns what they return.
+/// Runs `work` on `threads` threads, each on a CPU of its own as long as there are enough, and returns what
+/// they return.
 ///
 /// # Panics
 /// If one of them panics.

@@ -1,10 +1,12 @@
-//! What C pays for a page more than Rust: `cargo run --profile dist -p pageset-capi --example cost`. Needs a C compiler.
+//! What C pays for a page more than Rust: `cargo run --profile dist -p pageset-capi --example cost`. Needs a
+//! C compiler.
 //!
-//! One process measures all in turns: Rust, C with libpageset.a, C with libpageset.so. Medians of the rounds, with the quartiles,
-//! in nanoseconds for each page that is handed out and freed; and of the differences between C and Rust in the same round.
+//! One process measures all in turns: Rust, C with libpageset.a, C with libpageset.so. Medians of the rounds,
+//! with the quartiles, in nanoseconds for each page that is handed out and freed; and of the differences
+//! between C and Rust in the same round.
 //!
-//! In Rust the pool is inlined into the loop that uses it. `Rust, called` is what C could have at best: functions that are called, with
-//! an order that they do not know before.
+//! In Rust the pool is inlined into the loop that uses it. `Rust, called` is what C could have at best:
+//! functions that are called, with an order that they do not know before.
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::hint::black_box;

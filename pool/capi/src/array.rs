@@ -20,7 +20,8 @@ pub(crate) fn output<'a, T>(start: *mut T, count: usize) -> Result<&'a mut [Mayb
     if !is_possible(start, count) {
         return Err(BAD_ARRAY);
     }
-    // SAFETY: not null, aligned, not too large; the header makes the caller promise that it is as long as it says.
+    // SAFETY: not null, aligned, not too large; the header makes the caller promise that it is as long as it
+    // says.
     Ok(unsafe { slice::from_raw_parts_mut(start.cast(), count) })
 }
 
@@ -32,7 +33,8 @@ pub(crate) fn input<'a, T>(start: *const T, count: usize) -> Result<&'a [T], Fai
     if !is_possible(start, count) {
         return Err(BAD_ARRAY);
     }
-    // SAFETY: not null, aligned, not too large; the header makes the caller promise that it is as long as it says.
+    // SAFETY: not null, aligned, not too large; the header makes the caller promise that it is as long as it
+    // says.
     Ok(unsafe { slice::from_raw_parts(start, count) })
 }
 

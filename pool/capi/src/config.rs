@@ -22,7 +22,8 @@ pub const PAGESET_MAX_POOLS: usize = 4096;
 
 /// Private memory, in transparent huge pages as far as the system has them.
 pub const PAGESET_BACKING_THP: u32 = 0;
-/// Huge pages that the administrator reserved, of huge_page_bytes each; all are claimed when the pool is made.
+/// Huge pages that the administrator reserved, of huge_page_bytes each; all are claimed when the pool is
+/// made.
 pub const PAGESET_BACKING_HUGETLB: u32 = 1;
 /// A file in memory, to be shared with other processes: see pageset_get_memfd.
 pub const PAGESET_BACKING_MEMFD: u32 = 2;
@@ -46,7 +47,8 @@ pub const PAGESET_RESIDENCY_PAGEABLE: u32 = 0;
 /// All of it is made resident and locked when the pool is made. Nothing is returned to the system.
 pub const PAGESET_RESIDENCY_LOCKED: u32 = 1;
 
-/// Restartable sequences if the system has them and PAGESET_RSEQ is not 0 in the environment, otherwise locks.
+/// Restartable sequences if the system has them and PAGESET_RSEQ is not 0 in the environment, otherwise
+/// locks.
 pub const PAGESET_FAST_PATH_AUTO: u32 = 0;
 /// A try-lock per CPU.
 pub const PAGESET_FAST_PATH_LOCKS: u32 = 1;
@@ -59,7 +61,8 @@ pub const PAGESET_WORKER_NONE: u32 = 1;
 /// For keep_bytes: a fiftieth of the pool, 32 MiB at most.
 pub const PAGESET_KEEP_DEFAULT: u64 = u64::MAX;
 
-/// What a pool is made from. pageset_config_init fills it with the defaults, which are in parentheses at the end.
+/// What a pool is made from. pageset_config_init fills it with the defaults, which are in parentheses at the
+/// end.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Config {
@@ -71,13 +74,13 @@ pub struct Config {
     pub backing: u32,
     /// Bytes of the pool, a multiple of 4096, or of the huge page size; 4 TiB at most. (1 GiB)
     pub bytes: usize,
-    /// Most bytes that may be handed out at any time, caches included; 0 for the pool's size. Only whole pages of 4096 bytes
-    /// count: of less than one, nothing can be had. (0)
+    /// Most bytes that may be handed out at any time, caches included; 0 for the pool's size. Only whole
+    /// pages of 4096 bytes count: of less than one, nothing can be had. (0)
     pub capacity_bytes: usize,
     /// Bytes of a huge page if backing is PAGESET_BACKING_HUGETLB: 2 MiB or 1 GiB. (2 MiB)
     pub huge_page_bytes: usize,
-    /// Memory of the program's to be used instead of the system's, aligned to 4 MiB, of `bytes` bytes, that nobody else uses until
-    /// the pool is destroyed; then backing is not looked at. NULL for none. (NULL)
+    /// Memory of the program's to be used instead of the system's, aligned to 4 MiB, of `bytes` bytes, that
+    /// nobody else uses until the pool is destroyed; then backing is not looked at. NULL for none. (NULL)
     pub region: *mut c_void,
     /// Bit n for node n, if numa is PAGESET_NUMA_INTERLEAVE. (0)
     pub numa_nodes: u64,
@@ -93,7 +96,8 @@ pub struct Config {
     pub fast_path: u32,
     /// PAGESET_WORKER_... (THREAD)
     pub worker: u32,
-    /// Nanoseconds between two looks at what is idle. 2 MiB go back when they were free at two looks. (100 ms)
+    /// Nanoseconds between two looks at what is idle. 2 MiB go back when they were free at two looks. (100
+    /// ms)
     pub return_interval_ns: u64,
     /// Most bytes that go back to the system in one second. (4 GiB)
     pub return_bytes_per_second: u64,
@@ -101,15 +105,18 @@ pub struct Config {
     pub keep_bytes: u64,
     /// A look clears up to this many free 2 MiB for pageset_alloc_zeroed. (0)
     pub prezero_blocks: u32,
-    /// 1: the page behind every address stays the same until the pool is destroyed. For a pool that is registered as a whole:
-    /// buffers of io_uring, memory of RDMA, AF_XDP, vhost, VFIO. Nothing is returned to the system. Or 0. (0)
+    /// 1: the page behind every address stays the same until the pool is destroyed. For a pool that is
+    /// registered as a whole: buffers of io_uring, memory of RDMA, AF_XDP, vhost, VFIO. Nothing is returned
+    /// to the system. Or 0. (0)
     pub pinned: u32,
-    /// Of pageblocks in part use, a look gives free pages back that lie together and have so many bytes; 4096 for single pages. Costs
-    /// about a microsecond for each such part, and a page fault for each page that is used again. 0 for none. (0)
+    /// Of pageblocks in part use, a look gives free pages back that lie together and have so many bytes; 4096
+    /// for single pages. Costs about a microsecond for each such part, and a page fault for each page that is
+    /// used again. 0 for none. (0)
     pub part_bytes: u64,
-    /// What frees pages when an allocation finds none, or the capacity is handed out: a cache that evicts. Called with shortage_context and
-    /// the bytes that are wanted, by the thread that allocates, while no lock of the pool is held: it may call the pool. Anything but 0 says
-    /// that it freed something; then the allocation tries again. What it allocates itself may fail. It must return: no longjmp, and no
+    /// What frees pages when an allocation finds none, or the capacity is handed out: a cache that evicts.
+    /// Called with shortage_context and the bytes that are wanted, by the thread that allocates, while no
+    /// lock of the pool is held: it may call the pool. Anything but 0 says that it freed something; then the
+    /// allocation tries again. What it allocates itself may fail. It must return: no longjmp, and no
     /// exception of C++. (NULL)
     pub on_shortage: ShortageCallback,
     /// Passed to on_shortage. (NULL)
@@ -119,7 +126,8 @@ pub struct Config {
 /// A pool's on_shortage.
 pub type ShortageCallback = Option<extern "C" fn(context: *mut c_void, bytes: usize) -> c_int>;
 
-// SAFETY: C's layout, size and version first; numbers, raw pointers, and a function that may be NULL and that C answers for.
+// SAFETY: C's layout, size and version first; numbers, raw pointers, and a function that may be NULL and that
+// C answers for.
 unsafe impl Grows for Config {
     const NAME: &'static str = "pageset_config";
 

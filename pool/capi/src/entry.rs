@@ -13,16 +13,17 @@ use crate::held::Held;
 /// A pool, and which pages are handed out of it.
 ///
 /// # Invariants
-/// `held` says for the first frame of pages that C has how many they are, and nothing for every other frame but the marks of a number
-/// that is too large for one.
+/// `held` says for the first frame of pages that C has how many they are, and nothing for every other frame
+/// but the marks of a number that is too large for one.
 ///
-/// It is read and written without exchanges, since one locked instruction costs more than a whole pair of allocation and free.
-/// So two threads that free the same page at the same moment are not told apart; the header forbids it, and the pool itself
-/// finds it later (`bad_frees`).
+/// It is read and written without exchanges, since one locked instruction costs more than a whole pair of
+/// allocation and free. So two threads that free the same page at the same moment are not told apart; the
+/// header forbids it, and the pool itself finds it later (`bad_frees`).
 pub(crate) struct Entry {
     /// The handle that names it.
     pub(crate) handle: usize,
-    /// The orders that go through this CPU's array by a sequence; 16, so that an index below needs no second look.
+    /// The orders that go through this CPU's array by a sequence; 16, so that an index below needs no second
+    /// look.
     cached: [Option<CachedOrder>; 16],
     pub(crate) pool: Pool,
     held: Box<[AtomicU16]>,
@@ -63,7 +64,8 @@ impl Entry {
         self.pool.frames_in_use().all(|frames| self.held[frames].iter().all(is_free))
     }
 
-    /// Hands out a block that this CPU's array has. `None` if it has none, or for an order that it does not hold.
+    /// Hands out a block that this CPU's array has. `None` if it has none, or for an order that it does not
+    /// hold.
     #[inline(always)]
     pub(crate) fn pop(&self, order: usize) -> Option<*mut c_void> {
         let order = (*self.cached.get(order)?)?;
@@ -74,7 +76,8 @@ impl Entry {
 
     /// Takes back a block that C has into this CPU's array.
     ///
-    /// Says no more than it has to, so that nothing has to be kept for it: for `Unpushed` see [`free_unpushed`](Self::free_unpushed).
+    /// Says no more than it has to, so that nothing has to be kept for it: for `Unpushed` see
+    /// [`free_unpushed`](Self::free_unpushed).
     #[inline(always)]
     pub(crate) fn push(&self, address: usize, order: usize) -> Push {
         let Some(Some(order)) = self.cached.get(order).copied() else { return Push::Refused };
@@ -137,7 +140,8 @@ impl Entry {
         match RawPages::new(frame, page_count).filter(|_| self.page_count(address) == Some(page_count)) {
             Some(raw) if !self.pool.is_in_child() => {
                 self.forget(frame, page_count);
-                // SAFETY: by the invariant C had these pages, so `into_raw` gave them up; now it has them no more.
+                // SAFETY: by the invariant C had these pages, so `into_raw` gave them up; now it has them no
+                // more.
                 Ok(unsafe { Pages::from_raw(&self.pool, raw) })
             }
             _ => Err(self.why_not(address, page_count)),

@@ -30,8 +30,9 @@ pub extern "C" fn pageset_order_for_bytes(bytes: usize, order: Option<&mut Maybe
     })
 }
 
-/// *pool is the pool that has handed out the pages that begin at an address, *bytes is how many bytes they have. Both may be NULL. For
-/// programs that keep a pointer only: their free is pageset_find and pageset_free_run. A few nanoseconds, for the first pools of a program.
+/// *pool is the pool that has handed out the pages that begin at an address, *bytes is how many bytes they
+/// have. Both may be NULL. For programs that keep a pointer only: their free is pageset_find and
+/// pageset_free_run. A few nanoseconds, for the first pools of a program.
 ///
 /// Errors: EINVAL (no pages that are handed out begin here). Then *pool is NULL, and *bytes 0.
 #[unsafe(no_mangle)]
@@ -79,8 +80,9 @@ pub extern "C" fn pageset_get_start(
     })
 }
 
-/// The file of a pool that was made with PAGESET_BACKING_MEMFD, to be mapped by other processes. It is closed with the pool: pass
-/// on a dup of it. Whoever has it leaves alone the bytes of pages that nobody has, some of which are known to be zero.
+/// The file of a pool that was made with PAGESET_BACKING_MEMFD, to be mapped by other processes. It is closed
+/// with the pool: pass on a dup of it. Whoever has it leaves alone the bytes of pages that nobody has, some
+/// of which are known to be zero.
 ///
 /// Errors: ENOTSUP (another backing), EINVAL (memfd is NULL), EBADF.
 #[unsafe(no_mangle)]
@@ -90,7 +92,8 @@ pub extern "C" fn pageset_get_memfd(pool: *mut PoolHandle, memfd: Option<&mut Ma
     number(move || {
         let memfd = memfd.ok_or(NULL_OUTPUT)?;
         let entry = open(pool)?;
-        // SAFETY: the header tells the caller what Rust's `memfd` asks for; there are no references to pages of C.
+        // SAFETY: the header tells the caller what Rust's `memfd` asks for; there are no references to pages
+        // of C.
         let file = unsafe { entry.pool.memfd() };
         memfd.write(file.ok_or(NO_FILE)?.as_raw_fd());
         Ok(())

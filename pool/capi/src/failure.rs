@@ -1,5 +1,5 @@
-//! Why a call failed: a number for the program, and a message for whoever reads its log. Neither needs memory of the heap, since
-//! the program may have none left, or be a malloc over a pool.
+//! Why a call failed: a number for the program, and a message for whoever reads its log. Neither needs memory
+//! of the heap, since the program may have none left, or be a malloc over a pool.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int};
@@ -29,7 +29,8 @@ enum Reason {
 }
 
 thread_local! {
-    // All without a destructor, since the first use of one asks for memory. Cells, since a signal handler may come between.
+    // All without a destructor, since the first use of one asks for memory. Cells, since a signal handler may
+    // come between.
     static LAST: Cell<Reason> = const { Cell::new(Reason::Nothing) };
     static TEXT: Cell<Text> = const { Cell::new(Text::EMPTY) };
     static MESSAGE: Cell<Text> = const { Cell::new(Text::EMPTY) };
@@ -140,8 +141,9 @@ pub(crate) fn number(call: impl FnOnce() -> Result<(), Failure>) -> c_int {
     }
 }
 
-/// What was wrong with this thread's last call that failed, and what to do about it: one sentence of English without a newline.
-/// Empty if none has failed yet. Never NULL. Valid until this thread calls pageset_message again, or ends.
+/// What was wrong with this thread's last call that failed, and what to do about it: one sentence of English
+/// without a newline. Empty if none has failed yet. Never NULL. Valid until this thread calls pageset_message
+/// again, or ends.
 #[unsafe(no_mangle)]
 #[expect(unsafe_code, reason = "an exported name")]
 pub extern "C" fn pageset_message() -> *const c_char {

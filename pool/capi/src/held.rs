@@ -2,8 +2,9 @@
 
 use pageset::{CachedOrder, Order};
 
-/// What C has that begins at a frame: nothing (0), a block of an order that arrays hold (its bits), a number of pages (above
-/// 0x8000), or a third of a larger number: the other thirds are at the next two frames. So the fast path compares without computing.
+/// What C has that begins at a frame: nothing (0), a block of an order that arrays hold (its bits), a number
+/// of pages (above 0x8000), or a third of a larger number: the other thirds are at the next two frames. So
+/// the fast path compares without computing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Held(pub(crate) u16);
 

@@ -1,8 +1,9 @@
 //! Which pool a handle names.
 //!
-//! A handle is a number in the shape of a pointer: a slot's index in its low bits, above them a number that no other pool ever
-//! has, of this copy of the library or another one. So whatever a caller passes is looked up, never followed. Finding a pool takes no lock and waits for nobody, nor do
-//! making and ending one: a child of `fork` may do it, too.
+//! A handle is a number in the shape of a pointer: a slot's index in its low bits, above them a number that
+//! no other pool ever has, of this copy of the library or another one. So whatever a caller passes is looked
+//! up, never followed. Finding a pool takes no lock and waits for nobody, nor do making and ending one: a
+//! child of `fork` may do it, too.
 
 use std::ptr;
 use std::sync::atomic::{
@@ -19,8 +20,8 @@ const SLOTS: usize = PAGESET_MAX_POOLS;
 /// Most pools ever made: a handle has room for no more.
 const NUMBERS: usize = usize::MAX / SLOTS;
 
-/// A pool, which pageset_create makes and pageset_destroy ends. The pointer is a number in disguise: it points nowhere, and a
-/// wrong, old or NULL one gets EBADF.
+/// A pool, which pageset_create makes and pageset_destroy ends. The pointer is a number in disguise: it
+/// points nowhere, and a wrong, old or NULL one gets EBADF.
 pub struct PoolHandle {
     _nothing: [u8; 0],
 }
@@ -28,8 +29,8 @@ pub struct PoolHandle {
 /// Null where there is no pool.
 static SLOT: [AtomicPtr<Entry>; SLOTS] = [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS];
 static MADE: AtomicUsize = AtomicUsize::new(0);
-/// Where the memory of each slot's pool begins, and where it ends. Apart from the entries, so that whoever looks for an address touches no
-/// pool that is being destroyed.
+/// Where the memory of each slot's pool begins, and where it ends. Apart from the entries, so that whoever
+/// looks for an address touches no pool that is being destroyed.
 static MEMORY: [[AtomicUsize; 2]; SLOTS] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; SLOTS];
 
 /// The entry of a handle, if it names a pool.
@@ -37,8 +38,8 @@ static MEMORY: [[AtomicUsize; 2]; SLOTS] = [const { [AtomicUsize::new(0), Atomic
 pub(crate) fn find(handle: *mut PoolHandle) -> Option<&'static Entry> {
     let handle = handle.addr();
     let entry = SLOT[handle % SLOTS].load(Acquire);
-    // SAFETY: null, or the only entry of a box that `insert` gave up: the header forbids other threads to use a pool that is being
-    // destroyed, and `remove` clears the slot before the entry goes.
+    // SAFETY: null, or the only entry of a box that `insert` gave up: the header forbids other threads to use
+    // a pool that is being destroyed, and `remove` clears the slot before the entry goes.
     let entry = unsafe { entry.as_ref() }?;
     (entry.handle == handle).then_some(entry)
 }
@@ -56,7 +57,8 @@ pub(crate) fn find_address(address: usize) -> Option<&'static Entry> {
         start.load(Relaxed) <= address && address < end.load(Relaxed)
     };
     let slot = (first..first + SLOTS).map(|slot| slot % SLOTS).find(has)?;
-    // SAFETY: null, or an entry as in `find`: the caller has pages of this pool, or the header forbids other threads to destroy it.
+    // SAFETY: null, or an entry as in `find`: the caller has pages of this pool, or the header forbids other
+    // threads to destroy it.
     unsafe { SLOT[slot].load(Acquire).as_ref() }
 }
 
@@ -92,11 +94,13 @@ pub(crate) fn insert(mut entry: Box<[Entry; 1]>) -> Result<*mut PoolHandle, Fail
     Err(Failure::new(libc::EMFILE, "there are 4096 pools: destroy those that are not used"))
 }
 
-/// The number of the pool that is made after so many. Each copy of the library in a process begins at a number of its own, which its
-/// address decides. So a handle of the static library names nothing in the shared one.
+/// The number of the pool that is made after so many. Each copy of the library in a process begins at a
+/// number of its own, which its address decides. So a handle of the static library names nothing in the
+/// shared one.
 fn number(made: usize) -> usize {
     let place = ptr::from_ref(&MADE).addr();
-    // Splits the numbers as evenly as the golden ratio does. Source: Knuth, The Art of Computer Programming, 6.4.
+    // Splits the numbers as evenly as the golden ratio does. Source: Knuth, The Art of Computer Programming,
+    // 6.4.
     let first = (place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize / SLOTS;
     // From 1 on, so that no handle is NULL.
     (first + made) % NUMBERS + 1

@@ -152,9 +152,9 @@ pub extern "C" fn pageset_get_stats(pool: *mut PoolHandle, stats: *mut Stats, st
     })
 }
 
-/// One counter of the allocator of pageblocks by name: "adopted", "claimed", "published", "closed", "settled", "rescued", "foreign",
-/// "retyped", "double_frees", "damaged", "line_transfers", "contended_lines", "below_low", "failed". The
-/// guide to the C library says what each counts.
+/// One counter of the allocator of pageblocks by name: "adopted", "claimed", "published", "closed",
+/// "settled", "rescued", "foreign", "retyped", "double_frees", "damaged", "line_transfers",
+/// "contended_lines", "below_low", "failed". The guide to the C library says what each counts.
 ///
 /// Errors: ENOENT (no counter has this name), EINVAL (NULL), EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -174,10 +174,11 @@ pub extern "C" fn pageset_get_counter(
     })
 }
 
-/// What memory the pool really has. struct_bytes is sizeof(pageset_backing). Reads /proc/self/smaps: O(mappings of the process).
-/// In a child of fork it tells of the child's own memory.
+/// What memory the pool really has. struct_bytes is sizeof(pageset_backing). Reads /proc/self/smaps:
+/// O(mappings of the process). In a child of fork it tells of the child's own memory.
 ///
-/// Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is used up), EINVAL (backing is NULL, or struct_bytes too small), EBADF.
+/// Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is used up), EINVAL (backing is NULL, or
+/// struct_bytes too small), EBADF.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_get_backing(
     pool: *mut PoolHandle,
@@ -208,8 +209,8 @@ pub extern "C" fn pageset_get_backing(
     })
 }
 
-/// The pool's resident memory node by node, nodes_max at most. *count is how many nodes there are: if it is more than nodes_max,
-/// those beyond were not written. 0 if the kernel does not tell.
+/// The pool's resident memory node by node, nodes_max at most. *count is how many nodes there are: if it is
+/// more than nodes_max, those beyond were not written. 0 if the kernel does not tell.
 ///
 /// Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is used up), EINVAL (NULL), EBADF.
 #[unsafe(no_mangle)]

@@ -1,7 +1,8 @@
 //! Structs that grow with versions of the library, while programs keep the size that they were built with.
 //!
-//! Each begins with its size in bytes and its version. What the program knows and the library does not must be zero; what the
-//! library knows and the program does not has its default. (The rule of the system call clone3.)
+//! Each begins with its size in bytes and its version. What the program knows and the library does not must
+//! be zero; what the library knows and the program does not has its default. (The rule of the system call
+//! clone3.)
 
 use std::{fmt, ptr, slice};
 
@@ -18,7 +19,8 @@ const HEAD_BYTES: usize = size_of::<usize>() + size_of::<u32>();
 /// A struct of the header.
 ///
 /// # Safety
-/// `repr(C)`, begins with a `usize` (its size) and a `u32` (its version), and is valid whatever its bytes are.
+/// `repr(C)`, begins with a `usize` (its size) and a `u32` (its version), and is valid whatever its bytes
+/// are.
 pub(crate) unsafe trait Grows: Copy {
     /// Its name in the header.
     const NAME: &'static str;
@@ -43,7 +45,8 @@ pub(crate) fn read<T: Grows>(at: *const T, mut value: T) -> Result<T, Failure> {
         return bad(libc::E2BIG, format_args!("struct_bytes is {bytes}, and {BYTES_MAX} at most"));
     }
     let known = bytes.min(size_of::<T>());
-    // SAFETY: the caller promises `bytes` bytes, and the value has as many as `known`, of which any are valid.
+    // SAFETY: the caller promises `bytes` bytes, and the value has as many as `known`, of which any are
+    // valid.
     unsafe { ptr::copy_nonoverlapping(at.cast::<u8>(), (&raw mut value).cast::<u8>(), known) };
     // SAFETY: the bytes behind those that were copied, of those that the caller promises.
     let unknown = unsafe { slice::from_raw_parts(at.cast::<u8>().wrapping_add(known), bytes - known) };

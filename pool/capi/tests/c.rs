@@ -1,4 +1,5 @@
-//! The C library as C uses it: programs in C, and in C++, that are compiled against the header and the libraries.
+//! The C library as C uses it: programs in C, and in C++, that are compiled against the header and the
+//! libraries.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -9,7 +9,8 @@ use crate::recording::Source;
 use crate::stream::{capsule, schema_capsule};
 use crate::work::Watch;
 
-/// The events of a recording: a table that is read from the file, batch by batch, each time that somebody uses it.
+/// The events of a recording: a table that is read from the file, batch by batch, each time that somebody
+/// uses it.
 #[pyclass(frozen, module = "pageset")]
 pub(crate) struct Events {
     source: Source,

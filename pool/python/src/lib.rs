@@ -1,4 +1,5 @@
-//! The Python package `pageset`, its part in Rust: the functions of the laboratory and the pool, called from Python.
+//! The Python package `pageset`, its part in Rust: the functions of the laboratory and the pool, called from
+//! Python.
 //!
 //! | file | what it does |
 //! |---|---|

@@ -13,8 +13,9 @@ use crate::error::{bad_number, refused};
 use crate::number::Whole;
 use crate::pool::file_of;
 
-/// Pages of a pool. `memoryview(pages)` and `numpy.frombuffer(pages, ...)` are their bytes without a copy. They are free
-/// again when the last of these and the object itself are gone, at `free()`, or behind a `with` block.
+/// Pages of a pool. `memoryview(pages)` and `numpy.frombuffer(pages, ...)` are their bytes without a copy.
+/// They are free again when the last of these and the object itself are gone, at `free()`, or behind a `with`
+/// block.
 #[pyclass(frozen, module = "pageset")]
 pub(crate) struct Pages {
     state: Mutex<State>,
@@ -27,7 +28,8 @@ pub(crate) struct Pages {
 struct State {
     pages: Option<OwnedPages>,
     views: usize,
-    /// A `with` block has ended while there were views: the last of them frees the pages, and no more are made.
+    /// A `with` block has ended while there were views: the last of them frees the pages, and no more are
+    /// made.
     is_left: bool,
 }
 
@@ -82,17 +84,20 @@ impl Pages {
         self.state().pages.is_none()
     }
 
-    /// Gives them back now. A `BufferError` while there are views of their bytes; nothing if they are free already.
+    /// Gives them back now. A `BufferError` while there are views of their bytes; nothing if they are free
+    /// already.
     fn free(&self) -> PyResult<()> {
         self.take().map(drop)
     }
 
-    /// Gives them back now, and their memory to the system at once; the pool knows then that they are zero. Bytes that went back.
+    /// Gives them back now, and their memory to the system at once; the pool knows then that they are zero.
+    /// Bytes that went back.
     fn discard(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.take()?.map_or(0, |pages| py.detach(|| pages.discard())))
     }
 
-    /// Makes two of these pages: the first `count`, and the rest. Each part is freed by itself; this object has none of them any more.
+    /// Makes two of these pages: the first `count`, and the rest. Each part is freed by itself; this object
+    /// has none of them any more.
     fn split(&self, count: Whole<usize>) -> PyResult<(Self, Self)> {
         let Whole(count) = count;
         if count == 0 || count >= self.page_count {
@@ -106,7 +111,8 @@ impl Pages {
         Ok((Self::new(first), Self::new(rest)))
     }
 
-    /// The descriptor of the pool's file, if the pool's backing is `memfd`: with `offset`, where another process finds these pages.
+    /// The descriptor of the pool's file, if the pool's backing is `memfd`: with `offset`, where another
+    /// process finds these pages.
     fn fileno(&self) -> PyResult<RawFd> {
         let state = self.state();
         let file = state.pages.as_ref().and_then(|pages| file_of(pages.pool()));
@@ -123,7 +129,8 @@ impl Pages {
         slf
     }
 
-    /// Gives them back, as soon as there are no views of them. Never raises: it would hide the block's own exception.
+    /// Gives them back, as soon as there are no views of them. Never raises: it would hide the block's own
+    /// exception.
     fn __exit__(&self, _type: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>, _traceback: &Bound<'_, PyAny>) {
         let mut state = self.state();
         state.is_left = true;
@@ -145,8 +152,8 @@ impl Pages {
         let start = state.pages.as_ref().filter(|_| !state.is_left).map(OwnedPages::as_ptr);
         let start = start.ok_or_else(|| PyValueError::new_err("the pages are free"))?;
         let bytes = pages.nbytes() as ffi::Py_ssize_t;
-        // SAFETY: Python passes a buffer to fill. The bytes are mapped and initialised, and stay so: the view keeps this
-        // object, whose pages are not freed while it has views.
+        // SAFETY: Python passes a buffer to fill. The bytes are mapped and initialised, and stay so: the view
+        // keeps this object, whose pages are not freed while it has views.
         let filled = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start.cast(), bytes, 0, flags) };
         if filled != 0 {
             return Err(PyErr::fetch(slf.py()));

@@ -19,9 +19,11 @@ use crate::number::Whole;
 use crate::pages::Pages;
 use crate::work::{Interrupted, run};
 
-/// A pool of 4 KiB to 4 MiB pages: per-CPU cached, huge-page backed, returned to the system when idle unless `pinned`.
+/// A pool of 4 KiB to 4 MiB pages: per-CPU cached, huge-page backed, returned to the system when idle unless
+/// `pinned`.
 ///
-/// It lives as long as the last of its pages. In a child of a fork its pages may be read; every other call is an error.
+/// It lives as long as the last of its pages. In a child of a fork its pages may be read; every other call is
+/// an error.
 #[pyclass(frozen, module = "pageset")]
 pub(crate) struct Pool(Arc<pageset::Pool>);
 
@@ -79,8 +81,8 @@ impl Pool {
         self.0.page_count()
     }
 
-    /// The file descriptor of a pool whose backing is `memfd`, which is closed with the pool. Another process that has it maps pages by
-    /// their `offset`, and leaves alone what is free.
+    /// The file descriptor of a pool whose backing is `memfd`, which is closed with the pool. Another process
+    /// that has it maps pages by their `offset`, and leaves alone what is free.
     fn fileno(&self) -> PyResult<RawFd> {
         file_of(&self.0).ok_or_else(|| refused("only a pool whose backing is memfd has a file"))
     }
@@ -91,9 +93,11 @@ impl Pool {
         self.0.uses_rseq()
     }
 
-    /// Allocates a block of `2**order` pages, aligned to its size; order 0 to 10. What is in it is unspecified, or all zero.
+    /// Allocates a block of `2**order` pages, aligned to its size; order 0 to 10. What is in it is
+    /// unspecified, or all zero.
     ///
-    /// If there is none, garbage is collected: cycles may hold pages. Then it waits for `timeout` seconds until another thread frees some.
+    /// If there is none, garbage is collected: cycles may hold pages. Then it waits for `timeout` seconds
+    /// until another thread frees some.
     #[pyo3(
         signature = (order=Whole(0), *, zeroed=false, timeout=None),
         text_signature = "($self, order=0, *, zeroed=False, timeout=None)"
@@ -179,8 +183,8 @@ impl Pool {
         Ok(py.detach(|| self.0.trim()).returned_bytes)
     }
 
-    /// Makes the first `size` bytes resident, or all of the pool, until `trim`. By so many threads, or as many as there are CPUs.
-    /// What is in the pages does not change. Bytes that are resident then.
+    /// Makes the first `size` bytes resident, or all of the pool, until `trim`. By so many threads, or as
+    /// many as there are CPUs. What is in the pages does not change. Bytes that are resident then.
     #[pyo3(
         signature = (size=None, *, threads=None, progress=None),
         text_signature = "($self, size=None, *, threads=None, progress=None)"
@@ -213,28 +217,31 @@ impl Pool {
         })
     }
 
-    /// One look at idle memory, as the pool's own thread takes it ten times a second: what was free at two looks goes back to the
-    /// system. Bytes that went back.
+    /// One look at idle memory, as the pool's own thread takes it ten times a second: what was free at two
+    /// looks goes back to the system. Bytes that went back.
     fn tick(&self, py: Python<'_>) -> PyResult<u64> {
         self.check_process()?;
         Ok(py.detach(|| self.0.tick()).returned_bytes)
     }
 
-    /// Takes free memory out of service until at most `size` bytes are in service, or puts some back; never beyond the size that
-    /// the pool was built with. Bytes in service then: more than `size` if not enough is free.
+    /// Takes free memory out of service until at most `size` bytes are in service, or puts some back; never
+    /// beyond the size that the pool was built with. Bytes in service then: more than `size` if not enough is
+    /// free.
     fn resize(&self, py: Python<'_>, size: Whole<usize>) -> PyResult<usize> {
         self.check_process()?;
         Ok(py.detach(|| self.0.resize(size.0)))
     }
 
-    /// At most `size` bytes are handed out from now on, caches included. A pool that was built larger grows so.
+    /// At most `size` bytes are handed out from now on, caches included. A pool that was built larger grows
+    /// so.
     fn set_capacity(&self, size: Whole<usize>) -> PyResult<()> {
         self.check_process()?;
         self.0.set_capacity(size.0);
         Ok(())
     }
 
-    /// Idle memory goes back as `returns` says, from the next look on. Whether there is a thread stays as it is.
+    /// Idle memory goes back as `returns` says, from the next look on. Whether there is a thread stays as it
+    /// is.
     fn set_returns(&self, returns: &ReturnPolicy) -> PyResult<()> {
         self.check_process()?;
         self.0.set_returns(returns.0);
@@ -264,7 +271,8 @@ impl Pool {
         if self.0.is_in_child() { Err(refused(AllocError::Forked)) } else { Ok(()) }
     }
 
-    /// What `alloc` allocates; if there is nothing, once garbage is collected, or another thread frees some before the timeout.
+    /// What `alloc` allocates; if there is nothing, once garbage is collected, or another thread frees some
+    /// before the timeout.
     fn waited<'p>(
         &'p self,
         py: Python<'_>,
@@ -299,7 +307,8 @@ impl Pool {
 /// The descriptor of a pool's file.
 #[expect(unsafe_code, reason = "who has the file can change memory behind references")]
 pub(crate) fn file_of(pool: &pageset::Pool) -> Option<RawFd> {
-    // SAFETY: Python has no references to bytes of pages, only addresses; what free pages are for, the documentation says.
+    // SAFETY: Python has no references to bytes of pages, only addresses; what free pages are for, the
+    // documentation says.
     unsafe { pool.memfd() }.map(|file| file.as_raw_fd())
 }
 

@@ -18,8 +18,8 @@ use crate::recording::{Recording, Source};
 use crate::stream::Table;
 use crate::work::{Interrupted, Watch, run};
 
-/// Replays a recording under each policy, with every combination of the settings; under all that a replay can play if none is
-/// named.
+/// Replays a recording under each policy, with every combination of the settings; under all that a replay can
+/// play if none is named.
 #[pyfunction]
 #[pyo3(signature = (recording, policies, settings, *, layout, cpus, progress))]
 pub(crate) fn replay(

@@ -103,13 +103,15 @@ impl Progress for Watch {
     }
 }
 
-/// Runs `work` on threads of its own. Rayon's global threads are not in a child of a fork, which would wait for them for ever.
+/// Runs `work` on threads of its own. Rayon's global threads are not in a child of a fork, which would wait
+/// for them for ever.
 fn on_own_threads<T: Send>(work: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
     let threads = ThreadPoolBuilder::new().thread_name(|index| format!("pageset-{index}")).build();
     threads.context("the system gives no threads")?.install(work)
 }
 
-/// Runs `work` without Python's lock. Its errors become exceptions; what a signal handler or `progress` raises cancels it.
+/// Runs `work` without Python's lock. Its errors become exceptions; what a signal handler or `progress`
+/// raises cancels it.
 pub(crate) fn run<T: Send + 'static>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,

@@ -29,9 +29,9 @@ pub(super) struct Bulk {
     pub(super) threads: usize,
 }
 
-/// Nanoseconds per block: allocating and freeing together, allocating, freeing. With several threads the mean of theirs;
-/// all of them allocate at the same time, and free at the same time. The first pass, in which memory comes from the kernel,
-/// does not count; neither does the shuffling.
+/// Nanoseconds per block: allocating and freeing together, allocating, freeing. With several threads the mean
+/// of theirs; all of them allocate at the same time, and free at the same time. The first pass, in which
+/// memory comes from the kernel, does not count; neither does the shuffling.
 pub(super) fn run<T: Target, const ORDER: u32>(target: &T, bulk: Bulk, effort: &Effort) -> [f64; 3] {
     let is_over = AtomicBool::new(false);
     let costs = team::run(bulk.threads, |member| {

@@ -1,5 +1,5 @@
-//! Memory as the clients of an allocator use it: blocks of many sizes live and die at random, and together they are a steady part of all
-//! memory.
+//! Memory as the clients of an allocator use it: blocks of many sizes live and die at random, and together
+//! they are a steady part of all memory.
 
 use crate::batches;
 use crate::effort::Effort;
@@ -10,7 +10,8 @@ use crate::team;
 /// Pages of a huge block, and its order.
 const HUGE: usize = 512;
 const HUGE_ORDER: u32 = 9;
-/// Random replacements before anything is measured, at most: allocators with costs that grow with memory would take minutes.
+/// Random replacements before anything is measured, at most: allocators with costs that grow with memory
+/// would take minutes.
 const AGEING: usize = 20_000;
 
 /// Which blocks live together.
@@ -77,7 +78,8 @@ impl<T: Target> State<'_, T> {
         }
     }
 
-    /// Asks for a block, after random ones have made room for it. A request that is refused costs its time, too.
+    /// Asks for a block, after random ones have made room for it. A request that is refused costs its time,
+    /// too.
     fn step(&mut self) {
         let pages = self.some_pages();
         let most = self.client.pages() * self.client.percent / 100;
@@ -98,8 +100,9 @@ impl<T: Target> State<'_, T> {
     }
 }
 
-/// Nanoseconds for each request with the frees that make room for it; the percentage of requests that were refused; and how many of
-/// 100 huge blocks that the free memory is large enough for cannot be had in the end.
+/// Nanoseconds for each request with the frees that make room for it; the percentage of requests that were
+/// refused; and how many of 100 huge blocks that the free memory is large enough for cannot be had in the
+/// end.
 pub(super) fn run<T: Target>(target: &T, client: Client, effort: &Effort) -> Vec<f64> {
     team::run(1, |member| {
         target.attach(member.cpu);

@@ -18,9 +18,9 @@ const CHUNKS_MIN: usize = 100;
 /// Chunks are waited for this long.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Nanoseconds per block: the median over chunks of what the producer needs for one, while the ring lets it run ahead of
-/// the consumer by a chunk at most. So it is the time of the slower of the two, and chunks in which one of them had no CPU
-/// do not count.
+/// Nanoseconds per block: the median over chunks of what the producer needs for one, while the ring lets it
+/// run ahead of the consumer by a chunk at most. So it is the time of the slower of the two, and chunks in
+/// which one of them had no CPU do not count.
 pub(super) fn run<T: Target, const ORDER: u32>(target: &T, effort: &Effort) -> f64 {
     let ring: Vec<_> = (0..SLOTS).map(|_| Slot::new()).collect();
     let is_over = AtomicBool::new(false);
@@ -73,7 +73,8 @@ fn consume<T: Target, const ORDER: u32>(target: &T, is_over: &AtomicBool, ring: 
     }
 }
 
-/// Spins; after a while it lets others run, so that a thread whose partner has no CPU keeps its time for later.
+/// Spins; after a while it lets others run, so that a thread whose partner has no CPU keeps its time for
+/// later.
 fn wait_until(condition: impl Fn() -> bool) {
     let mut turns = 0u32;
     while !condition() {

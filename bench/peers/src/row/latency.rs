@@ -13,8 +13,8 @@ const SHARES: [f64; 3] = [0.5, 0.99, 0.999];
 /// From here on it is asked whether the thread was interrupted.
 const SUSPICIOUS_NS: u32 = 20_000;
 
-/// Nanoseconds at p50, p99, p99.9 and of the slowest of all allocations and frees. What two readings of the clock take
-/// is subtracted. Operations during which the kernel gave the CPU to somebody else are left out.
+/// Nanoseconds at p50, p99, p99.9 and of the slowest of all allocations and frees. What two readings of the
+/// clock take is subtracted. Operations during which the kernel gave the CPU to somebody else are left out.
 pub(super) fn run<T: Target>(target: &T, effort: &Effort) -> Vec<f64> {
     let mut times = team::run(1, |member| {
         target.attach(member.cpu);
@@ -34,7 +34,8 @@ pub(super) fn run<T: Target>(target: &T, effort: &Effort) -> Vec<f64> {
         };
         for _ in 0..effort.samples / 2 {
             let slot = population.choose();
-            // Looked up before the clock is read: a miss there is the row's, and depends on how large a handle is.
+            // Looked up before the clock is read: a miss there is the row's, and depends on how large a
+            // handle is.
             let block = population.take(slot);
             keep(timed(|| population.give(slot, block)).1);
             let (block, time) = timed(|| population.ask(slot));

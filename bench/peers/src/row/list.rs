@@ -88,7 +88,8 @@ impl Job {
         })
     }
 
-    /// Pages that the target has to have: a 64th more than the burst, or 4 GiB for each thread that takes many.
+    /// Pages that the target has to have: a 64th more than the burst, or 4 GiB for each thread that takes
+    /// many.
     pub(crate) fn pages(&self, effort: &Effort) -> usize {
         match self.work {
             Work::Bulk { count: MILLION, .. } => self.threads << 20,

@@ -108,7 +108,8 @@ impl<'t, T: Target> Population<'t, T> {
 /// Blocks that live, for each thread.
 pub(super) const LIVE: usize = 100_000;
 
-/// Nanoseconds for one free and one allocation; with several threads the mean of theirs, while all of them run.
+/// Nanoseconds for one free and one allocation; with several threads the mean of theirs, while all of them
+/// run.
 pub(super) fn run<T: Target>(target: &T, orders: Orders, threads: usize, effort: &Effort) -> f64 {
     let costs = team::run(threads, |member| {
         target.attach(member.cpu);

@@ -6,8 +6,8 @@ use crate::row::EXHAUSTED;
 use crate::target::{Held as _, Line, PAGE, Target};
 use crate::team;
 
-/// KiB per GiB of single pages, all of them allocated and touched. `before` is what was resident before the target was
-/// opened.
+/// KiB per GiB of single pages, all of them allocated and touched. `before` is what was resident before the
+/// target was opened.
 pub(super) fn run<T: Target>(target: &T, before: u64, effort: &Effort) -> f64 {
     let pages = effort.burst / PAGE;
     let after = team::run(1, |member| {

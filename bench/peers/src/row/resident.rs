@@ -12,7 +12,8 @@ use crate::team;
 /// Pages that are allocated and touched after the last wait.
 const NEXT: usize = 4096;
 
-/// MiB per GiB of burst that are still resident after each wait, then nanoseconds per page for the next 16 MiB.
+/// MiB per GiB of burst that are still resident after each wait, then nanoseconds per page for the next 16
+/// MiB.
 pub(super) fn run<T: Target>(target: &T, before: u64, effort: &Effort) -> Vec<f64> {
     team::run(1, |member| {
         target.attach(member.cpu);

@@ -52,8 +52,8 @@ impl Block {
     /// The block that begins at `start`; `None` for a null pointer.
     ///
     /// # Safety
-    /// Unless `start` is null, the block of the order that was asked for begins there, may be written to, and belongs to
-    /// nobody else.
+    /// Unless `start` is null, the block of the order that was asked for begins there, may be written to, and
+    /// belongs to nobody else.
     #[inline]
     pub(super) unsafe fn new(start: *mut u8) -> Option<Self> {
         NonNull::new(start).map(Self)

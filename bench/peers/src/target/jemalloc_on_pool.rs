@@ -15,7 +15,8 @@ unsafe extern "C" {
     fn peers_pool_hooks(pool: *mut c_void) -> *mut extent_hooks_t;
 }
 
-/// An arena over a pool. Threads use it through jemalloc's own caches, as they do that of the target `jemalloc`.
+/// An arena over a pool. Threads use it through jemalloc's own caches, as they do that of the target
+/// `jemalloc`.
 #[derive(Debug)]
 pub(super) struct JemallocOnPool {
     jemalloc: Jemalloc,

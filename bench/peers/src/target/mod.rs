@@ -1,13 +1,15 @@
 //! The allocators.
 //!
-//! A target hands out blocks of 4 KiB times a power of two. `list` names them all; each has a file of its own:
+//! A target hands out blocks of 4 KiB times a power of two. `list` names them all; each has a file of its
+//! own:
 //!
-//! - mallocs, asked for page alignment: `glibc`, `mimalloc2`, `mimalloc3`, `jemalloc`, `snmalloc`, `rpmalloc`,
-//!   `tcmalloc`, `gperftools`, `rusty_alloc`;
+//! - mallocs, asked for page alignment: `glibc`, `mimalloc2`, `mimalloc3`, `jemalloc`, `snmalloc`,
+//!   `rpmalloc`, `tcmalloc`, `gperftools`, `rusty_alloc`;
 //! - a heap of pages in memory of its own: `buddy_alloc`;
 //! - allocators of page numbers, over an [`arena`]: `buddy_system`, `bitmap`, `free_list`, `frame_alloc`;
 //! - the kernel: `kernel`, `recycled`;
-//! - ours: `pageset`, and `pageset_blocks` and `pageset_core` alone; `jemalloc_on_pool`, which is theirs on ours;
+//! - ours: `pageset`, and `pageset_blocks` and `pageset_core` alone; `jemalloc_on_pool`, which is theirs on
+//!   ours;
 //! - none: `floor`, what rows cost by themselves.
 //!
 //! Rows hold what `block` says and hand it to another thread in a `slot`.
@@ -48,8 +50,8 @@ pub(crate) use slot::Slot;
 
 /// An allocator of pages.
 ///
-/// A thread calls [`attach`](Self::attach) before the first and [`detach`](Self::detach) after the last operation, and
-/// says as which CPU it runs.
+/// A thread calls [`attach`](Self::attach) before the first and [`detach`](Self::detach) after the last
+/// operation, and says as which CPU it runs.
 pub(crate) trait Target: Sync + Sized {
     /// What a user of this allocator holds: a pointer, or what the allocator has instead.
     type Block: Held;

@@ -1,5 +1,5 @@
-//! The kernel's pages behind a free list: each block goes back to the kernel by `madvise` when it is freed, and its
-//! addresses are used again.
+//! The kernel's pages behind a free list: each block goes back to the kernel by `madvise` when it is freed,
+//! and its addresses are used again.
 
 use pageset_bench::Spin;
 use pageset_core::lock_api::Mutex;

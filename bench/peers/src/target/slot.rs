@@ -10,7 +10,8 @@ pub(crate) struct Slot<B> {
     block: UnsafeCell<Option<B>>,
 }
 
-// SAFETY: `is_full` says which of the two threads may look at the block; its release and acquire hand it over.
+// SAFETY: `is_full` says which of the two threads may look at the block; its release and acquire hand it
+// over.
 unsafe impl<B: Send> Sync for Slot<B> {}
 
 impl<B> Slot<B> {

@@ -1,4 +1,5 @@
-//! What the targets over one zone of this project's allocators have in common: an arena, and an allocator of its pages' numbers.
+//! What the targets over one zone of this project's allocators have in common: an arena, and an allocator of
+//! its pages' numbers.
 
 use pageset_core::{Config, ConfigError, NodeId, ZoneConfig, ZoneKind};
 
@@ -50,8 +51,8 @@ macro_rules! operations {
     };
 }
 
-/// Two targets of a crate that has a `BlockAllocator` and `CpuArrays`: the allocator alone, called with a CPU number; and through
-/// arrays that each thread has to itself.
+/// Two targets of a crate that has a `BlockAllocator` and `CpuArrays`: the allocator alone, called with a CPU
+/// number; and through arrays that each thread has to itself.
 macro_rules! block_targets {
     ($of:ident) => {
         use std::cell::Cell;
@@ -84,8 +85,8 @@ macro_rules! block_targets {
         }
 
         thread_local! {
-            /// Where the thread's arrays are, as a kernel's CPU knows where its own data is. Null before the thread attaches, and
-            /// after it detaches.
+            /// Where the thread's arrays are, as a kernel's CPU knows where its own data is. Null before the
+            /// thread attaches, and after it detaches.
             static ARRAYS: Cell<*mut CpuArrays<'static>> = const { Cell::new(ptr::null_mut()) };
         }
 
@@ -99,8 +100,8 @@ macro_rules! block_targets {
             /// Does something with the calling thread's arrays.
             #[inline]
             fn with<R>(work: impl FnOnce(&mut CpuArrays<'static>) -> R) -> R {
-                // SAFETY: the box that `attach` made lives until the thread detaches, and is used here only: by this thread, which
-                // knows it alone, and once at a time, since no `work` comes back here.
+                // SAFETY: the box that `attach` made lives until the thread detaches, and is used here only:
+                // by this thread, which knows it alone, and once at a time, since no `work` comes back here.
                 let arrays = unsafe { ARRAYS.get().as_mut() };
                 work(arrays.expect("the thread is attached"))
             }
@@ -129,7 +130,8 @@ macro_rules! block_targets {
             fn alloc(&self, _: usize, order: u32) -> Option<Block> {
                 let request = Request::new(Order::new(order as u8)?).movable();
                 let pfn = Self::with(|arrays| arrays.alloc(&request)).ok()?;
-                // SAFETY: the zone spans the arena's pages, and the allocator hands each out once, since none is freed twice.
+                // SAFETY: the zone spans the arena's pages, and the allocator hands each out once, since none
+                // is freed twice.
                 unsafe { self.alone.arena.block(pfn.0 as usize) }
             }
 

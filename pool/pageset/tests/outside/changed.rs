@@ -1,4 +1,4 @@
-//! Calls of the system on pages, and their effect on the next owner: each line of the guide's page.
+//! System calls on pages, and their effect on the next owner: each line of the guide's page.
 #![cfg(not(miri))]
 
 use std::fs;
@@ -30,7 +30,7 @@ fn done(outcome: impl Into<i64>) {
     assert_eq!(outcome.into(), 0, "{}", io::Error::last_os_error());
 }
 
-/// Frees the block, lets the pool give back what it will, and takes the block again.
+/// Frees the block, lets the pool return memory, and takes the block again.
 fn next_owner<'p>(pool: &'p Pool, pages: Pages<'p>) -> Pages<'p> {
     drop(pages);
     while pool.tick().more {}
@@ -38,7 +38,8 @@ fn next_owner<'p>(pool: &'p Pool, pages: Pages<'p>) -> Pages<'p> {
     block(pool)
 }
 
-/// The line of `/proc/self/smaps` that begins with `key`, of the mapping around an address; the mapping's own line for "".
+/// The line of `/proc/self/smaps` that begins with `key`, of the mapping around an address. For "", the
+/// mapping's own line.
 fn smaps(address: usize, key: &str) -> String {
     let text = fs::read_to_string("/proc/self/smaps").unwrap();
     let mut is_inside = false;
@@ -138,7 +139,7 @@ fn what_a_user_discards_reads_as_zero_and_the_next_owner_gets_what_was_asked_for
         (Backing::Plain, libc::MADV_DONTNEED),
         (Backing::Thp, libc::MADV_DONTNEED),
         (Backing::Memfd, libc::MADV_REMOVE),
-        // The kernel takes these when it needs memory, until they are written again.
+        // The kernel takes these pages when it needs memory, until they are written again.
         (Backing::Plain, libc::MADV_FREE),
     ] {
         let pool = pool(backing);
@@ -171,7 +172,7 @@ fn locked_pages_do_not_go_back_until_they_are_unlocked_and_all_others_do() {
         while pool.tick().more {}
         let returned = pool.stats().returned_bytes;
         assert_eq!(returned, BYTES as u64 - (2 << 20), "{backing:?}: all but the pageblock with the page");
-        // Parts of it go back when the program asks for that.
+        // Its other parts go back when the program asks for it.
         assert_eq!(pool.trim().returned_bytes, (2 << 20) - (64 << 10));
         let zeros: Vec<_> = std::iter::from_fn(|| pool.alloc_zeroed(Order::MAX).ok()).collect();
         assert!(zeros.len() == 4 && zeros.iter().all(|pages| pages.iter().all(|byte| *byte == 0)));
@@ -208,7 +209,7 @@ mod userfault {
     const UNREGISTER: libc::Ioctl = 0x8010_aa01_u32 as libc::Ioctl;
     const USER_MODE_ONLY: i32 = 1;
 
-    /// A descriptor, where the system lets this program have one.
+    /// A descriptor, if the system lets this program have one.
     pub(super) fn open() -> io::Result<OwnedFd> {
         let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | USER_MODE_ONLY;
         // SAFETY: takes a number only.
@@ -257,7 +258,8 @@ fn a_userfaultfd_passes_to_the_next_owner_unless_it_is_unregistered() {
     }
 }
 
-/// The file of a pool is all of it. So a guest that must not see another guest's memory has a pool of its own.
+/// The file of a pool covers the whole pool. So a guest that must not see another guest's memory needs a pool
+/// of its own.
 #[test]
 fn the_file_of_a_pool_reaches_every_page_of_it_and_of_no_other() {
     let [pool, other] = [(); 2].map(|()| pool(Backing::Memfd));

@@ -15,7 +15,8 @@ pub(crate) struct Mapping {
     is_ours: bool,
 }
 
-// SAFETY: a mapping is an address and a length; what threads do with the memory is decided by who owns its pages.
+// SAFETY: a mapping is an address and a length; what threads do with the memory is decided by who owns its
+// pages.
 unsafe impl Send for Mapping {}
 // SAFETY: as for Send; no method changes the mapping through a shared reference.
 unsafe impl Sync for Mapping {}
