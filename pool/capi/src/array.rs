@@ -12,7 +12,7 @@ fn is_possible<T>(start: *const T, count: usize) -> bool {
     !start.is_null() && start.is_aligned() && count <= isize::MAX as usize / size_of::<T>()
 }
 
-/// An array to be written. It may be NULL if it has no elements.
+/// An array to write to. It may be NULL if it has no elements.
 pub(crate) fn output<'a, T>(start: *mut T, count: usize) -> Result<&'a mut [MaybeUninit<T>], Failure> {
     if count == 0 {
         return Ok(&mut []);
@@ -25,7 +25,7 @@ pub(crate) fn output<'a, T>(start: *mut T, count: usize) -> Result<&'a mut [Mayb
     Ok(unsafe { slice::from_raw_parts_mut(start.cast(), count) })
 }
 
-/// An array to be read. It may be NULL if it has no elements.
+/// An array to read. It may be NULL if it has no elements.
 pub(crate) fn input<'a, T>(start: *const T, count: usize) -> Result<&'a [T], Failure> {
     if count == 0 {
         return Ok(&[]);
