@@ -154,7 +154,7 @@ impl AtHand {
         place(before).map(|(block, _)| block)
     }
 
-    /// Forgets the pageblock, if it is still this one. Returns whether it was.
+    /// Forgets the pageblock if it is `block`. Returns whether it was.
     pub(crate) fn forget<A: Access>(&self, block: BlockIndex) -> bool {
         let is_this = |now: u32| place(now).is_some_and(|(at_hand, _)| at_hand == block);
         update::<A, _>(&self.0, SeqCst, |now| is_this(now).then_some(0)).is_ok()

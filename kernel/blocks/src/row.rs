@@ -185,7 +185,7 @@ impl Row {
         self.lower() & !self.upper()
     }
 
-    /// The first frames of free blocks of this order, as bits. The order is a row's at most.
+    /// The first frames of free blocks of this order, as bits. The order is at most a row's.
     #[inline]
     pub(crate) const fn free_blocks(self, order: Order) -> usize {
         runs(self.free(), order.index()) >> (frames_in(order) - 1)
@@ -210,7 +210,7 @@ impl Row {
         orders | (blocks & 1) << ROW_ORDER
     }
 
-    /// Whether every frame of this block is free. Its order is a row's at most.
+    /// Whether every frame of this block is free. Its order is at most a row's.
     #[inline]
     pub(crate) const fn is_free_at(self, at: usize, order: Order) -> bool {
         let frames = (ALL >> (ROW_FRAMES - frames_in(order))) << at;
@@ -223,7 +223,7 @@ impl Row {
         Self(self.0 ^ changes(heads, order))
     }
 
-    /// The row after the block at this frame is taken; its order is a row's at most. `None` if a frame of it
+    /// The row after the block at this frame is taken; its order is at most a row's. `None` if a frame of it
     /// is not free, or if no block of this order can begin there.
     #[inline]
     pub(crate) const fn with_taken_at(self, at: usize, order: Order) -> Option<Self> {
@@ -231,7 +231,7 @@ impl Row {
         if is_free { Some(Self(self.0 ^ SHAPES[order.index() & 7].changes << at)) } else { None }
     }
 
-    /// The row after these blocks are freed; their order is a row's at most. `None` if, by this row, one of
+    /// The row after these blocks are freed; their order is at most a row's. `None` if, by this row, one of
     /// them is not a block in use of this order.
     #[inline]
     pub(crate) const fn with_put(self, heads: usize, order: Order) -> Option<Self> {
@@ -245,7 +245,7 @@ impl Row {
         Some(Self(self.0 ^ changes(heads, order)))
     }
 
-    /// Whether a block of this order is in use at this frame. Its order is a row's at most. `false` if the
+    /// Whether a block of this order is in use at this frame. Its order is at most a row's. `false` if the
     /// frame after it is withheld.
     #[inline]
     pub(crate) const fn is_plain_block(self, at: usize, order: Order) -> bool {
@@ -426,8 +426,8 @@ pub(crate) const fn larger_blocks(blocks: usize, order: usize) -> usize {
     blocks & blocks >> (1 << order) & (starts | starts << ROW_FRAMES)
 }
 
-/// All frames of these blocks of an order, a row's at most. Each block is given by a bit at its first frame;
-/// the subtraction sets the bits up to its last frame.
+/// The frames of these blocks, as bits; their order is at most a row's. Each block is given by a bit at its
+/// first frame. The subtraction sets the bits up to its last frame.
 #[inline]
 pub(crate) const fn frames_of(heads: usize, order: Order) -> usize {
     (heads << frames_in(order)).wrapping_sub(heads)

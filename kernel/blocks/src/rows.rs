@@ -141,7 +141,7 @@ impl<A: Access> Rows<A> {
         set::<A>(&self.rows[row], to.0);
     }
 
-    /// Takes a free block of `order`, a row's at most, from `row`. Returns its first frame.
+    /// Takes a free block of `order`, at most a row's, from `row`. Returns its first frame.
     #[inline]
     pub(crate) fn take_in_row(&self, row: usize, order: Order) -> Option<usize> {
         // Two calls, so that the compiler builds one for single frames only. That halves the steps between
@@ -153,7 +153,7 @@ impl<A: Access> Rows<A> {
         (heads != 0).then(|| row * ROW_FRAMES + heads.trailing_zeros() as usize)
     }
 
-    /// Takes up to `limit` blocks of `order`, a row's at most, by one exchange, the lowest first. Returns a
+    /// Takes up to `limit` blocks of `order`, at most a row's, by one exchange, the lowest first. Returns a
     /// bit for each.
     #[inline(always)]
     pub(crate) fn take_blocks(&self, row: usize, order: Order, limit: usize) -> usize {
@@ -474,8 +474,8 @@ impl<A: Access> Rows<A> {
         }
     }
 
-    /// Whether the block beside this one, of the same order, a row's at most, is free. Then both form a
-    /// larger free block.
+    /// Whether the neighbouring block of the same order is free, so that both form a larger free block. The
+    /// order is at most a row's.
     #[inline(always)]
     pub(crate) fn is_merged(&self, frame: usize, order: Order) -> bool {
         let beside = frame ^ order.frames() as usize;

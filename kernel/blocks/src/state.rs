@@ -133,7 +133,7 @@ impl State {
         mark <= ROW_ORDER && row.has_free(mark)
     }
 
-    /// The order of a block that is one pageblock or two.
+    /// The order of a block of one or two pageblocks.
     #[inline]
     pub(crate) const fn block_order(self) -> Order {
         if self.0 & PAIR == 0 { Order::PAGEBLOCK } else { Order::MAX }

@@ -254,10 +254,11 @@ typedef struct pageset_config {
    */
   uint64_t part_bytes;
   /*
-   Frees pages when an allocation finds none or the capacity is used up: a cache evicts. The allocating
-   thread calls it with shortage_context and the number of wanted bytes. No lock of the pool is held, so
-   it may call the pool. Another result than 0 says that it freed something; then the allocation tries
-   again. Allocations in it may fail. It must return, without longjmp or a C++ exception. (NULL)
+   Frees pages, for example by evicting from a cache, when an allocation finds none or the capacity is
+   used up. The allocating thread calls it with shortage_context and the number of wanted bytes. No lock
+   of the pool is held, so it may call the pool. Another result than 0 says that it freed something; then
+   the allocation tries again. Allocations in it may fail. It must return, without longjmp or a C++
+   exception. (NULL)
    */
   pageset_shortage on_shortage;
   /*

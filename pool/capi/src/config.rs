@@ -114,10 +114,11 @@ pub struct Config {
     /// Each part costs about a microsecond, and a page fault for each page that is used again. 0 for none.
     /// (0)
     pub part_bytes: u64,
-    /// Frees pages when an allocation finds none or the capacity is used up: a cache evicts. The allocating
-    /// thread calls it with shortage_context and the number of wanted bytes. No lock of the pool is held, so
-    /// it may call the pool. Another result than 0 says that it freed something; then the allocation tries
-    /// again. Allocations in it may fail. It must return, without longjmp or a C++ exception. (NULL)
+    /// Frees pages, for example by evicting from a cache, when an allocation finds none or the capacity is
+    /// used up. The allocating thread calls it with shortage_context and the number of wanted bytes. No lock
+    /// of the pool is held, so it may call the pool. Another result than 0 says that it freed something; then
+    /// the allocation tries again. Allocations in it may fail. It must return, without longjmp or a C++
+    /// exception. (NULL)
     pub on_shortage: ShortageCallback,
     /// Passed to on_shortage. (NULL)
     pub shortage_context: *mut c_void,
@@ -212,7 +213,7 @@ impl Config {
             builder = builder.capacity(self.capacity_bytes);
         }
         if let Some(region) = NonNull::new(self.region) {
-            // SAFETY: the header makes the caller promise what `region` asks for.
+            // SAFETY: the header makes the caller promise the contract of `region`.
             builder = unsafe { builder.region(region.cast(), self.bytes) };
         }
         Ok(builder)

@@ -93,8 +93,8 @@ pub extern "C" fn pageset_get_memfd(pool: *mut PoolHandle, memfd: Option<&mut Ma
     number(move || {
         let memfd = memfd.ok_or(NULL_OUTPUT)?;
         let entry = open(pool)?;
-        // SAFETY: the header tells the caller what Rust's `memfd` asks for; there are no references to pages
-        // of C.
+        // SAFETY: the header states the contract of Rust's `memfd` for the caller; there are no references to
+        // pages of C.
         let file = unsafe { entry.pool.memfd() };
         memfd.write(file.ok_or(NO_FILE)?.as_raw_fd());
         Ok(())

@@ -87,7 +87,7 @@ pub(crate) fn insert(mut entry: Box<[Entry; 1]>) -> Result<*mut PoolHandle, Fail
                 MEMORY[index][0].store(start, Relaxed);
                 return Ok(ptr::without_provenance_mut(handle));
             }
-            // SAFETY: from `into_raw` above, and nobody has seen it.
+            // SAFETY: from `into_raw` above, and no other thread has seen it.
             Err(_) => entry = unsafe { Box::from_raw(raw) },
         }
     }

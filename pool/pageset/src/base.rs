@@ -108,7 +108,8 @@ impl Base {
         self.frames.0.lock()
     }
 
-    /// The allocator's number for this CPU. CPUs beyond the allocator's share pageblocks with others.
+    /// The allocator's number for this CPU. A CPU that the allocator does not know uses the number of another
+    /// CPU, and shares its pageblocks.
     fn cpu(&self, cpu: usize) -> CpuId {
         CpuId((cpu % self.cpus) as u32)
     }

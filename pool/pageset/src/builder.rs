@@ -370,11 +370,11 @@ impl Builder {
         self
     }
 
-    /// Sets the function that frees pages when an allocation finds none or the capacity is used up: a cache
-    /// evicts. The allocating thread calls it with the number of wanted bytes, after the pool emptied its own
-    /// caches. No lock of the pool is held, so the function may use the pool. If it returns `true`, the
-    /// allocation tries again; otherwise it fails. Allocations inside the function may fail.
-    /// [`Pool::alloc_bulk`] calls it only if there is not a single page.
+    /// Sets the function that frees pages, for example by evicting from a cache, when an allocation finds
+    /// none or the capacity is used up. The allocating thread calls it with the number of wanted bytes, after
+    /// the pool emptied its own caches. No lock of the pool is held, so the function may use the pool. If it
+    /// returns `true`, the allocation tries again; otherwise it fails. Allocations inside the function may
+    /// fail. [`Pool::alloc_bulk`] calls it only if there is not a single page.
     ///
     /// ```
     /// use std::sync::{Arc, Mutex};

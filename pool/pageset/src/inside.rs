@@ -18,7 +18,7 @@ thread_local! {
     static PLACE: Place = const { Place { depth: AtomicUsize::new(0), pools: [const { AtomicUsize::new(0) }; DEPTH] } };
 }
 
-/// Marks this thread as inside of a pool until it is dropped, on the same thread.
+/// A mark that this thread is inside of a pool. It lasts until it is dropped, on the same thread.
 #[must_use]
 pub(crate) struct Inside {
     depth: usize,

@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(Ledger::new(512, Contents::Unknown).unwrap().hand_out(0..1), ZeroState::Unknown);
     }
 
-    /// A search for touched pageblocks finds a pageblock, whatever changed its state.
+    /// A search for touched pageblocks finds exactly these, after every kind of state change.
     #[test]
     fn blocks_in_use_are_those_that_were_touched() {
         let ledger = Ledger::new(300 * 512, Contents::Zero).unwrap();

@@ -19,8 +19,8 @@ fn in_child(work: impl FnOnce()) -> i32 {
 
 /// Runs `work` in a child. Returns its process id.
 fn fork(work: impl FnOnce()) -> libc::pid_t {
-    // SAFETY: the child calls what may be called there (it is a copy with this thread only; glibc's heap
-    // survives a fork) and leaves by `_exit`.
+    // SAFETY: the child is a copy with this thread only. glibc's heap survives a fork, and the child leaves
+    // by `_exit`.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "fork failed");
     if pid == 0 {
@@ -60,7 +60,7 @@ fn a_child_reads_owned_pages_and_their_end_leaves_the_pool_alone() {
             assert!(page.iter().all(|byte| *byte == 7));
             assert_eq!(page.pool().alloc_owned(Order::ZERO).unwrap_err(), AllocError::Forked);
             drop(page);
-            // SAFETY: a child unmaps nothing, and nobody writes there.
+            // SAFETY: a child unmaps nothing, and no code writes there.
             assert_eq!(unsafe { start.read() }, 7);
         });
         assert_eq!(status, 0);
@@ -228,7 +228,7 @@ fn children_of_a_busy_parent_change_nothing_and_wait_for_nothing() {
                         pool.populate(64 * MIB, NonZeroUsize::MIN, |_| ControlFlow::Continue(())).is_err()
                     );
                     assert!(pool.alloc(Order::ZERO).is_err());
-                    // SAFETY: the child's copy of the values, which nobody else drops in this process.
+                    // SAFETY: the child's copy of the values, which no other code drops in this process.
                     drop(unsafe { std::ptr::read(&raw const live) });
                 });
                 statuses.push(status);
@@ -262,7 +262,7 @@ fn the_end_of_a_hidden_pool_in_a_child_unmaps_nothing() {
         let mapped = unsafe { libc::mmap(start.cast(), 4096, prot, flags, -1, 0) };
         assert_eq!(mapped, start.cast());
         drop(pool.take());
-        // SAFETY: just mapped, if nobody unmapped it.
+        // SAFETY: just mapped, unless the drop has unmapped it.
         unsafe { start.write_volatile(1) };
     });
     assert_eq!(status, 0);

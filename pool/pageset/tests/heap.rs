@@ -56,7 +56,7 @@ impl Failing {
     }
 }
 
-// SAFETY: what the system's allocator gives, or null.
+// SAFETY: returns the system allocator's result, or null.
 unsafe impl GlobalAlloc for Failing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !Self::may_allocate() {

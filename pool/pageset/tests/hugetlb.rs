@@ -142,7 +142,7 @@ fn sum_in_child(pool: &Pool) -> u8 {
     // SAFETY: `status` outlives the call.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     channel.iter().for_each(|end| {
-        // SAFETY: made above, and nobody else closes it.
+        // SAFETY: made above, and closed only here.
         unsafe { libc::close(*end) };
     });
     assert!(blocks.iter().all(|block| block.iter().all(|byte| *byte == 9)));
@@ -209,6 +209,6 @@ fn what_is_short_of_huge_pages_is_said() {
     assert_ne!(other, libc::MAP_FAILED);
     let error = builder(5).build().unwrap_err();
     assert!(matches!(error, BuildError::HugetlbShortage { wanted: 5, free: Some(0), .. }), "{error:?}");
-    // SAFETY: mapped above, and nobody looks at it.
+    // SAFETY: mapped above, and not in use.
     assert_eq!(unsafe { libc::munmap(other, bytes) }, 0);
 }

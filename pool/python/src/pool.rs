@@ -306,8 +306,8 @@ impl Pool {
 /// The descriptor of a pool's file.
 #[expect(unsafe_code, reason = "who has the file can change memory behind references")]
 pub(crate) fn file_of(pool: &pageset::Pool) -> Option<RawFd> {
-    // SAFETY: Python has no references to bytes of pages, only addresses; what free pages are for, the
-    // documentation says.
+    // SAFETY: Python has no references to bytes of pages, only addresses. The documentation forbids changes
+    // of free pages.
     unsafe { pool.memfd() }.map(|file| file.as_raw_fd())
 }
 

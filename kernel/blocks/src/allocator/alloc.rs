@@ -162,7 +162,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 }
 
 impl Zone {
-    /// Whether the zone stays at its minimum watermark without such a block, by its count of free frames.
+    /// Whether the zone keeps its minimum watermark after such a block is taken, by its count of free frames.
     #[inline]
     fn can_spare(&self, request: &Request) -> bool {
         let floor = self.floor(request, Watermark::Min);

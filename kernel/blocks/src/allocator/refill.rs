@@ -201,8 +201,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Reserves a pageblock of a type and order, and gives it the type of the request. Returns `false` if
-    /// another CPU changed it first.
+    /// Reserves a pageblock of this type whose largest free block has at least this order, and gives it the
+    /// type of the request. Returns `false` if another CPU changed the pageblock first.
     pub(super) fn reserve_indexed(
         &self,
         needy: Needy<'_>,

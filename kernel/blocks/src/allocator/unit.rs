@@ -176,7 +176,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             let set = self.set_of(movable.index(), order);
             while let Some(block) = self.find_in_tainted(needy, &set) {
                 if !self.reserve_indexed(needy, block, movable, order) {
-                    // Its set was out of date, or another CPU changed it first.
+                    // The set was out of date, or another CPU changed the pageblock first.
                     self.leave_set(block, movable.index(), order);
                     continue;
                 }
@@ -277,7 +277,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     fn take_unit(&self, zone: &Zone, needy: Needy<'_>, unit: Range<BlockIndex>) -> bool {
         let pairs = || unit.clone().step_by(PAIR);
         if let Some(missed) = pairs().find(|first| !self.claim_whole_at(zone, *first, PAIR)) {
-            // Another CPU claimed one first. This CPU returns those that it claimed.
+            // Another CPU claimed a pair first. This CPU returns the pairs that it claimed.
             pairs()
                 .take_while(|first| *first < missed)
                 .for_each(|first| (first..first + PAIR).for_each(|part| self.give_whole(part)));
@@ -289,7 +289,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         else {
             return true;
         };
-        // A pageblock went out of service meanwhile. `hand_out` has returned that pair.
+        // A pageblock went out of service meanwhile. `hand_out` has parked it, and returned the other of its
+        // pair.
         for first in pairs().filter(|first| *first != isolated) {
             match first < isolated {
                 true => {

@@ -28,7 +28,7 @@ pub(super) const WHOLE: usize = TYPES * PAGEBLOCK_ORDER;
 /// The set of pairs of whole pageblocks, by the first of each pair. It may contain pairs that are no longer
 /// whole.
 pub(super) const PAIRS: usize = WHOLE + 1;
-/// The set of pageblocks that had a free since their zone counted them.
+/// The set of pageblocks with frees since their zone counted them.
 pub(super) const UNCOUNTED: usize = WHOLE + 2;
 /// The set of tainted units, by their first pageblocks.
 pub(super) const TAINTED: usize = WHOLE + 3;

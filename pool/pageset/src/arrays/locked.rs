@@ -76,7 +76,7 @@ mod tests_of_handlers {
     use super::super::{ArraySet, Caps};
     use super::*;
 
-    /// Runs as a signal handler does that has interrupted its thread while that holds the lock.
+    /// Simulates a signal handler that interrupted its thread while the thread held the lock.
     #[test]
     fn a_drain_does_not_wait_for_its_own_thread() {
         let set = ArraySet::new(1, Caps::of_order_0(3)).unwrap();

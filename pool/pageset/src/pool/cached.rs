@@ -33,7 +33,7 @@ impl CachedOrder {
 
 impl Pool {
     /// Takes a block from this CPU's array by a restartable sequence, and returns its first frame. `None` if
-    /// the array is empty, without sequences, and in a child of [`fork`](crate::Fork). Then call
+    /// the array is empty, if there are no sequences, or in a child of [`fork`](crate::Fork). Then call
     /// [`alloc`](Self::alloc). It never waits, makes a system call, or panics.
     ///
     /// The block is allocated until it is passed to [`push_frame`](Self::push_frame) or
@@ -45,8 +45,8 @@ impl Pool {
     }
 
     /// Frees a block into this CPU's array by a restartable sequence. It changes nothing and returns `false`
-    /// if there is no room, without sequences, and in a child of [`fork`](crate::Fork). Then drop the block
-    /// as [`Pages`](crate::Pages). It never waits, makes a system call, or panics.
+    /// if there is no room, if there are no sequences, or in a child of [`fork`](crate::Fork). Then make
+    /// [`Pages`](crate::Pages) of the block and drop them. It never waits, makes a system call, or panics.
     ///
     /// # Safety
     /// As for [`Pages::from_raw`](crate::Pages::from_raw): a block of this order that begins with this frame

@@ -105,15 +105,15 @@ mod tests {
         ("pop_frame", |pool, pages| {
             let order = CachedOrder::of(Order::new(2).unwrap()).unwrap();
             assert_eq!(pool.pop_frame(order), None);
-            // SAFETY: nobody else has the child's copy of the pages.
+            // SAFETY: the child's copy of the pages has no other owner.
             assert!(!unsafe { pool.push_frame(pages.into_raw().frame() as u32, order) });
         }),
         ("drop", |_, pages| drop(pages)),
         ("shrink_to", |_, mut pages| pages.shrink_to(1..3)),
         ("from_raw", |pool, pages| {
             let raw = pages.into_raw();
-            // SAFETY: nobody else has the child's copy of the pages; the second value of them does not come
-            // to be.
+            // SAFETY: the child's copy of the pages has no other owner, and the check refuses a second value
+            // of them.
             let checked = unsafe { Pages::from_raw_checked(pool, raw) };
             assert!(checked.is_none(), "nothing can be looked up in a child");
             // SAFETY: as above.

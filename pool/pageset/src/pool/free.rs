@@ -148,7 +148,7 @@ impl Inner {
         }
     }
 
-    /// Frees frames that are no block: a part of a user's pages, or their rest.
+    /// Frees the frames that a shrink cuts off. They may be parts of blocks.
     pub(crate) fn free_frames(&self, frames: Range<u32>) {
         if frames.is_empty() {
             return;
@@ -185,7 +185,7 @@ mod tests {
     use crate::error::ValidateError;
     use crate::{FastPath, Pages, Pool, ReturnPolicy, Stats, Trimmed, Worker};
 
-    /// Runs as a signal handler that has interrupted an operation of its own thread.
+    /// Simulates a signal handler that has interrupted an operation of its own thread.
     #[test]
     fn an_operation_inside_of_another_is_refused_and_its_frees_come_later() {
         for path in [FastPath::Auto, FastPath::Locks] {

@@ -60,7 +60,7 @@ impl Pool {
     /// [cut](Pages::shrink_to) a block of [`alloc`](Self::alloc), which is aligned to its size.
     ///
     /// # Errors
-    /// [`AllocError::BadCount`] for 0 pages; [`AllocError::NoRun`] for more than 1024; otherwise as
+    /// [`AllocError::BadCount`] for 0 pages; [`AllocError::NoRun`] if no such run of more than 1024 is free; as
     /// [`alloc`](Self::alloc).
     pub fn alloc_exact(&self, count: usize) -> Result<Pages<'_>, AllocError> {
         if let Some(order) = block_order(count) {

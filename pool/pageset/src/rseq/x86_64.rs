@@ -150,7 +150,8 @@ pub(crate) fn pop(hot: &Hot, area: Area, stack: StackAt) -> Option<Entry> {
 /// Puts an entry on this CPU's stack. `false` if there is no room, or the CPU has no arrays.
 #[inline(always)]
 pub(crate) fn push(hot: &Hot, area: Area, stack: StackAt, entry: Entry) -> bool {
-    // SAFETY: as for `pop`; the entry is written behind the count and below the capacity, where nobody reads.
+    // SAFETY: as for `pop`. The entry is written behind the count and below the capacity, where no code
+    // reads.
     unsafe {
         asm!(
             push_sequence!(),
@@ -174,8 +175,8 @@ pub(crate) fn push(hot: &Hot, area: Area, stack: StackAt, entry: Entry) -> bool 
 /// or the CPU has no arrays. `None` if `hot` is another pool.
 #[inline(always)]
 pub(crate) fn push_first(hot: &Hot, entry: Entry) -> Option<bool> {
-    // SAFETY: as for `push`, since what is known of the first pool is that of `hot` if the addresses are the
-    // same: `hot` is borrowed, so it is not forgotten meanwhile.
+    // SAFETY: as for `push`. If the addresses are equal, the facts of the first pool are those of `hot`. It
+    // is borrowed, so its pool is not forgotten meanwhile.
     unsafe {
         asm!(
             concat!(
@@ -211,9 +212,8 @@ pub(crate) fn push_first(hot: &Hot, entry: Entry) -> Option<bool> {
 #[inline(never)]
 pub(crate) fn pop_many(hot: &Hot, area: Area, stack: StackAt, limit: usize, batch: &mut Batch) {
     let taken: usize;
-    // SAFETY: as for `pop`; up to three entries more than those below the count are read, which still lie in
-    // the stack, and written to the batch, which has the room. What is written there before a restart is
-    // written again.
+    // SAFETY: as for `pop`. Up to three entries beyond the count are read. They lie in the stack, and the
+    // batch has room for them. Entries that were written to the batch before a restart are written again.
     unsafe {
         asm!(
             sequence!(
@@ -257,8 +257,8 @@ pub(crate) fn pop_many(hot: &Hot, area: Area, stack: StackAt, limit: usize, batc
 #[inline(never)]
 pub(crate) fn push_many(hot: &Hot, area: Area, stack: StackAt, batch: &mut Batch) {
     let pushed: usize;
-    // SAFETY: as for `push`; up to three entries more than the batch has are read, which still lie in it, and
-    // written behind the capacity, where the stack has room for them.
+    // SAFETY: as for `push`. Up to three entries beyond the batch's are read. They lie in the batch, and the
+    // stack has room for them behind its capacity.
     unsafe {
         asm!(
             sequence!(

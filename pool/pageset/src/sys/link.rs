@@ -6,8 +6,8 @@ use super::{Mapping, PAGE_SHIFT};
 
 /// Writes a word to the beginning of a page. The caller owns it.
 pub(crate) fn set(mapping: &Mapping, frame: u32, word: u64) {
-    // SAFETY: the word lies inside the mapping, aligned to a page, and the caller owns the page, so that
-    // nobody else looks at it.
+    // SAFETY: the word lies inside the mapping, aligned to a page. The caller owns the page, so no other
+    // thread reads it.
     unsafe { at(mapping, frame).write(word) };
 }
 

@@ -62,7 +62,7 @@ impl<T: FromZeros> Deref for Zeros<T> {
 
 impl<T: FromZeros> DerefMut for Zeros<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as for `deref`, and whoever has `self` is alone with it.
+        // SAFETY: as for `deref`, and `self` is borrowed exclusively.
         unsafe { slice::from_raw_parts_mut(self.mapping.start().as_ptr().cast(), self.len) }
     }
 }

@@ -217,7 +217,7 @@ mod userfault {
         if file < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor was just made, and nobody else has it.
+        // SAFETY: the descriptor was just made, and has no other owner.
         let file = unsafe { OwnedFd::from_raw_fd(file as i32) };
         let mut api = Api { api: 0xaa, features: 0, calls: 0 };
         // SAFETY: the structure is the one that this call fills.
@@ -268,13 +268,13 @@ fn the_file_of_a_pool_reaches_every_page_of_it_and_of_no_other() {
     of_b[..6].copy_from_slice(b"secret");
     let mut elsewhere = other.alloc_zeroed(Order::MAX).unwrap();
     elsewhere[..6].copy_from_slice(b"hidden");
-    // SAFETY: what is written through the file below is free memory, and is not taken for zero.
+    // SAFETY: only free memory is written through the file below, and the test expects that it is not zero.
     let file = unsafe { pool.memfd() }.unwrap();
     let flags = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
     // SAFETY: a new mapping at an address of the kernel's choice.
     let mapping = unsafe { libc::mmap(ptr::null_mut(), BYTES, flags.0, flags.1, file.as_raw_fd(), 0) };
     assert_ne!(mapping, libc::MAP_FAILED);
-    // SAFETY: mapped above, and nobody writes there meanwhile.
+    // SAFETY: mapped above, and not written meanwhile.
     let seen = unsafe { slice::from_raw_parts(mapping.cast::<u8>(), BYTES) };
     assert_eq!(&seen[of_b.offset()..][..6], b"secret");
     assert!(!seen.windows(6).any(|bytes| bytes == b"hidden"));
@@ -283,6 +283,6 @@ fn the_file_of_a_pool_reaches_every_page_of_it_and_of_no_other() {
     let zeroed: Vec<_> = std::iter::from_fn(|| pool.alloc_zeroed(Order::MAX).ok()).collect();
     let spoilt = zeroed.iter().filter(|pages| pages.iter().any(|byte| *byte != 0)).count();
     assert_eq!(spoilt, 1, "the pool knew it to be zero");
-    // SAFETY: mapped above, and nobody looks at it any more.
+    // SAFETY: mapped above, and no longer in use.
     done(unsafe { libc::munmap(mapping, BYTES) });
 }

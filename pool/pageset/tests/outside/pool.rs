@@ -243,7 +243,7 @@ fn raw_pages_come_back_and_a_second_time_is_refused() {
         assert!(unsafe { Pages::from_raw_checked(&pool, raw) }.is_none(), "in the core");
         // A double free without a check is refused when the array is emptied.
         for _ in 0..2 {
-            // SAFETY: broken the second time on purpose; nobody allocates until the pool has noticed.
+            // SAFETY: broken the second time on purpose; no allocation follows until the pool has noticed.
             drop(unsafe { Pages::from_raw(&pool, raw) });
         }
         let _ = pool.trim();
@@ -492,7 +492,7 @@ fn a_pool_can_be_made_smaller_and_as_large_as_before() {
     assert_eq!(pool.resize(16 * MIB), 16 * MIB);
     let stats = pool.stats();
     assert_eq!((stats.nr_retired, stats.capacity_pages), (12_288, 4096));
-    // SAFETY: nobody has this page, so the pool must refuse.
+    // SAFETY: this page has no owner, so the pool must refuse.
     assert!(unsafe { Pages::from_raw_checked(&pool, out_of_service) }.is_none());
     let blocks: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::THP).ok()).collect();
     assert_eq!(blocks.len(), 7);
@@ -595,7 +595,7 @@ fn a_shared_pool_gives_its_file_and_its_memory_back() {
     let pool = builder(16).backing(Backing::Memfd).build().unwrap();
     let mut page = pool.alloc(Order::THP).unwrap();
     page.fill(3);
-    // SAFETY: nothing is done with the file but what its seals refuse.
+    // SAFETY: the file is used only for calls that its seals refuse.
     let file = unsafe { pool.memfd() }.unwrap();
     assert!(rustix::fs::ftruncate(file, 0).is_err(), "shorter: a touch of the pages would be fatal");
     assert!(rustix::fs::ftruncate(file, 32 * MIB as u64).is_err());
@@ -740,7 +740,7 @@ fn pages_come_back_by_numbers() {
             };
             assert!(pool.uses_rseq() && frame.is_multiple_of(order(o).frames()));
             assert_eq!(pool.stats().nr_used, u64::from(order(o).frames()));
-            // SAFETY: just popped, and nobody else has it.
+            // SAFETY: just popped, and without another owner.
             assert!(unsafe { pool.push_frame(frame, cached) });
         }
         assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));

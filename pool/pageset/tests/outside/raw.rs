@@ -14,7 +14,7 @@ fn order(order: u8) -> Order {
 
 /// Whether `from_raw` takes these pages, which have no owner. They are given up again.
 fn is_taken(pool: &Pool, raw: RawPages) -> bool {
-    // SAFETY: what is refused is not taken, and what is taken is given up again.
+    // SAFETY: refused pages are not taken, and taken pages are given up again.
     let taken = catch_unwind(AssertUnwindSafe(|| unsafe { Pages::from_raw(pool, raw) }.into_raw()));
     taken.is_ok()
 }
@@ -120,7 +120,7 @@ fn memory_of_pages_without_an_owner_outlives_the_pool() {
                 let _: RawPages = pages.into_raw();
             }
             drop(pool);
-            // SAFETY: nobody unmapped the memory of pages that are out, and nobody else has them.
+            // SAFETY: the memory of pages that are out stays mapped, and they have no other owner.
             let bytes = unsafe { std::slice::from_raw_parts(start.as_ptr(), PAGE_BYTES << 4) };
             assert!(bytes.iter().all(|byte| *byte == 7), "{backing:?}");
         }

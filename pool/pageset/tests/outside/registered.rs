@@ -59,7 +59,7 @@ fn file_of(byte: u8) -> io::Result<fs::File> {
     // SAFETY: the name ends with zero.
     let file = unsafe { libc::memfd_create(c"pattern".as_ptr(), 0) };
     assert!(file >= 0, "{}", io::Error::last_os_error());
-    // SAFETY: the descriptor was just made, and nobody else has it.
+    // SAFETY: the descriptor was just made, and has no other owner.
     let mut file = fs::File::from(unsafe { OwnedFd::from_raw_fd(file) });
     file.write_all(&vec![byte; BLOCK_BYTES])?;
     Ok(file)

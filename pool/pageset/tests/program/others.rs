@@ -55,7 +55,7 @@ fn be_child(run: &Run<'_>) {
     assert!(pool.populate(setup.bytes, NonZeroUsize::MIN, |_| ControlFlow::Continue(())).is_err());
     assert!(pool.validate().is_err());
     for owned in held {
-        // SAFETY: the child's copy of the value, which nobody else drops in this process.
+        // SAFETY: the child's copy of the value, which no other code drops in this process.
         let mut pages = unsafe { std::ptr::read(&raw const owned.pages) };
         if pages.page_count() > 1 {
             pages.shrink_to(1..2);

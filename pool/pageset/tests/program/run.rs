@@ -64,7 +64,7 @@ impl Setup {
         let mut builder = Pool::builder().size(self.bytes);
         match (self.memory, lent) {
             (Memory::Of(backing), _) => builder = builder.backing(backing),
-            // SAFETY: as long as this, initialised, and used by nobody else until the pool is dropped.
+            // SAFETY: as long as this, and initialised. Only the pool uses it until the pool is dropped.
             (Memory::Lent, Some(lent)) => builder = unsafe { builder.region(lent.start, self.bytes) },
             (Memory::Lent, None) => unreachable!("the caller has allocated it"),
         }

@@ -26,10 +26,10 @@ pub(in crate::sys) fn usable_cpus() -> Option<usize> {
 
 /// Whether a variable of the environment has this value. (The standard library would copy it to the heap.)
 pub(in crate::sys) fn environment_says(name: &CStr, value: &CStr) -> bool {
-    // SAFETY: the name is a C string. Those who change the environment promise that no other thread reads it
-    // meanwhile.
+    // SAFETY: the name is a C string. Code that changes the environment promises that no other thread reads
+    // it meanwhile.
     let found = unsafe { libc::getenv(name.as_ptr()) };
-    // SAFETY: not null, so a C string, which nobody changes meanwhile.
+    // SAFETY: not null, so a C string. No thread changes it meanwhile.
     !found.is_null() && unsafe { CStr::from_ptr(found) } == value
 }
 

@@ -22,8 +22,7 @@ pub(crate) struct Mapping {
     changed: [bool; Change::ALL.len()],
 }
 
-// SAFETY: a mapping is an address and a length; what threads do with the memory is decided by who owns its
-// pages.
+// SAFETY: a mapping is an address and a length. The owners of its pages decide how threads use the memory.
 unsafe impl Send for Mapping {}
 // SAFETY: as for Send; no method changes the mapping through a shared reference.
 unsafe impl Sync for Mapping {}
@@ -43,7 +42,7 @@ impl Mapping {
         match (&mapping.memfd, backing) {
             (Some(memfd), _) => {
                 let flags = MapFlags::SHARED | MapFlags::FIXED;
-                // SAFETY: the range was reserved above and nobody else knows of it.
+                // SAFETY: the range was reserved above, and no other code knows of it.
                 unsafe { mmap(address, bytes, prot, flags, memfd, 0) }.map_err(refused)?;
             }
             (None, Backing::Hugetlb(size)) => {
@@ -54,12 +53,12 @@ impl Mapping {
                 // Shared with children. With private huge pages, the system may take a child's copy away when
                 // the parent writes.
                 let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::HUGETLB | size;
-                // SAFETY: the range was reserved above and nobody else knows of it.
+                // SAFETY: the range was reserved above, and no other code knows of it.
                 unsafe { mmap_anonymous(address, bytes, prot, flags) }.map_err(refused)?;
             }
             (None, _) => {
                 let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
-                // SAFETY: the range was reserved above and nobody else knows of it.
+                // SAFETY: the range was reserved above, and no other code knows of it.
                 unsafe { mmap_anonymous(address, bytes, prot, flags) }.map_err(refused)?;
                 let advice = match backing {
                     Backing::Thp => Advice::LinuxHugepage,
