@@ -99,8 +99,8 @@ impl<'a> CpuArrays<'a> {
         }
     }
 
-    /// Frees a block, to an array if it has room. O(1), plus the exchanges for half an array once for as many
-    /// frees.
+    /// Frees a block, to an array if it has room. O(1). A full array also returns half of its blocks to the
+    /// allocator.
     ///
     /// # Errors
     /// As [`BlockAllocator::free`], except for [double frees](Self#double-frees).

@@ -25,8 +25,7 @@ impl Pool {
     pub fn alloc(&self, order: Order) -> Result<Pages<'_>, AllocError> {
         match self.inner.percpu.pop(order) {
             Some(block) => Ok(Pages::of_block(&self.inner, block.frame(), order)),
-            // `Pages` are built in both branches, so that the fast one need not share a register with the
-            // slow one.
+            // Each branch builds its own `Pages`, so that the fast branch does not depend on the slow one.
             None => self.pages_past_array(order),
         }
     }

@@ -1,4 +1,4 @@
-//! The answers of a kernel without any work.
+//! Stand-ins for system calls: the answers of a kernel that has nothing to do.
 
 use std::ffi::CStr;
 use std::io;
