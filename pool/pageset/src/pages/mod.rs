@@ -243,8 +243,8 @@ impl<'p> Pages<'p> {
 
     /// Takes back pages that [`into_raw`](Self::into_raw) gave up.
     ///
-    /// If the promise below is broken, the pool may find out late. The base refuses pages that were freed
-    /// twice only when their array is emptied, and counts them in
+    /// If the promise below is broken, the pool may find out late. The base notices a double free only when
+    /// the array is emptied. It then refuses the pages and counts them in
     /// [`Stats::bad_frees`](crate::Stats::bad_frees). Until then, the same pages may have two owners.
     /// [`from_raw_checked`](Self::from_raw_checked) checks first.
     ///

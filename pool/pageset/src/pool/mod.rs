@@ -121,7 +121,7 @@ pub(crate) struct Inner {
     pub(crate) is_pinned: AtomicBool,
     /// See [`returns`](Self::returns).
     pub(crate) policy: Lock<ReturnPolicy>,
-    /// Frees pages when there are none.
+    /// The program's function that frees pages when none are left.
     pub(crate) on_shortage: Option<OnShortage>,
     /// Identifies this pool in the process.
     pub(crate) id: PoolId,

@@ -1,5 +1,5 @@
-//! Signals, CPUs and scheduling policy of the pool's thread. It inherits them from the thread that builds the
-//! pool, and must not keep them.
+//! Signals, CPUs and scheduling policy of the pool's thread. The thread inherits them from the thread that
+//! builds the pool, and must not keep them.
 
 use super::host;
 

@@ -59,7 +59,7 @@ pub(in crate::sys) fn bind_to(mapping: &Mapping, mode: libc::c_int, mask: &[u64]
     let start = mapping.start().as_ptr();
     let (mask, bits) = match mask {
         [] => (std::ptr::null(), 0),
-        // The kernel wants one more than the bits of the mask.
+        // The kernel expects the number of the mask's bits, plus one.
         _ => (mask.as_ptr(), mask.len() * u64::BITS as usize + 1),
     };
     // SAFETY: the range is the mapping, and the kernel reads one bit less of the mask than it is told.
