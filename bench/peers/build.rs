@@ -1,12 +1,13 @@
-//! Builds mimalloc v2 next to v3 and jemalloc's hooks over a pool, and notes compilers and commit for the results.
+//! Builds mimalloc v2 next to v3, and jemalloc's hooks over a pool. Notes compilers and commit for the
+//! results.
 //!
-//! The crate `libmimalloc-sys` has the sources of both versions and builds one of them. The other one has the same names
-//! of functions, so here it becomes one object file in which every name but two is local.
+//! The crate `libmimalloc-sys` has the sources of both versions and builds one of them. Both define the same
+//! function names. So this links v2 into one object file where every name but two is local.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The whole of mimalloc as one file, and two functions that are visible.
+/// The whole of mimalloc as one file, and two visible functions.
 const WRAPPER: &str = r#"
 #include "static.c"
 void *peers_mimalloc2_alloc(size_t size, size_t alignment) { return mi_malloc_aligned(size, alignment); }
@@ -59,7 +60,7 @@ fn build_mimalloc2() {
     std::fs::write(&wrapper, WRAPPER).expect("the output directory may be written to");
     let mut build = cc::Build::new();
     build.include(source.join("include")).include(source.join("src")).file(&wrapper);
-    // What libmimalloc-sys does for a release.
+    // Release options, as in libmimalloc-sys.
     build.opt_level(3).debug(false).flag_if_supported("-ftls-model=initial-exec");
     build.define("MI_DEBUG", "0").define("MI_BUILD_RELEASE", None).define("NDEBUG", None).warnings(false);
     let objects = build.compile_intermediates();

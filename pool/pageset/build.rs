@@ -1,5 +1,5 @@
-//! Says whether a processor runs the program: interpreters and model checkers, which set a `cfg` of their own, know neither
-//! restartable sequences nor forks.
+//! Sets `cfg`s that tell whether a processor runs the program. Interpreters and model checkers set a `cfg` of
+//! their own; they support neither restartable sequences nor forks.
 
 use std::env;
 

@@ -26,13 +26,14 @@ pub(crate) struct Args {
     /// Prints the tables of the README instead of the full ones.
     #[arg(long)]
     pub(crate) markdown: bool,
-    /// How often a measurement is repeated; those with much preparation half or a third as often.
+    /// How often a measurement is repeated. Measurements with much preparation are repeated half or a third
+    /// as often.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
-    /// What the program calls itself with: job and target.
+    /// Internal: job and target of a child.
     #[arg(long, num_args = 2, value_names = ["JOB", "TARGET"], hide = true)]
     child: Option<Vec<String>>,
-    /// What it tells a child: the round.
+    /// Internal: the round of a child.
     #[arg(long, default_value_t = 0, hide = true)]
     seed: u64,
 }

@@ -1,5 +1,5 @@
-//! What one operation costs: the median over many short batches, so that a batch in which the thread was interrupted
-//! does not count.
+//! The cost of one operation: the median over many short batches. A batch with an interruption does not count
+//! then.
 
 use std::time::{Duration, Instant};
 
@@ -8,8 +8,8 @@ use pageset_report::Spread;
 /// A batch takes at least this long, so that reading the clock costs nothing next to it.
 const BATCH: Duration = Duration::from_micros(100);
 
-/// Nanoseconds per operation: the median over batches during `window`, after a fifth of it as warm-up. `operations` does
-/// as many as it is told, in a loop of its own, so that nothing but the operation is in that loop.
+/// Nanoseconds for each operation: the median over batches during `window`, after a fifth of it as warm-up.
+/// `operations` repeats the operation this many times, in a loop of its own without other work.
 pub(crate) fn cost(window: Duration, mut operations: impl FnMut(u64)) -> f64 {
     let size = calibrated(window / 5, &mut operations);
     let mut costs = Vec::with_capacity(4096);
@@ -39,7 +39,8 @@ fn calibrated(warm_up: Duration, operations: &mut impl FnMut(u64)) -> u64 {
     }
 }
 
-/// Runs `pass` once to warm up and then until `budget` is spent or `passes` are made; the median of what it returns.
+/// Runs `pass` once to warm up, then until `budget` is spent or `passes` are made. Returns the median of the
+/// results.
 pub(crate) fn passes(budget: Duration, passes: usize, mut pass: impl FnMut() -> f64) -> f64 {
     pass();
     let begin = Instant::now();

@@ -1,4 +1,4 @@
-//! The side of a measurement that does the work: a process with one target and one job.
+//! The side of a measurement that works: a process with one target and one job.
 
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
@@ -19,14 +19,14 @@ pub(crate) struct Order {
     effort: Effort,
 }
 
-/// What a child prints: one line of JSON.
+/// The output of a child: one line of JSON.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Report {
-    /// One value for each row of the job, if it could be done; null where it was not measured.
+    /// One value for each row of the job, if the target can do it; null where it was not measured.
     pub(crate) values: Vec<Option<f64>>,
-    /// Why it could not be done.
+    /// The reason if the target cannot do it.
     pub(crate) absent: Option<String>,
-    /// Version of the target if only the running process knows it.
+    /// Version of the target, if only the running process knows it.
     pub(crate) version: Option<String>,
 }
 

@@ -9,20 +9,20 @@ use crate::row::RowInfo;
 use crate::runner::{JobOutcome, Measured};
 use crate::target::Side;
 
-/// Everything that is written.
+/// The whole document.
 #[derive(Debug, Serialize)]
 pub(crate) struct Document {
-    /// Where it was measured.
+    /// The machine of the measurement.
     pub(crate) machine: Machine,
     /// Commit of the program.
     pub(crate) commit: &'static str,
     /// Whether windows and bursts were short.
     pub(crate) quick: bool,
-    /// How often what is quick was measured; jobs with much preparation half or a third as often.
+    /// How often a quick job was measured. Jobs with much preparation were measured half or a third as often.
     pub(crate) rounds: u32,
-    /// What was measured.
+    /// The measured allocators.
     pub(crate) allocators: Vec<Allocator>,
-    /// What came out. In every row less is better.
+    /// The results. In every row less is better.
     pub(crate) rows: Vec<Row>,
 }
 
@@ -44,11 +44,11 @@ pub(crate) struct Row {
     pub(crate) row: &'static str,
     /// Threads that worked.
     pub(crate) threads: usize,
-    /// What the values count.
+    /// The unit of the values.
     pub(crate) unit: &'static str,
     /// The values of each allocator that could do it, best first.
     pub(crate) results: Vec<Value>,
-    /// The allocators that could not.
+    /// The allocators that could not do it.
     pub(crate) absent: Vec<Absent>,
     /// The peer with the smallest median.
     pub(crate) best_peer: Option<&'static str>,
@@ -56,7 +56,7 @@ pub(crate) struct Row {
     pub(crate) pageset_vs_best: Option<f64>,
 }
 
-/// What one allocator needs.
+/// The result of one allocator.
 #[derive(Debug, Serialize)]
 pub(crate) struct Value {
     /// Its name.
@@ -76,7 +76,7 @@ pub(crate) struct Value {
 }
 
 impl Value {
-    /// Whether it is that of no allocator.
+    /// Whether this is the floor's value, without an allocator.
     pub(crate) fn is_floor(&self) -> bool {
         self.side == Side::Floor
     }
@@ -176,14 +176,14 @@ impl Row {
 
 #[cfg(test)]
 impl Document {
-    /// A document of one job, as if it had been measured here.
+    /// A document of these rows, as if they had been measured here.
     pub(crate) fn of_rows(rows: Vec<Row>) -> Self {
         let machine = Machine::here();
         Self { machine, commit: "0000000", quick: true, rounds: 1, allocators: Vec::new(), rows }
     }
 }
 
-/// A row `pair-0` out of allocators and their values.
+/// A row `pair-0` made of allocators and their values.
 #[cfg(test)]
 pub(crate) fn example(values: &[(&str, &[f64])]) -> Row {
     let measured: Vec<_> = values.iter().map(|(name, values)| tests::measured(name, values)).collect();

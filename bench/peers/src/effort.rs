@@ -1,30 +1,31 @@
-//! How long a measurement takes.
+//! The length of a measurement.
 
 use std::time::Duration;
 
 /// Windows and sizes of all jobs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
-    /// Whether `--quick` was given: what a child passes on.
+    /// Whether `--quick` was given. A parent passes it to its children.
     pub(crate) is_quick: bool,
-    /// Seed of a row whose value depends on chance: another one in each round, the same for all targets.
+    /// Seed of a row whose value depends on chance. It differs between rounds, and is the same for all
+    /// targets.
     pub(crate) seed: u64,
     /// How long operations are repeated for one value.
     pub(crate) window: Duration,
-    /// How long passes over many pages are repeated; the one that is running is finished.
+    /// How long passes over many pages are repeated. The last pass is finished.
     pub(crate) budget: Duration,
-    /// Most passes over many pages.
+    /// The most passes over many pages.
     pub(crate) passes: usize,
     /// Operations timed one by one.
     pub(crate) samples: usize,
-    /// Bytes of the bursts whose remains are looked at. Values are scaled to 1 GiB.
+    /// Bytes of the bursts whose resident memory is read later. Values are scaled to 1 GiB.
     pub(crate) burst: usize,
-    /// How long after a burst resident memory is read; not at all for `None`.
+    /// How long after a burst resident memory is read; `None` skips a reading.
     pub(crate) waits: [Option<Duration>; 3],
 }
 
 impl Effort {
-    /// What the published table is made with.
+    /// The settings of the published table.
     pub(crate) const FULL: Self = Self {
         is_quick: false,
         seed: 0,

@@ -1,17 +1,17 @@
-//! What pageset is meant to reach, and whether it does.
+//! The goals of pageset, and whether it reaches them.
 
 use crate::document::Document;
 
-/// A goal: at most so much.
+/// The upper bound of a goal.
 #[derive(Clone, Copy, Debug)]
 enum Bound {
     /// In the row's unit.
     Value(f64),
-    /// As a multiple of what this allocator needs.
+    /// A multiple of this allocator's value.
     Of(&'static str, f64),
 }
 
-/// Row, threads, bound. Of the pool's first specification, as its rows are named here.
+/// Row, threads, bound. They are goals of the pool's first specification, under this program's row names.
 const GOALS: &[(&str, usize, Bound)] = &[
     ("pair-0", 1, Bound::Value(2.5)),
     ("pair-0", 2, Bound::Value(2.5)),
@@ -35,7 +35,7 @@ const GOALS: &[(&str, usize, Bound)] = &[
     ("metadata", 1, Bound::Value(160.0)),
 ];
 
-/// A goal and what was measured.
+/// A goal and its measured value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Judged {
     /// Name of the row.
@@ -44,13 +44,13 @@ pub(crate) struct Judged {
     pub(crate) threads: usize,
     /// The bound in words.
     pub(crate) goal: String,
-    /// What is at most as large as the bound if the goal is reached: a value in the row's unit, or a multiple.
+    /// The value to compare with the bound: a value in the row's unit, or a multiple.
     pub(crate) value: f64,
     /// Whether it is reached.
     pub(crate) is_reached: bool,
 }
 
-/// The goals of all rows that were measured.
+/// The goals of all measured rows.
 pub(crate) fn judged(document: &Document) -> Vec<Judged> {
     let judge = |(name, threads, bound): &(&'static str, usize, Bound)| {
         let row = document.rows.iter().find(|row| row.row == *name && row.threads == *threads)?;

@@ -1,10 +1,10 @@
-//! The machine, as far as it decides what these results are.
+//! The properties of the machine that influence the results.
 
 use std::fs::read_to_string;
 
 use serde::Serialize;
 
-/// What is known of the machine.
+/// The properties of the machine.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Machine {
     /// Name of the processor.

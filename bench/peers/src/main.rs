@@ -1,14 +1,16 @@
 //! The same page-allocation work on pageset and on its peers.
 //!
-//! The program starts itself once for each measurement: a parent goes through the jobs and, in each round, through all
-//! targets; a child opens one target, does one job and prints its values. So every measurement begins with a fresh
-//! heap, two allocators never share a process's memory, and a peer that dies costs one measurement.
+//! The program starts itself once for each measurement. A parent goes through the jobs and, in each round,
+//! through all targets. A child opens one target, does one job and prints its values. So every measurement
+//! begins with a fresh heap, allocators never share a process's memory, and a crashing peer costs one
+//! measurement.
 //!
 //! - `target`: one file per allocator, behind the trait `Target`.
 //! - `row`: one file per kind of work, and the list of jobs and rows.
 //! - `child`, `runner`: the two sides of a measurement.
-//! - `document`, `table`, `markdown`, `goals`, `machine`: what is written.
-//! - `args`, `effort`, `memory`, `shuffle`, `team`, `batches`: command line, how long to measure, and what rows are made of.
+//! - `document`, `table`, `markdown`, `goals`, `machine`: the output.
+//! - `args`, `effort`: command line, and the length of measurements.
+//! - `memory`, `shuffle`, `team`, `batches`: parts of rows.
 
 mod args;
 mod batches;

@@ -1,4 +1,4 @@
-//! What the kernel says about the memory of this process.
+//! The kernel's report on the memory of this process.
 
 /// Bytes of anonymous memory that are resident: heaps, stacks and tables, not the program's text.
 pub(crate) fn anonymous() -> u64 {

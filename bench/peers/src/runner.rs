@@ -1,4 +1,4 @@
-//! The side of a measurement that gives the orders: rounds over all targets, each in a process of its own.
+//! The side of a measurement that starts children: rounds over all targets, each in a process of its own.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Stdio};
@@ -14,20 +14,20 @@ use crate::target::{Side, TargetInfo};
 /// Children that sleep at the same time.
 const SLEEPERS: usize = 6;
 
-/// What all rounds of one job said about one target.
+/// The results of all rounds of one job for one target.
 #[derive(Debug)]
 pub(crate) struct Measured {
     /// The target.
     pub(crate) target: &'static TargetInfo,
     /// The values of each row of the job, one for each round.
     pub(crate) values: Vec<Vec<f64>>,
-    /// Why there are none, or why a round is missing.
+    /// The reason if there are none, or if a round is missing.
     pub(crate) absent: Option<String>,
     /// The version that the running target names.
     pub(crate) version: Option<String>,
 }
 
-/// All of one job.
+/// The results of one job.
 #[derive(Debug)]
 pub(crate) struct JobOutcome {
     /// The job.
@@ -36,7 +36,7 @@ pub(crate) struct JobOutcome {
     pub(crate) measured: Vec<Measured>,
 }
 
-/// Does all jobs: within each, `rounds` rounds over all targets, every round beginning with another one.
+/// Does all jobs, each in `rounds` rounds over all targets. Every round begins with a different target.
 pub(crate) fn run(
     jobs: &[&'static Job],
     targets: &[&'static TargetInfo],
@@ -66,7 +66,7 @@ pub(crate) fn run(
     Ok(outcome)
 }
 
-/// Measures some targets at once, beginning one after the other so that their bursts do not meet.
+/// Measures some targets at once. They start one after the other, so that their bursts do not overlap.
 fn run_group(program: &std::path::Path, job: &Job, effort: Effort, group: &mut [Measured]) {
     let apart = if effort.is_quick { Duration::from_millis(60) } else { Duration::from_millis(700) };
     std::thread::scope(|scope| {
@@ -79,7 +79,7 @@ fn run_group(program: &std::path::Path, job: &Job, effort: Effort, group: &mut [
     });
 }
 
-/// One child.
+/// Runs one child.
 fn measure(program: &std::path::Path, job: &Job, target: &TargetInfo, effort: Effort) -> Report {
     let mut command = Command::new(program);
     command.args(["--child", job.name, target.name, "--seed", &effort.seed.to_string()]).stdin(Stdio::null());
@@ -106,7 +106,7 @@ fn absent(reason: String) -> Report {
     Report { absent: Some(reason), ..Report::default() }
 }
 
-/// The first line of an error text that says something.
+/// The first line of an error text that is a message.
 fn told(text: &str) -> &str {
     let is_message =
         |line: &&str| !line.is_empty() && !line.starts_with("thread ") && !line.starts_with("note:");
@@ -124,7 +124,7 @@ impl Measured {
         Self { target, values: vec![Vec::new(); job.rows.len()], absent, version: None }
     }
 
-    /// Whether it does not take part, or the first round failed as the next ones would.
+    /// Whether it does not take part, or its first round failed. Further rounds would fail too.
     fn is_hopeless(&self) -> bool {
         self.absent.is_some() && self.values.iter().all(Vec::is_empty)
     }

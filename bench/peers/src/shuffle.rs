@@ -1,6 +1,6 @@
 //! Random numbers and orders, the same in every run.
 
-/// A xorshift generator: two or three instructions in the way of what is measured.
+/// A xorshift generator: it adds two or three instructions to the measured loop.
 #[derive(Debug)]
 pub(crate) struct Random(u64);
 

@@ -5,7 +5,7 @@ use std::sync::Barrier;
 /// One thread of a team.
 #[derive(Debug)]
 pub(crate) struct Member<'a> {
-    /// Number in the team, from 0; targets with a state per CPU get it as the CPU.
+    /// Number in the team, from 0. Targets with a state for each CPU use it as the CPU.
     pub(crate) cpu: usize,
     barrier: &'a Barrier,
 }
@@ -17,7 +17,7 @@ impl Member<'_> {
     }
 }
 
-/// Runs `work` on `threads` threads, each on a CPU of its own as long as there are enough, and returns what they return.
+/// Runs `work` on `threads` threads, each on a CPU of its own if there are enough. Returns their results.
 ///
 /// # Panics
 /// If one of them panics.
@@ -52,7 +52,7 @@ pub(crate) fn allowed_cpus() -> Vec<usize> {
     (0..libc::CPU_SETSIZE as usize).filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) }).collect()
 }
 
-/// Keeps the calling thread on one CPU. Without the permission to do so it goes where the kernel puts it.
+/// Keeps the calling thread on one CPU. Without permission, the kernel chooses the CPU.
 fn pin(cpu: usize) {
     // SAFETY: all bits zero is a valid empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };

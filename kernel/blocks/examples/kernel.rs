@@ -1,5 +1,6 @@
-//! A kernel's page allocator: a memory map with holes and an odd end, tables that are statics, any count of frames at any alignment, a
-//! range that the firmware names, and a reclaimer. A kernel without a heap writes the same lines.
+//! A kernel's page allocator: a memory map with holes and an odd end, tables that are statics, any count of
+//! frames at any alignment, a range that the firmware names, and a reclaimer. A kernel without a heap writes
+//! the same lines.
 //!
 //! `cargo run -p pageset-blocks --example kernel`
 
@@ -12,7 +13,8 @@ use pageset_core::{
     ZoneId, ZoneKind,
 };
 
-/// Frames of 4 KiB: 256 MiB from 0 on, with a hole for the firmware, and an end that is no pageblock's.
+/// Frames of 4 KiB: 256 MiB from 0 on, with a hole for the firmware. The end is not a multiple of a
+/// pageblock.
 const MEMORY: [core::ops::Range<u64>; 2] = [1..0x7f31, 0x8000..0xfff3];
 const CPUS: usize = 2;
 /// The lengths of all tables: pageblocks of 512 frames, zones, CPUs, nodes.
@@ -60,7 +62,7 @@ impl Memory {
 // ANCHOR_END: tables
 
 // ANCHOR: use
-/// What drivers and the memory manager of a kernel ask for.
+/// Serves the requests of a kernel's drivers and memory manager.
 fn serve(frames: &BlockAllocator<'_>) -> Result<(), AllocError> {
     let cpu = CpuId(0);
     let request = Request::new(Order::ZERO).of_type(MigrateType::Unmovable);
@@ -73,10 +75,10 @@ fn serve(frames: &BlockAllocator<'_>) -> Result<(), AllocError> {
 
     // A trampoline below 1 MiB, where the processor wants it.
     frames.alloc_range(cpu, 8..9, &request)?;
-    // What the firmware keeps can be had by nobody.
+    // No request gets the firmware's frames.
     assert!(frames.alloc_range(cpu, 0x7f00..0x8100, &request).is_err());
 
-    // The driver keeps the first half of its buffer; each part is freed by whoever has it.
+    // The driver keeps the first half of its buffer. Each owner frees its part.
     let half = Pfn(buffer.0 + 17 * 128);
     frames.split_at(cpu, half).expect("the buffer is in use");
     frames.free_range(cpu, half.0..buffer.0 + 17 * 256).expect("the second half is ours");
@@ -107,10 +109,10 @@ fn fill(frames: &BlockAllocator<'_>) -> Result<(), AllocError> {
 }
 // ANCHOR_END: use
 
-/// Runs all of it.
+/// Runs the whole example.
 ///
 /// # Errors
-/// Memory is short, or the tables have other lengths than the configuration needs.
+/// If memory is short, or a table has another length than the configuration needs.
 pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut memory = Box::new(Memory::new());
     let zone = ZoneConfig {

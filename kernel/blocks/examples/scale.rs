@@ -1,7 +1,7 @@
-//! What 1 to 64 frames cost by the size of memory: `cargo run --release -p pageset-blocks --example scale`.
+//! The cost of 1 to 64 frames by the size of memory: `cargo run --release -p pageset-blocks --example scale`.
 //!
-//! Requests for 1 to 64 frames, at random, keep a part of the memory in use. Printed are nanoseconds for each allocation and free, the
-//! medians of five rounds, for this allocator and Linux's.
+//! Random requests for 1 to 64 frames keep a part of the memory in use. Prints nanoseconds for each
+//! allocation and free, medians of five rounds, for this allocator and for `pageset-core`.
 
 mod host;
 
@@ -17,7 +17,7 @@ const CPU: CpuId = CpuId(0);
 const ROUNDS: usize = 5;
 const STEPS: u64 = 100_000;
 
-/// Nanoseconds, and requests that were refused.
+/// Nanoseconds of an allocation and of a free, and refused requests.
 struct Cost {
     alloc_ns: f64,
     free_ns: f64,
@@ -59,7 +59,7 @@ fn play(allocator: &impl FrameAllocator, frames: u64, full_percent: u64) -> Cost
     };
     let mut unused = [(0, 0); 2];
     while held < wanted && step(&mut live, &mut held, &mut unused) {}
-    // Aged: as many steps as there are blocks.
+    // Age the memory: take as many steps as there are blocks.
     for _ in 0..STEPS.max(live.len() as u64) {
         step(&mut live, &mut held, &mut unused);
     }

@@ -1,8 +1,8 @@
-//! What small memories cost and refuse: `cargo run --release -p pageset-blocks --example small`.
+//! The cost and refusals of small memories: `cargo run --release -p pageset-blocks --example small`.
 //!
-//! Blocks of 4 to 512 KiB, powers of two, are a part of all memory. A step frees random blocks until it has room, and asks for one. Printed
-//! are nanoseconds for each step, the share of requests that were refused, and how much of the free memory is whole pageblocks
-//! in the end: for this allocator and for Linux's.
+//! Blocks of 4 to 512 KiB, powers of two, use a part of all memory. A step frees random blocks until there is
+//! room, and then requests one. Prints nanoseconds for each step, the share of refused requests, and how much
+//! of the free memory is whole pageblocks at the end. It does so for this allocator and for `pageset-core`.
 
 mod host;
 
@@ -16,7 +16,7 @@ use host::Host;
 
 const CPU: CpuId = CpuId(0);
 const STEPS: usize = 200_000;
-/// As many orders, the smallest first.
+/// The number of orders in use, from 0 on.
 const ORDERS: usize = 8;
 
 struct Client<'a, A> {
@@ -33,7 +33,7 @@ impl<A: FrameAllocator> Client<'_, A> {
         ((self.seed >> 32) as usize * below) >> 32
     }
 
-    /// Whether it got a block.
+    /// Returns whether it got a block.
     fn step(&mut self) -> bool {
         let order = Order::new(self.random(ORDERS) as u8).expect("small");
         while self.held + u64::from(order.frames()) > self.most && !self.live.is_empty() {
@@ -52,7 +52,7 @@ impl<A: FrameAllocator> Client<'_, A> {
 fn play(name: &str, allocator: &impl FrameAllocator, mib: u64, percent: u64) {
     let most = mib * 256 * percent / 100;
     let mut client = Client { allocator, live: Vec::new(), held: 0, most, seed: 5 };
-    // Aged: until what was there at first is gone.
+    // Age the memory until the first blocks are gone.
     (0..STEPS / 4).for_each(|_| {
         client.step();
     });

@@ -55,7 +55,7 @@ fn main() {
     }
 }
 
-/// The same pairs through a CPU's own arrays.
+/// The same pairs through a CPU's arrays.
 fn arrays(allocator: &BlockAllocator<'_>) {
     let mut arrays = CpuArrays::new(allocator, CpuId(0));
     for order in [0, 3, 9] {
@@ -72,7 +72,7 @@ fn arrays(allocator: &BlockAllocator<'_>) {
     }
 }
 
-/// How pages come and go: straight from the allocator, or through a CPU's arrays.
+/// A source of pages: the allocator, or a CPU's arrays.
 trait Source {
     fn alloc(&mut self) -> Pfn;
     fn free(&mut self, pfn: Pfn);
@@ -100,7 +100,7 @@ impl Source for CpuArrays<'_> {
     }
 }
 
-/// Random blocks of a population are replaced.
+/// Replaces random blocks of a population.
 fn mix(name: &str, mut source: impl Source, live: usize) {
     let mut pages: Vec<Pfn> = (0..live).map(|_| source.alloc()).collect();
     let mut seed = 1_u64;

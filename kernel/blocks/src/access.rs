@@ -1,4 +1,4 @@
-//! Who may change the frames of pageblocks at the same time.
+//! Whether several threads or one use an allocator, and how words are changed in each case.
 
 use core::cell::Cell;
 use core::fmt;
@@ -8,7 +8,7 @@ use crate::atomic::{AtomicU32, AtomicUsize, Ordering, Relaxed, Release, SeqCst};
 
 /// Whether several threads may use an allocator at once: [`Shared`] or [`Alone`].
 pub trait Access: fmt::Debug + Sized + sealed::Sealed {
-    /// Whether they may.
+    /// `true` for [`Shared`].
     const IS_SHARED: bool;
 }
 
@@ -18,12 +18,13 @@ mod sealed {
     impl Sealed for super::Alone {}
 }
 
-/// Any number of threads, without a lock: a row is changed by an exchange, which fails if another thread was faster.
+/// Any number of threads, without a lock: a row is changed by an exchange, which fails if another thread was
+/// faster.
 #[derive(Debug)]
 pub struct Shared;
 
-/// One thread at a time: a row is changed by a store. The compiler sees to it, since such an allocator is not [`Sync`]. So it goes behind
-/// a lock, or belongs to one thread.
+/// One thread at a time: a row is changed by a store. Such an allocator is not [`Sync`], so the compiler
+/// keeps it on one thread or behind a lock.
 ///
 /// ```compile_fail,E0277
 /// fn share<T: Sync>() {}
@@ -46,7 +47,7 @@ pub(crate) trait Word {
 
     fn now(&self) -> Self::Value;
 
-    /// For whoever is alone with it.
+    /// Stores a word that no other thread changes.
     fn store_alone(&self, to: Self::Value);
 
     fn exchange(
@@ -85,7 +86,8 @@ macro_rules! word {
 word!(AtomicUsize, usize);
 word!(AtomicU32, u32);
 
-/// Changes a word by `change`, unless that returns none. Returns the word before, or the one that was not changed.
+/// Changes a word by `change`. Leaves it alone if `change` returns `None`, and returns it as the error.
+/// Otherwise returns the word before the change.
 #[inline(always)]
 pub(crate) fn update<A: Access, W: Word>(
     word: &W,
@@ -105,13 +107,13 @@ pub(crate) fn update<A: Access, W: Word>(
     }
 }
 
-/// Changes a word that the caller has for itself.
+/// Stores a word that only the caller may change now.
 #[inline]
 pub(crate) fn set<A: Access>(cell: &AtomicUsize, to: usize) {
     cell.store(to, if A::IS_SHARED { SeqCst } else { Release });
 }
 
-/// Adds to a word, modulo what it holds. Returns the word before.
+/// Adds to a word, with wrap-around. Returns the word before.
 #[inline(always)]
 pub(crate) fn add<A: Access>(word: &AtomicUsize, more: usize) -> usize {
     if A::IS_SHARED {

@@ -1,16 +1,17 @@
-//! Whether a CPU uses a zone: one that does not keeps nothing of it back.
+//! Whether a CPU uses a zone. An idle CPU keeps no pageblock reserved.
 
 use crate::access::{Access, Shared, update};
 use crate::atomic::{AtomicU32, Relaxed, constant};
 
 const IDLE: u32 = 0;
-/// It was active before the last tick.
+/// The CPU was active before the last tick.
 const RECENT: u32 = 1;
 const ACTIVE: u32 = 2;
-/// It is never active, so it keeps nothing.
+/// The CPU never becomes active, so it keeps nothing.
 const OFFLINE: u32 = 3;
 
-/// When a CPU last did more in a zone than to take from the word at hand, or to free to a pageblock of its own.
+/// When a CPU was last active in a zone. Frees do not count, nor do allocations from the row that the CPU
+/// used last.
 #[derive(Debug)]
 pub(crate) struct Activity(AtomicU32);
 
@@ -21,7 +22,7 @@ impl Activity {
         }
     }
 
-    /// The CPU is active.
+    /// Notes that the CPU is active.
     #[inline]
     pub(crate) fn note<A: Access>(&self) {
         if self.0.load(Relaxed) != ACTIVE {
@@ -29,7 +30,7 @@ impl Activity {
         }
     }
 
-    /// A tick passes. Whether the CPU was active since the last one.
+    /// Notes that a tick passes. Returns whether the CPU was active since the last tick.
     pub(crate) fn age(&self) -> bool {
         let age = |now: u32| match now {
             ACTIVE => Some(RECENT),
@@ -39,12 +40,12 @@ impl Activity {
         self.change::<Shared>(age) == Some(ACTIVE)
     }
 
-    /// The CPU counts as idle.
+    /// Makes the CPU count as idle.
     pub(crate) fn forget(&self) {
         self.change::<Shared>(|now| matches!(now, RECENT | ACTIVE).then_some(IDLE));
     }
 
-    /// Whether the CPU was active since the last tick but one.
+    /// Returns whether the CPU was active since the last tick but one.
     #[cfg(test)]
     fn is_recent(&self) -> bool {
         matches!(self.0.load(Relaxed), RECENT | ACTIVE)
@@ -58,7 +59,7 @@ impl Activity {
         self.change::<Shared>(|now| (now == OFFLINE).then_some(IDLE));
     }
 
-    /// Returns what it was before, if it changed.
+    /// Returns the word before the change, or `None` if nothing changed.
     fn change<A: Access>(&self, change: impl Fn(u32) -> Option<u32>) -> Option<u32> {
         update::<A, _>(&self.0, Relaxed, change).ok()
     }

@@ -1,5 +1,6 @@
-//! Atomics: the language's, or those of a model checker, which decides at each of them who runs next (`--cfg loom`,
-//! `--cfg shuttle`), or those that tell a laboratory of each operation (feature `observed`).
+//! Atomics, from one of three sources: the language, a model checker (`--cfg loom`, `--cfg shuttle`), or a
+//! wrapper that reports each operation to a simulation (feature `observed`). A model checker decides at each
+//! operation which thread runs next.
 
 #[cfg(loom)]
 mod sequential;
@@ -24,7 +25,7 @@ pub use observed::{LineUse, observe_lines};
 #[cfg(all(loom, test))]
 pub(crate) use sequential::{Fences, set_fences};
 
-/// Lets others go on for a moment.
+/// Lets other threads run for a moment.
 pub(crate) fn relax() {
     #[cfg(loom)]
     loom::thread::yield_now();
@@ -34,7 +35,8 @@ pub(crate) fn relax() {
     core::hint::spin_loop();
 }
 
-/// An array of which each element is made anew, in a constant where that is possible: loom's atomics have no constants.
+/// An array whose elements are each built anew. Constant where possible; loom's atomics have no constant
+/// constructor.
 #[cfg(not(loom))]
 macro_rules! array {
     ($element:expr) => {
@@ -49,7 +51,7 @@ macro_rules! array {
 }
 pub(crate) use array;
 
-/// Functions that are constant, but under loom.
+/// Declares a function that is `const`, except under loom.
 #[cfg(not(loom))]
 macro_rules! constant {
     ($(#[$attribute:meta])* $visibility:vis fn $($rest:tt)*) => {
@@ -64,8 +66,8 @@ macro_rules! constant {
 }
 pub(crate) use constant;
 
-/// Operations that are made of `load` and `compare_exchange`, for types that stand for the language's. None fails without a reason,
-/// so that a laboratory sees the same on every processor.
+/// `fetch_update` made of `load` and `compare_exchange`, for the types that replace the language's. It never
+/// fails spuriously, so a simulation sees the same operations on every processor.
 #[cfg(any(loom, all(feature = "observed", not(shuttle))))]
 macro_rules! composed {
     ($value:ty) => {

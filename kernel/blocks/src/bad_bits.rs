@@ -1,4 +1,5 @@
-//! Which frames of a pageblock are out of service for good: a bit each. Few pageblocks have such frames, so the table is short.
+//! Frames that are out of service for good, a bit each. Few pageblocks have such frames, so the table is
+//! short.
 
 use pageset_core::PAGEBLOCK_FRAMES;
 
@@ -10,7 +11,7 @@ use crate::row::{ROW_FRAMES, ROWS, rows_of};
 #[derive(Debug)]
 #[cfg_attr(all(feature = "alloc", not(any(loom, shuttle))), derive(zerocopy::FromZeros))]
 pub struct BadBits {
-    /// Number of the pageblock, plus 1; 0 for none. It stays once it is set.
+    /// Number of the pageblock, plus 1; 0 if the entry is unused. Once set, it does not change.
     block: AtomicU32,
     rows: [AtomicUsize; ROWS],
 }
@@ -30,7 +31,7 @@ impl BadBits {
         }
     }
 
-    /// Entries for so many pageblocks: one of 32 may have bad frames, and 16 at least.
+    /// Entries for this many pageblocks: one for every 32, and at least 16. Chosen.
     pub(crate) const fn entries(pageblocks: usize) -> usize {
         if pageblocks < 512 { 16 } else { pageblocks / 32 }
     }
@@ -40,7 +41,7 @@ impl BadBits {
         entries.iter().find(|entry| entry.block.load(Acquire) as usize == block + 1)
     }
 
-    /// The entry of a pageblock, if there is room for it. O(entries).
+    /// The entry of a pageblock. Claims a new one if it has none; `None` if the table is full. O(entries).
     pub(crate) fn entry(entries: &[Self], block: BlockIndex) -> Option<&Self> {
         entries.iter().find(|entry| {
             let taken = entry.block.compare_exchange(0, block as u32 + 1, AcqRel, Acquire);
@@ -53,14 +54,14 @@ impl BadBits {
         self.rows[frame / ROW_FRAMES].load(Acquire) >> (frame % ROW_FRAMES) & 1 == 1
     }
 
-    /// These frames are out of service.
+    /// Puts these frames out of service.
     pub(crate) fn mark(&self, frames: core::ops::Range<usize>) {
         for (row, bits) in rows_of(frames) {
             self.rows[row].fetch_or(bits, AcqRel);
         }
     }
 
-    /// No frame is out of service.
+    /// Forgets all bad frames of the pageblock.
     pub(crate) fn clear(&self) {
         self.rows.iter().for_each(|row| row.store(0, Release));
     }

@@ -1,11 +1,11 @@
-//! Blocks of one order that lie in one word of frames, and so come and go by one exchange.
+//! Blocks of one order that begin in one word of frames. One exchange takes or frees all of them.
 
 use pageset_core::{Order, Pfn};
 
 use crate::row::ROW_FRAMES as WORD_FRAMES;
 
-/// Some blocks of one order that begin in the same word of frames: 32 on 64-bit machines. Blocks that are larger than a word
-/// come one at a time.
+/// Some blocks of one order that begin in the same word of frames: 32 frames on 64-bit machines. A block that
+/// is larger than a word is alone in its `BlockWord`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockWord {
     /// The first frame of the word.
@@ -62,7 +62,8 @@ impl BlockWord {
         self.heads
     }
 
-    /// A bit for each frame of these blocks, at its place in the word; only for those of the first word, if a block is larger.
+    /// A bit for each frame of these blocks, at its place in the word. Of a block that is larger than a word,
+    /// only the frames of its first word.
     #[must_use]
     #[inline]
     pub const fn frames(self) -> usize {
@@ -76,7 +77,7 @@ impl BlockWord {
         self.heads.count_ones() as usize
     }
 
-    /// Whether these are no blocks at all.
+    /// Whether there is no block.
     #[must_use]
     #[inline]
     pub const fn is_empty(self) -> bool {

@@ -1,4 +1,4 @@
-//! What one CPU has of one zone: the pageblocks that it reserves.
+//! One CPU's share of one zone: the pageblocks that it reserves.
 
 use pageset_core::{MigrateType, NodeId, Order, ZoneId, ZoneKind};
 
@@ -11,7 +11,7 @@ use crate::row::{ROW_ORDER, ROWS};
 /// Types of requests.
 pub(crate) const TYPES: usize = MigrateType::PCP_COUNT;
 
-/// They themselves, in the order of their numbers.
+/// The types of requests, in the order of their numbers.
 pub(crate) fn types() -> impl Iterator<Item = MigrateType> {
     MigrateType::ALL.into_iter().take(TYPES)
 }
@@ -20,7 +20,7 @@ pub(crate) fn types() -> impl Iterator<Item = MigrateType> {
 #[derive(Clone, Copy, Debug)]
 pub struct CpuHome {
     pub(crate) node: NodeId,
-    /// By kind, the first zone that a request for this kind and lower ones uses.
+    /// For each kind, the first zone that a request for this kind or a lower one uses.
     pub(crate) zones: [ZoneId; ZoneKind::COUNT],
 }
 
@@ -35,7 +35,8 @@ impl CpuHome {
     pub(crate) const NO_ZONE: ZoneId = ZoneId(u16::MAX);
 
     constant! {
-        /// An entry of a table, to be filled when the allocator is built. Zeros, as all entries are: a static of them is in `.bss`.
+        /// An entry of a table, to be filled when the allocator is built. All zeros, so a static table lies
+        /// in `.bss`.
         #[must_use]
         pub fn new() -> Self {
             Self { node: NodeId(0), zones: [ZoneId(0); ZoneKind::COUNT] }
@@ -47,16 +48,17 @@ impl CpuHome {
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct CpuLists {
-    /// The zone's: frame number minus frame index, modulo 2^64.
+    /// The zone's offset: frame number minus frame index, modulo 2^64.
     pub(crate) offset: u64,
-    /// Where this CPU looked for a pageblock last.
+    /// Where this CPU last found a pageblock.
     pub(crate) near: AtomicU32,
-    /// Its spare whole pageblock, plus 1: a hint that may be old.
+    /// Its spare pageblock, plus 1. A hint: it may be out of date.
     pub(crate) spare: AtomicU32,
     pub(crate) activity: Activity,
-    /// By type: the pageblock for single frames, and the one for blocks of several.
+    /// For each type: the reserved pageblock for single frames, and the one for larger blocks.
     at_hand: [[AtHand; 2]; TYPES],
-    /// By order, the first frame of the block that the CPU freed last, plus 1: a hint that may be old.
+    /// For each order, the first frame of the block that the CPU freed last, plus 1. A hint: it may be out of
+    /// date.
     freed: [AtomicU32; ROW_ORDER + 1],
     pub(crate) counters: Counters,
 }
@@ -84,13 +86,13 @@ impl CpuLists {
         }
     }
 
-    /// The pageblock that serves such requests.
+    /// The pageblock that this CPU reserves for such requests.
     #[inline]
     pub(crate) fn at_hand(&self, wanted: Wanted) -> &AtHand {
         &self.at_hand[wanted.migratetype.index()][usize::from(wanted.order > Order::ZERO)]
     }
 
-    /// The CPU freed this block of an order up to a row's.
+    /// Notes that the CPU freed this block. Larger blocks than a row are not noted.
     #[inline]
     pub(crate) fn note_freed(&self, index: usize, order: Order) {
         if let Some(freed) = self.freed.get(order.index()) {
@@ -99,7 +101,7 @@ impl CpuLists {
         }
     }
 
-    /// The block of this order that the CPU freed last: to be tried once.
+    /// Takes the hint to the block of this order that the CPU freed last.
     #[inline]
     pub(crate) fn take_freed(&self, order: Order) -> Option<usize> {
         let freed = self.freed.get(order.index())?;
@@ -108,7 +110,7 @@ impl CpuLists {
         Some(index)
     }
 
-    /// All pageblocks that it may have.
+    /// All pageblocks that the CPU may reserve.
     pub(crate) fn all_at_hand(&self) -> impl Iterator<Item = &AtHand> {
         self.at_hand.iter().flatten()
     }
@@ -121,7 +123,8 @@ pub(crate) struct Wanted {
     pub(crate) migratetype: MigrateType,
 }
 
-/// The pageblock that a CPU reserves for some of its requests, and a row in it: a hint that may be old.
+/// The pageblock that a CPU reserves for some of its requests, and the row that it takes from. A hint: both
+/// may be out of date.
 #[derive(Debug)]
 pub(crate) struct AtHand(AtomicU32);
 
@@ -132,33 +135,34 @@ impl AtHand {
         }
     }
 
-    /// It is anything from here on.
+    /// Overwrites it with any word.
     #[cfg(all(test, not(any(loom, shuttle))))]
     pub(crate) fn damage(&self, place: u32) {
         self.0.store(place, Relaxed);
     }
 
-    /// Pageblock and row in it.
+    /// The pageblock, and the row in it.
     #[inline]
     pub(crate) fn get(&self) -> Option<(BlockIndex, usize)> {
         place(self.0.load(Relaxed))
     }
 
-    /// From now on this pageblock. Returns the one before.
+    /// Replaces the pageblock. Returns the one before.
     pub(crate) fn replace<A: Access>(&self, block: Option<BlockIndex>) -> Option<BlockIndex> {
         let new = block.map_or(0, |block| (block * ROWS) as u32 + 1);
         let before = update::<A, _>(&self.0, SeqCst, |_| Some(new)).unwrap_or(0);
         place(before).map(|(block, _)| block)
     }
 
-    /// No pageblock from now on, if it is this one. Returns whether it was.
+    /// Forgets the pageblock if it is `block`. Returns whether it was.
     pub(crate) fn forget<A: Access>(&self, block: BlockIndex) -> bool {
         let is_this = |now: u32| place(now).is_some_and(|(at_hand, _)| at_hand == block);
         update::<A, _>(&self.0, SeqCst, |now| is_this(now).then_some(0)).is_ok()
     }
 
-    /// From `from` on to another row of the same pageblock; unless somebody who runs as the same CPU went on to another
-    /// pageblock, which would be forgotten.
+    /// Moves from row `from` to row `to` of the same pageblock. It does nothing if the word changed
+    /// meanwhile: a thread that runs as the same CPU may have reserved another pageblock, which must not be
+    /// forgotten.
     #[inline]
     pub(crate) fn advance<A: Access>(&self, block: BlockIndex, from: usize, to: usize) {
         let number = |row| (block * ROWS + row) as u32 + 1;
@@ -167,7 +171,7 @@ impl AtHand {
     }
 }
 
-/// Pageblocks that a place can name.
+/// The most pageblocks whose rows fit into the word of an `AtHand`.
 pub(crate) const MAX_BLOCKS: usize = (u32::MAX as usize - 1) / ROWS;
 
 #[inline]
@@ -180,7 +184,7 @@ const fn place(number: u32) -> Option<(BlockIndex, usize)> {
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// How often a CPU did what others may notice. All monotone; they begin anew after the largest word.
+        /// How often a CPU did things that a user may want to know. All counters only rise, and wrap around.
         #[derive(Debug)]
         pub(crate) struct Counters {
             $(pub(crate) $name: AtomicUsize,)*
@@ -194,7 +198,7 @@ macro_rules! counters {
             }
         }
 
-        /// What a CPU, a zone or an allocator did since it was built.
+        /// Events of a CPU, a zone or an allocator since it was built.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct BlockCounters {
@@ -215,8 +219,8 @@ macro_rules! counters {
 }
 
 impl BlockCounters {
-    /// Times a CPU changed what all CPUs of a zone share: the sets of pageblocks. Not counted: frees to a pageblock that another
-    /// CPU reserves, which change its line only.
+    /// How often a CPU changed the sets of pageblocks, which all CPUs of a zone share. A free to a pageblock
+    /// that another CPU reserves does not count: it changes only a line of that pageblock.
     #[must_use]
     pub const fn shared(&self) -> usize {
         let parts = self.adopted.wrapping_add(self.claimed).wrapping_add(self.published);
@@ -227,31 +231,33 @@ impl BlockCounters {
 counters! {
     /// Pageblocks in part use that a CPU reserved.
     adopted,
-    /// Times a CPU took whole pageblocks, one or several.
+    /// How often a CPU took one or more whole pageblocks.
     claimed,
-    /// Times a CPU made whole pageblocks everybody's, one or several.
+    /// How often a CPU returned one or more whole pageblocks to the zone.
     published,
-    /// Pageblocks that became free as a whole.
+    /// Pageblocks whose last frame in use was freed.
     closed,
-    /// Times a CPU put a pageblock into another set, since its largest free block is of another order. Counted with the feature
-    /// `line-counts` only.
+    /// How often a CPU moved a pageblock to another set because the order of its largest free block changed.
+    /// Counted only with the feature `line-counts`.
     settled,
-    /// Blocks that were found only after no pageblock of the right type was: another CPU reserves it, or it was of another type.
+    /// Blocks that were found only after no suitable pageblock was free: another CPU reserves it, or its type
+    /// is another.
     rescued,
-    /// Blocks that came from pageblocks of another type than was asked for.
+    /// Blocks from pageblocks of another type than the request's.
     foreign,
-    /// Pageblocks that changed their type because requests of another one found no other memory.
+    /// Pageblocks that changed their type because requests of the new type found no other memory.
     retyped,
-    /// Blocks that were free already when a CPU gave them back: somebody freed them twice.
+    /// Blocks that were free already when a CPU returned them from its arrays: double frees.
     double_frees,
-    /// Entries of tables that contradicted another table, and were left alone: the allocator's own data is damaged.
+    /// Table entries that contradicted another table and were left alone. Above 0, the allocator's own data
+    /// is damaged.
     damaged,
-    /// Times a CPU changed the free frames of a pageblock that another one had changed last. Counted with the feature
-    /// `line-counts` only.
+    /// How often a CPU changed the free frames of a pageblock that another CPU had changed last. Counted only
+    /// with the feature `line-counts`.
     line_transfers,
-    /// Those of them that came within 10 us of the other CPU's change, by the clock.
+    /// Line transfers within 10 us of the other CPU's change, by the clock.
     contended_lines,
-    /// Times a request found a zone below its low watermark: a reclaimer should work when this rises.
+    /// How often a request found a zone below its low watermark. When this rises, a reclaimer should work.
     below_low,
     /// Requests that found no memory.
     failed,

@@ -1,4 +1,4 @@
-//! The allocator below the arrays of all CPUs, for a host that runs one thread.
+//! An allocator with the arrays of all CPUs, for a host that runs one thread.
 
 use core::cell::{RefCell, RefMut};
 use core::ops::Range;
@@ -10,10 +10,11 @@ use pageset_core::{
 
 use crate::{BlockAllocator, CpuArrays};
 
-/// An allocator, and the [arrays](CpuArrays) of all of its CPUs: for laboratories, which play many CPUs on one thread.
+/// An allocator, and the [arrays](CpuArrays) of all of its CPUs. For simulations, which play many CPUs on one
+/// thread.
 ///
-/// Each CPU's operations go through its own arrays. If memory is short, all arrays are drained, and the request is tried once more. A
-/// CPU that is in the middle of an operation keeps its arrays then.
+/// Each CPU's operations go through its own arrays. If memory is short, all arrays are drained and the
+/// request is tried once more. A CPU in the middle of an operation keeps its arrays.
 #[derive(Debug)]
 pub struct EveryCpu<'a> {
     allocator: &'a BlockAllocator<'a>,
@@ -38,7 +39,8 @@ impl<'a> EveryCpu<'a> {
         self.allocator
     }
 
-    /// A CPU's arrays, unless it is in the middle of an operation: a handler that interrupts it goes to the allocator directly.
+    /// A CPU's arrays. `None` if the CPU is in the middle of an operation; an interrupting handler then uses
+    /// the allocator directly.
     fn of(&self, cpu: CpuId) -> Option<RefMut<'_, CpuArrays<'a>>> {
         self.arrays.get(cpu.index())?.try_borrow_mut().ok()
     }
@@ -56,7 +58,7 @@ impl<'a> EveryCpu<'a> {
         self.arrays.iter().map(of_cpu).map(u64::from).sum()
     }
 
-    /// Does something that needs memory, once more without arrays if it finds none.
+    /// Tries a request. If memory is short, drains all arrays and tries once more.
     fn drained_if_short<R>(&self, alloc: impl Fn() -> Result<R, AllocError>) -> Result<R, AllocError> {
         match alloc() {
             Err(AllocError::OutOfMemory { .. } | AllocError::NotFree(_)) => {

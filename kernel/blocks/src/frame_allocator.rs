@@ -1,4 +1,4 @@
-//! This allocator as one of the family.
+//! The common trait of this project's allocators.
 
 use core::ops::Range;
 
@@ -104,7 +104,7 @@ impl<A: Access> FrameAllocator for BlockAllocator<'_, A> {
         let mut usage =
             FrameUsage { shared_visits: self.counters().shared() as u64, ..FrameUsage::default() };
         for zone in self.zones() {
-            // Others may change what is counted meanwhile.
+            // Other CPUs may change the counts meanwhile.
             usage.free += zone.free.saturating_sub(zone.at_hand);
             usage.at_hand += zone.at_hand;
             usage.whole_pageblocks += zone.whole_pageblocks;

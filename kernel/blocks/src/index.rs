@@ -1,8 +1,9 @@
-//! Sets of pageblocks, in which the next member is found in a few steps however many pageblocks there are.
+//! Sets of pageblocks. A search for the next member reads a few words, however many pageblocks there are.
 //!
-//! A set is bits, with a bit above each word of them that says whether the word has any, and so on up to one word. Bits above may say
-//! too much for a moment. They never say too little for long: who empties a word and clears the bit above looks at the word again, and
-//! sets the bit if another CPU has put a member there meanwhile.
+//! A set is a tree of bits. The lowest level has a bit for each pageblock; each level above has a bit for
+//! each word below that is not empty. Race: one CPU empties a word and clears the bit above, while another
+//! adds a member to the word. The emptying CPU reads the word again after it cleared the bit, and sets the
+//! bit again if there is a member. So a bit above may be set too long, but a member is never hidden for long.
 
 use core::marker::PhantomData;
 use core::ops::Range;
@@ -13,7 +14,7 @@ use crate::access::{Access, Shared, clear_bits, set_bits, update};
 use crate::atomic::{AtomicUsize, SeqCst, constant};
 
 const BITS: usize = usize::BITS as usize;
-/// The first ones of pairs.
+/// The even bits: the first of each pair.
 const FIRSTS: usize = usize::MAX / 3;
 /// Levels of the largest set: 2^32 pageblocks on 64 bits.
 const LEVELS_MAX: usize = 8;
@@ -21,7 +22,7 @@ const LEVELS_MAX: usize = 8;
 /// A pageblock, by its place in the tables.
 pub(crate) type BlockIndex = usize;
 
-/// A word of the index. A table's zeros: empty sets.
+/// A word of the index. Zeros mean empty sets.
 #[derive(Debug)]
 #[cfg_attr(all(feature = "alloc", not(any(loom, shuttle))), derive(zerocopy::FromZeros))]
 pub struct IndexWord(AtomicUsize);
@@ -44,7 +45,7 @@ impl IndexWord {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 impl Index<'_> {
-    /// A word of a set is anything from here on. `at` counts all words.
+    /// Overwrites a word with any value. `at` counts all words.
     pub(crate) fn damage(&self, at: usize, word: usize) {
         self.words[at % self.words.len()].0.store(word, SeqCst);
     }
@@ -54,7 +55,7 @@ impl Index<'_> {
 #[derive(Debug)]
 pub(crate) struct Index<'a> {
     words: Storage<'a, IndexWord>,
-    /// By level, where its words begin in a set.
+    /// For each level, where its words begin in a set.
     starts: [u32; LEVELS_MAX],
     levels: usize,
     /// Words of a set.
@@ -69,7 +70,7 @@ pub(crate) struct Set<'i, A = Shared> {
     access: PhantomData<A>,
 }
 
-/// Pageblocks whose members lie in one word of a set.
+/// Pageblocks whose bits lie in one word of a set.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Several {
     word: usize,
@@ -79,12 +80,12 @@ pub(crate) struct Several {
 impl Several {
     pub(crate) const NONE: Self = Self { word: 0, bits: 0 };
 
-    /// One.
+    /// One pageblock.
     pub(crate) const fn of(block: BlockIndex) -> Self {
         Self { word: block / BITS, bits: 1 << (block % BITS) }
     }
 
-    /// Adds one. `false` if it lies in another word.
+    /// Adds a pageblock. Returns `false` if its bit lies in another word.
     pub(crate) const fn add(&mut self, block: BlockIndex) -> bool {
         let one = Self::of(block);
         let belongs = self.bits == 0 || self.word == one.word;
@@ -115,7 +116,7 @@ impl Iterator for Several {
 }
 
 impl<'a> Index<'a> {
-    /// Words that a set of so many pageblocks needs.
+    /// The words that a set of this many pageblocks needs.
     pub(crate) const fn words(blocks: usize) -> usize {
         let (mut words, mut of_level) = (0, blocks);
         loop {
@@ -148,7 +149,7 @@ impl<'a> Index<'a> {
         Set { index: self, words: &self.words[first..first + self.set_words], access: PhantomData }
     }
 
-    /// A set that has nobody, and gets nobody.
+    /// A set that stays empty.
     pub(crate) const fn none<A: Access>(&self) -> Set<'_, A> {
         Set { index: self, words: &[], access: PhantomData }
     }
@@ -184,8 +185,8 @@ impl<A: Access> Set<'_, A> {
         for level in level..self.index.levels {
             let (word, bit) = (at / BITS, 1 << (at % BITS));
             let Some(cell) = self.word(level, word) else { return };
-            // Most are there already, and a word that few change stays in all caches. Where the word had bits, the bit above is set, or
-            // whoever set them is about to set it.
+            // Most bits are set already, and a word that seldom changes stays in all caches. If the word had
+            // bits before, the bit above is set, or the CPU that set them is about to set it.
             if cell.load(SeqCst) & bit != 0 || set_bits::<A>(cell, bit) != 0 {
                 return;
             }
@@ -193,7 +194,8 @@ impl<A: Access> Set<'_, A> {
         }
     }
 
-    /// Adds these pageblocks, or of each pair the first one. For whoever builds the allocator, which nobody else has yet.
+    /// Adds these pageblocks, or only the first of each pair. For the constructor, before other threads have
+    /// the allocator.
     pub(crate) fn fill(&self, blocks: Range<BlockIndex>, pairs: bool) {
         let mut range = if pairs { blocks.start.next_multiple_of(2)..blocks.end & !1 } else { blocks };
         for level in 0..self.index.levels {
@@ -213,7 +215,7 @@ impl<A: Access> Set<'_, A> {
         }
     }
 
-    /// Adds pageblocks, by one exchange.
+    /// Adds pageblocks by one exchange.
     pub(crate) fn add_several(&self, blocks: Several) {
         if blocks.bits == 0 {
             return;
@@ -224,7 +226,8 @@ impl<A: Access> Set<'_, A> {
         }
     }
 
-    /// Removes up to `limit` members that lie in one word, by one exchange: that of the member that [`find`](Self::find) finds.
+    /// Removes up to `limit` members by one exchange. They lie in the word of the member that
+    /// [`find`](Self::find) returns.
     pub(crate) fn take_near(&self, range: &Range<BlockIndex>, near: BlockIndex, limit: usize) -> Several {
         while limit > 0
             && let Some(first) = self.find(range, near)
@@ -244,14 +247,14 @@ impl<A: Access> Set<'_, A> {
         Several::NONE
     }
 
-    /// The first ones of pairs that are there and have one of these.
+    /// The pairs that have both members in the set, and at least one in `blocks`. Returns the first of each.
     pub(crate) fn pairs_around(&self, blocks: Several) -> Several {
         let there = self.word(0, blocks.word).map_or(0, |word| word.load(SeqCst));
         let touched = blocks.bits | blocks.bits >> 1;
         Several { word: blocks.word, bits: there & there >> 1 & touched & FIRSTS }
     }
 
-    /// Removes a pageblock. `false` if it is not there.
+    /// Removes a pageblock. Returns `false` if it is not there.
     pub(crate) fn remove(&self, block: BlockIndex) -> bool {
         self.remove_all(block / BITS, 1 << (block % BITS))
     }
@@ -268,7 +271,7 @@ impl<A: Access> Set<'_, A> {
         true
     }
 
-    /// A word of pageblocks is empty: the bit above it goes, and so on.
+    /// Clears the bits above a word that became empty, level by level.
     fn note_empty(&self, word: usize) {
         let mut at = word;
         for level in 1..self.index.levels {
@@ -311,7 +314,7 @@ impl<A: Access> Set<'_, A> {
         }
     }
 
-    /// A member in this range: the first one from `near` on, or else the first of all.
+    /// A member in this range: the first from `near` on, otherwise the first of the range.
     pub(crate) fn find(&self, range: &Range<BlockIndex>, near: BlockIndex) -> Option<BlockIndex> {
         let near = near.clamp(range.start, range.end);
         let within = |from: BlockIndex, end: BlockIndex| self.next(from).filter(|block| *block < end);
@@ -323,12 +326,12 @@ impl<A: Access> Set<'_, A> {
         self.next(from).filter(|block| *block < range.end)
     }
 
-    /// Whether all of this range are there. Ends at the first word that lacks one.
+    /// Whether all of this range are members. Stops at the first word that lacks one.
     pub(crate) fn has_all(&self, range: &Range<BlockIndex>) -> bool {
         Self::words_around(range).all(|word| self.part_of(word, range) == Self::mask(word, range))
     }
 
-    /// Members in this range. O(range / 64).
+    /// The number of members in this range. O(range / 64).
     pub(crate) fn count(&self, range: &Range<BlockIndex>) -> usize {
         Self::words_around(range).map(|word| self.part_of(word, range).count_ones() as usize).sum()
     }
@@ -341,14 +344,14 @@ impl<A: Access> Set<'_, A> {
         self.word(0, word).map_or(0, |cell| cell.load(SeqCst)) & Self::mask(word, range)
     }
 
-    /// The bits of a word that lie in this range, some of which do.
+    /// The bits of a word that lie in this range. At least one must.
     fn mask(word: usize, range: &Range<BlockIndex>) -> usize {
         let from = range.start.saturating_sub(word * BITS);
         let end = (range.end - word * BITS).min(BITS);
         usize::MAX << from & usize::MAX >> (BITS - end)
     }
 
-    /// Removes two members that lie together, the first one at an even place. `false` if one is not there.
+    /// Removes a pair. Returns `false` if one of the two is not there.
     pub(crate) fn remove_pair(&self, first: BlockIndex) -> bool {
         self.remove_all(first / BITS, 0b11 << (first % BITS))
     }

@@ -1,24 +1,34 @@
-//! A page-frame allocator without a lock, for kernels and programs: CPUs reserve pageblocks, and what a call costs does not grow with memory.
+//! A page-frame allocator without a lock, for kernels and programs. CPUs reserve pageblocks, and the cost of
+//! a call does not grow with memory.
 //!
-//! [`BlockAllocator`] hands out frames of zones, as `pageset-core`'s `PageAllocator` does, with the same requests,
-//! configuration and errors. It does not follow Linux: it is what we would do instead. [`CpuArrays`] are the ordinary front.
+//! [`BlockAllocator`] hands out frames of zones. It takes the same requests and configuration as
+//! `pageset-core`'s `PageAllocator`, and returns the same errors. It does not follow Linux: it is what we
+//! would do instead. Most programs use it through [`CpuArrays`].
 //!
-//! - Every misuse of a [`BlockAllocator`] is an error value: a double free, a wrong order, frames that are not in use. Only a second free
-//!   of a block that has got another user meanwhile cannot be told from that user's own.
-//! - **With [`CpuArrays`], a block that is freed twice may be handed out twice.** [They](CpuArrays#double-frees) say when that is found.
-//! - Blocks in [`CpuArrays`] are in use to the allocator. Before a host reports that memory is short, each CPU drains its own.
-//! - Ordinary requests leave a zone's minimum watermark to those that cannot wait. So [`Config::min_free_kbytes`](pageset_core::Config)
-//!   has to be `Some(0)`, or a request [ignores watermarks](pageset_core::RequestTraits::NO_WATERMARKS), where every frame shall be had.
+//! - Every misuse of a [`BlockAllocator`] is an error value: a double free, a wrong order, frames that are
+//!   not in use. One misuse cannot be detected: a second free of a block that has another user by then.
+//! - **With [`CpuArrays`], a block that is freed twice may be handed out twice.** [Its
+//!   documentation](CpuArrays#double-frees) says when a double free is found.
+//! - For the allocator, blocks in [`CpuArrays`] are in use. Before a host reports that memory is short, each
+//!   CPU drains its arrays.
+//! - Ordinary requests leave a zone's minimum watermark to requests that cannot wait. To hand out every
+//!   frame, set [`Config::min_free_kbytes`](pageset_core::Config) to `Some(0)`, or make requests that [ignore
+//!   watermarks](pageset_core::RequestTraits::NO_WATERMARKS).
 //! - Calls for parts of blocks may give up with [`Busy`](pageset_core::FreeError::Busy).
 //!
-//! Import by name: `pageset-core` has other types of the names `Tables`, `TableCounts` and `Zone`. The README explains the allocator, and
-//! says what may race and which calls an interrupt handler may make. A walk through the files, from the bottom:
+//! Import by name: `pageset-core` has other types called `Tables`, `TableCounts` and `Zone`. The README
+//! explains the allocator, its races, and the calls that an interrupt handler may make. The files, from the
+//! bottom:
 //!
-//! - `row`: the frames of a row in one word, two bits each. One exchange takes a block or frees it, and checks its order on the way.
-//! - `rows`: the rows of a pageblock, which any CPU may change at any time. It says which operations may race, and who loses.
-//! - `state`: what a pageblock is for. `index`: sets of pageblocks, in which the next member is found in a few steps.
+//! - `row`: the frames of a row in one word, two bits each. One exchange takes or frees a block and checks
+//!   its order.
+//! - `rows`: the rows of a pageblock, which any CPU may change at any time. Its page lists the races and who
+//!   loses.
+//! - `state`: what a pageblock is for. `index`: sets of pageblocks; a search visits a few words, however
+//!   large memory is.
 //! - `cpu_lists`: the pageblocks that a CPU reserves. `zone`: how much is free.
-//! - `allocator`: the operations. `every_cpu`: the allocator below the arrays of all CPUs, for laboratories.
+//! - `allocator`: the operations. `every_cpu`: an allocator and the arrays of all CPUs, for a simulation on
+//!   one thread.
 #![no_std]
 #![cfg_attr(not(all(loom, test)), forbid(unsafe_code))]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -1,4 +1,4 @@
-//! The frames of a row, in one word: which are free, where blocks in use begin, and which nobody has.
+//! The frames of a row, in one word: which are free, where blocks in use begin, and which are withheld.
 //!
 //! Each frame has two bits: one in the word's lower half, one in the upper half.
 //!
@@ -9,15 +9,17 @@
 //! | 0 | 0 | is in use: the block that begins before goes on |
 //! | 1 | 0 | is *withheld*: no memory, or out of service |
 //!
-//! So the upper bit says where a block cannot go on, but for withheld frames, of which there are few. A free compares once: the block's
-//! frames, and that the next frame has an upper bit.
+//! So a set upper bit means that no block continues into this frame. Withheld frames are the exception, and
+//! rare. A free needs one comparison: the block's own bits, and the upper bit of the next frame, which must
+//! be set.
 //!
-//! One exchange of the word takes a block or frees it, and checks the block's order on the way. So of two that free a block, one
-//! finds that it is no block in use any more.
+//! One exchange of the word takes or frees a block, and checks the block's order. If two CPUs free the same
+//! block, the second exchange finds that the block is no longer in use.
 //!
-//! A block of several rows has whole rows. Its first word says its order too, so that one exchange checks that as well. For this there
-//! are words that no blocks of one row can make: a block at frame 0 would have 3, 5, 7... frames there. One more of them says that a CPU
-//! [changes](Row::CHANGING) the block that begins with this row.
+//! A block of several rows has whole rows. Its first word also encodes its order, so that one exchange checks
+//! the order here too. The encoding uses words that blocks within one row cannot produce: a block at frame 0
+//! would have 3, 5, 7... frames. One more such word says that a CPU [is changing](Row::CHANGING) the block
+//! that begins with this row.
 
 use core::fmt;
 
@@ -35,8 +37,8 @@ pub(crate) const ROW_ORDER: usize = ROW_FRAMES.trailing_zeros() as usize;
 /// All frames of a row, as bits.
 pub(crate) const ALL: usize = usize::MAX >> ROW_FRAMES;
 
-/// By order, where a block of a row at most may begin; `ENDS`: where it may end. Nothing for larger orders. A power of two of entries, so
-/// that each place is one without a check.
+/// For each order up to a row's, the frames at which a block may begin (`STARTS`) or end (`ENDS`). Zero for
+/// larger orders. The number of entries is a power of two, so that a masked index needs no bounds check.
 const STARTS: [usize; 16] = places(false);
 const ENDS: [usize; 16] = places(true);
 
@@ -54,15 +56,16 @@ const fn places(ends: bool) -> [usize; 16] {
     places
 }
 
-/// What a block of an order at the first frame of a row looks like.
+/// Bit masks for a block of one order at the first frame of a row.
 struct Shape {
-    /// Its bits, and the upper one of the next frame.
+    /// The bits of its frames, and the upper bit of the next frame.
     looked_at: usize,
-    /// The bits that change when it is taken or freed: of those looked at, they are clear if it is in use.
+    /// The bits that change when the block is taken or freed. While it is in use, they are clear and the
+    /// other bits of `looked_at` are set.
     changes: usize,
 }
 
-/// By order. Nothing is in use of an order larger than a row's.
+/// By order. The entry for orders above a row's matches no block in use.
 const SHAPES: [Shape; 8] = {
     let mut shapes = [const { Shape { looked_at: 0, changes: 1 } }; 8];
     let mut index = 0;
@@ -78,20 +81,20 @@ const SHAPES: [Shape; 8] = {
     shapes
 };
 
-/// What the frames of a row are.
+/// The word of a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Row(pub(crate) usize);
 
-/// What a frame is, as far as its row tells.
+/// The use of a frame, according to its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame {
     Free,
     Withheld,
-    /// A block in use begins here, of so many frames.
+    /// A block in use with this many frames begins here.
     Head(usize),
-    /// A block in use begins before.
+    /// The frame belongs to a block that begins before it.
     Inside,
-    /// A CPU changes the block that begins with this row.
+    /// A CPU is changing the block that begins with this row.
     Changing,
 }
 
@@ -100,35 +103,36 @@ impl Row {
     pub(crate) const FREE: Self = Self(usize::MAX);
     /// Every frame is withheld.
     pub(crate) const WITHHELD: Self = Self(ALL);
-    /// A block goes on in every frame.
+    /// Every frame belongs to a block that began in an earlier row.
     pub(crate) const INSIDE: Self = Self(0);
-    /// A block begins with the first frame, and has the whole row and no more.
+    /// One block in use has exactly this row.
     pub(crate) const HEAD: Self = Self(1 << ROW_FRAMES);
-    /// Every frame is a block in use.
+    /// Every frame is a block in use of its own.
     pub(crate) const SINGLES: Self = Self(ALL << ROW_FRAMES);
-    /// One CPU has this row for itself, and the rows in which a block goes on from here.
+    /// One CPU has claimed the block that begins with this row. Only that CPU may change its rows.
     pub(crate) const CHANGING: Self = Self::of_order(PAGEBLOCK_ORDER + 1);
 
-    /// A block in use of this order, a row's at least, begins with the first frame.
+    /// The first row of a block in use of this order, a row's or larger.
     ///
-    /// With the second bit, which is at an odd place, no block of one row is right here: the first one would have an odd number of frames,
-    /// and the second one would begin where none can. So neither can be taken or freed.
+    /// For orders above a row's, it has a second upper bit at an odd place. Read as blocks of one row, the
+    /// first would have an odd number of frames and the second would begin where no block can begin. So
+    /// neither passes the check of a take or a free.
     pub(crate) const fn of_order(order: usize) -> Self {
         let above = order - ROW_ORDER;
         if above == 0 { Self::HEAD } else { Self(Self::HEAD.0 | 1 << (ROW_FRAMES + 2 * above + 1)) }
     }
 
-    /// The order of the block of several rows that begins here, in use or withheld; one more than a pageblock's for
-    /// [`CHANGING`](Self::CHANGING).
+    /// The order of the block of several rows that begins here, in use or withheld. For
+    /// [`CHANGING`](Self::CHANGING), one more than a pageblock's order.
     pub(crate) const fn long_order(self) -> Option<usize> {
         let (rest, first) = (self.upper() & !1, self.upper() & 1);
-        // In use or withheld.
+        // The first frame is in use or withheld.
         let is_long = self.lower() ^ first == 1 && rest.is_power_of_two();
         let place = rest.trailing_zeros() as usize;
         if is_long && place % 2 == 1 && place > 1 { Some(ROW_ORDER + place / 2) } else { None }
     }
 
-    /// As a row of one block, if a block of several rows begins here.
+    /// The same row, read as if its first block ended with the row.
     const fn plain(self) -> Self {
         match self.long_order() {
             Some(_) if self.lower() == 0 => Self::HEAD,
@@ -137,7 +141,7 @@ impl Row {
         }
     }
 
-    /// Whether a block of several rows begins here or goes on.
+    /// Whether this row belongs to a block of several rows.
     pub(crate) const fn is_long(self) -> bool {
         self.0 == Self::INSIDE.0 || self.long_order().is_some()
     }
@@ -169,31 +173,32 @@ impl Row {
         self.upper() & !self.lower()
     }
 
-    /// The frames in which a block goes on, if none has several rows.
+    /// The frames in use at which no block begins, if no block has several rows.
     #[inline]
     const fn inside(self) -> usize {
         !(self.lower() | self.upper()) & ALL
     }
 
-    /// The frames that nobody has.
+    /// The withheld frames, as bits.
     #[inline]
     pub(crate) const fn withheld(self) -> usize {
         self.lower() & !self.upper()
     }
 
-    /// Where free blocks of this order, a row's at most, begin.
+    /// The first frames of free blocks of this order, as bits. The order is at most a row's.
     #[inline]
     pub(crate) const fn free_blocks(self, order: Order) -> usize {
         runs(self.free(), order.index()) >> (frames_in(order) - 1)
     }
 
-    /// Whether a block of this order is free in this row. None is if the order is larger than a row's.
+    /// Whether a block of this order is free in this row. `false` if the order is larger than a row's.
     #[inline]
     pub(crate) const fn has_free(self, order: usize) -> bool {
         runs(self.free(), order) != 0
     }
 
-    /// The orders of its free blocks, a bit each. Not counted are blocks that are part of a larger one in this row.
+    /// The orders of the free blocks, a bit each. A block that is part of a larger free block in this row
+    /// does not count.
     #[inline]
     pub(crate) const fn free_orders(self) -> usize {
         let (mut blocks, mut orders, mut order) = (self.free(), 0, 0);
@@ -205,33 +210,33 @@ impl Row {
         orders | (blocks & 1) << ROW_ORDER
     }
 
-    /// Whether all of the block of this order, a row's at most, that begins at this frame is free.
+    /// Whether every frame of this block is free. Its order is at most a row's.
     #[inline]
     pub(crate) const fn is_free_at(self, at: usize, order: Order) -> bool {
         let frames = (ALL >> (ROW_FRAMES - frames_in(order))) << at;
         self.free() & frames == frames
     }
 
-    /// With these free blocks of an order in use.
+    /// The row after these free blocks of an order are taken.
     #[inline]
     pub(crate) const fn with_taken(self, heads: usize, order: Order) -> Self {
         Self(self.0 ^ changes(heads, order))
     }
 
-    /// With the block of this order, a row's at most, that begins at this frame in use. `None` if a frame of it is not free, or none can
-    /// begin there.
+    /// The row after the block at this frame is taken; its order is at most a row's. `None` if a frame of it
+    /// is not free, or if no block of this order can begin there.
     #[inline]
     pub(crate) const fn with_taken_at(self, at: usize, order: Order) -> Option<Self> {
         let is_free = at & (frames_in(order) - 1) == 0 && self.is_free_at(at, order);
         if is_free { Some(Self(self.0 ^ SHAPES[order.index() & 7].changes << at)) } else { None }
     }
 
-    /// With these blocks of an order, a row's at most, free. `None` if one of them is no block in use of this order, as far as this row
-    /// tells.
+    /// The row after these blocks are freed; their order is at most a row's. `None` if, by this row, one of
+    /// them is not a block in use of this order.
     #[inline]
     pub(crate) const fn with_put(self, heads: usize, order: Order) -> Option<Self> {
         let frames = frames_of(heads, order);
-        // Where the next block begins, or else the block is larger.
+        // The upper bit of the frame after each block. If it is clear, the block is larger than `order`.
         let next = heads << frames_in(order);
         let looked_at = frames | (frames | next) << ROW_FRAMES;
         if heads & !STARTS[order.index() & 15] != 0 || self.0 & looked_at != (heads | next) << ROW_FRAMES {
@@ -240,15 +245,18 @@ impl Row {
         Some(Self(self.0 ^ changes(heads, order)))
     }
 
-    /// Whether the block of this order, a row's at most, that begins at this frame is in use. `false` if the frame after it is withheld.
+    /// Whether a block of this order is in use at this frame. Its order is at most a row's. `false` if the
+    /// frame after it is withheld.
     #[inline]
     pub(crate) const fn is_plain_block(self, at: usize, order: Order) -> bool {
         let shape = &SHAPES[order.index() & 7];
-        // Shifted the other way round, so that a next row counts as one that does not go on with the block.
+        // Inverted before the shift: the bits that the shift brings in then count as set, so a block may end
+        // with the row.
         at & (frames_in(order) - 1) == 0 && (!self.0 >> at) & shape.looked_at == shape.changes
     }
 
-    /// With the block of this order that begins at this frame free: as [`with_put`](Self::with_put), in fewer steps.
+    /// The row after the block at this frame is freed: [`with_put`](Self::with_put) for one block, in fewer
+    /// steps.
     #[inline]
     pub(crate) const fn with_put_at(self, at: usize, order: Order) -> Option<Self> {
         if !self.is_plain_block(at, order) {
@@ -257,7 +265,7 @@ impl Row {
         Some(Self(self.0 ^ SHAPES[order.index() & 7].changes << at))
     }
 
-    /// The same if a withheld frame may follow one of the blocks.
+    /// [`with_put`](Self::with_put) where a withheld frame may follow one of the blocks.
     #[cold]
     const fn with_put_before_withheld(self, heads: usize, order: Order) -> Option<Self> {
         let (frames, next) = (frames_of(heads, order), (heads << frames_in(order)) & ALL);
@@ -268,8 +276,9 @@ impl Row {
         if is_right { Some(Self(self.0 ^ changes(heads, order))) } else { None }
     }
 
-    /// With these frames, which lie together and must be in use, free, whatever blocks of one row they are parts of. What is left of those
-    /// is the largest blocks that fit. `None` if one of the frames is not in use, or lies in a block of several rows.
+    /// The row after these frames are freed. They must be contiguous and in use; they may be parts of any
+    /// blocks of this row. The rest of those blocks becomes the largest aligned blocks that fit. `None` if a
+    /// frame is not in use, or lies in a block of several rows.
     pub(crate) const fn with_part_freed(self, frames: usize) -> Option<Self> {
         if frames == 0 || self.is_long() || self.lower() & frames != 0 {
             return None;
@@ -283,7 +292,8 @@ impl Row {
         Some(Self(cut.0 | frames | frames << ROW_FRAMES))
     }
 
-    /// With these frames, which lie together, in use, as the largest blocks that fit. `None` if one of them is not free.
+    /// The row after these contiguous free frames are taken, as the largest aligned blocks that fit. `None`
+    /// if a frame is not free.
     pub(crate) const fn with_part_taken(self, frames: usize) -> Option<Self> {
         if self.free() & frames != frames {
             return None;
@@ -292,7 +302,7 @@ impl Row {
         while rest != 0 {
             let at = rest.trailing_zeros() as usize;
             heads |= 1 << at;
-            // As large as the frame's place and the rest allow.
+            // As large as the alignment of the frame and the length of the run allow.
             let (mut size, run) = (1, (rest >> at).trailing_ones() as usize);
             while at & size == 0 && 2 * size <= run {
                 size *= 2;
@@ -302,8 +312,8 @@ impl Row {
         Some(Self(self.0 & !(frames | (frames & !heads) << ROW_FRAMES)))
     }
 
-    /// With a border between blocks before this frame: a block that has it inside is cut, in halves, and the half that still has it inside
-    /// again. `None` if that block is out of service.
+    /// The row with a border between two blocks before this frame. A block across the border is halved until
+    /// the border is one of its cuts. `None` if that block is out of service.
     pub(crate) const fn with_border(self, frame: usize) -> Option<Self> {
         let mut row = self;
         while let Frame::Inside = row.frame(frame) {
@@ -314,18 +324,19 @@ impl Row {
         Some(row)
     }
 
-    /// With these frames, which must be free, as blocks of one frame or withheld. `None` if one is not free.
+    /// The row after these free frames lose their upper bits: they are withheld. `None` if a frame is not
+    /// free.
     pub(crate) const fn with_free_withheld(self, frames: usize) -> Option<Self> {
         if self.free() & frames != frames { None } else { Some(Self(self.0 & !(frames << ROW_FRAMES))) }
     }
 
-    /// With these withheld frames free. `None` if one is not withheld.
+    /// The row after these withheld frames become free. `None` if a frame is not withheld.
     pub(crate) const fn with_freed_withheld(self, frames: usize) -> Option<Self> {
         if self.withheld() & frames != frames { None } else { Some(Self(self.0 | frames << ROW_FRAMES)) }
     }
 
-    /// With a block in use that begins at this frame withheld: its first frame says so, the others go on as they do. And how many frames
-    /// it has.
+    /// The row after the block in use at this frame is withheld, and the number of frames of the block. Only
+    /// its first frame changes.
     pub(crate) const fn with_block_withheld(self, frame: usize) -> Option<(Self, usize)> {
         match self.frame(frame) {
             Frame::Head(frames) => Some((Self(self.0 ^ (1 << frame | 1 << (ROW_FRAMES + frame))), frames)),
@@ -333,7 +344,8 @@ impl Row {
         }
     }
 
-    /// With all blocks in use that have one of these frames as blocks of one frame. `None` if one has several rows.
+    /// The row after each block in use with one of these frames is split into single frames. `None` if a
+    /// block has several rows.
     pub(crate) const fn with_split(self, frames: usize) -> Option<Self> {
         if self.is_long() {
             return None;
@@ -351,7 +363,7 @@ impl Row {
         Some(row)
     }
 
-    /// What a frame is.
+    /// The use of a frame.
     pub(crate) const fn frame(self, frame: usize) -> Frame {
         if self.0 == Self::CHANGING.0 {
             return Frame::Changing;
@@ -368,7 +380,7 @@ impl Row {
         }
     }
 
-    /// The last frame up to this one that is not inside a block.
+    /// The last frame, up to this one, at which a block begins or that is not in use.
     pub(crate) const fn start_before(self, frame: usize) -> Option<usize> {
         let starts = !self.plain().inside() & ALL & (ALL >> (ROW_FRAMES - 1 - frame));
         match starts.checked_ilog2() {
@@ -393,27 +405,29 @@ impl fmt::Debug for Row {
     }
 }
 
-/// Where blocks of an order end of which all bits are set. Nothing if the order is larger than a row's.
+/// The last frames of the blocks of an order whose bits are all set. Zero if the order is larger than a
+/// row's.
 ///
-/// Each allocation and free asks this, for orders that come in no order. So no branch depends on the order: processors would guess wrong
-/// often.
+/// Each allocation and free calls this, with orders that vary at random. So no branch depends on the order: a
+/// processor would often mispredict it.
 #[inline]
 const fn runs(bits: usize, order: usize) -> usize {
     let ends = ENDS[order & 15];
     let (clear, others) = (!bits & ALL, ALL & !ends);
-    // A clear bit carries into its block's last bit.
+    // A clear bit carries into the last bit of its block.
     let has_clear = ((clear & others) + others) | clear;
     ends & !has_clear
 }
 
-/// Where blocks of the next larger order begin, in two rows, by where those of this order do.
+/// The first frames of blocks of the next larger order in two rows, from those of this order.
 #[inline]
 pub(crate) const fn larger_blocks(blocks: usize, order: usize) -> usize {
     let starts = STARTS[(order + 1) & 15];
     blocks & blocks >> (1 << order) & (starts | starts << ROW_FRAMES)
 }
 
-/// All frames of blocks of an order, a row's at most, by a bit for each first one: as many below the next block's first frame.
+/// The frames of these blocks, as bits; their order is at most a row's. Each block is given by a bit at its
+/// first frame. The subtraction sets the bits up to its last frame.
 #[inline]
 pub(crate) const fn frames_of(heads: usize, order: Order) -> usize {
     (heads << frames_in(order)).wrapping_sub(heads)
@@ -426,14 +440,14 @@ const fn changes(heads: usize, order: Order) -> usize {
     frames | (frames ^ heads) << ROW_FRAMES
 }
 
-/// Frames of a block of this order in one row.
+/// How many frames of a block of this order lie in one row.
 #[inline]
 const fn frames_in(order: Order) -> usize {
     let order = if order.index() < ROW_ORDER { order.index() } else { ROW_ORDER };
     1 << order
 }
 
-/// The lowest bits, `limit` at most.
+/// The lowest set bits, up to `limit` of them.
 #[inline]
 pub(crate) const fn lowest(bits: usize, limit: usize) -> usize {
     if limit == 1 {
@@ -450,7 +464,7 @@ pub(crate) const fn lowest(bits: usize, limit: usize) -> usize {
     bits & !rest
 }
 
-/// The rows of some frames of a pageblock, and which frames of each as bits.
+/// The rows of a range of frames, and the frames in each row as bits.
 pub(crate) fn rows_of(frames: core::ops::Range<usize>) -> impl DoubleEndedIterator<Item = (usize, usize)> {
     (frames.start / ROW_FRAMES..frames.end.div_ceil(ROW_FRAMES)).map(move |row| {
         let first = row * ROW_FRAMES;
@@ -467,7 +481,7 @@ mod tests {
         Order::new(order as u8).expect("an order")
     }
 
-    /// A row's blocks, taken and freed at random beside a list of them: every answer is the list's.
+    /// Takes and frees blocks of a row at random, and compares every answer with a list of the blocks.
     #[test]
     fn a_row_knows_each_block_and_its_order() {
         let mut seed = 7_u64;
@@ -542,7 +556,7 @@ mod tests {
         assert_eq!(row.with_part_freed(0xff), Some(Row::FREE));
     }
 
-    /// Whatever one row can be asked for, such a word refuses it.
+    /// Every operation on one row refuses such a word.
     #[test]
     fn the_first_row_of_several_is_no_blocks_of_one_row() {
         for of in ROW_ORDER + 1..=PAGEBLOCK_ORDER + 1 {

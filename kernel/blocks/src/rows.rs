@@ -2,28 +2,31 @@
 //!
 //! # Which operations may race, who loses, and why that is safe
 //!
-//! A block of a row or less comes and goes by one exchange of its row. Of two exchanges of one row the second one fails, and looks
-//! again: a frame that another CPU took is not free any more, a block that another CPU freed is no block in use. So each race of two
-//! such operations ends as if one had come after the other.
+//! A block of a row or less is taken or freed by one exchange of its row. Of two exchanges of one row, the
+//! second fails and looks again. It then sees that the frame is no longer free, or that the block is no
+//! longer in use. So each race of two such operations ends as if one had come after the other.
 //!
-//! A block of several rows is taken, freed, cut and split row by row. Its first row says its order. Whoever wants to change it first
-//! exchanges that row for [`Row::CHANGING`]. Of several that want the same block, one wins. From then on it alone changes the first row
-//! and those in which the block goes on, since no exchange takes or frees anything of such rows. So what is decided is decided by one
-//! exchange here too: it cannot hit a block of another order that came meanwhile. The losers:
+//! A block of several rows is taken, freed, cut and split row by row. Its first row says its order. A CPU
+//! that wants to change the block first exchanges that row for [`Row::CHANGING`], and of several CPUs one
+//! wins. From then on only the winner changes the rows of the block: no
+//! other exchange takes or frees frames of such rows. So one exchange decides here too. It checks the order,
+//! so it cannot hit a block of another order that came meanwhile. The losers:
 //!
-//! - [`take_at`](Rows::take_at): each row goes from free to changing. Another CPU that wants one of these rows finds it taken. If a row is not
-//!   free, the loser is this operation: it frees the rows that it has, and its caller looks after the pageblock, of which less
-//!   seemed free meanwhile.
-//! - [`put`](Rows::put): then the other rows become free, last to first, and the first one. A second CPU that frees the block finds
-//!   that it changes, and none later.
-//! - [`free_first`](Rows::free_first), [`split`](Rows::split): they find that another CPU changes the block, and say so. Their caller
-//!   looks again, since that one may have cut the block, and the part that they are for be still in use.
-//! - [`close`](Rows::close), which takes all rows, is a `take_at` of the whole pageblock.
+//! - [`take_at`](Rows::take_at): each row goes from free to changing. Another CPU that wants one of these
+//!   rows finds it taken. If a row is not free, this operation loses: it frees the rows that it has.
+//!   Meanwhile the pageblock seemed to have less free memory, so the caller looks at the pageblock again.
+//! - [`put`](Rows::put): after the claim, the rows become free, last to first. A second CPU that frees the
+//!   same block finds it changing or free, and gets an error.
+//! - [`free_first`](Rows::free_first), [`split`](Rows::split): they report that another CPU is changing the
+//!   block. The caller looks again: the other CPU may have cut the block, and the caller's part may still be
+//!   in use.
+//! - [`close`](Rows::close) takes all rows, like a `take_at` of the whole pageblock.
 //!
-//! A look at a block of several rows reads several words, which may be of different times. It trusts them only if the first row's order
-//! says that the block has this row; else the block changed meanwhile. Of a block that nobody changes, all looks are right.
+//! A look at a block of several rows reads several words, perhaps at different times. It trusts them only if
+//! the order in the first row covers the row that was asked for. If it does not, the block changed meanwhile.
+//! While no CPU changes a block, every look at it is right.
 //!
-//! A CPU that stops between two rows keeps the frames of one block, and nobody waits for it.
+//! A CPU that stops between two rows keeps the frames of one block. No other CPU waits for it.
 
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -35,25 +38,25 @@ use crate::access::{Access, Shared, set, update};
 use crate::atomic::{Acquire, AtomicUsize, Relaxed, SeqCst, array, constant};
 use crate::row::{Frame, ROW_FRAMES, ROW_ORDER, ROWS, Row, larger_blocks, lowest, rows_of};
 
-/// The frames of one pageblock, two bits each. As a table's zeros: no frame of it can be taken or freed.
+/// The frames of one pageblock, two bits each. While a table is all zeros, no frame can be taken or freed.
 #[derive(Debug)]
 #[cfg_attr(all(feature = "alloc", not(any(loom, shuttle))), derive(zerocopy::FromZeros))]
 #[repr(C, align(64))]
 pub struct Rows<A = Shared> {
     rows: [AtomicUsize; ROWS],
     access: PhantomData<A>,
-    /// In another line, so that all tables have the lines that they have without it.
+    /// In another cache line, so that the layout of `rows` is the same with and without it.
     #[cfg(feature = "line-counts")]
     pub(crate) last_change: crate::last_change::LastChange,
 }
 
-/// What a frame is used for.
+/// The use of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     Free,
-    /// Nobody has it: it is no memory, or out of service.
+    /// It is no memory, or out of service.
     Withheld,
-    /// A block in use has it, that begins at this frame of the pageblock.
+    /// It belongs to the block in use that begins at this frame of the pageblock.
     Block(usize, Order),
     /// It lies in a block that is out of service.
     InsideWithheld,
@@ -61,7 +64,7 @@ pub(crate) enum Use {
     Changing,
 }
 
-/// Why frames cannot be freed: the operation that looks next says it in the caller's words.
+/// There is no such block in use. The caller looks again to find the error that it reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoBlock;
 
@@ -70,7 +73,7 @@ pub(crate) struct NoBlock;
 pub(crate) enum Refused {
     /// A frame is not in use.
     NoBlock,
-    /// Another CPU changes the block: look again.
+    /// Another CPU is changing the block: look again.
     Changing,
 }
 
@@ -101,20 +104,22 @@ impl<A: Access> Rows<A> {
         Row(self.rows[row].load(Acquire))
     }
 
-    /// A row as it is now or was, of which nothing follows.
+    /// Reads a row as a hint: no other read is ordered after it.
     #[inline]
     pub(crate) fn peek(&self, row: usize) -> usize {
         self.rows[row].load(Relaxed)
     }
 
-    /// In one order with all changes of what pageblocks are for: who frees a frame and then asks who looks after the pageblock, and who
-    /// says that nobody does and then looks for frames, do not miss each other.
+    /// Reads a row in the total order of `SeqCst` operations, which includes all changes of states. Race: a
+    /// CPU frees a frame and then reads the state, while another gives up its reservation and then looks for
+    /// free frames. At least one of the two sees the other's change, so the free frame is not missed.
     #[inline]
     fn row_in_order(&self, row: usize) -> Row {
         Row(self.rows[row].load(SeqCst))
     }
 
-    /// Changes a row by `change`, unless that returns none. Returns the row as it is then, or the one that was not changed.
+    /// Changes a row by `change`, and returns the new row. Leaves the row alone if `change` returns `None`,
+    /// and returns it as the error.
     #[inline(always)]
     fn change(&self, row: usize, change: impl Fn(Row) -> Option<Row>) -> Result<Row, Row> {
         let mut next = Row::FREE;
@@ -125,21 +130,22 @@ impl<A: Access> Rows<A> {
         changed.map(|_| next).map_err(Row)
     }
 
-    /// The row is anything from here on.
+    /// Overwrites a row with any word.
     #[cfg(all(test, not(any(loom, shuttle))))]
     pub(crate) fn damage(&self, row: usize, word: usize) {
         self.set(row, Row(word));
     }
 
-    /// For whoever has the row for himself.
+    /// Stores a row that only the caller may change now.
     fn set(&self, row: usize, to: Row) {
         set::<A>(&self.rows[row], to.0);
     }
 
-    /// Takes a free block of `order`, a row's at most, from `row`. Returns its first frame.
+    /// Takes a free block of `order`, at most a row's, from `row`. Returns its first frame.
     #[inline]
     pub(crate) fn take_in_row(&self, row: usize, order: Order) -> Option<usize> {
-        // Apart: for single frames the steps between the look at the row and the exchange are half as many.
+        // Two calls, so that the compiler builds one for single frames only. That halves the steps between
+        // the look at the row and the exchange.
         let heads = match order {
             Order::ZERO => self.take_blocks(row, Order::ZERO, 1),
             _ => self.take_blocks(row, order, 1),
@@ -147,7 +153,8 @@ impl<A: Access> Rows<A> {
         (heads != 0).then(|| row * ROW_FRAMES + heads.trailing_zeros() as usize)
     }
 
-    /// Takes up to `limit` blocks of `order`, a row's at most, by one exchange, the lowest first. Returns a bit for each.
+    /// Takes up to `limit` blocks of `order`, at most a row's, by one exchange, the lowest first. Returns a
+    /// bit for each.
     #[inline(always)]
     pub(crate) fn take_blocks(&self, row: usize, order: Order, limit: usize) -> usize {
         let mut heads = 0;
@@ -155,7 +162,7 @@ impl<A: Access> Rows<A> {
             heads = lowest(Row(now).free_blocks(order), limit);
             (heads != 0).then(|| Row(now).with_taken(heads, order).0)
         };
-        // If there are none, these are none.
+        // On failure `heads` is 0.
         update::<A, _>(&self.rows[row], Acquire, take).ok();
         heads
     }
@@ -164,16 +171,16 @@ impl<A: Access> Rows<A> {
         if !self.claim_free(first, rows) {
             return false;
         }
-        // Nobody else touches these rows now.
+        // The rows are claimed: no other CPU changes them now.
         (first + 1..first + rows).for_each(|row| self.set(row, Row::INSIDE));
         self.set(first, Row::of_order(ROW_ORDER + rows.trailing_zeros() as usize));
         true
     }
 
-    /// Claims these rows, if all are free.
+    /// Claims these rows if all are free.
     fn claim_free(&self, first: usize, rows: usize) -> bool {
         let claim = |row: usize| self.change(row, |now| (now == Row::FREE).then_some(Row::CHANGING)).is_ok();
-        // Most that fail do so at this look, and nobody misses a row meanwhile.
+        // Most failures end at this look. Then no row was claimed, so no other CPU saw less than is free.
         if !(first..first + rows).all(|row| self.row(row) == Row::FREE) {
             return false;
         }
@@ -182,9 +189,11 @@ impl<A: Access> Rows<A> {
         false
     }
 
-    /// Claims the block in use of this order, larger than a row, that begins with a row: nobody else changes any of its rows from here on.
+    /// Claims the block in use of this order, larger than a row, that begins with this row. After that, no
+    /// other CPU changes its rows.
     fn claim_block(&self, first: usize, order: usize) -> bool {
-        // Else a damaged row says that a block begins here, which would have rows of the next pageblock.
+        // A damaged row could name an order that does not fit here; the block would reach into the next
+        // pageblock.
         first.is_multiple_of(rows_of_order(order))
             && self.change(first, |now| (now == Row::of_order(order)).then_some(Row::CHANGING)).is_ok()
     }
@@ -197,14 +206,14 @@ impl<A: Access> Rows<A> {
         self.take_at_in_row(frame, order)
     }
 
-    /// The same for a block of an order up to a row's.
+    /// [`take_at`](Self::take_at) for an order up to a row's.
     #[inline(always)]
     pub(crate) fn take_at_in_row(&self, frame: usize, order: Order) -> bool {
         let (row, at) = (frame / ROW_FRAMES, frame % ROW_FRAMES);
         self.change(row, |now| now.with_taken_at(at, order)).is_ok()
     }
 
-    /// Frees a block in use. Returns its row as it is then, its last one of several.
+    /// Frees a block in use. Returns the new content of its row; of several rows, the last.
     #[inline]
     pub(crate) fn put(&self, frame: usize, order: Order) -> Result<Row, NoBlock> {
         let (row, at) = (frame / ROW_FRAMES, frame % ROW_FRAMES);
@@ -214,13 +223,13 @@ impl<A: Access> Rows<A> {
         self.put_in_row(row, at, order)
     }
 
-    /// Frees the block of an order up to a row's that begins at this frame of a row. Returns the row as it is then.
+    /// Frees a block of an order up to a row's. Returns the new row.
     #[inline(always)]
     pub(crate) fn put_in_row(&self, row: usize, at: usize, order: Order) -> Result<Row, NoBlock> {
         self.change(row, |now| now.with_put_at(at, order)).map_err(|_| NoBlock)
     }
 
-    /// Frees blocks of an order up to a row's, by one exchange: a bit for each. Returns the row as it is then.
+    /// Frees blocks of an order up to a row's, a bit each, by one exchange. Returns the new row.
     #[inline(always)]
     pub(crate) fn put_blocks(&self, row: usize, order: Order, heads: usize) -> Result<Row, NoBlock> {
         self.change(row, |now| now.with_put(heads, order)).map_err(|_| NoBlock)
@@ -234,7 +243,7 @@ impl<A: Access> Rows<A> {
         Ok(Row::FREE)
     }
 
-    /// What a frame is used for, as far as one can see while others take and free.
+    /// The use of a frame. Other CPUs may change it during and after the look.
     pub(crate) fn look(&self, frame: usize) -> Use {
         let (row, at) = (frame / ROW_FRAMES, frame % ROW_FRAMES);
         let now = self.row(row);
@@ -253,14 +262,15 @@ impl<A: Access> Rows<A> {
         }
     }
 
-    /// The block that goes on in a row.
+    /// The block that continues into this row.
     fn look_back(&self, row: usize) -> Use {
         let before = (0..row).rev().map(|row| (row, self.row(row)));
         let Some((first, head)) = { before }.find(|(_, now)| *now != Row::INSIDE) else {
             return Use::Changing;
         };
         match (head.long_order(), head.frame(0)) {
-            // Else these two never were rows of one block.
+            // A block whose order does not reach this row never contained it: the two words are of different
+            // times.
             (Some(order), used) if row < first + rows_of_order(order) => match used {
                 Frame::Head(frames) => Use::Block(first * ROW_FRAMES, order_of(frames)),
                 Frame::Withheld => Use::InsideWithheld,
@@ -275,13 +285,13 @@ impl<A: Access> Rows<A> {
         rows_of(frames).all(|(row, frames)| self.row(row).in_use() & frames == frames)
     }
 
-    /// Frees the first of these frames: those of one row, or one block of several rows. A block that reaches beyond them is cut, and what
-    /// is left of it is the largest blocks that fit. Returns how many frames are free now, and their row as it is then, the last one of
-    /// several.
+    /// Frees the first of these frames: the frames of one row, or one block of several rows. A block that
+    /// reaches beyond them is cut, and its rest becomes the largest aligned blocks that fit. Returns the
+    /// number of freed frames and the new row; of several rows, the last.
     pub(crate) fn free_first(&self, frames: Range<usize>) -> Result<(usize, Row), Refused> {
         let (row, part) = rows_of(frames.clone()).next().ok_or(Refused::NoBlock)?;
         loop {
-            // One exchange looks, cuts and frees: it does not matter which blocks came and went before.
+            // One exchange checks, cuts and frees, so earlier changes of the row do not matter.
             match self.change(row, |now| now.with_part_freed(part)) {
                 Ok(left) => return Ok((part.count_ones() as usize, left)),
                 Err(now) if !now.is_long() => return Err(Refused::NoBlock),
@@ -306,7 +316,7 @@ impl<A: Access> Rows<A> {
         }
     }
 
-    /// Makes two blocks of one that begins with this row.
+    /// Cuts the block that begins with this row into two halves.
     fn cut(&self, first: usize, order: usize) -> Result<(), Refused> {
         if !self.claim_block(first, order) {
             return Err(Refused::Changing);
@@ -317,13 +327,13 @@ impl<A: Access> Rows<A> {
         Ok(())
     }
 
-    /// Makes blocks of one frame of every block in use that has one of these frames.
+    /// Splits every block in use that has one of these frames into single frames.
     pub(crate) fn split(&self, frames: Range<usize>) -> Result<(), Refused> {
         for (row, part) in rows_of(frames) {
             if self.change(row, |now| now.with_split(part)).is_ok() {
                 continue;
             }
-            // Around one of these frames: the owner of others may have freed them.
+            // Look at one of the caller's own frames: another owner may have freed other frames of the row.
             let (first, order) = self.long_around(row * ROW_FRAMES + part.trailing_zeros() as usize)?;
             if !self.claim_block(first, order) {
                 return Err(Refused::Changing);
@@ -333,40 +343,41 @@ impl<A: Access> Rows<A> {
         Ok(())
     }
 
-    /// Withholds these free frames of a row. `false` if one is not free.
+    /// Withholds these free frames of a row. Returns `false` if one is not free.
     pub(crate) fn withhold(&self, row: usize, frames: usize) -> bool {
         self.change(row, |now| now.with_free_withheld(frames)).is_ok()
     }
 
-    /// Withholds a block in use that begins at this frame. Returns how many frames it has.
+    /// Withholds the block in use that begins at this frame. Returns its number of frames.
     pub(crate) fn withhold_block(&self, frame: usize) -> Option<usize> {
         let (row, at) = (frame / ROW_FRAMES, frame % ROW_FRAMES);
         let size = Cell::new(0);
         let withhold = |now: Row| {
             let (withheld, frames) = now.with_block_withheld(at)?;
             size.set(frames);
-            // Else the row is damaged, as in `claim_block`.
+            // If not, the row is damaged, as in `claim_block`.
             (frames <= ROW_FRAMES || frame.is_multiple_of(frames)).then_some(withheld)
         };
         self.change(row, withhold).ok().map(|_| size.get())
     }
 
-    /// Frees these withheld frames of a row. `false` if one is not withheld. Returns the row as it is then.
+    /// Frees these withheld frames of a row, and returns the new row.
     pub(crate) fn offer(&self, row: usize, frames: usize) -> Result<Row, NoBlock> {
         self.change(row, |now| now.with_freed_withheld(frames)).map_err(|_| NoBlock)
     }
 
-    /// Takes all frames, if all are free, until somebody [opens](Self::open) the pageblock again.
+    /// Takes all frames, if all are free. They stay taken until the pageblock is [opened](Self::open) again.
     pub(crate) fn close(&self) -> bool {
         self.claim_free(0, ROWS)
     }
 
-    /// All frames are free from here on. For whoever has the pageblock for himself.
+    /// Makes all frames free. Only the caller may use the pageblock now.
     pub(crate) fn open(&self) {
         (0..ROWS).for_each(|row| self.set(row, Row::FREE));
     }
 
-    /// All frames are blocks in use of this order from here on, a pageblock's at most. For whoever has the pageblock for himself.
+    /// Makes all frames blocks in use of this order, a pageblock's at most. Only the caller may use the
+    /// pageblock now.
     pub(crate) fn open_in_use(&self, order: Order) {
         let (blocks, of_row) = (order.frames() as usize, order.index() <= ROW_ORDER);
         for row in (0..ROWS).rev() {
@@ -382,7 +393,7 @@ impl<A: Access> Rows<A> {
         }
     }
 
-    /// All frames are withheld from here on.
+    /// Withholds all frames.
     pub(crate) fn withhold_everything(&self) {
         (0..ROWS).for_each(|row| self.set(row, Row::WITHHELD));
     }
@@ -407,7 +418,8 @@ impl<A: Access> Rows<A> {
         self.free_frames().iter().all(|frames| *frames == usize::MAX)
     }
 
-    /// The orders of the free blocks in a row, a bit each; if all of it is free, that of the block around it.
+    /// The orders of the free blocks in a row, a bit each. If the whole row is free, the order of the free
+    /// block around it.
     pub(crate) fn orders_at(&self, row: usize) -> usize {
         let is_free = |row: usize| self.row_in_order(row) == Row::FREE;
         let now = self.row_in_order(row);
@@ -422,12 +434,13 @@ impl<A: Access> Rows<A> {
         rows << ROW_ORDER
     }
 
-    /// The largest order of which a block is free, a pageblock's if all frames are; `None` if nothing is.
+    /// The largest order that has a free block; a pageblock's if all frames are free. `None` if no frame is
+    /// free.
     pub(crate) fn largest_free(&self) -> Option<usize> {
         self.free_orders().checked_ilog2().map(|order| order as usize)
     }
 
-    /// The orders of which blocks are free that are no part of a larger free one, a bit each.
+    /// The orders of the free blocks that are not part of a larger free block, a bit each.
     pub(crate) fn free_orders(&self) -> usize {
         let (mut blocks, mut orders) = (self.free_frames(), 0);
         for order in 0..ROW_ORDER {
@@ -449,10 +462,10 @@ impl<A: Access> Rows<A> {
         orders | usize::from(rows != 0) << PAGEBLOCK_ORDER
     }
 
-    /// Takes a free block of `order`: of all, one that lies in the smallest free block that suffices. So larger ones stay for those
-    /// requests that need them. Returns its first frame.
+    /// Takes a free block of `order` out of the smallest free block that is large enough, so that larger
+    /// blocks stay for larger requests. Returns its first frame.
     pub(crate) fn take_any(&self, order: Order) -> Option<usize> {
-        // Who loses a race looks again: another CPU got on meanwhile.
+        // A failed take means that another CPU took a frame. So some CPU made progress: look again.
         loop {
             let frame = self.best_fit(order)?;
             if self.take_at(frame, order) {
@@ -461,14 +474,15 @@ impl<A: Access> Rows<A> {
         }
     }
 
-    /// Whether the block of the same order beside this one, a row's at most, is free: then both are one larger free block.
+    /// Whether the neighbouring block of the same order is free, so that both form a larger free block. The
+    /// order is at most a row's.
     #[inline(always)]
     pub(crate) fn is_merged(&self, frame: usize, order: Order) -> bool {
         let beside = frame ^ order.frames() as usize;
         self.row(beside / ROW_FRAMES).is_free_at(beside % ROW_FRAMES, order)
     }
 
-    /// Where a block of `order` is free in the smallest free block that suffices.
+    /// Where the smallest free block that has room for a block of `order` begins.
     fn best_fit(&self, order: Order) -> Option<usize> {
         let mut blocks = self.free_frames();
         for at in 0..order.index().min(ROW_ORDER) {
@@ -502,12 +516,12 @@ impl<A: Access> Rows<A> {
     }
 }
 
-/// A bit for each row of which all is free, by where blocks of a row's order begin, two rows in a word.
+/// A bit for each row that is entirely free.
 fn whole_rows(blocks: &[usize; ROWS / 2]) -> usize {
     blocks.iter().rev().fold(0, |bits, blocks| bits << 2 | blocks >> ROW_FRAMES << 1 & 0b10 | blocks & 1)
 }
 
-/// Rows of a block of an order that is a row's or larger.
+/// Rows of a block of this order, a row's or larger.
 const fn rows_in(order: Order) -> usize {
     rows_of_order(order.index())
 }
@@ -516,7 +530,7 @@ const fn rows_of_order(order: usize) -> usize {
     1 << (order - ROW_ORDER)
 }
 
-/// The order of a block of so many frames.
+/// The order of a block of this many frames.
 fn order_of(frames: usize) -> Order {
     Order::new(frames.ilog2() as u8).unwrap_or(Order::MAX)
 }
@@ -537,7 +551,7 @@ mod tests {
         Order::new(order as u8).expect("an order")
     }
 
-    /// Random programs beside a map from first frames to orders.
+    /// Random programs, compared with a map from first frames to orders.
     #[test]
     fn a_pageblock_is_what_a_map_of_blocks_says() {
         let mut seed = 3_u64;
@@ -559,7 +573,7 @@ mod tests {
                 0..3 => {
                     let taken = rows.take_any(order(of));
                     if let Some(at) = taken {
-                        // The free block in which a block of an order lies is so large.
+                        // The order of the free block around a block at this frame.
                         let around = |at: usize| {
                             (of..=9).rev().find(|of| is_free(&blocks, at & !((1 << of) - 1), *of))
                         };

@@ -1,4 +1,4 @@
-//! What a pageblock is for: in one word, which changes by exchange.
+//! The state of a pageblock: phase, type and reservation, in one word that changes by exchange.
 
 use pageset_core::{CpuId, MigrateType, Order, PAGEBLOCK_ORDER};
 
@@ -6,29 +6,29 @@ use crate::access::{Access, update};
 use crate::atomic::{AtomicU32, Relaxed, SeqCst, constant};
 use crate::row::{ROW_ORDER, Row};
 
-/// What a pageblock is at the moment.
+/// The phase of a pageblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Phase {
-    /// Free as a whole. Zero, so that the states of memory that nobody uses need not be written.
+    /// All frames are free. This is zero, so that the states of unused memory need not be written.
     Whole = 0,
-    /// No frame of it is memory.
+    /// No frame is memory.
     Absent = 1,
     /// One block in use, or the first half of one.
     Block = 2,
     /// The second half of a block in use.
     SecondHalf = 3,
-    /// Its rows say what its frames are.
+    /// Its rows say how each frame is used.
     Open = 4,
-    /// One CPU changes it from one of these to another.
+    /// One CPU is changing it from one phase to another.
     Changing = 5,
-    /// Free as a whole, and out of service.
+    /// All frames are free, and it is out of service.
     Parked = 6,
-    /// Free as a whole, and kept by one CPU.
+    /// All frames are free, and one CPU keeps it for its next request.
     Spare = 7,
 }
 
-/// Everything about a pageblock but its frames.
+/// Everything about a pageblock except its frames.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct State(u32);
 
@@ -41,7 +41,7 @@ const HOLED: u32 = 1 << 12;
 const ISOLATED: u32 = 1 << 13;
 const BAD: u32 = 1 << 14;
 const RESERVED: u32 = 1 << 15;
-/// The CPU that reserves it; if none does, a bit for each order below a pageblock's.
+/// The CPU that reserves it. If no CPU does, a bit for each order below a pageblock's.
 const OWNER_AT: u32 = 16;
 const ORDERS: u32 = (1 << PAGEBLOCK_ORDER) - 1;
 
@@ -52,7 +52,7 @@ impl State {
     pub(crate) const ABSENT: Self = Self(Phase::Absent as u32);
     const WHOLE: Self = Self(Phase::Whole as u32);
 
-    /// Anything.
+    /// A damaged word.
     #[cfg(all(test, not(any(loom, shuttle))))]
     pub(crate) const fn damaged(word: u32) -> Self {
         Self(word)
@@ -84,32 +84,32 @@ impl State {
         Self(self.0 & !PHASE | phase as u32)
     }
 
-    /// As a pageblock that nobody uses: only whether it is isolated stays.
+    /// The state after all frames became free: only the isolation flag stays.
     #[must_use]
     pub(crate) const fn unused(self, phase: Phase) -> Self {
         Self(self.0 & ISOLATED | phase as u32)
     }
 
-    /// Whether both are for requests of the same type, and both in service or not.
+    /// Whether both have the same type, and the same isolation.
     #[inline]
     pub(crate) const fn is_like(self, other: Self) -> bool {
         (self.0 ^ other.0) & (TYPE | ISOLATED) == 0
     }
 
-    /// Whether frames of it may be taken for requests of this type.
+    /// Whether a request of this type may take frames of it.
     #[inline]
     pub(crate) const fn serves(self, migratetype: MigrateType) -> bool {
         (self.0 ^ Self::open(migratetype).0) & (PHASE | TYPE | ISOLATED) == 0
     }
 
-    /// Whether frames of it may be taken.
+    /// Whether a request may take frames of it.
     #[inline]
     pub(crate) const fn gives(self) -> bool {
         self.0 & (PHASE | ISOLATED) == Phase::Open as u32
     }
 
-    /// The largest order of which it has a free block, as far as is known: it stands in the set of that order, or is about to. `None` if
-    /// it stands in none.
+    /// The largest order in [`orders`](Self::orders): the pageblock is in the set of that order, or a CPU is
+    /// about to put it there. `None` if it belongs to no set.
     #[inline]
     pub(crate) const fn set_order(self) -> Option<usize> {
         if self.0 & (PHASE | ISOLATED | RESERVED) == Phase::Open as u32 {
@@ -119,7 +119,8 @@ impl State {
         }
     }
 
-    /// Whether a free that left this row asks for a look at the pageblock: one that a CPU reserves is looked at by that CPU.
+    /// Whether the freeing CPU has to look at the pageblock after a free that left this row. `false` if a CPU
+    /// reserves the pageblock: the reserving CPU looks at it later.
     #[inline]
     pub(crate) const fn minds(self, row: Row) -> bool {
         if self.0 & (PHASE | RESERVED | ISOLATED) != Phase::Open as u32 {
@@ -132,7 +133,7 @@ impl State {
         mark <= ROW_ORDER && row.has_free(mark)
     }
 
-    /// The order of a block in use that is a pageblock, or two.
+    /// The order of a block of one or two pageblocks.
     #[inline]
     pub(crate) const fn block_order(self) -> Order {
         if self.0 & PAIR == 0 { Order::PAGEBLOCK } else { Order::MAX }
@@ -150,21 +151,22 @@ impl State {
         (self.0 ^ wanted.0) & (PHASE | PAIR | BAD) == 0
     }
 
-    /// The orders of its free blocks as they were when it was looked at last, a bit each; none while a CPU reserves it. What was freed since
-    /// and is smaller than the largest may be missing, and any may be gone.
+    /// The orders of its free blocks at the last look, a bit each. Zero while a CPU reserves it. The bits may
+    /// be out of date: a smaller block that was freed since may be missing, and any block may be gone.
     #[inline]
     pub(crate) const fn orders(self) -> usize {
         if self.0 & RESERVED == 0 { (self.0 >> OWNER_AT & ORDERS) as usize } else { 0 }
     }
 
-    /// With free blocks of these orders. For one that no CPU reserves.
+    /// The state with free blocks of these orders. Only for a pageblock that no CPU reserves.
     #[inline]
     #[must_use]
     pub(crate) const fn with_orders(self, orders: usize) -> Self {
         Self(self.0 & !(u32::MAX << OWNER_AT) | (orders as u32 & ORDERS) << OWNER_AT)
     }
 
-    /// The smallest of these orders that is not below this one, if requests of this type may take from it and no CPU reserves it.
+    /// The smallest of its free orders that is at least `order`. `None` if requests of this type may not take
+    /// from it, or a CPU reserves it.
     #[inline]
     pub(crate) const fn fitting(self, migratetype: MigrateType, order: usize) -> Option<usize> {
         if !self.serves(migratetype) || self.orders() >> order == 0 {
@@ -173,7 +175,8 @@ impl State {
         Some(order + (self.orders() >> order).trailing_zeros() as usize)
     }
 
-    /// The lowest order above all of these: of it and of larger ones it had no free block when it was looked at last.
+    /// One more than the largest order in [`orders`](Self::orders), or 0. It had no free block of this order
+    /// or a larger one at the last look.
     #[inline]
     pub(crate) const fn mark(self) -> usize {
         (usize::BITS - self.orders().leading_zeros()) as usize
@@ -215,14 +218,14 @@ impl State {
         (self.0 ^ (RESERVED | cpu.0 << OWNER_AT)) & (RESERVED | u32::MAX << OWNER_AT) == 0
     }
 
-    /// For one CPU, and in no index.
+    /// The state reserved by a CPU. Such a pageblock is in no set.
     #[inline]
     #[must_use]
     pub(crate) const fn reserved_by(self, cpu: CpuId) -> Self {
         Self(self.unreserved().0 | RESERVED | cpu.0 << OWNER_AT)
     }
 
-    /// For nobody, and not yet in an index.
+    /// The state without a reservation, before the pageblock is put into a set.
     #[inline]
     #[must_use]
     pub(crate) const fn unreserved(self) -> Self {
@@ -250,7 +253,7 @@ impl State {
         Self(self.0 | HOLED)
     }
 
-    /// Whether frames of it are out of service for good; if it is a block in use, whether it is.
+    /// Whether some of its frames are out of service for good. In phase `Block`: whether the block is.
     #[inline]
     pub(crate) const fn has_bad(self) -> bool {
         self.0 & BAD != 0
@@ -261,7 +264,7 @@ impl State {
         Self(self.0 | BAD)
     }
 
-    /// Whether it is out of service: its free frames are nobody's.
+    /// Whether it is out of service: no request takes its free frames.
     #[inline]
     pub(crate) const fn is_isolated(self) -> bool {
         self.0 & ISOLATED != 0
@@ -284,7 +287,7 @@ impl core::fmt::Debug for State {
     }
 }
 
-/// A pageblock's state, and how many of its free frames the zone counts. A table's zeros: free as a whole.
+/// A pageblock's state, and how many of its free frames the zone counts. Zeros mean that all frames are free.
 #[derive(Debug)]
 #[cfg_attr(all(feature = "alloc", not(any(loom, shuttle))), derive(zerocopy::FromZeros))]
 pub struct BlockState {
@@ -312,19 +315,20 @@ impl BlockState {
         State(self.state.load(SeqCst))
     }
 
-    /// For whoever builds the allocator, which nobody else has yet.
+    /// For the constructor, before other threads have the allocator.
     pub(crate) fn set(&self, state: State) {
         self.state.store(state.0, Relaxed);
     }
 
-    /// Changes the state by `change`, unless that returns none. Returns the state before, or the one that was not changed.
+    /// Changes the state by `change`. Leaves it alone if `change` returns `None`, and returns it as the
+    /// error. Otherwise returns the state before the change.
     #[inline]
     pub(crate) fn update<A: Access>(&self, change: impl Fn(State) -> Option<State>) -> Result<State, State> {
         let changed = update::<A, _>(&self.state, SeqCst, |state| change(State(state)).map(|next| next.0));
         changed.map(State).map_err(State)
     }
 
-    /// Changes the phase from `from` to `to`.
+    /// Changes the phase from `from` to `to`. Returns `false` if it was not `from`.
     #[inline]
     pub(crate) fn change<A: Access>(&self, from: Phase, to: Phase) -> bool {
         self.update::<A>(|state| (state.phase() == from).then(|| state.in_phase(to))).is_ok()

@@ -1,4 +1,4 @@
-//! A zone: which pageblocks it has, how many frames are free, and how many have to stay free.
+//! A zone: its pageblocks, how many frames are free, and how many must stay free.
 
 use core::ops::Range;
 
@@ -8,15 +8,15 @@ use crate::access::{Access, add};
 use crate::atomic::{AtomicUsize, Relaxed, array, constant};
 use crate::index::BlockIndex;
 
-/// One zone. In this order: what says where it is lies in one line; then, on both sides of what changes often, what requests and
-/// frees compare with, and which seldom changes.
+/// One zone. The field order separates cache lines: first the fields that locate the zone, then the gauges,
+/// which change often, in a line of their own, then limits that seldom change.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Zone {
     pub(crate) span: Range<u64>,
     /// Frame number minus frame index, modulo 2^64.
     pub(crate) offset: u64,
-    /// Its pageblocks, the first of which begins at a multiple of the largest block.
+    /// Its pageblocks. The first begins at a multiple of the largest block.
     pub(crate) blocks: Range<BlockIndex>,
     pub(crate) id: ZoneId,
     pub(crate) kind: ZoneKind,
@@ -27,16 +27,17 @@ pub struct Zone {
     /// Frames that the allocator may hand out.
     pub(crate) managed: AtomicUsize,
     marks: [AtomicUsize; 3],
-    /// Whole pageblocks that are kept for atomic requests of high order. There may be fewer at the moment.
+    /// Whole pageblocks to keep for atomic requests of high order. Fewer may be free at the moment.
     pub(crate) reserved: AtomicUsize,
 }
 
-/// What is free and in nobody's use. A line of its own, which changes when CPUs take and give whole pageblocks.
+/// Counts of free memory. They change when a CPU takes or returns a whole pageblock, so they have a cache
+/// line of their own.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Gauges {
     whole: AtomicUsize,
-    /// Free frames of open pageblocks that no CPU reserves, as far as they are counted.
+    /// Counted free frames in open pageblocks that no CPU reserves.
     idle: AtomicUsize,
     /// Open pageblocks that CPUs reserve.
     reserved: AtomicUsize,
@@ -55,7 +56,7 @@ impl Zone {
         pub fn empty() -> Self {
             Self {
                 id: ZoneId(0),
-                // The first kind, so that all of it is zeros.
+                // The first kind, so that the whole value is zeros.
                 kind: ZoneKind::Dma,
                 node: NodeId(0),
                 span: 0..0,
@@ -74,13 +75,13 @@ impl Zone {
         }
     }
 
-    /// The frame number of a frame index.
+    /// Converts a frame index to a frame number.
     #[inline]
     pub(crate) fn pfn(&self, frame: usize) -> Pfn {
         Pfn((frame as u64).wrapping_add(self.offset))
     }
 
-    /// The frame index of a frame number of this zone's.
+    /// Converts a frame number to a frame index. `None` if it is outside the zone.
     #[inline]
     pub(crate) fn frame(&self, pfn: Pfn) -> Option<usize> {
         self.span.contains(&pfn.0).then(|| pfn.0.wrapping_sub(self.offset) as usize)
@@ -98,41 +99,41 @@ impl Zone {
         add::<A>(&self.gauges.whole, blocks.wrapping_neg());
     }
 
-    /// So many frames of a pageblock were counted as free, and so many are now.
+    /// Replaces a pageblock's share of the count of free frames.
     pub(crate) fn recount<A: Access>(&self, before: u32, now: u32) {
         if before != now {
             add::<A>(&self.gauges.idle, (now as usize).wrapping_sub(before as usize));
         }
     }
 
-    /// A CPU reserves one more pageblock.
+    /// Notes that a CPU reserves one more pageblock.
     pub(crate) fn note_reserved<A: Access>(&self) {
         add::<A>(&self.gauges.reserved, 1);
     }
 
-    /// A CPU reserves one pageblock less.
+    /// Notes that a CPU reserves one pageblock less.
     pub(crate) fn note_unreserved<A: Access>(&self) {
         add::<A>(&self.gauges.reserved, 1_usize.wrapping_neg());
     }
 
-    /// Whether a CPU reserves a pageblock.
+    /// Whether any CPU reserves a pageblock.
     pub(crate) fn has_reserved(&self) -> bool {
         self.gauges.reserved.load(Relaxed) != 0
     }
 
-    /// Pageblocks that are free as a whole, and that anybody can claim.
+    /// Whole pageblocks that any CPU can claim.
     pub(crate) fn whole_blocks(&self) -> usize {
         self.gauges.whole.load(Relaxed)
     }
 
-    /// Frames that are free at least: what was freed to a pageblock since it was counted comes on top, and what is free in pageblocks that
-    /// CPUs reserve.
+    /// A lower bound of the free frames. Not included are frames freed to a pageblock since it was last
+    /// counted, and free frames of reserved pageblocks.
     pub(crate) fn free_at_least(&self) -> u64 {
         let whole = (self.whole_blocks() as u64).saturating_mul(u64::from(PAGEBLOCK_FRAMES));
         whole.saturating_add(self.idle_frames().max(0) as u64)
     }
 
-    /// Free frames that are counted in open pageblocks.
+    /// Counted free frames of open pageblocks.
     pub(crate) fn idle_frames(&self) -> i64 {
         self.gauges.idle.load(Relaxed) as isize as i64
     }

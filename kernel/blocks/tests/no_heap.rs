@@ -1,4 +1,4 @@
-//! The allocator in tables that are lent to it, made by constant functions, and no operation asks the heap for anything.
+//! The allocator in lent tables, made by constant functions. No operation uses the heap.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -12,19 +12,19 @@ use pageset_core::{
     ZoneConfig, ZoneId, ZoneKind,
 };
 
-/// The system's heap, counting what this thread asks of it, and refusing one request.
+/// The system's heap. It counts this thread's requests, and refuses one of them.
 struct Counting;
 
 thread_local! {
     static ASKED: Cell<u64> = const { Cell::new(0) };
-    /// Bytes that this thread has.
+    /// Bytes that this thread holds.
     static HELD: Cell<isize> = const { Cell::new(0) };
-    /// The request that is refused, by its number among those that this thread asks.
+    /// The number of the request to refuse, among this thread's requests.
     static REFUSED: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: every call is passed on to the system's allocator as it is, or refused, which an allocator may do; counting touches
-// thread-local integers only.
+// SAFETY: every call is passed on to the system's allocator unchanged, or refused, which an allocator may do.
+// Counting touches only thread-local integers.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ASKED.set(ASKED.get() + 1);
@@ -51,7 +51,7 @@ const OTHER: CpuId = CpuId(1);
 const FRAMES: u64 = 4096;
 const BLOCKS: usize = 8;
 
-/// What a kernel has in a static.
+/// A kernel's static tables.
 struct Memory {
     rows: [Rows; BLOCKS],
     bad: [BadBits; 16],
@@ -82,16 +82,16 @@ fn request(of: u8) -> Request {
     Request::new(order(of)).movable().with(RequestTraits::NO_WATERMARKS)
 }
 
-/// Every operation, most of them along several paths; `held` has room for all frames.
+/// Every operation, usually along several paths. `held` has room for all frames.
 fn everything(allocator: &BlockAllocator<'_>, held: &mut [Option<(Pfn, Order)>]) {
-    // At hand, refilled, whole, rescued, cut, and refused in the end.
+    // Blocks from the reserved pageblock, after a refill, whole, rescued and cut. In the end, a refusal.
     for (index, slot) in held.iter_mut().enumerate() {
         let size = [0, 0, 1, 2, 3, 0, 7, 9][index % 8];
         let wanted = request(size).of_type(MigrateType::ALL[index % 3]);
         *slot = allocator.alloc(CpuId(index as u32 % 2), &wanted).ok().map(|pfn| (pfn, order(size)));
     }
     assert!(allocator.alloc(CPU, &request(10)).is_err(), "memory is exhausted");
-    // Kept, given back, and refused.
+    // Frees that keep a spare, frees that do not, and refused frees.
     for (index, slot) in held.iter_mut().enumerate() {
         if let Some((pfn, size)) = slot.take() {
             allocator.free(CpuId((index / 3) as u32 % 2), pfn, size).expect("allocated above");
@@ -162,8 +162,8 @@ fn in_statics_no_operation_asks_the_heap() {
     assert_eq!(ASKED.get(), before);
 }
 
-/// Refuses the first request of the heap, then the second, and so on, until `build` needs no more. Each refusal is an error, and
-/// nothing is left behind.
+/// Refuses the heap's first request, then the second, and so on, until `build` succeeds. Each refusal is an
+/// error, and leaks nothing.
 fn each_request_refused<T>(mut build: impl FnMut() -> Result<T, ConfigError>) -> T {
     for request in 1.. {
         let held = HELD.get();
@@ -190,7 +190,7 @@ fn fault_06_an_allocator_that_finds_no_memory_for_its_tables_is_an_error() {
     let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..FRAMES, regions: &regions }];
     let config = Config::new(&zones, &[NodeId(0); 2]);
     let allocator = each_request_refused(|| BlockAllocator::new(&config, Tables::on_heap(&config)?));
-    // Each request of an operation's would be the first of all.
+    // Any request of an operation would be refused.
     REFUSED.set(ASKED.get() + 1);
     everything(&allocator, &mut held);
     assert_eq!(ASKED.get() + 1, REFUSED.replace(0));

@@ -1,8 +1,10 @@
-//! Concurrent use under shuttle, which decides at every atomic operation which thread runs next: no frame is ever owned twice,
-//! whatever the schedule, wrong calls leave the tables consistent, and in the end every frame is accounted for.
+//! Concurrent use under shuttle, which decides at every atomic operation which thread runs next. In every
+//! schedule, no frame has two owners, wrong calls leave the tables consistent, and at the end every frame is
+//! accounted for.
 //!
-//! Needs `RUSTFLAGS="--cfg shuttle"`, and is empty otherwise; `cargo xtask ci night shuttle` runs it. `SHUTTLE_ITERATIONS` sets the number of
-//! schedules. The schedule of a failure is printed, and `shuttle::replay` takes it.
+//! Needs `RUSTFLAGS="--cfg shuttle"`, and is empty otherwise; `cargo xtask ci night shuttle` runs it.
+//! `SHUTTLE_ITERATIONS` sets the number of schedules. A failure prints its schedule, which `shuttle::replay`
+//! accepts.
 #![cfg(shuttle)]
 
 #[path = "shuttle/world.rs"]
@@ -14,7 +16,7 @@ use shuttle::sync::Arc;
 use shuttle::thread;
 use world::{Blocks, World, check, order};
 
-/// Pageblocks of the machine: few, so that threads meet, and memory is short.
+/// Pageblocks of the machine: few, so that threads meet and memory is short.
 const FRAMES: u64 = 4 * 512;
 const STEPS: u32 = 12;
 const ORDERS: [u8; 9] = [0, 0, 0, 3, 5, 6, 8, 9, 10];
@@ -79,7 +81,7 @@ impl World {
         }
     }
 
-    /// A step of a thread that uses memory, and frees what is not its own.
+    /// A step of a thread that uses memory, and frees frames that it does not own.
     fn misuse(&self, cpu: CpuId, mine: &mut Blocks) {
         let mut random = thread_rng();
         let allocator = &self.allocator;
@@ -116,7 +118,7 @@ impl World {
         }
     }
 
-    /// Whatever was freed or not: the tables are consistent, and all that is in use can be freed.
+    /// At the end the tables are consistent, and all frames in use can be freed.
     fn end_misuse(&self) {
         self.allocator.drain_all();
         self.allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));
@@ -134,7 +136,7 @@ fn request(of: u8) -> Request {
     Request::new(order(of)).movable().with(RequestTraits::NO_WATERMARKS)
 }
 
-/// Runs so many threads as so many CPUs.
+/// Runs `threads` threads as `cpus` CPUs.
 fn run(
     world: &Arc<World>,
     threads: u32,
@@ -146,7 +148,7 @@ fn run(
             let world = world.clone();
             thread::spawn(move || {
                 let mut mine = Vec::new();
-                // With more threads than CPUs, some share a number.
+                // With more threads than CPUs, some share a CPU.
                 (0..STEPS).for_each(|_| step(&world, CpuId(thread % cpus), &mut mine));
                 mine
             })
@@ -194,7 +196,8 @@ fn threads_that_free_what_is_not_theirs_leave_tables_consistent() {
     }
 }
 
-/// One that frees a part of what was one row, while that is freed and goes into a larger block.
+/// One thread frees a part of a row-sized block, while another frees the whole block and makes its row part
+/// of a larger one.
 #[test]
 fn a_free_of_a_row_while_it_becomes_a_part_of_a_larger_block_frees_whole_blocks() {
     check(|| {
@@ -217,7 +220,7 @@ fn a_free_of_a_row_while_it_becomes_a_part_of_a_larger_block_frees_whole_blocks(
     });
 }
 
-/// What is between two owners is not out of service.
+/// A frame that passes from one owner to another is not out of service.
 #[test]
 fn frames_that_another_cpu_takes_or_frees_are_not_called_leaked() {
     check(|| {
@@ -241,7 +244,7 @@ fn frames_that_another_cpu_takes_or_frees_are_not_called_leaked() {
     });
 }
 
-/// All of it is free for a moment, and somebody begins to make it whole; then another CPU takes a block.
+/// The pageblock is free for a moment. One CPU begins to make it whole; then another CPU takes a block.
 #[test]
 fn a_pageblock_that_was_nearly_made_whole_is_found_again() {
     check(|| {
@@ -308,7 +311,8 @@ fn parts_of_a_block_that_two_cpus_free_at_once_are_all_freed() {
     });
 }
 
-/// The last frame of a pageblock is freed while its owner is done with it: somebody makes the pageblock whole.
+/// One CPU frees the last frame of a pageblock while the reserving CPU gives it up. One of the two makes it
+/// whole.
 #[test]
 fn a_pageblock_that_becomes_free_while_its_owner_leaves_is_whole() {
     for of in [0, 5, 7] {
@@ -321,15 +325,15 @@ fn a_pageblock_that_becomes_free_while_its_owner_leaves_is_whole() {
             };
             world.allocator.drain_cpu(CpuId(0)).expect("it is a CPU");
             freer.join().expect("it ends");
-            // Nobody asks for memory, and no tick comes.
+            // This holds without a further request or tick.
             let whole: u64 = world.allocator.zones().map(|zone| zone.whole_pageblocks).sum();
             assert_eq!(whole, FRAMES / 512);
         });
     }
 }
 
-/// A CPU that fails to take a block of several rows has some of them for a moment. Whoever looks at the pageblock then sees less than
-/// there is; in the end the pageblock knows all that is free.
+/// A CPU that fails to take a block of several rows holds some rows for a moment. Another CPU that looks
+/// meanwhile sees less than is free. At the end the state knows all free blocks.
 #[test]
 fn rows_that_were_taken_in_vain_are_found_again() {
     check(|| {
@@ -353,7 +357,7 @@ fn rows_that_were_taken_in_vain_are_found_again() {
     });
 }
 
-/// Its spare pageblock is wanted by all at once: as the next one of the CPU, by others, and out of service.
+/// Three uses want the spare pageblock at once: the CPU's next request, other CPUs' requests, and isolation.
 #[test]
 fn one_gets_the_spare_pageblock_of_a_cpu() {
     check(|| {
@@ -379,7 +383,7 @@ fn one_gets_the_spare_pageblock_of_a_cpu() {
     });
 }
 
-/// One of them gives up a pageblock, and forgets it after the other one has it at hand again.
+/// One thread gives up a pageblock and removes its hint after the other thread has reserved it again.
 #[test]
 fn threads_that_share_a_cpu_have_at_hand_what_it_reserves() {
     check(|| {
@@ -403,7 +407,7 @@ fn threads_that_share_a_cpu_have_at_hand_what_it_reserves() {
     });
 }
 
-/// Pageblocks that go out of service and come back, and a frame that goes for good, while another CPU is at work.
+/// Pageblocks go out of service and come back, and a frame goes for good, while another CPU is at work.
 #[test]
 fn service_while_another_cpu_is_at_work() {
     check(|| {

@@ -1,5 +1,6 @@
-//! What an administrator or the machine does, while others allocate and free, under shuttle: pageblocks and frames go out of
-//! service, CPUs off-line, watermarks change. Nothing is owned twice or lost, and what is out of service stays out.
+//! An administrator or the machine acts while CPUs allocate and free, under shuttle. Pageblocks and frames go
+//! out of service, CPUs go off-line, watermarks change. No frame has two owners or is lost, and frames out of
+//! service stay out.
 //!
 //! Needs `RUSTFLAGS="--cfg shuttle"`, and is empty otherwise; `cargo xtask ci night shuttle` runs it.
 #![cfg(shuttle)]
@@ -17,12 +18,12 @@ use world::{World, check};
 
 /// Pageblocks of the machine: few, so that threads meet.
 const FRAMES: u64 = 6 * 512;
-/// What each user does in turn.
+/// The steps of each user.
 const STEPS: u32 = 8;
 const MOVABLE: MigrateType = MigrateType::Movable;
 
 impl World {
-    /// Allocates and frees, and gives what is left to the mailbox.
+    /// Allocates and frees, and leaves the rest in the mailbox.
     fn use_memory(&self, cpu: CpuId) {
         const ORDERS: [u8; 7] = [0, 0, 3, 6, 8, 9, 10];
         let mut mine = Vec::new();
@@ -40,7 +41,8 @@ impl World {
     }
 }
 
-/// Two users on CPUs 0 and 1 beside `service`, which runs as CPU 2 or as one of theirs; then `check` looks.
+/// Runs two users on CPUs 0 and 1 beside `service`, which runs as CPU 2 or as one of theirs. Then `look`
+/// checks.
 fn beside_users<R: Send + 'static>(
     service: impl Fn(&World) -> R + Send + Sync + Copy + 'static,
     look: impl Fn(&World, R) + Send + Sync + 'static,
@@ -81,7 +83,7 @@ fn what_is_isolated_is_not_handed_out_and_comes_back() {
     };
     beside_users(isolate, |world, isolated| {
         world.allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));
-        // What CPUs were freeing while it went out of service is theirs until they give it back.
+        // Frames that a CPU was freeing during the isolation belong to that CPU until it gives them back.
         world.allocator.drain_all();
         let mut rest = Vec::new();
         for order in [9, 6].map(|order| Order::new(order).expect("small")) {
@@ -115,12 +117,13 @@ fn a_pageblock_isolated_by_two_is_isolated_once() {
     });
 }
 
-/// Frames that nobody has go out of service while others take their neighbours.
+/// Free frames go out of service while CPUs take their neighbours.
 #[test]
 fn a_bad_frame_is_never_handed_out_again() {
     check(|| {
         let world = Arc::new(World::new(3));
-        // Three frames are in use, so that nobody frees them while they are marked: which may give them to one more user.
+        // Three frames are in use, so that no thread frees them while they are marked. Such a free could give
+        // them to one more user.
         let bad: Vec<_> =
             (0..3).map(|_| world.alloc(CpuId(2), Order::ZERO, MOVABLE).expect("there is memory").0).collect();
         let users: Vec<_> = (0..2)
@@ -143,7 +146,7 @@ fn a_bad_frame_is_never_handed_out_again() {
     });
 }
 
-/// Any frame, free or in use, is marked: everything is free, in use, or out of service all the same.
+/// Marks any frame, free or in use. Every frame is still free, in use, or out of service.
 #[test]
 fn frames_marked_bad_at_any_moment_are_accounted_for() {
     check(|| {
@@ -204,7 +207,7 @@ fn ticks_move_pageblocks_and_lose_none() {
     beside_users(tick, |world, ()| world.end());
 }
 
-/// A request that heeds watermarks is refused or served by one set of them or the other, and nothing is lost.
+/// A request that respects watermarks is refused or served by the old or the new ones, and no frame is lost.
 #[test]
 fn watermarks_change_while_memory_is_used() {
     let change = |world: &World| {

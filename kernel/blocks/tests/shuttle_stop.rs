@@ -1,7 +1,9 @@
-//! A CPU that stops for ever at each step of each operation, one after the other: the others still allocate, free and tick, get
-//! all memory but what it had in hand, and `validate` knows what is missing. Then it goes on, and nothing is lost.
+//! A CPU stops at each step of each operation, one after the other. The other CPUs still allocate, free and
+//! tick, and get all memory except the stopped CPU's. `validate` accounts for the missing frames. Then the
+//! CPU goes on, and nothing is lost.
 //!
-//! Needs `RUSTFLAGS="--cfg shuttle"`, and is empty otherwise; `cargo xtask ci night shuttle` runs it. There is nothing random in it.
+//! Needs `RUSTFLAGS="--cfg shuttle"`, and is empty otherwise; `cargo xtask ci night shuttle` runs it. There
+//! is nothing random in it.
 #![cfg(shuttle)]
 
 #[path = "shuttle/world.rs"]
@@ -20,18 +22,19 @@ use world::{Blocks, World, check_with, order};
 const FRAMES: u64 = 6 * 512;
 /// The CPU that stops.
 const CPU: CpuId = CpuId(0);
-/// Others.
+/// The CPUs that go on.
 const OTHER: CpuId = CpuId(1);
 const THIRD: CpuId = CpuId(2);
 /// The first thread that a test starts.
 const STOPPED: usize = 1;
 const MOVABLE: MigrateType = MigrateType::Movable;
 
-/// Runs task 1 up to a step, and then only when nobody else can run; the next time, up to the next step.
+/// Runs task 1 up to a step, and from there only when no other task can run. The next schedule stops one step
+/// later.
 struct StopAt {
     step: u64,
     left: u64,
-    /// The operation ended before it was stopped: there are no more steps.
+    /// The operation ended before this step: there are no more steps.
     is_over: StdArc<Flag>,
 }
 
@@ -74,14 +77,14 @@ impl World {
         blocks.into_iter().for_each(|block| self.free(cpu, block));
     }
 
-    /// All single frames that a CPU can have.
+    /// All single frames that a CPU can get.
     fn take_all(&self, cpu: CpuId) -> Blocks {
         std::iter::from_fn(|| self.alloc(cpu, Order::ZERO, MOVABLE)).collect()
     }
 }
 
-/// Stops CPU 0 at each step of `operate`, which gets what `prepare` left to it, and returns what it has then. `held_max` is how many
-/// frames it may have in hand meanwhile.
+/// Stops CPU 0 at each step of `operate`. It gets the blocks that `prepare` allocated, and returns the blocks
+/// that it has at the end. Meanwhile the CPU may hold up to `held_max` frames.
 fn stop_at_each_step(
     held_max: u64,
     prepare: impl Fn(&World) -> Blocks + Send + Sync + 'static,
@@ -90,7 +93,7 @@ fn stop_at_each_step(
     stop_and_lose(held_max, 0, prepare, operate);
 }
 
-/// The same with an operation after which so many frames of one pageblock are out of service.
+/// [`stop_at_each_step`] with an operation that puts `lost` frames of one pageblock out of service.
 fn stop_and_lose(
     held_max: u64,
     lost: u64,
@@ -138,7 +141,7 @@ fn stop_in(
     assert!(steps.load(Relaxed) > 2, "the operation was stopped somewhere");
 }
 
-/// Others do all there is, while at most `missing_max` frames are missing.
+/// The other CPUs do every operation, while at most `missing_max` frames are missing.
 fn others_go_on(world: &World, missing_max: u64) {
     for of in [0, 3, 6, 8, 9] {
         // The stopped CPU too: an interrupt handler that stopped it allocates and frees.
@@ -157,7 +160,7 @@ fn others_go_on(world: &World, missing_max: u64) {
     let all = world.take_all(THIRD);
     let missing = FRAMES - all.len() as u64;
     assert!(missing <= missing_max, "{missing} of {missing_max} frames are missing");
-    // What is missing is in use as far as the tables know, or they say where somebody is at work.
+    // A missing frame is in use by the tables, or `validate` names a change in progress.
     match world.allocator.validate() {
         Ok(census) => assert_eq!(census.allocated + census.cached + census.free + census.leaked, FRAMES),
         Err(violation) => assert!(AT_WORK.contains(&violation.rule), "{violation}"),
@@ -165,7 +168,7 @@ fn others_go_on(world: &World, missing_max: u64) {
     world.give(OTHER, all);
 }
 
-/// What `validate` says of a pageblock, a set or a count in the middle of a change.
+/// Violations that `validate` may report in the middle of a change.
 const AT_WORK: [&str; 15] = [
     "the set of whole pageblocks has those that are whole, and no others",
     "the zone counts free frames of pageblocks that no CPU reserves, and no others",
@@ -184,7 +187,7 @@ const AT_WORK: [&str; 15] = [
     "a pageblock stands in the set of its largest free block",
 ];
 
-/// A pageblock, and what its CPU has at hand.
+/// Frames of a pageblock, which its CPU may hold while it is stopped.
 const PAGEBLOCK: u64 = 512;
 
 fn nothing(_: &World) -> Blocks {
@@ -213,7 +216,7 @@ fn one_more(world: &World, mut blocks: Blocks) -> Blocks {
 
 #[test]
 fn an_allocation_when_memory_is_short() {
-    // All is in use but some blocks of order 3.
+    // Everything is in use except some blocks of order 3.
     let short = |world: &World| {
         let large = world.take(OTHER, 3, 64);
         let pages = world.take_all(OTHER);
@@ -237,7 +240,7 @@ fn an_allocation_when_memory_is_short() {
         };
         thread::yield_now();
         is_over.store(is_done.load(Relaxed), Relaxed);
-        // The others find what is left, whatever the first one is doing.
+        // The other CPUs get the rest, whatever the stopped CPU is doing.
         let all = world.take_all(OTHER);
         assert!(all.len() as u64 + PAGEBLOCK >= 40 * 8, "{} frames", all.len());
         let block = stopped.join().expect("it ends");
@@ -269,7 +272,7 @@ fn a_free_to_a_pageblock_of_another_cpu() {
     }
 }
 
-/// The last block of a pageblock comes back after its owner left.
+/// The last block of a pageblock is freed after its owner gave the pageblock up.
 #[test]
 fn a_free_that_makes_a_pageblock_whole() {
     for of in [0, 6, 8] {
@@ -289,7 +292,7 @@ fn a_free_that_makes_a_pageblock_whole() {
 fn many_at_once() {
     stop_at_each_step(2 * PAGEBLOCK, nothing, |world, _| {
         let mut pages = [None; 70];
-        // When it goes on, others have all the memory.
+        // When it goes on, other CPUs have all the memory.
         let _ = world.allocator.alloc_bulk(CPU, &request(0), &mut pages);
         let blocks: Blocks = pages.into_iter().flatten().map(|pfn| (pfn, Order::ZERO)).collect();
         world.allocator.free_batch(CPU, &blocks).expect("they are in use");
@@ -304,7 +307,7 @@ fn many_at_once() {
 fn exact_counts_and_parts() {
     for frames in [300, 700] {
         stop_at_each_step(3 * PAGEBLOCK, nothing, move |world, _| {
-            // The others may have all memory, or be at the pageblock, when this goes on.
+            // When this goes on, other CPUs may have all memory, or may be changing the pageblock.
             if let Ok(pfn) = world.allocator.alloc_exact(CPU, frames, &request(0)) {
                 let _ = world.allocator.split_range(CPU, pfn.0 + 10..pfn.0 + 20);
                 world.allocator.free_range(CPU, pfn.0..pfn.0 + frames).expect("it is in use");
@@ -327,7 +330,7 @@ fn a_given_place() {
     }
 }
 
-/// A pageblock at hand, a spare one, and some of which parts came back.
+/// A reserved pageblock, a spare one, and one with some freed parts.
 fn all_kinds(world: &World) -> Blocks {
     let theirs = world.take(OTHER, 0, 40);
     let mut ours = world.take(CPU, 0, 30);
@@ -382,7 +385,7 @@ fn a_frame_out_of_service() {
     });
 }
 
-/// Others have all memory that was there before, whatever CPU 0 has added until it stops.
+/// The other CPUs get all memory that was there before, whatever CPU 0 has added until it stops.
 #[test]
 fn memory_that_is_added() {
     const BEFORE: u64 = 4 * PAGEBLOCK;
@@ -407,7 +410,7 @@ fn memory_that_is_added() {
             world.give(OTHER, all);
             world.allocator.tick(cpu).expect("it is a CPU");
         }
-        // Another one adds what is left of the pageblock, which is an error while the first begins with it.
+        // Another CPU adds the rest of the pageblock. That is an error while CPU 0 is beginning with it.
         let add_rest = || world.allocator.add_memory(OTHER, BEFORE + ADDED..BEFORE + 2 * PAGEBLOCK);
         let is_added = add_rest().is_ok();
         stopped.join().expect("it ends");

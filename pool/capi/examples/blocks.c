@@ -8,7 +8,7 @@
 
 #include <pageset.h>
 
-/* Prints what went wrong. */
+/* Prints the error of a call. */
 static int failed(const char *what, int error) {
     fprintf(stderr, "%s: %s (%s)\n", what, pageset_message(), strerror(error));
     return 1;
@@ -36,7 +36,7 @@ int main(void) {
     error = pageset_free_bulk(pool, got, pages, NULL);
     if (error) return failed("free_bulk", error);
 
-    /* A mistake is an error, and changes nothing. */
+    /* A wrong call gets an error, and changes nothing. */
     error = pageset_free(pool, pages[0], 0);
     printf("freed twice: %s\n", error ? "refused" : "taken");
 

@@ -1,4 +1,4 @@
-/* What cost.rs measures: pairs of allocation and free, as a C program does them. */
+/* Measured by cost.rs: pairs of allocation and free, as in a C program. */
 #include <stddef.h>
 
 #include <pageset.h>
@@ -26,7 +26,7 @@ int cost_pairs(pageset_pool *pool, size_t pairs) {
     return errors;
 }
 
-/* Many pages at a time, so that neither the pool nor the table of the C library has the page at hand. */
+/* Many pages at a time, so that neither the pool nor the C library's table has the page in the cache. */
 int cost_held(pageset_pool *pool, size_t rounds) {
     void *pages[HELD];
     int errors = 0, index;
@@ -37,7 +37,7 @@ int cost_held(pageset_pool *pool, size_t rounds) {
     return errors;
 }
 
-/* As many by one call. */
+/* The same number of pages by one call. */
 int cost_bulk(pageset_pool *pool, size_t rounds) {
     void *pages[HELD];
     size_t count;

@@ -1,10 +1,13 @@
-//! What C pays for a page more than Rust: `cargo run --profile dist -p pageset-capi --example cost`. Needs a C compiler.
+//! The cost of a page in C, compared with Rust: `cargo run --profile dist -p pageset-capi --example cost`.
+//! Needs a C compiler.
 //!
-//! One process measures all in turns: Rust, C with libpageset.a, C with libpageset.so. Medians of the rounds, with the quartiles,
-//! in nanoseconds for each page that is handed out and freed; and of the differences between C and Rust in the same round.
+//! One process measures all in turns: Rust, C with libpageset.a, C with libpageset.so. Prints medians of the
+//! rounds with the quartiles, in nanoseconds for each page that is handed out and freed. Also prints the
+//! differences between C and Rust in the same round.
 //!
-//! In Rust the pool is inlined into the loop that uses it. `Rust, called` is what C could have at best: functions that are called, with
-//! an order that they do not know before.
+//! In Rust the pool is inlined into the loop that uses it. `Rust, called` is the best that C could reach:
+//! function calls, with an order that the callee does not know in advance.
+//! functions that are called, with an order that they do not know before.
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::hint::black_box;
@@ -75,7 +78,7 @@ impl Program {
             .arg(root.join("include"))
             .arg(root.join("examples/cost.c"))
             .arg(library)
-            // Calls go straight to the static library, as they do in a program that is linked with it.
+            // Calls go straight to the static library, as in a program that is linked with it.
             .args(["-Wl,--exclude-libs,ALL", "-lpthread", "-ldl", "-lm"])
             .status()?;
         if !status.success() {
@@ -186,7 +189,7 @@ fn per_page(begun: Instant) -> f64 {
     begun.elapsed().as_secs_f64() * 1e9 / PAGES as f64
 }
 
-/// Measures the four in turns.
+/// Measures all four in turns.
 fn table(name: &str, mut run: impl FnMut(usize) -> f64) {
     (0..4).map(&mut run).for_each(drop);
     let rounds: Vec<_> = (0..ROUNDS).map(|_| [run(0), run(1), run(2), run(3)]).collect();

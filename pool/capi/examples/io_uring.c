@@ -1,9 +1,9 @@
 /*
- * Pages of a pool as registered buffers of io_uring: the kernel pins them once, and not for each read and write. Needs no privileges,
- * but room in `ulimit -l` for the buffers. Build:
+ * Pages of a pool as registered buffers of io_uring: the kernel pins them once, and not for each read and
+ * write. Needs no privileges, but room in `ulimit -l` for the buffers. Build:
  *     cc io_uring.c $(pkg-config --cflags --libs pageset) -o io_uring
  *
- * A page that is registered stays handed out until the ring is closed: the pool returns only free pages to the system.
+ * A registered page stays allocated until the ring is closed: the pool returns only free pages to the system.
  * Source of the calls: io_uring(7), io_uring_setup(2), io_uring_register(2), io_uring_enter(2).
  */
 #define _GNU_SOURCE
@@ -22,7 +22,7 @@
 #define ORDER 4 /* 64 KiB each */
 #define BUFFER_BYTES ((size_t)4096 << ORDER)
 
-/* What the program shares with the kernel. */
+/* Memory that the program shares with the kernel. */
 struct ring {
     int file;
     unsigned *submission_tail, *submission_mask, *submission_index;
@@ -56,7 +56,8 @@ static int open_ring(struct ring *ring, unsigned entries) {
     return 0;
 }
 
-/* One transfer between the file and the registered buffer of this index. Bytes, or a negative number of errno.h. */
+/* Transfers between the file and the registered buffer with this index. Returns the number of bytes, or a
+ * negative number of errno.h. */
 static int transfer(struct ring *ring, unsigned char operation, int file, void *buffer, unsigned index, size_t offset) {
     const unsigned tail = *ring->submission_tail, slot = tail & *ring->submission_mask;
     struct io_uring_sqe *request = &ring->requests[slot];
@@ -128,7 +129,7 @@ int main(void) {
     }
     printf("%d buffers of %lu KiB, %lu wrong\n", BUFFERS / 2, (unsigned long)(BUFFER_BYTES >> 10), (unsigned long)wrong);
 
-    /* The kernel lets go of the pages, then the pool may have them. */
+    /* The kernel releases the pages; after that they may be freed. */
     if (syscall(SYS_io_uring_register, ring.file, IORING_UNREGISTER_BUFFERS, NULL, 0) < 0) return failed("unregister", errno);
     close(ring.file);
     close(file);

@@ -36,7 +36,7 @@ int main(void) {
     if ((error = pool_hooks_open(&hooks, pool)) != 0) return failed("hooks", error);
     error = mallctl("arenas.create", &arena, &size, &extent_hooks, sizeof extent_hooks);
     if (error != 0) return failed("arenas.create", error);
-    /* A block of the pool has 4 MiB at most, so jemalloc need not ask for more. */
+    /* The largest block of the pool has 4 MiB, so jemalloc need not request more. */
     snprintf(name, sizeof name, "arena.%u.retain_grow_limit", arena);
     if ((error = mallctl(name, NULL, NULL, &limit, sizeof limit)) != 0) return failed(name, error);
     pageset_get_start(pool, &start);
@@ -59,7 +59,7 @@ int main(void) {
     printf("%lu objects are wrong, %lu outside of the pool\n", (unsigned long)wrong, (unsigned long)outside);
     if (wrong != 0 || outside != 0 || stats.nr_used == 0) return 1;
 
-    /* More than fits into a block. */
+    /* Larger than a block. */
     if (mallocx((size_t)9 << 20, MALLOCX_ARENA(arena) | MALLOCX_TCACHE_NONE) == NULL) return failed("mallocx", ENOMEM);
 
     /* The end of the arena is the end of its objects. */

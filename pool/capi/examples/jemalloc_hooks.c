@@ -1,8 +1,9 @@
 /*
- * jemalloc's extents from a pool. What jemalloc gets it keeps until its arena is destroyed, as it does with memory of mmap on Linux
- * (opt.retain): it divides and joins extents as it likes, and purges what is idle. So the hooks note what they handed out.
+ * Extents of jemalloc from a pool. jemalloc keeps them until its arena is destroyed, as it does with memory of
+ * mmap on Linux (opt.retain). It splits and merges extents, and purges idle ones. So the hooks note the blocks
+ * that they handed out.
  *
- * The rules of hooks: jemalloc(3), "arena.<i>.extent_hooks". A hook that gives `true` refuses.
+ * The rules of hooks: jemalloc(3), "arena.<i>.extent_hooks". A hook that returns `true` refuses.
  */
 #define _DEFAULT_SOURCE
 #include "jemalloc_hooks.h"
@@ -50,8 +51,8 @@ static int note(struct pool_hooks *hooks, void *start, size_t bytes) {
     return error;
 }
 
-/* Pages of exactly `size` bytes. alloc_exact aligns them to a page. What has to be aligned to more begins a block, whose rest is given
- * up. */
+/* Allocates pages of exactly `size` bytes. alloc_exact aligns them to a page. For a larger alignment, they are
+ * the beginning of a block, whose rest is freed. */
 static void *from_pool(pageset_pool *pool, size_t size, size_t alignment) {
     const size_t whole = size < alignment ? alignment : size;
     unsigned order = 0;
@@ -64,7 +65,7 @@ static void *from_pool(pageset_pool *pool, size_t size, size_t alignment) {
     return pages;
 }
 
-/* What is larger than a block: some of jemalloc's own records, and objects of more than 4 MiB. */
+/* Requests larger than a block: some of jemalloc's own records, and objects of more than 4 MiB. */
 static void *from_system(size_t size, size_t alignment) {
     const size_t whole = size + alignment;
     char *start, *aligned;
@@ -87,7 +88,7 @@ static void *hook_alloc(extent_hooks_t *extent_hooks, void *new_addr, size_t siz
     struct pool_hooks *hooks = (struct pool_hooks *)extent_hooks;
     void *pages;
     (void)arena;
-    /* A place of jemalloc's choice may be anybody's. */
+    /* An address that jemalloc chooses may be in use. */
     if (new_addr != NULL) return NULL;
     pages = size > BLOCK_BYTES_MAX ? from_system(size, alignment) : from_pool(hooks->pool, size, alignment);
     if (pages == NULL) return NULL;
@@ -100,7 +101,7 @@ static void *hook_alloc(extent_hooks_t *extent_hooks, void *new_addr, size_t siz
     return pages;
 }
 
-/* Nothing is given back before the end: jemalloc keeps it for its next need. */
+/* Refuses, so that jemalloc keeps the memory for its next request. */
 static bool hook_dalloc(extent_hooks_t *extent_hooks, void *addr, size_t size, bool committed, unsigned arena) {
     (void)extent_hooks, (void)addr, (void)size, (void)committed, (void)arena;
     return true;
@@ -123,7 +124,7 @@ static bool hook_split(extent_hooks_t *extent_hooks, void *addr, size_t size, si
     return false;
 }
 
-/* Whatever neighbours are: nothing is given back but what was got. */
+/* Neighbours may be merged: the hooks free only the blocks that they allocated. */
 static bool hook_merge(extent_hooks_t *extent_hooks, void *addr_a, size_t size_a, void *addr_b, size_t size_b, bool committed,
                        unsigned arena) {
     (void)extent_hooks, (void)addr_a, (void)size_a, (void)addr_b, (void)size_b, (void)committed, (void)arena;

@@ -1,6 +1,6 @@
 /*
- * jemalloc over a pool: extent hooks whose memory is pages of libpageset. An arena with these hooks has huge pages, a hard
- * capacity, one NUMA node, or a shared file, as its pool has. What is larger than a block of a pool (4 MiB) comes from mmap.
+ * jemalloc over a pool: extent hooks whose memory is pages of libpageset. An arena with these hooks has the
+ * pool's huge pages, hard capacity, NUMA node, or shared file. Requests larger than a block (4 MiB) use mmap.
  *
  *     pool_hooks_open(&hooks, pool);
  *     extent_hooks_t *extent_hooks = &hooks.extent_hooks;
@@ -25,10 +25,10 @@ struct pool_hooks {
     struct pool_hooks_list *blocks; /* What the arena got. Pages of the pool, too. */
 };
 
-/* Gets hooks ready for the pool. 0, or a number of errno.h. */
+/* Prepares hooks for the pool. Returns 0 or a number of errno.h. */
 int pool_hooks_open(struct pool_hooks *hooks, pageset_pool *pool);
 
-/* Frees everything that the arena got; the arena has been destroyed. 0, or a number of errno.h. */
+/* Frees all memory of the arena, which must have been destroyed. Returns 0 or a number of errno.h. */
 int pool_hooks_close(struct pool_hooks *hooks);
 
 #endif

@@ -1,4 +1,5 @@
-// Pages that own themselves, in C++17. Build:  c++ -std=c++17 owned.cpp $(pkg-config --cflags --libs pageset) -o owned
+// Pages that are freed by their destructor, in C++17. Build:
+//     c++ -std=c++17 owned.cpp $(pkg-config --cflags --libs pageset) -o owned
 #include <cerrno>
 #include <iostream>
 #include <memory>

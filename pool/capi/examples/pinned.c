@@ -1,4 +1,5 @@
-/* A pool that a device may know: every address keeps its page until the pool ends. Built as blocks.c. */
+/* A pool for registration with a device: every address keeps its page until the pool is destroyed. Build it
+ * like blocks.c. */
 #include <pageset.h>
 #include <stdio.h>
 

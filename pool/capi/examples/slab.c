@@ -1,6 +1,6 @@
 /*
- * A slab cache in C89: objects of one size in slabs of 64 KiB. Free objects are a list in themselves; what is known of a slab stands in an
- * array by the slab's number, not in its pages. Build as blocks.c.
+ * A slab cache in C89: objects of one size in slabs of 64 KiB. Free objects form a list. The record of a slab
+ * is in an array by the slab's number, not in its pages. Build it like blocks.c.
  */
 #include <pageset.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ struct object {
     struct object *next;
 };
 
-/* What is known of a slab. One that has free objects is in the cache's list. */
+/* The record of a slab. A slab with free objects is in the cache's list. */
 struct slab {
     struct object *free;
     unsigned used;
@@ -47,7 +47,7 @@ static void unlink_slab(struct cache *cache, size_t at) {
     else cache->first = slab->next;
 }
 
-/* A slab all of whose objects are free. */
+/* Allocates a slab, with all objects free. */
 static int add_slab(struct cache *cache) {
     void *pages;
     size_t at, place;
@@ -88,7 +88,7 @@ static void cache_free(struct cache *cache, void *pointer) {
     object->next = slab->free;
     slab->free = object;
     if (--slab->used == 0) {
-        /* The pool keeps it for the next slab, or gives it back when it is idle. */
+        /* The pool keeps it for the next slab, or returns it to the system when it is idle. */
         unlink_slab(cache, at);
         pageset_free(cache->pool, cache->start + at * SLAB_BYTES, SLAB_ORDER);
     }

@@ -10,11 +10,11 @@ use crate::entry::Entry;
 use crate::failure::{BAD_ORDER, Failure, NULL_OUTPUT, number};
 use crate::pools::{PoolHandle, find, open};
 
-/// Allocates a block of 4 KiB << order (order 0 to 10), aligned to its size. Its contents are unspecified. Writes its address to
-/// *pages; nothing if it fails. O(1), mostly a few nanoseconds.
+/// Allocates a block of 4 KiB << order (order 0 to 10), aligned to its size. Its contents are unspecified.
+/// Writes its address to *pages, unless it fails. O(1), usually a few nanoseconds.
 ///
-/// Errors: EINVAL (order, or pages is NULL), ENOMEM (no such block is free), EDQUOT (the capacity is handed out), EAGAIN (in a
-/// signal handler only), EBADF, EPERM.
+/// Errors: EINVAL (order, or pages is NULL), ENOMEM (no such block is free), EDQUOT (the capacity is used
+/// up), EAGAIN (in a signal handler only), EBADF, EPERM.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_alloc(
     pool: *mut PoolHandle,
@@ -31,7 +31,8 @@ pub extern "C" fn pageset_alloc(
     }
 }
 
-/// Everything but what this CPU's array has, and every error. (By C's rules, so that the fast path can end with a jump to it.)
+/// Allocates when this CPU's array cannot, and reports every error. (It uses C's calling convention, so that
+/// the fast path can end with a jump to it.)
 #[cold]
 #[inline(never)]
 extern "C" fn alloc_slow(
@@ -42,7 +43,7 @@ extern "C" fn alloc_slow(
     hand_out(pool, pages, |pool| pool.alloc(order_of(order)?).map_err(Failure::from))
 }
 
-/// As pageset_alloc, all bytes zero. Only what is not known to be zero is cleared.
+/// Does what pageset_alloc does, with all bytes zero. Memory that is known to be zero is not cleared again.
 ///
 /// Errors: as pageset_alloc.
 #[unsafe(no_mangle)]
@@ -54,8 +55,8 @@ pub extern "C" fn pageset_alloc_zeroed(
     hand_out(pool, pages, |pool| pool.alloc_zeroed(order_of(order)?).map_err(Failure::from))
 }
 
-/// Allocates exactly page_count contiguous pages of 4 KiB, up to all of the pool, aligned to a page. Their contents are unspecified. They
-/// are freed by pageset_free_exact or pageset_free_run.
+/// Allocates exactly page_count contiguous pages of 4 KiB, up to all of the pool, aligned to a page. Their
+/// contents are unspecified. Free them by pageset_free_exact or pageset_free_run.
 ///
 /// Errors: EINVAL (page_count is 0, or pages is NULL); otherwise as pageset_alloc.
 #[unsafe(no_mangle)]
@@ -67,8 +68,9 @@ pub extern "C" fn pageset_alloc_exact(
     hand_out(pool, pages, |pool| pool.alloc_exact(page_count).map_err(Failure::from))
 }
 
-/// Allocates contiguous bytes, rounded up to pages of 4 KiB, up to all of the pool, aligned to a page. Their contents are unspecified. They
-/// are freed by pageset_free_run. Up to 4 MiB this costs as much as a block; more are searched for, which is slower the larger the pool is.
+/// Allocates contiguous bytes, rounded up to pages of 4 KiB, up to all of the pool, aligned to a page. Their
+/// contents are unspecified. Free them by pageset_free_run. Up to 4 MiB, it costs as much as a block. Larger
+/// runs need a search, which takes longer in a larger pool.
 ///
 /// Errors: EINVAL (bytes is 0, or pages is NULL); otherwise as pageset_alloc.
 #[unsafe(no_mangle)]
@@ -80,7 +82,8 @@ pub extern "C" fn pageset_alloc_run(
     hand_out(pool, pages, |pool| pool.alloc_run(bytes).map_err(Failure::from))
 }
 
-/// As pageset_alloc_run, all bytes zero. Only what is not known to be zero is cleared.
+/// Does what pageset_alloc_run does, with all bytes zero. Memory that is known to be zero is not cleared
+/// again.
 ///
 /// Errors: as pageset_alloc_run.
 #[unsafe(no_mangle)]
@@ -92,10 +95,11 @@ pub extern "C" fn pageset_alloc_run_zeroed(
     hand_out(pool, pages, |pool| pool.alloc_run_zeroed(bytes).map_err(Failure::from))
 }
 
-/// Allocates the block of 4 KiB << order that begins `frame` pages of 4 KiB after the pool's start, if all of it is free. Caches
-/// are emptied to find out: this is slow.
+/// Allocates the block of 4 KiB << order that begins `frame` pages of 4 KiB after the pool's start, if all of
+/// it is free. It empties all caches first, so it is slow.
 ///
-/// Errors: EBUSY (not all of it is free), EINVAL (order, no block begins at this frame, or pages is NULL), EDQUOT, EBADF, EPERM.
+/// Errors: EBUSY (not all of it is free), EINVAL (order, no block begins at this frame, or pages is NULL),
+/// EDQUOT, EBADF, EPERM.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_alloc_at(
     pool: *mut PoolHandle,
@@ -106,10 +110,11 @@ pub extern "C" fn pageset_alloc_at(
     hand_out(pool, pages, |pool| pool.alloc_at(frame, order_of(order)?).map_err(Failure::from))
 }
 
-/// Allocates up to page_count single pages of 4 KiB and writes their addresses to the array `pages`. *got is how many:
-/// fewer than page_count only if memory or capacity is short, and 0 if it fails. Each is freed by itself, with order 0.
+/// Allocates up to page_count single pages of 4 KiB and writes their addresses to the array `pages`. *got is
+/// their number: fewer than page_count only if memory or capacity is short, and 0 if it fails. Free each page
+/// separately, with order 0.
 ///
-/// Errors: as pageset_alloc, if there was not one page. None if page_count is 0.
+/// Errors: as pageset_alloc, if no page at all was allocated. With page_count 0 there is no error.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_alloc_bulk(
     pool: *mut PoolHandle,
@@ -123,7 +128,7 @@ pub extern "C" fn pageset_alloc_bulk(
         for to in output(pages, page_count)? {
             let page = match entry.pop(0) {
                 Some(page) => page,
-                // Fills this CPU's array, too.
+                // This also refills this CPU's array.
                 None => match entry.pool.alloc(Order::ZERO) {
                     Ok(page) => entry.hand_out(page),
                     Err(error) if *got == 0 => return Err(error.into()),

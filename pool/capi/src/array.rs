@@ -12,7 +12,7 @@ fn is_possible<T>(start: *const T, count: usize) -> bool {
     !start.is_null() && start.is_aligned() && count <= isize::MAX as usize / size_of::<T>()
 }
 
-/// An array to be written. It may be NULL if it has no elements.
+/// An array to write to. It may be NULL if it has no elements.
 pub(crate) fn output<'a, T>(start: *mut T, count: usize) -> Result<&'a mut [MaybeUninit<T>], Failure> {
     if count == 0 {
         return Ok(&mut []);
@@ -20,11 +20,12 @@ pub(crate) fn output<'a, T>(start: *mut T, count: usize) -> Result<&'a mut [Mayb
     if !is_possible(start, count) {
         return Err(BAD_ARRAY);
     }
-    // SAFETY: not null, aligned, not too large; the header makes the caller promise that it is as long as it says.
+    // SAFETY: not null, aligned, not too large; the header makes the caller promise that it is as long as it
+    // says.
     Ok(unsafe { slice::from_raw_parts_mut(start.cast(), count) })
 }
 
-/// An array to be read. It may be NULL if it has no elements.
+/// An array to read. It may be NULL if it has no elements.
 pub(crate) fn input<'a, T>(start: *const T, count: usize) -> Result<&'a [T], Failure> {
     if count == 0 {
         return Ok(&[]);
@@ -32,7 +33,8 @@ pub(crate) fn input<'a, T>(start: *const T, count: usize) -> Result<&'a [T], Fai
     if !is_possible(start, count) {
         return Err(BAD_ARRAY);
     }
-    // SAFETY: not null, aligned, not too large; the header makes the caller promise that it is as long as it says.
+    // SAFETY: not null, aligned, not too large; the header makes the caller promise that it is as long as it
+    // says.
     Ok(unsafe { slice::from_raw_parts(start, count) })
 }
 

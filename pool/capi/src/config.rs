@@ -1,4 +1,4 @@
-//! What a pool is made from.
+//! The configuration of a pool.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::{self, NonNull};
@@ -15,69 +15,73 @@ use crate::sized::{self, Grows};
 pub const PAGESET_PAGE_BYTES: usize = 4096;
 /// The largest order: a block of 4 MiB.
 pub const PAGESET_MAX_ORDER: u32 = 10;
-/// Most pages that pageset_alloc_exact gives.
+/// Pages of the largest block. pageset_alloc_exact also allocates longer runs.
 pub const PAGESET_MAX_PAGE_COUNT: usize = 1024;
-/// Most pools of a process at a time.
+/// The most pools of a process at a time.
 pub const PAGESET_MAX_POOLS: usize = 4096;
 
-/// Private memory, in transparent huge pages as far as the system has them.
+/// Private memory, in transparent huge pages where the system has them.
 pub const PAGESET_BACKING_THP: u32 = 0;
-/// Huge pages that the administrator reserved, of huge_page_bytes each; all are claimed when the pool is made.
+/// Huge pages of huge_page_bytes each that the administrator reserved. The pool takes all of them when it is
+/// made.
 pub const PAGESET_BACKING_HUGETLB: u32 = 1;
-/// A file in memory, to be shared with other processes: see pageset_get_memfd.
+/// A file in memory, which other processes can share: see pageset_get_memfd.
 pub const PAGESET_BACKING_MEMFD: u32 = 2;
 /// Private memory in pages of 4 KiB.
 pub const PAGESET_BACKING_PLAIN: u32 = 3;
 
 /// Memory comes from the node of the CPU that touches it first.
 pub const PAGESET_NUMA_FIRST_TOUCH: u32 = 0;
-/// Memory comes from numa_node or not at all.
+/// Memory comes from numa_node only.
 pub const PAGESET_NUMA_BIND: u32 = 1;
 /// Memory comes from each node of numa_nodes in turn.
 pub const PAGESET_NUMA_INTERLEAVE: u32 = 2;
 
-/// A child of fork sees a copy of the pages; of a memfd and of hugetlb, the pages themselves.
+/// A child of fork sees a copy of the pages. It sees the pages of a memfd and of hugetlb themselves.
 pub const PAGESET_FORK_COPY: u32 = 0;
-/// A child of fork does not see the pages, and the fork is faster.
+/// A child of fork does not see the pages, which makes the fork faster.
 pub const PAGESET_FORK_HIDE: u32 = 1;
 
-/// As any memory.
+/// The memory may be swapped out.
 pub const PAGESET_RESIDENCY_PAGEABLE: u32 = 0;
-/// All of it is made resident and locked when the pool is made. Nothing is returned to the system.
+/// All memory is made resident and locked when the pool is made. No memory is returned to the system.
 pub const PAGESET_RESIDENCY_LOCKED: u32 = 1;
 
-/// Restartable sequences if the system has them and PAGESET_RSEQ is not 0 in the environment, otherwise locks.
+/// Restartable sequences if the system has them and PAGESET_RSEQ is not 0 in the environment, otherwise
+/// locks.
 pub const PAGESET_FAST_PATH_AUTO: u32 = 0;
-/// A try-lock per CPU.
+/// A try-lock for each CPU.
 pub const PAGESET_FAST_PATH_LOCKS: u32 = 1;
 
-/// A thread of the pool's returns idle memory. It sleeps while nothing is idle.
+/// A thread of the pool returns idle memory. It sleeps while nothing is idle.
 pub const PAGESET_WORKER_THREAD: u32 = 0;
 /// The program calls pageset_tick.
 pub const PAGESET_WORKER_NONE: u32 = 1;
 
-/// For keep_bytes: a fiftieth of the pool, 32 MiB at most.
+/// For keep_bytes: 2 % of the pool, at most 32 MiB.
 pub const PAGESET_KEEP_DEFAULT: u64 = u64::MAX;
 
-/// What a pool is made from. pageset_config_init fills it with the defaults, which are in parentheses at the end.
+/// The configuration of a pool. pageset_config_init fills it with the defaults, which are in parentheses at
+/// the end.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Config {
-    /// sizeof(pageset_config), as the program was built.
+    /// sizeof(pageset_config) when the program was built.
     pub struct_bytes: usize,
     /// 1.
     pub version: u32,
     /// PAGESET_BACKING_... (THP)
     pub backing: u32,
-    /// Bytes of the pool, a multiple of 4096, or of the huge page size; 4 TiB at most. (1 GiB)
+    /// Bytes of the pool: a multiple of 4096, or of the huge page size, and at most 4 TiB. (1 GiB)
     pub bytes: usize,
-    /// Most bytes that may be handed out at any time, caches included; 0 for the pool's size. Only whole pages of 4096 bytes
-    /// count: of less than one, nothing can be had. (0)
+    /// The most bytes that may be handed out at any time, caches included; 0 for the pool's size. Only whole
+    /// pages of 4096 bytes count: with less than one, every allocation fails. (0)
     pub capacity_bytes: usize,
     /// Bytes of a huge page if backing is PAGESET_BACKING_HUGETLB: 2 MiB or 1 GiB. (2 MiB)
     pub huge_page_bytes: usize,
-    /// Memory of the program's to be used instead of the system's, aligned to 4 MiB, of `bytes` bytes, that nobody else uses until
-    /// the pool is destroyed; then backing is not looked at. NULL for none. (NULL)
+    /// The program's own memory, to use instead of the system's. It has `bytes` bytes and is aligned to 4
+    /// MiB. Only the pool may use it until the pool is destroyed. `backing` is then ignored. NULL for none.
+    /// (NULL)
     pub region: *mut c_void,
     /// Bit n for node n, if numa is PAGESET_NUMA_INTERLEAVE. (0)
     pub numa_nodes: u64,
@@ -93,33 +97,38 @@ pub struct Config {
     pub fast_path: u32,
     /// PAGESET_WORKER_... (THREAD)
     pub worker: u32,
-    /// Nanoseconds between two looks at what is idle. 2 MiB go back when they were free at two looks. (100 ms)
+    /// Nanoseconds between two scans for idle memory. 2 MiB go back when two scans in a row found them free.
+    /// (100 ms)
     pub return_interval_ns: u64,
-    /// Most bytes that go back to the system in one second. (4 GiB)
+    /// The most bytes that go back to the system in one second. (4 GiB)
     pub return_bytes_per_second: u64,
-    /// Free bytes that stay with the pool; PAGESET_KEEP_DEFAULT. (PAGESET_KEEP_DEFAULT)
+    /// Free bytes that stay with the pool, or PAGESET_KEEP_DEFAULT. (PAGESET_KEEP_DEFAULT)
     pub keep_bytes: u64,
-    /// A look clears up to this many free 2 MiB for pageset_alloc_zeroed. (0)
+    /// A scan clears up to this many free blocks of 2 MiB for pageset_alloc_zeroed. (0)
     pub prezero_blocks: u32,
-    /// 1: the page behind every address stays the same until the pool is destroyed. For a pool that is registered as a whole:
-    /// buffers of io_uring, memory of RDMA, AF_XDP, vhost, VFIO. Nothing is returned to the system. Or 0. (0)
+    /// 1: the page behind every address stays the same until the pool is destroyed, and no memory is returned
+    /// to the system. For a pool that is registered as a whole: buffers of io_uring, memory of RDMA, AF_XDP,
+    /// vhost, VFIO. Otherwise 0. (0)
     pub pinned: u32,
-    /// Of pageblocks in part use, a look gives free pages back that lie together and have so many bytes; 4096 for single pages. Costs
-    /// about a microsecond for each such part, and a page fault for each page that is used again. 0 for none. (0)
+    /// The smallest free part of a pageblock in part use that scans return, in bytes; 4096 for single pages.
+    /// Each part costs about a microsecond, and a page fault for each page that is used again. 0 for none.
+    /// (0)
     pub part_bytes: u64,
-    /// What frees pages when an allocation finds none, or the capacity is handed out: a cache that evicts. Called with shortage_context and
-    /// the bytes that are wanted, by the thread that allocates, while no lock of the pool is held: it may call the pool. Anything but 0 says
-    /// that it freed something; then the allocation tries again. What it allocates itself may fail. It must return: no longjmp, and no
-    /// exception of C++. (NULL)
+    /// Frees pages, for example by evicting from a cache, when an allocation finds none or the capacity is
+    /// used up. The allocating thread calls it with shortage_context and the number of wanted bytes. No lock
+    /// of the pool is held, so it may call the pool. Another result than 0 says that it freed something; then
+    /// the allocation tries again. Allocations in it may fail. It must return, without longjmp or a C++
+    /// exception. (NULL)
     pub on_shortage: ShortageCallback,
     /// Passed to on_shortage. (NULL)
     pub shortage_context: *mut c_void,
 }
 
-/// A pool's on_shortage.
+/// The type of pageset_config's on_shortage.
 pub type ShortageCallback = Option<extern "C" fn(context: *mut c_void, bytes: usize) -> c_int>;
 
-// SAFETY: C's layout, size and version first; numbers, raw pointers, and a function that may be NULL and that C answers for.
+// SAFETY: C's layout, size and version first; numbers, raw pointers, and a function that may be NULL and that
+// C answers for.
 unsafe impl Grows for Config {
     const NAME: &'static str = "pageset_config";
 
@@ -166,18 +175,18 @@ impl Default for Config {
     }
 }
 
-/// A field that says what there is not.
+/// The error for a field with an impossible value.
 fn bad<T>(field: &str, value: impl std::fmt::Display, wanted: &str) -> Result<T, Failure> {
     Err(Failure::with_text(libc::EINVAL, format_args!("pageset_config: {field} is {value}, not {wanted}")))
 }
 
 impl Config {
-    /// What a program filled in; the defaults for NULL.
+    /// Reads the configuration of a program; NULL stands for the defaults.
     pub(crate) fn read(at: *const Self) -> Result<Self, Failure> {
         if at.is_null() { Ok(Self::default()) } else { sized::read(at, Self::default()) }
     }
 
-    /// What Rust builds a pool from.
+    /// The builder with this configuration.
     pub(crate) fn builder(&self) -> Result<Builder, Failure> {
         let mut builder = Pool::builder()
             .size(self.bytes)
@@ -195,7 +204,7 @@ impl Config {
             other => return bad("pinned", other, "0 or 1"),
         };
         if let Some(call) = self.on_shortage {
-            // A number, since it goes to other threads; what they do with it is the program's affair.
+            // As a number, because other threads get it. Only the program uses what it points to.
             let context = self.shortage_context.expose_provenance();
             builder =
                 builder.on_shortage(move |bytes| call(ptr::with_exposed_provenance_mut(context), bytes) != 0);
@@ -204,7 +213,7 @@ impl Config {
             builder = builder.capacity(self.capacity_bytes);
         }
         if let Some(region) = NonNull::new(self.region) {
-            // SAFETY: the header makes the caller promise what `region` asks for.
+            // SAFETY: the header makes the caller promise the contract of `region`.
             builder = unsafe { builder.region(region.cast(), self.bytes) };
         }
         Ok(builder)
@@ -237,7 +246,7 @@ impl Config {
         }
     }
 
-    /// What children see. `None` for what the backing does by itself.
+    /// The view of children. `None` for the backing's default.
     fn fork(&self) -> Result<Option<Fork>, Failure> {
         match self.fork {
             PAGESET_FORK_COPY => Ok(None),

@@ -1,4 +1,4 @@
-//! The beginning and the end of a pool.
+//! Making and destroying a pool.
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
@@ -8,12 +8,13 @@ use crate::entry::Entry;
 use crate::failure::{FORKED, Failure, NULL_OUTPUT, number};
 use crate::pools::{self, PoolHandle, open};
 
-/// Makes a pool as *config says, or as pageset_config_init says if config is NULL, and writes its handle to *pool. Costs some
-/// system calls; memory is used when pages are touched, but for tables: about 140 KiB for each GiB, and 30 KiB.
+/// Makes a pool with this configuration, or with the defaults of pageset_config_init if config is NULL.
+/// Writes its handle to *pool. This costs some system calls. Memory is used when pages are touched, except
+/// for tables: about 140 KiB for each GiB, and 30 KiB.
 ///
-/// Errors: EINVAL (a field of config; pageset_message names it), E2BIG (config has fields that are set and that this library does
-/// not know), ENOMEM (address space, heap, or huge pages), EMFILE (4096 pools), EFBIG (a limit of file sizes), or what the system
-/// said. Then *pool is NULL.
+/// Errors: EINVAL (a field of config; pageset_message names it), E2BIG (config has set fields that this
+/// library does not know), ENOMEM (address space, heap, or huge pages), EMFILE (4096 pools), EFBIG (a limit
+/// of file sizes). Otherwise the system's error. After an error *pool is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_create(
     config: *const Config,
@@ -27,8 +28,8 @@ pub extern "C" fn pageset_create(
     })
 }
 
-/// Ends a pool none of whose pages is handed out, and unmaps its memory. O(pages that were touched). No other thread may be inside of a
-/// call on this pool; calls that come afterwards get EBADF.
+/// Destroys a pool and unmaps its memory. All of its pages must have been freed. O(pages that were touched).
+/// No other thread may be inside of a call on this pool; later calls get EBADF.
 ///
 /// Errors: EBUSY (pages are handed out; nothing has changed), EBADF, EPERM.
 #[unsafe(no_mangle)]

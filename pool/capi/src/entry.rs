@@ -1,4 +1,4 @@
-//! A pool, and which pages are handed out of it.
+//! A pool, and the pages that are handed out of it.
 
 use std::array;
 use std::ffi::c_void;
@@ -10,31 +10,32 @@ use zerocopy::FromZeros;
 use crate::failure::{FORKED, Failure};
 use crate::held::Held;
 
-/// A pool, and which pages are handed out of it.
+/// A pool, and the pages that are handed out of it.
 ///
 /// # Invariants
-/// `held` says for the first frame of pages that C has how many they are, and nothing for every other frame but the marks of a number
-/// that is too large for one.
+/// For the first frame of pages that C has, `held` has their number. For every other frame it has nothing,
+/// except for the further marks of a number that is too large for one mark.
 ///
-/// It is read and written without exchanges, since one locked instruction costs more than a whole pair of allocation and free.
-/// So two threads that free the same page at the same moment are not told apart; the header forbids it, and the pool itself
-/// finds it later (`bad_frees`).
+/// It is read and written without atomic exchanges: one locked instruction costs more than a whole pair of
+/// allocation and free. Race: two threads free the same page at the same moment, and both succeed. The header
+/// forbids it, and the pool detects it later (`bad_frees`).
 pub(crate) struct Entry {
     /// The handle that names it.
     pub(crate) handle: usize,
-    /// The orders that go through this CPU's array by a sequence; 16, so that an index below needs no second look.
+    /// The orders that use this CPU's array by a sequence. It has 16 entries, so that an index below needs no
+    /// bounds check.
     cached: [Option<CachedOrder>; 16],
     pub(crate) pool: Pool,
     held: Box<[AtomicU16]>,
 }
 
-/// What became of a block that was to be pushed.
+/// The outcome of a push.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Push {
     Done,
-    /// C has no such block, or the array does not take it. Nothing has changed.
+    /// C has no such block, or no array holds its order. Nothing has changed.
     Refused,
-    /// The array has no room. C has the block no more, and nobody else has it.
+    /// The array has no room. The block belongs neither to C nor to the pool.
     Unpushed,
 }
 
@@ -48,22 +49,22 @@ impl Entry {
             Failure::new(libc::ENOMEM, "no memory for a table of 2 bytes for each page of the pool");
         let mut list = Vec::new();
         list.try_reserve_exact(1).map_err(|_| NO_TABLE)?;
-        // Zeroed by the system: memory is resident only where pages are handed out.
+        // The system zeroes it: memory is resident only where pages are handed out.
         let held = <[AtomicU16]>::new_box_zeroed_with_elems(pool.page_count()).map_err(|_| NO_TABLE)?;
         let order = |index: usize| Order::new(index as u8).filter(|_| pool.uses_rseq());
         let cached = array::from_fn(|index| order(index).and_then(CachedOrder::of));
         list.push(Self { handle: 0, cached, pool, held });
-        // As long as its room, so nothing is moved.
+        // Its length equals its capacity, so nothing is moved.
         list.into_boxed_slice().try_into().map_err(|_| NO_TABLE)
     }
 
-    /// Whether C has no pages of it. O(pages that were touched).
+    /// Whether C has no pages of the pool. O(pages that were touched).
     pub(crate) fn is_all_back(&self) -> bool {
         let is_free = |held: &AtomicU16| held.load(Relaxed) == Held::NOTHING.0;
         self.pool.frames_in_use().all(|frames| self.held[frames].iter().all(is_free))
     }
 
-    /// Hands out a block that this CPU's array has. `None` if it has none, or for an order that it does not hold.
+    /// Hands out a block of this CPU's array. `None` if the array is empty, or no array holds the order.
     #[inline(always)]
     pub(crate) fn pop(&self, order: usize) -> Option<*mut c_void> {
         let order = (*self.cached.get(order)?)?;
@@ -72,9 +73,10 @@ impl Entry {
         Some(self.pool.start().wrapping_byte_add(frame * PAGE_BYTES).cast_mut().cast())
     }
 
-    /// Takes back a block that C has into this CPU's array.
+    /// Takes a block back from C, into this CPU's array.
     ///
-    /// Says no more than it has to, so that nothing has to be kept for it: for `Unpushed` see [`free_unpushed`](Self::free_unpushed).
+    /// The result says as little as possible, so that the caller need not keep anything for it. For
+    /// `Unpushed`, call [`free_unpushed`](Self::free_unpushed).
     #[inline(always)]
     pub(crate) fn push(&self, address: usize, order: usize) -> Push {
         let Some(Some(order)) = self.cached.get(order).copied() else { return Push::Refused };
@@ -83,13 +85,13 @@ impl Entry {
         if held.load(Relaxed) != Held::block(order).0 {
             return Push::Refused;
         }
-        // Before the push, since after it the block may be another thread's.
+        // Before the push: after it, another thread may have the block.
         held.store(Held::NOTHING.0, Relaxed);
         // SAFETY: by the invariant C had this block, and now it has it no more.
         if unsafe { self.pool.push_frame(frame as u32, order) } { Push::Done } else { Push::Unpushed }
     }
 
-    /// Frees a block for which [`push`](Self::push) has just said `Unpushed`: the array has no room.
+    /// Frees a block after [`push`](Self::push) has returned `Unpushed`: the array has no room.
     ///
     /// # Errors
     /// `EPERM`; then C has the block as before.
@@ -108,19 +110,19 @@ impl Entry {
         address.cast()
     }
 
-    /// Notes that C has so many pages.
+    /// Notes that C has these pages.
     fn note(&self, frame: usize, page_count: usize) {
         let marks = Held::pages(frame, page_count).into_iter().filter(|mark| *mark != Held::NOTHING);
         self.held.iter().skip(frame).zip(marks).for_each(|(held, mark)| held.store(mark.0, Relaxed));
     }
 
-    /// Notes that C has so many pages no more.
+    /// Notes that C has these pages no more.
     fn forget(&self, frame: usize, page_count: usize) {
         let marks = Held::pages(frame, page_count).into_iter().filter(|mark| *mark != Held::NOTHING);
         self.held.iter().skip(frame).zip(marks).for_each(|(held, _)| held.store(Held::NOTHING.0, Relaxed));
     }
 
-    /// How many pages C has that begin at an address. `None` if none do.
+    /// The number of pages that C has at an address. `None` if no pages begin there.
     pub(crate) fn page_count(&self, address: usize) -> Option<usize> {
         let frame = self.frame(address);
         let mark = |at: usize| self.held.get(frame.checked_add(at)?).map(|held| Held(held.load(Relaxed)));
@@ -128,23 +130,24 @@ impl Entry {
         Held::page_count([0, 1, 2].map(|at| mark(at).unwrap_or(Held::NOTHING)))
     }
 
-    /// Takes back pages that C has.
+    /// Takes pages back from C.
     ///
     /// # Errors
-    /// `EINVAL` if it has no such pages, `EPERM`.
+    /// `EINVAL` if C has no such pages, `EPERM`.
     pub(crate) fn take_back(&self, address: usize, page_count: usize) -> Result<Pages<'_>, Failure> {
         let frame = self.frame(address);
         match RawPages::new(frame, page_count).filter(|_| self.page_count(address) == Some(page_count)) {
             Some(raw) if !self.pool.is_in_child() => {
                 self.forget(frame, page_count);
-                // SAFETY: by the invariant C had these pages, so `into_raw` gave them up; now it has them no more.
+                // SAFETY: by the invariant C had these pages, so `into_raw` gave them up; now it has them no
+                // more.
                 Ok(unsafe { Pages::from_raw(&self.pool, raw) })
             }
             _ => Err(self.why_not(address, page_count)),
         }
     }
 
-    /// Takes back the pages that C has and that begin at an address, however many.
+    /// Takes back all pages that C has at an address.
     ///
     /// # Errors
     /// As [`take_back`](Self::take_back).
@@ -152,14 +155,14 @@ impl Entry {
         self.take_back(address, self.page_count(address).unwrap_or(0))
     }
 
-    /// Which frame begins at an address; one beyond the pool if none does.
+    /// The frame that begins at an address; one beyond the pool if none does.
     #[inline(always)]
     fn frame(&self, address: usize) -> usize {
-        // Of an address inside of a page, the bits below the page's become the highest.
+        // For an address inside of a page, the rotation moves the low bits to the top.
         address.wrapping_sub(self.pool.start().addr()).rotate_right(PAGE_BYTES.trailing_zeros())
     }
 
-    /// Why pages are not taken back.
+    /// The reason why pages are not taken back.
     #[cold]
     fn why_not(&self, address: usize, page_count: usize) -> Failure {
         if self.pool.is_in_child() {
@@ -180,7 +183,8 @@ impl Entry {
     }
 }
 
-/// A mistake in the pool. (By C's rules, so that the fast path needs no frame for it.)
+/// Reports a mistake in the pool. (It uses C's calling convention, so that the fast path needs no stack frame
+/// for it.)
 #[cold]
 #[inline(never)]
 extern "C" fn beyond_table() -> ! {

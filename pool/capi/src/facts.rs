@@ -1,4 +1,4 @@
-//! What never changes: of a pool, and of the library. Also in a child of `fork`.
+//! Facts that never change, of a pool and of the library. They can also be read in a child of `fork`.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
@@ -16,7 +16,7 @@ pub extern "C" fn pageset_version() -> *const c_char {
     VERSION.as_ptr().cast()
 }
 
-/// *order is the smallest order whose block holds so many bytes: 0 for up to 4096, 10 for up to 4 MiB.
+/// *order is the smallest order whose block holds this many bytes: 0 for up to 4096, 10 for up to 4 MiB.
 ///
 /// Errors: EINVAL (bytes is 0 or more than 4 MiB, or order is NULL).
 #[unsafe(no_mangle)]
@@ -30,10 +30,11 @@ pub extern "C" fn pageset_order_for_bytes(bytes: usize, order: Option<&mut Maybe
     })
 }
 
-/// *pool is the pool that has handed out the pages that begin at an address, *bytes is how many bytes they have. Both may be NULL. For
-/// programs that keep a pointer only: their free is pageset_find and pageset_free_run. A few nanoseconds, for the first pools of a program.
+/// Finds the pool that has handed out the pages at an address. *pool is that pool, *bytes the size of the
+/// pages. Both may be NULL. It is for programs that keep only a pointer: they free by pageset_find and
+/// pageset_free_run. It takes a few nanoseconds for the first pools of a program.
 ///
-/// Errors: EINVAL (no pages that are handed out begin here). Then *pool is NULL, and *bytes 0.
+/// Errors: EINVAL (no pages that are handed out begin here). Then *pool is NULL, and *bytes is 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_find(
     pages: *const c_void,
@@ -51,7 +52,7 @@ pub extern "C" fn pageset_find(
     })
 }
 
-/// Pages of 4 KiB in the pool.
+/// *page_count is the number of pages of 4 KiB in the pool.
 ///
 /// Errors: EINVAL (page_count is NULL), EBADF.
 #[unsafe(no_mangle)]
@@ -65,7 +66,8 @@ pub extern "C" fn pageset_get_page_count(
     })
 }
 
-/// Where the pool begins. A page's distance from here is its offset in the pool's file, if it has one.
+/// *start is the start of the pool. A page's distance from it is its offset in the pool's file, if there is
+/// one.
 ///
 /// Errors: EINVAL (start is NULL), EBADF.
 #[unsafe(no_mangle)]
@@ -79,8 +81,9 @@ pub extern "C" fn pageset_get_start(
     })
 }
 
-/// The file of a pool that was made with PAGESET_BACKING_MEMFD, to be mapped by other processes. It is closed with the pool: pass
-/// on a dup of it. Whoever has it leaves alone the bytes of pages that nobody has, some of which are known to be zero.
+/// *memfd is the file of a pool that was made with PAGESET_BACKING_MEMFD, for other processes to map. It is
+/// closed with the pool, so pass on a dup of it. No process may change the bytes of free pages through it:
+/// the pool knows some of them to be zero.
 ///
 /// Errors: ENOTSUP (another backing), EINVAL (memfd is NULL), EBADF.
 #[unsafe(no_mangle)]
@@ -90,7 +93,8 @@ pub extern "C" fn pageset_get_memfd(pool: *mut PoolHandle, memfd: Option<&mut Ma
     number(move || {
         let memfd = memfd.ok_or(NULL_OUTPUT)?;
         let entry = open(pool)?;
-        // SAFETY: the header tells the caller what Rust's `memfd` asks for; there are no references to pages of C.
+        // SAFETY: the header states the contract of Rust's `memfd` for the caller; there are no references to
+        // pages of C.
         let file = unsafe { entry.pool.memfd() };
         memfd.write(file.ok_or(NO_FILE)?.as_raw_fd());
         Ok(())

@@ -1,5 +1,5 @@
-//! Why a call failed: a number for the program, and a message for whoever reads its log. Neither needs memory of the heap, since
-//! the program may have none left, or be a malloc over a pool.
+//! The failure of a call: a number for the program, and a message for the reader of its log. Neither needs
+//! memory of the heap, because the program may have none left, or may be a malloc over a pool.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int};
@@ -11,13 +11,13 @@ use pageset::{AllocError, BuildError};
 
 use crate::text::{Os, Text};
 
-/// Why a call failed. The words of a text are the thread's already.
+/// A failure. If its reason is `Text`, the words are in the thread's `TEXT` already.
 pub(crate) struct Failure {
     errno: c_int,
     reason: Reason,
 }
 
-/// What is kept of a failure.
+/// The part of a failure that is kept.
 #[derive(Clone, Copy)]
 enum Reason {
     Nothing,
@@ -29,7 +29,8 @@ enum Reason {
 }
 
 thread_local! {
-    // All without a destructor, since the first use of one asks for memory. Cells, since a signal handler may come between.
+    // None has a destructor, because its first use would need memory. They are cells, because a signal
+    // handler may interrupt.
     static LAST: Cell<Reason> = const { Cell::new(Reason::Nothing) };
     static TEXT: Cell<Text> = const { Cell::new(Text::EMPTY) };
     static MESSAGE: Cell<Text> = const { Cell::new(Text::EMPTY) };
@@ -40,22 +41,22 @@ impl Failure {
         Self { errno, reason: Reason::Words(words) }
     }
 
-    /// A failure in these words. They are the thread's last text from here on, so the caller reports it.
+    /// A failure in these words. They become the thread's last text, so the caller must report the failure.
     pub(crate) fn with_text(errno: c_int, words: fmt::Arguments<'_>) -> Self {
         let mut text = Text::EMPTY;
-        // What does not fit is left out.
+        // Words that do not fit are cut off.
         let _ = text.write_fmt(words);
         TEXT.set(text);
         Self { errno, reason: Reason::Text }
     }
 
-    /// What the system said, with the number it gave.
+    /// A failure with the system's words and number.
     pub(crate) fn system(what: &str, error: &io::Error) -> Self {
         Self::with_text(number_of(error), format_args!("{what}: {}", Os(error)))
     }
 }
 
-/// The number of what the system said.
+/// The number of a system error.
 fn number_of(error: &io::Error) -> c_int {
     let by_kind = if error.kind() == io::ErrorKind::OutOfMemory { libc::ENOMEM } else { libc::EIO };
     error.raw_os_error().unwrap_or(by_kind)
@@ -105,7 +106,7 @@ impl From<BuildError> for Failure {
     }
 }
 
-/// Keeps the failure for `pageset_message`, and gives its number.
+/// Keeps the failure for `pageset_message`, and returns its number.
 #[cold]
 #[inline(never)]
 pub(crate) fn fail(failure: Failure) -> c_int {
@@ -116,7 +117,7 @@ pub(crate) fn fail(failure: Failure) -> c_int {
 /// The words of this thread's last failure.
 fn last() -> Text {
     let mut text = Text::EMPTY;
-    // What does not fit is left out.
+    // Words that do not fit are cut off.
     let _ = match LAST.get() {
         Reason::Nothing => Ok(()),
         Reason::Alloc(error) => write!(text, "{error}"),
@@ -126,7 +127,7 @@ fn last() -> Text {
     text
 }
 
-/// What a call came to, as a number. A panic ends here: C cannot be unwound.
+/// Runs a call, and returns its result as a number. It also catches a panic, because C cannot be unwound.
 pub(crate) fn number(call: impl FnOnce() -> Result<(), Failure>) -> c_int {
     let call = std::panic::AssertUnwindSafe(call);
     let panicked = Failure::new(
@@ -140,13 +141,14 @@ pub(crate) fn number(call: impl FnOnce() -> Result<(), Failure>) -> c_int {
     }
 }
 
-/// What was wrong with this thread's last call that failed, and what to do about it: one sentence of English without a newline.
-/// Empty if none has failed yet. Never NULL. Valid until this thread calls pageset_message again, or ends.
+/// Explains this thread's last failed call, and what to do about it, in one English sentence without a
+/// newline. It is empty if no call has failed yet, and never NULL. It is valid until this thread calls
+/// pageset_message again, or ends.
 #[unsafe(no_mangle)]
 #[expect(unsafe_code, reason = "an exported name")]
 pub extern "C" fn pageset_message() -> *const c_char {
     MESSAGE.set(last());
-    // The cell is the thread's, and its text ends with zero.
+    // The cell belongs to the thread, and its text ends with zero.
     MESSAGE.with(|message| message.as_ptr().cast_const().cast())
 }
 

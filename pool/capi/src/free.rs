@@ -1,4 +1,4 @@
-//! Pages that C gives back.
+//! Frees of pages that C has.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
@@ -9,11 +9,11 @@ use crate::entry::Push;
 use crate::failure::{Failure, number};
 use crate::pools::{PoolHandle, find, open};
 
-/// Frees a block of 4 KiB << order. Any thread may free what another one allocated. O(1), mostly a few nanoseconds.
+/// Frees a block of 4 KiB << order, on any thread. O(1), usually a few nanoseconds.
 ///
-/// Errors, each of which changes nothing: EINVAL (order, no page of this pool, inside of a block, free already, or handed out
-/// with another order), EBADF, EPERM. Two threads that free the same block at the same moment may both get 0; then the pool
-/// counts a bad free later.
+/// Errors; each leaves everything unchanged: EINVAL (order, no page of this pool, inside of a block, free
+/// already, or handed out with another order), EBADF, EPERM. Two threads that free the same block at the same
+/// moment may both get 0; the pool then counts a bad free later.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_free(pool: *mut PoolHandle, pages: *mut c_void, order: c_uint) -> c_int {
     match find(pool).map_or(Push::Refused, |entry| entry.push(pages.addr(), order as usize)) {
@@ -23,7 +23,8 @@ pub extern "C" fn pageset_free(pool: *mut PoolHandle, pages: *mut c_void, order:
     }
 }
 
-/// What does not go through this CPU's array, and every error. (By C's rules, so that the fast path can end with a jump to it.)
+/// Frees when this CPU's array cannot, and reports every error. (It uses C's calling convention, so that the
+/// fast path can end with a jump to it.)
 #[cold]
 #[inline(never)]
 extern "C" fn free_slow(pool: *mut PoolHandle, pages: *mut c_void, order: c_uint) -> c_int {
@@ -34,17 +35,17 @@ extern "C" fn free_slow(pool: *mut PoolHandle, pages: *mut c_void, order: c_uint
     })
 }
 
-/// What this CPU's array has no room for.
+/// Frees a block that this CPU's array has no room for.
 #[cold]
 #[inline(never)]
 extern "C" fn free_unpushed(pool: *mut PoolHandle, pages: *mut c_void, order: c_uint) -> c_int {
     number(move || open(pool)?.free_unpushed(pages.addr(), order_of(order)?.frames() as usize))
 }
 
-/// Frees page_count contiguous pages that are handed out as that many: by pageset_alloc_exact, after pageset_shrink, or a block
-/// of 1 << order pages.
+/// Frees page_count contiguous pages. They must be handed out as that many: by pageset_alloc_exact, after
+/// pageset_shrink, or as a block of 1 << order pages.
 ///
-/// Errors, each of which changes nothing: as pageset_free.
+/// Errors; each leaves everything unchanged: as pageset_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_free_exact(pool: *mut PoolHandle, pages: *mut c_void, page_count: usize) -> c_int {
     number(move || {
@@ -54,10 +55,10 @@ pub extern "C" fn pageset_free_exact(pool: *mut PoolHandle, pages: *mut c_void, 
     })
 }
 
-/// Frees the pages that are handed out and begin here, however many they are: a block, exact pages, a run. With pageset_find, a program
-/// frees what it has a pointer of and nothing else.
+/// Frees all pages that are handed out at this address: a block, exact pages, or a run. With pageset_find, a
+/// program can free pages by a pointer alone.
 ///
-/// Errors, each of which changes nothing: EINVAL (no pages that are handed out begin here), EBADF, EPERM.
+/// Errors; each leaves everything unchanged: EINVAL (no pages that are handed out begin here), EBADF, EPERM.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_free_run(pool: *mut PoolHandle, pages: *mut c_void) -> c_int {
     number(move || {
@@ -67,11 +68,12 @@ pub extern "C" fn pageset_free_run(pool: *mut PoolHandle, pages: *mut c_void) ->
     })
 }
 
-/// Frees page_count contiguous pages as pageset_free_exact does, and gives their memory back to the system at once: the pages of a
-/// balloon. The pool knows then that they are zero. *returned_bytes (may be NULL) is how much went back: 0 where nothing does (see
-/// pageset_trim), and if the system keeps it. About 20 us for 2 MiB.
+/// Frees page_count contiguous pages like pageset_free_exact, and returns their memory to the system at once,
+/// as for the pages of a balloon. The pool then knows that they are zero. *returned_bytes (may be NULL) is
+/// the number of returned bytes. It is 0 where nothing goes back (see pageset_trim), and if the system keeps
+/// the pages. 2 MiB take about 20 us.
 ///
-/// Errors, each of which changes nothing: as pageset_free.
+/// Errors; each leaves everything unchanged: as pageset_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_discard(
     pool: *mut PoolHandle,
@@ -87,10 +89,11 @@ pub extern "C" fn pageset_discard(
     })
 }
 
-/// Makes two of page_count contiguous pages: keep_count stay where they are, and *rest (may be NULL) is where the others begin. Each part
-/// is freed by itself.
+/// Splits page_count contiguous pages into two parts. The first keep_count stay where they are, and *rest
+/// (may be NULL) is the address of the others. Free each part separately.
 ///
-/// Errors, each of which changes nothing: EINVAL (page_count is not what is handed out here, or one of the parts were empty), EBADF, EPERM.
+/// Errors; each leaves everything unchanged: EINVAL (page_count pages are not handed out here, or a part
+/// would be empty), EBADF, EPERM.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_split(
     pool: *mut PoolHandle,
@@ -116,8 +119,8 @@ pub extern "C" fn pageset_split(
     })
 }
 
-/// Frees page_count single pages of 4 KiB. It ends at the first that cannot be freed: *freed is how many were, and
-/// so the index of that page. freed may be NULL.
+/// Frees page_count single pages of 4 KiB. It stops at the first page that cannot be freed. *freed is the
+/// number of freed pages, and so the index of that page. freed may be NULL.
 ///
 /// Errors: as pageset_free, for that page; EINVAL if pages is NULL.
 #[unsafe(no_mangle)]
@@ -143,11 +146,11 @@ pub extern "C" fn pageset_free_bulk(
     })
 }
 
-/// Keeps keep_count of page_count contiguous pages, beginning with the one of index keep_first, and frees the others at once.
-/// *kept is the address of those that stay, and may be NULL; they are freed by pageset_free_exact.
+/// Keeps keep_count of page_count contiguous pages, beginning at index keep_first, and frees the others at
+/// once. *kept (may be NULL) is the address of the kept pages. Free them by pageset_free_exact.
 ///
-/// Errors, each of which changes nothing: EINVAL (page_count is not what is handed out here, keep_count is 0, or they reach beyond
-/// page_count), EBADF, EPERM.
+/// Errors; each leaves everything unchanged: EINVAL (page_count pages are not handed out here, keep_count is
+/// 0, or the kept pages reach beyond page_count), EBADF, EPERM.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_shrink(
     pool: *mut PoolHandle,

@@ -1,19 +1,20 @@
-//! How many pages begin at a frame, in 16 bits.
+//! The number of pages that begin at a frame, in 16 bits.
 
 use pageset::{CachedOrder, Order};
 
-/// What C has that begins at a frame: nothing (0), a block of an order that arrays hold (its bits), a number of pages (above
-/// 0x8000), or a third of a larger number: the other thirds are at the next two frames. So the fast path compares without computing.
+/// The pages of C that begin at a frame. 0: none. An order's bits: a block of an order that arrays hold.
+/// Above 0x8000: a number of pages, or a third of a larger number, whose other thirds are at the next two
+/// frames. So the fast path compares without computing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Held(pub(crate) u16);
 
-/// What the marks at a frame and the two behind it say together.
+/// The marks at a frame and at the two frames behind it.
 pub(crate) type Marks = [Held; 3];
 
 impl Held {
     pub(crate) const NOTHING: Self = Self(0);
     const COUNT: u16 = 0x8000;
-    /// The first of three marks. The others follow it, so that no pages seem to begin there.
+    /// The bits of the three marks. The second and third are distinct, so that no pages seem to begin there.
     const THIRDS: [u16; 3] = [0x9000, 0xa000, 0xb000];
     const THIRD: u16 = 0x0fff;
 
@@ -22,7 +23,8 @@ impl Held {
         Self(order.bits().get())
     }
 
-    /// Any pages, 2^30 at most: a block if they are one. What is nothing is not to be written.
+    /// The marks for pages, at most 2^30: a block's mark if they have the place of a block. A mark of
+    /// `NOTHING` is not written.
     pub(crate) fn pages(frame: usize, page_count: usize) -> Marks {
         if page_count > Order::MAX.frames() as usize {
             let third = |at: usize| (page_count - 1) >> (12 * at) & usize::from(Self::THIRD);
@@ -35,7 +37,7 @@ impl Held {
         [first, Self::NOTHING, Self::NOTHING]
     }
 
-    /// How many pages begin at the frame of the first mark. `None` if none do.
+    /// The number of pages at the frame of the first mark. `None` if no pages begin there.
     pub(crate) fn page_count(marks: Marks) -> Option<usize> {
         let [first, ..] = marks;
         let mut orders = (0..).map_while(Order::new);

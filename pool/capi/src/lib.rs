@@ -1,15 +1,16 @@
 //! The pool for C: `pageset.h`.
 //!
-//! Every function gives 0 or a number of `errno.h`; [`pageset_message`] says more. No input is trusted: a handle is a number
-//! that is looked up, and a table says which pages are handed out, so misuse changes nothing and gets an error.
+//! Every function returns 0 or a number of `errno.h`; [`pageset_message`] says more. No input is trusted: a
+//! handle is a number that is looked up, and a table says which pages are handed out. So misuse changes
+//! nothing and gets an error.
 //!
-//! Files in the order of a call: `create` with `config`; `alloc` and `free` (pages); `memory` (all of a pool); `report` (what
-//! happened, what memory it is); `facts` (what never changes). They find a pool by `pools` (which one a handle names), whose
-//! `entry` knows what is handed out (`held`). `failure` is an error and a thread's message (`text`), `sized` are structs that grow with versions,
-//! `array` the arrays of a caller.
+//! Files in the order of a call: `create` with `config`; `alloc` and `free` (pages); `memory` (all of a
+//! pool); `report` (counters and memory); `facts` (constants). They find a pool by `pools` (handles), whose
+//! `entry` knows which pages are handed out (`held`). `failure` is an error and a thread's message (`text`),
+//! `sized` are structs that grow with versions, `array` are arrays of a caller.
 //!
-//! Functions are not `unsafe`, since only C calls them. What C promises, the head of the header says (`cbindgen.toml`): a pointer
-//! to a variable, struct, array or string is NULL or leads to one.
+//! Functions are not `unsafe`, because only C calls them. The head of the header (`cbindgen.toml`) states the
+//! promises of C: a pointer to a variable, struct, array or string is NULL or valid.
 
 // In the order of the header.
 mod config;

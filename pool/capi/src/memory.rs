@@ -1,4 +1,4 @@
-//! A pool's memory as a whole: resident before it is needed, back at the system, less of it.
+//! A pool's memory as a whole: making it resident, returning it to the system, resizing.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
@@ -12,8 +12,9 @@ use crate::entry::Entry;
 use crate::failure::{FORKED, Failure, number};
 use crate::pools::{PoolHandle, open};
 
-/// What pageset_populate calls, one call at a time, from any of its threads: bytes that are resident, bytes that were asked for.
-/// Anything but 0 ends it. It must return: no longjmp, and no exception of C++.
+/// Reports progress of pageset_populate: resident bytes, and bytes to populate in all. Any of its threads
+/// calls it, one call at a time. Another result than 0 ends the work. It must return, without longjmp or a
+/// C++ exception.
 pub type ProgressCallback =
     Option<extern "C" fn(context: *mut c_void, done_bytes: usize, total_bytes: usize) -> c_int>;
 
@@ -23,13 +24,14 @@ pub(crate) fn own(pool: *mut PoolHandle) -> Result<&'static Entry, Failure> {
     if entry.pool.is_in_child() { Err(FORKED) } else { Ok(entry) }
 }
 
-/// Makes the first `bytes` of the pool resident, with `threads` threads, until the next pageset_trim. Contents do not change, so
-/// this may run while the pool is used. progress (may be NULL) is called with context about every 32 MiB. *done_bytes (may be
-/// NULL) is how many bytes are resident.
+/// Makes the first `bytes` of the pool resident, with `threads` threads, until the next pageset_trim.
+/// Contents do not change, so this may run while the pool is used. progress (may be NULL) is called with
+/// context about every 32 MiB. *done_bytes (may be NULL) is the number of resident bytes.
 ///
-/// Errors: EINVAL (no thread), ECANCELED (progress ended it), ENOMEM and what else the system says, EBADF, EPERM. What was made
-/// resident stays so. If a thread cannot be started, the others do its part. To start one takes memory of the heap, without which
-/// the program ends; with 1 thread, none is started.
+/// Errors: EINVAL (no thread), ECANCELED (progress ended it), ENOMEM or another error of the system, EBADF,
+/// EPERM. Memory that was made resident stays resident. If a thread cannot be started, the others do its
+/// part. Starting a thread takes memory of the heap; without it, the program ends. With 1 thread, none is
+/// started.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_populate(
     pool: *mut PoolHandle,
@@ -46,7 +48,7 @@ pub extern "C" fn pageset_populate(
         let done_bytes = done_bytes.unwrap_or(&mut nowhere).write(0);
         let entry = own(pool)?;
         let threads = NonZeroUsize::new(threads as usize).ok_or(NO_THREAD)?;
-        // A number, since it goes to other threads; what they do with it is the program's affair.
+        // As a number, because other threads get it. Only the program uses what it points to.
         let context = context.expose_provenance();
         let outcome = entry.pool.populate(bytes, threads, |state| {
             *done_bytes = state.done_bytes;
@@ -64,7 +66,8 @@ pub extern "C" fn pageset_populate(
     })
 }
 
-/// Gives all free memory back to the system now. *returned_bytes (may be NULL) is how much. About 20 us for each 2 MiB.
+/// Returns all free memory to the system now. *returned_bytes (may be NULL) is the number of returned bytes.
+/// Each 2 MiB take about 20 us.
 ///
 /// Errors: EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -79,8 +82,9 @@ pub extern "C" fn pageset_trim(
     })
 }
 
-/// One look at idle memory, as the pool's thread takes it: for pools made with PAGESET_WORKER_NONE. *returned_bytes (may be NULL)
-/// is how much went back, *more (may be NULL) is 1 if there is more to come, otherwise 0.
+/// Scans once for idle memory, as the pool's thread does: for pools made with PAGESET_WORKER_NONE.
+/// *returned_bytes (may be NULL) is the number of returned bytes. *more (may be NULL) is 1 if more memory
+/// will go back, otherwise 0.
 ///
 /// Errors: EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -97,9 +101,9 @@ pub extern "C" fn pageset_tick(
     })
 }
 
-/// Takes free memory out of service until at most `bytes` are in service, or puts some back; never beyond the size that the pool
-/// was made with. *bytes_in_service (may be NULL) is how many are then: more than `bytes` if not enough is free, in which case
-/// the capacity still falls, and this can be called again.
+/// Takes free memory out of service until at most `bytes` are in service, or puts some back, up to the size
+/// that the pool was made with. *bytes_in_service (may be NULL) is the number of bytes in service afterwards.
+/// If too little is free, it is more than `bytes`; the capacity still falls, and this can be called again.
 ///
 /// Errors: EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -115,8 +119,9 @@ pub extern "C" fn pageset_resize(
     })
 }
 
-/// Idle memory goes back as *config says, from the next look on: its fields return_interval_ns, return_bytes_per_second, keep_bytes,
-/// prezero_blocks and part_bytes. config may be NULL for the defaults.
+/// Sets the policy for idle memory, from the next scan on. It uses these fields of *config:
+/// return_interval_ns, return_bytes_per_second, keep_bytes, prezero_blocks and part_bytes. config may be NULL
+/// for the defaults.
 ///
 /// Errors: as pageset_create for these fields, EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -128,9 +133,10 @@ pub extern "C" fn pageset_set_returns(pool: *mut PoolHandle, config: *const Conf
     })
 }
 
-/// From now on, at most so many bytes are handed out, caches included; never more than the pool has. So a pool that was made larger than
-/// capacity_bytes grows: address space that was never used costs nearly nothing, and the lowest pages are used first. If more is handed out
-/// already, allocations get EDQUOT until enough is freed. O(1).
+/// Sets the most bytes that may be handed out, caches included, up to the size of the pool. So a pool can
+/// grow that was made larger than capacity_bytes: address space that was never used costs nearly nothing, and
+/// the lowest pages are used first. If more is handed out already, allocations get EDQUOT until enough is
+/// freed. O(1).
 ///
 /// Errors: EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -141,8 +147,9 @@ pub extern "C" fn pageset_set_capacity(pool: *mut PoolHandle, bytes: usize) -> c
     })
 }
 
-/// With pinned 1, the page behind every address stays the same from the return of this call on; with 0, memory may go back again. For a
-/// pool that is registered later than it is made: pin it before, unpin it when it is registered no more.
+/// Pins or unpins the pool. With pinned 1, the page behind every address stays the same from the return of
+/// this call on. With 0, memory may go back again. For a pool that is registered after it was made: pin it
+/// before, and unpin it when it is no longer registered.
 ///
 /// Errors: EINVAL (pinned is neither 0 nor 1), EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -160,10 +167,10 @@ pub extern "C" fn pageset_set_pinned(pool: *mut PoolHandle, pinned: c_int) -> c_
     })
 }
 
-/// Checks everything about the pool that can be checked by looking: pageset_message says what is wrong. O(pages); exact only while
-/// nobody else uses the pool.
+/// Checks everything about the pool that a look can check; pageset_message says what is wrong. O(pages);
+/// exact only while no other thread uses the pool.
 ///
-/// Errors: EUCLEAN (something is wrong: a mistake in pageset, or memory that was overwritten), EBADF, EPERM.
+/// Errors: EUCLEAN (a mistake in pageset, or overwritten memory), EBADF, EPERM.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_validate(pool: *mut PoolHandle) -> c_int {
     number(move || {

@@ -1,8 +1,9 @@
-//! Which pool a handle names.
+//! Finds the pool of a handle.
 //!
-//! A handle is a number in the shape of a pointer: a slot's index in its low bits, above them a number that no other pool ever
-//! has, of this copy of the library or another one. So whatever a caller passes is looked up, never followed. Finding a pool takes no lock and waits for nobody, nor do
-//! making and ending one: a child of `fork` may do it, too.
+//! A handle is a number in the shape of a pointer. Its low bits are the index of a slot. The bits above are a
+//! number that no other pool ever has, in this copy of the library or another one. So a handle is looked up,
+//! never followed. Finding a pool takes no lock and waits for no thread. Making and destroying a pool do not
+//! wait either, so a child of `fork` may do them, too.
 
 use std::ptr;
 use std::sync::atomic::{
@@ -14,13 +15,13 @@ use crate::config::PAGESET_MAX_POOLS;
 use crate::entry::Entry;
 use crate::failure::Failure;
 
-/// Most pools at a time.
+/// The most pools at a time.
 const SLOTS: usize = PAGESET_MAX_POOLS;
-/// Most pools ever made: a handle has room for no more.
+/// The most pools ever made: a handle has no room for more.
 const NUMBERS: usize = usize::MAX / SLOTS;
 
-/// A pool, which pageset_create makes and pageset_destroy ends. The pointer is a number in disguise: it points nowhere, and a
-/// wrong, old or NULL one gets EBADF.
+/// A pool, made by pageset_create and destroyed by pageset_destroy. The pointer is a number in disguise: it
+/// points nowhere, and a wrong, old or NULL one gets EBADF.
 pub struct PoolHandle {
     _nothing: [u8; 0],
 }
@@ -28,8 +29,8 @@ pub struct PoolHandle {
 /// Null where there is no pool.
 static SLOT: [AtomicPtr<Entry>; SLOTS] = [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS];
 static MADE: AtomicUsize = AtomicUsize::new(0);
-/// Where the memory of each slot's pool begins, and where it ends. Apart from the entries, so that whoever looks for an address touches no
-/// pool that is being destroyed.
+/// The start and the end of the memory of each slot's pool. It is apart from the entries: a search for an
+/// address must not touch a pool that is being destroyed.
 static MEMORY: [[AtomicUsize; 2]; SLOTS] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; SLOTS];
 
 /// The entry of a handle, if it names a pool.
@@ -37,18 +38,18 @@ static MEMORY: [[AtomicUsize; 2]; SLOTS] = [const { [AtomicUsize::new(0), Atomic
 pub(crate) fn find(handle: *mut PoolHandle) -> Option<&'static Entry> {
     let handle = handle.addr();
     let entry = SLOT[handle % SLOTS].load(Acquire);
-    // SAFETY: null, or the only entry of a box that `insert` gave up: the header forbids other threads to use a pool that is being
-    // destroyed, and `remove` clears the slot before the entry goes.
+    // SAFETY: null, or the only entry of a box that `insert` gave up: the header forbids other threads to use
+    // a pool that is being destroyed, and `remove` clears the slot before the entry goes.
     let entry = unsafe { entry.as_ref() }?;
     (entry.handle == handle).then_some(entry)
 }
 
-/// As [`find`], for whatever is not in a hurry.
+/// [`find`] with an error instead of `None`.
 pub(crate) fn open(handle: *mut PoolHandle) -> Result<&'static Entry, Failure> {
     find(handle).ok_or(no_pool())
 }
 
-/// The entry of the pool that has an address. The pools that were made first are found first.
+/// The entry of the pool that contains an address. Pools that were made first are found first.
 pub(crate) fn find_address(address: usize) -> Option<&'static Entry> {
     let first = number(0);
     let has = |slot: &usize| {
@@ -56,11 +57,12 @@ pub(crate) fn find_address(address: usize) -> Option<&'static Entry> {
         start.load(Relaxed) <= address && address < end.load(Relaxed)
     };
     let slot = (first..first + SLOTS).map(|slot| slot % SLOTS).find(has)?;
-    // SAFETY: null, or an entry as in `find`: the caller has pages of this pool, or the header forbids other threads to destroy it.
+    // SAFETY: null, or an entry as in `find`: the caller has pages of this pool, or the header forbids other
+    // threads to destroy it.
     unsafe { SLOT[slot].load(Acquire).as_ref() }
 }
 
-/// Why there is no entry.
+/// The error for a handle without an entry.
 pub(crate) const fn no_pool() -> Failure {
     Failure::new(libc::EBADF, "no such pool: it was never made, or is destroyed")
 }
@@ -85,28 +87,28 @@ pub(crate) fn insert(mut entry: Box<[Entry; 1]>) -> Result<*mut PoolHandle, Fail
                 MEMORY[index][0].store(start, Relaxed);
                 return Ok(ptr::without_provenance_mut(handle));
             }
-            // SAFETY: from `into_raw` above, and nobody has seen it.
+            // SAFETY: from `into_raw` above, and no other thread has seen it.
             Err(_) => entry = unsafe { Box::from_raw(raw) },
         }
     }
     Err(Failure::new(libc::EMFILE, "there are 4096 pools: destroy those that are not used"))
 }
 
-/// The number of the pool that is made after so many. Each copy of the library in a process begins at a number of its own, which its
-/// address decides. So a handle of the static library names nothing in the shared one.
+/// The number of the pool that is made after `made` others. Each copy of the library in a process begins at a
+/// different number, which depends on its address. So the shared library refuses a handle of the static one.
 fn number(made: usize) -> usize {
     let place = ptr::from_ref(&MADE).addr();
-    // Splits the numbers as evenly as the golden ratio does. Source: Knuth, The Art of Computer Programming, 6.4.
+    // Spreads the numbers evenly by the golden ratio. Source: Knuth, The Art of Computer Programming, 6.4.
     let first = (place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize / SLOTS;
     // From 1 on, so that no handle is NULL.
     (first + made) % NUMBERS + 1
 }
 
-/// Takes a pool out: its handle names nothing from here on.
+/// Removes a pool. Its handle names no pool from here on.
 pub(crate) fn remove(entry: &'static Entry) -> Result<Box<[Entry; 1]>, Failure> {
     let raw = ptr::from_ref(entry).cast_mut();
     let slot = &SLOT[entry.handle % SLOTS];
-    // Before the slot, which another pool may have next.
+    // Before the slot is free: another pool may take it next.
     MEMORY[entry.handle % SLOTS].iter().for_each(|border| border.store(0, Relaxed));
     slot.compare_exchange(raw, ptr::null_mut(), AcqRel, Relaxed).map_err(|_| no_pool())?;
     // SAFETY: from `into_raw` in `insert`, and the exchange lets only one caller have it.

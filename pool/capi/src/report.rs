@@ -1,4 +1,4 @@
-//! What happened in a pool, and what memory it really has.
+//! The counters of a pool, and the memory that it really has.
 
 use std::ffi::{c_char, c_int};
 use std::io;
@@ -15,7 +15,8 @@ use crate::memory::own;
 use crate::pools::{PoolHandle, open};
 use crate::sized::{self, Grows};
 
-/// A pool at one moment. Pages are of 4 KiB. Taken while others allocate, gauges may be a few pages apart.
+/// The state of a pool at one moment. Pages have 4 KiB. While other threads allocate, gauges may differ by a
+/// few pages.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Stats {
@@ -23,7 +24,7 @@ pub struct Stats {
     pub struct_bytes: usize,
     /// 1.
     pub version: u32,
-    /// Largest order of which there is a free block; -1 if nothing is free.
+    /// The largest order that has a free block; -1 if no page is free.
     pub largest_free_order: i32,
     /// Pages allocated since the pool was made (kernel: pgalloc_normal).
     pub pgalloc: u64,
@@ -37,29 +38,29 @@ pub struct Stats {
     pub nr_used: u64,
     /// Pages out of service after pageset_resize.
     pub nr_retired: u64,
-    /// Pages that may be handed out or in arrays at most.
+    /// The most pages that may be handed out or in arrays.
     pub capacity_pages: u64,
-    /// Times an array was filled.
+    /// How often an array was refilled.
     pub array_refills: u64,
-    /// Times half an array was given back.
+    /// How often half an array was flushed.
     pub array_flushes: u64,
-    /// Times all arrays were emptied.
+    /// How often all arrays were drained.
     pub array_drains: u64,
-    /// Sequences begun again, in all pools of the process.
+    /// Restarted sequences, in all pools of the process.
     pub rseq_restarts: u64,
-    /// Frees that the pool refused late, since two threads freed the same pages at the same moment.
+    /// Frees that the pool refused late, because two threads freed the same pages at the same moment.
     pub bad_frees: u64,
     /// Bytes cleared by pageset_alloc_zeroed.
     pub cleared_bytes: u64,
     /// Bytes cleared in idle time.
     pub prezeroed_bytes: u64,
-    /// Bytes given back to the system.
+    /// Bytes returned to the system.
     pub returned_bytes: u64,
-    /// Bytes that were given back and used again.
+    /// Returned bytes that were used again.
     pub refaulted_bytes: u64,
-    /// Nanoseconds spent in giving back.
+    /// Nanoseconds spent in returning memory.
     pub return_time_ns: u64,
-    /// Bytes of metadata mapped, but for 2 bytes a page of the C library; resident is what is used of it.
+    /// Bytes of mapped metadata, except for 2 bytes a page of the C library. Only the used part is resident.
     pub metadata_bytes: u64,
 }
 
@@ -80,13 +81,13 @@ pub struct BackingReport {
     pub struct_bytes: usize,
     /// 1.
     pub version: u32,
-    /// What was asked for: PAGESET_BACKING_...
+    /// The requested backing: PAGESET_BACKING_...
     pub asked: u32,
     /// Mapped: the pool's size.
     pub mapped_bytes: u64,
     /// Resident now.
     pub resident_bytes: u64,
-    /// Resident in huge pages: transparent ones, or those of hugetlb.
+    /// Resident in huge pages, transparent or hugetlb.
     pub huge_bytes: u64,
     /// Resident in pages of 4 KiB.
     pub small_bytes: u64,
@@ -109,7 +110,7 @@ unsafe impl Grows for BackingReport {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct NodeMemory {
-    /// Bytes of the pool that are resident on it.
+    /// Bytes of the pool that are resident on the node.
     pub resident_bytes: u64,
     /// The node.
     pub node: u32,
@@ -117,9 +118,9 @@ pub struct NodeMemory {
     pub reserved: u32,
 }
 
-/// What happened in the pool, and where its pages are. struct_bytes is sizeof(pageset_stats).
+/// Reads the counters and gauges of the pool. struct_bytes is sizeof(pageset_stats).
 ///
-/// Errors: EINVAL (stats is NULL, or struct_bytes too small), EBADF, EPERM.
+/// Errors: EINVAL (stats is NULL, or struct_bytes is too small), EBADF, EPERM.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_get_stats(pool: *mut PoolHandle, stats: *mut Stats, struct_bytes: usize) -> c_int {
     number(move || {
@@ -152,9 +153,9 @@ pub extern "C" fn pageset_get_stats(pool: *mut PoolHandle, stats: *mut Stats, st
     })
 }
 
-/// One counter of the allocator of pageblocks by name: "adopted", "claimed", "published", "closed", "settled", "rescued", "foreign",
-/// "retyped", "double_frees", "damaged", "line_transfers", "contended_lines", "below_low", "failed". The
-/// guide to the C library says what each counts.
+/// Reads a counter of the allocator of pageblocks by name: "adopted", "claimed", "published", "closed",
+/// "settled", "rescued", "foreign", "retyped", "double_frees", "damaged", "line_transfers",
+/// "contended_lines", "below_low", "failed". The guide to the C library explains each.
 ///
 /// Errors: ENOENT (no counter has this name), EINVAL (NULL), EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -174,10 +175,11 @@ pub extern "C" fn pageset_get_counter(
     })
 }
 
-/// What memory the pool really has. struct_bytes is sizeof(pageset_backing). Reads /proc/self/smaps: O(mappings of the process).
-/// In a child of fork it tells of the child's own memory.
+/// Reports the memory that the pool really has. struct_bytes is sizeof(pageset_backing). It reads
+/// /proc/self/smaps: O(mappings of the process). In a child of fork it reports the child's own memory.
 ///
-/// Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is used up), EINVAL (backing is NULL, or struct_bytes too small), EBADF.
+/// Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is exhausted), EINVAL (backing is NULL, or
+/// struct_bytes is too small), EBADF.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_get_backing(
     pool: *mut PoolHandle,
@@ -194,7 +196,7 @@ pub extern "C" fn pageset_get_backing(
                 Backing::Hugetlb(_) => PAGESET_BACKING_HUGETLB,
                 Backing::Memfd => PAGESET_BACKING_MEMFD,
                 Backing::Plain => PAGESET_BACKING_PLAIN,
-                // Pools are created from the four above.
+                // Pools are made from the four above only.
                 _ => return Err(UNKNOWN_BACKING),
             },
             mapped_bytes: now.mapped_bytes,
@@ -208,10 +210,10 @@ pub extern "C" fn pageset_get_backing(
     })
 }
 
-/// The pool's resident memory node by node, nodes_max at most. *count is how many nodes there are: if it is more than nodes_max,
-/// those beyond were not written. 0 if the kernel does not tell.
+/// Reports the pool's resident memory for each node, at most nodes_max of them. *count is the number of
+/// nodes. If it is more than nodes_max, the others were not written. It is 0 if the kernel does not tell.
 ///
-/// Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is used up), EINVAL (NULL), EBADF.
+/// Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is exhausted), EINVAL (NULL), EBADF.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_get_nodes(
     pool: *mut PoolHandle,

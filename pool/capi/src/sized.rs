@@ -1,7 +1,7 @@
 //! Structs that grow with versions of the library, while programs keep the size that they were built with.
 //!
-//! Each begins with its size in bytes and its version. What the program knows and the library does not must be zero; what the
-//! library knows and the program does not has its default. (The rule of the system call clone3.)
+//! Each begins with its size in bytes and its version. Fields that only the program knows must be zero.
+//! Fields that only the library knows have their defaults. (This is the rule of the system call clone3.)
 
 use std::{fmt, ptr, slice};
 
@@ -10,15 +10,16 @@ use crate::failure::{Failure, NULL_OUTPUT};
 /// The version of all structs so far.
 pub(crate) const VERSION: u32 = 1;
 
-/// No struct will ever be larger.
+/// The most bytes that a struct will ever have.
 const BYTES_MAX: usize = 4096;
-/// Size and version, which every version has.
+/// Size and version, which every version of a struct has.
 const HEAD_BYTES: usize = size_of::<usize>() + size_of::<u32>();
 
 /// A struct of the header.
 ///
 /// # Safety
-/// `repr(C)`, begins with a `usize` (its size) and a `u32` (its version), and is valid whatever its bytes are.
+/// `repr(C)`, begins with a `usize` (its size) and a `u32` (its version), and is valid whatever its bytes
+/// are.
 pub(crate) unsafe trait Grows: Copy {
     /// Its name in the header.
     const NAME: &'static str;
@@ -27,7 +28,7 @@ pub(crate) unsafe trait Grows: Copy {
     fn head(&mut self) -> (&mut usize, &mut u32);
 }
 
-/// Reads what a program filled in; what it does not know is as in `value`.
+/// Reads a program's struct. Fields that the program does not know have their value in `value`.
 pub(crate) fn read<T: Grows>(at: *const T, mut value: T) -> Result<T, Failure> {
     let bad =
         |errno, what: fmt::Arguments<'_>| Err(Failure::with_text(errno, format_args!("{}: {what}", T::NAME)));
@@ -43,7 +44,8 @@ pub(crate) fn read<T: Grows>(at: *const T, mut value: T) -> Result<T, Failure> {
         return bad(libc::E2BIG, format_args!("struct_bytes is {bytes}, and {BYTES_MAX} at most"));
     }
     let known = bytes.min(size_of::<T>());
-    // SAFETY: the caller promises `bytes` bytes, and the value has as many as `known`, of which any are valid.
+    // SAFETY: the caller promises `bytes` bytes, and the value has as many as `known`, of which any are
+    // valid.
     unsafe { ptr::copy_nonoverlapping(at.cast::<u8>(), (&raw mut value).cast::<u8>(), known) };
     // SAFETY: the bytes behind those that were copied, of those that the caller promises.
     let unknown = unsafe { slice::from_raw_parts(at.cast::<u8>().wrapping_add(known), bytes - known) };
@@ -63,7 +65,8 @@ pub(crate) fn read<T: Grows>(at: *const T, mut value: T) -> Result<T, Failure> {
     Ok(value)
 }
 
-/// Fills a program's struct, to be changed and read again: what the library does not know of it is zero.
+/// Fills a program's struct, which the program changes and passes back. Fields that the library does not know
+/// become zero.
 pub(crate) fn fill<T: Grows>(at: *mut T, bytes: usize, mut value: T) -> Result<(), Failure> {
     if bytes > BYTES_MAX {
         let name = T::NAME;
@@ -78,7 +81,7 @@ pub(crate) fn fill<T: Grows>(at: *mut T, bytes: usize, mut value: T) -> Result<(
     Ok(())
 }
 
-/// Writes as much of a struct as the program knows. Its `struct_bytes` says how much that is.
+/// Writes the part of a struct that the program knows. Its `struct_bytes` says how much that is.
 pub(crate) fn write<T: Grows>(at: *mut T, bytes: usize, mut value: T) -> Result<(), Failure> {
     let known = check(at, bytes)?;
     *value.head().0 = known;
@@ -86,7 +89,7 @@ pub(crate) fn write<T: Grows>(at: *mut T, bytes: usize, mut value: T) -> Result<
     Ok(())
 }
 
-/// How many bytes of a struct both sides know.
+/// The number of bytes of a struct that both sides know.
 fn check<T: Grows>(at: *mut T, bytes: usize) -> Result<usize, Failure> {
     if at.is_null() || !at.is_aligned() {
         return Err(NULL_OUTPUT);

@@ -1,4 +1,4 @@
-//! A sentence in memory that is there already.
+//! A sentence in memory that needs no allocation.
 
 use std::ffi::{CStr, c_char};
 use std::{fmt, io};
@@ -6,10 +6,10 @@ use std::{fmt, io};
 /// Room for a sentence: the longest of this library has about 150 bytes.
 const TEXT_BYTES: usize = 256;
 
-/// A line of text that ends with zero. What does not fit is left out.
+/// A line of text that ends with zero. Text that does not fit is cut off.
 ///
 /// # Invariants
-/// The last byte is zero, and so is each behind the first zero.
+/// The last byte is zero, and so are all bytes after the first zero.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct Text([u8; TEXT_BYTES]);
@@ -30,7 +30,7 @@ impl fmt::Write for Text {
     }
 }
 
-/// The system's words for an error. (The standard library puts them on the heap.)
+/// The system's words for an error. (The standard library would put them on the heap.)
 pub(crate) struct Os<'a>(pub(crate) &'a io::Error);
 
 impl fmt::Display for Os<'_> {

@@ -1,11 +1,11 @@
-//! The C library as C uses it: programs in C, and in C++, that are compiled against the header and the libraries.
+//! Programs in C and C++, compiled against the header and the libraries.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
 
-/// Where cargo has put the libraries.
+/// The directory where cargo puts the libraries.
 fn libraries() -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
     test.parent().expect("a test is in a directory").to_owned()
@@ -25,7 +25,7 @@ const C89: &[&str] = &["-std=c89"];
 /// Libraries that the static library needs.
 const SYSTEM: [&str; 4] = ["-lgcc_s", "-lpthread", "-ldl", "-lm"];
 
-/// A program, in a directory that goes with it.
+/// A program, and its temporary directory.
 struct Program {
     directory: TempDir,
 }
@@ -60,7 +60,7 @@ impl Program {
     }
 
     fn run(&self, arguments: &[&str]) {
-        // One that waits for ever is a failure, too.
+        // A program that hangs is a failure, too.
         succeed(Command::new("timeout").arg("120").arg(self.path()).args(arguments));
     }
 }
@@ -112,7 +112,7 @@ fn a_handle_of_another_copy_of_the_library_is_refused() {
     Program::new("cc", C89, "copies.c").run(&[shared.to_str().expect("cargo's paths are text")]);
 }
 
-/// A program that knows the library by `dlopen` only.
+/// A program that uses the library only by `dlopen`.
 fn unload(library: &Path, arguments: &[&str]) {
     let program = Program::linked("cc", C89, "unload.c", &[]);
     let library = library.to_str().expect("cargo's paths are text");
@@ -129,7 +129,7 @@ fn fault_05_a_plugin_that_forgets_its_pools_can_be_closed() {
     unload(&shared_library(), &["forget"]);
 }
 
-/// No option of its linker's keeps it: the pool does.
+/// No option of the linker keeps the library loaded: the pool does.
 #[test]
 fn fault_05_a_plugin_with_the_static_library_can_be_closed() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -137,7 +137,7 @@ fn fault_05_a_plugin_with_the_static_library_can_be_closed() {
     let names = ["config_init", "create", "destroy", "alloc", "free"];
     succeed(
         Command::new("cc")
-            // A library that is built in several units would look names up in the program first.
+            // A library built of several units would first look names up in the program.
             .args(["-shared", "-Wl,-Bsymbolic"])
             .arg("-o")
             .arg(&plugin)
@@ -150,7 +150,7 @@ fn fault_05_a_plugin_with_the_static_library_can_be_closed() {
     }
 }
 
-/// A compiler whose tools are not installed cannot build this.
+/// Whether the sanitizer's tools are installed: without them, the compiler cannot build this.
 fn has_sanitizer(flag: &str) -> bool {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (source, program) = (directory.path().join("empty.c"), directory.path().join("empty"));
@@ -160,7 +160,7 @@ fn has_sanitizer(flag: &str) -> bool {
         && Command::new(&program).output().is_ok_and(|output| output.status.success())
 }
 
-/// Free pages are poisoned, and what is right stays right.
+/// Free pages are poisoned, and a correct program passes.
 #[test]
 fn address_sanitizer_finds_a_use_after_a_free() {
     const FLAG: &str = "-fsanitize=address";
@@ -177,7 +177,7 @@ fn address_sanitizer_finds_a_use_after_a_free() {
     }
 }
 
-/// A page that passes between threads through the pool is no race.
+/// A page that passes between threads through the pool is no data race.
 #[test]
 fn thread_sanitizer_accuses_no_program_that_is_right() {
     const FLAG: &str = "-fsanitize=thread";
@@ -186,7 +186,7 @@ fn thread_sanitizer_accuses_no_program_that_is_right() {
     }
 }
 
-/// Compiles the program whose heap can be used up, and runs a part of it.
+/// Compiles the program with an exhaustible heap, and runs a part of it.
 fn shortage(part: &str) {
     let wraps =
         ["malloc", "calloc", "realloc", "posix_memalign", "free"].map(|name| format!("-Wl,--wrap={name}"));
@@ -214,7 +214,7 @@ fn fault_11_populate_in_c_does_itself_what_threads_would_that_cannot_be_started(
     shortage("threads");
 }
 
-/// Builds one of the examples, linked so, and runs it. What it prints.
+/// Builds one of the examples with these link options, and runs it. Returns its output.
 fn example(source: &str, linked: &[&str]) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -227,7 +227,7 @@ fn example(source: &str, linked: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Each way that the guide links a program.
+/// Links the guide's program in each way that the guide describes.
 #[test]
 fn the_guides_example_is_linked_in_each_way() {
     let archive = libraries().join("libpageset_capi.a").display().to_string();
@@ -282,7 +282,7 @@ fn the_guide_names_every_counter() {
     }
 }
 
-/// What the header says in numbers is what the library does.
+/// The header's limits equal the library's.
 #[test]
 fn limits_of_the_header_are_those_of_the_pool() {
     let header = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("include/pageset.h"))

@@ -1,11 +1,11 @@
-//! A database's buffer pool: 16 KiB frames, the oldest is evicted when the capacity is reached, and idle memory goes
+//! A database's buffer pool of 16 KiB frames. At capacity it evicts the oldest frame, and idle memory goes
 //! back. `cargo run --release -p pageset --example buffer_pool`
 
 use std::collections::{HashMap, VecDeque};
 
 use pageset::{AllocError, Order, Pages, Pool};
 
-/// Pages of a file that are in memory, oldest first.
+/// Pages of a file in memory, oldest first.
 struct BufferPool<'p> {
     pool: &'p Pool,
     order: Order,
@@ -15,7 +15,7 @@ struct BufferPool<'p> {
 }
 
 impl<'p> BufferPool<'p> {
-    /// The frame of a page of the file, read if it is not there.
+    /// The frame of a page of the file. Reads the page if it is not in memory.
     fn get(&mut self, page: u64) -> Result<&mut Pages<'p>, AllocError> {
         if !self.frames.contains_key(&page) {
             let mut frame = self.allocate()?;
@@ -27,7 +27,7 @@ impl<'p> BufferPool<'p> {
         Ok(self.frames.get_mut(&page).expect("just inserted"))
     }
 
-    /// A free frame; evicts until there is one.
+    /// A free frame. Evicts frames until there is one.
     fn allocate(&mut self) -> Result<Pages<'p>, AllocError> {
         loop {
             match self.pool.alloc(self.order) {

@@ -1,5 +1,6 @@
-//! Measures what passes between the arrays and what is below them: `cargo run --profile dist -p pageset --example exchange`.
-//! Nanoseconds for each block, median and best of the rounds, each the slowest thread's.
+//! Measures moves of blocks between the arrays and the base: `cargo run --profile dist -p pageset --example
+//! exchange`. Prints nanoseconds for each block, median and best of the rounds. Each round counts the slowest
+//! thread.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -42,7 +43,7 @@ fn shown(mut rounds: Vec<f64>) -> String {
     format!("{:.2} (best {:.2})", rounds[rounds.len() / 2], rounds[0])
 }
 
-/// All threads go on at the same time, as far as there are CPUs for them.
+/// Lets all threads go on at the same time, if there are enough CPUs.
 fn meet(barrier: &Barrier, met: &AtomicUsize, threads: usize) {
     barrier.wait();
     let all = (met.fetch_add(1, SeqCst) / threads + 1) * threads;
@@ -51,7 +52,7 @@ fn meet(barrier: &Barrier, met: &AtomicUsize, threads: usize) {
     }
 }
 
-/// Each thread allocates so many blocks, and frees them.
+/// Each thread allocates `count` blocks, and frees them.
 fn bulk(pool: &Pool, order: Order, count: usize, threads: usize, shuffled: bool) -> [String; 2] {
     let barrier = Barrier::new(threads);
     let met = AtomicUsize::new(0);
@@ -91,7 +92,7 @@ fn bulk(pool: &Pool, order: Order, count: usize, threads: usize, shuffled: bool)
     all.map(|rounds| shown(rounds.into_inner().expect("nobody panicked")))
 }
 
-/// One thread allocates, another one frees; 256 blocks pass at once.
+/// One thread allocates and another frees; 256 blocks pass at once.
 fn handoff(pool: &Pool, order: Order) -> String {
     const BLOCKS: usize = 256;
     const BATCHES: usize = 500;

@@ -1,4 +1,5 @@
-//! A pool on one NUMA node, and what was really obtained: `cargo run --release -p pageset --example numa [NODE]`
+//! A pool on one NUMA node, and the memory that it really got: `cargo run --release -p pageset --example numa
+//! [NODE]`
 
 use pageset::{Numa, Order, Pool};
 

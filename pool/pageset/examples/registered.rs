@@ -1,8 +1,8 @@
-//! A whole pool as one registered buffer of io_uring, and which pools lose reads that way.
-//! `cargo run --release -p pageset --example registered`
+//! A whole pool as one registered buffer of io_uring, and the pools that lose reads that way. `cargo run
+//! --release -p pageset --example registered`
 //!
-//! The ring pins the pages that are behind the pool's addresses when it is registered. Each row is a pool, each column what
-//! was done since. A cell says how many of 1024 reads did not arrive: the ring said that they did.
+//! The ring pins the pages that the pool has when it is registered. Each row is a pool, each column an action
+//! since then. A cell says how many of 1024 reads did not arrive, although the ring reported success.
 
 use std::fs::File;
 use std::io::Write;
@@ -30,7 +30,7 @@ fn without_thread() -> ReturnPolicy {
     ReturnPolicy::default().with_worker(Worker::None)
 }
 
-/// What a program does that registers its pool: `pinned` is the first row.
+/// The pools of programs that register them. `pinned` is the first row.
 const POOLS: [Named<fn() -> Builder>; 4] = [
     ("pinned()", || builder().pinned()),
     ("default policy", builder),
@@ -53,12 +53,12 @@ const SINCE: [Named<fn(&Pool)>; 6] = [
     }),
 ];
 
-/// All of a pool in blocks of one order.
+/// All of a pool, in blocks of one order.
 fn all(pool: &Pool, order: Order) -> Vec<Pages<'_>> {
     std::iter::from_fn(|| pool.alloc(order).ok()).collect()
 }
 
-/// A ring that knows the pool's memory as its buffer number 0.
+/// A ring with the pool's memory as its buffer number 0.
 fn register(pool: &Pool) -> std::io::Result<IoUring> {
     let ring = IoUring::new(8)?;
     let buffer =
@@ -78,7 +78,7 @@ fn read(ring: &mut IoUring, file: &File, block: &mut Pages<'_>) -> std::io::Resu
     Ok(ring.completion().next().expect("one was waited for").result())
 }
 
-/// Reads into all blocks. How many have something else in them than the file.
+/// Reads into all blocks. Returns how many do not have the file's content afterwards.
 fn lost(ring: &mut IoUring, file: &File, pool: &Pool) -> std::io::Result<usize> {
     let mut blocks = all(pool, ORDER);
     for block in &mut blocks {

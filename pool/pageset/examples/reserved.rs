@@ -1,4 +1,4 @@
-//! What a pool costs of which one page was touched, by its size: memory resident, and the time of calls.
+//! The cost of a pool with one touched page, by the pool's size: resident memory, and the time of calls.
 //!
 //! `cargo run --release -p pageset --example reserved`
 

@@ -1,6 +1,6 @@
-//! Measures a pool of which all is in use: `cargo run --profile dist -p pageset --example shortage`. A cache takes all memory
-//! there is, and gives up some blocks for new ones from then on. Nanoseconds for each allocation, the median of the rounds and
-//! the best.
+//! Measures a pool that is full: `cargo run --profile dist -p pageset --example shortage`. A cache takes all
+//! memory, and then gives up some blocks for new ones. Prints nanoseconds for each allocation, median and
+//! best of the rounds.
 
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ fn new_pool() -> Result<Pool, pageset::BuildError> {
     Pool::builder().size(4608 << 20).returns(ReturnPolicy::default().with_worker(Worker::None)).build()
 }
 
-/// A part of the blocks goes, those that come fill the pool again.
+/// Frees a part of the blocks, and fills the pool again.
 fn of_one_order(pool: &Pool, order: u8) -> String {
     let order = order_of(order);
     let mut random = Random(1);
@@ -36,7 +36,7 @@ fn of_one_order(pool: &Pool, order: u8) -> String {
     })
 }
 
-/// Whenever an allocation fails, 16 blocks go.
+/// Frees 16 blocks whenever an allocation fails.
 fn of_several_orders(pool: &Pool, most: u8) -> String {
     const ALLOCATIONS: usize = 2000;
     let mut random = Random(1);

@@ -1,5 +1,6 @@
-//! Measures the pool: `cargo run --profile dist -p pageset --example speed`. Medians of 15 runs, in nanoseconds for each pair
-//! of an allocation and a free (or for each of the two where they are apart).
+//! Measures the pool: `cargo run --profile dist -p pageset --example speed`. Prints medians of 15 runs, in
+//! nanoseconds for each pair of an allocation and a free (or for each of the two where they are measured
+//! separately).
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -26,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for live_percent in [50, 75, 90] {
         full(live_percent)?;
     }
-    // The list of pages is touched before, so that its page faults are not measured.
+    // The list of pages is touched in advance, so that its page faults are not measured.
     let mut held = Vec::with_capacity(MILLION);
     random_million(&pool, &mut held);
     row("1 M pages, alloc", || random_million(&pool, &mut held).0);
@@ -49,7 +50,7 @@ fn median(mut run: impl FnMut() -> f64) -> f64 {
     middle((0..RUNS).map(|_| run()))
 }
 
-/// Several runs in a row; shows the median, and the best for machines that do something else meanwhile.
+/// Several runs in a row. Prints the median, and the best for machines with other load.
 fn row(name: &str, run: impl FnMut() -> f64) {
     let mut values: Vec<_> = std::iter::repeat_with(run).take(RUNS).collect();
     values.sort_by(f64::total_cmp);
@@ -133,7 +134,8 @@ fn mix(pool: &Pool, live: usize, operations: usize) -> f64 {
     per(begun.elapsed(), operations)
 }
 
-/// A pool of 64 MiB, in blocks of 4 to 512 KiB, of which so many percent stay allocated: what is refused, and what a call costs.
+/// A pool of 64 MiB with `live_percent` % in use, in blocks of 4 to 512 KiB. Prints refused requests and the
+/// cost of a call.
 fn full(live_percent: usize) -> Result<(), Box<dyn std::error::Error>> {
     const BYTES: usize = 64 << 20;
     const CALLS: usize = 200_000;
@@ -160,7 +162,7 @@ fn full(live_percent: usize) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// 128 MiB allocated, each page touched, freed; against a fresh mapping each time.
+/// Allocates 128 MiB, touches each page, frees them. Compares with a fresh mapping each time.
 fn touch_cycles() -> Result<(), Box<dyn std::error::Error>> {
     const BYTES: usize = 128 << 20;
     let pool = Pool::builder().size(BYTES).returns(no_thread()).build()?;
@@ -197,7 +199,7 @@ fn touch_cycles() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What is resident after a burst of 1 GiB, while every thread sleeps.
+/// Prints the resident memory after a burst of 1 GiB, while all threads sleep.
 fn burst() -> Result<(), Box<dyn std::error::Error>> {
     let pool = Pool::builder().size(1 << 30).build()?;
     let mut blocks: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::ZERO).ok()).collect();

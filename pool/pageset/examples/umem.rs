@@ -1,5 +1,6 @@
-//! Frames of a network ring, as AF_XDP wants them: one contiguous area, frames named by their offset in it, taken by the
-//! receiving thread and freed by the sending one. `cargo run --release -p pageset --example umem`
+//! Frames of a network ring, as AF_XDP needs them: one contiguous area with frames named by their offset. The
+//! receiving thread takes frames, and the sending thread frees them. `cargo run --release -p pageset
+//! --example umem`
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -12,9 +13,9 @@ const FRAMES: usize = 16_384;
 const PACKETS: usize = 2_000_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The kernel pins the frames: every address has to keep its page.
+    // The kernel pins the frames, so every address has to keep its page.
     let pool = Pool::builder().size(FRAMES * PAGE_BYTES).pinned().build()?;
-    // Page faults while packets arrive would lose some.
+    // Page faults while packets arrive would lose some packets.
     let threads = NonZeroUsize::new(2).ok_or("threads")?;
     let outcome = pool.populate(FRAMES * PAGE_BYTES, threads, |progress| {
         println!("populated {} of {} MiB", progress.done_bytes >> 20, progress.total_bytes >> 20);
@@ -28,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         scope.spawn(move || {
             let mut bytes = 0_u64;
             for batch in to_send {
-                // A descriptor of the ring would carry `offset()` and a length; the frames are freed here.
+                // A descriptor of the ring would carry `offset()` and a length. The frames are freed here.
                 bytes += batch.iter().map(|frame| u64::from(frame[0])).sum::<u64>();
             }
             println!("sent, checksum {bytes}");

@@ -1,4 +1,4 @@
-//! The pool's thread: it looks at idle memory, and sleeps while there is none.
+//! The pool's thread. It scans for idle memory, and sleeps while there is none.
 
 use std::io;
 use std::sync::OnceLock;
@@ -13,7 +13,8 @@ use crate::pool::Inner;
 use crate::sys::share::Shared;
 use crate::sys::thread::{be_ordinary, without_signals};
 
-/// How long the thread sleeps when nothing is idle, but pages are out that may be freed into arrays unnoticed.
+/// How long the thread sleeps when nothing is idle but users have pages. They may free pages into arrays
+/// without waking it.
 const SLEEP_WITH_USERS: Duration = Duration::from_secs(1);
 
 /// The running thread.
@@ -22,18 +23,19 @@ pub(crate) struct Background {
     inner: Shared<Inner>,
 }
 
-/// Nobody has to be told: the thread looks again soon in any case, or there is none.
+/// Ringing is not needed: the thread scans again soon in any case, or there is no thread.
 const UNHEARD: u8 = 0;
-/// The thread looks at what is idle, and has not been told of anything since it began to look.
+/// The thread is scanning, and no thread has rung since the scan began.
 const LISTENING: u8 = 1;
-/// The thread sleeps until it is told of something.
+/// The thread sleeps until a thread rings.
 const ASLEEP: u8 = 2;
 
-/// How slow paths tell the thread that there will be something to see.
+/// Wakes the pool's thread when a slow path has changed something.
 ///
-/// Whoever changes how many frames are out rings afterwards. The thread listens before it looks, and falls asleep only if
-/// nobody rang since: so either it sees the change, or it hears the bell. That needs one order of the four accesses, which
-/// is why they are sequentially consistent, the change of the frames included.
+/// Race: a slow path changes the number of frames that are out, then rings. The pool's thread listens, then
+/// scans, then falls asleep unless there was a ring since it listened. Either the scan sees the change, or
+/// the thread hears the ring. This needs a single order of the four accesses, so all are sequentially
+/// consistent, the change of the frames included.
 #[derive(Default)]
 pub(crate) struct Bell {
     thread: OnceLock<Thread>,
@@ -42,7 +44,7 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    /// Wakes the thread if it sleeps for want of anything to do, and keeps it awake if it is about to.
+    /// Wakes the thread if it sleeps, and keeps it awake if it is about to sleep.
     #[inline]
     pub(crate) fn ring(&self) {
         if self.state.load(SeqCst) != UNHEARD {
@@ -57,22 +59,23 @@ impl Bell {
         }
     }
 
-    /// The thread begins to look: who rings from now on is heard.
+    /// Begins a scan: the thread hears every ring from now on.
     fn listen(&self) {
         self.state.store(LISTENING, SeqCst);
     }
 
-    /// The thread saw what there will be to do: nobody need tell it.
+    /// The scan found something to do, so rings are not needed.
     fn stop_listening(&self) {
         self.state.store(UNHEARD, SeqCst);
     }
 
-    /// The thread saw nothing to do. `false` if somebody rang since it began to look.
+    /// Falls asleep after a scan that found nothing. Returns `false` if there was a ring since the scan
+    /// began.
     fn fall_asleep(&self) -> bool {
         self.state.compare_exchange(LISTENING, ASLEEP, SeqCst, Relaxed).is_ok()
     }
 
-    /// The thread woke up. Says whether somebody rang.
+    /// Wakes up. Returns whether there was a ring.
     fn wake_up(&self) -> bool {
         self.state.swap(UNHEARD, SeqCst) == UNHEARD
     }
@@ -83,8 +86,8 @@ impl Background {
         let of_thread = inner.clone();
         let start = || thread::Builder::new().name("pageset".into()).spawn(move || run(&of_thread));
         let thread = without_signals(start)?;
-        // A thread that begins makes system calls that it never makes again. A program that denies them once its pool is
-        // built must not meet one that has not begun yet.
+        // A new thread makes system calls that it never makes again. If a program denies them once its pool
+        // is built, the thread must have begun before.
         inner.capacity.bell.thread.wait();
         Ok(Self { thread, inner: inner.clone() })
     }
@@ -93,7 +96,7 @@ impl Background {
     pub(crate) fn stop(self) {
         self.inner.capacity.bell.ends.store(true, SeqCst);
         self.thread.thread().unpark();
-        // A panic of the thread has been printed; there is nothing to add.
+        // The thread's panic has already been printed.
         let _ = self.thread.join();
     }
 }
@@ -120,7 +123,7 @@ fn run(inner: &Inner) {
             has_rung = bell.wake_up();
         }
         if has_rung && !bell.ends.load(SeqCst) {
-            // Somebody began to allocate: look again when there is something to see.
+            // A user has allocated: scan again when memory can be idle.
             thread::park_timeout(interval());
         }
     }

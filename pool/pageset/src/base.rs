@@ -1,6 +1,6 @@
-//! The one edge to `pageset-blocks`: the base, which has every frame that is in no array and nobody's hands.
+//! The only module that uses `pageset-blocks`. The base has every frame that neither a user nor an array has.
 //!
-//! The pool names frames by 32 bits from its start; so does the allocator, by 64.
+//! The pool numbers frames by 32 bits from its start, the allocator by 64.
 
 use std::ops::Range;
 use std::sync::MutexGuard;
@@ -23,49 +23,49 @@ use crate::tables::Allocator;
 /// Blocks that were just allocated.
 pub(crate) type Words = [Option<BlockWord>; WORDS];
 
-/// The zone that has all frames.
+/// The zone of all frames.
 const ZONE: ZoneId = ZoneId(0);
 
-/// Words of blocks that are taken under one hold of the lock: half an array's, mostly.
+/// The most words of blocks that are taken under one hold of the lock. Usually they fill half an array.
 const WORDS: usize = 12;
-/// Turns for which a thread waits before it sleeps: some microseconds.
+/// How often a waiting thread tries the lock before it sleeps: some microseconds.
 const SPINS: u32 = 100;
 
 /// The pool's frames, under one lock.
 ///
-/// One thread at a time changes them, by stores. That is twice as fast as by exchanges, which need no lock: with half an array under
-/// one hold of it, threads seldom meet. (Decision 0039.)
+/// One thread at a time changes them, by plain stores. That is twice as fast as lock-free exchanges: half an
+/// array moves under one hold of the lock, so threads seldom meet. (Decision 0039.)
 pub(crate) struct Base {
     frames: Apart<Lock<Frames>>,
     /// CPUs that the allocator knows.
     cpus: usize,
-    /// Bytes of its tables.
+    /// Bytes of the allocator's tables.
     bytes: usize,
 }
 
-/// In lines of cache of its own: whoever waits for the lock looks at it again and again, and would take what is next to it away from
-/// whoever has the lock.
+/// Keeps the lock on a cache line of its own. A waiting thread reads the lock again and again, and would take
+/// neighbouring data away from the thread that holds it.
 #[repr(align(128))]
 struct Apart<T>(T);
 
-/// What every exchange of single pages changes comes first: on CPUs that take turns, each line has to come from another one.
+/// Fields that every exchange of single pages changes come first. When CPUs take turns, each cache line has
+/// to come from the other CPU.
 #[repr(C)]
 struct Frames {
     exchanges: Exchanges,
-    /// In use, as the allocator sees it.
+    /// Blocks that were passed on. For the allocator they are in use.
     passed: Passed,
     allocator: Allocator,
 }
 
-/// How often part of an array passed.
+/// How often part of an array was filled or emptied.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Exchanges {
     pub(crate) refills: u64,
     pub(crate) flushes: u64,
 }
 
-/// A request for a block, though it be the last one that is free. All memory is of one type, so that nothing is stolen from
-/// anybody.
+/// A request for a block. It may take the last free one. All memory has one type, so no request steals.
 #[inline]
 const fn request(order: Order) -> Request {
     Request::new(order).movable().with(RequestTraits::NO_WATERMARKS)
@@ -76,7 +76,7 @@ fn pfn(frame: u32) -> Pfn {
 }
 
 impl Base {
-    /// An allocator of so many frames, all of them free, for so many CPUs that have arrays so large.
+    /// An allocator of `frames` free frames, for CPUs with arrays of these capacities.
     pub(crate) fn new(frames: u64, cpus: usize, caps: Caps) -> Result<Self, BuildError> {
         let region = [0..frames];
         let zones =
@@ -84,9 +84,9 @@ impl Base {
         let nodes = heap::made(cpus.max(1), || NodeId(0))?;
         let config = Config::new(&zones, &nodes);
         let (allocator, bytes) = Allocator::with_tables(&config, |tables| {
-            // What lies at the end is given back first.
+            // Memory at the end goes back to the system first.
             let allocator = BlockAllocator::for_one(&config, tables)?.with_whole_use(WholeUse::LowestFirst);
-            // A pool keeps no reserve: its users may have every page of it.
+            // A pool keeps no reserve: its users may have every page.
             allocator.set_watermarks(ZONE, Watermarks::default())?;
             Ok(allocator)
         })?;
@@ -96,8 +96,8 @@ impl Base {
         Ok(Self { frames: Apart(Lock::new(frames)), cpus: nodes.len(), bytes })
     }
 
-    /// Waits for the lock. It is mostly held for less than a microsecond, for which it is not worth to sleep: a thread that
-    /// slept comes back after 5 to 50. (Measured on two CPUs that free in random order.)
+    /// Waits for the lock. It is usually held for less than a microsecond, so spinning comes first: a thread
+    /// that slept comes back after 5 to 50. (Measured on two CPUs that free in random order.)
     fn lock(&self) -> MutexGuard<'_, Frames> {
         for _ in 0..SPINS {
             if let Some(frames) = self.frames.0.try_lock() {
@@ -108,26 +108,27 @@ impl Base {
         self.frames.0.lock()
     }
 
-    /// As the allocator knows this CPU. Those beyond what it knows share the others' pageblocks.
+    /// The allocator's number for this CPU. A CPU that the allocator does not know uses the number of another
+    /// CPU, and shares its pageblocks.
     fn cpu(&self, cpu: usize) -> CpuId {
         CpuId((cpu % self.cpus) as u32)
     }
 
-    /// Allocates a block for a CPU: its first frame.
+    /// Allocates a block for a CPU. Returns its first frame.
     pub(crate) fn alloc(&self, cpu: usize, order: Order) -> Option<u32> {
         let block = self.lock().allocator.get().alloc(self.cpu(cpu), &request(order)).ok()?;
         Some(block.0 as u32)
     }
 
-    /// Allocates so many frames that lie together: the first one.
+    /// Allocates contiguous frames. Returns the first.
     pub(crate) fn alloc_run(&self, cpu: usize, frames: u32) -> Option<u32> {
         let (cpu, request) = (self.cpu(cpu), request(Order::ZERO));
         let first = self.lock().allocator.get().alloc_contiguous(cpu, u64::from(frames), 1, &request).ok()?;
         Some(first.0 as u32)
     }
 
-    /// Fetches up to `wanted` blocks for an array: into an empty batch what was passed on, and then words of blocks, as many as there is
-    /// room for.
+    /// Fetches up to `wanted` blocks for an array. Puts blocks that were passed on into an empty batch, and
+    /// returns words of further blocks, up to the capacity.
     #[inline]
     pub(crate) fn fetch(&self, cpu: usize, class: Class, wanted: usize, batch: &mut Batch) -> Words {
         let cpu = self.cpu(cpu);
@@ -169,8 +170,8 @@ impl Base {
         self.lock().allocator.get().free(self.cpu(cpu), pfn(frame), order)
     }
 
-    /// Puts blocks of an array where the next fetch finds them first, as they are; or, if there is no room or not to be any, frees them.
-    /// Returns how many were free already.
+    /// Passes blocks of an array on to the next fetch. Frees them instead if there is no room, or if
+    /// `is_ample` is `false`. Returns how many were free already.
     #[inline]
     pub(crate) fn flush(
         &self,
@@ -191,7 +192,7 @@ impl Base {
         self.free_entries(&self.lock(), cpu, class, entries, ledger)
     }
 
-    /// Frees some blocks that were passed on. Returns how many, and how many of them were free already.
+    /// Frees some blocks that were passed on. Returns their number, and how many were free already.
     pub(crate) fn free_passed(&self, class: Class, ledger: &Ledger) -> (usize, usize) {
         let batch: &mut Batch = &mut Batch::new();
         let mut frames = self.lock();
@@ -209,25 +210,25 @@ impl Base {
         ledger: &Ledger,
     ) -> usize {
         if entries.iter().fold(0, |any, entry| any | entry.raw() & 1) != 0 {
-            // Before somebody else can have them.
+            // Note this before another thread can allocate them.
             note_zero(class, entries, ledger);
         }
         let (allocator, cpu) = (to.allocator.get(), self.cpu(cpu));
         let blocks = entries.iter().map(|entry| pfn(entry.frame()));
         match class {
-            // Apart, so that the compiler knows the order of most blocks.
+            // A call of its own, so that the compiler knows the order of most blocks.
             Class::Order0 => allocator.free_many(cpu, Order::ZERO, blocks),
             _ => allocator.free_many(cpu, class.order(), blocks),
         }
     }
 
-    /// Frees frames, whatever blocks they are or are parts of.
+    /// Frees frames, whichever blocks they belong to.
     pub(crate) fn free_range(&self, frames: Range<u32>) -> Result<(), FreeError> {
         let pfns = u64::from(frames.start)..u64::from(frames.end);
         self.lock().allocator.get().free_range(CpuId(0), pfns)
     }
 
-    /// Cuts the block around a frame in use, so that one begins with it.
+    /// Cuts the block around a frame in use, so that a block begins with the frame.
     pub(crate) fn split_at(&self, frame: u32) -> Result<(), FreeError> {
         self.lock().allocator.get().split_at(CpuId(0), pfn(frame))
     }
@@ -238,7 +239,7 @@ impl Base {
         self.lock().allocator.get().alloc_range(CpuId(0), pfns, &request(Order::ZERO)).is_ok()
     }
 
-    /// Which frames of a pageblock are free and not passed on: a bit for each.
+    /// The frames of a pageblock that are free and not passed on: a bit for each.
     pub(crate) fn free_bits(&self, frames: Range<u32>) -> [u64; FRAME_WORDS] {
         let state = self.lock();
         let mut bits = [0; FRAME_WORDS];
@@ -248,13 +249,13 @@ impl Base {
         bits
     }
 
-    /// Puts back a block that nobody has.
+    /// Returns a block that neither a user nor an array has.
     pub(crate) fn release(&self, frame: u32, order: Order) {
         let outcome = self.free(0, frame, order);
         debug_assert_eq!(outcome, Ok(()), "a block that was taken out is ours to put back");
     }
 
-    /// The block around a frame that a user or an array has: its first frame and order.
+    /// The block around a frame of a user or an array: its first frame and order.
     pub(crate) fn block_in_use(&self, frame: u32) -> Option<(u32, Order)> {
         let frames = self.lock();
         if frames.passed.has(frame) {
@@ -275,17 +276,17 @@ impl Base {
         frames.allocator.get().free_frames() + frames.passed.frames()
     }
 
-    /// The largest order of which a block is free.
+    /// The largest order that has a free block.
     pub(crate) fn largest_free_order(&self) -> Option<Order> {
         self.lock().allocator.get().largest_free_order()
     }
 
-    /// How often arrays were filled and emptied from here, in part.
+    /// How often part of an array was filled from here or emptied to here.
     pub(crate) fn exchanges(&self) -> Exchanges {
         self.lock().exchanges
     }
 
-    /// What it did.
+    /// The allocator's counters.
     pub(crate) fn counters(&self) -> BlockCounters {
         self.lock().allocator.get().counters()
     }
@@ -295,21 +296,21 @@ impl Base {
         self.bytes
     }
 
-    /// Proves that no frame is lost or doubled. Returns how many are in use.
+    /// Checks that no frame is lost or doubled. Returns how many are in use.
     pub(crate) fn validate(&self) -> Result<u64, Violation> {
         let frames = self.lock();
         let census = frames.allocator.get().validate()?;
         Ok(census.allocated.saturating_sub(frames.passed.frames()))
     }
 
-    /// Holds the lock, as a thread that stopped in the middle.
+    /// Holds the lock, like a thread that stopped in the middle.
     #[cfg(test)]
     pub(crate) fn hold(&self) -> impl Sized + '_ {
         self.lock()
     }
 }
 
-/// Notes which of these are zero.
+/// Notes which of these blocks are zero.
 #[cold]
 fn note_zero(class: Class, entries: &[Entry], ledger: &Ledger) {
     for entry in entries.iter().filter(|entry| entry.zero() == ZeroState::Zero) {

@@ -1,4 +1,4 @@
-//! What a pool is built from.
+//! The settings of a pool.
 
 mod memory;
 
@@ -23,18 +23,19 @@ use crate::sys::share::Shared;
 use crate::sys::{BLOCK_BYTES, MapStep, PAGE_BYTES, PAGE_SHIFT, cpu, environment, membarrier};
 use memory::refused;
 
-/// Most bytes of a pool: frame numbers of arrays have 30 bits.
+/// The most bytes of a pool: frame numbers in arrays have 30 bits.
 const BYTES_MAX: usize = 1 << (30 + PAGE_SHIFT);
 
-/// What kind of memory a pool consists of.
+/// The kind of memory of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Backing {
-    /// Private memory, in transparent huge pages as far as the system provides them.
+    /// Private memory, in transparent huge pages where the system provides them.
     Thp,
-    /// Huge pages that the administrator set apart. Building the pool takes all of them, clears them, and has them until it is
-    /// dropped: none goes back before, so no access finds one missing. That takes the time of clearing: some tenths of a second
-    /// for each GiB. Children of `fork` see the parent's memory itself, and [`Fork::Copy`] is refused.
+    /// Huge pages that the administrator set apart. Building the pool takes and clears all of them. No page
+    /// goes back before the pool is dropped, so no access finds a page missing. Clearing takes some tenths of
+    /// a second for each GiB. Children of `fork` see the parent's memory itself, and [`Fork::Copy`] is
+    /// refused.
     Hugetlb(HugePageSize),
     /// A file in memory, to be shared with other processes: see [`Pool::memfd`].
     Memfd,
@@ -62,61 +63,65 @@ impl HugePageSize {
     }
 }
 
-/// From which NUMA nodes the memory comes.
+/// The NUMA nodes that provide the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numa {
-    /// From the node of the CPU that touches it first. Of hugetlb, that is the CPU that builds the pool.
+    /// The node of the CPU that touches a page first. For hugetlb, that is the CPU that builds the pool.
     FirstTouch,
-    /// From this node only.
+    /// This node only.
     Bind(u16),
-    /// From each of these nodes (bit `n` for node `n`) in turn.
+    /// Each of these nodes (bit `n` for node `n`) in turn.
     Interleave(u64),
 }
 
-/// What a child of `fork` sees of the pool's memory.
+/// How a child of `fork` sees the pool's memory.
 ///
 /// # What a child may do
-/// In a child, and in its children, a pool can only be read. A child has one thread: a lock that another thread held stays
-/// locked for ever. Its metadata is a copy: a page that is free there may be in use in the parent a moment later. So no
-/// operation in a child waits for a lock, changes memory, or reaches the parent:
+/// In a child, and in its children, a pool can only be read. A child has one thread: a lock that another
+/// thread held stays locked for ever. Its metadata is a copy: a page that is free there may be in use in the
+/// parent a moment later. So no operation in a child waits for a lock, changes memory, or reaches the parent:
 ///
-/// - Pages can be read, as the variants say. Pages of a memfd and of hugetlb are the parent's own memory. The program that forks
-///   answers for what its child writes there; [`Pool::memfd`] gives the rules.
-/// - Every allocation, and [`Pool::populate`], returns the error [`AllocError::Forked`](crate::AllocError::Forked).
+/// - Pages can be read, as the variants say. Pages of a memfd and of hugetlb are the parent's own memory. The
+///   program that forks is responsible for its child's writes there; [`Pool::memfd`] gives the rules.
+/// - Every allocation, and [`Pool::populate`], returns the error
+///   [`AllocError::Forked`](crate::AllocError::Forked).
 /// - Dropping [`Pages`](crate::Pages), or giving up a part of them, does nothing.
-///   [`from_raw_checked`](crate::Pages::from_raw_checked) returns `None`, since it cannot check.
-/// - [`Pool::trim`] and [`Pool::tick`] give nothing back, [`Pool::resize`] leaves the pool at the size it was built with,
-///   [`Pool::stats`] are all zero, and [`Pool::validate`] returns an error: it cannot check.
+///   [`from_raw_checked`](crate::Pages::from_raw_checked) returns `None`, because it cannot check.
+/// - [`Pool::trim`] and [`Pool::tick`] give nothing back, [`Pool::resize`] leaves the pool at the size it was
+///   built with, [`Pool::stats`] are all zero, and [`Pool::validate`] returns an error: it cannot check.
 /// - [`Pool::backing`] describes the child's own memory.
-/// - Dropping the [`Pool`] does nothing. Its memory stays mapped until the child ends or runs another program.
+/// - Dropping the [`Pool`] does nothing. Its memory stays mapped until the child ends or runs another
+///   program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fork {
-    /// A copy, made at the fork. If the pool is a memfd: the parent's memory itself. Refused for hugetlb: when no huge page is left
-    /// for a copy, the system takes the child's, and kills it when it reads.
+    /// A copy, made at the fork. For a memfd: the parent's memory itself. Refused for hugetlb: when no huge
+    /// page is left for a copy, the system takes the child's page, and kills the child when it reads.
     Copy,
-    /// Nothing, and the fork is faster. In the child the addresses are not mapped, or other memory is mapped there.
+    /// Nothing, which makes the fork faster. In the child the addresses are not mapped, or other memory is
+    /// mapped there.
     Hide,
 }
 
 /// Whether the pool's memory may be swapped out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Residency {
-    /// It may be swapped out, as any memory.
+    /// It may be swapped out.
     Pageable,
-    /// Building the pool makes all of it resident and locks it. Idle memory is never returned. The pool's own tables are not locked.
+    /// Building the pool makes all of it resident and locks it. Idle memory is never returned. The pool's own
+    /// tables are not locked.
     Locked,
 }
 
-/// Whether sequences are restarted or locks are taken on the fast path.
+/// How the fast path is protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FastPath {
     /// Restartable sequences if the system has them and `PAGESET_RSEQ` is not `0`, otherwise locks.
     Auto,
-    /// A try-lock per CPU.
+    /// A try-lock for each CPU.
     Locks,
 }
 
-/// How idle memory goes back to the system, and who does it.
+/// How idle memory goes back to the system, and which thread returns it.
 ///
 /// Start from the default, and change it by its methods or field by field:
 ///
@@ -129,52 +134,56 @@ pub enum FastPath {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReturnPolicy {
-    /// Time between two scans for idle memory. A pageblock goes back when two scans in a row found it free. Default: 100 ms.
+    /// Time between two scans for idle memory. A pageblock goes back when two scans in a row found it free.
+    /// Default: 100 ms.
     pub interval: Duration,
     /// Most bytes that go back in one second. Default: 4 GiB.
     pub bytes_per_second: u64,
-    /// Bytes of free pageblocks (2 MiB) that scans leave with the pool, so that the next allocations need not wait for the
-    /// system. The lowest pageblocks stay: they are used first. `None` keeps a fiftieth of the pool, 32 MiB at most.
-    /// [`Pool::trim`] and [`Pool::resize`] give these back too. Memory from [`Pool::populate`] stays in addition. For a pool of which
-    /// nothing may go back, see [`Builder::pinned`].
+    /// Bytes of free pageblocks (2 MiB) that scans leave with the pool, so that the next allocations need not
+    /// wait for the system. The lowest pageblocks stay: they are used first. `None` keeps 2 % of the pool, at
+    /// most 32 MiB. [`Pool::trim`] and [`Pool::resize`] return these too. Memory from [`Pool::populate`]
+    /// stays in addition. If nothing may go back, see [`Builder::pinned`].
     pub keep_bytes: Option<u64>,
-    /// Whether a thread of the pool returns memory. If not, call [`Pool::tick`]. Where nothing ever goes back and nothing is
-    /// cleared ([`Builder::pinned`], [`Residency::Locked`], hugetlb, a caller's region), there is no thread. Default: a thread.
+    /// Whether a thread of the pool returns memory. If not, call [`Pool::tick`]. There is no thread if
+    /// nothing ever goes back and nothing is cleared ([`Builder::pinned`], [`Residency::Locked`], hugetlb, a
+    /// caller's region). Default: a thread.
     pub worker: Worker,
     /// Whether the pool clears free pages for `alloc_zeroed` in idle time. Default: no.
     pub prezero: Prezero,
-    /// Of pageblocks in part use, free pages go back that lie together and have so many bytes: 4096 for single pages. Only scans of a pool
-    /// that nobody used since the last scan, or every tenth one, look for them. 0 keeps them until [`Pool::trim`]. Default: 0.
+    /// The smallest free part of a pageblock in part use that scans return, in bytes: 4096 for single pages.
+    /// Only every tenth scan looks for such parts, and scans of a pool that was not used since the last scan.
+    /// 0 keeps them until [`Pool::trim`]. Default: 0.
     ///
-    /// For caches that evict pages everywhere: 390 live pages of 200 000 keep 800 MiB resident without it. The price is a call of the
-    /// system for each such part, about a microsecond, and a page fault for each page that is used again. And where the system had a
-    /// huge page, it has small ones from then on.
+    /// This is for caches that evict pages everywhere. Without it, 390 live pages of 200 000 keep 800 MiB
+    /// resident. Each part costs a system call of about a microsecond, and a page fault for each page that is
+    /// used again. A huge page of the system becomes small pages for good.
     pub part_bytes: u64,
 }
 
 /// Whether a pool has a thread of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Worker {
-    /// It sleeps while nothing is idle. It blocks all signals, may run on every CPU that the process's cpuset allows, whatever the
-    /// builder's affinity is, and has no real-time policy. A program that wants another thread for it takes `None`.
+    /// The thread sleeps while nothing is idle. It blocks all signals and has no real-time policy. It may run
+    /// on every CPU that the process's cpuset allows, whatever the affinity of the thread that builds the
+    /// pool. To use a thread of your own, choose `None`.
     Thread,
     /// The program calls [`Pool::tick`].
     None,
 }
 
-/// Whether the pool clears free pages before they are asked for.
+/// Whether the pool clears free pages in advance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prezero {
-    /// No: `alloc_zeroed` clears what is not known to be zero.
+    /// No: `alloc_zeroed` clears every block that is not known to be zero.
     Off,
     /// A scan clears up to this many free pageblocks (2 MiB). They stay resident until they are idle.
     Blocks(u32),
 }
 
 impl ReturnPolicy {
-    /// Share of a pool that is kept by default.
+    /// The pool keeps one in this many bytes by default.
     const KEPT_SHARE: u64 = 50;
-    /// Most bytes that are kept by default.
+    /// The most bytes that are kept by default.
     const KEPT_BYTES_MAX: u64 = 32 << 20;
 
     /// The same policy with another worker.
@@ -184,13 +193,13 @@ impl ReturnPolicy {
         self
     }
 
-    /// Pageblocks that one scan may give back, at least one.
+    /// Pageblocks that one scan may return, at least one.
     pub(crate) fn blocks_per_scan(&self) -> usize {
         let bytes = u128::from(self.bytes_per_second).saturating_mul(self.interval.as_micros()) / 1_000_000;
         (usize::try_from(bytes).unwrap_or(usize::MAX) / BLOCK_BYTES).max(1)
     }
 
-    /// Whole pageblocks that are kept of a pool of `bytes`.
+    /// Whole pageblocks that a pool of `bytes` keeps.
     pub(crate) fn kept_blocks(&self, bytes: usize) -> usize {
         let kept = self.keep_bytes.unwrap_or((bytes as u64 / Self::KEPT_SHARE).min(Self::KEPT_BYTES_MAX));
         usize::try_from(kept).unwrap_or(usize::MAX) / BLOCK_BYTES
@@ -198,9 +207,11 @@ impl ReturnPolicy {
 }
 
 impl Default for ReturnPolicy {
-    /// A scan every 100 ms, at most 4 GiB a second, a fiftieth kept, a thread, no prezeroing. (Guesses: 100 ms so that
-    /// a burst is gone within the second that users expect; 4 GiB is 2000 calls of 20 µs, so a twenty-fifth of one CPU;
-    /// a fiftieth, since of a burst a twentieth may stay resident, and something stays besides.)
+    /// A scan every 100 ms, at most 4 GiB a second, 2 % kept, a thread, no prezeroing.
+    ///
+    /// Guesses. 100 ms: a burst is gone within the second that users expect. For 4 GiB, 2000 calls of 20 µs
+    /// take 4 % of one CPU. The goal is that at most 5 % of a burst stays resident. Other memory stays, too, so
+    /// keep 2 %.
     fn default() -> Self {
         Self {
             interval: Duration::from_millis(100),
@@ -213,7 +224,7 @@ impl Default for ReturnPolicy {
     }
 }
 
-/// Where the memory comes from.
+/// The origin of the memory.
 #[derive(Clone, Copy, Debug)]
 enum Source {
     System,
@@ -228,7 +239,7 @@ pub struct Builder {
     backing: Backing,
     source: Source,
     numa: Numa,
-    /// `None` for what the backing does by itself.
+    /// `None` for the backing's default.
     fork: Option<Fork>,
     residency: Residency,
     fast_path: FastPath,
@@ -258,36 +269,39 @@ impl Builder {
         }
     }
 
-    /// Bytes of the pool, a multiple of the backing's page size. Default: 1 GiB. This much address space is mapped, and
-    /// [`metadata_bytes`](crate::Stats::metadata_bytes) for tables. To align it, building reserves 4 MiB more for a moment (1 GiB
-    /// for pools of 1 GiB and more, if there is room). Memory is used when pages are touched, but for [`Backing::Hugetlb`].
+    /// Bytes of the pool, a multiple of the backing's page size. Default: 1 GiB. This much address space is
+    /// mapped, plus [`metadata_bytes`](crate::Stats::metadata_bytes) for tables. Building reserves 4 MiB more
+    /// for a moment to align it (1 GiB more for pools of 1 GiB and more, if there is room). Memory is used
+    /// when pages are touched, except for [`Backing::Hugetlb`].
     #[must_use]
     pub fn size(mut self, bytes: usize) -> Self {
         self.bytes = bytes;
         self
     }
 
-    /// Most bytes that may be handed out at any time, caches included. Default, and at most: the pool's size. With 0, every
-    /// allocation fails (in C, 0 stands for the default).
+    /// The most bytes that may be handed out at any time, caches included. Default, and at most: the pool's
+    /// size. With 0, every allocation fails (in C, 0 stands for the default).
     #[must_use]
     pub fn capacity(mut self, bytes: usize) -> Self {
         self.capacity = Some(bytes);
         self
     }
 
-    /// The kind of memory. Default: [`Backing::Thp`]. [`Pool::backing`] tells what the system really gave.
+    /// The kind of memory. Default: [`Backing::Thp`]. [`Pool::backing`] tells what the system really
+    /// provided.
     #[must_use]
     pub fn backing(mut self, backing: Backing) -> Self {
         self.backing = backing;
         self
     }
 
-    /// Uses the caller's memory instead of the system's. The pool never unmaps it or returns it to the system. Its contents
-    /// count as dirty. When the pool is dropped, it undoes what [`Self::residency`], [`Self::numa`] and [`Self::fork`] did:
-    /// the memory is unlocked, unbound and visible to children again.
+    /// Uses the caller's memory instead of the system's. The pool never unmaps it or returns it to the
+    /// system. Its contents count as dirty. When the pool is dropped, it undoes [`Self::residency`],
+    /// [`Self::numa`] and [`Self::fork`]: the memory is unlocked, unbound and visible to children again.
     ///
     /// # Safety
-    /// `start` is valid for reads and writes of `bytes` bytes, all initialised, until the pool is dropped, and nobody else uses it meanwhile.
+    /// `start` is valid for reads and writes of `bytes` initialised bytes until the pool is dropped. Until
+    /// then, only the pool uses them.
     #[must_use]
     #[expect(unsafe_code, reason = "the caller answers for the region")]
     pub unsafe fn region(mut self, start: NonNull<u8>, bytes: usize) -> Self {
@@ -304,7 +318,8 @@ impl Builder {
         self
     }
 
-    /// What children of `fork` see. Default: [`Fork::Copy`] of private memory, the parent's memory itself of a memfd and of hugetlb.
+    /// How children of `fork` see the memory. Default: [`Fork::Copy`] for private memory. Children see a
+    /// memfd and hugetlb as the parent's memory itself.
     #[must_use]
     pub fn fork(mut self, fork: Fork) -> Self {
         self.fork = Some(fork);
@@ -325,37 +340,41 @@ impl Builder {
         self
     }
 
-    /// How idle memory goes back. Default: `ReturnPolicy::default()`, which gives idle memory back. A pool that a device or
-    /// the kernel knows by its pages is [`pinned`](Self::pinned) instead.
+    /// How idle memory goes back. The default, `ReturnPolicy::default()`, returns idle memory. If a device or
+    /// the kernel knows the pool by its pages, use [`pinned`](Self::pinned) instead.
     #[must_use]
     pub fn returns(mut self, returns: ReturnPolicy) -> Self {
         self.returns = returns;
         self
     }
 
-    /// Every address of the pool keeps the page that is behind it, until the pool is dropped. For a pool that is registered
-    /// as a whole: buffers of io_uring, a memory region of RDMA, the UMEM of AF_XDP, memory of vhost or VFIO.
+    /// Keeps the page behind every address of the pool until the pool is dropped. Use it for a pool that is
+    /// registered as a whole: buffers of io_uring, a memory region of RDMA, the UMEM of AF_XDP, memory of
+    /// vhost or VFIO.
     ///
-    /// Such a registration pins the pages of its moment. A pool that gives memory back gets other pages behind the same
-    /// addresses. From then on the device reads and writes pages that the program no longer sees: the length is right,
-    /// there is no error, and the bytes are wrong.
+    /// The registration pins the pages that the pool has at that moment. If a pool returns memory, other
+    /// pages appear behind the same addresses later. The device then reads and writes pages that the program
+    /// no longer sees: the length is right, there is no error, and the bytes are wrong.
     ///
-    /// A pinned pool gives nothing back: not by its thread (which it has only for [`Prezero`]), not by [`Pool::tick`],
-    /// [`Pool::trim`] or [`Pool::resize`], and not when memory is short. It locks nothing, so it needs no room in
-    /// `ulimit -l`; the registration itself may. [`Pool::populate`] may run before or after it.
+    /// A pinned pool returns no memory: not by its thread (which it has only for [`Prezero`]), not by
+    /// [`Pool::tick`], [`Pool::trim`] or [`Pool::resize`], and not when memory is short. It locks nothing, so
+    /// it needs no room in `ulimit -l`; the registration itself may. [`Pool::populate`] may run before or
+    /// after the registration.
     ///
-    /// A fork is the program's part: use [`Fork::Hide`]. Before Linux 5.12, the first write after a fork may put a copy
-    /// behind an address of the parent. So is the end of pages: free them when the device is done with them.
+    /// Two things are left to the program. Use [`Fork::Hide`]: before Linux 5.12, the first write after a
+    /// fork may put a copy behind an address of the parent. And free pages only when the device is done with
+    /// them.
     #[must_use]
     pub fn pinned(mut self) -> Self {
         self.is_pinned = true;
         self
     }
 
-    /// What frees pages when an allocation finds none, or the capacity is handed out: a cache that evicts. It is called with the bytes
-    /// that are wanted, by the thread that allocates, after the pool emptied its own caches. No lock of the pool is held, so it may use the
-    /// pool. If it says that it freed something, the allocation tries again; otherwise it fails. What it allocates itself may fail.
-    /// [`Pool::alloc_bulk`] calls it only if there is not one page.
+    /// Sets the function that frees pages, for example by evicting from a cache, when an allocation finds
+    /// none or the capacity is used up. The allocating thread calls it with the number of wanted bytes, after
+    /// the pool emptied its own caches. No lock of the pool is held, so the function may use the pool. If it
+    /// returns `true`, the allocation tries again; otherwise it fails. Allocations inside the function may
+    /// fail. [`Pool::alloc_bulk`] calls it only if there is not a single page.
     ///
     /// ```
     /// use std::sync::{Arc, Mutex};
@@ -380,17 +399,17 @@ impl Builder {
         self
     }
 
-    /// Builds the pool. This costs some system calls, and memory for metadata: some 200 KiB at first, and 140 KiB at
-    /// most for each GiB that is used.
+    /// Builds the pool. This costs some system calls, and memory for metadata: some 200 KiB at first, and at
+    /// most 140 KiB for each GiB that is used.
     ///
-    /// To start the pool's thread, the standard library asks the heap for memory, and ends the program if there is none.
-    /// With [`Worker::None`], this does not happen: a heap that is used up is [`BuildError::HeapExhausted`].
+    /// To start the pool's thread, the standard library asks the heap for memory, and ends the program if
+    /// there is none. With [`Worker::None`], an exhausted heap is the error [`BuildError::HeapExhausted`].
     ///
     /// # Errors
     /// See [`BuildError`]. After an error nothing stays mapped.
     pub fn build(self) -> Result<Pool, BuildError> {
         let inner = Shared::new(self.inner()?)?;
-        // From here on threads run the pool's code, and may be interrupted in it.
+        // From here on, threads run the pool's code and may be interrupted in it.
         sys::stay_loaded();
         let background = match self.returns.worker {
             Worker::Thread if inner.has_idle_work() => Some(
@@ -418,7 +437,7 @@ impl Builder {
         let base = Base::new(frames, cpus, caps)?;
         let array_cpus = self.array_cpus.unwrap_or(cpus);
         let set = || ArraySet::new(array_cpus, caps);
-        // Without sequences the second set is not used.
+        // Without sequences, the second set is not used.
         let spare = if area.is_some() { set()? } else { ArraySet::new(0, Caps::NONE)? };
         let hot = HotPage::new([set()?, spare]).map_err(|error| match error.step {
             MapStep::Wipe => refused("madvise", "hide the page of the fast path from children", error.source),
@@ -457,7 +476,8 @@ impl Builder {
     fn giveback(&self) -> Giveback {
         match (self.source, self.backing) {
             _ if self.residency == Residency::Locked => Giveback::Never,
-            // A huge page that went back is no longer ours: another program may have it when ours is needed.
+            // A huge page that went back belongs to the system. Another program may have it when the pool
+            // needs it again.
             (Source::Caller(_), _) | (_, Backing::Hugetlb(_)) => Giveback::Never,
             (_, Backing::Memfd) => Giveback::PunchHole,
             _ => Giveback::DontNeed,
@@ -479,7 +499,7 @@ mod tests {
 
     use super::*;
 
-    /// As if CPUs had appeared that nobody thought possible: their ids are beyond the arrays.
+    /// Simulates CPUs that appeared after the pool was built: their ids are beyond the arrays.
     #[test]
     fn cpus_beyond_the_arrays_use_the_base() {
         let mut last = CpuSet::new();

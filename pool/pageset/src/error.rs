@@ -1,4 +1,4 @@
-//! Errors as values: why a pool could not be built, why an allocation gave nothing.
+//! Errors as values: why a pool could not be built, or an allocation failed.
 
 use std::{fmt, io};
 
@@ -8,7 +8,7 @@ use pageset_core::{ConfigError, Order, Violation};
 use crate::Numa;
 use crate::heap::HeapExhausted;
 
-/// Where it stands which nodes there are.
+/// The place that lists the nodes.
 const NODES_ONLINE: &str = "see /sys/devices/system/node/online";
 
 /// Why an allocation failed.
@@ -17,13 +17,13 @@ const NODES_ONLINE: &str = "see /sys/devices/system/node/online";
 pub enum AllocError {
     /// No block of this order is free, even after every cache was emptied. Smaller blocks may be free.
     OutOfMemory {
-        /// The order that was wanted.
+        /// The wanted order.
         order: Order,
     },
     /// The allocation would exceed the pool's capacity.
     OverCapacity,
-    /// A child of `fork` cannot allocate from its parent's pool. It may read pages: they are copies, or shared if the pool
-    /// is a memfd.
+    /// A child of `fork` cannot allocate from its parent's pool. It may read pages: they are copies, or
+    /// shared memory if the pool is a memfd.
     Forked,
     /// The pages of an `alloc_at` are not all free.
     NotFree,
@@ -31,20 +31,22 @@ pub enum AllocError {
     BadFrame,
     /// A count of zero.
     BadCount,
-    /// So many pages, more than the largest block has, are not free side by side, even after every cache was emptied.
+    /// No run of this many pages is free, even after every cache was emptied. The count is larger than the
+    /// largest block.
     NoRun {
-        /// How many pages were wanted.
+        /// The wanted number of pages.
         page_count: usize,
     },
     /// The program's heap has no memory for a list of pages.
     HeapExhausted,
-    /// A signal handler asks for pages, and has interrupted an operation of the same pool on its own thread, which may hold a
-    /// lock. Waiting for it would never end. Outside of handlers, this does not happen.
+    /// A signal handler asks for pages, and has interrupted an operation of the same pool on its own thread.
+    /// That operation may hold a lock, so waiting for it would never end. This happens only in signal
+    /// handlers.
     WouldBlock,
 }
 
 impl AllocError {
-    /// Whether there would be pages if somebody freed some.
+    /// Whether the allocation could succeed after other pages were freed.
     pub(crate) const fn is_shortage(self) -> bool {
         matches!(self, Self::OutOfMemory { .. } | Self::NoRun { .. } | Self::OverCapacity)
     }
@@ -76,17 +78,17 @@ impl fmt::Display for AllocError {
 
 impl std::error::Error for AllocError {}
 
-/// What [`Pool::validate`](crate::Pool::validate) found wrong.
+/// A violation that [`Pool::validate`](crate::Pool::validate) found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ValidateError {
     /// A child of `fork` cannot check its parent's pool.
     Forked,
-    /// Nor can a signal handler that has interrupted an operation of the pool on its own thread.
+    /// A signal handler that has interrupted an operation of the pool on its own thread cannot check it.
     WouldBlock,
-    /// The base's own proof fails.
+    /// The base's own check fails.
     Base(Violation),
-    /// A block in a CPU's array is not allocated in the base, or was passed on, too.
+    /// A block in a CPU's array is not allocated in the base, or it was also passed on.
     NotAllocated {
         /// Its first page, counted from the pool's start.
         page: u32,
@@ -132,17 +134,17 @@ impl std::error::Error for ValidateError {}
 pub enum BuildError {
     /// The size is zero, more than 4 TiB, or not a multiple of the backing's page size.
     BadSize {
-        /// What was asked for, in bytes.
+        /// The wanted size, in bytes.
         bytes: usize,
-        /// What it must be a multiple of, in bytes.
+        /// The size must be a multiple of this many bytes.
         multiple_of: usize,
     },
-    /// There is not enough address space. The limit of the process (`ulimit -v`), its limit of mappings (`vm.max_map_count`), or the
-    /// system's own limit is reached.
+    /// There is not enough address space. One of these limits is reached: the process's (`ulimit -v`), its
+    /// number of mappings (`vm.max_map_count`), or the system's.
     AddressSpace {
-        /// What was asked for, in bytes.
+        /// The wanted size, in bytes.
         bytes: usize,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Too few huge pages of this size are free. See `/proc/sys/vm/nr_hugepages`.
@@ -151,69 +153,69 @@ pub enum BuildError {
         wanted: usize,
         /// Pages that were free and not reserved. `None` where `/sys` does not tell.
         free: Option<usize>,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The system has no huge pages of this size.
     NoSuchHugePages {
         /// The size, in bytes.
         bytes: usize,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Enough huge pages were reserved, and this process cannot have them: they are on other nodes than it was told to take, or
-    /// than its cpuset allows, or its cgroup has a limit (`hugetlb.*.max`).
+    /// Enough huge pages were reserved, but this process cannot have them. They are on other nodes than the
+    /// builder or its cpuset allows, or its cgroup has a limit (`hugetlb.*.max`).
     HugetlbOutOfReach {
-        /// What was asked for, in bytes.
+        /// The wanted size, in bytes.
         bytes: usize,
-        /// From which nodes.
+        /// The nodes that they should come from.
         numa: Numa,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Huge pages of hugetlb are not copied for children: see [`Fork::Copy`](crate::Fork::Copy).
     CopyOfHugetlb,
-    /// The pool's file in memory cannot be made: no file descriptor is left, or the file may not be so large.
+    /// The pool's file in memory cannot be made: no file descriptor is left, or the file is too large.
     Memfd {
         /// The file's size, in bytes.
         bytes: usize,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A call is denied as such, whatever it is asked for: by a filter of system calls (seccomp) or a container that withholds a
-    /// right (`CAP_SYS_NICE` for mbind); or this kernel was built without it.
+    /// The system denies a call in general. Either a filter of system calls (seccomp) or a container
+    /// withholds a right (`CAP_SYS_NICE` for mbind), or this kernel was built without the call.
     Denied {
         /// The call's name.
         call: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The memory cannot be locked: the limit (`ulimit -l`, in bytes) is too low.
     LockLimit {
-        /// What was to be locked, in bytes.
+        /// The bytes to lock.
         bytes: usize,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The memory cannot come from the nodes that were asked for.
+    /// The memory cannot come from these nodes.
     BadNodes {
-        /// What was asked for.
+        /// The wanted nodes.
         numa: Numa,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The caller's region is not aligned to 4 MiB.
     UnalignedRegion,
     /// The program's heap has no memory for the pool's tables.
     HeapExhausted {
-        /// What was asked for, in bytes.
+        /// The wanted size, in bytes.
         bytes: usize,
     },
     /// Another call to the system failed.
     System {
-        /// What was attempted.
+        /// The attempted step.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The base refused the configuration.

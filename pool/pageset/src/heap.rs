@@ -1,8 +1,8 @@
-//! Tables on the program's heap, which may be used up: then there is an error, and the program goes on.
+//! Tables on the program's heap. If the heap is exhausted, there is an error and the program goes on.
 
 use zerocopy::FromZeros;
 
-/// The heap has not so many bytes.
+/// The heap does not have this many bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HeapExhausted {
     pub(crate) bytes: usize,
@@ -14,16 +14,16 @@ impl HeapExhausted {
     }
 }
 
-/// A table of zeros. Of a large one, the system provides what is used.
+/// A table of zeros. For a large table, the system provides only the pages that are used.
 pub(crate) fn zeroed<T: FromZeros>(len: usize) -> Result<Box<[T]>, HeapExhausted> {
     <[T]>::new_box_zeroed_with_elems(len).map_err(|_| HeapExhausted::of::<T>(len))
 }
 
-/// A table of entries that `make` makes.
+/// A table of entries made by `make`.
 pub(crate) fn made<T>(len: usize, make: impl FnMut() -> T) -> Result<Box<[T]>, HeapExhausted> {
     let mut table = with_room(len)?;
     table.extend(std::iter::repeat_with(make).take(len));
-    // It is as long as its room, so nothing is moved.
+    // Its length equals its capacity, so nothing is moved.
     Ok(table.into_boxed_slice())
 }
 
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "miri has no limit of its own, and ends the program")]
     fn a_table_that_no_heap_can_hold_is_an_error() {
-        // The last one is a size that heaps are asked for; miri, which has no limit, ends there.
+        // The last one is a size that heaps accept as a request; miri, which has no limit, ends there.
         let lens = [usize::MAX, usize::MAX / 8, isize::MAX as usize / 8];
         for len in &lens[..if cfg!(miri) { 2 } else { 3 }] {
             let len = *len;

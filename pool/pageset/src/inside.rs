@@ -1,10 +1,10 @@
-//! Which pools a thread is inside of. A signal handler may interrupt an operation of a pool that holds a lock, and then call
-//! the same pool: the lock would wait for its own thread for ever. So such a call is refused.
+//! The pools that a thread is inside of. A signal handler may interrupt an operation of a pool that holds a
+//! lock, and then call the same pool. Waiting for that lock would never end, so the call is refused.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, compiler_fence};
 
-/// Operations of different pools that may interrupt each other on one thread.
+/// The most operations of different pools that may interrupt each other on one thread.
 const DEPTH: usize = 8;
 
 /// The addresses of the pools that this thread is inside of. Only this thread and its signal handlers use it.
@@ -13,22 +13,23 @@ struct Place {
     pools: [AtomicUsize; DEPTH],
 }
 
-// Without a destructor and made of constants: a handler may use it at any moment of the thread's life.
+// Constant and without a destructor: a handler may use it at any moment of the thread's life.
 thread_local! {
     static PLACE: Place = const { Place { depth: AtomicUsize::new(0), pools: [const { AtomicUsize::new(0) }; DEPTH] } };
 }
 
-/// A thread that is inside of a pool until this is dropped, on the same thread.
+/// A mark that this thread is inside of a pool. It lasts until it is dropped, on the same thread.
 #[must_use]
 pub(crate) struct Inside {
     depth: usize,
-    /// The former content of our place. It matters if a handler interrupts an entry between its two steps.
+    /// The former content of our place. A handler may interrupt an entry between its two steps, and take the
+    /// same place; it has to put our address back.
     before: usize,
     on_this_thread: PhantomData<*const ()>,
 }
 
 impl Inside {
-    /// Enters the pool that has this address. `None` if this thread is inside of it.
+    /// Enters the pool with this address. `None` if this thread is inside of it already.
     pub(crate) fn of(pool: usize) -> Option<Self> {
         PLACE.with(|place| {
             let depth = place.depth.load(Relaxed);
@@ -50,7 +51,7 @@ impl Drop for Inside {
     fn drop(&mut self) {
         PLACE.with(|place| {
             place.depth.store(self.depth, Relaxed);
-            // As above: a handler may take the place that we are about to put right.
+            // As above: a handler may take the place that is about to be restored.
             compiler_fence(SeqCst);
             if let Some(ours) = place.pools.get(self.depth) {
                 ours.store(self.before, Relaxed);
@@ -82,7 +83,7 @@ mod tests {
     fn more_pools_than_there_is_room_for_are_refused() {
         let held: Vec<_> = (1..=DEPTH).map(Inside::of).collect();
         assert!(held.iter().all(Option::is_some) && Inside::of(4096).is_none());
-        // As they would be left: the last first.
+        // In the order of nested operations: the last first.
         held.into_iter().rev().for_each(drop);
         assert!(Inside::of(4096).is_some());
     }

@@ -1,6 +1,7 @@
-//! What is known about frames that the base does not need to know: which are zero, and which pageblocks are resident.
+//! Facts about frames that the base does not need: which are zero, and which pageblocks are resident.
 //!
-//! Changed only where blocks pass between the base and the rest, so the fast path never looks here.
+//! It changes only when blocks move between the base and the arrays or users, so the fast path never reads
+//! it.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -10,10 +11,10 @@ use pageset_core::{PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 use crate::arrays::ZeroState;
 use crate::heap::{self, HeapExhausted};
 
-/// Words of a bit for each frame of a pageblock.
+/// Words that have a bit for each frame of a pageblock.
 pub(crate) const FRAME_WORDS: usize = PAGEBLOCK_FRAMES as usize / 64;
 
-/// Contents of a pool's memory when it is built.
+/// The contents of a pool's memory when it is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contents {
     /// Fresh from the system: zero.
@@ -22,17 +23,17 @@ pub(crate) enum Contents {
     Unknown,
 }
 
-/// Where a pageblock stands on its way back to the system.
+/// The state of a pageblock on its way back to the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum BlockState {
-    /// No frame of it was ever handed out.
+    /// None of its frames was ever handed out.
     Fresh = 0,
     /// Frames of it were handed out.
     Resident = 1,
-    /// As `Resident`, and it was seen to be all free.
+    /// Like `Resident`, and a scan saw that all of it is free.
     Idle = 2,
-    /// Its memory was given back.
+    /// Its memory went back to the system.
     Returned = 3,
     /// Out of service: the pool was made smaller.
     Retired = 4,
@@ -52,13 +53,13 @@ impl BlockState {
 
 /// The ledger: one bit per frame, two bytes per pageblock.
 pub(crate) struct Ledger {
-    /// Bit set: the frame may be anything but zero.
+    /// A set bit: the frame may be anything but zero.
     dirty: Box<[AtomicU64]>,
     blocks: Box<[AtomicU8]>,
-    /// Not 0 if no frame of the pageblock is known to be zero: one byte where `dirty` has eight words.
+    /// Not 0 if no frame of the pageblock is known to be zero. It saves reading eight words of `dirty`.
     all_dirty: Box<[AtomicU8]>,
-    /// Bit set: the pageblock is neither `Fresh` nor `Returned`, or was so a moment ago. So whoever looks for memory to give back looks at
-    /// what was touched, however large the pool is.
+    /// A set bit: the pageblock is neither `Fresh` nor `Returned`, or was so a moment ago. A scan for memory
+    /// to return then reads only pageblocks that were touched, however large the pool is.
     in_use: Box<[AtomicU64]>,
     refaulted_blocks: AtomicU64,
 }
@@ -68,7 +69,7 @@ impl Ledger {
         let blocks = frames.div_ceil(PAGEBLOCK_FRAMES as usize);
         let words = blocks.div_ceil(64);
         let (dirty, states, in_use) = match contents {
-            // What is known of fresh memory is zero, too.
+            // Fresh memory is zero, and so are its bits.
             Contents::Zero => {
                 (heap::zeroed(frames.div_ceil(64))?, heap::zeroed(blocks)?, heap::zeroed(words)?)
             }
@@ -89,7 +90,8 @@ impl Ledger {
             + size_of_val(&*self.in_use)
     }
 
-    /// Notes that frames are handed out. Says whether all of them are zero; from now on they count as dirty.
+    /// Notes that frames are handed out. Returns whether all of them are zero. From now on they count as
+    /// dirty.
     pub(crate) fn hand_out(&self, frames: Range<u32>) -> ZeroState {
         blocks_of(&frames).for_each(|block| self.touch(block));
         if frames.start.is_multiple_of(64) && frames.end.is_multiple_of(64) {
@@ -109,7 +111,7 @@ impl Ledger {
         zero
     }
 
-    /// As [`hand_out`](Self::hand_out) for a whole pageblock.
+    /// [`hand_out`](Self::hand_out) for a whole pageblock.
     #[inline]
     pub(crate) fn hand_out_pageblock(&self, first: u32) -> ZeroState {
         let block = (first >> PAGEBLOCK_ORDER) as usize;
@@ -122,7 +124,8 @@ impl Ledger {
         zero
     }
 
-    /// As [`hand_out`](Self::hand_out) for all frames of some words. A block of 2 MiB is 8 words, which mostly are dirty already.
+    /// [`hand_out`](Self::hand_out) for all frames of some words. A block of 2 MiB has 8 words, which are
+    /// usually dirty already.
     fn hand_out_words(&self, words: &[AtomicU64]) -> ZeroState {
         let (mut any, mut all) = (0, u64::MAX);
         for cell in words {
@@ -136,8 +139,8 @@ impl Ledger {
         if any == 0 { ZeroState::Zero } else { ZeroState::Unknown }
     }
 
-    /// As [`hand_out`](Self::hand_out) for some of the 64 frames from `first` on, a multiple of 64. Returns the bits of those
-    /// that are zero.
+    /// [`hand_out`](Self::hand_out) for some of the 64 frames from `first` on, a multiple of 64. Returns the
+    /// bits of the frames that are zero.
     pub(crate) fn hand_out_bits(&self, first: u32, bits: u64) -> u64 {
         self.touch((first >> PAGEBLOCK_ORDER) as usize);
         let cell = &self.dirty[first as usize / 64];
@@ -163,14 +166,14 @@ impl Ledger {
     /// Pageblocks of a range that are neither `Fresh` nor `Returned`.
     pub(crate) fn blocks_in_use(&self, blocks: Range<u32>) -> impl DoubleEndedIterator<Item = u32> + '_ {
         words_of(blocks).flat_map(|(word, mask)| {
-            // Most words of a large pool have none.
+            // Most words of a large pool have no bits.
             let bits = self.in_use[word].load(Relaxed) & mask;
             let all = if bits == 0 { 0..0 } else { 0..64 };
             all.filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word as u32 * 64 + bit)
         })
     }
 
-    /// Notes that frames are zero, which nobody has.
+    /// Notes that free frames are zero.
     pub(crate) fn note_zero(&self, frames: Range<u32>) {
         blocks_of(&frames).for_each(|block| self.all_dirty[block].store(0, Relaxed));
         for (word, mask) in words_of(frames) {
@@ -183,7 +186,7 @@ impl Ledger {
         words_of(frames).all(|(word, mask)| self.dirty[word].load(Relaxed) & mask == 0)
     }
 
-    /// Which frames of a pageblock may be anything but zero: a bit for each.
+    /// The frames of a pageblock that may be anything but zero: a bit for each.
     pub(crate) fn dirty_bits(&self, frames: Range<u32>) -> [u64; FRAME_WORDS] {
         let mut bits = [0; FRAME_WORDS];
         for (to, (word, mask)) in bits.iter_mut().zip(words_of(frames)) {
@@ -210,7 +213,7 @@ impl Ledger {
         }
     }
 
-    /// Changes a pageblock's state, unless somebody else did.
+    /// Changes a pageblock's state from `from` to `to`. Returns `false` if another thread changed it first.
     pub(crate) fn exchange_block(&self, block: usize, from: BlockState, to: BlockState) -> bool {
         let is_ours = self.blocks[block].compare_exchange(from as u8, to as u8, Relaxed, Relaxed).is_ok();
         if is_ours {
@@ -253,7 +256,7 @@ mod tests {
         assert_eq!(Ledger::new(512, Contents::Unknown).unwrap().hand_out(0..1), ZeroState::Unknown);
     }
 
-    /// Whatever changes a pageblock's state, it is found by those who look for what was touched.
+    /// A search for touched pageblocks finds exactly these, after every kind of state change.
     #[test]
     fn blocks_in_use_are_those_that_were_touched() {
         let ledger = Ledger::new(300 * 512, Contents::Zero).unwrap();

@@ -1,4 +1,5 @@
-//! A pool of 4 KiB to 4 MiB pages in user space: per-CPU cached, huge-page backed, returned to the system when idle.
+//! A pool of 4 KiB to 4 MiB pages in user space: per-CPU cached, huge-page backed, returned to the system
+//! when idle.
 //!
 //! ```
 //! use pageset::{Order, Pool};
@@ -13,20 +14,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An allocation goes down through the modules in this order: `pool` (which path), `percpu` with `arrays` and `rseq` (the
-//! blocks of this CPU, changed by a restartable sequence, or under a try-lock), then, for many blocks at once, `base`, the one
-//! edge to `pageset-blocks`.
-//! Beside them: `ledger` (which frames are zero, which pageblocks resident), `pool::giveback` and `background` (idle memory
+//! An allocation goes down through these modules: `pool` (which path), `percpu` with `arrays` and `rseq`
+//! (this CPU's blocks, changed by a restartable sequence or under a try-lock), then `base`. `base` provides
+//! many blocks at once, and is the only module that uses `pageset-blocks`.
+//!
+//! Beside them: `ledger` (zero frames, resident pageblocks), `pool::giveback` and `background` (idle memory
 //! goes back), `inside` (signal handlers), `sys` (the operating system).
 //!
-//! # What is promised
-//! - Nothing is mapped beyond what was asked for, except metadata: about 140 KiB for each GiB, and 30 KiB. Of most pools, half of
-//!   it is resident.
-//! - [`Pool::backing`] tells what memory the system really gave.
-//! - A free by another thread or CPU costs as much as a local one. Blocks belong to no thread, so a thread that ends
-//!   leaves nothing behind.
-//! - CPUs may come and go, ids may have holes (cpusets), and threads without a registered area work through the base.
-//! - In a child of `fork`, pages may be read, and nothing else happens: see [`Fork`].
+//! # Guarantees
+//! - Only the pool's size is mapped, plus metadata: about 140 KiB for each GiB, and 30 KiB. Usually half of
+//!   the metadata is resident.
+//! - [`Pool::backing`] tells what memory the system really provided.
+//! - A free by another thread or CPU costs as much as a local one. Blocks belong to no thread, so a thread
+//!   that ends leaves nothing behind.
+//! - CPUs may come and go, ids may have holes (cpusets), and threads without a registered area use the base.
+//! - A child of `fork` may read pages; all other calls do nothing: see [`Fork`].
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]
 
@@ -39,7 +41,7 @@ mod heap;
 mod inside;
 mod ledger;
 mod lock;
-#[expect(unsafe_code, reason = "pages are memory that somebody owns")]
+#[expect(unsafe_code, reason = "pages are memory with an owner")]
 mod pages;
 mod passed;
 mod percpu;

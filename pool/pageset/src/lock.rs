@@ -1,9 +1,9 @@
-//! The pool's locks. A thread that waits for one needs no memory, so a free may wait where the heap is used up.
-//! (With `parking_lot`, a thread that waits for the first time asks the heap for its place in a queue.)
+//! The pool's locks. Waiting for one needs no memory, so a free may wait while the heap is exhausted. (With
+//! `parking_lot`, a thread's first wait allocates a place in a queue.)
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// A lock. One whose holder panicked is a lock as before: what it protects is checked by `validate`, not here.
+/// A lock. A panic of its holder does not poison it: `validate` checks the protected data.
 #[derive(Default)]
 pub(crate) struct Lock<T>(Mutex<T>);
 

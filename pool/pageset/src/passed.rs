@@ -1,23 +1,24 @@
-//! Blocks that were given last, as they came: what one thread frees and another one allocates passes here, without a look
-//! at any bit.
+//! Blocks that arrays gave up last, as they came. Blocks that one thread frees and another allocates pass
+//! here, without changes of the base's bits.
 
 use crate::arrays::{Caps, Class, Entry};
 use crate::heap::{self, HeapExhausted};
 
-/// Classes that pass here: all.
+/// All classes pass here.
 const CLASSES: usize = Class::COUNT;
-/// Half arrays of a class that wait here at most, since larger blocks cannot be made of them meanwhile.
+/// The most halves of an array that wait here for each class. Meanwhile, no larger blocks can be formed from
+/// them.
 const HALVES: usize = 2;
-/// The same of pageblocks, of which nothing larger is made; and their share of the pool at most, since other classes do not look
-/// here.
+/// The same for pageblocks, which form no larger blocks. They are at most this fraction of the pool, because
+/// other classes do not look here.
 const PAGEBLOCK_HALVES: usize = 40;
 const PAGEBLOCK_SHARE: usize = 8;
 
-/// Some halves of an array for each class, the next to be used last. Entries keep what is known of their contents.
+/// Some halves of an array for each class, the next block last. Entries keep what is known of their contents.
 pub(crate) struct Passed([Vec<Entry>; CLASSES]);
 
 impl Passed {
-    /// For a pool of so many pageblocks.
+    /// For a pool of `pageblocks` pageblocks.
     pub(crate) fn new(caps: Caps, pageblocks: usize) -> Result<Self, HeapExhausted> {
         let most = |class: Class| {
             let half = caps.of(class) as usize / 2;
@@ -37,12 +38,12 @@ impl Passed {
         self.0.iter().map(|entries| entries.capacity() * size_of::<Entry>()).sum()
     }
 
-    /// Frames of all.
+    /// Frames of all blocks.
     pub(crate) fn frames(&self) -> u64 {
         Class::ALL.into_iter().map(|class| (self.0[class as usize].len() as u64) << class.shift()).sum()
     }
 
-    /// Puts all of these, or none if there is no room.
+    /// Puts all of these blocks, or none if there is no room.
     #[inline]
     pub(crate) fn put(&mut self, class: Class, entries: &[Entry]) -> bool {
         let Some(kept) = self.0.get_mut(class as usize) else { return false };
@@ -53,7 +54,7 @@ impl Passed {
         has_room
     }
 
-    /// Takes up to `limit`, those that were put last.
+    /// Takes up to `limit` blocks, the last put first.
     #[inline]
     pub(crate) fn take(&mut self, class: Class, limit: usize, take: impl FnOnce(&[Entry])) -> usize {
         let Some(kept) = self.0.get_mut(class as usize) else { return 0 };
@@ -64,7 +65,7 @@ impl Passed {
         taken
     }
 
-    /// Whether a frame is part of a block here. O(blocks).
+    /// Whether a frame belongs to a block here. O(blocks).
     pub(crate) fn has(&self, frame: u32) -> bool {
         let has = |class: usize| {
             let frames = Class::ALL[class].frames();

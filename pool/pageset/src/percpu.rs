@@ -1,4 +1,5 @@
-//! The arrays as a pool uses them: changed by restartable sequences if there are any, otherwise under a try-lock per CPU.
+//! The pool's arrays: changed by restartable sequences where they exist, otherwise under a try-lock for each
+//! CPU.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -14,20 +15,21 @@ use crate::sys::{cpu, membarrier};
 /// The arrays of all CPUs.
 pub(crate) struct PerCpu {
     hot: HotPage,
-    /// Set if arrays are changed by restartable sequences; otherwise they are locked.
+    /// Set if restartable sequences change the arrays; otherwise locks protect them.
     area: Option<Area>,
-    /// What [`fit`](Self::fit) saw last.
+    /// The capacities that [`fit`](Self::fit) set last.
     caps: [AtomicU32; Class::COUNT],
     /// Frames that were free then.
     fitted: AtomicU64,
     /// CPUs that the process may use.
     cpus: usize,
-    /// Tells tools that check memory who has pages. With such a tool, there are no sequences: they know nothing of it.
+    /// Tells tools that check memory which pages are in use. With such a tool there are no sequences, because
+    /// it cannot follow them.
     checked: Option<Checked>,
 }
 
 impl PerCpu {
-    /// Arrays of this pool, of which so many frames are free.
+    /// Arrays of a pool with `free` free frames.
     pub(crate) fn new(
         hot: HotPage,
         area: Option<Area>,
@@ -42,7 +44,7 @@ impl PerCpu {
         Self { hot, area, caps, fitted: AtomicU64::new(free), cpus, checked }
     }
 
-    /// Makes the arrays as large as fits to what is free, if that is half or twice of what it was the last time.
+    /// Fits the arrays to the free memory, if that has halved or doubled since the last time.
     #[inline]
     pub(crate) fn fit(&self, free: u64) {
         let fitted = self.fitted.load(Relaxed);
@@ -51,19 +53,19 @@ impl PerCpu {
         }
     }
 
-    /// O(CPUs), once for as many frames as half of what is free.
+    /// O(CPUs), once after half of the free memory was used or freed.
     #[cold]
     fn fit_all(&self, free: u64) {
         self.fitted.store(free, Relaxed);
         let caps = Caps::for_free(free, self.cpus);
         let is_new = |class: Class| self.caps[class as usize].swap(caps.of(class), Relaxed) != caps.of(class);
-        // Two threads may do this at once, and leave what fits to one or the other.
+        // Race: two threads fit the arrays at once. Either thread's capacities remain; both are valid.
         if Class::ALL.into_iter().filter(|class| is_new(*class)).count() > 0 {
             self.hot.all().for_each(|cpu| cpu.set_caps(caps));
         }
     }
 
-    /// How many blocks an array of this class holds.
+    /// The capacity of an array of this class.
     fn cap(&self, class: Class) -> u32 {
         self.caps[class as usize].load(Relaxed)
     }
@@ -91,26 +93,28 @@ impl PerCpu {
         Some(block)
     }
 
-    /// Tells tools that somebody gets these frames.
+    /// Tells tools that a user gets these frames.
     pub(crate) fn note_handed_out(&self, frame: u32, count: u32) {
         if let Some(checked) = &self.checked {
             checked.hand_out(frame, count);
         }
     }
 
-    /// Tells tools that nobody has these frames any more.
+    /// Tells tools that these frames have no user any more.
     pub(crate) fn note_taken_back(&self, frame: u32, count: u32) {
         if let Some(checked) = &self.checked {
             checked.take_back(frame, count);
         }
     }
 
-    /// Begins what takes locks. `None` if this thread is at it: a signal handler has interrupted it.
+    /// Begins an operation that takes locks. `None` if this thread is inside of one: a signal handler has
+    /// interrupted it.
     pub(crate) fn enter(&self) -> Option<Inside> {
         Inside::of(std::ptr::from_ref(self).addr())
     }
 
-    /// Puts a block into this CPU's array by a sequence. `false` if there is no room, or there are no sequences.
+    /// Puts a block into this CPU's array by a sequence. `false` if there is no room, or there are no
+    /// sequences.
     #[inline(always)]
     pub(crate) fn push_in_sequence(&self, span: Span) -> bool {
         if span.stack() == Some(StackAt::of_class(Class::Order0))
@@ -118,7 +122,7 @@ impl PerCpu {
         {
             return is_pushed;
         }
-        // The area first: where there is none, nobody need know the stack.
+        // Check the area first: without sequences, the stack is not needed.
         if let Some(area) = self.area
             && let Some(stack) = span.stack()
         {
@@ -128,7 +132,8 @@ impl PerCpu {
         }
     }
 
-    /// Puts the block of this stack that begins with `frame` into this CPU's array by a sequence, as above.
+    /// Puts the block of this stack that begins with `frame` into this CPU's array by a sequence, like
+    /// [`push_in_sequence`](Self::push_in_sequence).
     #[inline(always)]
     pub(crate) fn push_at(&self, stack: StackAt, frame: u32) -> bool {
         self.area.is_some_and(|area| rseq::push(self.hot.hot(), area, stack, Entry::dirty(frame)))
@@ -142,13 +147,14 @@ impl PerCpu {
         }
     }
 
-    /// Puts a block into this CPU's array under its lock. `false` if there is no room, or there are no locks.
+    /// Puts a block into this CPU's array under its lock. `false` if there is no room, or if arrays have no
+    /// locks.
     #[inline(never)]
     pub(crate) fn push_locked(&self, class: Class, entry: Entry) -> bool {
         self.locked_arrays().is_some_and(|cpu| cpu.try_push(class, entry))
     }
 
-    /// The CPU that runs this thread, or one beyond all CPUs if that is not known.
+    /// The CPU that runs this thread. If that is not known, a number beyond all CPUs.
     pub(crate) fn cpu(&self) -> usize {
         match self.area {
             Some(area) => rseq::cpu(area),
@@ -156,19 +162,19 @@ impl PerCpu {
         }
     }
 
-    /// Whether arrays of this class hold more than one block: fewer are not worth a refill.
+    /// Whether arrays of this class hold more than one block. A single block is not worth a refill.
     pub(crate) fn holds_many(&self, class: Class) -> bool {
         self.cap(class) > 1
     }
 
-    /// How many blocks a refill of this CPU's array fetches: half of what it holds. `None` if there is no such array, as far
-    /// as one can say.
+    /// The number of blocks that a refill of this CPU's array fetches: half of its capacity. `None` if the
+    /// CPU has no such array. The CPU may change meanwhile.
     pub(crate) fn refill_size(&self, class: Class) -> Option<usize> {
         let has_array = self.holds_many(class) && self.cpu() < self.hot.current().len();
         has_array.then(|| self.cap(class).div_ceil(2) as usize)
     }
 
-    /// Puts a batch into this CPU's array, as far as there is room; the rest stays in it.
+    /// Puts blocks of a batch into this CPU's array, up to its capacity. The rest stays in the batch.
     pub(crate) fn push_many(&self, class: Class, batch: &mut Batch) {
         match self.area {
             Some(area) => rseq::push_many(self.hot.hot(), area, StackAt::of_class(class), batch),
@@ -176,7 +182,7 @@ impl PerCpu {
         }
     }
 
-    /// Takes half of this CPU's array, those that were put last, into an empty batch.
+    /// Takes half of this CPU's array, the blocks that were put last, into an empty batch.
     pub(crate) fn pop_half(&self, class: Class, batch: &mut Batch) {
         let half = self.cap(class) as usize / 2;
         match self.area {
@@ -188,16 +194,17 @@ impl PerCpu {
         }
     }
 
-    /// Takes everything out of the arrays of all CPUs, and hands it to `take` in parts. `false` if that cannot be done now.
+    /// Empties the arrays of all CPUs, and passes the blocks to `take` in parts. Returns `false` if that is
+    /// not possible now.
     ///
-    /// With sequences, the other set of arrays is put into use, and every sequence under way begins again there; then
-    /// nobody is at the old set any more. One call at a time.
+    /// With sequences, this puts the other set of arrays into use and restarts every sequence that is under
+    /// way. After that, no sequence uses the old set. Only one call at a time.
     pub(crate) fn drain(&self, mut take: impl FnMut(Class, &[Entry])) -> bool {
         if self.area.is_some() {
             let old = self.hot.swap();
             if !membarrier::restart_all() {
-                // Announced when the pool was built; so a filter of system calls came later. The old set is not touched until it
-                // is in use again.
+                // The process registered for this call when the pool was built, so a filter of system calls
+                // was installed later. The old set goes into use again before its blocks were touched.
                 self.hot.swap();
                 return false;
             }
@@ -212,7 +219,7 @@ impl PerCpu {
         true
     }
 
-    /// This CPU's arrays, if they are locked for each use.
+    /// This CPU's arrays, if locks protect them.
     fn locked_arrays(&self) -> Option<&CpuArrays> {
         if self.area.is_some() || self.is_in_child() {
             return None;
@@ -220,7 +227,7 @@ impl PerCpu {
         self.hot.current().get(cpu::current())
     }
 
-    /// Whether this is a child of the process that made them.
+    /// Whether this is a child of the process that made the arrays.
     #[inline]
     pub(crate) fn is_in_child(&self) -> bool {
         self.hot.is_in_child()
@@ -248,7 +255,7 @@ impl PerCpu {
         Class::ALL.into_iter().map(of_class).sum()
     }
 
-    /// Shows every block in an array, as far as one can see while others use them.
+    /// Every block in an array. Other threads may change the arrays meanwhile.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (Class, Entry)> {
         let stacks = self.hot.all().flat_map(|cpu| Class::ALL.map(move |class| (class, cpu.stack(class))));
         stacks.flat_map(|(class, stack)| stack.entries().map(move |entry| (class, entry)))
@@ -266,8 +273,8 @@ mod tests {
     use super::*;
     use crate::arrays::ArraySet;
 
-    /// A batch was fetched for an array that is fuller than its capacity, since that shrank: what did not fit was written over the
-    /// next array, whose count it changed.
+    /// A batch was fetched for an array that held more than its capacity, because that had shrunk. The blocks
+    /// that did not fit overwrote the next array, and changed its count.
     #[test]
     fn an_array_that_is_fuller_than_its_capacity_takes_nothing() {
         let mut first = CpuSet::new();

@@ -1,4 +1,4 @@
-//! The memory of the base's tables: the frames of pageblocks lie on pages that the system provides when they are used.
+//! Memory for the base's tables. Rows of pageblocks lie on pages that the system provides when they are used.
 
 use pageset_blocks::{Alone, BlockAllocator, Rows, TableCounts, Tables};
 use pageset_core::Config;
@@ -9,15 +9,15 @@ use crate::sys::zeros::Zeros;
 /// An allocator, and the memory that it borrows.
 ///
 /// # Invariants
-/// Only the allocator uses the rows, and it goes first: fields are dropped in this order.
+/// Only the allocator uses the rows. It is dropped first: fields are dropped in this order.
 pub(crate) struct Allocator {
-    /// Only as long as this value lives: [`get`](Self::get) says so.
+    /// It is valid only while this value lives; [`get`](Self::get) limits its lifetime.
     allocator: BlockAllocator<'static, Alone>,
     _rows: Zeros<Rows<Alone>>,
 }
 
 impl Allocator {
-    /// The allocator that `build` makes of its tables, and the bytes that these are.
+    /// Lets `build` make the allocator from its tables. Returns it, and the bytes of the tables.
     pub(crate) fn with_tables(
         config: &Config<'_>,
         build: impl for<'a> FnOnce(Tables<'a, Alone>) -> Result<BlockAllocator<'a, Alone>, BuildError>,
@@ -25,15 +25,15 @@ impl Allocator {
         let counts = TableCounts::for_config(config)?;
         let mut rows = Zeros::new(counts.pageblocks)
             .map_err(|source| BuildError::System { what: "map the pool's tables", source })?;
-        // SAFETY: `build` is for any lifetime, so it keeps none of them. The allocator has them, and by the invariant it goes before
-        // the rows.
+        // SAFETY: `build` is for any lifetime, so it keeps none of them. The allocator has them, and by the
+        // invariant it goes before the rows.
         let lent = unsafe { rows.lend() };
         let tables = Tables::with_rows(lent.into(), config)?;
         let bytes = tables.bytes();
         Ok((Self { allocator: build(tables)?, _rows: rows }, bytes))
     }
 
-    /// The allocator, for as long as its tables are there.
+    /// The allocator, for as long as its tables live.
     #[inline(always)]
     pub(crate) fn get(&self) -> &BlockAllocator<'_, Alone> {
         &self.allocator

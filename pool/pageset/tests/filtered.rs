@@ -1,4 +1,5 @@
-//! A filter of system calls (seccomp) over a program with a pool: each in a process of its own, since a filter stays.
+//! A filter of system calls (seccomp) over a program with a pool. Each runs in a process of its own, because
+//! a filter stays.
 #![cfg(not(miri))]
 
 use std::io;
@@ -46,7 +47,7 @@ mod filter {
         ]);
     }
 
-    /// Ends the process at any call but these.
+    /// Ends the process at any call except these.
     pub(super) fn allow_only(calls: &[libc::c_long]) {
         let mut program = vec![LOAD_CALL];
         for call in calls {
@@ -101,7 +102,7 @@ fn a_membarrier_that_is_denied_after_the_pool_was_built_is_counted() {
     pool.validate().unwrap();
 }
 
-/// Why this pool cannot be built, in one line with the system's words.
+/// The error of a pool that cannot be built, and its text in one line.
 fn refusal(builder: pageset::Builder) -> (BuildError, String) {
     let error = builder.size(64 << 20).returns(quiet()).build().unwrap_err();
     let text = error.to_string();
@@ -157,7 +158,7 @@ fn a_denied_call_is_named_with_what_allows_it() {
     assert_eq!(said, *text);
 }
 
-/// Every operation that asks the system for anything, by so many threads.
+/// Uses every operation that makes a system call, with `threads` threads.
 fn use_everything(pool: &Pool, threads: NonZeroUsize) {
     for order in [Order::ZERO, Order::THP, Order::MAX] {
         assert!(held(pool, order) > 0);
@@ -178,7 +179,7 @@ fn use_everything(pool: &Pool, threads: NonZeroUsize) {
     assert_eq!(pool.stats().array_drains_refused, 0);
 }
 
-/// More than one thread populates at once.
+/// Enough for several threads to populate at once.
 const BYTES: usize = 64 << 20;
 
 fn every_kind(worker: Worker) -> Vec<Pool> {
@@ -195,10 +196,10 @@ fn every_kind(worker: Worker) -> Vec<Pool> {
     kinds.map(|builder| builder.size(BYTES).returns(returns).build().unwrap()).into()
 }
 
-/// The guide's page, which has the table of calls.
+/// The guide's page with the table of calls.
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/guide/your-pages.md");
 
-/// The calls of the rows of the table whose first cell begins so.
+/// The calls in the rows of the table whose first cell begins with `row`.
 fn listed(row: &str) -> Vec<libc::c_long> {
     let page = std::fs::read_to_string(PAGE).expect("the guide is in the repository");
     let rows: Vec<_> = page.lines().filter_map(|line| line.strip_prefix("| ")?.strip_prefix(row)).collect();
@@ -247,7 +248,7 @@ fn number_of(name: &str) -> libc::c_long {
     known.unwrap_or_else(|| panic!("the page names {name}, which this test does not know")).1
 }
 
-/// The test's own calls: its end, its words if something is wrong, and its heap.
+/// The test's own calls: its end, its failure message, and its heap.
 const OF_THE_TEST: [libc::c_long; 7] = [
     libc::SYS_exit_group,
     libc::SYS_write,
@@ -258,7 +259,8 @@ const OF_THE_TEST: [libc::c_long; 7] = [
     libc::SYS_mprotect,
 ];
 
-/// Prepares and then works in a child, which ends if it makes a call at work that is not in these rows of the table.
+/// Runs `prepare` and then `work` in a child. The child ends if `work` makes a call that is not in these rows
+/// of the table.
 fn under_a_filter<T>(rows: &[&str], prepare: impl FnOnce() -> T, work: impl FnOnce(T)) {
     let mut calls: Vec<_> = rows.iter().flat_map(|row| listed(row)).collect();
     calls.extend(OF_THE_TEST);
@@ -295,7 +297,7 @@ fn the_calls_that_the_guide_lists_are_all_that_a_pool_makes() {
             assert!(pools.iter().all(|pool| pool.backing().is_ok()));
         },
     );
-    // A pool that was built before the filter came needs fewer.
+    // A pool that was built before the filter needs fewer calls.
     under_a_filter(
         &["every operation", "dropping"],
         || every_kind(Worker::None),
@@ -308,14 +310,14 @@ fn the_calls_that_the_guide_lists_are_all_that_a_pool_makes() {
         || every_kind(Worker::Thread),
         |pools| {
             pools.iter().for_each(|pool| use_everything(pool, NonZeroUsize::MIN));
-            // The thread looks at what is idle now.
+            // The thread scans for idle memory now.
             pools.iter().filter(|pool| pool.stats().returned_bytes == 0).for_each(|pool| _ = pool.trim());
             std::mem::forget(pools);
         },
     );
 }
 
-/// The filter of the test above ends a process that calls anything else: the test can fail.
+/// The filter of the test above ends a process that makes another call: so that test can fail.
 #[test]
 #[should_panic(expected = "at a call beyond")]
 fn a_call_that_is_not_listed_ends_the_process() {

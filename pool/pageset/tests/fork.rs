@@ -1,4 +1,4 @@
-//! What a child of `fork` sees: its pages, and an error instead of new ones.
+//! A child of `fork` sees its pages, and gets an error instead of new ones.
 #![cfg(not(miri))]
 
 use std::io::{Read, Write};
@@ -12,15 +12,15 @@ use pageset::{AllocError, Backing, Builder, FastPath, Fork, Order, PAGE_BYTES, P
 
 const MIB: usize = 1 << 20;
 
-/// Runs `work` in a child and returns its exit status; a panic is 101.
+/// Runs `work` in a child and returns its exit status; 101 for a panic.
 fn in_child(work: impl FnOnce()) -> i32 {
     wait_for(fork(work))
 }
 
-/// Runs `work` in a child: its process id.
+/// Runs `work` in a child. Returns its process id.
 fn fork(work: impl FnOnce()) -> libc::pid_t {
-    // SAFETY: the child calls what may be called there (it is a copy with this thread only; glibc's heap survives a
-    // fork) and leaves by `_exit`.
+    // SAFETY: the child is a copy with this thread only. glibc's heap survives a fork, and the child leaves
+    // by `_exit`.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "fork failed");
     if pid == 0 {
@@ -51,7 +51,7 @@ fn a_child_reads_owned_pages_and_their_end_leaves_the_pool_alone() {
         let pool = Arc::new(builder.build().unwrap());
         let mut page = pool.alloc_owned(Order::ZERO).unwrap();
         page.fill(7);
-        // The last owner of the child's copy of the pool.
+        // `page` is the last owner of the child's copy of the pool.
         drop(pool);
         let start = page.as_ptr();
         let mut page = Some(page);
@@ -60,7 +60,7 @@ fn a_child_reads_owned_pages_and_their_end_leaves_the_pool_alone() {
             assert!(page.iter().all(|byte| *byte == 7));
             assert_eq!(page.pool().alloc_owned(Order::ZERO).unwrap_err(), AllocError::Forked);
             drop(page);
-            // SAFETY: a child unmaps nothing, and nobody writes there.
+            // SAFETY: a child unmaps nothing, and no code writes there.
             assert_eq!(unsafe { start.read() }, 7);
         });
         assert_eq!(status, 0);
@@ -132,7 +132,7 @@ fn forks_in_the_middle_of_the_work_disturb_nobody() {
                 });
             }
             for _ in 0..20 {
-                // Locks that were held at the fork stay so in the child, which does not wait for them.
+                // Locks that were held at the fork stay locked in the child, which does not wait for them.
                 let status =
                     in_child(|| assert_eq!(pool.alloc(Order::ZERO).unwrap_err(), AllocError::Forked));
                 assert_eq!(status, 0);
@@ -153,7 +153,7 @@ fn two_processes_see_the_same_memory() {
     let (fd, offset) = (unsafe { pool.memfd() }.unwrap().as_raw_fd(), pages.offset());
     let status = in_child(|| {
         use std::os::unix::fs::FileExt;
-        // The second process knows a file and an offset, nothing else.
+        // The second process knows only a file and an offset.
         let file =
             std::fs::File::options().read(true).write(true).open(format!("/proc/self/fd/{fd}")).unwrap();
         let mut bytes = [0; 8];
@@ -165,12 +165,12 @@ fn two_processes_see_the_same_memory() {
     assert_eq!(pages[..8], [2; 8]);
 }
 
-/// By the time a child trims, the parent has allocated what the child's copy of the metadata calls free.
+/// When the child trims, the parent has allocated pages that the child's copy of the metadata calls free.
 #[test]
 fn a_child_that_trims_a_shared_pool_leaves_what_the_parent_allocated_since() {
     for returns in [ReturnPolicy::default(), ReturnPolicy::default().with_worker(Worker::None)] {
         let pool = Pool::builder().size(64 * MIB).backing(Backing::Memfd).returns(returns).build().unwrap();
-        // Pages that were used, so that giving them back is worth it.
+        // Pages that were used, so that returning them is worthwhile.
         pool.alloc_bulk(16_000, &mut Vec::new()).unwrap();
         let (mut listen, mut say) = std::io::pipe().unwrap();
         let child = fork(|| {
@@ -187,8 +187,8 @@ fn a_child_that_trims_a_shared_pool_leaves_what_the_parent_allocated_since() {
     }
 }
 
-/// Threads of the parent allocate, write and free all the time, so that locks are held and metadata is half changed at
-/// each fork; the children do all that a child may do, in memory that is the parent's too.
+/// Threads of the parent allocate, write and free all the time. So at each fork, locks are held and metadata
+/// is half changed. The children do everything that a child may do, in memory shared with the parent.
 #[test]
 fn children_of_a_busy_parent_change_nothing_and_wait_for_nothing() {
     for path in [FastPath::Auto, FastPath::Locks] {
@@ -228,7 +228,7 @@ fn children_of_a_busy_parent_change_nothing_and_wait_for_nothing() {
                         pool.populate(64 * MIB, NonZeroUsize::MIN, |_| ControlFlow::Continue(())).is_err()
                     );
                     assert!(pool.alloc(Order::ZERO).is_err());
-                    // SAFETY: the child's copy of the values, which nobody else drops in this process.
+                    // SAFETY: the child's copy of the values, which no other code drops in this process.
                     drop(unsafe { std::ptr::read(&raw const live) });
                 });
                 statuses.push(status);
@@ -247,7 +247,8 @@ fn children_of_a_busy_parent_change_nothing_and_wait_for_nothing() {
     }
 }
 
-/// Where a pool is hidden, its addresses are free in the child, and may be anything's by the time the pool is dropped there.
+/// Where a pool is hidden, its addresses are free in the child. When the pool is dropped there, other memory
+/// may be mapped at them.
 #[test]
 fn the_end_of_a_hidden_pool_in_a_child_unmaps_nothing() {
     let returns = ReturnPolicy::default().with_worker(Worker::None);
@@ -261,7 +262,7 @@ fn the_end_of_a_hidden_pool_in_a_child_unmaps_nothing() {
         let mapped = unsafe { libc::mmap(start.cast(), 4096, prot, flags, -1, 0) };
         assert_eq!(mapped, start.cast());
         drop(pool.take());
-        // SAFETY: just mapped, if nobody unmapped it.
+        // SAFETY: just mapped, unless the drop has unmapped it.
         unsafe { start.write_volatile(1) };
     });
     assert_eq!(status, 0);

@@ -1,5 +1,5 @@
-//! The program's heap is used up: an allocator that fails the n-th allocation of a thread, for every n. A target of its own,
-//! since it has an allocator of its own.
+//! The program's heap is exhausted: an allocator fails the n-th allocation of a thread, for every n. This is
+//! a target of its own, because it has an allocator of its own.
 #![cfg(not(miri))]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -17,16 +17,16 @@ use pageset::{
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fails {
     None,
-    /// The one after so many.
+    /// The allocation after this many.
     One(usize),
-    /// All after so many.
+    /// All allocations after this many.
     From(usize),
 }
 
 thread_local! {
     static FAILS: Cell<Fails> = const { Cell::new(Fails::None) };
     static FAILED: Cell<usize> = const { Cell::new(0) };
-    /// Bytes that this thread allocated, less those that it freed.
+    /// Bytes that this thread allocated, minus the freed ones.
     static BYTES: Cell<isize> = const { Cell::new(0) };
     static BYTES_MAX: Cell<isize> = const { Cell::new(0) };
 }
@@ -56,7 +56,7 @@ impl Failing {
     }
 }
 
-// SAFETY: what the system's allocator gives, or null.
+// SAFETY: returns the system allocator's result, or null.
 unsafe impl GlobalAlloc for Failing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !Self::may_allocate() {
@@ -95,7 +95,8 @@ unsafe impl GlobalAlloc for Failing {
 #[global_allocator]
 static HEAP: Failing = Failing;
 
-/// Does `work` while allocations of this thread fail. Returns how many did.
+/// Runs `work` while allocations of this thread fail. Returns its result and the number of failed
+/// allocations.
 fn with<T>(fails: Fails, work: impl FnOnce() -> T) -> (T, usize) {
     FAILED.set(0);
     FAILS.set(fails);
@@ -104,8 +105,8 @@ fn with<T>(fails: Fails, work: impl FnOnce() -> T) -> (T, usize) {
     (outcome, FAILED.get())
 }
 
-/// Does `work` with the first allocation failing, then with the second, and so on, until it needs no more; then with all failing
-/// from each on. Returns how many it needs.
+/// Runs `work` with the first allocation failing, then with the second, and so on, until it needs no more.
+/// Then runs it with all allocations failing from each on. Returns how many it needs.
 fn for_every_allocation(mut work: impl FnMut(Fails)) -> usize {
     let mut needed = 0;
     for fails in [Fails::One, Fails::From] {
@@ -126,7 +127,7 @@ fn order(order: u8) -> Order {
     Order::new(order).unwrap()
 }
 
-/// Every operation gets this: the pool, pages of it, and room for more of them.
+/// The arguments of every operation: the pool, pages of it, and room for more pages.
 struct Held<'p> {
     pool: &'p Arc<Pool>,
     pages: Vec<Pages<'p>>,
@@ -135,7 +136,7 @@ struct Held<'p> {
 
 type Operation = (&'static str, fn(&mut Held<'_>));
 
-/// Allocates blocks of an order until there are no more.
+/// Allocates blocks of an order until none is left.
 fn use_up(held: &mut Held<'_>, of: u8) {
     while let Ok(pages) = held.pool.alloc(order(of)) {
         held.pages.push(pages);
@@ -194,7 +195,7 @@ const OPERATIONS: [Operation; 21] = [
     ("validate", |held| held.pool.validate().unwrap()),
 ];
 
-/// Among them every free: none asks for memory, so none can fail for want of it.
+/// This includes every free: none needs memory, so none can fail for lack of it.
 #[test]
 fn fault_06_operations_of_a_pool_need_no_heap() {
     for fast_path in [FastPath::Auto, FastPath::Locks] {
@@ -202,14 +203,14 @@ fn fault_06_operations_of_a_pool_need_no_heap() {
             let pool = Arc::new(builder(fast_path).build().unwrap());
             let mut held =
                 Held { pool: &pool, pages: Vec::with_capacity(20_000), owned: Vec::with_capacity(8) };
-            // Arrays and the base have something, and so have users.
+            // Arrays, the base and users have some pages each.
             for of in [0, 0, 0, 1, 3, 4, 9] {
                 held.pages.extend((0..400 >> of).map(|_| pool.alloc(order(of)).unwrap()));
             }
             let half = held.pages.len() / 2;
             held.pages.drain(..half).step_by(2).for_each(drop);
             held.owned.push(pool.alloc_owned(order(4)).unwrap());
-            // Whatever comes before it.
+            // After each possible earlier operation.
             for (before, first) in OPERATIONS {
                 let ((), failed) = with(Fails::From(0), || {
                     first(&mut held);
@@ -249,7 +250,7 @@ fn fault_06_a_build_that_finds_no_heap_is_an_error_and_leaves_nothing() {
             assert_eq!(BYTES.get(), bytes, "nothing stays on the heap");
         }
     }
-    // Other tests of this file build pools meanwhile, but none of these is theirs for long.
+    // Other tests of this file build pools meanwhile, but drop them soon.
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while pools() > maps {
         assert!(std::time::Instant::now() < deadline, "{} mappings of pools stay", pools());
@@ -298,14 +299,14 @@ fn fault_06_a_list_of_everything_is_as_long_as_the_capacity() {
     let before = BYTES_MAX.get();
     assert_eq!(pool.alloc_bulk(usize::MAX, &mut pages), Ok(16384));
     assert!(BYTES_MAX.get() - before <= MIB as isize, "{} bytes for the list", BYTES_MAX.get() - before);
-    // Nothing is left: that is said before anything is reserved.
+    // No capacity is left: the error comes before any memory is reserved.
     let (outcome, failed) = with(Fails::From(0), || pool.alloc_bulk(usize::MAX, &mut Vec::new()));
     assert_eq!((outcome, failed), (Err(AllocError::OverCapacity), 0));
     drop(pages);
     assert_eq!(pool.stats().nr_used, 0);
 }
 
-/// Locks whose waiters ask the heap for a place in a queue would do so here.
+/// A lock whose waiters allocate a place in a queue would use the heap here.
 #[test]
 fn fault_06_threads_that_wait_for_each_other_need_no_heap() {
     for fast_path in [FastPath::Auto, FastPath::Locks] {

@@ -1,5 +1,5 @@
-//! Huge pages that the administrator sets apart: a machine with four of them, and four more that the kernel may make. Tests
-//! change how many there are, one test at a time, and put it back.
+//! Huge pages that the administrator sets apart: a machine with four of them, and four more that the kernel
+//! may make. Tests change these counts, one test at a time, and restore them.
 #![cfg(not(miri))]
 
 use std::fs;
@@ -11,14 +11,14 @@ use pageset::{Backing, BuildError, Builder, Fork, HugePageSize, Numa, Order, Pag
 use pageset::{ReturnPolicy, Worker};
 
 const HUGE: usize = 2 << 20;
-/// How many are set apart, and how many the kernel may make beyond them.
+/// The number that is set apart, and the number that the kernel may make beyond it.
 const KEYS: [&str; 2] = ["/proc/sys/vm/nr_hugepages", "/proc/sys/vm/nr_overcommit_hugepages"];
 
 fn read(path: &str) -> usize {
     fs::read_to_string(path).unwrap().trim().parse().unwrap()
 }
 
-/// Four and four huge pages, as long as this lives.
+/// Four and four huge pages, while this lives.
 struct FourAndFour {
     before: [usize; 2],
     _one_at_a_time: MutexGuard<'static, ()>,
@@ -63,7 +63,7 @@ fn builder(pages: usize) -> Builder {
     Pool::builder().size(pages * HUGE).backing(huge).returns(returns)
 }
 
-/// All blocks of 2 MiB, each with this byte in it.
+/// All blocks of 2 MiB, each filled with this byte.
 fn fill(pool: &Pool, byte: u8) -> Vec<Pages<'_>> {
     let mut blocks: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::THP).ok()).collect();
     blocks.iter_mut().for_each(|block| block.fill(byte));
@@ -74,7 +74,7 @@ fn fill(pool: &Pool, byte: u8) -> Vec<Pages<'_>> {
 #[ignore = "needs root and huge pages"]
 fn fault_03_no_huge_page_of_a_pool_is_lost_to_others_whatever_is_called() {
     let _machine = FourAndFour::set_up();
-    // First as many as are set apart, then as many as the kernel can make, too.
+    // First the pages that are set apart, then also those that the kernel can make.
     for pages in [4, 8] {
         let pool = builder(pages).build().unwrap();
         assert_eq!(fill(&pool, 1).len(), pages);
@@ -83,12 +83,12 @@ fn fault_03_no_huge_page_of_a_pool_is_lost_to_others_whatever_is_called() {
         assert_eq!(pool.trim().returned_bytes, 0);
         while pool.tick().more {}
         assert_eq!((pool.resize(HUGE), pool.resize(pages * HUGE)), (HUGE, pages * HUGE));
-        // Others take what they can get, and use it.
+        // Other pools take as many pages as they can get, and use them.
         let mut others: Vec<_> = (1..=8).rev().filter_map(|count| builder(count).build().ok()).collect();
         others.iter_mut().for_each(|other| drop(fill(other, 2)));
         let error = builder(1).build().unwrap_err();
         assert!(matches!(error, BuildError::HugetlbShortage { wanted: 1, free: Some(0), .. }), "{error:?}");
-        // No SIGBUS, and no bytes of others.
+        // No SIGBUS, and no bytes of other pools.
         let blocks = fill(&pool, 3);
         assert_eq!(blocks.len(), pages);
         assert!(blocks.iter().all(|block| block.iter().all(|byte| *byte == 3)));
@@ -117,7 +117,8 @@ fn a_pool_that_clears_in_idle_time_and_has_a_thread_keeps_its_huge_pages_too() {
     assert!(zeros.len() == 8 && zeros.iter().all(|block| block.iter().all(|byte| *byte == 0)));
 }
 
-/// What a child that the parent forks sees in all blocks, after the parent has written again. It is not killed.
+/// The sum of one byte of each block that a child reads, after the parent has written again. The child is not
+/// killed.
 fn sum_in_child(pool: &Pool) -> u8 {
     let mut blocks = fill(pool, 7);
     let mut channel = [0; 2];
@@ -141,7 +142,7 @@ fn sum_in_child(pool: &Pool) -> u8 {
     // SAFETY: `status` outlives the call.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     channel.iter().for_each(|end| {
-        // SAFETY: made above, and nobody else closes it.
+        // SAFETY: made above, and closed only here.
         unsafe { libc::close(*end) };
     });
     assert!(blocks.iter().all(|block| block.iter().all(|byte| *byte == 9)));
@@ -158,7 +159,7 @@ fn fault_04_a_child_that_reads_huge_pages_is_not_killed_when_none_is_left_for_a_
     drop(pool);
     let error = builder(8).fork(Fork::Copy).build().unwrap_err();
     assert!(matches!(error, BuildError::CopyOfHugetlb), "{error:?}");
-    // Nothing stayed behind.
+    // Nothing is left behind.
     assert_eq!((free(), reserved()), (4, 0));
     assert_eq!(fill(&builder(8).fork(Fork::Hide).build().unwrap(), 1).len(), 8);
 }
@@ -200,7 +201,7 @@ fn what_is_short_of_huge_pages_is_said() {
     let _machine = FourAndFour::set_up();
     let error = builder(9).build().unwrap_err();
     assert_eq!(error.to_string(), "cannot get 9 huge pages: 4 are free (see /proc/sys/vm/nr_hugepages)");
-    // Free, but another program's: reserved.
+    // Free, but reserved by another program.
     let bytes = 4 * HUGE;
     let (prot, flags) = (libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB);
     // SAFETY: a new mapping at an address of the kernel's choice.
@@ -208,6 +209,6 @@ fn what_is_short_of_huge_pages_is_said() {
     assert_ne!(other, libc::MAP_FAILED);
     let error = builder(5).build().unwrap_err();
     assert!(matches!(error, BuildError::HugetlbShortage { wanted: 5, free: Some(0), .. }), "{error:?}");
-    // SAFETY: mapped above, and nobody looks at it.
+    // SAFETY: mapped above, and not in use.
     assert_eq!(unsafe { libc::munmap(other, bytes) }, 0);
 }

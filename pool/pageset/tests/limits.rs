@@ -1,4 +1,4 @@
-//! Limits of the process: each in a child, since a limit stays.
+//! Limits of the process. Each test runs in a child, because a limit stays.
 #![cfg(not(miri))]
 
 use std::process::Command;
@@ -28,7 +28,7 @@ fn exhausted_address_space_is_said() {
         error.to_string(),
         "cannot reserve 4294967296 bytes of address space (see ulimit -v and vm.max_map_count)"
     );
-    // Nothing stayed behind: a smaller pool fits, again and again.
+    // Nothing is left behind: a smaller pool fits, again and again.
     for _ in 0..50 {
         assert!(Pool::builder().size(256 << 20).build().is_ok());
     }
@@ -40,7 +40,7 @@ fn set_limit(resource: libc::__rlimit_resource_t, bytes: u64) {
     assert_eq!(unsafe { libc::setrlimit(resource, &raw const limit) }, 0);
 }
 
-/// The kernel sends SIGXFSZ with the error, and that would end the program.
+/// The kernel sends SIGXFSZ with the error. The signal would end the program.
 #[test]
 fn fault_09_a_limit_of_file_sizes_is_an_error_and_no_signal() {
     if !is_child() {
@@ -58,7 +58,7 @@ fn fault_09_a_limit_of_file_sizes_is_an_error_and_no_signal() {
     assert!(matches!(error, BuildError::Memfd { .. }), "{error:?}");
     assert!(error.to_string().contains("ulimit -f"), "{error}");
     assert_eq!(states(), before, "signals are blocked, pending and handled as before");
-    // A signal that the program itself has to come is left for it.
+    // A pending signal of the program's own stays pending.
     // SAFETY: a set of zeros is empty.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
     // SAFETY: changes the set, which is valid.
@@ -80,7 +80,7 @@ fn fault_11_populate_does_itself_what_threads_would_that_cannot_be_started() {
         return again(test, "");
     }
     let pool = without_thread(1 << 30, Backing::Plain);
-    // Room for a few small tables, and for no thread's stack.
+    // Room for a few small tables, but for no thread's stack.
     set_limit(libc::RLIMIT_AS, mapped() + (1 << 20));
     assert!(std::thread::Builder::new().spawn(|| ()).is_err(), "the limit is felt");
     let threads = std::num::NonZero::new(64).unwrap();
@@ -106,7 +106,7 @@ fn a_lock_limit_is_said() {
             assert!(matches!(error, BuildError::LockLimit { .. }), "{error:?}");
             assert_eq!(error.to_string(), "cannot lock 67108864 bytes in memory (see ulimit -l)");
         }
-        // Those who may ignore limits (root) get what they asked for.
+        // A process that may exceed limits (root) gets its pool.
         Ok(pool) => assert_eq!(pool.backing().unwrap().locked_bytes, 64 << 20),
     }
 }
@@ -139,7 +139,7 @@ fn the_environment_can_refuse_sequences() {
     drop(pool.alloc(Order::ZERO).unwrap());
 }
 
-/// glibc's tunable leaves threads without a registered area, as old versions of it do.
+/// glibc's tunable leaves threads without a registered area, as old versions of glibc do.
 #[test]
 fn threads_without_an_area_work() {
     if !is_child() {
@@ -152,7 +152,7 @@ fn threads_without_an_area_work() {
     pool.validate().unwrap();
 }
 
-/// As in a cgroup's cpuset: the ids of the CPUs that may be used are not the first ones.
+/// As in a cgroup's cpuset: the usable CPUs do not have the first ids.
 #[test]
 fn a_process_of_one_cpu_works() {
     if !is_child() {
@@ -170,7 +170,7 @@ fn a_process_of_one_cpu_works() {
     }
 }
 
-/// A pool without a thread of its own, which would have memory too.
+/// A pool without a thread of its own, which would also use memory.
 fn without_thread(bytes: usize, backing: Backing) -> Pool {
     let returns = ReturnPolicy::default().with_worker(Worker::None);
     Pool::builder().size(bytes).backing(backing).returns(returns).build().unwrap()

@@ -1,4 +1,5 @@
-//! Random programs of the whole public surface: see `program`. The fuzz target `pool_operations` runs more of them.
+//! Random programs of the whole public surface: see `program`. The fuzz target `pool_operations` runs more of
+//! them.
 #![cfg(not(miri))]
 
 mod program;

@@ -1,4 +1,4 @@
-//! Signals of the program, and the pool's thread: each test in a process of its own.
+//! The program's signals, and the pool's thread. Each test runs in a process of its own.
 #![cfg(not(miri))]
 
 use std::collections::VecDeque;
@@ -29,7 +29,8 @@ fn is_child() -> bool {
     std::env::var_os("PAGESET_TEST_CHILD").is_some()
 }
 
-/// Runs `work` in a child that has one thread, which takes all signals. What it returns is the child's success.
+/// Runs `work` in a child with one thread, which takes all signals. The result says whether the child
+/// succeeded.
 fn in_one_thread(work: impl FnOnce() -> bool) {
     // SAFETY: the child has this thread only, for which glibc's heap is usable, and leaves by `_exit`.
     let child = unsafe { libc::fork() };
@@ -49,7 +50,7 @@ static POOLS: OnceLock<[Pool; 2]> = OnceLock::new();
 static ALLOCATED: AtomicU64 = AtomicU64::new(0);
 static REFUSED: AtomicU64 = AtomicU64::new(0);
 
-/// Allocates and frees what the interrupted thread may be allocating or freeing.
+/// Allocates and frees, perhaps while the interrupted thread does the same.
 extern "C" fn handler(_: libc::c_int) {
     for pool in POOLS.get().into_iter().flatten() {
         for order in [0, 2, 5, 9] {
@@ -59,14 +60,14 @@ extern "C" fn handler(_: libc::c_int) {
                     ALLOCATED.fetch_add(1, Relaxed);
                 }
                 Err(AllocError::WouldBlock) => _ = REFUSED.fetch_add(1, Relaxed),
-                // Nothing is said here, where nothing may be said.
+                // A handler cannot print.
                 Err(_) => {}
             }
         }
     }
 }
 
-/// Delivers SIGALRM every so many microseconds, to whichever thread runs. Never again if it is 0.
+/// Delivers SIGALRM every `micros` microseconds to whichever thread runs. 0 ends that.
 fn alarm_every(micros: libc::suseconds_t) {
     let time = libc::timeval { tv_sec: 0, tv_usec: micros };
     let timer = libc::itimerval { it_interval: time, it_value: time };
@@ -108,7 +109,7 @@ fn allocate_under_alarms() {
         if round % 5000 == 0 {
             let _ = pool.trim();
         }
-        // Enough of both, or the machine is too slow for more.
+        // Stop after enough of both, or when the machine is too slow for more.
         if round > 100_000 && REFUSED.load(Relaxed) > 100 && ALLOCATED.load(Relaxed) > 10_000 {
             break;
         }
@@ -134,7 +135,7 @@ fn only(signal: libc::c_int) -> libc::sigset_t {
     unsafe { set.assume_init() }
 }
 
-/// The program's other thread must be the only one that could take the signal.
+/// No other thread of the program may be able to take the signal.
 #[test]
 fn a_program_that_waits_for_a_signal_gets_it() {
     if !is_child() {
@@ -163,7 +164,7 @@ fn thread_of_pool() -> std::path::PathBuf {
         };
         match { tasks }.find(is_ours) {
             Some(task) => return task,
-            // It has its name a little later than its life.
+            // The thread gets its name a little after it begins.
             None => std::thread::yield_now(),
         }
     }
@@ -183,14 +184,14 @@ fn the_pools_thread_blocks_every_signal_and_its_builder_none() {
     let before = status_of(std::path::Path::new("/proc/thread-self"), "SigBlk");
     let _pool = Pool::builder().size(64 << 20).build().unwrap();
     let blocked = u64::from_str_radix(&status_of(&thread_of_pool(), "SigBlk"), 16).unwrap();
-    // glibc keeps 32 and 33 for itself, and nobody blocks these two.
+    // glibc reserves signals 32 and 33, and the kernel never blocks the other two.
     let never = [libc::SIGKILL, libc::SIGSTOP, 32, 33];
     let expected = never.into_iter().fold(u64::MAX, |all, signal| all & !(1 << (signal - 1)));
     assert_eq!(blocked, expected, "{blocked:016x}");
     assert_eq!(status_of(std::path::Path::new("/proc/thread-self"), "SigBlk"), before);
 }
 
-/// Waits until the pool's thread has what is asked for: it sets it when it begins to run.
+/// Waits until the pool's thread has set this attribute. It does so when it begins to run.
 fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     for _ in 0..3000 {
         if is_so() {

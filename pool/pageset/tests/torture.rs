@@ -1,5 +1,5 @@
-//! Threads on random CPUs allocate, free for each other, are moved to other CPUs, fork, trim and resize, while every
-//! page carries a pattern that proves that it has one owner only.
+//! Threads on random CPUs allocate, free for each other, are moved to other CPUs, fork, trim and resize.
+//! Every page carries a pattern that proves that it has only one owner.
 //!
 //! `PAGESET_SOAK_SECONDS` makes it longer: see `cargo xtask ci night soak`.
 
@@ -47,7 +47,7 @@ impl<'p> Owned<'p> {
         Self { pages, pattern }
     }
 
-    /// Fails if anybody else wrote to these pages since.
+    /// Fails if another owner wrote to these pages since.
     fn check(&self) {
         for page in self.pages.chunks_exact(PAGE_BYTES) {
             let words = [&page[..8], &page[PAGE_BYTES - 8..]];
@@ -67,7 +67,7 @@ fn move_to_some_cpu(random: &mut Random) {
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get());
     let mut set = CpuSet::new();
     set.set(random.below(cpus));
-    // A CPU that this process may not use is refused, which is as good.
+    // A CPU that this process may not use is refused, which does no harm.
     let _ = sched_setaffinity(None, &set);
 }
 
@@ -76,7 +76,7 @@ fn move_to_some_cpu(_: &mut Random) {}
 
 struct Arena<'p> {
     pool: &'p Pool,
-    /// Pages that a thread put here for another to free.
+    /// Pages that a thread left here for another thread to free.
     handed_over: Mutex<Vec<Owned<'p>>>,
     pairs: AtomicU64,
     ends: AtomicBool,
@@ -98,7 +98,7 @@ impl<'p> Arena<'p> {
         }
     }
 
-    /// One thread's work until the arena ends.
+    /// The work of one thread, until the arena ends.
     fn work(&self, seed: u64) {
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let mut held: Vec<Owned<'p>> = Vec::new();
@@ -141,7 +141,7 @@ impl<'p> Arena<'p> {
         self.pairs.fetch_add(count, Relaxed);
     }
 
-    /// Trims, ticks and makes the pool smaller and larger until the arena ends.
+    /// Trims, ticks and resizes the pool until the arena ends.
     fn disturb(&self, until: Instant) {
         let mut random = Random(99);
         let bytes = self.pool.page_count() * PAGE_BYTES;
@@ -213,8 +213,8 @@ fn every_page_of_a_shared_pool_has_one_owner() {
     torture(Pool::builder().backing(Backing::Memfd));
 }
 
-/// More threads than CPUs, all in the sequences nearly all of the time, and signals of the scheduler in the middle: some
-/// sequences have to begin again, and no page may get lost or doubled by that.
+/// There are more threads than CPUs, they are in sequences nearly all of the time, and the scheduler
+/// interrupts them. So some sequences begin again. No page may be lost or doubled by that.
 #[test]
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn sequences_are_restarted() {
@@ -240,7 +240,7 @@ fn sequences_are_restarted() {
             });
         }
         while pool.stats().rseq_restarts < before + 10 && Instant::now() < until {
-            // Its barrier restarts whoever is in a sequence.
+            // The barrier of a trim restarts every thread that is in a sequence.
             let _ = pool.trim();
         }
         ends.store(true, SeqCst);
@@ -249,7 +249,7 @@ fn sequences_are_restarted() {
     pool.validate().unwrap();
 }
 
-/// A signal handler that allocates in the middle of everything: the sequence under way begins again.
+/// A signal handler allocates in the middle of a sequence, which then begins again.
 #[test]
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn signal_handlers_may_allocate_from_arrays() {
@@ -258,8 +258,8 @@ fn signal_handlers_may_allocate_from_arrays() {
     static HANDLED: AtomicU64 = AtomicU64::new(0);
 
     extern "C" fn handler(_: libc::c_int) {
-        // Only what the array has: the slow path takes locks, which is nothing for a handler. The array is never empty
-        // here, since the thread keeps pages in it.
+        // Only from the array: the slow path takes locks, which a handler cannot. The array is never empty
+        // here, because the thread keeps pages in it.
         if let Some(pool) = POOL.get() {
             drop(pool.alloc(Order::new(1).unwrap()));
             HANDLED.fetch_add(1, Relaxed);
@@ -278,7 +278,8 @@ fn signal_handlers_may_allocate_from_arrays() {
         sched_setaffinity(None, &here).unwrap();
         let pool = POOL.get().unwrap();
         drop(pool.alloc(Order::new(1).unwrap()).unwrap());
-        // SAFETY: the handler above is a function of this program that touches atomics and this thread's array only.
+        // SAFETY: the handler above is a function of this program that touches atomics and this thread's
+        // array only.
         unsafe { libc::signal(libc::SIGUSR1, handler as extern "C" fn(libc::c_int) as libc::sighandler_t) };
         // SAFETY: asks for this thread's own handle.
         let this = unsafe { libc::pthread_self() };

@@ -9,9 +9,9 @@ from . import _native
 
 def main() -> int:
     """Runs the command as it was typed. Returns the status with which the process ends."""
-    # Interrupts are the command's own business, as where no Python is around it.
+    # The command handles interrupts itself, as it does without Python.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # Who works on a sweep's runs elsewhere.
+    # The Python that works on a sweep's runs elsewhere.
     os.environ.setdefault("PAGESET_PYTHON", sys.executable)
     return _native.command(sys.argv[1:])
 

@@ -20,11 +20,11 @@ else:
 T = TypeVar("T")
 
 Progress = typing.Callable[[str, int, int | None], object]
-"""Is told what goes on, how much of it is done, and how much there is if that is known."""
+"""Called with the name of the stage, the work done, and the total if it is known."""
 
 
 def parse(kind: type[T], text: str, **more: object) -> T:
-    """The value of type ``kind`` that a JSON document holds, with fields that it does not hold."""
+    """Parses a JSON document as a value of type ``kind``, with further fields that the document lacks."""
     document = json.loads(text)
     value: T = _build(kind, document | more if more else document)
     return value
@@ -43,7 +43,7 @@ class Tabular:
 
 
 def _build(kind: Any, value: Any) -> Any:
-    """Makes of plain values what ``kind`` says."""
+    """Converts plain values to type ``kind``."""
     if dataclasses.is_dataclass(kind):
         hints = typing.get_type_hints(kind)
         return typing.cast(Any, kind)(**{key: _build(hints.get(key), part) for key, part in value.items()})
@@ -58,14 +58,14 @@ def _build(kind: Any, value: Any) -> Any:
 
 
 def listed(name: str, values: Iterable[T]) -> list[T]:
-    """The argument ``name``, which is a list. A text or a path is a list to Python, of its letters."""
+    """Checks that the argument ``name`` is a list. A text or a path is refused, which Python would iterate by letters."""
     if isinstance(values, str | bytes | os.PathLike):
         raise TypeError(f"{name} is a list: write [{values!r}]")
     return list(values)
 
 
 def whole(name: str, value: object) -> int:
-    """The number ``name``. Text is none, and NumPy's whole numbers are."""
+    """Checks that the argument ``name`` is a number. NumPy's integers are numbers; text is not."""
     try:
         return operator.index(typing.cast(typing.SupportsIndex, value))
     except TypeError:
@@ -73,7 +73,7 @@ def whole(name: str, value: object) -> int:
 
 
 def settings_list(settings: Mapping[str, int | Sequence[int]] | None) -> list[str]:
-    """Settings as they are typed: ``KEY=VALUE[,VALUE]``."""
+    """Settings in the command's form: ``KEY=VALUE[,VALUE]``."""
 
     def values(key: str, value: int | Sequence[int]) -> str:
         several = value if isinstance(value, Iterable) and not isinstance(value, str | bytes) else [value]
@@ -95,7 +95,7 @@ def text_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> str:
-    """The same for a notebook."""
+    """A table for a notebook."""
 
     def line(tag: str, cells: Iterable[object]) -> str:
         return "<tr>" + "".join(f"<{tag}>{html.escape(_cell(cell))}</{tag}>" for cell in cells) + "</tr>"

@@ -16,7 +16,7 @@ from .errors import Error
 
 DASK = "dask://"
 ARRAY_MAX = 1000
-"""Jobs of an array, as many as Slurm takes unless it is told otherwise."""
+"""The most jobs of an array: Slurm's default limit."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,7 +56,7 @@ def part(text: str) -> tuple[int, int]:
 
 @contextmanager
 def executor(name: str, jobs: int | None) -> Iterator[Executor]:
-    """The executor that is called so."""
+    """The executor with this name."""
     if name == "processes":
         # A fork would take the threads' locks with it.
         context = multiprocessing.get_context("forkserver")
@@ -79,7 +79,7 @@ def do_part(plan: pathlib.Path, into: pathlib.Path, index: int, count: int) -> N
 
 
 def submit(plan: pathlib.Path, into: pathlib.Path, jobs: int | None) -> None:
-    """Runs an array of Slurm's jobs, a part each, and waits for its end."""
+    """Runs an array of Slurm jobs, one for each part, and waits for its end."""
     present = _native.Dataset(into).keys()
     missing = sum(task.key not in present for task in tasks.of_plan(plan))
     if missing == 0:

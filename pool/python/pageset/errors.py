@@ -1,10 +1,10 @@
-"""What goes wrong, in the words of the command."""
+"""Exceptions, with the command's words."""
 
 import errno
 
 
 class Error(Exception):
-    """Something cannot be read, or cannot be done. Its text names the place and the remedy."""
+    """A failure of reading or of another operation. Its text names the place and the remedy."""
 
 
 class FileError(Error, OSError):
@@ -15,19 +15,19 @@ class FileError(Error, OSError):
 
 
 class FileMissing(FileError, FileNotFoundError):
-    """There is no such file."""
+    """The file does not exist."""
 
 
 class FilePresent(FileError, FileExistsError):
-    """There is such a file already."""
+    """The file exists already."""
 
 
 class FileDenied(FileError, PermissionError):
-    """This user may not do that with the file."""
+    """This user lacks the permission for the file."""
 
 
 class FileIsDirectory(FileError, IsADirectoryError):
-    """A directory stands where a file is wanted."""
+    """The path is a directory, not a file."""
 
 
 class OutOfMemoryError(Error, MemoryError):
@@ -44,6 +44,6 @@ _OF_ERRNO = {
 
 
 def of_file(text: str, number: int | None, filename: str | None) -> FileError:
-    """The exception for an error of the system: also the one that Python raises for the same number."""
+    """The exception for an error of the system. It is also the class that Python raises for the same number."""
     kind: type[FileError] = FileError if number is None else _OF_ERRNO.get(number, FileError)
     return kind(number, text, filename)

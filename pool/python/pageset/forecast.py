@@ -1,4 +1,4 @@
-"""What other kernels and settings would have made of a recording."""
+"""Forecasts a recording under other kernels and settings."""
 
 import html
 import os
@@ -27,7 +27,7 @@ class Intervals:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one policy made of the recording."""
+    """The forecast of one policy."""
 
     policy: str
     is_recorded_kernel: bool
@@ -45,7 +45,7 @@ class Outcome:
     pcp_pages_end: int
     pcp_pages_idle: int
     interval: Intervals | None
-    """``None`` if the recording does not show what its kernel did, and so not how near a replay of it comes."""
+    """``None`` if the recording does not show its kernel's decisions, and so not the accuracy of a replay."""
 
     @property
     def visits(self) -> int:
@@ -75,27 +75,27 @@ class Replay(Tabular):
     """A finished replay: a row for each policy."""
 
     machine: dict[str, Any]
-    """The machine that was replayed on."""
+    """The machine of the replay."""
     events: int
     """Events read."""
     lost: dict[str, int]
-    """What the recording lacks."""
+    """Gaps of the recording."""
     unreplayed: dict[str, int]
     """Events that could not be replayed, by reason."""
     unseen: dict[str, int]
-    """What has no event, as far as other events show it."""
+    """Missing events, as far as other events show them."""
     tick_interval_s: int | None
-    """Seconds between ticks, where the recording has none of its own."""
+    """Seconds between ticks, if the recording has no ticks."""
     window: dict[str, Any]
-    """What of the recording is counted."""
+    """The part of the recording that is counted."""
     kernel_itself: dict[str, int | None]
-    """What the recorded kernel did, by its events; ``None`` where they were not recorded."""
+    """The recorded kernel's figures, from its events; ``None`` where they were not recorded."""
     own: Outcome | None
-    """What its own policy makes of the recording."""
+    """The forecast of the recorded kernel's own policy."""
     outcomes: tuple[Outcome, ...]
     """The rows, in the order asked for."""
     warnings: tuple[str, ...]
-    """What the recording does not say, which part of it is replayed, and whether the replay is far off."""
+    """Missing facts, the replayed part, and whether the replay is inaccurate."""
     table: _native.Table = field(compare=False)
     """The rows as a table."""
 

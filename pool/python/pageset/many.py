@@ -1,4 +1,4 @@
-"""Many simulations and many recordings: on this computer, or wherever an executor works."""
+"""Many simulations and many recordings, on this computer or on an executor's."""
 
 import hashlib
 import os
@@ -15,10 +15,10 @@ Path = str | os.PathLike[str]
 
 @dataclass(frozen=True, repr=False)
 class Results:
-    """Finished work: a directory of Parquet files, one for each task, that any engine reads as it is."""
+    """Finished work: a directory of Parquet files, one for each task. Any table engine can read them."""
 
     directory: pathlib.Path
-    """Where they are. ``f"{directory}/*/*.parquet"`` are all that were ever put there."""
+    """The directory. ``f"{directory}/*/*.parquet"`` are all files that were ever stored there."""
     keys: tuple[str, ...]
     """Keys of this work's tasks, in order."""
 
@@ -28,7 +28,7 @@ class Results:
         return map(dataset.path, self.keys)
 
     def digest(self) -> str:
-        """A hash of all results in order: that of two computers is the same if all results are."""
+        """A hash of all results in order. Two computers with the same results have the same hash."""
         digest = hashlib.sha256()
         for path in self.paths():
             digest.update(path.read_bytes())

@@ -1,4 +1,4 @@
-"""How far long work is, on a bar of tqdm."""
+"""Progress of long work, on a bar of tqdm."""
 
 from types import TracebackType
 from typing import Any

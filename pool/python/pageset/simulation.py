@@ -16,11 +16,11 @@ class RunSpec:
     machine: str
     """Name of a bundled machine, or a machine file."""
     workload: str
-    """Name of a workload, or ``trace:`` and the path of a recording, or ``bundled:`` and the name of one that is built in."""
+    """Name of a workload, or ``trace:`` and the path of a recording, or ``bundled:`` and a built-in recording's name."""
     policy: str
     """Name of a policy."""
     cpus: int | None = None
-    """CPUs that the workload uses; all if nothing is said."""
+    """CPUs that the workload uses. Default: all."""
     batch: int | None = None
     """A fixed ``batch``, in pages."""
     high: int | None = None

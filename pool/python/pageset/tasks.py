@@ -1,4 +1,4 @@
-"""The tasks of a dataset that are not done yet, given to an executor in parcels and stored as they come back."""
+"""Gives the unfinished tasks of a dataset to an executor in parcels, and stores their results."""
 
 import pathlib
 import queue
@@ -16,22 +16,22 @@ PARCEL_S = 0.25
 """How long the work of a parcel is to take: long beside what an engine needs to pass it on, short beside what is lost with a
 worker."""
 PARCEL_TASKS = 100
-"""Tasks in one at most."""
+"""The most tasks of a parcel."""
 PARCELS_FIRST, PARCELS_MAX = 64, 4096
-"""Parcels that an executor has at once, at the beginning and at most. Each that comes back lets one more go out."""
+"""Parcels that an executor has at once: first, and at most. Each returned parcel raises the number by one."""
 ATTEMPTS = 3
-"""How often a parcel is given out whose worker is lost."""
+"""How often a parcel is tried whose workers are lost."""
 LOOK_S = 1.0
-"""How often the executor is looked at while nothing comes back, in seconds."""
+"""Seconds between two checks of the executor while no result returns."""
 
 
 class Task(NamedTuple):
-    """One piece of work, which any process can do that has this package."""
+    """One piece of work for any process with this package."""
 
     key: str
-    """Of all that decides the result."""
+    """The hash of everything that decides the result."""
     function: Callable[..., bytes]
-    """Makes the bytes of the result's file."""
+    """Computes the bytes of the result's file."""
     arguments: tuple[Any, ...]
 
     def run(self) -> bytes:
@@ -44,13 +44,13 @@ def of_plan(plan: pathlib.Path) -> list[Task]:
 
 
 Parcel = Sequence[Task]
-"""Tasks that travel together."""
+"""Tasks that are sent together."""
 
 
 def finish(
     tasks: Sequence[Task], dataset: _native.Dataset, executor: Executor | None, progress: Progress | None
 ) -> None:
-    """Does what the dataset does not have."""
+    """Does the tasks that the dataset lacks."""
     present = dataset.keys()
     todo = [task for task in tasks if task.key not in present]
     tell = progress or (lambda *_: None)
@@ -62,7 +62,7 @@ def finish(
 
 
 def _given_out(todo: Sequence[Task], executor: Executor) -> Iterator[tuple[Task, bytes]]:
-    """Results in the order in which they come back. What was given out is taken back if this ends early."""
+    """Results in the order of their return. If this ends early, it cancels the remaining parcels."""
     back: queue.SimpleQueue[Future[Done]] = queue.SimpleQueue()
     out: dict[Future[Done], tuple[Parcel, int]] = {}
     size, limit, done, work_s = 1, PARCELS_FIRST, 0, 0.0
@@ -109,7 +109,7 @@ def _given_out(todo: Sequence[Task], executor: Executor) -> Iterator[tuple[Task,
 
 
 Done = tuple[list[bytes], float]
-"""Results of a parcel, and how long they took in seconds."""
+"""Results of a parcel, and the seconds that it took."""
 
 
 def _run(parcel: Parcel) -> Done:

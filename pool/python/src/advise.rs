@@ -1,4 +1,4 @@
-//! What to do about a machine, from a recording of its load.
+//! Advice for a machine, from a recording of its load.
 
 use pageset_replay::advise::advise as say;
 use pageset_study::latency::simulated;
@@ -9,7 +9,7 @@ use crate::recording::Recording;
 use crate::stream::Table;
 use crate::work::{Interrupted, run};
 
-/// Says whether page sets are the problem, and what would help.
+/// Says whether page sets are the problem, and which change would help.
 #[pyfunction]
 #[pyo3(signature = (recording, *, progress))]
 pub(crate) fn advise(

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 
 use pyo3::prelude::*;
 
-/// Runs the command with these arguments, and gives its status. What cannot be parsed ends the process.
+/// Runs the command with these arguments, and returns its status. Arguments that cannot be parsed end the
+/// process.
 #[pyfunction]
 pub(crate) fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
     py.detach(|| pageset_cli::command([OsString::from("pageset")].into_iter().chain(arguments)))

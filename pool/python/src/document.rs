@@ -1,4 +1,4 @@
-//! Results cross the border to Python as JSON, which Python makes values of.
+//! Results pass to Python as JSON text, which Python turns into values.
 
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -11,7 +11,7 @@ pub(crate) fn of(value: &impl Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|error| raised(error.into()))
 }
 
-/// What was asked for, from text.
+/// Parses a request.
 pub(crate) fn read<T: DeserializeOwned>(text: &str) -> PyResult<T> {
     serde_json::from_str(text).map_err(refused)
 }

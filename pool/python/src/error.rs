@@ -1,4 +1,4 @@
-//! Errors become exceptions with the words of the command.
+//! Turns errors into exceptions with the command's words.
 
 use std::io;
 use std::path::Path;
@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pageset::AllocError;
 
 mod exceptions {
-    //! Classes that Python defines, so that one of them can be two things.
+    //! Classes that Python defines, because one class can then have two bases.
 
     pyo3::import_exception!(pageset.errors, Error);
     pyo3::import_exception!(pageset.errors, OutOfMemoryError);
@@ -23,7 +23,7 @@ pub(crate) fn raised(error: anyhow::Error) -> PyErr {
     raised_at(error, None)
 }
 
-/// The same for work on the file `path`, which the error itself may not know.
+/// [`raised`] for work on the file `path`, which the error itself may not know.
 pub(crate) fn raised_at(error: anyhow::Error, path: Option<&Path>) -> PyErr {
     let of_system = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>()).map(errno);
     let (text, path) = match of_trace(error) {
@@ -55,22 +55,22 @@ fn file_name(path: std::path::PathBuf) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// A number that an argument cannot be.
+/// The exception for a number that an argument cannot have.
 pub(crate) fn bad_number(problem: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(problem.to_string())
 }
 
-/// What an argument cannot be.
+/// The exception for an argument that is not possible.
 pub(crate) fn refused(problem: impl std::fmt::Display) -> PyErr {
     exceptions::Error::new_err(problem.to_string())
 }
 
-/// A pool has no more pages.
+/// The exception for a pool without free pages.
 pub(crate) fn out_of_memory(error: AllocError) -> PyErr {
     exceptions::OutOfMemoryError::new_err(error.to_string())
 }
 
-/// The error of a trace, whoever passed it on.
+/// The trace error inside of an error, at any depth.
 fn of_trace(error: anyhow::Error) -> Result<TraceError, anyhow::Error> {
     let error = match error.downcast() {
         Ok(ReplayError::Trace(error)) => return Ok(error),
@@ -85,7 +85,7 @@ fn of_trace(error: anyhow::Error) -> Result<TraceError, anyhow::Error> {
     error.downcast()
 }
 
-/// Adds a remedy to errors of the system, and the argument that helps to those that have one.
+/// Adds a remedy to errors of the system, and to others the argument that helps.
 fn with_remedy(error: &TraceError) -> String {
     let remedy = match error {
         TraceError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {

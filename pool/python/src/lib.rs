@@ -1,15 +1,15 @@
-//! The Python package `pageset`, its part in Rust: the functions of the laboratory and the pool, called from Python.
+//! The Rust part of the Python package `pageset`: calls the functions of the laboratory and the pool.
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `recording` | a recording, opened again by each that reads it |
-//! | `record` | makes one of the running kernel |
+//! | `recording` | a recording, which each reader opens again |
+//! | `record` | records the running kernel |
 //! | `replay`, `verify`, `advise`, `simulate` | one function of the laboratory each |
-//! | `tasks` | pieces of work for any process on any computer, and the dataset of what they find |
+//! | `tasks` | pieces of work for any process on any computer, and the dataset of their results |
 //! | `events`, `stream` | events and rows as Arrow |
 //! | `command` | the command `pageset` |
-//! | `work` | runs them while Python goes on; progress, interrupts |
-//! | `document` | results become text, of which Python makes values |
+//! | `work` | runs work while Python goes on; progress, interrupts |
+//! | `document` | results as text, which Python turns into values |
 //! | `error` | errors become exceptions |
 //! | `number` | whole numbers as arguments |
 //! | `pool`, `pages` | the pool, and pages with the buffer protocol |
@@ -35,7 +35,7 @@ mod tasks;
 mod verify;
 mod work;
 
-/// What `pageset` is made of: see its own documentation.
+/// The native part of `pageset`: see the package's documentation.
 #[pyo3::pymodule(name = "_native")]
 mod native {
     #[pymodule_export]

@@ -7,7 +7,8 @@ use pyo3::prelude::*;
 
 use crate::error::bad_number;
 
-/// A number from 0 on. Python's own conversion calls a negative number an overflow; here it is a `ValueError`.
+/// A number from 0 on. A negative number is a `ValueError`; Python's own conversion would call it an
+/// overflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Whole<T>(pub(crate) T);
 

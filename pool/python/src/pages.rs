@@ -13,8 +13,8 @@ use crate::error::{bad_number, refused};
 use crate::number::Whole;
 use crate::pool::file_of;
 
-/// Pages of a pool. `memoryview(pages)` and `numpy.frombuffer(pages, ...)` are their bytes without a copy. They are free
-/// again when the last of these and the object itself are gone, at `free()`, or behind a `with` block.
+/// Pages of a pool. `memoryview(pages)` and `numpy.frombuffer(pages, ...)` show their bytes without a copy.
+/// The pages are freed by `free()`, at the end of a `with` block, or when the object and all views are gone.
 #[pyclass(frozen, module = "pageset")]
 pub(crate) struct Pages {
     state: Mutex<State>,
@@ -23,11 +23,12 @@ pub(crate) struct Pages {
 }
 
 /// # Invariants
-/// While there are views there are pages.
+/// While there are views, there are pages.
 struct State {
     pages: Option<OwnedPages>,
     views: usize,
-    /// A `with` block has ended while there were views: the last of them frees the pages, and no more are made.
+    /// A `with` block has ended while there were views. The last view frees the pages, and no new views are
+    /// made.
     is_left: bool,
 }
 
@@ -37,7 +38,7 @@ impl Pages {
         Self { state: Mutex::new(State { pages: Some(pages), views: 0, is_left: false }), page_count, offset }
     }
 
-    /// Takes the pages out, if they are not free already.
+    /// Takes the pages out; `None` if they are free already.
     fn take(&self) -> PyResult<Option<OwnedPages>> {
         let mut state = self.state();
         if state.pages.as_ref().is_some_and(|pages| pages.pool().is_in_child()) {
@@ -58,13 +59,13 @@ impl Pages {
 
 #[pymethods]
 impl Pages {
-    /// How many pages of 4 KiB these are.
+    /// The number of pages of 4 KiB.
     #[getter]
     fn page_count(&self) -> usize {
         self.page_count
     }
 
-    /// Bytes of all of them.
+    /// Bytes of all pages.
     #[getter]
     fn nbytes(&self) -> usize {
         self.page_count * PAGE_BYTES
@@ -76,23 +77,26 @@ impl Pages {
         self.offset
     }
 
-    /// Whether they were given back, by `free()` or behind a `with` block.
+    /// Whether they were freed, by `free()` or at the end of a `with` block.
     #[getter]
     fn is_free(&self) -> bool {
         self.state().pages.is_none()
     }
 
-    /// Gives them back now. A `BufferError` while there are views of their bytes; nothing if they are free already.
+    /// Frees the pages now. Raises `BufferError` while there are views of their bytes. Does nothing if they
+    /// are free already.
     fn free(&self) -> PyResult<()> {
         self.take().map(drop)
     }
 
-    /// Gives them back now, and their memory to the system at once; the pool knows then that they are zero. Bytes that went back.
+    /// Frees the pages now, and returns their memory to the system at once. The pool then knows that they are
+    /// zero. Returns the number of returned bytes.
     fn discard(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.take()?.map_or(0, |pages| py.detach(|| pages.discard())))
     }
 
-    /// Makes two of these pages: the first `count`, and the rest. Each part is freed by itself; this object has none of them any more.
+    /// Splits these pages into the first `count` and the rest. Each part is freed separately; this object has
+    /// no pages any more.
     fn split(&self, count: Whole<usize>) -> PyResult<(Self, Self)> {
         let Whole(count) = count;
         if count == 0 || count >= self.page_count {
@@ -106,7 +110,8 @@ impl Pages {
         Ok((Self::new(first), Self::new(rest)))
     }
 
-    /// The descriptor of the pool's file, if the pool's backing is `memfd`: with `offset`, where another process finds these pages.
+    /// The descriptor of the pool's file, if the pool's backing is `memfd`. With `offset`, another process
+    /// finds these pages in it.
     fn fileno(&self) -> PyResult<RawFd> {
         let state = self.state();
         let file = state.pages.as_ref().and_then(|pages| file_of(pages.pool()));
@@ -123,7 +128,8 @@ impl Pages {
         slf
     }
 
-    /// Gives them back, as soon as there are no views of them. Never raises: it would hide the block's own exception.
+    /// Frees the pages as soon as there are no views of them. It never raises, because that would hide the
+    /// block's own exception.
     fn __exit__(&self, _type: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>, _traceback: &Bound<'_, PyAny>) {
         let mut state = self.state();
         state.is_left = true;
@@ -135,7 +141,7 @@ impl Pages {
         format!("<pageset.Pages: {} bytes at {:#x}{free}>", self.nbytes(), self.offset)
     }
 
-    /// Shows the bytes to a view, which keeps this object.
+    /// Shows the bytes to a view, which keeps this object alive.
     ///
     /// # Safety
     /// `view` is a buffer that Python wants filled.
@@ -145,8 +151,8 @@ impl Pages {
         let start = state.pages.as_ref().filter(|_| !state.is_left).map(OwnedPages::as_ptr);
         let start = start.ok_or_else(|| PyValueError::new_err("the pages are free"))?;
         let bytes = pages.nbytes() as ffi::Py_ssize_t;
-        // SAFETY: Python passes a buffer to fill. The bytes are mapped and initialised, and stay so: the view keeps this
-        // object, whose pages are not freed while it has views.
+        // SAFETY: Python passes a buffer to fill. The bytes are mapped and initialised, and stay so: the view
+        // keeps this object, whose pages are not freed while it has views.
         let filled = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start.cast(), bytes, 0, flags) };
         if filled != 0 {
             return Err(PyErr::fetch(slf.py()));
@@ -155,7 +161,7 @@ impl Pages {
         Ok(())
     }
 
-    /// A view is gone.
+    /// Releases a view.
     ///
     /// # Safety
     /// `view` was filled by `__getbuffer__` of this object, and is released once.

@@ -19,9 +19,11 @@ use crate::number::Whole;
 use crate::pages::Pages;
 use crate::work::{Interrupted, run};
 
-/// A pool of 4 KiB to 4 MiB pages: per-CPU cached, huge-page backed, returned to the system when idle unless `pinned`.
+/// A pool of 4 KiB to 4 MiB pages: per-CPU cached, backed by huge pages, returned to the system when idle
+/// unless `pinned`.
 ///
-/// It lives as long as the last of its pages. In a child of a fork its pages may be read; every other call is an error.
+/// It lives as long as the last of its pages. In a child of a fork its pages may be read; every other call is
+/// an error.
 #[pyclass(frozen, module = "pageset")]
 pub(crate) struct Pool(Arc<pageset::Pool>);
 
@@ -79,8 +81,8 @@ impl Pool {
         self.0.page_count()
     }
 
-    /// The file descriptor of a pool whose backing is `memfd`, which is closed with the pool. Another process that has it maps pages by
-    /// their `offset`, and leaves alone what is free.
+    /// The file descriptor of a pool whose backing is `memfd`. It is closed with the pool. Another process
+    /// maps pages by their `offset`, and must not change free pages.
     fn fileno(&self) -> PyResult<RawFd> {
         file_of(&self.0).ok_or_else(|| refused("only a pool whose backing is memfd has a file"))
     }
@@ -91,9 +93,11 @@ impl Pool {
         self.0.uses_rseq()
     }
 
-    /// Allocates a block of `2**order` pages, aligned to its size; order 0 to 10. What is in it is unspecified, or all zero.
+    /// Allocates a block of `2**order` pages, aligned to its size; order 0 to 10. Its content is unspecified,
+    /// or all zero.
     ///
-    /// If there is none, garbage is collected: cycles may hold pages. Then it waits for `timeout` seconds until another thread frees some.
+    /// If there is no block, it collects garbage, because cycles may hold pages. Then it waits up to
+    /// `timeout` seconds until another thread frees some.
     #[pyo3(
         signature = (order=Whole(0), *, zeroed=false, timeout=None),
         text_signature = "($self, order=0, *, zeroed=False, timeout=None)"
@@ -116,13 +120,13 @@ impl Pool {
         self.waited(py, timeout, || if zeroed { self.0.alloc_zeroed(order) } else { self.0.alloc(order) })
     }
 
-    /// Allocates exactly `count` pages that lie side by side, up to all of the pool.
+    /// Allocates exactly `count` contiguous pages, up to all of the pool.
     #[pyo3(signature = (count, *, timeout=None), text_signature = "($self, count, *, timeout=None)")]
     fn alloc_exact(&self, py: Python<'_>, count: Whole<usize>, timeout: Option<f64>) -> PyResult<Pages> {
         self.waited(py, timeout, || self.0.alloc_exact(count.0))
     }
 
-    /// Allocates `nbytes` that lie side by side, rounded up to pages, up to all of the pool.
+    /// Allocates contiguous `nbytes`, rounded up to pages, up to all of the pool.
     #[pyo3(
         signature = (nbytes, *, zeroed=false, timeout=None),
         text_signature = "($self, nbytes, *, zeroed=False, timeout=None)"
@@ -148,13 +152,13 @@ impl Pool {
         Ok(pages.into_iter().map(|pages| Pages::new(pages.into_owned(&self.0))).collect())
     }
 
-    /// What happened, and where the pages are.
+    /// Counters and gauges of the pool.
     fn stats(&self, py: Python<'_>) -> PyResult<PoolStats> {
         self.check_process()?;
         Ok(py.detach(|| PoolStats::of(&self.0)))
     }
 
-    /// The memory as the kernel accounts for it, in bytes, with what is resident by NUMA node.
+    /// The memory as the kernel accounts for it, in bytes, with the resident bytes of each NUMA node.
     fn backing<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.check_process()?;
         let report = py.detach(|| self.0.backing()).map_err(|error| raised(error.into()))?;
@@ -173,14 +177,14 @@ impl Pool {
         Ok(backing)
     }
 
-    /// Gives all free memory back to the system now. Bytes that went back.
+    /// Returns all free memory to the system now. Returns the number of returned bytes.
     fn trim(&self, py: Python<'_>) -> PyResult<u64> {
         self.check_process()?;
         Ok(py.detach(|| self.0.trim()).returned_bytes)
     }
 
-    /// Makes the first `size` bytes resident, or all of the pool, until `trim`. By so many threads, or as many as there are CPUs.
-    /// What is in the pages does not change. Bytes that are resident then.
+    /// Makes the first `size` bytes resident, or all of the pool, until `trim`. Uses `threads` threads, or
+    /// one for each CPU. The contents of the pages do not change. Returns the number of resident bytes.
     #[pyo3(
         signature = (size=None, *, threads=None, progress=None),
         text_signature = "($self, size=None, *, threads=None, progress=None)"
@@ -213,42 +217,44 @@ impl Pool {
         })
     }
 
-    /// One look at idle memory, as the pool's own thread takes it ten times a second: what was free at two looks goes back to the
-    /// system. Bytes that went back.
+    /// Scans once for idle memory, as the pool's own thread does ten times a second. Memory that two scans
+    /// found free goes back to the system. Returns the number of returned bytes.
     fn tick(&self, py: Python<'_>) -> PyResult<u64> {
         self.check_process()?;
         Ok(py.detach(|| self.0.tick()).returned_bytes)
     }
 
-    /// Takes free memory out of service until at most `size` bytes are in service, or puts some back; never beyond the size that
-    /// the pool was built with. Bytes in service then: more than `size` if not enough is free.
+    /// Takes free memory out of service until at most `size` bytes are in service, or puts some back, up to
+    /// the size that the pool was built with. Returns the bytes in service: more than `size` if too little is
+    /// free.
     fn resize(&self, py: Python<'_>, size: Whole<usize>) -> PyResult<usize> {
         self.check_process()?;
         Ok(py.detach(|| self.0.resize(size.0)))
     }
 
-    /// At most `size` bytes are handed out from now on, caches included. A pool that was built larger grows so.
+    /// Sets the most bytes that may be handed out, caches included. So a pool can grow that was built larger.
     fn set_capacity(&self, size: Whole<usize>) -> PyResult<()> {
         self.check_process()?;
         self.0.set_capacity(size.0);
         Ok(())
     }
 
-    /// Idle memory goes back as `returns` says, from the next look on. Whether there is a thread stays as it is.
+    /// Sets the policy for idle memory, from the next scan on. It does not start or end the pool's thread.
     fn set_returns(&self, returns: &ReturnPolicy) -> PyResult<()> {
         self.check_process()?;
         self.0.set_returns(returns.0);
         Ok(())
     }
 
-    /// From the return of this call on, every address keeps the page that is behind it, or not any more.
+    /// Pins or unpins the pool. From the return of this call on, a pinned pool keeps the page behind every
+    /// address.
     fn set_pinned(&self, py: Python<'_>, pinned: bool) -> PyResult<()> {
         self.check_process()?;
         py.detach(|| self.0.set_pinned(pinned));
         Ok(())
     }
 
-    /// Checks everything that can be checked by looking, while nobody else uses the pool.
+    /// Checks everything that a look can check. Exact only while no other thread uses the pool.
     fn validate(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.validate()).map_err(refused)
     }
@@ -259,12 +265,13 @@ impl Pool {
 }
 
 impl Pool {
-    /// An error in a child of the process that built the pool.
+    /// Raises in a child of the process that built the pool.
     fn check_process(&self) -> PyResult<()> {
         if self.0.is_in_child() { Err(refused(AllocError::Forked)) } else { Ok(()) }
     }
 
-    /// What `alloc` allocates; if there is nothing, once garbage is collected, or another thread frees some before the timeout.
+    /// Allocates by `alloc`. If there is no memory, it collects garbage and tries again. Then it waits until
+    /// another thread frees pages, up to the timeout.
     fn waited<'p>(
         &'p self,
         py: Python<'_>,
@@ -274,7 +281,7 @@ impl Pool {
         let timeout = timeout.unwrap_or(0.0);
         let wait = Duration::try_from_secs_f64(timeout)
             .map_err(|_| bad_number(format!("timeout is {timeout}: use seconds from 0 on")))?;
-        // What borrows in Rust is shared in Python.
+        // Python has no borrows, so the pages share their pool.
         let attempt = || alloc().map(|pages| pages.into_owned(&self.0));
         let mut outcome = py.detach(attempt);
         if is_short(&outcome) {
@@ -299,7 +306,8 @@ impl Pool {
 /// The descriptor of a pool's file.
 #[expect(unsafe_code, reason = "who has the file can change memory behind references")]
 pub(crate) fn file_of(pool: &pageset::Pool) -> Option<RawFd> {
-    // SAFETY: Python has no references to bytes of pages, only addresses; what free pages are for, the documentation says.
+    // SAFETY: Python has no references to bytes of pages, only addresses. The documentation forbids changes
+    // of free pages.
     unsafe { pool.memfd() }.map(|file| file.as_raw_fd())
 }
 
@@ -308,7 +316,7 @@ fn is_short(outcome: &Result<OwnedPages, AllocError>) -> bool {
     matches!(outcome, Err(OutOfMemory { .. } | NoRun { .. } | OverCapacity))
 }
 
-/// The backing of that name.
+/// The backing with this name.
 fn named_backing(name: &str) -> PyResult<Backing> {
     match name {
         "thp" => Ok(Backing::Thp),
@@ -331,7 +339,7 @@ fn not_allocated(error: AllocError) -> PyErr {
     }
 }
 
-/// A pool at one moment, under the kernel's names where it has one. `nr_` are pages of 4 KiB.
+/// The state of a pool at one moment, under the kernel's names where it has such. `nr_` are pages of 4 KiB.
 #[pyclass(frozen, get_all, module = "pageset")]
 pub(crate) struct PoolStats {
     /// Pages allocated since the pool was built.
@@ -344,25 +352,25 @@ pub(crate) struct PoolStats {
     nr_array: u64,
     /// Pages that users hold.
     nr_used: u64,
-    /// Pages that may be out at most.
+    /// The most pages that may be out of the base.
     capacity_pages: u64,
-    /// Largest order of which there is a free block.
+    /// The largest order that has a free block.
     largest_free_order: Option<u8>,
-    /// Times an array was filled.
+    /// How often an array was refilled.
     array_refills: u64,
-    /// Times half an array was given back.
+    /// How often half an array was flushed.
     array_flushes: u64,
-    /// Times all arrays were emptied.
+    /// How often all arrays were drained.
     array_drains: u64,
     /// Frees that were refused.
     bad_frees: u64,
-    /// Bytes cleared for those who asked for zeroes.
+    /// Bytes cleared for zeroed allocations.
     cleared_bytes: u64,
-    /// Bytes given back to the system.
+    /// Bytes returned to the system.
     returned_bytes: u64,
-    /// Bytes given back that were used again.
+    /// Returned bytes that were used again.
     refaulted_bytes: u64,
-    /// Bytes of metadata mapped.
+    /// Bytes of mapped metadata.
     metadata_bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What this machine's kernel allocates and frees, as a recording.
+//! Records the page allocations of this machine's kernel.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::error::{bad_number, refused};
 use crate::number::Whole;
 use crate::work::{Interrupted, run};
 
-/// Records into a new file. Returns the tracing instances of killed recorders that it has removed.
+/// Records into a new file. Returns the tracing instances of killed recorders that it removed.
 #[pyfunction]
 #[pyo3(signature = (path, command, *, seconds, cpus, buffer_bytes, faults, call_chains, names, flight_recorder, until, force, progress))]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
@@ -53,7 +53,7 @@ pub(crate) fn record(
         reading: if flight_recorder || until.is_some() { Timing::AtTheEnd } else { Timing::AllTheTime },
     };
     let existing = if force { Existing::Replace } else { Existing::Refuse };
-    // What was recorded until an interrupt is finished first.
+    // After an interrupt, the recording so far is finished first.
     run(py, progress, Interrupted::WaitedFor, move |watch| {
         check_file(&path, existing)?;
         let session = Session::prepare(options).map_err(told)?;
@@ -65,7 +65,7 @@ pub(crate) fn record(
             if watch.is_cancelled() { Going::End } else { Going::On }
         });
         if matches!(recording, Err(RecordError::Command { .. } | RecordError::Refused { .. })) {
-            // It has no event that anybody asked for.
+            // The file has no requested event.
             remove_begun(&path);
         }
         match recording {
@@ -76,7 +76,7 @@ pub(crate) fn record(
     })
 }
 
-/// An error that says its cause itself.
+/// The recorder's error already says its cause.
 fn told(error: RecordError) -> anyhow::Error {
     anyhow!("{error}")
 }

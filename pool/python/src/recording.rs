@@ -1,4 +1,4 @@
-//! A recording: where it is and what it says about itself. It is opened again by each that reads it.
+//! A recording: its place and its description. Each reader opens it again.
 
 use std::io;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub(crate) struct Recording {
     info: TraceInfo,
 }
 
-/// Where a recording is.
+/// The place of a recording.
 #[derive(Clone)]
 pub(crate) enum Source {
     /// In this library.
@@ -30,7 +30,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Opens it. Reading ends once `watch` is cancelled.
+    /// Opens the recording. Reading ends once `watch` is cancelled.
     pub(crate) fn open(&self, watch: &Watch) -> anyhow::Result<Watched> {
         let reader = match self {
             Self::Bundled(options) => bundled_with(options)?,
@@ -75,19 +75,19 @@ impl Recording {
         })
     }
 
-    /// Where it is; for the bundled one, its name.
+    /// The path of the recording; for the bundled one, its name.
     #[getter]
     fn path(&self) -> PathBuf {
         self.info.path.clone()
     }
 
-    /// Its events as a table.
+    /// The events as a table.
     fn events(&self) -> Events {
         let name = self.info.path.file_name().unwrap_or(self.info.path.as_os_str());
         Events::new(self.source.clone(), name.to_string_lossy().into_owned())
     }
 
-    /// What it says about itself, as JSON.
+    /// The recording's description of itself, as JSON.
     fn info(&self) -> PyResult<String> {
         crate::document::of(&self.info)
     }

@@ -1,4 +1,4 @@
-//! A recording under other kernels and settings.
+//! Replays a recording under other kernels and settings.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -18,8 +18,8 @@ use crate::recording::{Recording, Source};
 use crate::stream::Table;
 use crate::work::{Interrupted, Watch, run};
 
-/// Replays a recording under each policy, with every combination of the settings; under all that a replay can play if none is
-/// named.
+/// Replays a recording under each policy, with every combination of the settings. Without a policy, it uses
+/// all that a replay can play.
 #[pyfunction]
 #[pyo3(signature = (recording, policies, settings, *, layout, cpus, progress))]
 pub(crate) fn replay(
@@ -39,7 +39,8 @@ pub(crate) fn replay(
     Ok((document::of(&replayed)?, Table::of(&replayed.outcomes)?))
 }
 
-/// Replays a recording on a layout's machine, else on its own, which is guessed if it does not describe one.
+/// Replays a recording on a layout's machine, or else on its own. If the recording does not describe its
+/// machine, it is guessed.
 pub(crate) fn played(
     source: &Source,
     candidates: Vec<Candidate>,
@@ -51,7 +52,7 @@ pub(crate) fn played(
     let machine = match layout {
         Some(path) => Some(Layout::load(path)?),
         None if reader.info().machine.is_none() => Some(guess_layout(&mut source.open(watch)?, None)?),
-        // A recorded machine is left to the replay, which then uses the recorded state of its memory too.
+        // Without a layout, the replay uses the recorded machine and the recorded state of its memory.
         None => None,
     };
     let (rows, done) = (candidates.len() as u64, AtomicU64::new(0));
@@ -78,7 +79,7 @@ pub(crate) fn candidates(names: &[String], settings: &[String]) -> PyResult<Vec<
     Ok(policies.iter().flat_map(|policy| settings.candidates(policy)).collect())
 }
 
-/// The policy with this name, or of this file.
+/// The policy with this name, or from this file.
 pub(crate) fn named(name: &str) -> PyResult<Policy> {
     if names_policy_file(name) {
         return read_policy(Path::new(name)).copied().map_err(|error| refused(error.to_string()));

@@ -9,7 +9,7 @@ use crate::number::Whole;
 use crate::stream::Table;
 use crate::work::{Interrupted, run};
 
-/// Runs all specs, up to `jobs` at once; the results are in their order.
+/// Runs all specs, up to `jobs` at once. The results are in the order of the specs.
 #[pyfunction]
 #[pyo3(signature = (specs, *, jobs, progress))]
 pub(crate) fn simulate(

@@ -1,6 +1,6 @@
-//! Arrow's C interface: what engines of tables take without copying.
+//! Arrow's C interface. Table engines read data through it without copying.
 //!
-//! Source: the Arrow PyCapsule interface, version of Arrow 14. The names of the capsules are its own.
+//! Source: the Arrow PyCapsule interface of Arrow 14, which also defines the capsules' names.
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatchIterator, RecordBatchReader};
@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::raised;
 
-/// Batches for whoever takes the capsule; what nobody takes is freed with it.
+/// Batches for the reader of the capsule. Batches that are not read are freed with it.
 pub(crate) fn capsule(
     py: Python<'_>,
     batches: impl RecordBatchReader + Send + 'static,
@@ -28,17 +28,17 @@ pub(crate) fn schema_capsule<'py>(py: Python<'py>, schema: &Schema) -> PyResult<
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
-/// A table in memory, for Polars, pandas, DuckDB, pyarrow and all others that know Arrow's interface.
+/// A table in memory, for Polars, pandas, DuckDB, pyarrow and every engine with Arrow's interface.
 #[pyclass(frozen, module = "pageset")]
 pub(crate) struct Table(pub(crate) RecordBatch);
 
 impl Table {
-    /// A row for each.
+    /// A table with a row for each value.
     pub(crate) fn of<T: Serialize + DeserializeOwned>(all: &[T]) -> PyResult<Self> {
         rows::batch(all).map(Self).map_err(raised)
     }
 
-    /// The columns of both, which have as many rows.
+    /// The columns of both tables, which must have the same number of rows.
     pub(crate) fn beside(self, other: &Self) -> PyResult<Self> {
         rows::side_by_side(&[self.0, other.0.clone()]).map(Self).map_err(raised)
     }
@@ -57,7 +57,7 @@ impl Table {
         self.0.num_rows()
     }
 
-    /// Pickled, it is the bytes of an Arrow stream.
+    /// Pickles the table as the bytes of an Arrow stream.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         let bytes = file::stream(&slf.get().0).map_err(raised)?;
         Ok((slf.get_type().getattr("_of_stream")?, (PyBytes::new(slf.py(), &bytes),)))
@@ -79,7 +79,7 @@ impl Table {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The interface allows to give the columns as they are.
+        // The interface allows any schema, so the columns stay as they are.
         let _ = requested_schema;
         let batch: Result<_, ArrowError> = Ok(self.0.clone());
         capsule(py, RecordBatchIterator::new([batch], self.0.schema()))

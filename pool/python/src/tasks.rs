@@ -1,4 +1,4 @@
-//! Work in pieces that any process on any computer can do: each gives the bytes of one file of a dataset.
+//! Work in pieces for any process on any computer. Each piece returns the bytes of one file of a dataset.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use crate::recording::Source;
 use crate::replay::{candidates, played};
 use crate::work::{Interrupted, run};
 
-/// The runs of a plan: key and spec of each.
+/// The runs of a plan: the key and spec of each.
 #[pyfunction]
 pub(crate) fn sweep_tasks(py: Python<'_>, plan: PathBuf) -> PyResult<Vec<(String, String)>> {
     let runs = py.detach(|| -> Result<_> { Ok(Sweep::new(&Plan::read(&plan)?)?.runs().to_vec()) });
@@ -77,13 +77,13 @@ pub(crate) fn replay_task(
     })
 }
 
-/// The recordings that are named: files, and those of folders.
+/// The named recordings: files, and the files of folders.
 #[pyfunction]
 pub(crate) fn recordings(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<PathBuf>> {
     py.detach(|| fleet::files(&paths)).map_err(raised)
 }
 
-/// What is said of recordings: the key of each.
+/// The keys of the advice for recordings.
 #[pyfunction]
 pub(crate) fn advise_tasks(py: Python<'_>, recordings: Vec<PathBuf>) -> PyResult<Vec<String>> {
     let keys =
@@ -91,7 +91,7 @@ pub(crate) fn advise_tasks(py: Python<'_>, recordings: Vec<PathBuf>) -> PyResult
     keys.map_err(raised)
 }
 
-/// Says what to do about one recording, in a line. One that cannot be read has its error there.
+/// Advises on one recording, in a line. If it cannot be read, the line has its error.
 #[pyfunction]
 pub(crate) fn advise_task(py: Python<'_>, key: String, recording: PathBuf) -> PyResult<Vec<u8>> {
     run(py, None, Interrupted::LeftAlone, move |watch| {
@@ -107,12 +107,12 @@ pub(crate) fn advise_task(py: Python<'_>, key: String, recording: PathBuf) -> Py
     })
 }
 
-/// What tells advice from replays.
+/// Distinguishes advice from replays in keys.
 fn advice() -> [String; 1] {
     ["advise".to_owned()]
 }
 
-/// What was asked for elsewhere must be what is computed here.
+/// Checks that a request from elsewhere means the same work here.
 fn check(asked: &str, here: &str) -> Result<()> {
     if asked != here {
         bail!(
@@ -123,7 +123,7 @@ fn check(asked: &str, here: &str) -> Result<()> {
     Ok(())
 }
 
-/// Names that tell candidates apart. A policy without a known name also gives its decisions.
+/// Names that identify candidates. A policy without a known name also adds its decisions.
 fn names(candidates: &[Candidate]) -> Vec<String> {
     let name = |candidate: &Candidate| match Policy::named(candidate.policy.name) {
         Some(named) if *named == candidate.policy => candidate.name(),
@@ -143,17 +143,17 @@ impl Results {
         Dataset::at(&directory).map(Self).map_err(|error| raised_at(error, Some(&directory)))
     }
 
-    /// Keys of the results that are there.
+    /// Keys of the stored results.
     fn keys(&self, py: Python<'_>) -> PyResult<HashSet<String>> {
         py.detach(|| self.0.keys()).map_err(raised)
     }
 
-    /// Where the result with this key is, or will be.
+    /// The path of the result with this key, stored or not.
     fn path(&self, key: &str) -> PyResult<PathBuf> {
         self.0.path(key).map_err(raised)
     }
 
-    /// Stores a result. Says whether there was none with this key.
+    /// Stores a result. Returns whether there was none with this key.
     fn store(&self, py: Python<'_>, key: &str, parquet: &[u8]) -> PyResult<bool> {
         let stored = py.detach(|| self.0.store(key, parquet)).map_err(raised)?;
         Ok(stored == Stored::New)

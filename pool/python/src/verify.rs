@@ -1,4 +1,4 @@
-//! A policy's decisions against those of the recorded kernel.
+//! Compares a policy's decisions with the recorded kernel's.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,8 @@ use crate::error::refused;
 use crate::recording::Recording;
 use crate::work::{Interrupted, run};
 
-/// Compares each decision of the recorded kernel with a policy's; with its own policy if none is named.
+/// Compares each decision of the recorded kernel with a policy's. Without a named policy, that is the
+/// kernel's own.
 #[pyfunction]
 #[pyo3(signature = (recording, policy, *, mode, settings, layout, progress))]
 pub(crate) fn verify(

@@ -1,4 +1,4 @@
-//! Long work: on a thread of its own, so that Python sees its signals and tells how far it is.
+//! Long work runs on a thread of its own, so that Python can handle signals and show progress.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -15,26 +15,26 @@ use rayon::ThreadPoolBuilder;
 
 use crate::error;
 
-/// Between two looks at signals and progress. An interrupt is to end the work within 100 ms.
+/// The time between two checks for signals and progress. An interrupt should end the work within 100 ms.
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// What becomes of work that is interrupted.
+/// The treatment of interrupted work.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interrupted {
-    /// It is left alone, and ends when it next says how far it is: nobody waits for what it would give.
+    /// Python does not wait: the work ends at its next report of progress, and its result is dropped.
     LeftAlone,
-    /// It is waited for: it has something to finish.
+    /// Python waits, because the work has something to finish.
     WaitedFor,
 }
 
-/// How far work is, and whether it is to go on: what the work and those who wait for it have in common.
+/// The state that work and its waiting caller share: progress, and whether to go on.
 #[derive(Clone, Default)]
 pub(crate) struct Watch(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
     cancel: Arc<AtomicBool>,
-    /// Stages that nobody was told of yet; the last one stays.
+    /// Stages that were not reported yet; the last one stays.
     stages: Mutex<Vec<Stage>>,
 }
 
@@ -51,17 +51,17 @@ impl Watch {
         self.0.cancel.load(Relaxed)
     }
 
-    /// What is set once the work is to end.
+    /// The flag that ends the work.
     pub(crate) fn cancel(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0.cancel)
     }
 
-    /// A stage begins.
+    /// Begins a stage.
     pub(crate) fn begin(&self, what: &'static str, total: Option<u64>) {
         self.stages().push(Stage { what, done: 0, total, is_told: false });
     }
 
-    /// So many are done since it began.
+    /// Reports the progress of the current stage.
     pub(crate) fn show(&self, done: u64) {
         if let Some(stage) = self.stages().last_mut() {
             (stage.done, stage.is_told) = (done, false);
@@ -72,7 +72,7 @@ impl Watch {
         self.0.stages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls `progress(what, done, total)` for each stage that has moved.
+    /// Calls `progress(what, done, total)` for each stage with new progress.
     fn tell(&self, progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let moved: Vec<Stage> = {
             let mut stages = self.stages();
@@ -103,13 +103,15 @@ impl Progress for Watch {
     }
 }
 
-/// Runs `work` on threads of its own. Rayon's global threads are not in a child of a fork, which would wait for them for ever.
+/// Runs `work` on threads of its own. A child of a fork does not have Rayon's global threads, and would wait
+/// for them for ever.
 fn on_own_threads<T: Send>(work: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
     let threads = ThreadPoolBuilder::new().thread_name(|index| format!("pageset-{index}")).build();
     threads.context("the system gives no threads")?.install(work)
 }
 
-/// Runs `work` without Python's lock. Its errors become exceptions; what a signal handler or `progress` raises cancels it.
+/// Runs `work` without Python's lock. Its errors become exceptions. An exception of a signal handler or of
+/// `progress` cancels it.
 pub(crate) fn run<T: Send + 'static>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -120,7 +122,7 @@ pub(crate) fn run<T: Send + 'static>(
     let (sender, mut receiver) = sync_channel(1);
     let of_worker = watch.clone();
     let worker = thread::Builder::new().name("pageset".to_owned());
-    // Nobody receives what interrupted work gives.
+    // The result of interrupted work is dropped: the channel has no receiver then.
     let worker = worker.spawn(move || drop(sender.send(on_own_threads(move || work(of_worker)))))?;
     loop {
         let receiver = &mut receiver;

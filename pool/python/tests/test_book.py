@@ -37,7 +37,7 @@ def test_the_notebook_makes_a_picture_and_tables(tmp_path: Path) -> None:
     sources = (drawing.group(1), "replay", "pageset.advise(recording)")
     notebook.cells = [nbformat.v4.new_code_cell(source) for source in sources]
     with warnings.catch_warnings():
-        # Those of Jupyter itself.
+        # Jupyter's own warnings.
         warnings.simplefilter("ignore")
         nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": tmp_path}}).execute()
     picture, table, advice = notebook.cells

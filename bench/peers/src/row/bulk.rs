@@ -1,4 +1,4 @@
-//! Many blocks are allocated, then all are freed.
+//! Allocates many blocks, then frees all.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -10,14 +10,14 @@ use crate::shuffle::Random;
 use crate::target::Target;
 use crate::team::{self, Member};
 
-/// In which order blocks are freed.
+/// The order of the frees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FreeOrder {
     /// The last allocated first.
     Lifo,
     /// The first allocated first.
     Fifo,
-    /// A random one.
+    /// A random order.
     Random,
 }
 
@@ -29,9 +29,9 @@ pub(super) struct Bulk {
     pub(super) threads: usize,
 }
 
-/// Nanoseconds per block: allocating and freeing together, allocating, freeing. With several threads the mean of theirs;
-/// all of them allocate at the same time, and free at the same time. The first pass, in which memory comes from the kernel,
-/// does not count; neither does the shuffling.
+/// Nanoseconds for each block: allocating and freeing together, allocating, freeing. With several threads,
+/// the mean of the threads; all allocate at the same time, and free at the same time. The first pass does not
+/// count, because its memory comes from the kernel. Shuffling does not count either.
 pub(super) fn run<T: Target, const ORDER: u32>(target: &T, bulk: Bulk, effort: &Effort) -> [f64; 3] {
     let is_over = AtomicBool::new(false);
     let costs = team::run(bulk.threads, |member| {
@@ -43,7 +43,7 @@ pub(super) fn run<T: Target, const ORDER: u32>(target: &T, bulk: Bulk, effort: &
     std::array::from_fn(|part| costs.iter().map(|cost| cost[part]).sum::<f64>() / costs.len() as f64)
 }
 
-/// One thread's passes. The first thread says when it was the last one.
+/// The passes of one thread. The first thread announces the last pass.
 fn passes<T: Target, const ORDER: u32>(
     target: &T,
     bulk: Bulk,

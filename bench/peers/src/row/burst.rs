@@ -1,4 +1,4 @@
-//! What a burst costs: single pages, allocated and written to, until there is a gibibyte of them.
+//! The cost of a burst: allocates single pages and writes to them, up to a gibibyte.
 
 use std::time::Instant;
 
@@ -7,7 +7,8 @@ use crate::row::touch::burst;
 use crate::target::{Huge, Mapping, PAGE, Target};
 use crate::team;
 
-/// Nanoseconds per page for a burst in a fresh process, of memory that the guest has used before, then for another one right after the first was freed.
+/// Nanoseconds for each page of a burst in a fresh process, of memory that the guest has used before. Then
+/// the same for a second burst right after the first was freed.
 pub(super) fn run<T: Target>(target: &T, effort: &Effort) -> Vec<f64> {
     warm_up(effort.burst / 8 * 9);
     team::run(1, |member| {
@@ -28,9 +29,9 @@ pub(super) fn run<T: Target>(target: &T, effort: &Effort) -> Vec<f64> {
     .swap_remove(0)
 }
 
-/// Uses memory in huge pages and gives it back to the kernel. Under a hypervisor memory that the guest does not use comes
-/// from the host, at ten times the price, and whoever is first would pay for all. (Measured: 560 and 13103 ns a page for
-/// the same allocator; warming up in small pages did not change it.)
+/// Uses memory in huge pages and returns it to the kernel. Under a hypervisor, memory that the guest does not
+/// use comes from the host, at ten times the price. The first target would pay for all. Measured: the same
+/// allocator took 560 and 13103 ns a page, and warming up in small pages did not change it.
 fn warm_up(bytes: usize) {
     let Ok(kernel) = Mapping::<Huge>::open(bytes / PAGE) else { return };
     let blocks = burst(&kernel, 0, bytes);

@@ -1,5 +1,5 @@
-//! Memory as the clients of an allocator use it: blocks of many sizes live and die at random, and together they are a steady part of all
-//! memory.
+//! Memory as the clients of an allocator use it. Blocks of many sizes live and die at random, and together
+//! use a steady part of all memory.
 
 use crate::batches;
 use crate::effort::Effort;
@@ -10,17 +10,18 @@ use crate::team;
 /// Pages of a huge block, and its order.
 const HUGE: usize = 512;
 const HUGE_ORDER: u32 = 9;
-/// Random replacements before anything is measured, at most: allocators with costs that grow with memory would take minutes.
+/// The most random replacements before the measurement. With allocators whose cost grows with memory, more
+/// would take minutes.
 const AGEING: usize = 20_000;
 
-/// Which blocks live together.
+/// The sizes of the live blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Sizes {
-    /// 4 to 512 KiB, powers of two, each as often as the others.
+    /// 4 to 512 KiB, powers of two, all equally often.
     Orders,
-    /// 1 to 64 pages, each count as often as the others, anywhere.
+    /// 1 to 64 pages, all counts equally often, at any place.
     Counts,
-    /// The same, each aligned to the next power of two, which it takes.
+    /// The same counts, each rounded up to a power of two and aligned to it.
     Aligned,
 }
 
@@ -29,7 +30,7 @@ pub(crate) enum Sizes {
 pub(crate) struct Client {
     pub(crate) sizes: Sizes,
     pub(crate) mib: usize,
-    /// How much of the memory its blocks are, in steady state.
+    /// The part of the memory that its blocks use in steady state.
     pub(crate) percent: usize,
 }
 
@@ -77,7 +78,7 @@ impl<T: Target> State<'_, T> {
         }
     }
 
-    /// Asks for a block, after random ones have made room for it. A request that is refused costs its time, too.
+    /// Frees random blocks to make room, and requests a block. A refused request costs its time, too.
     fn step(&mut self) {
         let pages = self.some_pages();
         let most = self.client.pages() * self.client.percent / 100;
@@ -98,8 +99,9 @@ impl<T: Target> State<'_, T> {
     }
 }
 
-/// Nanoseconds for each request with the frees that make room for it; the percentage of requests that were refused; and how many of
-/// 100 huge blocks that the free memory is large enough for cannot be had in the end.
+/// Returns three values. Nanoseconds for each request, with the frees that make room for it. The percentage
+/// of refused requests. And of 100 huge blocks that would fit into the free memory at the end, the number
+/// that cannot be allocated.
 pub(super) fn run<T: Target>(target: &T, client: Client, effort: &Effort) -> Vec<f64> {
     team::run(1, |member| {
         target.attach(member.cpu);
@@ -108,7 +110,7 @@ pub(super) fn run<T: Target>(target: &T, client: Client, effort: &Effort) -> Vec
         let (held, requests, refused) = (0, 0, 0);
         let mut state = State { target, cpu: member.cpu, client, random, live, held, requests, refused };
         let wanted = client.pages() * client.percent / 100;
-        // Full, but for a block of the largest size.
+        // Full, except for a block of the largest size.
         while state.held + 128 < wanted && state.refused < 1000 {
             state.step();
         }

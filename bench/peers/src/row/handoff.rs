@@ -9,18 +9,18 @@ use crate::row::EXHAUSTED;
 use crate::target::{Slot, Target};
 use crate::team;
 
-/// Blocks that are on their way at most, and whose time is taken together.
+/// The most blocks on their way. Their time is taken together.
 const SLOTS: usize = 1024;
 
-/// Chunks without which there is no median: more than may be spoilt by one time slice of somebody else's.
+/// The fewest chunks for a median. A time slice of another process spoils fewer than this.
 const CHUNKS_MIN: usize = 100;
 
-/// Chunks are waited for this long.
+/// The longest wait for these chunks.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Nanoseconds per block: the median over chunks of what the producer needs for one, while the ring lets it run ahead of
-/// the consumer by a chunk at most. So it is the time of the slower of the two, and chunks in which one of them had no CPU
-/// do not count.
+/// Nanoseconds for each block: the median over chunks of the producer's time. The ring lets the producer run
+/// at most one chunk ahead of the consumer. So this is the time of the slower of the two. A chunk does not
+/// count if one of them had no CPU.
 pub(super) fn run<T: Target, const ORDER: u32>(target: &T, effort: &Effort) -> f64 {
     let ring: Vec<_> = (0..SLOTS).map(|_| Slot::new()).collect();
     let is_over = AtomicBool::new(false);
@@ -63,17 +63,17 @@ fn produce<T: Target, const ORDER: u32>(target: &T, window: Duration, ring: &[Sl
     batches::median(&costs)
 }
 
-/// Frees what comes until it is over and the ring is empty.
+/// Frees incoming blocks until it is over and the ring is empty.
 fn consume<T: Target, const ORDER: u32>(target: &T, is_over: &AtomicBool, ring: &[Slot<T::Block>]) {
     for slot in ring.iter().cycle() {
         wait_until(|| slot.is_full() || is_over.load(Ordering::Acquire));
-        // If it is over, whatever was left before is visible by now.
+        // If it is over, all earlier blocks are visible by now.
         let Some(block) = slot.take() else { return };
         target.free(1, block, ORDER);
     }
 }
 
-/// Spins; after a while it lets others run, so that a thread whose partner has no CPU keeps its time for later.
+/// Spins, and later yields: if its partner has no CPU, the thread should keep its time slice.
 fn wait_until(condition: impl Fn() -> bool) {
     let mut turns = 0u32;
     while !condition() {

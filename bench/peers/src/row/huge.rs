@@ -1,4 +1,4 @@
-//! How many huge blocks the pages that are left occupy, after random frees and 100 rounds of churn.
+//! The huge blocks that the remaining pages occupy, after random frees and 100 rounds of churn.
 
 use crate::effort::Effort;
 use crate::row::EXHAUSTED;
@@ -11,8 +11,8 @@ const HUGE: usize = 512;
 /// Rounds of churn.
 const ROUNDS: usize = 100;
 
-/// Fills memory with single pages, frees three quarters of them at random, then replaces a random tenth of the rest 100
-/// times. Returns the 2 MiB blocks that have a page in use, per GiB of the beginning: 512 is the worst, 128 the best.
+/// Fills memory with single pages, frees 75 % of them at random, then replaces a random 10 % of the rest 100
+/// times. Returns the 2 MiB blocks that have a page in use, for each GiB: 512 is the worst, 128 the best.
 pub(super) fn run<T: Target>(target: &T, effort: &Effort) -> f64 {
     let pages = effort.burst / PAGE;
     let mut occupied = team::run(1, |member| {

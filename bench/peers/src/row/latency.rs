@@ -1,4 +1,4 @@
-//! What single operations cost at worst, under the mix.
+//! The worst cost of single operations, under the mix.
 
 use std::time::Instant;
 
@@ -7,14 +7,14 @@ use crate::row::mix::{LIVE, Orders, Population};
 use crate::target::Target;
 use crate::team;
 
-/// The shares of operations that are at most as slow as the values of [`run`]; then the slowest.
+/// The quantiles of operations that [`run`] returns, before the slowest.
 const SHARES: [f64; 3] = [0.5, 0.99, 0.999];
 
-/// From here on it is asked whether the thread was interrupted.
+/// From this time on, checks whether the thread was interrupted.
 const SUSPICIOUS_NS: u32 = 20_000;
 
-/// Nanoseconds at p50, p99, p99.9 and of the slowest of all allocations and frees. What two readings of the clock take
-/// is subtracted. Operations during which the kernel gave the CPU to somebody else are left out.
+/// Nanoseconds at p50, p99, p99.9 and of the slowest of all allocations and frees. The time of two clock
+/// readings is subtracted. Operations during which the kernel gave the CPU to another process are left out.
 pub(super) fn run<T: Target>(target: &T, effort: &Effort) -> Vec<f64> {
     let mut times = team::run(1, |member| {
         target.attach(member.cpu);
@@ -34,7 +34,8 @@ pub(super) fn run<T: Target>(target: &T, effort: &Effort) -> Vec<f64> {
         };
         for _ in 0..effort.samples / 2 {
             let slot = population.choose();
-            // Looked up before the clock is read: a miss there is the row's, and depends on how large a handle is.
+            // Looked up before the clock is read: a cache miss here belongs to the row, and depends on the
+            // size of a handle.
             let block = population.take(slot);
             keep(timed(|| population.give(slot, block)).1);
             let (block, time) = timed(|| population.ask(slot));
@@ -64,7 +65,7 @@ fn interruptions_so_far() -> i64 {
     usage.ru_nivcsw
 }
 
-/// What `operation` returns, and the nanoseconds that it takes, the clock included.
+/// Returns the result of `operation`, and its nanoseconds, the clock included.
 #[inline]
 fn timed<R>(operation: impl FnOnce() -> R) -> (R, u32) {
     let start = Instant::now();

@@ -15,7 +15,7 @@ use crate::target::{Line, PAGE, Target};
 /// Pages in the large rows.
 const MILLION: usize = 1_000_000;
 
-/// What a job does.
+/// The work of a job.
 #[derive(Clone, Copy, Debug)]
 enum Work {
     Pair(Constant),
@@ -33,7 +33,7 @@ enum Work {
     Client(Client),
 }
 
-/// Orders that are constants in the loop that is measured, as they are in programs.
+/// Orders that are constants in the measured loop, as in programs.
 #[derive(Clone, Copy, Debug)]
 enum Constant {
     Order0,
@@ -46,31 +46,31 @@ enum Constant {
 pub(crate) struct RowInfo {
     /// Name on the command line and in results.
     pub(crate) name: &'static str,
-    /// What its values count. In every row less is better.
+    /// The unit of its values. In every row less is better.
     pub(crate) unit: &'static str,
 }
 
-/// What one child does.
+/// The work of one child.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Job {
-    /// Name that the parent calls it by.
+    /// The name that the parent passes to the child.
     pub(crate) name: &'static str,
     /// Threads that work.
     pub(crate) threads: usize,
-    /// Whether it is left out when there is only a minute.
+    /// Whether `--quick` leaves it out.
     pub(crate) is_long: bool,
-    /// Whether it takes so much preparation that it is repeated half as often.
+    /// Whether it needs so much preparation that it is repeated half as often.
     is_heavy: bool,
-    /// Whether it mostly sleeps, so that several may run at once.
+    /// Whether it sleeps most of the time, so that several may run at once.
     pub(crate) sleeps: bool,
-    /// Whether system calls are too slow for it: none, in a short run, or always.
+    /// The runs that leave the kernel's targets out.
     slow_for_kernel: SlowFor,
     /// Its values, in this order.
     pub(crate) rows: &'static [RowInfo],
     work: Work,
 }
 
-/// In which runs a job leaves the kernel out, which needs a system call for each of very many blocks.
+/// The runs that leave the kernel out of a job, because it needs a system call for each of very many blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SlowFor {
     None,
@@ -79,7 +79,7 @@ enum SlowFor {
 }
 
 impl Job {
-    /// How often it is repeated, if what takes a moment is repeated so often.
+    /// The repetitions of this job, where a quick job is repeated `rounds` times.
     pub(crate) fn rounds(&self, rounds: u32) -> u32 {
         rounds.div_ceil(match self {
             _ if self.is_long || self.sleeps => 3,
@@ -88,7 +88,7 @@ impl Job {
         })
     }
 
-    /// Pages that the target has to have: a 64th more than the burst, or 4 GiB for each thread that takes many.
+    /// The pages that the target needs: a 64th more than the burst, or 4 GiB for each thread that takes many.
     pub(crate) fn pages(&self, effort: &Effort) -> usize {
         match self.work {
             Work::Bulk { count: MILLION, .. } => self.threads << 20,
@@ -98,7 +98,7 @@ impl Job {
         }
     }
 
-    /// Why the floor says nothing here, if it does not.
+    /// The reason why the floor is meaningless here, if it is.
     pub(crate) fn without_floor(&self) -> Option<&'static str> {
         let has_floor = matches!(
             self.work,
@@ -113,7 +113,7 @@ impl Job {
         (!has_floor).then_some("the row is about memory, and it has none")
     }
 
-    /// Why the kernel does not take part, if it does not.
+    /// The reason why the kernel does not take part, if it does not.
     pub(crate) fn without_kernel(&self, effort: &Effort) -> Option<&'static str> {
         let is_slow = match self.slow_for_kernel {
             SlowFor::None => false,
@@ -159,7 +159,7 @@ const fn job(name: &'static str, threads: usize, rows: &'static [RowInfo], work:
     }
 }
 
-/// A list of rows out of names and units.
+/// Makes a list of rows from names and units.
 macro_rules! rows {
     ($($name:literal: $unit:literal),+) => { &[$(RowInfo { name: $name, unit: $unit }),+] };
 }
@@ -178,7 +178,7 @@ const fn pages(
     job(name, threads, rows, Work::Bulk { count, free_order })
 }
 
-/// A client's job, whose rows have its name.
+/// Makes a client's job, whose rows have its name.
 macro_rules! client {
     ($name:literal, $sizes:ident, $mib:literal, $percent:literal) => {
         job(
@@ -194,7 +194,7 @@ macro_rules! client {
     };
 }
 
-/// All of them, in the order in which they are run and listed.
+/// All jobs, in the order of running and printing.
 pub(crate) const JOBS: &[Job] = &[
     pairs("pair-0", 1, rows!["pair-0": "ns/pair"], Constant::Order0),
     pairs("pair-0/2", 2, rows!["pair-0": "ns/pair"], Constant::Order0),
@@ -277,7 +277,7 @@ pub(crate) const JOBS: &[Job] = &[
     job("metadata", 1, rows!["metadata": "KiB/GiB"], Work::Overhead),
 ];
 
-/// Does a job with an opened target. `before` is what was resident before it was opened.
+/// Does a job with an opened target. `before` is the resident memory before it was opened.
 pub(crate) fn run<T: Target>(target: &T, job: &Job, before: u64, effort: &Effort) -> Vec<f64> {
     match job.work {
         Work::Pair(Constant::Order0) => vec![pair::run::<T, 0>(target, job.threads, effort)],
@@ -304,7 +304,7 @@ pub(crate) fn run<T: Target>(target: &T, job: &Job, before: u64, effort: &Effort
     }
 }
 
-/// The jobs that have a row whose name begins with one of these; all if there are none.
+/// The jobs with a row whose name begins with one of these. All jobs if there are no names.
 pub(crate) fn selected(names: &[String]) -> anyhow::Result<Vec<&'static Job>> {
     let has = |job: &Job, name: &str| job.rows.iter().any(|row| row.name.starts_with(name));
     for name in names {

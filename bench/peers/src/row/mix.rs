@@ -1,4 +1,4 @@
-//! A steady state: many blocks live, and random ones are replaced.
+//! A steady state: many live blocks, and random ones are replaced.
 
 use crate::batches;
 use crate::effort::Effort;
@@ -7,7 +7,7 @@ use crate::shuffle::Random;
 use crate::target::Target;
 use crate::team;
 
-/// Which orders live together.
+/// The orders of the live blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Orders {
     /// Single pages.
@@ -29,7 +29,7 @@ impl Orders {
     }
 }
 
-/// Blocks that live, and the one that is replaced next.
+/// Live blocks, and random numbers to choose one.
 pub(super) struct Population<'t, T: Target> {
     target: &'t T,
     cpu: usize,
@@ -65,7 +65,7 @@ impl<'t, T: Target> Population<'t, T> {
         self.random.below(self.slots.len())
     }
 
-    /// The block of a slot, which is empty then.
+    /// Takes the block of a slot, which is empty then.
     #[inline]
     pub(super) fn take(&mut self, slot: usize) -> Option<T::Block> {
         self.slots[slot].take()
@@ -108,7 +108,8 @@ impl<'t, T: Target> Population<'t, T> {
 /// Blocks that live, for each thread.
 pub(super) const LIVE: usize = 100_000;
 
-/// Nanoseconds for one free and one allocation; with several threads the mean of theirs, while all of them run.
+/// Nanoseconds for one free and one allocation. With several threads, the mean of the threads while all of
+/// them run.
 pub(super) fn run<T: Target>(target: &T, orders: Orders, threads: usize, effort: &Effort) -> f64 {
     let costs = team::run(threads, |member| {
         target.attach(member.cpu);

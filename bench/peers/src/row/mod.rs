@@ -1,18 +1,18 @@
 //! The work.
 //!
-//! A job is what a child does in one process; it gives a value for each of its rows. `list` names them all:
+//! A job is the work of a child in one process. It returns a value for each of its rows. `list` has all jobs:
 //!
-//! - `pair`: allocate and free at once;
-//! - `bulk`: allocate many, free them in some order;
-//! - `mix`: replace random pages among many that live;
-//! - `latency`: the same, every operation timed;
-//! - `handoff`: one thread allocates, another one frees;
-//! - `touch`: allocate, write, free;
-//! - `burst`: the same with a gibibyte, once and again;
-//! - `resident`: what memory a burst leaves behind, and what comes after it costs;
-//! - `huge`: how many huge blocks scattered pages occupy;
-//! - `overhead`: memory besides the pages themselves;
-//! - `client`: blocks of many sizes that are a steady part of all memory.
+//! - `pair`: allocate and free at once.
+//! - `bulk`: allocate many, free them in some order.
+//! - `mix`: replace random pages among many live ones.
+//! - `latency`: the same, with every operation timed.
+//! - `handoff`: one thread allocates, another frees.
+//! - `touch`: allocate, write, free.
+//! - `burst`: the same with a gibibyte, twice.
+//! - `resident`: memory that stays after a burst, and the cost of the next allocations.
+//! - `huge`: huge blocks that scattered pages occupy.
+//! - `overhead`: memory besides the pages themselves.
+//! - `client`: blocks of many sizes that use a steady part of all memory.
 
 mod bulk;
 mod burst;
@@ -29,5 +29,5 @@ mod touch;
 
 pub(crate) use list::{JOBS, Job, RowInfo, run, selected};
 
-/// Why a value is missing.
+/// The panic of a row when a target has no block.
 pub(crate) const EXHAUSTED: &str = "the target has a block";

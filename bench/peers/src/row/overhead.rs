@@ -1,4 +1,4 @@
-//! Memory that is there besides the pages themselves.
+//! Memory besides the pages themselves.
 
 use crate::effort::Effort;
 use crate::memory;
@@ -6,13 +6,13 @@ use crate::row::EXHAUSTED;
 use crate::target::{Held as _, Line, PAGE, Target};
 use crate::team;
 
-/// KiB per GiB of single pages, all of them allocated and touched. `before` is what was resident before the target was
-/// opened.
+/// KiB for each GiB of single pages, all allocated and touched. `before` is the resident memory before the
+/// target was opened.
 pub(super) fn run<T: Target>(target: &T, before: u64, effort: &Effort) -> f64 {
     let pages = effort.burst / PAGE;
     let after = team::run(1, |member| {
         target.attach(member.cpu);
-        // A list of the blocks would be counted, so they are lost.
+        // A list of the blocks would be counted, so the blocks are leaked.
         for _ in 0..pages {
             let mut block = target.alloc(member.cpu, 0).expect(EXHAUSTED);
             block.touch(0, Line::First);

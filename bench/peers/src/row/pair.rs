@@ -1,4 +1,4 @@
-//! A hot pair: allocate one block, free it, and again. The order is a constant, as it is in programs.
+//! A hot pair: allocate one block, free it, and again. The order is a constant, as in programs.
 
 use crate::batches;
 use crate::effort::Effort;
@@ -6,7 +6,7 @@ use crate::row::EXHAUSTED;
 use crate::target::{Held as _, Target};
 use crate::team;
 
-/// Nanoseconds per pair; with several threads the mean of theirs, while all of them run.
+/// Nanoseconds for each pair. With several threads, the mean of the threads while all of them run.
 pub(super) fn run<T: Target, const ORDER: u32>(target: &T, threads: usize, effort: &Effort) -> f64 {
     let costs = team::run(threads, |member| {
         target.attach(member.cpu);
@@ -18,7 +18,7 @@ pub(super) fn run<T: Target, const ORDER: u32>(target: &T, threads: usize, effor
                 target.free(member.cpu, block, ORDER);
             }
         });
-        // Nobody leaves while another one still measures.
+        // All threads wait here until the last one has measured.
         member.meet();
         target.detach(member.cpu);
         cost

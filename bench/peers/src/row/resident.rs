@@ -1,4 +1,4 @@
-//! What a burst leaves behind in memory while nothing happens, and what the next allocations cost then.
+//! Memory that stays after a burst while all threads sleep, and the cost of the next allocations.
 
 use std::time::{Duration, Instant};
 
@@ -12,12 +12,13 @@ use crate::team;
 /// Pages that are allocated and touched after the last wait.
 const NEXT: usize = 4096;
 
-/// MiB per GiB of burst that are still resident after each wait, then nanoseconds per page for the next 16 MiB.
+/// MiB that are still resident after each wait, for each GiB of burst. Then nanoseconds for each page of the
+/// next 16 MiB.
 pub(super) fn run<T: Target>(target: &T, before: u64, effort: &Effort) -> Vec<f64> {
     team::run(1, |member| {
         target.attach(member.cpu);
         let (blocks, order) = burst(target, member.cpu, effort.burst);
-        // The list itself is not part of what is left.
+        // The list itself does not count, so it is freed too.
         for block in blocks {
             target.free(member.cpu, block, order);
         }

@@ -1,4 +1,4 @@
-//! Address space for the targets that hand out page numbers.
+//! Address space for targets that hand out page numbers.
 
 use super::block::{Block, PAGE};
 
@@ -40,7 +40,7 @@ impl Arena {
     /// The block that begins with this page.
     ///
     /// # Safety
-    /// The block is inside the arena and belongs to nobody else.
+    /// The block is inside the arena, and has no other owner.
     #[inline]
     pub(super) unsafe fn block(&self, page: usize) -> Option<Block> {
         // SAFETY: the caller says that the page is inside.

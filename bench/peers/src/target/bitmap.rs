@@ -11,7 +11,7 @@ use super::block::Block;
 /// A bit for each page. It is static because it is too large to be built on a stack.
 static BITS: Mutex<Spin, BitAlloc1M> = Mutex::new(<BitAlloc1M as bitmap_allocator::BitAlloc>::DEFAULT);
 
-/// Bits that stand for the arena's pages.
+/// Bits for the arena's pages.
 #[derive(Debug)]
 pub(super) struct Bitmap {
     arena: Arena,

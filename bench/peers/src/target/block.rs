@@ -1,4 +1,4 @@
-//! One allocated block, as rows see it.
+//! One allocated block, as rows use it.
 
 use std::ptr::NonNull;
 
@@ -8,17 +8,17 @@ pub(crate) const PAGE: usize = 4096;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Which line of each page is written to.
+/// The line of each page that is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// The first one, as page_fault1 does. Of contiguous memory, these lines lie in few of a cache's sets.
+    /// The first line, as page_fault1 does. In contiguous memory, these lines share few of a cache's sets.
     First,
-    /// In each page the next one.
+    /// In each page the line after the one in the page before.
     Next,
 }
 
 impl Line {
-    /// Where in its page the line of a block's page begins.
+    /// The offset of this line in a page of a block.
     #[inline]
     pub(super) const fn offset(self, page: usize) -> usize {
         match self {
@@ -28,21 +28,21 @@ impl Line {
     }
 }
 
-/// What rows do with a block besides freeing it.
+/// The operations of rows on a block, besides freeing it.
 pub(crate) trait Held: Send {
-    /// Where it begins.
+    /// The block's address.
     fn address(&self) -> usize;
 
-    /// The number of the page it begins with.
+    /// The number of the block's first page.
     fn page(&self) -> usize {
         self.address() / PAGE
     }
 
-    /// Writes to each of its pages; `order` is that of the allocation.
+    /// Writes to each of its pages. The block was allocated with `order`.
     fn touch(&mut self, order: u32, line: Line);
 }
 
-/// A block that its holder may write to until it gives it back.
+/// A block that its holder may write to until it is freed.
 ///
 /// Rows free a block with the order it was allocated with, to the target it came from.
 #[derive(Debug)]
@@ -52,14 +52,14 @@ impl Block {
     /// The block that begins at `start`; `None` for a null pointer.
     ///
     /// # Safety
-    /// Unless `start` is null, the block of the order that was asked for begins there, may be written to, and belongs to
-    /// nobody else.
+    /// Unless `start` is null, a block of the requested order begins there. It is writable, and has no other
+    /// owner.
     #[inline]
     pub(super) unsafe fn new(start: *mut u8) -> Option<Self> {
         NonNull::new(start).map(Self)
     }
 
-    /// Where it begins; for the target that takes it back.
+    /// The block's address, for the target that frees it.
     #[inline]
     pub(super) fn into_ptr(self) -> *mut u8 {
         self.0.as_ptr()

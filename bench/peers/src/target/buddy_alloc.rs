@@ -1,4 +1,5 @@
-//! `buddy-alloc`: the heap of MIT's teaching kernel xv6, under one spin lock. Its bookkeeping lies in the memory that it hands out.
+//! `buddy-alloc`: the heap of MIT's teaching kernel xv6, under one spin lock. Its bookkeeping lies in the
+//! memory that it hands out.
 
 use buddy_alloc::buddy_alloc::{BuddyAlloc, BuddyAllocParam};
 use pageset_bench::Spin;
@@ -15,7 +16,8 @@ pub(super) struct Buddies {
 
 struct Heap(BuddyAlloc);
 
-// SAFETY: it has pointers into an arena that lives as long as the process, and no thread keeps anything of it.
+// SAFETY: it has pointers into an arena that lives as long as the process, and no thread keeps anything of
+// it.
 unsafe impl Send for Heap {}
 
 impl Target for Buddies {

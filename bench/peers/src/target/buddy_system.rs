@@ -8,7 +8,7 @@ use super::Target;
 use super::arena::Arena;
 use super::block::Block;
 
-/// Orders 0 to 10, as the kernel has them.
+/// Orders 0 to 10, as in the kernel.
 type Frames = FrameAllocator<11>;
 
 /// A buddy system of page numbers in ordered sets.

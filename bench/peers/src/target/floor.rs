@@ -1,8 +1,8 @@
-//! No allocator: what rows cost by themselves.
+//! No allocator: the cost of the rows themselves.
 
 use super::{Held, Line, Target};
 
-/// Gives the same number again and again.
+/// Returns the same number again and again.
 #[derive(Debug)]
 pub(super) struct Floor;
 

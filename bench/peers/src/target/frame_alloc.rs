@@ -14,7 +14,7 @@ use super::arena::Arena;
 use super::block::{Block, PAGE};
 
 thread_local! {
-    /// The CPU that the calling thread stands for.
+    /// The CPU of the calling thread.
     static CPU: Cell<usize> = const { Cell::new(0) };
 }
 

@@ -8,7 +8,7 @@ use super::arena::Arena;
 use super::block::{Block, PAGE};
 use super::{Target, bytes};
 
-/// Ranges it keeps before it takes memory from the heap: what Hermit has.
+/// Ranges that it keeps before it takes memory from the heap, as in Hermit.
 const INLINE: usize = 16;
 
 /// A list of free ranges of addresses.

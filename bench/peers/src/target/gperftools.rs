@@ -63,7 +63,7 @@ impl Target for Gperftools {
 /// `tc_version`: major, minor, patch; returns all as a text.
 type TcVersion = unsafe extern "C" fn(*mut c_int, *mut c_int, *mut *const c_char) -> *const c_char;
 
-/// Loads the library, or finds it loaded; null if it is not there.
+/// Loads the library, or finds it loaded. Null if it is not installed.
 fn library() -> *mut c_void {
     // SAFETY: the library's constructors need nothing that is not there yet.
     unsafe { libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) }

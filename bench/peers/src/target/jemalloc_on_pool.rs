@@ -11,11 +11,11 @@ use super::jemalloc::Jemalloc;
 use super::{Target, bytes};
 
 unsafe extern "C" {
-    /// Of build.rs: hooks for a pool, which live as long as the process; null if there are none.
+    /// Defined in build.rs: hooks for a pool, which live as long as the process. Null if there are none.
     fn peers_pool_hooks(pool: *mut c_void) -> *mut extent_hooks_t;
 }
 
-/// An arena over a pool. Threads use it through jemalloc's own caches, as they do that of the target `jemalloc`.
+/// An arena over a pool. Threads use it through jemalloc's own caches, as with the target `jemalloc`.
 #[derive(Debug)]
 pub(super) struct JemallocOnPool {
     jemalloc: Jemalloc,
@@ -26,7 +26,7 @@ impl Target for JemallocOnPool {
     type Block = Block;
 
     fn open(pages: usize) -> Result<Self, String> {
-        // jemalloc divides extents, so it needs more places than pages. They cost address space only.
+        // jemalloc splits extents, so it needs more addresses than pages. They cost only address space.
         let config = Config { bytes: 2 * pages * bytes(0) + (256 << 20), ..Config::default() };
         let mut pool = std::mem::MaybeUninit::new(ptr::null_mut());
         said("pageset_create", pageset_capi::pageset_create(&raw const config, Some(&mut pool)))?;

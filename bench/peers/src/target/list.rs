@@ -10,38 +10,38 @@ use super::{
     snmalloc, tcmalloc,
 };
 
-/// On whose side of a comparison a target stands.
+/// The role of a target in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// What is compared with the best peer.
+    /// Compared with the best peer.
     Pageset,
-    /// A part of pageset, or somebody else's allocator over it: shown but not compared.
+    /// A part of pageset, or another project's allocator over it: shown but not compared.
     Part,
-    /// No allocator: what the row costs by itself. Shown but not compared, and not subtracted.
+    /// No allocator: the cost of the row itself. Shown but not compared, and not subtracted.
     Floor,
-    /// Somebody else's.
+    /// Another project's allocator.
     Peer,
     /// The kernel: a peer that needs a system call for each block.
     Kernel,
 }
 
 impl Side {
-    /// Whether it is somebody else's.
+    /// Whether it is another project's allocator, or the kernel.
     pub(crate) fn is_peer(self) -> bool {
         matches!(self, Self::Peer | Self::Kernel)
     }
 }
 
-/// What is written about a target.
+/// The description of a target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TargetInfo {
     /// Name on the command line and in results.
     pub(crate) name: &'static str,
-    /// Version of the allocator, and the crate it comes with if that has another one.
+    /// Version of the allocator, and its crate if that has a different version.
     pub(crate) version: &'static str,
     /// How it is built and called here.
     pub(crate) build: &'static str,
-    /// Whose it is.
+    /// Its role in a comparison.
     pub(crate) side: Side,
 }
 
@@ -57,7 +57,7 @@ const KERNEL: &str = "the running kernel";
 const RUST: &str = "Rust, dist profile of this workspace (opt-level 3, thin LTO, debug 0)";
 const LOCKED: &str = "Rust, dist profile of this workspace; under one test-and-set spin lock";
 
-/// All of them, in the order in which they are run and listed.
+/// All targets, in the order of running and printing.
 pub(crate) const TARGETS: &[TargetInfo] = &[
     TargetInfo {
         name: "pageset",
@@ -128,11 +128,11 @@ pub(crate) const TARGETS: &[TargetInfo] = &[
     kernel("madv-free", "free list over mmap; MADV_FREE of each freed block"),
 ];
 
-/// What is done with a target whose type is known only here.
+/// Work with a target whose type is known only here.
 pub(crate) trait Visit {
-    /// What comes out.
+    /// The result.
     type Output;
-    /// Does it.
+    /// Does the work.
     fn visit<T: Target>(self) -> Self::Output;
 }
 

@@ -1,4 +1,4 @@
-//! mimalloc v2. Its source comes with the crate of v3; `build.rs` builds it with names of its own.
+//! mimalloc v2. Its source comes with the crate of v3; `build.rs` builds it under different names.
 
 use std::ffi::c_void;
 

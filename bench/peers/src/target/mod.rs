@@ -1,16 +1,18 @@
 //! The allocators.
 //!
-//! A target hands out blocks of 4 KiB times a power of two. `list` names them all; each has a file of its own:
+//! A target hands out blocks of 4 KiB times a power of two. `list` has all of them; each has a file of its
+//! own:
 //!
-//! - mallocs, asked for page alignment: `glibc`, `mimalloc2`, `mimalloc3`, `jemalloc`, `snmalloc`, `rpmalloc`,
-//!   `tcmalloc`, `gperftools`, `rusty_alloc`;
-//! - a heap of pages in memory of its own: `buddy_alloc`;
-//! - allocators of page numbers, over an [`arena`]: `buddy_system`, `bitmap`, `free_list`, `frame_alloc`;
-//! - the kernel: `kernel`, `recycled`;
-//! - ours: `pageset`, and `pageset_blocks` and `pageset_core` alone; `jemalloc_on_pool`, which is theirs on ours;
-//! - none: `floor`, what rows cost by themselves.
+//! - mallocs, asked for page alignment: `glibc`, `mimalloc2`, `mimalloc3`, `jemalloc`, `snmalloc`,
+//!   `rpmalloc`, `tcmalloc`, `gperftools`, `rusty_alloc`.
+//! - A heap of pages in memory of its own: `buddy_alloc`.
+//! - Allocators of page numbers, over an [`arena`]: `buddy_system`, `bitmap`, `free_list`, `frame_alloc`.
+//! - The kernel: `kernel`, `recycled`.
+//! - This project's: `pageset`, and `pageset_blocks` and `pageset_core` alone. `jemalloc_on_pool` is jemalloc
+//!   over `pageset`.
+//! - None: `floor`, the cost of the rows themselves.
 //!
-//! Rows hold what `block` says and hand it to another thread in a `slot`.
+//! Rows hold a `block` and pass it to another thread in a `slot`.
 
 mod arena;
 mod bitmap;
@@ -48,47 +50,47 @@ pub(crate) use slot::Slot;
 
 /// An allocator of pages.
 ///
-/// A thread calls [`attach`](Self::attach) before the first and [`detach`](Self::detach) after the last operation, and
-/// says as which CPU it runs.
+/// A thread calls [`attach`](Self::attach) before its first operation and [`detach`](Self::detach) after its
+/// last, and names the CPU that it runs on.
 pub(crate) trait Target: Sync + Sized {
-    /// What a user of this allocator holds: a pointer, or what the allocator has instead.
+    /// The handle of a block: a pointer, or the allocator's own type.
     type Block: Held;
 
-    /// Whether a user of this allocator takes 128 MiB as one block and not page by page.
+    /// Whether a user of this allocator takes 128 MiB as one block instead of page by page.
     const WHOLE_SPANS: bool = false;
 
-    /// Gets ready for `pages` pages in this process; called once. The error says why the target is not there.
+    /// Prepares for `pages` pages in this process; called once. The error says why the target is unavailable.
     fn open(pages: usize) -> Result<Self, String>;
 
-    /// The version of the library that is loaded, where only the running process knows it.
+    /// The version of the loaded library, if only the running process knows it.
     fn version() -> Option<String> {
         None
     }
 
-    /// The calling thread begins.
+    /// Announces the calling thread.
     fn attach(&self, _cpu: usize) {}
 
-    /// The calling thread ends.
+    /// Ends the work of the calling thread.
     fn detach(&self, _cpu: usize) {}
 
-    /// A block of `4096 << order` bytes, whatever is in it.
+    /// Allocates a block of `4096 << order` bytes, with any content.
     fn alloc(&self, cpu: usize, order: u32) -> Option<Self::Block>;
 
-    /// Takes back a block of this order.
+    /// Frees a block of this order.
     fn free(&self, cpu: usize, block: Self::Block, order: u32);
 
-    /// A block of so many pages. An allocator that has powers of two only rounds up.
+    /// Allocates a block of this many pages. An allocator of powers of two rounds up.
     fn alloc_pages(&self, cpu: usize, pages: usize) -> Option<Self::Block> {
         self.alloc(cpu, order_of(pages))
     }
 
-    /// Takes back a block of so many pages.
+    /// Frees a block of this many pages.
     fn free_pages(&self, cpu: usize, block: Self::Block, pages: usize) {
         self.free(cpu, block, order_of(pages));
     }
 }
 
-/// The order of the smallest block that has so many pages.
+/// The order of the smallest block with this many pages.
 fn order_of(pages: usize) -> u32 {
     pages.next_power_of_two().trailing_zeros()
 }

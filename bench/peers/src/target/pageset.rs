@@ -1,4 +1,4 @@
-//! The pool of the crate `pageset`, as a user gets it who says nothing but its size.
+//! The pool of the crate `pageset`, with default settings except for its size.
 
 use pageset::{Order, Pages, Pool};
 

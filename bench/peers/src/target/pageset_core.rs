@@ -1,4 +1,4 @@
-//! `pageset-core` behind a spin lock per CPU: the kernel's page sets without the pool's fast path over them.
+//! `pageset-core` behind a spin lock for each CPU: the kernel's page sets without the pool's fast path.
 
 use pageset_bench::Host;
 use pageset_core::{CpuId, Order, PageAllocator, Pfn, Request, Tables, policy};

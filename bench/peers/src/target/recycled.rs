@@ -1,4 +1,4 @@
-//! The kernel's pages behind a free list: each block goes back to the kernel by `madvise` when it is freed, and its
+//! The kernel's pages behind a free list. A freed block goes back to the kernel by `madvise`, and its
 //! addresses are used again.
 
 use pageset_bench::Spin;
@@ -8,7 +8,7 @@ use super::block::Block;
 use super::kernel::map;
 use super::{Target, bytes};
 
-/// What the kernel is told of a freed block.
+/// The advice for a freed block.
 pub(super) trait Advice: Sync {
     /// The advice of `madvise`.
     const ADVICE: libc::c_int;

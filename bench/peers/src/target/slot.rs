@@ -1,16 +1,17 @@
-//! A place where one thread leaves a block for another one.
+//! A place where one thread leaves a block for another thread.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Room for one block. One thread leaves blocks, one other thread takes them.
+/// Room for one block. One thread leaves blocks, another thread takes them.
 #[derive(Debug)]
 pub(crate) struct Slot<B> {
     is_full: AtomicBool,
     block: UnsafeCell<Option<B>>,
 }
 
-// SAFETY: `is_full` says which of the two threads may look at the block; its release and acquire hand it over.
+// SAFETY: `is_full` says which of the two threads may look at the block; its release and acquire hand it
+// over.
 unsafe impl<B: Send> Sync for Slot<B> {}
 
 impl<B> Slot<B> {
@@ -19,13 +20,13 @@ impl<B> Slot<B> {
         Self { is_full: AtomicBool::new(false), block: UnsafeCell::new(None) }
     }
 
-    /// Whether a block is there.
+    /// Whether the slot has a block.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.is_full.load(Ordering::Acquire)
     }
 
-    /// Leaves a block; for one thread only, after it saw the slot empty.
+    /// Leaves a block. Only one thread may call it, after it saw the slot empty.
     #[inline]
     pub(crate) fn leave(&self, block: B) {
         // SAFETY: the slot is empty, so the other thread does not look at it.
@@ -33,7 +34,7 @@ impl<B> Slot<B> {
         self.is_full.store(true, Ordering::Release);
     }
 
-    /// Takes the block if there is one; for one thread only.
+    /// Takes the block if there is one. Only one thread may call it.
     #[inline]
     pub(crate) fn take(&self) -> Option<B> {
         if !self.is_full() {

@@ -24,7 +24,8 @@ impl Target for Snmalloc {
 
     #[inline]
     fn free(&self, _: usize, block: Block, order: u32) {
-        // SAFETY: the block came from `sn_rust_alloc` with this alignment and size, and nobody holds it any more.
+        // SAFETY: the block came from `sn_rust_alloc` with this alignment and size, and nobody holds it any
+        // more.
         unsafe { snmalloc_sys::sn_rust_dealloc(block.into_ptr().cast(), PAGE, bytes(order)) };
     }
 }

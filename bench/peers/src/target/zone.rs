@@ -1,11 +1,12 @@
-//! What the targets over one zone of this project's allocators have in common: an arena, and an allocator of its pages' numbers.
+//! The common part of targets over one zone of this project's allocators: an arena, and an allocator of its
+//! page numbers.
 
 use pageset_core::{Config, ConfigError, NodeId, ZoneConfig, ZoneKind};
 
-/// CPUs that an allocator serves.
+/// The most CPUs that an allocator serves.
 const CPUS: usize = 2;
 
-/// An allocator of one zone that spans so many pages.
+/// An allocator of one zone that spans `pages` pages.
 pub(super) fn of_pages<A>(
     count: usize,
     new: impl FnOnce(Config<'_>) -> Result<A, ConfigError>,
@@ -16,7 +17,7 @@ pub(super) fn of_pages<A>(
     new(Config::new(&zones, &[NodeId(0); CPUS])).map_err(|error| error.to_string())
 }
 
-/// The operations of a target that has an `arena` and an allocator `pages`, called with a CPU number.
+/// The operations of a target with an `arena` and an allocator `pages`, which is called with a CPU number.
 macro_rules! operations {
     () => {
         #[inline]
@@ -50,8 +51,8 @@ macro_rules! operations {
     };
 }
 
-/// Two targets of a crate that has a `BlockAllocator` and `CpuArrays`: the allocator alone, called with a CPU number; and through
-/// arrays that each thread has to itself.
+/// Two targets of a crate with a `BlockAllocator` and `CpuArrays`: the allocator alone, called with a CPU
+/// number, and the allocator with arrays for each thread.
 macro_rules! block_targets {
     ($of:ident) => {
         use std::cell::Cell;
@@ -84,23 +85,23 @@ macro_rules! block_targets {
         }
 
         thread_local! {
-            /// Where the thread's arrays are, as a kernel's CPU knows where its own data is. Null before the thread attaches, and
-            /// after it detaches.
+            /// The thread's arrays, found as a kernel's CPU finds its own data. Null before the thread
+            /// attaches, and after it detaches.
             static ARRAYS: Cell<*mut CpuArrays<'static>> = const { Cell::new(ptr::null_mut()) };
         }
 
-        /// The same, with arrays for each thread.
+        /// The same zone, with arrays for each thread.
         pub(super) struct Arrays {
             /// Lives as long as the process, which has one target.
             alone: &'static Alone,
         }
 
         impl Arrays {
-            /// Does something with the calling thread's arrays.
+            /// Calls `work` with the calling thread's arrays.
             #[inline]
             fn with<R>(work: impl FnOnce(&mut CpuArrays<'static>) -> R) -> R {
-                // SAFETY: the box that `attach` made lives until the thread detaches, and is used here only: by this thread, which
-                // knows it alone, and once at a time, since no `work` comes back here.
+                // SAFETY: the box that `attach` made lives until the thread detaches, and is used here only:
+                // by this thread, which knows it alone, and once at a time, since no `work` comes back here.
                 let arrays = unsafe { ARRAYS.get().as_mut() };
                 work(arrays.expect("the thread is attached"))
             }
@@ -129,7 +130,8 @@ macro_rules! block_targets {
             fn alloc(&self, _: usize, order: u32) -> Option<Block> {
                 let request = Request::new(Order::new(order as u8)?).movable();
                 let pfn = Self::with(|arrays| arrays.alloc(&request)).ok()?;
-                // SAFETY: the zone spans the arena's pages, and the allocator hands each out once, since none is freed twice.
+                // SAFETY: the zone spans the arena's pages, and the allocator hands each out once, since none
+                // is freed twice.
                 unsafe { self.alone.arena.block(pfn.0 as usize) }
             }
 

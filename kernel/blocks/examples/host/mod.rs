@@ -1,4 +1,4 @@
-//! A host for Linux's allocator that keeps no events.
+//! A host for `pageset-core` that keeps no events.
 
 use pageset_core::Platform;
 

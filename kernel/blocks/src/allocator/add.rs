@@ -1,4 +1,4 @@
-//! Memory that comes after the allocator was built: what the boot code had, or a device gives back.
+//! Memory that arrives after the allocator was built: the boot code's own, or a device's.
 
 use core::ops::Range;
 
@@ -13,16 +13,16 @@ use crate::rows::Use;
 use crate::state::{Phase, State};
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Takes frames that were holes until now, and makes them free. They have to lie in the spans of the zones. O(frames).
+    /// Makes frames that were holes until now free. They must lie in the spans of the zones. O(frames).
     ///
-    /// Watermarks follow; `min_free_kbytes` and the reserves of low zones stay as they were made from
-    /// the memory that was there first.
+    /// All watermarks are computed anew. `min_free_kbytes` and the reserves of low zones do not change: they
+    /// depend on the memory that the allocator was built with.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadRange`] for a range without frames,
-    /// [`ConfigError::Foreign`] for a frame in no zone,
-    /// [`ConfigError::AlreadyManaged`] for one that is no hole: then nothing is added. (If another CPU adds frames of the same
-    /// pageblock at the same time, one of the two may get the error, and what it added before stays.)
+    /// [`ConfigError::Foreign`] for a frame in no zone, [`ConfigError::AlreadyManaged`] for a frame that is
+    /// not a hole. After an error nothing was added. There is one exception: if two CPUs add frames of the
+    /// same pageblock at once, one of them may get the error, and the frames that it added before stay.
     pub fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
         if pfns.is_empty() {
@@ -66,7 +66,8 @@ impl<A: Access> BlockAllocator<'_, A> {
                 && !self.is_bad(block, frame, state)
     }
 
-    /// Returns how many frames were added: fewer than asked for if somebody else is adding them.
+    /// Adds frames to a pageblock. Returns how many were added; fewer than all if another CPU adds the same
+    /// frames.
     fn add_to_pageblock(&self, block: BlockIndex, frames: Range<usize>) -> usize {
         if self.states[block].change::<A>(Phase::Absent, Phase::Changing) {
             self.rows[block].withhold_everything();
@@ -75,7 +76,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 return FRAMES;
             }
             let all_holes = State::open(MigrateType::Movable).holed();
-            // Nobody else changes what is `Changing`, but for whether it is isolated.
+            // While the phase is `Changing`, other CPUs change only the isolation flag.
             self.states[block].update::<A>(|state| Some(all_holes.isolated(state.is_isolated()))).ok();
         }
         let mut added = 0;

@@ -1,4 +1,4 @@
-//! What nearly every allocation is: a block of the pageblock at hand.
+//! The usual allocation: a block of the pageblock that the CPU reserves.
 
 use pageset_core::{AllocError, CpuId, NodeChoice, Order, Pfn, Request, Watermark, ZoneId};
 
@@ -14,10 +14,11 @@ use crate::state::BlockState;
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Allocates a block. Of two requests at once, from the same CPU or others, each gets its own.
+    /// Allocates a block. Of two requests at once, on one CPU or on two, each gets a block of its own.
     ///
     /// # Errors
-    /// See [`AllocError`]. A block that lies below the watermark is an error even if there are free frames.
+    /// See [`AllocError`]. If the block would take the zone below its watermark, that is an error even though
+    /// frames are free.
     #[inline(always)]
     pub fn alloc(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
         match self.alloc_at_hand(cpu, request) {
@@ -47,13 +48,14 @@ impl<A: Access> BlockAllocator<'_, A> {
         Some(Pfn((index as u64).wrapping_add(lists.offset)))
     }
 
-    /// The block that the CPU freed last, if it is still free: caches have it, and most programs that free one want one soon.
+    /// Takes the block that the CPU freed last, if it is still free: it is in the CPU's caches, and most
+    /// programs that free a block soon need one.
     ///
-    /// Not if the block beside it is free too. Both are one larger block then, and to break that up would cost a larger request its
-    /// place while smaller blocks are free.
+    /// Refuses a block whose neighbour of the same order is free. The two form a larger free block, and
+    /// breaking it up could cost a larger request its place.
     ///
-    /// If the CPU does not reserve the pageblock, nobody looked at the watermark for this block yet: it may be one of those that the zone
-    /// has to keep.
+    /// If the CPU does not reserve the pageblock, no watermark was checked for this block yet. So it is
+    /// checked here.
     #[inline(always)]
     fn take_again(&self, index: usize, zone: ZoneId, cpu: CpuId, request: &Request) -> bool {
         let wanted = Wanted::of(request);
@@ -71,7 +73,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.still(block, frame, wanted).is_some()
     }
 
-    /// The zone that such a request uses first, if that is simple to say.
+    /// The zone that a request tries first. `None` if that takes more than one look to find out.
     #[inline(always)]
     pub(super) fn home_zone(&self, cpu: CpuId, request: &Request) -> Option<ZoneId> {
         let home = self.homes.get(cpu.index())?;
@@ -85,8 +87,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         (is_simple && zone != CpuHome::NO_ZONE).then_some(zone)
     }
 
-    /// The frame's index, if its pageblock still gives frames of this type: what a CPU has at hand may be old, and the pageblock be
-    /// for another type by now, out of service, or about to be whole. Then the block that was just taken goes back.
+    /// Checks, after a block was taken, that its pageblock still serves this type, and returns the frame's
+    /// index. The CPU's hint may be out of date: the pageblock may have another type, be out of service, or
+    /// be about to become whole. Then the block goes back. The race is safe because the take comes before
+    /// this read of the state: a CPU that changes the state first is seen here, and a CPU that changes it
+    /// later finds the frame taken.
     #[inline(always)]
     pub(super) fn still(&self, block: BlockIndex, frame: usize, wanted: Wanted) -> Option<usize> {
         if self.states[block].get().serves(wanted.migratetype) {
@@ -102,7 +107,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.settle(block);
     }
 
-    /// The CPU's spare pageblock, a block from another row of the pageblock at hand, or wherever there is one.
+    /// Takes the CPU's spare pageblock or a block from another row of its pageblock. If there is none, tries
+    /// all zones.
     #[inline(never)]
     fn alloc_near(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
         let Some(zone) = self.home_zone(cpu, request) else { return self.alloc_slow(cpu, request, false) };
@@ -119,7 +125,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// A block of the pageblock that the CPU reserves. The allocator looks at no watermark: the memory left the zone before.
+    /// Takes a block of the pageblock that the CPU reserves. It checks no watermark: the pageblock's memory
+    /// left the zone's count when it was reserved.
     pub(super) fn take_rest(&self, needy: Needy<'_>) -> Option<usize> {
         let at_hand = needy.lists.at_hand(needy.wanted);
         let (block, row) = at_hand.get()?;
@@ -136,7 +143,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.still(block, frame, needy.wanted)
     }
 
-    /// What a CPU has of a zone, and what a request wants.
+    /// A CPU, its share of a zone, and its request.
     pub(super) fn needy(&self, zone: ZoneId, cpu: CpuId, request: &Request, reserve: Reserve) -> Needy<'_> {
         Needy {
             zone,
@@ -148,14 +155,14 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// What each CPU has of a zone.
+    /// Each CPU's share of a zone.
     pub(super) fn lists_in(&self, zone: ZoneId) -> impl Iterator<Item = &CpuLists> {
         (0..self.cpus()).map(move |cpu| self.lists_at(zone, CpuId(cpu as u32)))
     }
 }
 
 impl Zone {
-    /// Whether the minimum is left without such a block, by what is counted as free now.
+    /// Whether the zone keeps its minimum watermark after such a block is taken, by its count of free frames.
     #[inline]
     fn can_spare(&self, request: &Request) -> bool {
         let floor = self.floor(request, Watermark::Min);

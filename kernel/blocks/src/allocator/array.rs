@@ -1,14 +1,14 @@
-//! A CPU's array of blocks of one type and order, and which orders have one.
+//! A CPU's array of blocks of one type and order, and the orders that have arrays.
 
 use pageset_core::{COSTLY_ORDER, Order, PAGEBLOCK_ORDER};
 
 use crate::row::ROW_FRAMES as WORD_FRAMES;
 
-/// Orders that have arrays: those up to [`COSTLY_ORDER`], and a pageblock's behind them.
+/// Orders that have arrays: up to [`COSTLY_ORDER`], and last a pageblock's.
 pub(super) const ORDERS: usize = COSTLY_ORDER + 2;
-/// Blocks of an array at most. A power of two, so that each place is one without a check.
+/// The most blocks of an array. A power of two, so that a masked index needs no bounds check.
 const BLOCKS_MAX: usize = 64;
-/// Pageblocks of an array at most.
+/// The most pageblocks of an array.
 const PAGEBLOCKS_MAX: u32 = 2;
 
 /// The order of each array's blocks.
@@ -25,7 +25,7 @@ pub(super) const ARRAY_ORDERS: [Order; ORDERS] = {
     orders
 };
 
-/// Which array has blocks of an order.
+/// The index of the array for an order.
 #[inline]
 pub(super) const fn place(order: Order) -> Option<usize> {
     match order.index() {
@@ -35,19 +35,19 @@ pub(super) const fn place(order: Order) -> Option<usize> {
     }
 }
 
-/// Blocks of one type and order by the indices of their first frames, the last freed at the end.
+/// Blocks of one type and order, by the index of their first frame. The last freed is at the end.
 ///
 /// # Invariants
 /// `len` is at most `most`, and that is at most [`BLOCKS_MAX`].
 pub(super) struct Array {
     len: u32,
-    /// How many there may be.
+    /// The most blocks that it may hold.
     most: u32,
     blocks: [u32; BLOCKS_MAX],
 }
 
 impl Array {
-    /// Nothing yet.
+    /// An array without blocks.
     pub(super) const fn empty(order: Order) -> Self {
         Self { len: 0, most: most(order), blocks: [0; BLOCKS_MAX] }
     }
@@ -67,7 +67,7 @@ impl Array {
         self.blocks.iter().take(self.len as usize).any(|other| *other == block)
     }
 
-    /// `false` if there is no room.
+    /// Adds a block. Returns `false` if there is no room.
     #[inline]
     pub(super) fn push(&mut self, block: u32) -> bool {
         let has_room = self.len < self.most;
@@ -78,12 +78,12 @@ impl Array {
         has_room
     }
 
-    /// Up to so many blocks, those that were freed first.
+    /// Up to `count` blocks, beginning with the first freed.
     pub(super) fn oldest(&self, count: usize) -> &[u32] {
         &self.blocks[..count.min(self.len as usize)]
     }
 
-    /// Somebody else has so many now, those that were freed first.
+    /// Removes the `count` blocks that were freed first.
     pub(super) fn forget_oldest(&mut self, count: usize) {
         let len = self.len as usize;
         self.blocks.copy_within(count..len, 0);
@@ -91,8 +91,8 @@ impl Array {
     }
 }
 
-/// Blocks that an array of this order holds at most: twice what it gets and gives at once, which is a word, or half of one.
-/// Pageblocks come and go one by one.
+/// The most blocks that an array of this order holds: twice the blocks that it fetches or returns at once,
+/// which are the blocks of one word. Pageblocks come and go one by one.
 pub(super) const fn most(order: Order) -> u32 {
     if order.index() == PAGEBLOCK_ORDER {
         return PAGEBLOCKS_MAX;

@@ -1,4 +1,4 @@
-//! A CPU's own small arrays of blocks, for hosts that let one at a time use them: most requests take no atomic operation then.
+//! Small arrays of free blocks that belong to one CPU. Most requests then need no atomic operation.
 
 use core::fmt;
 
@@ -15,52 +15,60 @@ use crate::row::ROW_FRAMES;
 use crate::rows::Rows;
 use crate::state::{BlockState, State};
 
-/// The blocks that one CPU freed last, for its next requests. It has an array for each type, and for each order up to 3 and a pageblock's.
+/// The blocks that one CPU freed last, for its next requests. There is an array for each type, for each order
+/// up to 3, and for pageblocks.
 ///
-/// The arrays hold blocks of one zone only, the one that [`Request::new`] tries first on this CPU: `Normal` of the CPU's node, or the next
-/// lower kind if the node has no such zone. Blocks of other zones, and of other orders, go to the allocator directly.
+/// The arrays hold blocks of one zone: the zone that [`Request::new`] tries first on this CPU. That is
+/// `Normal` of the CPU's node, or the next lower kind if the node has no such zone. Blocks of other zones and
+/// orders go to the allocator directly.
 ///
-/// A kernel has one `CpuArrays` for each CPU. `&mut` means: only this CPU uses it, and with interrupts off if an interrupt handler uses it
-/// too. A program has one for each thread. An allocation is then a read, and a free is a write. An array that is empty gets half of what
-/// it can hold by one exchange, and one that is full gives half of it back. An array holds at most 128 pages, and at most two pageblocks.
+/// A kernel has one `CpuArrays` for each CPU. `&mut` means that only this CPU uses it, with interrupts off if
+/// an interrupt handler uses it too. A program has one for each thread. An allocation is then a read, and a
+/// free is a write. An empty array fetches half of its capacity by one exchange. A full array returns half of
+/// its blocks. An array holds at most 128 pages, and at most two pageblocks.
 ///
 /// # Out of memory
-/// To the allocator, blocks in arrays are in use, and [`drain_all`](BlockAllocator::drain_all) does not reach them. Before a host reports
-/// that memory is short, and before it takes pageblocks out of service, each CPU [drains](Self::drain) its own arrays. `drain` takes
-/// `&mut self`, so a kernel asks the other CPUs by an interrupt. Arrays that are dropped give everything back.
+/// For the allocator, blocks in arrays are in use, and [`drain_all`](BlockAllocator::drain_all) does not
+/// reach them. Each CPU has to [drain](Self::drain) its own arrays before a host reports that memory is
+/// short, and before it takes pageblocks out of service. `drain` takes `&mut self`, so a kernel asks the
+/// other CPUs by an interrupt. Dropping the arrays returns all blocks.
 ///
 /// # Double frees
-/// **This is the one misuse that is no error value by default.** A block that is freed a second time, while it lies in an array, is put
-/// into an array again, and may be handed out to two users. The allocator finds and [counts](crate::BlockCounters::double_frees) it when
-/// an array gives back a block that is free already. If both copies stay in use, or the block has got another user by then, it is never
-/// found.
+/// **By default, this one misuse is no error value.** If a block that lies in an array is freed again, it
+/// enters an array a second time and may be handed out to two users. The allocator detects and
+/// [counts](crate::BlockCounters::double_frees) this when an array returns a block that is free already. If
+/// both copies stay in use, or the block has another user by then, it is never detected.
 ///
-/// Where debug assertions are on, [`free`](Self::free) looks at all blocks of these arrays first. Then a block that lies here is
-/// [`FreeError::DoubleFree`]. A block in the arrays of another CPU is still not found. A release build has the same look
-/// with `debug-assertions = true` in `[profile.release.package.pageset-blocks]`.
-/// Likewise [`free_range`](BlockAllocator::free_range) takes a block in an array for one in use. All other mistakes are errors, as without arrays.
+/// With debug assertions, [`free`](Self::free) first looks at all blocks of these arrays. A block that lies
+/// here is then a [`FreeError::DoubleFree`]. A block in the arrays of another CPU is still not found. A
+/// release build does the same with `debug-assertions = true` in `[profile.release.package.pageset-blocks]`.
+///
+/// [`free_range`](BlockAllocator::free_range), too, takes a block in an array for a block in use. All other
+/// mistakes are errors, as without arrays.
 pub struct CpuArrays<'a> {
     allocator: &'a BlockAllocator<'a>,
-    /// The allocator's, those of the home zone, for each free.
+    /// The allocator's states of the home zone, for each free. `rows` likewise.
     states: &'a [BlockState],
     rows: &'a [Rows],
     cpu: CpuId,
-    /// Where the CPU's requests go first. If it is unknown, nothing is kept here.
+    /// The zone of the arrays. If it is unknown, the arrays stay empty.
     home: Home,
     arrays: [[Array; ORDERS]; TYPES],
-    /// A pageblock like those in service whose blocks are freed at the moment, and the number of its type.
+    /// A recent pageblock's state, and the index of its type.
     ///
-    /// A free compares its block's pageblock with this one. So it knows the array before it knows the pageblock: what the next
-    /// allocation reads does not wait for the block that is freed now, of which the caches may have nothing.
+    /// A free compares the state of its block's pageblock with this one, and so knows the array before that
+    /// state arrives from memory. The next allocation then reads the array without waiting for a cache miss
+    /// on the freed block's state.
     recent: (State, usize),
     /// Whether an array was filled or emptied since the last tick.
     is_busy: bool,
-    /// Frames at the last tick.
+    /// Frames in the arrays at the last tick.
     frames_before: u32,
 }
 
 impl<'a> CpuArrays<'a> {
-    /// Empty arrays for one CPU. For a CPU that the allocator does not know they stay empty, and each request is an error.
+    /// Empty arrays for one CPU. If the allocator does not know the CPU, they stay empty and each request is
+    /// an error.
     #[must_use]
     pub fn new(allocator: &'a BlockAllocator<'a>, cpu: CpuId) -> Self {
         let (home, blocks) = Home::of(allocator, cpu);
@@ -77,24 +85,25 @@ impl<'a> CpuArrays<'a> {
         }
     }
 
-    /// Allocates a block, from an array if it has one. O(1) but for the [allocator's](BlockAllocator::alloc) own cost once for each
-    /// half of an array.
+    /// Allocates a block, from an array if it has one. O(1), plus the cost of the
+    /// [allocator](BlockAllocator::alloc) once for each half of an array.
     ///
     /// # Errors
-    /// As [`BlockAllocator::alloc`]. These arrays are empty then.
+    /// As [`BlockAllocator::alloc`]. After an error, these arrays are empty.
     #[inline]
     pub fn alloc(&mut self, request: &Request) -> Result<Pfn, AllocError> {
         match self.array_for(request).and_then(Array::pop) {
             Some(block) => Ok(self.home.pfn(block)),
-            // A copy, which is made here only.
+            // The request is copied here only.
             None => self.refill(*request),
         }
     }
 
-    /// Frees a block, to an array if it has room for it. O(1) but for the exchanges of a half array once for as many frees.
+    /// Frees a block, to an array if it has room. O(1). A full array also returns half of its blocks to the
+    /// allocator.
     ///
     /// # Errors
-    /// As [`BlockAllocator::free`], but for [double frees](Self#double-frees).
+    /// As [`BlockAllocator::free`], except for [double frees](Self#double-frees).
     #[inline]
     pub fn free(&mut self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         if cfg!(debug_assertions) && self.has(pfn) {
@@ -103,7 +112,7 @@ impl<'a> CpuArrays<'a> {
         if self.keep(pfn, order) { Ok(()) } else { self.free_past(pfn, order) }
     }
 
-    /// Whether this frame lies in a block of an array here. O(blocks here).
+    /// Whether this frame lies in a block of these arrays. O(blocks here).
     fn has(&self, pfn: Pfn) -> bool {
         let (block, frame) = self.home.frame(pfn);
         let Some(_) = self.states.get(block) else { return false };
@@ -118,7 +127,7 @@ impl<'a> CpuArrays<'a> {
         self.arrays.iter().any(of_type)
     }
 
-    /// Frames of all blocks here.
+    /// Frames of all blocks in these arrays.
     #[must_use]
     pub fn frames(&self) -> u32 {
         let of_type = |arrays: &[Array; ORDERS]| -> u32 {
@@ -127,7 +136,7 @@ impl<'a> CpuArrays<'a> {
         self.arrays.iter().map(of_type).sum()
     }
 
-    /// Gives back everything.
+    /// Returns all blocks to the allocator.
     pub fn drain(&mut self) {
         for type_index in 0..TYPES {
             for order in ARRAY_ORDERS {
@@ -136,8 +145,8 @@ impl<'a> CpuArrays<'a> {
         }
     }
 
-    /// Gives back everything if nothing happened here since the last tick. Then does the CPU's
-    /// [periodic work](BlockAllocator::tick). So arrays of a CPU that does nothing are empty after two ticks.
+    /// Returns all blocks if the arrays were not used since the last tick. Then does the CPU's [periodic
+    /// work](BlockAllocator::tick). So the arrays of an idle CPU are empty after two ticks.
     ///
     /// # Errors
     /// As [`BlockAllocator::tick`].
@@ -162,7 +171,8 @@ impl<'a> CpuArrays<'a> {
         if self.home.serves(request) { self.array(request.migratetype.index(), request.order) } else { None }
     }
 
-    /// Puts a block of a small order into an array, if there is room, and it is a block in use like those that are freed at the moment.
+    /// Puts a block of a small order into an array. Returns `false` if there is no room, if it is no block in
+    /// use, or if its pageblock's type or isolation differs from `recent`.
     #[inline(always)]
     fn keep(&mut self, pfn: Pfn, order: Order) -> bool {
         let (block, frame) = self.home.frame(pfn);
@@ -175,7 +185,7 @@ impl<'a> CpuArrays<'a> {
             && self.array(type_index, order).is_some_and(|array| array.push((block * FRAMES + frame) as u32))
     }
 
-    /// Frees what is not for the arrays, or for which they have no room yet.
+    /// Frees a block that `keep` refused: it belongs in no array, the array is full, or `recent` has changed.
     #[inline(never)]
     fn free_past(&mut self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         let Some((type_index, index)) = self.look(pfn, order) else {
@@ -199,7 +209,7 @@ impl<'a> CpuArrays<'a> {
         allocator.free(cpu, pfn, order)
     }
 
-    /// The type of a block in use that may go to an array, and its place in the zone.
+    /// The type and place in the zone of a block in use that may enter an array.
     fn look(&mut self, pfn: Pfn, order: Order) -> Option<(usize, u32)> {
         let (block, frame) = self.home.frame(pfn);
         let state = self.states.get(block)?.get();
@@ -235,7 +245,7 @@ impl<'a> CpuArrays<'a> {
         // The lowest is used next.
         for pfn in blocks.rev() {
             let (block, frame) = home.frame(pfn);
-            // Blocks of another zone come one by one.
+            // Blocks of another zone come one by one: return the rest.
             if block >= blocks_here || allocator.zones[home.zone.index()].frame(pfn).is_none() {
                 allocator.free(cpu, pfn, request.order).ok();
             } else {
@@ -245,7 +255,7 @@ impl<'a> CpuArrays<'a> {
         first.ok_or(AllocError::OutOfMemory { order: request.order })
     }
 
-    /// A second try, with what the arrays have.
+    /// Drains the arrays and tries once more.
     #[cold]
     fn alloc_again(&mut self, request: &Request, error: AllocError) -> Result<Pfn, AllocError> {
         if self.frames() == 0 {
@@ -255,13 +265,13 @@ impl<'a> CpuArrays<'a> {
         self.allocator.alloc(self.cpu, request)
     }
 
-    /// Gives back so many blocks of an array, those first that were freed first.
+    /// Returns up to `blocks` blocks of an array, beginning with the first freed.
     fn give_back(&mut self, type_index: usize, order: Order, blocks: usize) {
         let (allocator, cpu, zone) = (self.allocator, self.cpu, self.home.zone);
         let Some(array) = self.array(type_index, order) else { return };
         let oldest = array.oldest(blocks);
         match order {
-            // Apart, so that the compiler knows the order of most blocks.
+            // A call of its own, so that the compiler knows the order of most blocks.
             Order::ZERO => allocator.free_from_array(cpu, zone, oldest, Order::ZERO),
             _ => allocator.free_from_array(cpu, zone, oldest, order),
         }
@@ -271,7 +281,7 @@ impl<'a> CpuArrays<'a> {
 }
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Frees blocks that an array gives back: one that is free already was freed twice.
+    /// Frees blocks that an array returns. A block that is free already was freed twice.
     #[inline(always)]
     fn free_from_array(&self, cpu: CpuId, zone: ZoneId, places: &[u32], order: Order) {
         let zone = &self.zones[zone.index()];

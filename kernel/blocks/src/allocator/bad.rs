@@ -12,27 +12,27 @@ use crate::rows::Use;
 use crate::state::{Phase, State};
 use crate::zone::Zone;
 
-/// How often to look again at a pageblock that others change at this moment. Each of them needs some exchanges only, so this
-/// many fail if one of them stopped in the middle.
+/// How often to look again at a pageblock that another CPU is changing. A change takes a few exchanges, so
+/// this many looks fail only if a CPU stopped in the middle. Chosen.
 const ATTEMPTS: usize = 1000;
 
-/// What became of an attempt.
+/// The outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attempt {
     Done,
-    /// Somebody changes the pageblock.
+    /// Another CPU changes the pageblock, or this attempt changed its phase.
     Again,
 }
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Takes a frame out of service: alone and at once if it is free, otherwise with the block that it is part of, which cannot be
-    /// freed any more. Memory that hardware reported as failing is the usual reason.
+    /// Takes a frame out of service. A free frame leaves alone and at once. A frame in use leaves with its
+    /// whole block, which cannot be freed any more. Usually the hardware reported the memory as failing.
     ///
     /// # Errors
-    /// [`FreeError::Foreign`] if the frame is not memory of this allocator, [`FreeError::Leaked`] if it is out of service already,
-    /// [`FreeError::BadCpu`] for an unknown CPU. [`FreeError::Busy`] if another CPU is in the middle of changing the pageblock
-    /// and does not go on: try again. [`FreeError::NoRoom`] if more pageblocks have bad frames than
-    /// [`Tables::bad`](crate::Tables::bad) has entries.
+    /// [`FreeError::Foreign`] if the frame is not memory of this allocator, [`FreeError::Leaked`] if it is
+    /// out of service already, [`FreeError::BadCpu`] for an unknown CPU. [`FreeError::Busy`] if another CPU
+    /// is changing the pageblock and has not finished: try again. [`FreeError::NoRoom`] if more pageblocks
+    /// have bad frames than [`Tables::bad`](crate::Tables::bad) has entries.
     pub fn mark_bad(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
@@ -41,7 +41,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         if self.is_hole(index) {
             return Err(FreeError::Foreign(pfn));
         }
-        // Before anything changes, since afterwards nothing may fail.
+        // Claim the entry before anything changes, because nothing may fail afterwards.
         BadBits::entry(&self.bad, index / FRAMES).ok_or(FreeError::NoRoom(pfn))?;
         for _ in 0..ATTEMPTS {
             if self.try_mark_bad(zone, index, pfn)? == Attempt::Done {
@@ -75,7 +75,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Block => self.mark_block(block, state),
             Phase::SecondHalf => {
                 let head = self.states[head_of(block)].get();
-                // Who frees a part of it makes two blocks of it first.
+                // A CPU that frees a part of a pair first cuts the pair into two blocks.
                 head.block_order() > Order::PAGEBLOCK && self.mark_block(head_of(block), head)
             }
             Phase::Changing => false,
@@ -84,7 +84,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 Use::Block(start, _) => self.mark_used(block, start),
                 Use::InsideWithheld => return Err(FreeError::Leaked(pfn)),
                 Use::Withheld if state.is_holed() => return Err(FreeError::Foreign(pfn)),
-                // What another CPU frees, takes or marks is looked at again.
+                // Another CPU frees, takes or marks the frame: look again.
                 Use::Withheld | Use::Changing => false,
             },
         };
@@ -97,7 +97,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         entry.into_iter().for_each(|entry| entry.mark(frames.clone()));
     }
 
-    /// No frame of a pageblock is bad.
+    /// Forgets the bad frames of a pageblock.
     pub(super) fn clear_bad(&self, block: BlockIndex) {
         BadBits::of(&self.bad, block).into_iter().for_each(BadBits::clear);
     }
@@ -106,7 +106,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub(super) fn is_bad(&self, block: BlockIndex, frame: usize, state: State) -> bool {
         match state.phase() {
             Phase::Block => state.has_bad(),
-            // If it is no pair any more, its second half is about to be known as another block.
+            // If the first half is no pair any more, the second half is about to become a block of its own.
             Phase::SecondHalf => {
                 let head = self.states[head_of(block)].get();
                 head.phase() == Phase::Block && head.block_order() > Order::PAGEBLOCK && head.has_bad()
@@ -118,13 +118,13 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// A block of a pageblock or two does not come back.
+    /// Marks a block of one or two pageblocks as bad: it does not come back.
     fn mark_block(&self, head: BlockIndex, state: State) -> bool {
         let is_same = |now: State| now == state && now.phase() == Phase::Block;
         self.states[head].update::<A>(|now| is_same(now).then(|| now.bad())).is_ok()
     }
 
-    /// A whole pageblock that is out of service is open from here on, and still out of service.
+    /// Opens a parked pageblock. It stays out of service.
     fn unpark(&self, block: BlockIndex) -> bool {
         if self.states[block].change::<A>(Phase::Parked, Phase::Changing) {
             self.rows[block].open();
@@ -136,7 +136,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         false
     }
 
-    /// A free frame of an open pageblock leaves it. From then on that stays open, since not all of it is free.
+    /// Withholds a free frame of an open pageblock. The pageblock then stays open, because it never becomes
+    /// free as a whole.
     fn mark_free(&self, block: BlockIndex, frame: usize) -> bool {
         if !self.rows[block].withhold(frame / ROW_FRAMES, 1 << (frame % ROW_FRAMES)) {
             return false;
@@ -146,9 +147,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         true
     }
 
-    /// The block in use that begins at a frame does not come back.
+    /// Withholds the block in use that begins at a frame.
     fn mark_used(&self, block: BlockIndex, start: usize) -> bool {
-        // The exchange says how large the block is: another one may begin there than at the look before.
+        // The exchange tells the size of the block: another block may begin there than at the look before.
         let Some(frames) = self.rows[block].withhold_block(start) else { return false };
         self.mark_bits(block, start..start + frames);
         self.states[block].update::<A>(|state| Some(state.bad())).ok();

@@ -16,7 +16,8 @@ use crate::state::{MAX_CPUS, State};
 use crate::zone::Zone;
 
 impl<'a> BlockAllocator<'a> {
-    /// Builds an allocator: every frame of every region free. The configuration's policy does not matter. O(pageblocks).
+    /// Builds an allocator. Every frame of every region is free. The configuration's policy is ignored.
+    /// O(pageblocks).
     ///
     /// # Errors
     /// If a table has the wrong length, or the configuration contradicts itself; see [`ConfigError`].
@@ -26,7 +27,8 @@ impl<'a> BlockAllocator<'a> {
 }
 
 impl<'a> BlockAllocator<'a, Alone> {
-    /// As [`new`](BlockAllocator::new), for one thread at a time: no operation on frames is an exchange.
+    /// Builds an allocator for one thread at a time, as [`new`](BlockAllocator::new) does. Its operations on
+    /// frames use no exchange.
     ///
     /// # Errors
     /// As `new`.
@@ -96,8 +98,8 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
     /// Makes the frames of a zone's regions free.
     fn populate(&self, id: ZoneId, regions: &[Range<u64>]) {
         let zone = &self.zones[id.index()];
-        // Their states are `Whole` already, and their rows stay zeros, of which nobody can take a frame: their memory is not used before the
-        // pageblock is.
+        // Pageblocks that lie in one region. Their states are `Whole` already. Their rows stay zeros, which
+        // no CPU can take from, so that the memory of the rows stays untouched until the pageblock is used.
         let covered = |region: &Range<u64>| {
             let first =
                 (region.start.max(zone.span.start).wrapping_sub(zone.offset) as usize).div_ceil(FRAMES);
@@ -120,7 +122,7 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
         }
     }
 
-    /// Makes the frames of regions free of which none has all of a pageblock.
+    /// Makes the frames of a pageblock free that no region covers as a whole.
     fn populate_part(&self, zone: &Zone, block: BlockIndex, regions: &[Range<u64>]) {
         let start = zone.pfn(block * FRAMES).0;
         let mut free = [0; ROWS];
@@ -148,18 +150,18 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
         self.count_free(block);
     }
 
-    /// CPUs begin to look for whole pageblocks at places far from each other.
+    /// Makes CPUs begin their search for whole pageblocks far from each other.
     fn spread_cpus(&self, id: ZoneId) {
         let blocks = &self.zones[id.index()].blocks;
         for cpu in 0..self.cpus() {
-            // By pairs, so that the largest blocks stay whole.
+            // At the first of a pair, so that the largest blocks stay whole.
             let near = (blocks.len() * cpu / self.cpus()) & !1;
             self.lists_at(id, CpuId(cpu as u32)).near.store((blocks.start + near) as u32, Relaxed);
         }
     }
 }
 
-/// By kind, the first zone that a request for this kind and lower ones uses.
+/// For each kind, the first zone that a request for this kind or a lower one uses.
 fn first_zones(config: &Config<'_>, zonelist: &[ZoneId]) -> [ZoneId; ZoneKind::COUNT] {
     ZoneKind::ALL.map(|kind| {
         let first = zonelist.iter().find(|id| config.zones[id.index()].kind <= kind);

@@ -1,4 +1,4 @@
-//! Many blocks by one call: those of one word come and go together.
+//! Many blocks by one call. Blocks of one word are taken or freed together.
 
 use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request, Watermark};
 
@@ -12,11 +12,11 @@ use crate::state::Phase;
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Fills the empty slots of `pages` with single pages. Slots that are filled already are skipped. Returns how many slots
-    /// are filled in the end; fewer than all only if memory is short.
+    /// Fills the empty slots of `pages` with single pages, and leaves filled slots alone. Returns how many
+    /// slots are filled in the end; fewer than all only if memory is short.
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc), if not one page could be had; [`AllocError::BulkOrder`] for another order than 0.
+    /// As [`alloc`](Self::alloc) if no page was found; [`AllocError::BulkOrder`] for another order than 0.
     pub fn alloc_bulk(
         &self,
         cpu: CpuId,
@@ -44,15 +44,16 @@ impl<A: Access> BlockAllocator<'_, A> {
         Ok(filled)
     }
 
-    /// Frees blocks one after the other. Those that lie together and follow each other are one step.
+    /// Frees blocks one after the other. Consecutive blocks of one order in one row are freed together.
     ///
     /// # Errors
-    /// The first block that could not be freed, by its place, and why. The other blocks are freed nevertheless.
+    /// The place of the first block that could not be freed, and why. The other blocks are freed
+    /// nevertheless.
     pub fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), (usize, FreeError)> {
         let mut outcome = Ok(());
         let mut done = 0;
         while let Some((together, count)) = BlockWord::leading(&blocks[done..]) {
-            // One of several that is no block in use shows when they are freed one by one.
+            // A block that is not in use makes the whole group fail. Freeing one by one finds it.
             if !self.put_word(cpu, together) {
                 for (at, (pfn, order)) in blocks.iter().enumerate().skip(done).take(count) {
                     let freed = self.free(cpu, *pfn, *order).map_err(|error| (at, error));
@@ -64,8 +65,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         outcome
     }
 
-    /// Allocates up to `limit` pageblocks that lie near each other, of the zone that the CPU's requests use first, and says their first
-    /// frames. None if there are none at hand: [`alloc`](Self::alloc) looks everywhere.
+    /// Allocates up to `limit` pageblocks that lie near each other, from the zone that the CPU's requests use
+    /// first. Calls `each` with their first frames. Returns 0 if that zone has none to spare;
+    /// [`alloc`](Self::alloc) tries all zones.
     pub fn alloc_pageblocks(
         &self,
         cpu: CpuId,
@@ -91,8 +93,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         allocated
     }
 
-    /// Frees blocks of one order, those together that lie together and follow each other. Returns how many were no blocks of this order
-    /// in use.
+    /// Frees blocks of one order. Consecutive blocks of one row are freed together. Returns how many were not
+    /// blocks of this order in use.
     #[inline(always)]
     pub fn free_many(&self, cpu: CpuId, order: Order, blocks: impl Iterator<Item = Pfn> + Clone) -> usize {
         let Some((zone, _)) = blocks.clone().next().and_then(|first| self.locate(first)) else {
@@ -101,13 +103,14 @@ impl<A: Access> BlockAllocator<'_, A> {
         let mut refused = 0;
         let otherwise =
             |index: usize| refused += usize::from(self.free(cpu, zone.pfn(index), order).is_err());
-        // Frames of another zone have indices that are none of this zone's pageblocks.
+        // Frames of another zone get indices outside this zone's pageblocks.
         let indices = blocks.map(|pfn| pfn.0.wrapping_sub(zone.offset) as usize);
         self.free_indices(cpu, zone, order, indices, otherwise);
         refused
     }
 
-    /// Frees blocks by their first frames' indices, those of one row together; `otherwise` frees the others.
+    /// Frees blocks by the indices of their first frames, those of one row together. `otherwise` gets the
+    /// blocks that this cannot free.
     #[inline(always)]
     pub(super) fn free_indices(
         &self,
@@ -126,14 +129,15 @@ impl<A: Access> BlockAllocator<'_, A> {
         let (rows, states) = (&self.rows[zone.blocks.clone()], &self.states[zone.blocks.clone()]);
         let first = zone.blocks.start * FRAMES;
         if A::IS_SHARED {
-            // The processor waits for an exchange's line before it goes on. For these loads it does not, so it fetches the lines together.
+            // An exchange waits for its cache line before the processor goes on. These loads do not wait, so
+            // the lines arrive together.
             let row_of = |place: usize| Some(rows.get(place / FRAMES)?.peek(place % FRAMES / ROW_FRAMES));
             let looks = indices.clone().filter_map(|index| row_of(index.wrapping_sub(first)));
             core::hint::black_box(looks.fold(0, |all, row| all | row));
         }
-        // Blocks that are to be freed together: their row, counted in the zone, and a bit for each one.
+        // The blocks to free together: their row, counted in the zone, and a bit for each block.
         let (mut row, mut heads) = (usize::MAX, 0);
-        // One more, which is no frame, so that the last ones are freed too.
+        // One more index, which is no frame: it flushes the last group.
         for index in indices.chain(core::iter::once(usize::MAX)) {
             let place = index.wrapping_sub(first);
             let (of, head) = (place / ROW_FRAMES, 1 << (place % ROW_FRAMES));
@@ -155,7 +159,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Frees pageblocks by their first frames' indices, those together that lie together; `otherwise` frees the others.
+    /// Frees pageblocks by the indices of their first frames, neighbours together. `otherwise` gets the
+    /// blocks that this cannot free.
     fn free_pageblocks(
         &self,
         zone: &Zone,

@@ -1,4 +1,4 @@
-//! `validate`: proof by inspection that no frame is lost, doubled or miscounted.
+//! `validate`: checks that no frame is lost, doubled or miscounted.
 
 use pageset_core::{FrameCensus, Order, PAGEBLOCK_ORDER, Pfn, Violation, ZoneId};
 
@@ -12,8 +12,8 @@ use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Checks everything that can be checked by looking. O(frames); exact only while no other CPU is inside the allocator.
-    /// What CPUs reserve counts as cached.
+    /// Checks everything that a look at the tables can check. O(frames). Exact only while no other CPU is
+    /// inside the allocator. Free frames of reserved and spare pageblocks count as cached.
     ///
     /// # Errors
     /// The first violated invariant.
@@ -170,7 +170,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.check_sets(block, state)
     }
 
-    /// Whoever looks for a block of an order finds this pageblock, if it has one.
+    /// Checks that a search by order finds this pageblock if it has such a block.
     fn check_sets(&self, block: BlockIndex, state: State) -> Result<(), &'static str> {
         if state.owner().is_some() || state.is_isolated() {
             return Ok(());

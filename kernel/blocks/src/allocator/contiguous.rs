@@ -1,10 +1,12 @@
-//! More frames than a block has, any alignment, and any range at an address: whole pageblocks that lie side by side, and the free frames
-//! before and behind them.
+//! More frames than a block has, any alignment, and any range at an address. Such a run consists of whole
+//! pageblocks side by side, and free frames before and after them.
 //!
 //! # Which operations may race, who loses, and why that is safe
 //!
-//! The search only looks, so what it finds may be gone. The frames are taken pageblock by pageblock, each by the exchanges that every
-//! other allocation uses. Where another CPU was faster, what was taken so far goes back, and the search goes on behind that place.
+//! The search only looks, so another CPU may take what it found. The frames are then taken pageblock by
+//! pageblock, each by the exchanges that every allocation uses. If another CPU was faster at one pageblock,
+//! this call loses: it returns the frames that it took and searches on after that place. No other CPU knows
+//! of those frames.
 
 use core::ops::Range;
 
@@ -20,11 +22,13 @@ use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Allocates `frames` contiguous frames, as many as a zone has, the first of which is a multiple of `align`, a power of two. The
-    /// request's order is ignored. They are freed with [`free_range`](Self::free_range), all at once or in parts.
+    /// Allocates `frames` contiguous frames, up to a whole zone. The first frame is a multiple of `align`, a
+    /// power of two. The request's order is ignored. Free them with [`free_range`](Self::free_range), all at
+    /// once or in parts.
     ///
-    /// Up to 1024 frames with an alignment up to 1024 cost as much as a block, mostly. More are searched for: the zone's first whole
-    /// pageblocks that lie side by side, or, if there are not enough, the first free frames that suffice. O(pageblocks).
+    /// Up to 1024 frames with an alignment up to 1024 usually cost as much as a block. Otherwise this
+    /// searches for the first run of whole pageblocks that is long enough, and then for the first run of free
+    /// frames. O(pageblocks).
     ///
     /// # Errors
     /// [`AllocError::BadCount`] for no frames; [`AllocError::BadAlign`]; otherwise as [`alloc`](Self::alloc).
@@ -48,7 +52,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         request.order = Order::holding(frames.max(align)).unwrap_or(Order::MAX);
         if frames <= u64::from(Order::MAX.frames()) && align == 1 {
             match self.alloc_exact(cpu, frames, &request) {
-                // A run may lie on both sides of a border between pageblocks.
+                // A run may cross a border between pageblocks.
                 Err(AllocError::OutOfMemory { .. }) => {}
                 outcome => return outcome,
             }
@@ -75,21 +79,24 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// What a block has beyond the frames that were asked for.
+    /// Frees the frames of a block beyond those that were asked for.
     fn free_surplus(&self, cpu: CpuId, pfn: Pfn, frames: u64, order: Order) -> Result<(), AllocError> {
         let surplus = pfn.0 + frames..pfn.0 + u64::from(order.frames());
         if surplus.is_empty() {
             return Ok(());
         }
-        // Nobody else owns these. If somebody is at them, he frees what is not his.
+        // Only this call owns these frames. If freeing fails, another caller freed frames that it does not
+        // own.
         self.free_parts(cpu, surplus).map_err(|_| AllocError::NotFree(pfn))
     }
 
-    /// Allocates the frames of a range at its address, of one zone. The request's order, zone, node and address limit are ignored. They
-    /// are freed with [`free_range`](Self::free_range), all at once or in parts. O(pageblocks of the range).
+    /// Allocates the frames of a range at its address, within one zone. The request's order, zone, node and
+    /// address limit are ignored. Free them with [`free_range`](Self::free_range), all at once or in parts.
+    /// O(pageblocks of the range).
     ///
     /// # Errors
-    /// As [`alloc_at`](Self::alloc_at), with the first frame of the range; [`AllocError::BadCount`] for no frames.
+    /// As [`alloc_at`](Self::alloc_at), with the first frame of the range; [`AllocError::BadCount`] for no
+    /// frames.
     pub fn alloc_range(&self, cpu: CpuId, pfns: Range<u64>, request: &Request) -> Result<(), AllocError> {
         if !self.is_known(cpu) {
             return Err(AllocError::BadCpu(cpu));
@@ -115,14 +122,14 @@ impl<A: Access> BlockAllocator<'_, A> {
         if self.stays_above_min(zone, request) {
             return Ok(());
         }
-        // Nobody else can have freed them.
+        // Only this call owns them, so freeing them succeeds.
         let freed = self.free_parts(cpu, pfns);
         debug_assert!(freed.is_ok(), "frames that were just taken are in use");
         Err(AllocError::OutOfMemory { order: request.order })
     }
 
-    /// Cuts the block around a frame in use, so that a block begins with the frame: for owners who free or pass on the parts by
-    /// themselves. The parts are in use as the largest blocks that fit.
+    /// Cuts the block around a frame in use, so that a block begins with the frame. It is for owners that
+    /// free or pass on the parts separately. The parts stay in use, as the largest aligned blocks that fit.
     ///
     /// # Errors
     /// As [`free_range`](Self::free_range) for this frame.
@@ -164,7 +171,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         request: &Request,
     ) -> Option<Pfn> {
         let zone = &self.zones[zone];
-        // In pageblocks that CPUs have at hand, frames are free that no gauge counts.
+        // The zone's count misses free frames of reserved pageblocks, so return those pageblocks first.
         self.unreserve_all(zone);
         let floor = zone.floor(request, Watermark::Min);
         if !self.is_free_at_least(zone, floor.saturating_add(frames)) {
@@ -178,7 +185,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         };
         let whole = || self.whole_runs(zone).find_map(take);
         let any = || {
-            // As long as no other CPU changes anything, the first one that is large enough is taken.
+            // Takes the first run that is large enough, unless another CPU changes it meanwhile.
             let mut run = 0..0;
             self.free_extents(zone).find_map(|extent| {
                 run = if run.end == extent.start { run.start..extent.end } else { extent };
@@ -188,7 +195,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         if frames >= FRAMES { whole().or_else(any) } else { any() }
     }
 
-    /// Whole pageblocks of a zone that lie side by side: the frames of each such run.
+    /// The frames of each run of whole pageblocks in a zone.
     fn whole_runs(&self, zone: &Zone) -> impl Iterator<Item = Range<usize>> {
         let whole = self.index.set::<A>(super::whole::WHOLE);
         let mut at = zone.blocks.start;
@@ -200,7 +207,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// Frames of a zone that are free and lie together, in ascending order. One that goes on in the next pageblock is two.
+    /// The runs of free frames of a zone, in ascending order. A run across a border between pageblocks is
+    /// returned in parts.
     fn free_extents(&self, zone: &Zone) -> impl Iterator<Item = Range<usize>> {
         zone.blocks.clone().flat_map(|block| {
             let is_whole = self.is_published(block);
@@ -212,7 +220,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// Takes these frames, if all are free. Whole pageblocks become blocks, and other parts the largest blocks that fit.
+    /// Takes these frames, if all are free: whole pageblocks as blocks, other parts as the largest aligned
+    /// blocks that fit.
     fn take_frames(&self, cpu: CpuId, zone: &Zone, frames: Range<usize>, of: MigrateType) -> bool {
         let mut at = frames.start;
         while at < frames.end {
@@ -220,7 +229,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             let part = first..FRAMES.min(first + (frames.end - at));
             if !self.take_part(block, part.clone(), of) {
                 if at > frames.start {
-                    // Nobody else knows of these.
+                    // No other CPU knows of these frames.
                     let freed = self.free_parts(cpu, zone.pfn(frames.start).0..zone.pfn(at).0);
                     debug_assert!(freed.is_ok(), "frames that were just taken are in use");
                 }
@@ -249,7 +258,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             return false;
         }
         if !self.rows[block].take_range(frames.clone()) {
-            // Some may have been taken for a moment: whoever looked then saw less than there is.
+            // Some rows were taken for a moment, and another CPU may have missed them: look again.
             self.note_rows(block);
             self.settle(block);
             return false;
@@ -257,7 +266,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.note_taken(block, frames.len() as u32);
         let gives = self.states[block].get().gives();
         if !gives {
-            // It went out of service, or becomes whole.
+            // The pageblock went out of service, or becomes whole.
             self.put_back_run(block, frames);
         }
         self.settle(block);

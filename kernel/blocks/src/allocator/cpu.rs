@@ -1,4 +1,4 @@
-//! CPUs that come and go.
+//! CPUs that go off-line and come back.
 
 use pageset_core::{ConfigError, CpuId};
 
@@ -6,9 +6,10 @@ use super::BlockAllocator;
 use crate::access::Access;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Takes a CPU off-line: others get all that it has, and it keeps no pageblocks any more. Operations that name it still work (a
-    /// thread may be on its way out); what they leave behind is found by the next [`tick`](Self::tick) or
-    /// [`drain_cpu`](Self::drain_cpu) of it.
+    /// Takes a CPU off-line. Other CPUs get the pageblocks that it reserves, and it reserves none any more.
+    /// Operations that name it still work, because a thread may be on its way out. The next
+    /// [`tick`](Self::tick) or [`drain_cpu`](Self::drain_cpu) for this CPU finds the pageblocks that such
+    /// operations reserve.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -18,7 +19,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.drain_cpu(cpu)
     }
 
-    /// Brings a CPU back; all are on-line at first.
+    /// Brings a CPU back on-line. At first, all CPUs are on-line.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.

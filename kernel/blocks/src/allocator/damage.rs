@@ -1,4 +1,4 @@
-//! Tables that hold anything: no operation panics or goes on for ever, whatever it says.
+//! Damaged tables: no operation panics or runs for ever, whatever the tables contain.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -29,7 +29,7 @@ impl Random {
         (self.0 >> 33) % limit
     }
 
-    /// Any word, mostly one that is right somewhere.
+    /// Any word; usually one that is valid somewhere.
     fn row(&mut self) -> usize {
         match self.below(8) {
             0 => Row::FREE.0,
@@ -121,7 +121,7 @@ fn call<A: Access>(allocator: &BlockAllocator<'_, A>, held: &mut Vec<(Pfn, Order
     }
 }
 
-/// Builds, uses, damages and uses an allocator.
+/// Builds an allocator, uses it, damages it, and uses it again.
 fn play<A: Access + 'static>(
     seed: u64,
     build: impl Fn(&Config<'_>) -> BlockAllocator<'static, A>,

@@ -1,4 +1,4 @@
-//! A free: the block goes back to its pageblock, whoever frees.
+//! A free: any CPU returns a block to its pageblock.
 
 use pageset_core::{CpuId, FreeError, Order, Pfn};
 
@@ -13,7 +13,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Frees a block. O(1).
     ///
     /// # Errors
-    /// [`FreeError`] if it is no block of this order that is in use. The allocator is unchanged then.
+    /// [`FreeError`] if no block of this order is in use there. The allocator is then unchanged.
     #[inline]
     pub fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         if order.index() <= ROW_ORDER
@@ -33,7 +33,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.free_past(cpu, pfn, order)
     }
 
-    /// Frees what is larger than a row, or no block in use.
+    /// Frees a block that is larger than a row. Reports an error if there is no such block in use.
     #[inline(never)]
     fn free_past(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         if let Some((zone, index)) = self.locate(pfn)
@@ -51,7 +51,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.free_slow(cpu, pfn, order)
     }
 
-    /// Puts a block back to its pageblock. `false` if it is no block in use.
+    /// Returns a block to its pageblock. `false` if it is no block in use.
     #[inline]
     fn put(&self, cpu: CpuId, block: BlockIndex, frame: usize, order: Order) -> bool {
         let Ok(left) = self.rows[block].put(frame, order) else { return false };
@@ -60,7 +60,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         true
     }
 
-    /// Whole pageblocks, and mistakes.
+    /// Frees blocks of one or two pageblocks, and finds the error of a wrong call.
     #[cold]
     #[inline(never)]
     fn free_slow(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
@@ -83,23 +83,23 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Open | Phase::Changing => match self.rows[block].look(frame) {
                 Use::Free => Err(FreeError::DoubleFree(pfn)),
                 Use::InsideWithheld => Err(FreeError::NotABlock(pfn)),
-                // One of two that free it at once, or whoever frees what another CPU cuts or is about to take.
+                // Another CPU frees the same block at once, cuts it, or is about to take it.
                 Use::Changing => Err(FreeError::DoubleFree(pfn)),
                 Use::Block(start, _) if start != frame => Err(FreeError::NotABlock(pfn)),
                 Use::Block(_, allocated) if allocated != order => wrong(allocated),
-                // All of an open pageblock, of which somebody was about to free a part.
+                // The pageblock is open, and one block in use fills it: another CPU opened it to free a part.
                 Use::Block(..) if order == Order::PAGEBLOCK && self.put(cpu, block, frame, order) => Ok(()),
-                // It became one between the two looks: somebody frees what he does not have.
+                // The block appeared between the two looks: the caller frees a block that it does not own.
                 Use::Block(..) => Err(FreeError::DoubleFree(pfn)),
                 Use::Withheld => Err(self.why_withheld(block, frame, pfn)),
             },
         }
     }
 
-    /// Why a withheld frame cannot be freed.
+    /// Tells why a withheld frame cannot be freed.
     pub(super) fn why_withheld(&self, block: BlockIndex, frame: usize, pfn: Pfn) -> FreeError {
         let state = self.states[block].get();
-        // Of no hole, it is out of service, or another CPU takes it out of service at this moment.
+        // A frame that is no hole is out of service, or another CPU is taking it out of service now.
         if state.is_holed() && !self.is_bad(block, frame, state) {
             FreeError::Foreign(pfn)
         } else {

@@ -1,4 +1,4 @@
-//! The zone that a CPU's arrays hold blocks of.
+//! The home zone of a CPU: the one whose blocks its arrays hold.
 
 use core::ops::Range;
 
@@ -9,19 +9,20 @@ use crate::access::Access;
 use crate::index::BlockIndex;
 use crate::zone::Zone;
 
-/// What the arrays know of the zone, so that most requests need not look at the allocator's tables for it.
+/// The arrays' copy of facts about the zone, so that most requests need not read the allocator's tables.
 #[derive(Clone, Copy)]
 pub(super) struct Home {
     pub(super) zone: ZoneId,
     node: NodeId,
     /// The requests that use this zone first, by their highest zone: a bit for each kind.
     kinds: u8,
-    /// Frame number of the zone's first pageblock: places in the zone count from there.
+    /// Frame number of the zone's first pageblock. Places in the zone count from there.
     first: Pfn,
 }
 
 impl Home {
-    /// The zone that a CPU's requests use first, and its pageblocks. Without one, no request uses what this says.
+    /// The zone that a CPU's requests use first, and its pageblocks. If there is none, `kinds` is 0 and no
+    /// request uses the rest.
     pub(super) fn of(allocator: &BlockAllocator<'_, impl Access>, cpu: CpuId) -> (Self, Range<BlockIndex>) {
         let none = Self { zone: ZoneId(0), node: NodeId(0), kinds: 0, first: Pfn(0) };
         let zone = allocator.home_zone(cpu, &Request::new(Order::ZERO));
@@ -31,12 +32,12 @@ impl Home {
             ZoneKind::ALL.into_iter().filter(is_first).fold(0, |kinds, kind| kinds | 1 << kind.index());
         let Zone { blocks, .. } = &allocator.zones[zone.index()];
         let first = allocator.zones[zone.index()].pfn(blocks.start * FRAMES);
-        // An array holds places as 32 bits: 16 TiB of pages of 4 KiB. Blocks beyond go past the arrays.
+        // An array stores a place in 32 bits: 16 TiB of 4 KiB pages. Blocks beyond that bypass the arrays.
         let end = blocks.end.min(blocks.start + (u32::MAX as usize / FRAMES));
         (Self { zone, node: home.node, kinds, first }, blocks.start..end)
     }
 
-    /// Whether this is the zone that such a request uses first.
+    /// Whether such a request uses this zone first.
     #[inline]
     pub(super) fn serves(&self, request: &Request) -> bool {
         let is_at_home = match request.nodes {
@@ -47,14 +48,14 @@ impl Home {
         is_at_home && self.kinds >> request.highest_zone.index() & 1 == 1 && request.zones_below.is_none()
     }
 
-    /// The frame number of a place in the zone.
+    /// Converts a place in the zone to a frame number.
     #[inline]
     pub(super) fn pfn(&self, place: u32) -> Pfn {
         Pfn(u64::from(place).wrapping_add(self.first.0))
     }
 
-    /// The pageblock of a frame number, counted in the zone, and the frame in it. Another zone's frame may lie in one of them: there it
-    /// is withheld.
+    /// The pageblock of a frame number, counted in the zone, and the frame in it. A frame of another zone may
+    /// fall into one of these pageblocks; it is withheld there.
     #[inline]
     pub(super) fn frame(&self, pfn: Pfn) -> (BlockIndex, usize) {
         let place = pfn.0.wrapping_sub(self.first.0);

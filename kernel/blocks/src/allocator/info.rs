@@ -1,4 +1,4 @@
-//! What one may look at.
+//! Counts and facts that a host may read.
 
 use core::ops::Range;
 
@@ -11,32 +11,33 @@ use crate::cpu_lists::BlockCounters;
 use crate::state::Phase;
 use crate::zone::Zone;
 
-/// What a zone's frames are used for.
+/// How a zone's frames are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ZoneUse {
-    /// Its addresses.
+    /// The kind of the zone.
     pub kind: ZoneKind,
-    /// Its node.
+    /// The node of the zone.
     pub node: NodeId,
     /// Frames that the allocator may hand out.
     pub managed: u64,
-    /// Frames that are free, wherever they are.
+    /// Free frames, those of reserved and spare pageblocks included.
     pub free: u64,
-    /// Of these, frames of pageblocks that CPUs reserve. Another CPU takes them if it finds no others.
+    /// The part of `free` in reserved and spare pageblocks. Another CPU takes them only if it finds no other
+    /// frames.
     pub at_hand: u64,
-    /// Pageblocks that are free as a whole, those that CPUs reserve included: whoever needs one gets it.
+    /// Pageblocks that are free as a whole, reserved ones included. Any request can get them.
     pub whole_pageblocks: u64,
-    /// Pageblocks that are out of service. Their free frames are none of the above.
+    /// Pageblocks that are out of service. Their free frames are in none of the counts above.
     pub isolated_pageblocks: u64,
-    /// Frames of whole pageblocks that are kept for requests of high order that cannot wait.
+    /// Frames of whole pageblocks that are kept for atomic requests of high order.
     pub reserved_highatomic: u64,
-    /// Frames to keep free.
+    /// The zone's watermarks.
     pub watermarks: Watermarks,
 }
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// What each zone's frames are used for. O(pageblocks).
+    /// The use of each zone's frames. O(pageblocks).
     pub fn zones(&self) -> impl Iterator<Item = ZoneUse> {
         self.zones.iter().map(|zone| {
             self.count_frees(zone);
@@ -65,8 +66,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// Frames of all zones that are free, wherever they are, as [`zones`](Self::zones) says it. O(CPUs and zones), however much memory there
-    /// is; and, of pageblocks to which something was freed, each once.
+    /// Free frames of all zones, as [`zones`](Self::zones) counts them. O(CPUs and zones), plus each
+    /// pageblock that had a free since it was last counted.
     #[must_use]
     pub fn free_frames(&self) -> u64 {
         let free_of = |zone: &Zone| {
@@ -79,7 +80,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.zones.iter().map(free_of).sum()
     }
 
-    /// From the first to the last frame of its zones.
+    /// From the first to the last frame of all zones.
     #[must_use]
     pub fn span(&self) -> Range<u64> {
         let spans = || self.zones.iter().map(|zone| &zone.span);
@@ -87,7 +88,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         start..spans().map(|span| span.end).max().unwrap_or(0)
     }
 
-    /// Which zone a frame lies in.
+    /// The zone of a frame.
     #[must_use]
     pub fn zone_of(&self, pfn: Pfn) -> Option<ZoneId> {
         let zone = self.zones.iter().position(|zone| zone.frame(pfn).is_some())?;
@@ -114,7 +115,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// What all CPUs did together since the allocator was built.
+    /// The sum of all CPUs' counters since the allocator was built.
     #[must_use]
     pub fn counters(&self) -> BlockCounters {
         let mut sum = BlockCounters::default();

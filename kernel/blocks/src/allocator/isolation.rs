@@ -1,5 +1,5 @@
-//! Taking pageblocks out of service and back: one bit of a pageblock's state, which whoever puts the pageblock to another use sees
-//! in the same exchange.
+//! Takes pageblocks out of service and back. The flag is a bit of the pageblock's state. So a CPU that puts
+//! the pageblock to another use sees the bit in the same exchange.
 
 use pageset_core::{ConfigError, CpuId, MigrateType, Pfn};
 
@@ -8,8 +8,8 @@ use crate::access::Access;
 use crate::state::{Phase, State};
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Takes a pageblock out of service: its free frames are handed out no more and leave the counts, and frames freed in it stay
-    /// in it. Frames that are in use stay so.
+    /// Takes a pageblock out of service. Its free frames are no longer handed out or counted. Frames that are
+    /// freed in it stay there. Frames in use stay in use.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::Foreign`] if the frame lies in no zone,
@@ -41,7 +41,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::Foreign`] if the frame lies in no zone,
-    /// [`ConfigError::BadType`] for a type that no request can be of, [`ConfigError::NotIsolated`] if the pageblock is in service.
+    /// [`ConfigError::BadType`] for a type that no request can have, [`ConfigError::NotIsolated`] if the
+    /// pageblock is in service.
     pub fn unisolate_pageblock(
         &self,
         cpu: CpuId,

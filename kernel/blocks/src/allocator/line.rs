@@ -1,4 +1,4 @@
-//! How often CPUs meet at the free frames of a pageblock: for laboratories, which count it.
+//! Counts how often CPUs meet at the free frames of a pageblock. For simulations and measurements.
 
 use pageset_core::CpuId;
 
@@ -6,13 +6,14 @@ use super::BlockAllocator;
 use crate::access::Access;
 use crate::index::BlockIndex;
 
-/// A line is contended if another CPU changed it so short a time ago, in ns: as long as a CPU that is slow needs for an operation.
+/// A line transfer is contended if the other CPU's change is less than this long ago, in ns. Chosen: a slow
+/// CPU needs about this long for an operation.
 #[cfg(feature = "line-counts")]
 pub const CONTENDED_NS: u64 = 10_000;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Operations happen at the time that `now_ns` says, in ns from any beginning on: what is counted as contended goes by it.
-    /// Without it, everything happens at once.
+    /// Sets the clock that decides whether a line transfer was contended, in ns from any start. Without it,
+    /// all operations happen at time 0.
     #[cfg(feature = "line-counts")]
     #[must_use]
     pub fn with_clock(mut self, now_ns: fn() -> u64) -> Self {
@@ -20,7 +21,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self
     }
 
-    /// A CPU changes which frames of a pageblock are free.
+    /// Notes that a CPU changes which frames of a pageblock are free.
     #[inline]
     #[cfg_attr(not(feature = "line-counts"), expect(clippy::unused_self, reason = "nothing is counted"))]
     pub(super) fn note_line(&self, block: BlockIndex, cpu: CpuId) {

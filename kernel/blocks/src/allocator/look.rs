@@ -1,4 +1,4 @@
-//! What is at one place, as far as one can see while others allocate and free.
+//! Looks at one place. Other CPUs may allocate and free during the look.
 
 use pageset_core::{MAX_ORDER, Order, PAGEBLOCK_ORDER, Pfn};
 
@@ -11,14 +11,14 @@ use crate::rows::Use;
 use crate::state::Phase;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// The block in use around a frame: its first frame and order. `None` if the frame is free or out of service, or no memory of this
-    /// allocator. O(1).
+    /// The block in use around a frame: its first frame and order. `None` if the frame is free, out of
+    /// service, or no memory of this allocator. O(1).
     #[must_use]
     pub fn block_in_use(&self, pfn: Pfn) -> Option<(Pfn, Order)> {
         let (_, index) = self.locate(pfn)?;
         for _ in 0..LOOKS {
             match self.look_around(index / FRAMES, index % FRAMES) {
-                // Whoever changes it needs some exchanges only, unless it stopped in the middle.
+                // A change takes a few exchanges, unless its CPU stopped in the middle.
                 Use::Changing => relax(),
                 Use::Block(before, order) => return Some((Pfn(pfn.0.checked_sub(before as u64)?), order)),
                 Use::Free | Use::Withheld | Use::InsideWithheld => return None,
@@ -27,7 +27,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         None
     }
 
-    /// What a frame is used for. Of a block in use, how many frames it has before this one.
+    /// The use of a frame. For a block in use, the number of its frames before this one.
     fn look_around(&self, block: BlockIndex, frame: usize) -> Use {
         let state = self.states[block].get();
         match state.phase() {
@@ -69,7 +69,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// The largest order of which a block is free. `None` if nothing is. O(pageblocks).
+    /// The largest order that has a free block. `None` if no frame is free. O(pageblocks).
     #[must_use]
     pub fn largest_free_order(&self) -> Option<Order> {
         let is_whole = |block: usize| {

@@ -1,12 +1,14 @@
 //! The allocator and its operations.
 //!
-//! Files in the order of an allocation: `alloc` (from the pageblock at hand), `slow` (which zone), `room` (how much memory a zone has),
-//! `refill` (another pageblock), `rescue` (what is left when no pageblock of the right type is), `reserve` (for atomic requests of
-//! high order), `whole` (pageblocks and pairs of them), `unit` (which of them), `spare` (one at hand); `free`, `settle` (what a pageblock becomes after a free); `word` (blocks that lie
-//! together), `bulk`, `arrays` and `array` (what a host's CPU has to itself); `range` (a given place, exact counts, parts), `contiguous` (more than
-//! a block, any alignment, any range), `look` (what is
-//! at one place); `add` (memory that comes later), `isolation` (pageblocks out of service), `bad` (frames out of service for good);
-//! `tick`, `cpu`, `settings`; `build`, `tables`, `info`, `check`.
+//! Files, in the order of an allocation: `alloc` (from the reserved pageblock), `slow` (which zone), `room`
+//! (whether a zone has enough memory), `refill` (another pageblock). Then `rescue` (other types, other CPUs'
+//! pageblocks) and `reserve` (for atomic requests of high order). `whole` has pageblocks and pairs of them,
+//! `unit` chooses among whole ones, `spare` is the one that each CPU keeps.
+//!
+//! Frees: `free`, `settle` (a pageblock after a free). Many blocks at once: `word`, `bulk`, `arrays` and
+//! `array`. Other shapes: `range` (a given place, parts of blocks), `run` (exact counts), `contiguous`
+//! (larger than a block, any alignment, any range). `look` tells what is at one place. Service: `add`,
+//! `isolation`, `bad`, `tick`, `cpu`, `settings`. `build`, `tables`, `info` and `check` are for all of them.
 
 mod add;
 mod alloc;
@@ -63,17 +65,19 @@ use crate::rows::Rows;
 use crate::state::BlockState;
 use crate::zone::Zone;
 
-/// A page-frame allocator without a lock: a CPU reserves a pageblock, takes its frames one after the other, and then reserves another one.
+/// A page-frame allocator without a lock.
 ///
-/// An allocation takes a block of the pageblock that its CPU reserves, by one exchange. A free puts a block back to its pageblock, whoever
-/// frees, by one exchange too. Pageblocks that no CPU reserves stand in sets, by type and by the orders of which they have free
-/// blocks: so a CPU finds its next one in a few steps, however much memory there is. So no operation ever waits for another, and a
-/// CPU that stops in the middle of one blocks nobody.
+/// A CPU reserves a pageblock and takes its frames one after the other, then reserves the next. An allocation
+/// takes a block of the pageblock that its CPU reserves, by one exchange. A free returns a block to its
+/// pageblock, by one exchange too, on any CPU. Pageblocks that no CPU reserves are members of sets, by type
+/// and by the order of their largest free block. With them a CPU finds its next pageblock in a few steps,
+/// however large memory is. No operation waits for another. A CPU that stops in the middle of an operation
+/// blocks no other CPU.
 ///
-/// Every operation takes the CPU it runs on. Several threads may pass the same one at once.
+/// Every operation takes the CPU that it runs on. Several threads may pass the same CPU at once.
 ///
-/// Cost: an allocation or free is O(1) while the CPU's pageblock has a free block. What an operation costs does not grow with the size
-/// of memory, unless its own text says so.
+/// Cost: an allocation or a free is O(1) while the CPU's pageblock has a free block. The cost of an operation
+/// does not grow with the size of memory, unless its documentation says so.
 pub struct BlockAllocator<'a, A = Shared> {
     rows: Storage<'a, Rows<A>>,
     bad: Storage<'a, BadBits>,
@@ -83,10 +87,10 @@ pub struct BlockAllocator<'a, A = Shared> {
     lists: Storage<'a, CpuLists>,
     homes: Storage<'a, CpuHome>,
     zones: Storage<'a, Zone>,
-    /// One row of zones per node.
+    /// The zonelist of each node: the zones in the order that requests try them.
     zonelists: Storage<'a, ZoneId>,
     whole_use: WholeUse,
-    /// Memory to keep free, from which watermarks follow; at most what a word holds.
+    /// Memory to keep free; the watermarks are computed from it. Capped at a word's maximum.
     min_free_kbytes: AtomicUsize,
     /// Bytes per frame.
     page_bytes: u32,
@@ -97,7 +101,7 @@ pub struct BlockAllocator<'a, A = Shared> {
 }
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// CPUs that operations may name.
+    /// The number of CPUs that operations may name.
     #[must_use]
     pub fn cpus(&self) -> usize {
         self.homes.len()
@@ -120,7 +124,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         &self.lists[zone.index() * self.cpus() + cpu.index()]
     }
 
-    /// Notes that a table contradicts another one.
+    /// Counts a table entry that contradicts another table.
     #[cold]
     fn note_damage(&self, zone: ZoneId) {
         count::<A>(&self.lists_at(zone, CpuId(0)).counters.damaged);
@@ -135,17 +139,17 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// The zone of a frame, and the frame's index.
     #[inline]
     fn locate(&self, pfn: Pfn) -> Option<(&Zone, usize)> {
-        // The last zone is the largest one, mostly.
+        // From the last zone on: it is usually the largest.
         self.zones.iter().rev().find_map(|zone| zone.frame(pfn).map(|frame| (zone, frame)))
     }
 }
 
-/// The pageblock in which a block of two begins, of which this is the second.
+/// The first pageblock of a block of two, from its second.
 const fn head_of(block: BlockIndex) -> BlockIndex {
     block.saturating_sub(1)
 }
 
-/// Pageblocks in a block of an order that is not below theirs.
+/// The number of pageblocks in a block of pageblock order or larger.
 const fn blocks_in(order: Order) -> usize {
     (order.frames() / PAGEBLOCK_FRAMES) as usize
 }

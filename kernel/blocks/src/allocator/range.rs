@@ -1,4 +1,4 @@
-//! A given place, counts that are no power of two, and parts of blocks.
+//! Blocks at a given place, exact counts of frames, and parts of blocks.
 
 use core::ops::Range;
 
@@ -14,18 +14,18 @@ use crate::rows::{Refused, Use};
 use crate::state::{Phase, State};
 use crate::zone::Zone;
 
-/// How often to look again at what others change at this moment. Each of them needs some exchanges only, so this many looks fail if
-/// one of them stopped in the middle.
+/// How often to look again at a block that another CPU is changing. A change takes a few exchanges, so this
+/// many looks fail only if a CPU stopped in the middle. Chosen.
 pub(super) const LOOKS: u32 = 1000;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Allocates the block that begins at this frame. Order and type are the request's; its zone, node and address limit are
-    /// ignored. O(CPUs) near the watermark.
+    /// Allocates the block that begins at this frame. The request gives order and type; its zone, node and
+    /// address limit are ignored. O(CPUs) near the watermark.
     ///
     /// # Errors
-    /// [`AllocError::Foreign`] if this frame is no memory; [`AllocError::NotFree`] if a frame of the block is in use, or is none of
-    /// the zone's; [`AllocError::OutOfMemory`] if the zone would not stay above its minimum watermark, unless the request ignores
-    /// it. See [`AllocError`] for what no request can be.
+    /// [`AllocError::Foreign`] if this frame is no memory. [`AllocError::NotFree`] if a frame of the block is
+    /// in use or outside the zone. [`AllocError::OutOfMemory`] if the zone would fall below its minimum
+    /// watermark, unless the request ignores watermarks. See [`AllocError`] for invalid requests.
     pub fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError> {
         if !self.is_known(cpu) {
             return Err(AllocError::BadCpu(cpu));
@@ -57,14 +57,14 @@ impl<A: Access> BlockAllocator<'_, A> {
         if self.stays_above_min(zone, request) {
             return Ok(());
         }
-        // Nobody else can have freed it.
+        // Only this call owns it, so the free succeeds.
         let freed = self.free(cpu, pfn, request.order);
         debug_assert!(freed.is_ok(), "a block that was just taken is in use");
         Err(AllocError::OutOfMemory { order: request.order })
     }
 
-    /// Whether a zone has its minimum now that a block at a given place was taken (spec §1.8): a request of high priority has to
-    /// leave as much as any other, since it could do with another place.
+    /// Whether a zone is still at its minimum after a block at a given place was taken (spec §1.8). A request
+    /// of high priority gets no lower floor here, because it could take another place.
     pub(super) fn stays_above_min(&self, zone: &Zone, request: &Request) -> bool {
         let lasting = request.traits & (RequestTraits::NO_WATERMARKS | RequestTraits::NO_RESERVES);
         let mut anywhere = request.with(lasting);
@@ -94,7 +94,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         let taken = self.states[block].get().gives() && self.rows[block].take_at(frame, wanted.order);
         if taken && !self.states[block].get().gives() {
-            // It went out of service, or becomes whole.
+            // The pageblock went out of service, or becomes whole.
             self.return_block(block, frame, wanted.order);
             return false;
         }
@@ -105,16 +105,16 @@ impl<A: Access> BlockAllocator<'_, A> {
         taken
     }
 
-    /// Allocates `frames` contiguous frames, 1024 at most, and no more. The request's order is ignored. They are freed with
-    /// [`free_range`](Self::free_range), all at once or in parts.
+    /// Allocates exactly `frames` contiguous frames, 1024 at most. The request's order is ignored. Free them
+    /// with [`free_range`](Self::free_range), all at once or in parts.
     ///
-    /// They begin wherever so many are free together, in the shortest such run of a pageblock in part use. So runs of one length leave
-    /// nearly nothing between them.
+    /// They begin at any frame: in the shortest free run that is long enough, in a pageblock in part use. So
+    /// runs of one length leave hardly any gaps.
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc) for the block that holds them; [`AllocError::BadCount`] if none does.
-    /// [`AllocError::OutOfMemory`] too if other CPUs change each pageblock that was tried; [`AllocError::NotFree`] if somebody
-    /// freed what was found, who did not own it.
+    /// As [`alloc`](Self::alloc) for the block that holds them; [`AllocError::BadCount`] if no block is large
+    /// enough. [`AllocError::OutOfMemory`] too if other CPUs were changing each pageblock that was tried.
+    /// [`AllocError::NotFree`] if another caller freed frames that this call had just taken.
     pub fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
         let order = Order::holding(frames).ok_or(AllocError::BadCount(frames))?;
         let mut request = *request;
@@ -124,14 +124,15 @@ impl<A: Access> BlockAllocator<'_, A> {
         {
             return Ok(pfn);
         }
-        /// Pageblocks to try, if other CPUs are at work on one after the other.
+        /// Pageblocks to try while other CPUs keep changing them.
         const TRIES: u32 = 8;
         for _ in 0..TRIES {
             let pfn = self.alloc(cpu, &request)?;
             let end = pfn.0 + u64::from(order.frames());
             match self.free_parts(cpu, pfn.0 + frames..end) {
                 Ok(()) => return Ok(pfn),
-                // Somebody is at what is ours alone. What was not freed goes back, part by part.
+                // Another CPU changes a block that only this call owns. The frames that are not free yet go
+                // back, part by part.
                 Err(FreeError::Busy(Pfn(at))) => {
                     let ours = self.free_parts(cpu, pfn.0..pfn.0 + frames);
                     ours.and(self.free_parts(cpu, at..end)).map_err(|_| AllocError::NotFree(pfn))?;
@@ -142,15 +143,16 @@ impl<A: Access> BlockAllocator<'_, A> {
         Err(AllocError::OutOfMemory { order })
     }
 
-    /// Frees these frames, whatever blocks they are parts of. What is left of such a block is in use as the largest blocks that
-    /// fit.
+    /// Frees these frames, whichever blocks they belong to. The rest of such a block stays in use, as the
+    /// largest aligned blocks that fit.
     ///
     /// Several CPUs may free parts of one block at the same time.
     ///
     /// # Errors
-    /// [`FreeError::BadRange`] for a range without frames; [`FreeError`] if a frame is not in use, be it that a CPU keeps it for its own
-    /// requests: nothing is freed then. [`FreeError::Busy`] with the first frame that is not free, if another CPU changes its
-    /// pageblock at this moment: free the rest again.
+    /// [`FreeError::BadRange`] for a range without frames. Another [`FreeError`] if a frame is not in use;
+    /// then nothing is freed. A frame that a CPU keeps for its own requests is not in use either.
+    /// [`FreeError::Busy`] if another CPU is changing a pageblock of the range. It names the first frame that
+    /// is not free yet: free the rest again.
     pub fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         self.check_all_in_use(cpu, &pfns)?;
         self.free_parts(cpu, pfns)
@@ -170,19 +172,19 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// Turns the blocks of a range into single frames, each of which is a block of its own from then on: for those who free them
-    /// one by one. A block that reaches beyond the range is split as a whole.
+    /// Turns the blocks of a range into single frames, which can be freed one by one. A block that reaches
+    /// beyond the range is split as a whole.
     ///
     /// # Errors
-    /// As [`free_range`](Self::free_range): nothing is split if a frame is not in use, and after [`FreeError::Busy`] it may be called
-    /// again for the same range.
+    /// As [`free_range`](Self::free_range). Nothing is split if a frame is not in use. After
+    /// [`FreeError::Busy`], call it again for the same range.
     pub fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         self.check_all_in_use(cpu, &pfns)?;
         let last = pfns.end.saturating_sub(1);
         let around = |pfn| self.block_in_use(Pfn(pfn)).ok_or(FreeError::Busy(Pfn(pfns.start)));
         let (Pfn(start), _) = around(pfns.start)?;
         let (Pfn(end), order) = around(last)?;
-        // Both pageblocks of a pair, though the range be in one.
+        // If the range is in one half of a pair, both halves are split.
         for_each_part(self, &(start..end + u64::from(order.frames())), |zone, block, _| {
             let first = zone.pfn(block * FRAMES).0;
             let ours = pfns.start.max(first)..pfns.end.min(first + FRAMES as u64);
@@ -192,7 +194,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// Tries until it is done, or refused; not for ever, since another CPU may stop in the middle.
+    /// Repeats an attempt until it is done or refused. Gives up after `LOOKS`, because another CPU may have
+    /// stopped in the middle.
     pub(super) fn until_done(
         &self,
         pfn: Pfn,
@@ -220,7 +223,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// Checks that all these frames of a pageblock are in use. The error names the first that is not.
+    /// Checks that all these frames of a pageblock are in use. The error names the first one that is not.
     fn check_in_use(
         &self,
         zone: &Zone,
@@ -237,14 +240,14 @@ impl<A: Access> BlockAllocator<'_, A> {
             }
             Phase::Block | Phase::SecondHalf => Ok(Attempt::Done),
             Phase::Changing => Ok(Attempt::Again),
-            // Frames inside a block that is out of service look as if they were in use.
+            // Frames inside a block that is out of service look like frames in use.
             Phase::Open if !state.has_bad() && self.rows[block].are_in_use(frames.clone()) => {
                 Ok(Attempt::Done)
             }
             Phase::Open => {
                 { frames }.try_fold(Attempt::Done, |all, frame| match self.rows[block].look(frame) {
                     Use::Block(..) => Ok(all),
-                    // Another CPU frees it, or owns another part of its block and cuts it.
+                    // Another CPU frees it, or cuts its block to free another part.
                     Use::Changing => Ok(Attempt::Again),
                     Use::Free => Err(FreeError::DoubleFree(pfn(frame))),
                     Use::InsideWithheld => Err(FreeError::Leaked(pfn(frame))),
@@ -254,7 +257,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Frees frames of one pageblock. What is left to do is the rest of them.
+    /// Frees frames of one pageblock, and shortens `rest` by them.
     fn try_free_part(
         &self,
         cpu: CpuId,
@@ -267,7 +270,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         match state.phase() {
             Phase::Absent => return Err(FreeError::Foreign(pfn)),
             Phase::Whole | Phase::Parked | Phase::Spare => return Err(FreeError::DoubleFree(pfn)),
-            // Another CPU that owns a part of the same block may be faster with what follows: then one looks again.
+            // Race: another CPU that owns a part of the same block cuts or opens it first. Then the exchange
+            // below fails, and the next attempt sees the new state.
             Phase::Changing => {}
             Phase::SecondHalf => self.cut_pair(head_of(block)),
             Phase::Block if state.has_bad() => return Err(FreeError::Leaked(pfn)),
@@ -296,7 +300,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                     rest.start += freed;
                 }
                 Err(Refused::Changing) => return Ok(Attempt::Again),
-                // If all are in use by now, there were other blocks before.
+                // If all are in use now, the block was replaced during the look.
                 Err(Refused::NoBlock) => {
                     return self.check_in_use(zone, block, rest.clone()).map(|_| Attempt::Again);
                 }
@@ -305,7 +309,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         Ok(Attempt::Done)
     }
 
-    /// Splits the blocks around frames of one pageblock; all of it if these are none, and it is still one block.
+    /// Splits the blocks around frames of one pageblock. With no frames, splits a pageblock that is still one
+    /// block.
     fn try_split_part(
         &self,
         block: BlockIndex,
@@ -314,7 +319,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     ) -> Result<Attempt, FreeError> {
         let state = self.states[block].get();
         match state.phase() {
-            // Of a pair, the other half: another CPU that owns it has freed it.
+            // The other half of a pair: the CPU that owns it has freed it.
             Phase::Absent | Phase::Whole | Phase::Parked | Phase::Spare if frames.is_empty() => {
                 return Ok(Attempt::Done);
             }
@@ -326,7 +331,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Block if state.has_bad() => return Err(FreeError::Leaked(pfn)),
             Phase::Block if state.block_order() > Order::PAGEBLOCK => self.cut_pair(block),
             Phase::Block => self.open_in_use(block, Order::ZERO),
-            // The CPU that made parts of it owns them.
+            // The pageblock was opened by a CPU that owns its parts.
             Phase::Open if frames.is_empty() => return Ok(Attempt::Done),
             Phase::Open => match self.rows[block].split(frames) {
                 Ok(()) => return Ok(Attempt::Done),
@@ -337,7 +342,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         Ok(Attempt::Again)
     }
 
-    /// A block of two pageblocks, the first of which this is, becomes two blocks.
+    /// Cuts a block of two pageblocks, which begins at `head`, into two blocks.
     pub(super) fn cut_pair(&self, head: BlockIndex) {
         let is_pair = |state: State| state.phase() == Phase::Block && state.block_order() > Order::PAGEBLOCK;
         let cut =
@@ -350,8 +355,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// A block that is a pageblock becomes an open pageblock, all of which is in use as blocks of this order. One that is out of service
-    /// stays.
+    /// Opens a block of pageblock size: its frames become blocks in use of this order. A block that is out of
+    /// service stays as it is.
     pub(super) fn open_in_use(&self, block: BlockIndex, order: Order) {
         let is_whole = |state: State| state.is_block_of(Order::PAGEBLOCK);
         let begun =
@@ -365,21 +370,21 @@ impl<A: Access> BlockAllocator<'_, A> {
             if state.has_bad() { open.bad() } else { open }
         };
         self.states[block].update::<A>(|state| Some(to_open(state))).ok();
-        // A part that another CPU freed meanwhile.
+        // Another CPU may have freed a part meanwhile.
         self.settle(block);
         self.count_free(block);
     }
 }
 
-/// What became of an attempt.
+/// The outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attempt {
     Done,
-    /// Another CPU changes the pageblock, or this attempt did.
+    /// Another CPU changes the pageblock, or this attempt changed its phase.
     Again,
 }
 
-/// Visits the parts of a range that lie in one pageblock each.
+/// Visits the part of a range in each pageblock.
 fn for_each_part<A: Access>(
     allocator: &BlockAllocator<'_, A>,
     pfns: &Range<u64>,
@@ -396,7 +401,8 @@ fn for_each_part<A: Access>(
     Ok(())
 }
 
-/// Where the pageblock or the zone of a frame ends, or else the range. Another zone may go on in the same 512 frames.
+/// The end of the frame's pageblock, of its zone, or of the range, whichever comes first. Another zone may
+/// begin within the same 512 frames.
 fn part_end(zone: &Zone, start: u64, range_end: u64) -> u64 {
     (start / FRAMES as u64 * FRAMES as u64).saturating_add(FRAMES as u64).min(zone.span.end).min(range_end)
 }

@@ -1,4 +1,4 @@
-//! Where a CPU's next block comes from when its pageblock has none: another pageblock, which the CPU reserves.
+//! A CPU whose pageblock has no free block reserves another pageblock.
 
 use pageset_core::{CpuId, MigrateType, Order, PAGEBLOCK_ORDER, ZoneId};
 
@@ -12,7 +12,7 @@ use crate::index::{BlockIndex, Set};
 use crate::state::{Phase, State};
 use crate::zone::Zone;
 
-/// A CPU that needs blocks of a zone.
+/// A request of a CPU for a block of a zone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Needy<'l> {
     pub(super) zone: ZoneId,
@@ -23,16 +23,18 @@ pub(super) struct Needy<'l> {
     pub(super) places: Places,
 }
 
-/// A pageblock in part use that has a free block of this order is worth reserving for single frames before a whole one is opened.
+/// For single frames, a CPU prefers a pageblock in part use to a whole one if its largest free block has at
+/// least this order.
 const RICH: usize = 2;
-/// A CPU that needs a block of a larger order takes this one alone, and goes on with its pageblock for smaller ones.
+/// The largest order that CPUs reserve pageblocks for. A CPU takes a larger block out of a pageblock without
+/// reserving it.
 const RESERVED_FOR_MAX: Order = match Order::new(3) {
     Some(order) => order,
     None => Order::ZERO,
 };
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// A block from another pageblock of the right type, or from a whole one.
+    /// A block from another pageblock of the right type, or from a whole pageblock.
     pub(super) fn take_from(&self, needy: Needy<'_>) -> Option<usize> {
         let order = needy.wanted.order;
         if order == Order::ZERO {
@@ -41,7 +43,8 @@ impl<A: Access> BlockAllocator<'_, A> {
                 .or_else(|| self.take_from_whole(needy))
                 .or_else(|| (0..RICH).rev().find_map(|order| self.take_from_indexed(needy, order)));
         }
-        // With no whole pageblock left, each free block of the right size counts.
+        // With no whole pageblock left, orders 1 to 3, too, take a block that fits without reserving its
+        // pageblock.
         let is_short = self.zones[needy.zone.index()].whole_blocks() == 0;
         let from_indexed = if order <= RESERVED_FOR_MAX && !is_short {
             self.take_from_indexed(needy, order.index())
@@ -51,7 +54,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         from_indexed.or_else(|| self.take_from_whole(needy))
     }
 
-    /// Reserves a pageblock of the right type that has a free block of this order, and takes one of the wanted order.
+    /// Reserves a pageblock of the right type whose largest free block has at least this order, and takes a
+    /// block of the wanted order.
     fn take_from_indexed(&self, needy: Needy<'_>, order: usize) -> Option<usize> {
         let zone = &self.zones[needy.zone.index()];
         loop {
@@ -62,7 +66,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             }
             count::<A>(&needy.lists.counters.adopted);
             self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
-            // Others may have been faster: then the next one.
+            // Other CPUs may have taken its last free block. Then try the next pageblock.
             if let Some(index) = self.take_rest(needy) {
                 return Some(index);
             }
@@ -85,13 +89,13 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// One block of a pageblock of this type that no CPU reserves, and that stays so.
+    /// Takes one block of a pageblock of this type that no CPU reserves, without reserving it.
     pub(super) fn take_alone(&self, needy: Needy<'_>, wanted: Wanted) -> Option<usize> {
         let zone = &self.zones[needy.zone.index()];
         loop {
             let block = self.find_fitting(needy, zone, wanted)?;
             let taken = self.take_one(block, wanted);
-            // Or else it stands for what it has no more, and others look there in vain.
+            // Otherwise it stays in a set whose order it no longer has, and other CPUs look there in vain.
             self.settle(block);
             if taken.is_some() {
                 needy.lists.near.store(block as u32, Relaxed);
@@ -100,7 +104,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// One block of a pageblock, whoever reserves it.
+    /// Takes one block of a pageblock, reserved or not.
     pub(super) fn take_one(&self, block: BlockIndex, wanted: Wanted) -> Option<usize> {
         let Some(frame) = self.rows[block].take_any(wanted.order) else {
             self.note_missed(block, wanted.order);
@@ -110,10 +114,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.still(block, frame, wanted)
     }
 
-    /// A pageblock of this type, reserved by nobody, with a free block of this order or, if none of those that are looked at has one, with the
-    /// smallest that suffices. So larger ones stay for those requests that need them.
+    /// An unreserved pageblock of this type whose free block of this order fits exactly. If none of the
+    /// pageblocks that are looked at has one, the pageblock with the smallest larger block. So larger blocks
+    /// stay for larger requests.
     fn find_fitting(&self, needy: Needy<'_>, zone: &Zone, wanted: Wanted) -> Option<BlockIndex> {
-        /// Pageblocks to look at: all of 128 MiB. Their states lie in eight lines.
+        /// Pageblocks to look at: 128 MiB of memory. Their states lie in eight cache lines.
         const LOOKS: usize = 64;
         let order = wanted.order.index();
         let near = self.search_start(needy).clamp(zone.blocks.start, zone.blocks.end);
@@ -134,8 +139,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         Some(best)
     }
 
-    /// A pageblock of this type, reserved by nobody, that has a free block of this order: of all such, one with the smallest largest
-    /// free block. So what is fullest is used up, and what is nearly free may become whole.
+    /// An unreserved pageblock of this type with a free block of at least this order. It takes the smallest
+    /// largest free block, so that the fullest pageblocks are used up and nearly free ones can become whole.
     pub(super) fn find_indexed(
         &self,
         zone: &Zone,
@@ -147,7 +152,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         (order..PAGEBLOCK_ORDER).find_map(|order| self.find_in_set(zone, needy, migratetype, order, near))
     }
 
-    /// A pageblock of this type, reserved by nobody, whose largest free block has this order.
+    /// An unreserved pageblock of this type whose largest free block has this order.
     pub(super) fn find_in_set(
         &self,
         zone: &Zone,
@@ -171,15 +176,16 @@ impl<A: Access> BlockAllocator<'_, A> {
         state.set_order() == Some(order) && state.type_index() == type_index
     }
 
-    /// The set of pageblocks of a type whose largest free block has an order.
+    /// The set of pageblocks of a type, by the order of their largest free block.
     pub(super) fn set_of(&self, type_index: usize, order: usize) -> Set<'_, A> {
-        // A damaged state may have another type. Its pageblock stands in no set.
+        // A damaged state may name another type. Its pageblock is in no set.
         let is_there = type_index < TYPES && order < PAGEBLOCK_ORDER;
         if is_there { self.index.set::<A>(type_index * PAGEBLOCK_ORDER + order) } else { self.index.none() }
     }
 
-    /// Removes a pageblock from a set in which it does not belong. If it does by now, whoever made that so may have added it before this
-    /// removed it: then it comes back.
+    /// Removes a pageblock from a set that it does not belong to. Race: another CPU makes it belong there,
+    /// and adds it just before this removal. So this looks at the state after the removal, and adds the
+    /// pageblock again if it belongs there.
     pub(super) fn leave_set(&self, block: BlockIndex, type_index: usize, order: usize) {
         let set = self.set_of(type_index, order);
         set.remove(block);
@@ -188,15 +194,15 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// A pageblock leaves the set in which it stood with this state, unless it belongs there by now.
+    /// Removes a pageblock from the set of its state `before`, unless it belongs there again.
     pub(super) fn leave_set_of(&self, block: BlockIndex, before: State) {
         if let Some(order) = before.mark().checked_sub(1) {
             self.leave_set(block, before.type_index(), order);
         }
     }
 
-    /// A CPU reserves a pageblock of a type from the set of an order; from then on it is for the type that the CPU needs. `false` if
-    /// somebody was faster.
+    /// Reserves a pageblock of this type whose largest free block has at least this order, and gives it the
+    /// type of the request. Returns `false` if another CPU changed the pageblock first.
     pub(super) fn reserve_indexed(
         &self,
         needy: Needy<'_>,
@@ -216,7 +222,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         true
     }
 
-    /// From now on blocks come from this pageblock; the one before is anybody's.
+    /// Makes this the CPU's pageblock for such requests, and gives up its previous one.
     pub(super) fn put_at_hand(&self, at_hand: &AtHand, block: Option<BlockIndex>, cpu: CpuId) {
         if let Some(before) = at_hand.replace::<A>(block)
             && Some(before) != block
@@ -225,7 +231,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// A pageblock is anybody's from here on, if `is_this`.
+    /// Ends the reservation of a pageblock if `is_this` accepts its state.
     pub(super) fn unreserve(&self, block: BlockIndex, is_this: impl Fn(State) -> bool) {
         let Some(of_block) = self.states.get(block) else { return };
         let is_this =
@@ -237,7 +243,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// A pageblock with this state before is not reserved any more.
+    /// Follows the end of a reservation: `before` is the state that the pageblock had.
     pub(super) fn note_unreserved(&self, block: BlockIndex, before: State) {
         let zone = self.zone_at(block);
         zone.note_unreserved::<A>();
@@ -246,10 +252,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// A CPU does not reserve a pageblock any more, and has it no longer at hand.
+    /// Removes a pageblock that a CPU no longer reserves from the CPU's hints.
     ///
-    /// If it reserves it by now, whoever did that may have put it at hand before this forgot it. Then nobody reserves it: else the CPU could
-    /// not give it up.
+    /// Race: a thread of the same CPU reserves the pageblock again and stores the hint, just before this
+    /// removes the hint. Then the CPU reserves a pageblock that no hint names, and could never give it up. So
+    /// this reads the state after the removal, and ends that reservation too.
     pub(super) fn forget(&self, zone: ZoneId, cpu: CpuId, block: BlockIndex) {
         let mut forgot_any = false;
         for at_hand in self.lists_at(zone, cpu).all_at_hand() {
@@ -260,7 +267,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Nobody reserves a pageblock of this zone from here on. O(CPUs).
+    /// Ends all reservations in a zone. O(CPUs).
     pub(super) fn unreserve_all(&self, zone: &Zone) {
         self.give_spares(zone);
         if !zone.has_reserved() {
@@ -271,7 +278,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// A CPU keeps nothing of a zone from here on.
+    /// Ends a CPU's reservations in a zone, and gives up its spare pageblock.
     pub(super) fn unreserve_of(&self, zone: ZoneId, cpu: CpuId) {
         self.give_spare_of(self.lists_at(zone, cpu));
         for at_hand in self.lists_at(zone, cpu).all_at_hand().filter(|at_hand| at_hand.get().is_some()) {
@@ -281,7 +288,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 }
 
 impl Wanted {
-    /// The type that requests of this type use if nothing else is left, next first.
+    /// The types to steal from, in this order.
     pub(super) const fn fallbacks(self) -> [MigrateType; 2] {
         match self.migratetype {
             MigrateType::Movable => [MigrateType::Reclaimable, MigrateType::Unmovable],
@@ -290,7 +297,7 @@ impl Wanted {
         }
     }
 
-    /// The same for each type, its own first.
+    /// The same request for each type, its own first.
     pub(super) fn of_each_type(self) -> impl Iterator<Item = Self> {
         let own = core::iter::once(self.migratetype);
         own.chain(types().filter(move |other| *other != self.migratetype))

@@ -1,4 +1,4 @@
-//! What is left when a zone has no pageblock of the right type: free frames wherever they are, above the watermark.
+//! The last sources when a zone has no pageblock of the right type: any free frames above the watermark.
 
 use pageset_core::{Order, PAGEBLOCK_ORDER, Request, Watermark, ZoneId};
 
@@ -19,7 +19,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         let floor = zone.floor(request, Watermark::Min);
         let mut is_tight = false;
         if floor > 0 && !self.is_free_at_least(zone, floor.saturating_add(PAGEBLOCK as u64)) {
-            // A CPU takes what it reserves without a look, so it would not be left for those who may go below this floor.
+            // A CPU takes from its reserved pageblock without checking a watermark. So these frames would not
+            // be left for requests that may go below this floor.
             self.unreserve_all(zone);
             is_tight = !self.is_free_at_least(zone, floor.saturating_add(PAGEBLOCK as u64));
             if is_tight
@@ -44,7 +45,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// One block of a zone so near its minimum that no CPU may reserve a pageblock of it.
+    /// Takes one block of a zone so near its minimum that no CPU may reserve a pageblock of it.
     fn take_each_alone(&self, needy: Needy<'_>) -> Option<usize> {
         let of_whole = || loop {
             let block = self.claim_whole(needy)?;
@@ -69,7 +70,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         taken
     }
 
-    /// From a pageblock of another type: the one with the largest free block. If half of it is free, it becomes one of the wanted type.
+    /// Takes from a pageblock of another type, the one with the largest free block. If half of it is free, it
+    /// changes to the wanted type.
     fn steal(&self, needy: Needy<'_>) -> Option<usize> {
         let zone = &self.zones[needy.zone.index()];
         let near = needy.lists.near.load(Relaxed) as usize;
@@ -96,7 +98,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         None
     }
 
-    /// From a pageblock that a CPU reserves. O(CPUs).
+    /// Takes from a pageblock that a CPU reserves. O(CPUs).
     fn take_from_reserved(&self, needy: Needy<'_>) -> Option<usize> {
         needy.wanted.of_each_type().find_map(|wanted| {
             let blocks = self.reserved_in(needy.zone);
@@ -120,7 +122,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// A pageblock that another CPU reserves is this CPU's from here on: else each of its blocks would be searched for.
+    /// Moves the reservation from another CPU to this one. Without that, each further block would need a
+    /// search of its own.
     fn take_over(&self, needy: Needy<'_>, block: BlockIndex, state: State) -> bool {
         let Some(cpu) = state.owner().filter(|cpu| *cpu != needy.cpu && self.is_known(*cpu)) else {
             return false;
@@ -134,21 +137,21 @@ impl<A: Access> BlockAllocator<'_, A> {
         taken
     }
 
-    /// Pageblocks of a zone that CPUs have at hand.
+    /// The reserved pageblocks of a zone.
     pub(super) fn reserved_in(&self, zone: ZoneId) -> impl Iterator<Item = BlockIndex> {
         let lists = self.lists_in(zone).take_while(move |_| self.zones[zone.index()].has_reserved());
         let blocks = lists.flat_map(|lists| lists.all_at_hand()).filter_map(|at_hand| Some(at_hand.get()?.0));
         blocks.filter(|block| self.states.get(*block).is_some_and(|state| state.get().owner().is_some()))
     }
 
-    /// Makes pageblocks whole that CPUs reserve, and of which all is free. O(CPUs).
+    /// Makes reserved pageblocks whole whose frames are all free. O(CPUs).
     pub(super) fn reap(&self, zone: &Zone) {
         for block in self.reserved_in(zone.id) {
             self.reap_block(block);
         }
     }
 
-    /// Makes a pageblock whole if all of its frames are free, whoever reserves it.
+    /// Makes a pageblock whole if all of its frames are free, reserved or not.
     pub(super) fn reap_block(&self, block: BlockIndex) {
         self.give_spare(block);
         if self.rows[block].is_free() {

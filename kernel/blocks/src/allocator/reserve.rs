@@ -1,5 +1,6 @@
-//! The reserve for requests of high order that cannot wait (spec §1.12): whole pageblocks, a number of them in each zone. It grows
-//! when such a request had to go below the low watermark, and goes when another request that may wait would fail.
+//! The reserve for atomic requests of high order (spec §1.12): a number of whole pageblocks in each zone. It
+//! grows when such a request had to go below the low watermark. It shrinks when another request, which may
+//! wait, would otherwise fail.
 
 use pageset_core::{CpuId, Order, Request, RequestTraits, ZoneId};
 
@@ -8,7 +9,7 @@ use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::zone::Zone;
 
-/// Whether a request takes the last whole pageblocks of a zone, those of its reserve.
+/// Whether a request may take the whole pageblocks of a zone's reserve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reserve {
     Closed,
@@ -16,7 +17,7 @@ pub(super) enum Reserve {
 }
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// What is left when all zones are used up but for their reserves.
+    /// The last step, when all zones are used up except for their reserves.
     #[cold]
     pub(super) fn open_reserves<I: Iterator<Item = ZoneId>>(
         &self,
@@ -27,7 +28,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let rescue =
             |reserve| zones().find_map(|zone| self.rescue(self.needy(zone, cpu, request, reserve), request));
         let has_reserve = zones().any(|zone| self.zones[zone.index()].has_reserve());
-        // Requests that the reserve is for have seen it.
+        // Requests that the reserve is for have tried it already.
         if !has_reserve || is_high_atomic(request) {
             return None;
         }
@@ -46,7 +47,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 }
 
-/// Whether nobody frees memory for a request, so that it may have the last there is.
+/// Whether the request cannot wait until memory is freed, and so may use the last of it.
 fn cannot_wait(request: &Request) -> bool {
     !request.traits.intersects(RequestTraits::MAY_WAIT | RequestTraits::NO_RESERVES)
 }
@@ -58,15 +59,15 @@ pub(super) fn is_high_atomic(request: &Request) -> bool {
         && request.traits.contains(RequestTraits::HIGH_PRIORITY)
 }
 
-/// Whether a request at the minimum watermark may count the reserve's frames as free.
+/// Whether the reserve's frames count as free for a request at the minimum watermark.
 pub(super) fn counts_reserve(request: &Request) -> bool {
     cannot_wait(request)
         || request.traits.intersects(RequestTraits::HIGH_PRIORITY | RequestTraits::OOM_VICTIM)
 }
 
 impl Zone {
-    /// An atomic request got a block of this order with difficulty: the next one shall find one. At most a hundredth of the zone
-    /// is kept, none of one whose hundredth is no pageblock.
+    /// Grows the reserve after an atomic request got a block of this order only below the low watermark. The
+    /// limit is a hundredth of the zone; a zone whose hundredth is smaller than a pageblock has no reserve.
     #[cold]
     pub(super) fn grow_reserve(&self, order: Order) {
         let percent = self.managed() / 100;
@@ -75,7 +76,7 @@ impl Zone {
         self.reserved.fetch_update(Relaxed, Relaxed, grow).ok();
     }
 
-    /// Gives up one pageblock of the reserve. `false` if there is none.
+    /// Gives up one pageblock of the reserve. Returns `false` if there is none.
     fn shrink_reserve(&self) -> bool {
         self.reserved.fetch_update(Relaxed, Relaxed, |reserved| reserved.checked_sub(1)).is_ok()
     }
@@ -84,16 +85,16 @@ impl Zone {
         self.reserved.load(Relaxed) > 0
     }
 
-    /// Frames that ordinary requests leave to atomic ones: of whole pageblocks that are there.
+    /// Frames that ordinary requests leave to atomic ones: the reserved pageblocks that are whole now.
     pub(super) fn reserved_frames(&self) -> u64 {
-        // Most zones have none: then the gauges, which every CPU changes, are left alone.
+        // Most zones have no reserve. Then the gauges, which every CPU changes, are not read.
         match self.reserved.load(Relaxed) {
             0 => 0,
             reserved => (reserved.min(self.whole_blocks()) as u64).saturating_mul(FRAMES as u64),
         }
     }
 
-    /// Whole pageblocks of the map that a request may take, `wanted` at most.
+    /// How many whole pageblocks a request may take, up to `wanted`.
     pub(super) fn open_blocks(&self, wanted: usize, reserve: Reserve) -> usize {
         match (reserve, self.reserved.load(Relaxed)) {
             (Reserve::Open, _) | (_, 0) => wanted,

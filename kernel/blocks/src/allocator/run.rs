@@ -1,4 +1,4 @@
-//! A count of frames that is no power of two: where so many are free together, wherever they begin.
+//! Exact counts of frames: a free run that is long enough, wherever it begins.
 
 use core::ops::Range;
 
@@ -12,14 +12,14 @@ use crate::index::BlockIndex;
 use crate::row::ROW_FRAMES;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Frames of a pageblock in part use that lie together, fewer than the request's order has. `None` if none was found soon: then a
-    /// larger block is cut.
+    /// Takes a run of a pageblock in part use, shorter than a block of the request's order. `None` if a short
+    /// search finds none; the caller then cuts a larger block.
     pub(super) fn alloc_run(&self, cpu: CpuId, frames: usize, request: &Request) -> Option<Pfn> {
         let zone = self.home_zone(cpu, request).filter(|_| frames < FRAMES)?;
         let needy = self.needy(zone, cpu, request, Reserve::Closed);
         let zone = &self.zones[zone.index()];
         needy.lists.activity.note::<A>();
-        // The memory left the zone when the CPU reserved the pageblock, so no watermark counts there.
+        // The memory left the zone's count when the CPU reserved the pageblock, so no watermark is checked.
         let reserved = needy.lists.at_hand(needy.wanted).get().map(|(block, _)| block);
         let at_hand = reserved
             .filter(|block| self.states.get(*block).is_some_and(|state| state.get().is_reserved_by(cpu)));
@@ -27,7 +27,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             if !self.has_room(needy, request, Watermark::Low) {
                 return None;
             }
-            // A pageblock whose largest free block has the order below may have such a run, too: one is tried.
+            // A pageblock whose largest free block is one order smaller may have such a run, too. One such
+            // pageblock is tried.
             let order = request.order.index();
             (order - 1..PAGEBLOCK_ORDER).find_map(|order| {
                 let block =
@@ -38,7 +39,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         Some(zone.pfn(found))
     }
 
-    /// Takes a run of frames of a pageblock, whoever reserves it.
+    /// Takes a run of frames of a pageblock, reserved or not.
     fn take_run(&self, block: BlockIndex, frames: usize, wanted: Wanted) -> Option<usize> {
         if !self.states[block].get().serves(wanted.migratetype) {
             return None;
@@ -49,13 +50,13 @@ impl<A: Access> BlockAllocator<'_, A> {
             self.settle(block);
             return Some(block * FRAMES + first);
         }
-        // It went out of service, or is for another type now.
+        // The pageblock went out of service, or changed its type.
         self.put_back_run(block, first..first + frames);
         self.settle(block);
         None
     }
 
-    /// Puts back frames of a pageblock that were just taken.
+    /// Returns frames of a pageblock that were just taken.
     pub(super) fn put_back_run(&self, block: BlockIndex, mut rest: Range<usize>) {
         while let Some((freed, left)) =
             self.rows[block].free_first(rest.clone()).ok().filter(|_| !rest.is_empty())

@@ -1,4 +1,4 @@
-//! What an administrator may change while the allocator runs.
+//! Settings that an administrator may change while the allocator runs.
 
 use pageset_core::{ConfigError, WatermarkInputs, WatermarkSettings, Watermarks, ZoneId, ZoneKind};
 
@@ -7,13 +7,13 @@ use crate::access::Access;
 use crate::atomic::Relaxed;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Sets `min_free_kbytes`; all watermarks follow (spec §1.9).
+    /// Sets `min_free_kbytes` and computes all watermarks anew (spec §1.9).
     pub fn set_min_free_kbytes(&self, kbytes: u64) {
         self.min_free_kbytes.store(usize::try_from(kbytes).unwrap_or(usize::MAX), Relaxed);
         self.update_watermarks();
     }
 
-    /// All watermarks as they follow from the memory there is.
+    /// Computes all watermarks from the managed memory.
     pub(super) fn update_watermarks(&self) {
         let kbytes = self.min_free_kbytes.load(Relaxed) as u64;
         let counts_as_low = |kind| !matches!(kind, ZoneKind::HighMem | ZoneKind::Movable);
@@ -28,8 +28,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Sets one zone's watermarks outright (a recording's, say). The next [`set_min_free_kbytes`](Self::set_min_free_kbytes)
-    /// or [`add_memory`](Self::add_memory) overrides it.
+    /// Sets one zone's watermarks directly, for example from a recording. The next
+    /// [`set_min_free_kbytes`](Self::set_min_free_kbytes) or [`add_memory`](Self::add_memory) overrides them.
     ///
     /// # Errors
     /// [`ConfigError::BadZone`] for an unknown zone.

@@ -1,4 +1,4 @@
-//! What a pageblock becomes that no CPU reserves: whole, or a member of the sets of pageblocks with free blocks.
+//! Settling: an unreserved pageblock becomes whole, or a member of the set of its largest free block.
 
 use pageset_core::{Order, PAGEBLOCK_ORDER};
 
@@ -13,10 +13,11 @@ use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Frames came back to a pageblock, and left the row at this place like this.
+    /// Follows a free that left the row at `at` like this. Returns the state of the pageblock.
     ///
-    /// The free comes before this look at the state. Whoever gives up a pageblock changes its state first and looks at its rows then. So
-    /// one of the two sees what the other did. Returns the state.
+    /// Race: one CPU frees a frame and then reads the state here. Another gives up the pageblock: it changes
+    /// the state first and reads the rows then. At least one of them sees the other's change, and settles the
+    /// pageblock.
     #[inline]
     pub(super) fn note_free(&self, block: BlockIndex, at: usize, row: Row) -> State {
         let state = self.states[block].get();
@@ -24,7 +25,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         state
     }
 
-    /// The same by the state as it was after the free.
+    /// [`note_free`](Self::note_free) with the state that was read after the free.
     #[inline(always)]
     pub(super) fn note_free_of(&self, block: BlockIndex, state: State, at: usize, row: Row) {
         if state.minds(row) {
@@ -32,7 +33,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// The same if rows anywhere in the pageblock may have come back.
+    /// [`note_free`](Self::note_free) after rows anywhere in the pageblock may have come back.
     #[cold]
     pub(super) fn note_rows(&self, block: BlockIndex) {
         let state = self.states[block].get();
@@ -42,10 +43,10 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// A block of this order could not be taken from a pageblock.
+    /// Follows a failed take of a block of this order.
     ///
-    /// If it would have several rows, some of them may have been taken until the next one was found in use. Whoever looked at the pageblock
-    /// meanwhile, because of a free or since it gave the pageblock up, saw less than there is: so they count as freed.
+    /// A take of several rows holds some rows until it finds a row in use. Race: another CPU settles the
+    /// pageblock meanwhile and sees less than is free. So the failed take acts like a free, and looks again.
     #[inline]
     pub(super) fn note_missed(&self, block: BlockIndex, order: Order) {
         if order.index() > ROW_ORDER {
@@ -57,9 +58,10 @@ impl<A: Access> BlockAllocator<'_, A> {
     #[inline(never)]
     fn mind(&self, block: BlockIndex, state: State, at: usize) {
         self.note_old_count(block, state);
-        // Of CPUs that free the last rows of a block at once, each looks after its free: one sees that all of it is free.
+        // If several CPUs free the last rows of a block at once, each looks after its own free. The last one
+        // sees that the whole block is free.
         let new = self.rows[block].orders_at(at) & !state.orders();
-        // What is smaller than the largest moves the pageblock to no other set.
+        // An order below the largest does not move the pageblock to another set.
         let is_smaller = |now: State| now.set_order().is_some() && new >> now.mark() == 0;
         let noted = |now: State| is_smaller(now).then(|| now.with_orders(now.orders() | new));
         if new != 0 && self.states[block].update::<A>(noted).is_err() {
@@ -67,7 +69,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// The zone's count of a pageblock is old, if it was not before.
+    /// Marks the zone's count of a pageblock as out of date.
     fn note_old_count(&self, block: BlockIndex, state: State) {
         if state.is_counted() {
             let changed = self.states[block].update::<A>(|now| now.is_counted().then(|| now.counted(false)));
@@ -77,7 +79,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Makes a pageblock that no CPU reserves whole if all of it is free, and a member of the sets in which it belongs.
+    /// Settles a pageblock that no CPU reserves: makes it whole if all frames are free, or moves it to its
+    /// set.
     pub(super) fn settle(&self, block: BlockIndex) {
         loop {
             let state = self.states[block].get();
@@ -89,7 +92,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 if self.close(block) {
                     return;
                 }
-                // Somebody took a frame, or changes the pageblock.
+                // Another CPU took a frame, or changes the pageblock.
                 continue;
             }
             if orders == state.orders() {
@@ -112,11 +115,12 @@ impl<A: Access> BlockAllocator<'_, A> {
             if mark > before {
                 return;
             }
-            // A block that somebody freed before the mark was lowered: that one saw the old mark, and did not mind.
+            // The mark fell. A CPU that freed a block just before saw the old mark, and did not settle. Look
+            // again.
         }
     }
 
-    /// Makes an open pageblock whole, if all of it is free.
+    /// Makes an open pageblock whole, if all of its frames are free.
     fn close(&self, block: BlockIndex) -> bool {
         let begin = |state: State| {
             let is_open = state.phase() == Phase::Open && state.owner().is_none() && !state.is_isolated();
@@ -124,15 +128,17 @@ impl<A: Access> BlockAllocator<'_, A> {
         };
         let Ok(before) = self.states[block].update::<A>(begin) else { return false };
         if !self.rows[block].close() {
-            // Whoever found it in its set meanwhile saw that it does not belong there, and removed it. So it begins anew, in no set.
+            // Meanwhile another CPU may have found it in its set, seen the phase `Changing`, and removed it.
+            // So it begins anew, in no set.
             let reopened = self.states[block]
                 .update::<A>(|state| Some(state.in_phase(Phase::Open).with_orders(0).counted(false)));
             self.leave_set_of(block, before);
             if reopened.is_ok_and(|state| state.is_isolated()) {
-                // Whoever took it out of service left this to whoever changes it.
+                // The CPU that took it out of service could not uncount it, because the phase was `Changing`.
                 self.uncount(block);
             } else if before.is_counted() {
-                // Who freed something meanwhile did not mind.
+                // A CPU that freed a frame meanwhile saw the phase `Changing`, and did not mark the count as
+                // out of date.
                 self.index.set::<A>(UNCOUNTED).add(block);
             }
             return false;
@@ -142,7 +148,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let zone = self.zone_at(block);
         count::<A>(&self.lists_at(zone.id, pageset_core::CpuId(0)).counters.closed);
         if before.has_bad() {
-            // None of them is: all frames were free.
+            // All frames were free, so none is bad.
             self.clear_bad(block);
         }
         self.give_whole(block);
@@ -154,9 +160,10 @@ impl<A: Access> BlockAllocator<'_, A> {
         &self.zones[self.zone_of_block(block).index()]
     }
 
-    /// What is free in a pageblock that no CPU reserves counts as free in its zone.
+    /// Counts the free frames of an unreserved pageblock in its zone.
     ///
-    /// The state says first that all is counted. So a free that this does not see finds that, and says that the count is old.
+    /// Race: another CPU frees a frame during the count. The state says `counted` before the count begins. So
+    /// the freeing CPU sees it, and marks the count as out of date.
     pub(super) fn count_free(&self, block: BlockIndex) {
         let is_idle =
             |state: State| state.phase() == Phase::Open && state.owner().is_none() && !state.is_isolated();
@@ -165,7 +172,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         self.recount(block, self.rows[block].free());
         if !is_idle(self.states[block].get()) {
-            // Whoever made something else of it may have been faster.
+            // Another CPU may have reserved or isolated it meanwhile, and uncounted it before this counted
+            // it.
             self.uncount(block);
         }
     }
@@ -175,14 +183,14 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.zone_at(block).recount::<A>(before, free as u32);
     }
 
-    /// Frames of a pageblock do not count as free any more.
+    /// Removes a pageblock's frames from the zone's count.
     pub(super) fn uncount(&self, block: BlockIndex) {
         if self.states[block].counted.load(SeqCst) != 0 {
             self.recount(block, 0);
         }
     }
 
-    /// Frames were taken from a pageblock: the zone must not count more than there are.
+    /// Follows a take of frames: the zone must not count more frames than are free.
     pub(super) fn note_taken(&self, block: BlockIndex, frames: u32) {
         let counted = &self.states[block].counted;
         if counted.load(Relaxed) != 0 {
@@ -193,10 +201,10 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// The zone counts what was freed since. O(pageblocks to which something was freed since the last time).
+    /// Counts the pageblocks that had a free since they were counted last. O(those pageblocks).
     pub(super) fn count_frees(&self, zone: &Zone) {
         let uncounted = self.index.set::<A>(UNCOUNTED);
-        // No more than there are: others may free meanwhile, without end.
+        // At most one round: other CPUs may go on freeing without end.
         for _ in zone.blocks.clone() {
             let Some(block) = uncounted.find(&zone.blocks, zone.blocks.start) else { return };
             uncounted.remove(block);
@@ -204,7 +212,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Whether so many frames of a zone are free, without those of pageblocks that CPUs reserve.
+    /// Whether at least this many frames of a zone are free. Free frames of reserved pageblocks do not count.
     pub(super) fn is_free_at_least(&self, zone: &Zone, frames: u64) -> bool {
         zone.free_at_least() >= frames || {
             self.count_frees(zone);

@@ -1,4 +1,4 @@
-//! An allocation for which nothing is at hand: which zone it comes from, and what else to try.
+//! An allocation that the CPU's pageblock cannot serve: the zones and reserves that it tries, in order.
 
 use pageset_core::{
     AllocError, CpuId, NodeChoice, NodeId, Order, Pfn, Request, RequestTraits, Watermark, ZoneId,
@@ -12,7 +12,7 @@ use crate::cpu_lists::count;
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// What a CPU has left is looked at unless `is_left_tried`.
+    /// Allocates from any zone. Tries the CPU's own pageblock first, unless `is_left_tried`.
     #[cold]
     #[inline(never)]
     pub(super) fn alloc_slow(
@@ -53,7 +53,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         (node.index() < self.nodes()).then_some(node)
     }
 
-    /// Zones that a request may use, in the order in which allocations for `node` use them.
+    /// The zones that a request may use, in the order of the zonelist of `node`.
     pub(super) fn zones_for(&self, request: &Request, node: NodeId) -> impl Iterator<Item = ZoneId> {
         let zonelist = &self.zonelists[node.index() * self.zones.len()..][..self.zones.len()];
         zonelist.iter().copied().filter(move |id| {
@@ -64,13 +64,14 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// What the CPU has left of a pageblock that it took before. No watermark is looked at: the memory left the zone then.
+    /// Takes from the pageblock that the CPU reserved before. No watermark is checked: the memory left the
+    /// zone's count then.
     pub(super) fn take_left(&self, needy: Needy<'_>) -> Option<(ZoneId, usize)> {
         let left = if needy.wanted.order < Order::PAGEBLOCK { self.take_rest(needy) } else { None };
         left.map(|frame| (needy.zone, frame))
     }
 
-    /// Above the minimum watermark: a pageblock, or what there is.
+    /// Takes a block while a zone stays above its minimum watermark: from a suitable pageblock, or from any.
     fn take_above_min<I: Iterator<Item = ZoneId>>(
         &self,
         cpu: CpuId,
@@ -88,7 +89,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         found
     }
 
-    /// From a zone that has so much memory that a pageblock less does no harm.
+    /// Takes from a zone that stays above `mark` even if the CPU reserves a pageblock.
     pub(super) fn take_above(
         &self,
         needy: Needy<'_>,
@@ -112,7 +113,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 }
 
 impl Zone {
-    /// Frames that this request has to leave (spec §1.11).
+    /// Frames that this request has to leave free (spec §1.11).
     pub(super) fn floor(&self, request: &Request, mark: Watermark) -> u64 {
         let has = |traits| request.traits.contains(traits);
         if has(RequestTraits::NO_WATERMARKS) && !has(RequestTraits::NO_RESERVES) {

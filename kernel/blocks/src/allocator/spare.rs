@@ -1,14 +1,16 @@
-//! A whole pageblock that each CPU has at hand: the one of that size that it freed last, for its next request.
+//! The spare pageblock: the last whole pageblock that a CPU freed, kept for its next request.
 //!
-//! Its state says that it is a spare one. A CPU that takes it changes the state by exchange, so one gets it. The CPU's list names it, also
-//! while it is in use. So a CPU that frees and takes the same one changes nothing else.
+//! The pageblock's state says that it is a spare. A CPU takes it by an exchange of the state, so only one CPU
+//! gets it. The list of its CPU names it, and goes on naming it while it is in use. So a CPU that frees and
+//! takes the same pageblock again and again changes only the state.
 //!
 //! # Which operations may race, who loses, and why that is safe
 //!
-//! A CPU makes a pageblock its spare one, while another thread that runs as the same CPU names a different one. Each changes a state
-//! first. Then it reads the list, and names its own there if that is not there. The second one to write the list finds the first one's
-//! there, and makes that whole if it is a spare one. If it is not yet, then its thread reads the list later, finds that it is not there,
-//! and names it anew. So each spare one is named, by one list at least.
+//! Two threads that run as the same CPU each make a pageblock the spare. Each thread changes its pageblock's
+//! state first. Then it reads the list, and writes its pageblock there unless the list names it already. The
+//! second writer finds the first one's pageblock in the list and makes it whole, if its state says spare. If
+//! the state does not say so yet, the first thread has still to read the list; it then finds another
+//! pageblock there and writes its own again. So at least one list names each spare pageblock.
 
 use pageset_core::{MigrateType, Order, ZoneId};
 
@@ -21,7 +23,8 @@ use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Frees a block of a pageblock's size, and keeps it for this CPU. `false` if that has another one, or if it is no such block.
+    /// Frees a block of pageblock size and keeps it for this CPU. `false` if the CPU has another spare, or if
+    /// there is no such block in use.
     pub(super) fn free_to_spare(&self, lists: &CpuLists, block: BlockIndex) -> bool {
         let named = lists.spare.load(Relaxed);
         if self.whole_use != WholeUse::AtHand || named != block as u32 + 1 && self.is_spare(named) {
@@ -41,18 +44,18 @@ impl<A: Access> BlockAllocator<'_, A> {
     #[cold]
     fn name_spare(&self, lists: &CpuLists, block: BlockIndex) {
         if let Some(before) = lists.spare.swap(block as u32 + 1, SeqCst).checked_sub(1) {
-            // Of another thread that runs as the same CPU.
+            // A spare of another thread that runs as the same CPU.
             self.give_spare(before as usize);
         }
     }
 
-    /// Whether this is what a list names, and a CPU keeps it.
+    /// Whether the pageblock that a list names is a spare.
     pub(super) fn is_spare(&self, named: u32) -> bool {
         let block = (named as usize).wrapping_sub(1);
         self.states.get(block).is_some_and(|state| state.get().phase() == Phase::Spare)
     }
 
-    /// The CPU's spare pageblock, if it has one, is a block in use from here on.
+    /// Turns the CPU's spare pageblock, if it has one, into a block in use.
     #[inline]
     pub(super) fn take_spare(&self, lists: &CpuLists, migratetype: MigrateType) -> Option<BlockIndex> {
         let block = (lists.spare.load(Relaxed) as usize).wrapping_sub(1);
@@ -71,24 +74,24 @@ impl<A: Access> BlockAllocator<'_, A> {
         (block < self.states.len()).then_some(block)
     }
 
-    /// Lets everybody have a pageblock, if it is a CPU's spare one.
+    /// Returns a pageblock to the zone, if it is a spare.
     pub(super) fn give_spare(&self, block: BlockIndex) {
         if self.states.get(block).is_some_and(|state| state.change::<A>(Phase::Spare, Phase::Changing)) {
             self.give_whole(block);
         }
     }
 
-    /// A CPU keeps no spare pageblock from here on.
+    /// Returns a CPU's spare pageblock to the zone.
     pub(super) fn give_spare_of(&self, lists: &CpuLists) {
         self.remove_spare(lists).into_iter().for_each(|block| self.give_spare(block));
     }
 
-    /// No CPU keeps a spare pageblock of this zone from here on. O(CPUs).
+    /// Returns all spare pageblocks of a zone. O(CPUs).
     pub(super) fn give_spares(&self, zone: &Zone) {
         self.lists_in(zone.id).for_each(|lists| self.give_spare_of(lists));
     }
 
-    /// Whether a CPU has this pageblock at hand as its spare one.
+    /// Whether a CPU's list names this pageblock as its spare.
     pub(super) fn is_spare_of_any(&self, zone: ZoneId, block: BlockIndex) -> bool {
         self.lists_in(zone).any(|lists| lists.spare.load(Relaxed) == block as u32 + 1)
     }

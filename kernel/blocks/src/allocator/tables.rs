@@ -13,31 +13,35 @@ use crate::rows::Rows;
 use crate::state::BlockState;
 use crate::zone::Zone;
 
-/// Tables of an allocator: 144 bytes for each pageblock (72 KiB for each GiB), 268 bytes for each CPU and zone.
+/// Tables of an allocator: 144 bytes for each pageblock (72 KiB for each GiB), 268 bytes for each CPU and
+/// zone.
 ///
-/// A zone's span is rounded to 1024 frames at both ends, holes included: a zone has as many pageblocks as that.
+/// A zone has as many pageblocks as its span, holes included, rounded to multiples of 1024 frames at both
+/// ends.
 ///
-/// A host lends statics whose lengths [`TableCounts::new`] computes at compile time, or carves them from memory that it finds at boot
-/// ([`Tables::lent`]), or has a heap (`Tables::on_heap`, feature `alloc`).
+/// A host has three ways to provide them. It lends statics, whose lengths [`TableCounts::new`] computes at
+/// compile time. It carves them from memory that it finds at boot ([`Tables::lent`]). Or it has a heap
+/// (`Tables::on_heap`, feature `alloc`).
 ///
-/// `pageset-core` has a type of the same name, as for `TableCounts` and `Zone`: import them by name, not by `*`.
+/// `pageset-core` has a type of the same name, and also a `TableCounts` and a `Zone`. Import them by name,
+/// not by `*`.
 #[derive(Debug)]
 pub struct Tables<'a, A = Shared> {
     /// The frames of each pageblock.
     pub rows: Storage<'a, Rows<A>>,
-    /// Which frames of each pageblock are out of service.
+    /// The frames of each pageblock that are out of service.
     pub bad: Storage<'a, BadBits>,
-    /// What each pageblock is for.
+    /// The state of each pageblock.
     pub states: Storage<'a, BlockState>,
-    /// Which pageblocks have what free.
+    /// The sets of pageblocks.
     pub index: Storage<'a, IndexWord>,
     /// Each CPU's share of each zone.
     pub lists: Storage<'a, CpuLists>,
-    /// Where each CPU's requests go first.
+    /// The zones that each CPU's requests try first.
     pub homes: Storage<'a, CpuHome>,
     /// Zones.
     pub zones: Storage<'a, Zone>,
-    /// Zonelists: all zones, once per node.
+    /// The zonelist of each node: all zones, in the order that requests try them.
     pub zonelists: Storage<'a, ZoneId>,
 }
 
@@ -47,7 +51,7 @@ pub struct Tables<'a, A = Shared> {
 pub struct TableCounts {
     /// Pageblocks: entries of [`rows`](Tables::rows) and [`states`](Tables::states).
     pub pageblocks: usize,
-    /// Entries of [`Tables::bad`]: 16, or a 32nd of the pageblocks from 512 of them on.
+    /// Entries of [`Tables::bad`]: 16; from 512 pageblocks on, a 32nd of the pageblocks.
     pub bad: usize,
     /// Entries of [`Tables::index`].
     pub index: usize,
@@ -62,7 +66,7 @@ pub struct TableCounts {
 }
 
 impl TableCounts {
-    /// Where all tables lie one behind the other, as [`Tables::lent`] asks for them, the first begins at a multiple of this.
+    /// Alignment of all tables together, when they lie one after the other as in [`Tables::lent`].
     pub const ALIGN: usize = {
         let aligns = [
             align_of::<Rows>(),
@@ -82,9 +86,11 @@ impl TableCounts {
         largest
     };
 
-    /// The entries for so many pageblocks of all zones together, zones, CPUs and nodes: a constant, for the lengths of statics.
+    /// The entries for this many pageblocks, zones, CPUs and nodes in all. `const`, for the lengths of
+    /// statics.
     ///
-    /// Pageblocks are 512 frames, counted over the spans of the zones, each rounded to 1024 frames at both ends.
+    /// Pageblocks are 512 frames, counted over the spans of the zones, each rounded to 1024 frames at both
+    /// ends.
     ///
     /// ```
     /// use pageset_blocks::{BadBits, Rows, TableCounts};
@@ -111,8 +117,8 @@ impl TableCounts {
         }
     }
 
-    /// Bytes of all tables, one behind the other in the order in which [`Tables::lent`] asks for them, the first at a multiple of
-    /// [`ALIGN`](Self::ALIGN).
+    /// Bytes of all tables, one after the other in the order of [`Tables::lent`]. The first begins at a
+    /// multiple of [`ALIGN`](Self::ALIGN).
     #[must_use]
     pub const fn bytes(&self) -> usize {
         const fn behind<T>(at: usize, len: usize) -> usize {
@@ -139,20 +145,20 @@ impl TableCounts {
     }
 }
 
-/// Memory for tables, handed out piece by piece: a kernel's allocator of the first moments.
+/// Hands out memory for tables piece by piece: a kernel's first allocator at boot.
 ///
-/// An implementation makes typed slices of bytes, which is unsafe code of the host's. There is none in this crate.
+/// An implementation makes typed slices out of bytes. That is unsafe code of the host; this crate has none.
 pub trait TableLender<'a> {
-    /// A table of `len` entries, each made by `make`. `None` if there is not so much memory.
+    /// A table of `len` entries, each made by `make`. `None` if there is not enough memory.
     fn lend<T: 'a>(&mut self, len: usize, make: impl FnMut() -> T) -> Option<&'a mut [T]>;
 }
 
 impl<'a> Tables<'a> {
-    /// Tables for `config`, all from one lender. [`TableCounts::bytes`] says before how many bytes these are.
+    /// Tables for `config`, all from one lender. [`TableCounts::bytes`] tells their size in advance.
     ///
     /// # Errors
-    /// [`ConfigError::BadZoneSpan`] if a zone is empty or larger than memory can be, [`ConfigError::OutOfMemory`] if the lender has
-    /// too little.
+    /// [`ConfigError::BadZoneSpan`] if a zone is empty or too large, [`ConfigError::OutOfMemory`] if the
+    /// lender has too little.
     pub fn lent(config: &Config<'_>, lender: &mut impl TableLender<'a>) -> Result<Self, ConfigError> {
         fn lend<'a, T: 'a>(
             lender: &mut impl TableLender<'a>,
@@ -177,14 +183,14 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// The frames from which and up to which a zone has pageblocks, both multiples of the largest block. `None` if the end is beyond
-/// all frame numbers.
+/// The frames that a zone's pageblocks cover: its span, rounded to multiples of the largest block. `None` if
+/// the end is beyond all frame numbers.
 pub(super) fn covering(zone: &ZoneConfig<'_>) -> Option<core::ops::Range<u64>> {
     const LARGEST: u64 = 1 << MAX_ORDER;
     Some(zone.span.start / LARGEST * LARGEST..zone.span.end.checked_next_multiple_of(LARGEST)?)
 }
 
-/// Pageblocks of a zone, if it has any and not too many.
+/// Pageblocks of a zone. `None` if it has none or too many.
 pub(super) fn pageblocks_of(zone: &ZoneConfig<'_>) -> Option<usize> {
     let covering = covering(zone)?;
     let blocks = covering.end.checked_sub(covering.start)? / FRAMES as u64;
@@ -193,7 +199,7 @@ pub(super) fn pageblocks_of(zone: &ZoneConfig<'_>) -> Option<usize> {
 }
 
 impl<A: Access> Tables<'_, A> {
-    /// Bytes of all of them.
+    /// Bytes of all tables.
     #[must_use]
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.rows)
@@ -230,8 +236,8 @@ impl Tables<'static> {
     /// Tables on the heap for `config`.
     ///
     /// # Errors
-    /// [`ConfigError::BadZoneSpan`] if a zone is empty or larger than memory can be, [`ConfigError::OutOfMemory`] if the heap has
-    /// too little.
+    /// [`ConfigError::BadZoneSpan`] if a zone is empty or too large, [`ConfigError::OutOfMemory`] if the heap
+    /// has too little.
     pub fn on_heap(config: &Config<'_>) -> Result<Self, ConfigError> {
         let pageblocks = TableCounts::for_config(config)?.pageblocks;
         Tables::with_rows(Storage::owned(pageblocks, Rows::new)?, config)
@@ -240,12 +246,13 @@ impl Tables<'static> {
 
 #[cfg(feature = "alloc")]
 impl<'a, A: Access> Tables<'a, A> {
-    /// Tables on the heap for `config`, but for this one, which is nearly all of the memory. It needs [`TableCounts::pageblocks`] entries, as
-    /// `new` makes them or as zeros are.
+    /// Tables on the heap for `config`, except for `rows`, which is nearly all of the memory. `rows` needs
+    /// [`TableCounts::pageblocks`] entries, made by `new` or all zeros.
     ///
     /// # Errors
-    /// [`ConfigError::BadZoneSpan`] if a zone is empty or larger than memory can be, [`ConfigError::OutOfMemory`] if the heap has
-    /// too little. A table of another length is an error of [`BlockAllocator::new`](crate::BlockAllocator::new).
+    /// [`ConfigError::BadZoneSpan`] if a zone is empty or too large, [`ConfigError::OutOfMemory`] if the heap
+    /// has too little. A `rows` of another length is an error of
+    /// [`BlockAllocator::new`](crate::BlockAllocator::new).
     pub fn with_rows(rows: Storage<'a, Rows<A>>, config: &Config<'_>) -> Result<Self, ConfigError> {
         let counts = TableCounts::for_config(config)?;
         Ok(Self {
@@ -261,14 +268,15 @@ impl<'a, A: Access> Tables<'a, A> {
     }
 }
 
-/// A table of entries that are zeros, as `make` makes them: the system provides the memory of those that are used.
+/// A table of zeros, which equal the entries that `make` makes. The system provides memory only for the
+/// entries that are used.
 #[cfg(all(feature = "alloc", not(any(loom, shuttle))))]
 fn zeroed<'a, T: zerocopy::FromZeros>(len: usize, _make: fn() -> T) -> Result<Storage<'a, T>, ConfigError> {
     let refused = |_| ConfigError::OutOfMemory(len.saturating_mul(size_of::<T>()));
     Ok(Storage::Owned(<[T] as zerocopy::FromZeros>::new_box_zeroed_with_elems(len).map_err(refused)?))
 }
 
-/// The checkers' entries are more than their bytes.
+/// The model checkers' entries cannot be made from zeros.
 #[cfg(all(feature = "alloc", any(loom, shuttle)))]
 fn zeroed<'a, T>(len: usize, make: fn() -> T) -> Result<Storage<'a, T>, ConfigError> {
     Storage::owned(len, make)

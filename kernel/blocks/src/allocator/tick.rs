@@ -1,4 +1,4 @@
-//! What a CPU gives up when it is idle, off-line, or asked to.
+//! Pageblocks that a CPU gives up when it is idle, off-line, or asked to.
 
 use pageset_core::{ConfigError, CpuId, TickOutcome, ZoneId};
 
@@ -8,7 +8,7 @@ use crate::access::Access;
 impl<A: Access> BlockAllocator<'_, A> {
     /// Does one CPU's periodic work. Call it about once a second, on or for that CPU.
     ///
-    /// A CPU that did next to nothing since the last tick but one gives up the pageblocks that it reserves.
+    /// A CPU that was idle since the last tick gives up the pageblocks that it reserves, and its spare.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -25,7 +25,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         Ok(outcome)
     }
 
-    /// Lets others have everything that a CPU keeps back, as before the CPU goes off-line.
+    /// Gives up all pageblocks that a CPU keeps, so that other CPUs can use them. Use it before the CPU goes
+    /// off-line.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -38,7 +39,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         Ok(())
     }
 
-    /// Lets everybody have everything that any CPU keeps back.
+    /// Gives up all pageblocks that any CPU keeps.
     pub fn drain_all(&self) {
         for cpu in 0..self.cpus() {
             let drained = self.drain_cpu(CpuId(cpu as u32));

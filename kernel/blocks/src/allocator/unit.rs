@@ -1,11 +1,13 @@
-//! Units of 1 GiB: which whole pageblock a CPU claims, so that what cannot be moved lies in few of them.
+//! Units of 1 GiB. The choice of whole pageblocks concentrates unmovable memory in few units.
 //!
-//! A unit is *tainted* from the first time that a pageblock of it is claimed for a type that cannot be moved. It stays so: where such memory
-//! was once, it comes again. Movable requests use clean units while these have room, the others tainted ones: whole pageblocks, then what
-//! is left of movable ones. When there is nothing, they taint one more unit: of the clean ones, that with the most whole pageblocks.
+//! A unit becomes *tainted* when one of its pageblocks is first claimed for a type that cannot be moved. It
+//! stays tainted, because unmovable memory tends to return to the same places. Movable requests use clean
+//! units while those have room. Other requests use tainted units: first whole pageblocks, then the rest of
+//! movable ones. If no tainted unit has room, they taint one more: the clean unit with the most whole
+//! pageblocks.
 //!
-//! What is read here may be late by a moment: then a pageblock comes from a unit of the other kind, and nothing else happens. So nobody
-//! has to win.
+//! The reads here may be out of date. Then a pageblock comes from a unit of the other kind, which does no
+//! harm. So no race needs a winner.
 
 use core::ops::Range;
 
@@ -26,15 +28,16 @@ use crate::zone::Zone;
 
 /// Pageblocks of a unit.
 const UNIT: usize = (1 << 30) / (PAGEBLOCK_FRAMES as usize * 4096);
-/// Units that a search looks at, at most. A machine with more has them in the tables' order.
+/// The most units that a search looks at. Chosen: 512 GiB. A search in a larger zone may end without a unit
+/// that suits.
 const LOOKS: usize = 512;
 
-/// Where a request looks for memory.
+/// The places where a request looks for memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Places {
-    /// In units of the kind that suits its type.
+    /// Only in units that suit the request's type.
     Suiting,
-    /// In all of them, in those first.
+    /// In all units, those that suit first.
     All,
 }
 
@@ -43,7 +46,7 @@ fn is_movable(needy: Needy<'_>) -> bool {
 }
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// A block of another pageblock than the one at hand: in units that suit, and then anywhere.
+    /// A block of another pageblock than the CPU's own: first in units that suit, then anywhere.
     pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
         if !self.steers() || !self.has_tainted(needy) {
             return self.take_from(needy);
@@ -54,7 +57,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             .or_else(|| self.take_from(needy))
     }
 
-    /// A host that gives memory back from the end decides by place alone.
+    /// Whether the choice of units applies. A host that returns memory from the end needs the lowest
+    /// pageblocks instead.
     fn steers(&self) -> bool {
         self.whole_use == WholeUse::AtHand
     }
@@ -87,7 +91,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// A member of a set that a request of this type looks for: of movable ones, in a clean unit if it has to be one that suits.
+    /// A member of a set for this request. A movable request with `Places::Suiting` gets only members in
+    /// clean units.
     pub(super) fn find_open(
         &self,
         zone: &Zone,
@@ -101,12 +106,13 @@ impl<A: Access> BlockAllocator<'_, A> {
         set.find(&zone.blocks, near)
     }
 
-    /// Whether a request may use this pageblock: a movable one that looks for a unit that suits uses clean ones only.
+    /// Whether a request may use this pageblock. A movable request with `Places::Suiting` uses only clean
+    /// units.
     pub(super) fn suits(&self, zone: &Zone, needy: Needy<'_>, block: BlockIndex) -> bool {
         needy.places == Places::All || !is_movable(needy) || !self.is_tainted(zone, block)
     }
 
-    /// A pageblock has memory for a request from now on: it was claimed whole, or is of another type.
+    /// Notes that a pageblock is used for a request's type. It was claimed whole, or had another type.
     #[inline]
     pub(super) fn note_use(&self, needy: Needy<'_>, block: BlockIndex) {
         if !is_movable(needy) && self.steers() {
@@ -119,12 +125,12 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.index.set::<A>(TAINTED).has(zone.unit_of(block).start)
     }
 
-    /// Where a CPU begins to look, so that CPUs stay apart.
+    /// Where a CPU begins its search. Different CPUs begin at different places.
     fn own_part(&self, needy: Needy<'_>, blocks: &Range<BlockIndex>) -> BlockIndex {
         blocks.start + blocks.len() * needy.cpu.index() / self.cpus().max(1)
     }
 
-    /// The first member of a set, from `near` on, that lies in a clean unit.
+    /// The first member of a set in a clean unit, from `near` on.
     fn find_clean(&self, zone: &Zone, set: &Set<'_, A>, near: BlockIndex) -> Option<BlockIndex> {
         let blocks = &zone.blocks;
         let near = near.clamp(blocks.start, blocks.end);
@@ -159,7 +165,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         None
     }
 
-    /// Reserves what is left of a movable pageblock in a tainted unit, the one with the largest free block first.
+    /// Reserves a movable pageblock in part use in a tainted unit, the one with the largest free block first.
     #[cold]
     fn take_movable_in_tainted(&self, needy: Needy<'_>) -> Option<usize> {
         if is_movable(needy) {
@@ -170,7 +176,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             let set = self.set_of(movable.index(), order);
             while let Some(block) = self.find_in_tainted(needy, &set) {
                 if !self.reserve_indexed(needy, block, movable, order) {
-                    // It is not what its set says, or somebody was faster.
+                    // The set was out of date, or another CPU changed the pageblock first.
                     self.leave_set(block, movable.index(), order);
                     continue;
                 }
@@ -185,7 +191,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         None
     }
 
-    /// A whole pageblock of the clean unit that has most of them.
+    /// A whole pageblock of the clean unit that has the most of them.
     #[cold]
     fn to_taint(&self, zone: &Zone) -> Option<BlockIndex> {
         let whole = self.index.set::<A>(WHOLE);
@@ -208,12 +214,12 @@ impl<A: Access> BlockAllocator<'_, A> {
 
 /// Whole units.
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Allocates 1 GiB that begins at a multiple of it: as 256 blocks of the largest order, side by side. They are freed one by one, or
-    /// by [`free_gib`](Self::free_gib). The request's order is ignored. O(GiB of memory).
+    /// Allocates 1 GiB at a multiple of 1 GiB, as 256 adjacent blocks of the largest order. Free them one by
+    /// one or by [`free_gib`](Self::free_gib). The request's order is ignored. O(GiB of memory).
     ///
     /// # Errors
-    /// [`AllocError::OutOfMemory`] if no GiB is free as a whole, or the zone would fall below its low watermark; as for
-    /// [`alloc`](Self::alloc) otherwise.
+    /// [`AllocError::OutOfMemory`] if no unit is free as a whole, or the zone would fall below its low
+    /// watermark. Otherwise as for [`alloc`](Self::alloc).
     pub fn alloc_gib(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
         if !self.is_known(cpu) {
             return Err(AllocError::BadCpu(cpu));
@@ -238,10 +244,10 @@ impl<A: Access> BlockAllocator<'_, A> {
         Err(AllocError::OutOfMemory { order: Order::MAX })
     }
 
-    /// Frees what [`alloc_gib`](Self::alloc_gib) gave.
+    /// Frees memory from [`alloc_gib`](Self::alloc_gib).
     ///
     /// # Errors
-    /// Of the first block that is no such block in use. The others are freed nevertheless.
+    /// The error of the first block that is not in use as such. The others are freed nevertheless.
     pub fn free_gib(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
         let mut outcome = Ok(());
         for block in (0..UNIT / PAIR).map(|pair| pair * PAIR * FRAMES) {
@@ -271,7 +277,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     fn take_unit(&self, zone: &Zone, needy: Needy<'_>, unit: Range<BlockIndex>) -> bool {
         let pairs = || unit.clone().step_by(PAIR);
         if let Some(missed) = pairs().find(|first| !self.claim_whole_at(zone, *first, PAIR)) {
-            // Somebody was faster: what this CPU has, it gives back.
+            // Another CPU claimed a pair first. This CPU returns the pairs that it claimed.
             pairs()
                 .take_while(|first| *first < missed)
                 .for_each(|first| (first..first + PAIR).for_each(|part| self.give_whole(part)));
@@ -283,7 +289,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         else {
             return true;
         };
-        // A pageblock went out of service meanwhile: that pair is dealt with.
+        // A pageblock went out of service meanwhile. `hand_out` has parked it, and returned the other of its
+        // pair.
         for first in pairs().filter(|first| *first != isolated) {
             match first < isolated {
                 true => {
@@ -301,7 +308,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 const PAIR: usize = blocks_in(Order::MAX);
 
 impl Zone {
-    /// The pageblocks of the zone that lie in the same GiB as this one.
+    /// The pageblocks of the zone in the same GiB as this one.
     fn unit_of(&self, block: BlockIndex) -> Range<BlockIndex> {
         let first_pfn = self.pfn(block * PAGEBLOCK_FRAMES as usize).0;
         let within = (first_pfn / u64::from(PAGEBLOCK_FRAMES)) as usize % UNIT;
@@ -345,7 +352,7 @@ mod tests {
 
     #[test]
     fn a_gib_is_had_while_one_is_whole_and_comes_back() {
-        // From the middle of a GiB on: the first and the last part are none.
+        // The zone begins and ends in the middle of a GiB, so its first and last parts are no whole units.
         let (start, end) = (GIB / 2, 3 * GIB + GIB / 2);
         let regions = [start..end];
         let zones =

@@ -1,4 +1,4 @@
-//! Blocks that are pageblocks, or two of them.
+//! Blocks of one or two pageblocks.
 
 use pageset_core::{CpuId, MigrateType, Order, PAGEBLOCK_ORDER, ZoneId};
 
@@ -15,33 +15,35 @@ use crate::zone::Zone;
 /// Which whole pageblock a CPU uses next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WholeUse {
-    /// One near that which it used or freed last: CPUs stay apart.
+    /// A pageblock near the one that the CPU used or freed last. CPUs stay apart.
     #[default]
     AtHand,
-    /// The lowest that is free, whoever freed it: what lies at the end stays free. For hosts that return memory from there.
+    /// The lowest whole pageblock, so that memory at the end stays free. For hosts that return memory from
+    /// the end.
     LowestFirst,
 }
 
-/// The number of the set of whole pageblocks: those that anybody may take.
+/// The number of the set of whole pageblocks, which any CPU may claim.
 pub(super) const WHOLE: usize = TYPES * PAGEBLOCK_ORDER;
-/// The set of pairs of whole pageblocks, by the first one of each. It may have pairs that are gone.
+/// The set of pairs of whole pageblocks, by the first of each pair. It may contain pairs that are no longer
+/// whole.
 pub(super) const PAIRS: usize = WHOLE + 1;
-/// The set of pageblocks whose free frames the zone has counted, and to which frames came back since.
+/// The set of pageblocks with frees since their zone counted them.
 pub(super) const UNCOUNTED: usize = WHOLE + 2;
-/// The set of units of 1 GiB that may hold what cannot be moved, by their first pageblocks.
+/// The set of tainted units, by their first pageblocks.
 pub(super) const TAINTED: usize = WHOLE + 3;
 /// How many sets there are.
 pub(super) const SETS: usize = WHOLE + 4;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// The same allocator with another rule for whole pageblocks. Default: [`WholeUse::AtHand`].
+    /// Sets the rule for choosing whole pageblocks. The default is [`WholeUse::AtHand`].
     #[must_use]
     pub fn with_whole_use(mut self, rule: WholeUse) -> Self {
         self.whole_use = rule;
         self
     }
 
-    /// Hands out a block of pageblock size or twice that.
+    /// Allocates a block of one or two pageblocks.
     pub(super) fn alloc_whole(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let order = needy.wanted.order;
         loop {
@@ -53,7 +55,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Claimed pageblocks become one block that is in use. `false` if one of them was isolated meanwhile.
+    /// Turns claimed pageblocks into one block in use. `false` if one of them was isolated meanwhile.
     pub(super) fn hand_out(&self, block: BlockIndex, order: Order, migratetype: MigrateType) -> bool {
         let parts = block..block + blocks_in(order);
         let hand_out = |part: BlockIndex| {
@@ -67,7 +69,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         false
     }
 
-    /// Takes a whole pageblock; nobody else has it from then on.
+    /// Claims a whole pageblock. No other CPU can use it from then on.
     pub(super) fn claim_whole(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
         if !zone.may_claim(1, needy.reserve) {
@@ -83,7 +85,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Takes up to `limit` whole pageblocks that lie near each other.
+    /// Claims up to `limit` whole pageblocks that lie near each other.
     pub(super) fn claim_several(&self, needy: Needy<'_>, limit: usize) -> Several {
         let zone = &self.zones[needy.zone.index()];
         let limit = limit.min(zone.open_blocks(limit, needy.reserve));
@@ -94,7 +96,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         taken
     }
 
-    /// Lets everybody have some whole pageblocks.
+    /// Returns some whole pageblocks to the zone.
     pub(super) fn publish_several(&self, zone: &Zone, blocks: Several) {
         if blocks.first().is_none() {
             return;
@@ -106,7 +108,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         blocks.filter(|block| self.states[*block].get().is_isolated()).for_each(|block| self.withdraw(block));
     }
 
-    /// Takes two whole pageblocks that lie together.
+    /// Claims two adjacent whole pageblocks.
     fn claim_pair(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
         if !zone.may_claim(2, needy.reserve) {
@@ -122,7 +124,8 @@ impl<A: Access> BlockAllocator<'_, A> {
                 return Some(first);
             }
             if whole.has_pair(first) {
-                // Somebody put it there meanwhile, perhaps before it was removed.
+                // Another CPU made the pair whole meanwhile, and may have added it just before this removed
+                // it.
                 pairs.add(first);
             }
         }
@@ -152,7 +155,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Takes these whole pageblocks, if all of them are there.
+    /// Claims these whole pageblocks, if all of them are whole.
     pub(super) fn claim_whole_at(&self, zone: &Zone, block: BlockIndex, blocks: usize) -> bool {
         let whole = self.index.set::<A>(WHOLE);
         let claimed = if blocks == 2 { whole.remove_pair(block) } else { whole.remove(block) };
@@ -162,7 +165,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         claimed
     }
 
-    /// Lets everybody have a whole pageblock.
+    /// Returns a whole pageblock to the zone.
     pub(super) fn publish(&self, block: BlockIndex) {
         self.zone_at(block).add_whole::<A>(1);
         self.add_to_whole(block);
@@ -171,7 +174,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Adds a pageblock to those that anybody may take; who counts it does so apart.
+    /// Adds a pageblock to the set of whole ones. The caller counts it.
     pub(super) fn add_to_whole(&self, block: BlockIndex) {
         let whole = self.index.set::<A>(WHOLE);
         whole.add(block);
@@ -181,19 +184,19 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Whether everybody may have it as a whole.
+    /// Whether the pageblock is in the set of whole ones, so that any CPU may claim it.
     pub(super) fn is_published(&self, block: BlockIndex) -> bool {
         self.index.set::<A>(WHOLE).has(block)
     }
 
-    /// A pageblock that the caller has for itself is whole, and everybody's unless it is isolated.
+    /// Makes a claimed pageblock whole. Returns it to the zone, unless it is isolated.
     pub(super) fn give_whole(&self, block: BlockIndex) {
         if self.turn_into(block, |state| state.unused(Phase::Whole)) {
             self.publish(block);
         }
     }
 
-    /// Frees a block of pageblock size or twice that. `false` if it is no such block in use.
+    /// Frees a block of one or two pageblocks. `false` if no such block is in use.
     pub(super) fn free_whole(&self, cpu: CpuId, zone: ZoneId, block: BlockIndex, order: Order) -> bool {
         if order == Order::PAGEBLOCK && self.free_to_spare(self.lists_at(zone, cpu), block) {
             return true;
@@ -214,8 +217,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         freed
     }
 
-    /// A pageblock that the caller has for itself becomes what `change` says. `false` if it was isolated meanwhile: then it is whole and
-    /// out of service, and not the caller's any more. `false` too if somebody uses it: a table is damaged.
+    /// Changes the state of a claimed pageblock by `change`. `false` if it was isolated meanwhile: the
+    /// pageblock is then parked, and no longer the caller's. `false` too if the pageblock is in a phase that
+    /// no claimed pageblock has, because a table is damaged.
     pub(super) fn turn_into(&self, block: BlockIndex, change: impl Fn(State) -> State) -> bool {
         let is_ours =
             |state: State| matches!(state.phase(), Phase::Whole | Phase::Changing | Phase::SecondHalf);
@@ -230,13 +234,14 @@ impl<A: Access> BlockAllocator<'_, A> {
             if self.states[block].update::<A>(park).is_ok() {
                 return false;
             }
-            // It came back into service meanwhile.
+            // The pageblock came back into service meanwhile.
         }
     }
 
-    /// A whole pageblock that the caller has for itself is open, and all of its frames are free. `false` as for [`turn_into`](Self::turn_into).
+    /// Opens a claimed whole pageblock, with all of its frames free. `false` as for
+    /// [`turn_into`](Self::turn_into).
     pub(super) fn open(&self, block: BlockIndex, open: State) -> bool {
-        // While its rows are withheld, nobody takes from it.
+        // The rows are still withheld, so no CPU takes from them yet.
         let opened = self.turn_into(block, |_| open);
         if opened {
             self.rows[block].open();
@@ -244,14 +249,15 @@ impl<A: Access> BlockAllocator<'_, A> {
             if now.is_isolated() {
                 self.unreserve(block, |_| true);
             } else if open.owner().is_some() && now.owner().is_none() {
-                // It went out of service and came back, or somebody drained this CPU: whoever looked at it then did not see all rows.
+                // It went out of service and came back, or another CPU drained this one. That CPU settled the
+                // pageblock before all rows were free.
                 self.note_rows(block);
             }
         }
         opened
     }
 
-    /// Nobody can take an isolated pageblock as a whole from here on.
+    /// Removes an isolated pageblock from the set of whole ones.
     #[cold]
     pub(super) fn withdraw(&self, block: BlockIndex) {
         if self.claim_whole_at(self.zone_at(block), block, 1) {
@@ -261,7 +267,8 @@ impl<A: Access> BlockAllocator<'_, A> {
 }
 
 impl Zone {
-    /// Whether a request may take so many whole pageblocks: what is reserved for others stays.
+    /// Whether a request may claim this many whole pageblocks. It may not use the reserve unless that is open
+    /// to it.
     fn may_claim(&self, blocks: usize, reserve: Reserve) -> bool {
         self.open_blocks(blocks, reserve) >= blocks
     }

@@ -1,4 +1,5 @@
-//! Several blocks of a row by one exchange: for caches above, which take and give many at a time.
+//! Several blocks of a row by one exchange. For caches above this allocator, which take and return many
+//! blocks at a time.
 
 use pageset_core::{AllocError, CpuId, Order, Pfn, Request};
 
@@ -11,11 +12,11 @@ use crate::index::BlockIndex;
 use crate::row::{ROW_FRAMES, ROWS};
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Allocates blocks that lie in one row: at least one, at most `limit`. One is the most there is of orders larger than a
-    /// row. O(1) while the CPU's pageblock has a free block.
+    /// Allocates blocks that lie in one row: at least one, at most `limit`. Orders larger than a row get one
+    /// block. O(1) while the CPU's pageblock has a free block.
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc), if not one block could be had.
+    /// As [`alloc`](Self::alloc) if no block was found.
     #[inline]
     pub fn alloc_word(&self, cpu: CpuId, request: &Request, limit: usize) -> Result<BlockWord, AllocError> {
         if let Some(blocks) = self.take_word_at_hand(cpu, request, limit) {
@@ -24,14 +25,15 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.alloc_word_near(cpu, request, limit.max(1))
     }
 
-    /// From another row of the pageblock at hand, or wherever there is one.
+    /// Takes blocks from another row of the CPU's pageblock. If it has none, allocates one block in the usual
+    /// way.
     #[cold]
     #[inline(never)]
     fn alloc_word_near(&self, cpu: CpuId, request: &Request, limit: usize) -> Result<BlockWord, AllocError> {
         if let Some(blocks) = self.take_word_of_rest(cpu, request, limit) {
             return Ok(blocks);
         }
-        // One the usual way, which has another pageblock at hand then.
+        // This makes another pageblock the CPU's own, and may leave more free blocks in the same row.
         let pfn = self.alloc(cpu, request)?;
         let one = BlockWord::of(pfn, request.order);
         Ok(match self.take_word_at_hand(cpu, request, limit - 1) {
@@ -46,7 +48,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// Blocks of the next row of the pageblock at hand that has any.
+    /// Takes blocks of the next row of the CPU's pageblock that has any.
     fn take_word_of_rest(&self, cpu: CpuId, request: &Request, limit: usize) -> Option<BlockWord> {
         let needy = self.needy(self.home_zone(cpu, request)?, cpu, request, Reserve::Closed);
         let at_hand = needy.lists.at_hand(Self::word_wanted(request, limit)?);
@@ -64,7 +66,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// Blocks of the row that the CPU's last one came from.
+    /// Takes blocks of the row that the CPU's last block came from.
     #[inline]
     fn take_word_at_hand(&self, cpu: CpuId, request: &Request, limit: usize) -> Option<BlockWord> {
         let lists = self.lists_at(self.home_zone(cpu, request)?, cpu);
@@ -74,7 +76,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         Some(blocks)
     }
 
-    /// What such a request takes, if rows have several blocks of it.
+    /// The order and type to take, if a row can have such a block and `limit` is not 0.
     #[inline]
     fn word_wanted(request: &Request, limit: usize) -> Option<Wanted> {
         let has_several = limit > 0 && request.order.frames() as usize <= ROW_FRAMES;
@@ -104,14 +106,14 @@ impl<A: Access> BlockAllocator<'_, A> {
         Some(blocks)
     }
 
-    /// Puts back what was taken and is not wanted.
+    /// Returns blocks that the caller does not want.
     #[cold]
     fn return_blocks(&self, cpu: CpuId, blocks: BlockWord) {
         self.put_word(cpu, blocks);
     }
 
-    /// Frees blocks that lie in one row. Returns those that are no blocks in use, and says no more of them: a
-    /// [`free`](Self::free) of one does. The others are free then.
+    /// Frees blocks that lie in one row. Returns the blocks that are not in use; the other blocks are free
+    /// then. A [`free`](Self::free) of a returned block tells why it was refused.
     #[inline]
     #[must_use = "the blocks that it returns are not free"]
     pub fn free_word(&self, cpu: CpuId, blocks: BlockWord) -> Option<BlockWord> {
@@ -130,7 +132,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         Some(all)
     }
 
-    /// Frees all of these, if all is as it should be; otherwise none.
+    /// Frees all of these blocks if all are in use, otherwise none.
     #[inline]
     pub(super) fn put_word(&self, cpu: CpuId, blocks: BlockWord) -> bool {
         self.is_known(cpu)
@@ -139,7 +141,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 .is_some_and(|place| self.put_heads(cpu, place, blocks.order(), blocks.heads()))
     }
 
-    /// The same by pageblock, row in it, and a bit for each first frame.
+    /// [`put_word`](Self::put_word) by pageblock, row, and a bit for each first frame.
     #[inline(always)]
     pub(super) fn put_heads(
         &self,
@@ -157,10 +159,10 @@ impl<A: Access> BlockAllocator<'_, A> {
         true
     }
 
-    /// Pageblock, and row in it.
+    /// The pageblock of these blocks, and the row in it.
     #[inline]
     fn place_of(&self, blocks: BlockWord) -> Option<(BlockIndex, usize)> {
-        // The row's first frame may be a hole, or lie below the zone; a block of it is not.
+        // Look up the first block: the first frame of the row may be a hole, or lie below the zone.
         let frame = u64::from(blocks.heads().trailing_zeros());
         let (_, index) = self.locate(Pfn(blocks.first().0.checked_add(frame)?))?;
         Some((index / FRAMES, index % FRAMES / ROW_FRAMES))
@@ -168,7 +170,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 }
 
 impl BlockWord {
-    /// The blocks at the beginning of a list that lie in one row, and how many these are.
+    /// The blocks of one order and row at the beginning of a list, and how many they are.
     pub(super) fn leading(blocks: &[(Pfn, Order)]) -> Option<(Self, usize)> {
         let (&(pfn, order), rest) = blocks.split_first()?;
         let mut word = Self::of(pfn, order);

@@ -1,19 +1,19 @@
-//! The language's atomics, and somebody who is told of each operation before it happens: a laboratory, which finds out what the
-//! lines cost that CPUs share.
+//! The language's atomics, with an observer that is told of each operation before it happens. A simulation
+//! uses it to charge for cache lines that CPUs share.
 
 use core::sync::atomic as language;
 use std::sync::OnceLock;
 
 pub(crate) use language::Ordering;
 
-/// What an atomic operation does to the cache line that it is on.
+/// How an atomic operation uses its cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineUse {
-    /// It is read.
+    /// A load.
     Read,
-    /// It is written.
+    /// A store.
     Write,
-    /// It is read and written at once, as by an exchange; also by one that fails.
+    /// A read-modify-write, whether it succeeds or fails.
     Exchange,
 }
 
@@ -21,10 +21,10 @@ type Observer = fn(address: usize, LineUse);
 
 static OBSERVER: OnceLock<Observer> = OnceLock::new();
 
-/// Tells `observer` of every atomic operation of every allocator of this process, on the thread that does it and before it is
-/// done, with the address of the word. Returns whether it is told: the first observer stays.
+/// Calls `observer` before every atomic operation of every allocator of this process, on the thread that
+/// performs it, with the address of the word. Returns whether this observer is in place: the first one stays.
 ///
-/// The observer may let other threads go on before it returns. It must not use the allocator.
+/// The observer may let other threads run before it returns. It must not use the allocator.
 pub fn observe_lines(observer: fn(address: usize, LineUse)) -> bool {
     let is_same = |first: &Observer| core::ptr::fn_addr_eq(*first, observer as Observer);
     is_same(OBSERVER.get_or_init(|| observer))

@@ -1,9 +1,9 @@
-//! Loom's atomics, with the one order of all `SeqCst` operations, which loom itself leaves out: it takes them for acquire and
-//! release.
+//! Loom's atomics, plus the single total order of all `SeqCst` operations. Loom itself treats `SeqCst` as
+//! acquire and release.
 //!
-//! A processor keeps that order by fences, in one of two ways: after each such write, or before each such operation. Both are
-//! right, so a program has to be right under both. An operation that should be `SeqCst` and is not shows under one of them: a
-//! write where fences follow writes, a read where they come before reads.
+//! A processor keeps that order by fences, in one of two ways: after each `SeqCst` write, or before each
+//! `SeqCst` operation. A program has to be right under both. If an operation lacks a needed `SeqCst`, one of
+//! the two shows it: a write under fences after writes, a read under fences before reads.
 
 use std::cell::Cell;
 
@@ -24,7 +24,7 @@ std::thread_local! {
     static FENCES: Cell<Fences> = const { Cell::new(Fences::Before) };
 }
 
-/// What models of this thread follow from here on.
+/// Sets where models of this thread put fences from now on.
 #[cfg(test)]
 pub(crate) fn set_fences(fences: Fences) {
     FENCES.set(fences);

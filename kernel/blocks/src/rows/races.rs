@@ -1,5 +1,5 @@
-//! Pairs of threads at one pageblock's frames, under shuttle, which tries every order of their atomic operations; and under loom, which
-//! tries every outcome that the language's memory orderings allow as well.
+//! Races of two threads at one pageblock's frames. Shuttle tries every order of their atomic operations. Loom
+//! also tries every outcome that the language's memory orderings allow.
 
 use std::sync::Arc;
 use std::vec::Vec;
@@ -16,7 +16,7 @@ fn order(order: usize) -> Order {
     Order::new(order as u8).expect("an order")
 }
 
-/// Frees frames that lie together, unless another thread changes their block or they are not in use.
+/// Frees contiguous frames, unless another thread is changing their block or a frame is not in use.
 fn free_all(rows: &Rows, frames: Range<usize>) -> Result<(), Refused> {
     let mut rest = frames;
     while !rest.is_empty() {
@@ -25,7 +25,7 @@ fn free_all(rows: &Rows, frames: Range<usize>) -> Result<(), Refused> {
     Ok(())
 }
 
-/// The blocks in use. All threads are done, so nothing changes, and each block lies where a block of its size can.
+/// The blocks in use, after all threads are done. Each must lie where a block of its size can.
 fn blocks(rows: &Rows) -> Vec<(usize, usize)> {
     let mut blocks = Vec::new();
     let mut frame = 0;
@@ -45,7 +45,8 @@ fn blocks(rows: &Rows) -> Vec<(usize, usize)> {
     blocks
 }
 
-/// Two threads at a pageblock that was `prepared`, in every order of their steps. `end` gets what they return.
+/// Runs two threads on a pageblock with the `prepared` blocks, in every order of their steps. `end` gets both
+/// results.
 fn race<A: Send + 'static, B: Send + 'static>(
     prepared: &'static [(usize, usize)],
     first: impl Fn(&Rows) -> A + Send + Sync + 'static,
@@ -81,14 +82,14 @@ fn every_order(body: impl Fn() + Send + Sync + 'static) {
         set_fences(fences);
         let body = body.clone();
         let mut model = loom::model::Builder::new();
-        // The look at all frames in the end is thousands of steps, none of which races.
+        // The look at all frames in the end takes thousands of steps. None of them races.
         model.max_branches = 100_000;
         model.preemption_bound = Some(3);
         model.check(move || body());
     }
 }
 
-/// The borders of a part were right a moment ago; then its row became one of a larger block.
+/// Thread 1 frees the block after thread 2 has checked its borders, and makes its row part of a larger block.
 #[test]
 fn a_part_is_not_freed_of_a_block_that_came_after_the_look() {
     race(
@@ -96,7 +97,7 @@ fn a_part_is_not_freed_of_a_block_that_came_after_the_look() {
         |rows| rows.put(64, order(5)).is_ok() && rows.take_at(0, order(7)),
         |rows| rows.free_first(64..96),
         |rows, has_block, freed| match (has_block, freed) {
-            // Freed as a part of the larger block, or before that came.
+            // The part was freed, either before the larger block was taken or out of it.
             (true, Ok(_)) => assert_eq!(blocks(rows), [(0, 6), (96, 5)]),
             (true, Err(_)) => assert_eq!(blocks(rows), [(0, 7)]),
             (false, _) => assert_eq!(blocks(rows), []),
@@ -122,7 +123,7 @@ fn a_row_is_not_split_of_a_block_that_came_after_the_look() {
     );
 }
 
-/// The rows of a block were looked at; then others had them.
+/// Another block takes the rows between the look and the free.
 #[test]
 fn a_second_free_of_a_block_frees_nothing_of_those_that_came_after_it() {
     race(
@@ -149,7 +150,7 @@ fn a_second_free_of_a_block_frees_nothing_of_those_that_came_after_it() {
     );
 }
 
-/// The owner of the row's first frames frees these.
+/// One owner frees its part, the first frames of the row, while another owner splits the rest.
 #[test]
 fn an_owner_of_a_part_can_split_it_while_another_part_is_freed() {
     race(
@@ -165,7 +166,7 @@ fn an_owner_of_a_part_can_split_it_while_another_part_is_freed() {
     );
 }
 
-/// A wrong free in the middle of right ones never makes one of these fail.
+/// A wrong free in the middle of right ones never makes a right one fail.
 #[test]
 fn a_free_of_another_order_refuses_nothing_to_the_owner() {
     race(
@@ -206,7 +207,7 @@ fn a_block_that_goes_out_of_service_is_not_cut() {
         |rows| rows.withhold_block(0),
         |rows, freed, withheld| match (freed, withheld) {
             (false, Some(128)) => assert_eq!(rows.look(100), Use::InsideWithheld),
-            // Cut once or twice before.
+            // The block was cut once or twice before.
             (true, Some(64)) => panic!("{:?}", rows.look(32)),
             (true, None | Some(32)) => assert_eq!(rows.look(32), Use::Free),
             (false, None | Some(64)) => {}
@@ -215,7 +216,7 @@ fn a_block_that_goes_out_of_service_is_not_cut() {
     );
 }
 
-/// A look reads several words, of different times.
+/// A look reads several words, at different times.
 #[test]
 fn a_look_sees_what_was_there() {
     race(
@@ -247,8 +248,8 @@ fn of_two_that_want_the_same_rows_none_loses_a_frame() {
     );
 }
 
-/// A run is taken piece by piece: whoever takes a frame of it meanwhile, or frees one beside it, and the run get different frames, or the
-/// run gets none at all.
+/// A run is taken piece by piece. Meanwhile another thread takes a frame of the run or frees one beside it.
+/// Either both get different frames, or the run gets none at all.
 #[test]
 fn a_run_is_taken_whole_or_not_at_all() {
     race(

@@ -1,4 +1,4 @@
-//! Runs: frames of a pageblock that lie together, any number of them.
+//! Runs: contiguous frames of a pageblock, any number of them.
 
 use core::ops::Range;
 
@@ -7,11 +7,12 @@ use crate::access::Access;
 use crate::row::{FRAMES, ROW_FRAMES, ROW_ORDER, ROWS, rows_of};
 
 impl<A: Access> Rows<A> {
-    /// Takes free frames that lie together, so many and no more, out of the shortest run of them that suffices. Returns the first one. They
-    /// are the largest blocks that fit, to be freed by [`free_first`](Self::free_first). `put_back` is called after some were taken and came
-    /// back: whoever looked meanwhile saw less than there is.
+    /// Takes a run of exactly this many frames out of the shortest free run that is long enough. Returns its
+    /// first frame. The run consists of the largest aligned blocks that fit; free it with
+    /// [`free_first`](Self::free_first). `put_back` is called after a lost race: some frames were taken for a
+    /// moment and returned, and other CPUs may have missed them.
     pub(crate) fn take_run(&self, frames: usize, put_back: impl Fn()) -> Option<usize> {
-        // Who loses a race looks again: another CPU got on meanwhile.
+        // A failed take means that another CPU took a frame. So some CPU made progress: look again.
         loop {
             let first = self.best_run(frames)?;
             if self.take_range(first..first + frames) {
@@ -21,9 +22,10 @@ impl<A: Access> Rows<A> {
         }
     }
 
-    /// Takes these frames, if all are free, as the largest blocks that fit.
+    /// Takes these frames, if all are free, as the largest aligned blocks that fit.
     ///
-    /// Another CPU may take one of them meanwhile. Then this one gives back what it took: nobody else knows of that.
+    /// Race: another CPU takes one of the frames meanwhile. Then this call loses and returns the pieces that
+    /// it took. That is safe because no other CPU knows of these pieces.
     pub(crate) fn take_range(&self, frames: Range<usize>) -> bool {
         let Some(in_use) = pieces(frames.clone()).find(|piece| !self.take_piece(piece)) else { return true };
         pieces(frames.start..in_use.start).for_each(|piece| self.put_piece(&piece));
@@ -37,7 +39,7 @@ impl<A: Access> Rows<A> {
         rows_of(piece.clone()).all(|(row, part)| self.change(row, |now| now.with_part_taken(part)).is_ok())
     }
 
-    /// Puts back a piece that nobody else knows of.
+    /// Returns a piece that no other CPU knows of.
     fn put_piece(&self, piece: &Range<usize>) {
         if piece.len() > ROW_FRAMES {
             self.put_rows(piece.start / ROW_FRAMES, piece.len().ilog2() as usize).ok();
@@ -48,7 +50,7 @@ impl<A: Access> Rows<A> {
         }
     }
 
-    /// The free frames that lie together, in ascending order.
+    /// The free runs, in ascending order.
     pub(crate) fn free_runs(&self) -> impl Iterator<Item = Range<usize>> + use<A> {
         let free = self.free_frames();
         let mut at = 0;
@@ -59,7 +61,7 @@ impl<A: Access> Rows<A> {
         })
     }
 
-    /// Cuts the block around a frame in use, so that one begins with the frame.
+    /// Cuts the block around a frame in use until a block begins at the frame.
     pub(crate) fn cut_before(&self, frame: usize) -> Result<(), Refused> {
         let (row, at) = (frame / ROW_FRAMES, frame % ROW_FRAMES);
         loop {
@@ -68,7 +70,7 @@ impl<A: Access> Rows<A> {
                 Use::Block(start, order) if order.index() > ROW_ORDER => {
                     self.cut(start / ROW_FRAMES, order.index())?;
                 }
-                // If the block is another one by now, one looks again.
+                // If the block has changed meanwhile, this has no effect, and the loop looks again.
                 Use::Block(..) => {
                     self.change(row, |now| now.with_border(at)).map(|_| ()).or(Err(Refused::Changing))?
                 }
@@ -78,10 +80,10 @@ impl<A: Access> Rows<A> {
         }
     }
 
-    /// Where the shortest run of free frames begins that has so many.
+    /// The first frame of the shortest free run that has at least this many frames.
     fn best_run(&self, frames: usize) -> Option<usize> {
         let free = self.free_frames();
-        // The frames from which on so many are free: first those with one, then with two, four and so on.
+        // The frames at which a free run of `length` begins. `length` doubles until it is the wanted number.
         let (mut enough, mut length) = (free, 1);
         while length < frames {
             let more = length.min(frames - length);
@@ -92,7 +94,7 @@ impl<A: Access> Rows<A> {
         let (mut best, mut shortest) = (None, usize::MAX);
         let mut before = 0;
         for (word, bits) in enough.into_iter().enumerate() {
-            // Of each run only the first.
+            // Only the first frame of each run.
             let mut firsts = bits & !(free[word] << 1 | before >> (BITS - 1));
             before = free[word];
             while firsts != 0 {
@@ -111,7 +113,7 @@ impl<A: Access> Rows<A> {
 /// Bits of a word of free frames.
 const BITS: usize = usize::BITS as usize;
 
-/// With each frame's bit at the place of the frame that lies so many before it.
+/// The bits moved down: each frame's bit is now at the frame that lies `frames` before it.
 fn moved_down(bits: &[usize; ROWS / 2], frames: usize) -> [usize; ROWS / 2] {
     let (words, rest) = (frames / BITS, frames % BITS);
     core::array::from_fn(|at| {
@@ -134,7 +136,7 @@ fn next_free(free: &[usize; ROWS / 2], from: usize) -> Option<usize> {
     None
 }
 
-/// How many free frames lie together from this one on.
+/// The length of the free run that begins at this frame.
 fn run_at(free: &[usize; ROWS / 2], first: usize) -> usize {
     let mut at = first;
     while at < FRAMES {
@@ -148,8 +150,8 @@ fn run_at(free: &[usize; ROWS / 2], first: usize) -> usize {
     at - first
 }
 
-/// Frames that lie together, in pieces: what lies in one row, and the largest blocks of several rows. Pieces of a part that ends where one of
-/// them does are the same.
+/// Cuts a run into pieces: the frames of one row, or the largest aligned blocks of several rows. A shorter
+/// run that ends at the border of a piece has the same pieces up to there.
 fn pieces(frames: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let mut at = frames.start;
     core::iter::from_fn(move || {
@@ -171,7 +173,7 @@ fn pieces(frames: Range<usize>) -> impl Iterator<Item = Range<usize>> {
 mod tests {
     use super::*;
 
-    /// Runs of any length, taken and freed at random beside the frames that they have.
+    /// Takes and frees runs of any length at random, and compares with the list of used frames.
     #[test]
     fn a_run_is_taken_where_it_fits_best() {
         let rows = Rows::new();

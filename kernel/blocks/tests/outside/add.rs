@@ -1,4 +1,4 @@
-//! Memory that comes after the allocator was built.
+//! Memory that is added after the allocator was built.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -11,7 +11,7 @@ use crate::machine::{allocator, request};
 
 const CPU: CpuId = CpuId(0);
 
-/// 16 MiB of which the boot code has a part at first; two CPUs.
+/// 16 MiB; at first the boot code keeps a part. Two CPUs.
 fn machine() -> BlockAllocator<'static> {
     allocator(&[(ZoneKind::Normal, 0..4096, vec![5..600, 2048..4096])], 2)
 }
@@ -31,7 +31,7 @@ fn what_the_boot_code_gives_back_is_memory_like_any_other() {
     assert_eq!(pages.len(), 4096);
     pages.iter().for_each(|pfn| allocator.free(CPU, *pfn, Order::ZERO).expect("just allocated"));
     allocator.validate().expect("everything in its place");
-    // All of it was free at once, so the pageblocks that came in parts are whole too.
+    // All of it was free at once, so pageblocks that were added in parts are whole too.
     let whole = request(9, MigrateType::Movable);
     let blocks = std::iter::from_fn(|| allocator.alloc(CPU, &whole).ok()).count();
     assert_eq!(blocks, 8);
@@ -71,7 +71,7 @@ fn watermarks_follow_the_memory_that_comes() {
     grown.add_memory(CPU, 2048..8000).expect("these are holes");
     assert_ne!(marks(&grown), before, "the distance of watermarks is a share of the zone");
     assert_eq!(marks(&grown), marks(&large));
-    // Those that were set outright end here, as the core's do.
+    // Watermarks that were set directly are overridden here, as in `pageset-core`.
     grown.set_watermarks(ZoneId(0), Watermarks { min: 1, low: 2, high: 3 }).expect("it is a zone");
     grown.add_memory(CPU, 8000..8192).expect("these are holes");
     assert_eq!(marks(&grown), marks(&zone_of(&[0..8192])));

@@ -1,4 +1,4 @@
-//! Arrays that one CPU has to itself.
+//! Arrays of one CPU.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ fn double_frees(allocator: &BlockAllocator<'_>) -> usize {
     allocator.counters().double_frees
 }
 
-/// Frames in use, as far as the allocator knows.
+/// Frames in use, by the allocator's tables.
 fn used(allocator: &BlockAllocator<'_>) -> u64 {
     allocator.validate().expect("nothing broke").allocated
 }
@@ -85,7 +85,8 @@ fn mistakes_are_errors_or_counted() {
     assert_eq!((double_frees(&allocator), used(&allocator)), (1, 0), "it lay in the arrays of two CPUs");
 }
 
-/// A kernel's first bug in its tests is an error there. Release builds do not look, so that a free stays a write.
+/// With debug assertions, the first such bug of a kernel is an error. Release builds do not look, so that a
+/// free stays one write.
 #[test]
 fn a_second_free_on_one_cpu_is_an_error_where_debug_assertions_are_on() {
     let is_checked = cfg!(debug_assertions);
@@ -110,7 +111,7 @@ fn a_second_free_on_one_cpu_is_an_error_where_debug_assertions_are_on() {
     }
 }
 
-/// The allocator's own look at a block costs nothing more, so it is everywhere.
+/// The allocator checks the block in any case, so release builds find this too.
 #[test]
 fn a_free_of_what_another_cpu_freed_past_its_arrays_is_an_error() {
     let allocator = plain(4096, 2);
@@ -206,7 +207,7 @@ fn requests_that_go_elsewhere_pass_by_the_arrays() {
     assert!(unknown.free(pfn, Order::ZERO).is_err());
 }
 
-/// What one of two CPUs does.
+/// A step of one of two CPUs.
 #[derive(Clone, Debug)]
 enum Step {
     Alloc { cpu: usize, order: u8, migratetype: usize, is_direct: bool },

@@ -8,7 +8,7 @@ use crate::machine::{order, plain, ragged, request};
 const CPU: CpuId = CpuId(0);
 const MOVABLE: MigrateType = MigrateType::Movable;
 
-/// Every frame that is left, frame by frame, is another one than these; the others are all handed out.
+/// Allocates all remaining frames: `left` of them, none of them bad.
 fn check(allocator: &BlockAllocator<'_>, bad: &[u64], left: usize) {
     let pages: Vec<Pfn> = std::iter::from_fn(|| allocator.alloc(CPU, &request(0, MOVABLE)).ok()).collect();
     assert_eq!(pages.len(), left);
@@ -101,7 +101,7 @@ fn what_is_no_frame_cannot_be_bad() {
     assert_eq!(allocator.validate().unwrap().leaked, 1);
 }
 
-/// A find of the fuzzer's: the hole became memory.
+/// The fuzzer found that the hole became memory.
 #[test]
 fn a_hole_behind_a_bad_frame_stays_a_hole() {
     let allocator = crate::machine::ragged(1);

@@ -1,4 +1,4 @@
-//! More frames than a block has, any alignment, any range at an address.
+//! More frames than a block has, any alignment, and any range at an address.
 
 use std::ops::Range;
 
@@ -32,7 +32,7 @@ fn all_of_a_zone_is_one_run() {
     }
 }
 
-/// Every count and alignment beside a map of the frames: what is found was free, and what is free is found.
+/// Every count and alignment, compared with a map of the frames: a run is found if and only if there is one.
 #[test]
 fn a_run_is_found_exactly_if_there_is_one() {
     let holes = [(pageset_core::ZoneKind::Normal, 512..9000, vec![512..3000, 3001..6000, 6500..9000])];
@@ -55,7 +55,7 @@ fn a_run_is_found_exactly_if_there_is_one() {
     }
 }
 
-/// Which frames are free, and what was taken.
+/// The free frames, and the ranges that were taken.
 struct Map {
     free: Vec<bool>,
     ranges: Vec<Range<u64>>,
@@ -104,7 +104,8 @@ impl Map {
                 let start = random(seed, self.free.len() as u64);
                 let pfns = start..start + count;
                 let outcome = allocator.alloc_range(CPU, pfns.clone(), &any());
-                // The last zone begins at a frame that is no multiple of a block, so this is within one zone.
+                // The last zone begins at a frame that is no multiple of a block, so this range lies within
+                // one zone.
                 assert_eq!(outcome.is_ok(), self.is_free(pfns.clone()), "{pfns:?}: {outcome:?}");
                 if outcome.is_ok() {
                     self.taken(pfns);
@@ -163,7 +164,7 @@ fn what_cannot_be_is_an_error() {
     assert_eq!(allocator.validate().map(|census| census.free), Ok(8192));
 }
 
-/// What is kept for others stays, whatever the shape of the request.
+/// A reserve for other requests stays, whatever the shape of the request.
 #[test]
 fn a_run_leaves_the_minimum() {
     let allocator = plain(8192, 1);

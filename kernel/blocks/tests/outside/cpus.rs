@@ -1,4 +1,4 @@
-//! CPUs that come and go.
+//! CPUs that go off-line and come back.
 
 use pageset_core::{ConfigError, CpuId, MigrateType, Order, Pfn};
 
@@ -15,10 +15,10 @@ fn a_cpu_that_is_off_line_has_nothing() {
     allocator.free(CpuId(0), huge, order(9)).unwrap();
     allocator.cpu_offline(CpuId(0)).unwrap();
     assert_eq!(held(), (0, 0));
-    // Another CPU goes on with its pageblock.
+    // Another CPU takes over the pageblock.
     let next = allocator.alloc(CpuId(1), &request(0, MOVABLE)).unwrap();
     assert_eq!((next.0 / 512, allocator.owner_of(page)), (page.0 / 512, Some(CpuId(1))));
-    // A thread that is on its way out.
+    // A thread that still runs as the CPU that went off-line.
     let late: Vec<Pfn> =
         (0..1000).map(|_| allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap()).collect();
     late.iter().for_each(|pfn| allocator.free(CpuId(0), *pfn, Order::ZERO).unwrap());

@@ -1,4 +1,4 @@
-//! Every misuse is told apart.
+//! Each kind of misuse has its error.
 
 use pageset_blocks::{BlockAllocator, Tables};
 use pageset_core::{
@@ -36,7 +36,7 @@ fn requests_that_cannot_be() {
     assert_eq!(allocator.alloc_at(CPU, Pfn(3000), &any), Err(AllocError::Foreign(Pfn(3000))));
     assert_eq!(allocator.alloc_at(CPU, Pfn(u64::MAX), &any), Err(AllocError::Foreign(Pfn(u64::MAX))));
     assert_eq!(allocator.alloc_at(CPU, Pfn(750), &any), Err(AllocError::Foreign(Pfn(750))));
-    // The last frame of the block is none of the zone's.
+    // The last frame of the block lies outside the zone.
     let end = allocator.alloc_at(CPU, Pfn(7296), &request(3, MigrateType::Movable));
     assert_eq!(end, Err(AllocError::NotFree(Pfn(7296))));
 }
@@ -136,7 +136,7 @@ fn blocks_beside_a_hole_are_had_and_no_frame_is_lost() {
     assert_eq!(allocator.alloc(CPU, &request(0, MigrateType::Movable)), Ok(Pfn(510)));
 }
 
-/// The limit chooses zones. A frame below 1 MiB is found by its place.
+/// The limit chooses zones. Find a frame below 1 MiB by its place.
 #[test]
 fn zones_below_is_about_whole_zones() {
     let allocator = machine::allocator(&[(ZoneKind::Dma, 0..4096, vec![1..160, 256..4096])], 1);
@@ -166,7 +166,7 @@ fn a_given_place_leaves_the_minimum_as_any_other() {
     assert_eq!([at(4001, &page), at(4002, &page)], [Ok(()), short]);
 }
 
-/// The last frames that there can be are frames like all others.
+/// The highest possible frame numbers work like all others.
 #[test]
 fn a_zone_whose_tables_end_with_the_frame_numbers_is_whole() {
     const END: u64 = u64::MAX - 1023;

@@ -1,4 +1,4 @@
-//! The allocator below the arrays of all CPUs.
+//! The allocator with the arrays of all CPUs.
 
 use pageset_blocks::EveryCpu;
 use pageset_core::{AllocError, CpuId, FrameAllocator, MigrateType, Order, Pfn};

@@ -1,4 +1,4 @@
-//! Which free block a request takes: larger ones stay whole while a smaller one suffices.
+//! The choice of the free block: larger blocks stay whole while a smaller one is enough.
 
 use pageset_blocks::BlockAllocator;
 use pageset_core::{CpuId, MigrateType, Order, Pfn};
@@ -8,7 +8,7 @@ use crate::machine::{order, plain, request};
 const CPU: CpuId = CpuId(0);
 const OTHER: CpuId = CpuId(1);
 
-/// One pageblock, all of it pages in use, of which the CPU took the last row last.
+/// One pageblock, used as single pages. The CPU took the last row last.
 fn in_single_pages() -> BlockAllocator<'static> {
     let allocator = plain(512, 2);
     while alloc(&allocator, 0).is_some() {}
@@ -57,8 +57,9 @@ fn the_block_that_was_freed_last_is_taken_again_if_the_one_beside_it_is_in_use()
     }
 }
 
-/// Requests of orders 1 to 3 were served from the pageblock that a CPU had reserved for them, and larger ones from that with the smallest
-/// largest free block: pools of 64 MiB with nine tenths in use refused nine of 1000.
+/// Found in pools of 64 MiB with 90 % in use, which refused 9 of 1000 requests. Requests of orders 1 to 3
+/// came from the pageblock that the CPU had reserved for them. Larger ones came from the pageblock with the
+/// smallest largest free block.
 #[test]
 fn with_no_whole_pageblock_left_a_block_of_the_right_size_is_taken_wherever_it_is() {
     for of in 1..=6 {
@@ -66,12 +67,12 @@ fn with_no_whole_pageblock_left_a_block_of_the_right_size_is_taken_wherever_it_i
         let singles: Vec<_> = std::iter::from_fn(|| alloc(&allocator, 0)).collect();
         assert_eq!(singles.len(), 4 * 512);
         let size = u64::from(order(of).frames());
-        // One pageblock has a block of the right size beside a larger one; the others have larger ones.
+        // One pageblock has a block of the right size beside a larger one. The others have larger ones.
         let [right, larger] = [512, 768];
         let whole = |start: u64, size: u64| start..start + size;
         free(&allocator, CPU, whole(right, size).chain(whole(larger, 256)));
         [0, 1024, 1536].into_iter().for_each(|start| free(&allocator, CPU, whole(start, 2 * size)));
-        // Nobody has any pageblock at hand.
+        // End all reservations.
         allocator.drain_all();
         let taken = [alloc(&allocator, of), alloc(&allocator, of), alloc(&allocator, of)];
         assert_eq!(taken[0], Some(right), "order {of}");

@@ -1,4 +1,4 @@
-//! No CPU gets a free frame of a pageblock out of service, in whatever state it was taken out.
+//! No CPU gets a free frame of a pageblock that is out of service, whatever its state was before.
 
 use pageset_blocks::BlockAllocator;
 use pageset_core::{AllocError, ConfigError, CpuId, FreeError, MigrateType, Pfn};
@@ -12,7 +12,7 @@ fn free(allocator: &BlockAllocator<'_>) -> u64 {
     allocator.zones().map(|zone| zone.free).sum()
 }
 
-/// Allocates single frames until there are none.
+/// Allocates single frames until none is left.
 fn all(allocator: &BlockAllocator<'_>) -> Vec<Pfn> {
     std::iter::from_fn(|| allocator.alloc(CPU, &request(0, MOVABLE)).ok()).collect()
 }

@@ -1,4 +1,5 @@
-//! A kernel that learns at boot how much memory there is, and lends a part of it for the tables: the guide shows this.
+//! A kernel that learns the size of memory at boot, and lends a part of it for the tables. The guide shows
+//! this file.
 
 use core::mem::{MaybeUninit, take};
 use core::ops::Range;
@@ -22,7 +23,8 @@ impl<'a> TableLender<'a> for Bump<'a> {
         let (table, rest) = memory.split_at_mut_checked(len.checked_mul(size_of::<T>())?)?;
         self.0 = rest;
         let first = table.as_mut_ptr().cast::<MaybeUninit<T>>();
-        // SAFETY: `table` is aligned for T, as long as `len` of them, and lent for 'a; nothing else refers to it from here on.
+        // SAFETY: `table` is aligned for T, has room for `len` of them, and is lent for 'a. Nothing else
+        // refers to it from here on.
         let table = unsafe { slice::from_raw_parts_mut(first, len) };
         table.iter_mut().for_each(|entry| _ = entry.write(make()));
         // SAFETY: each entry was just written.
@@ -30,15 +32,15 @@ impl<'a> TableLender<'a> for Bump<'a> {
     }
 }
 
-/// Builds an allocator for the usable frames that the boot loader reports, in ascending order. The tables lie at the end of the largest
-/// range; `map` makes these frames accessible.
+/// Builds an allocator for the usable frames that the boot loader reports, in ascending order. The tables lie
+/// at the end of the largest range. `map` makes these frames accessible.
 fn boot<'a>(
     usable: &mut [Range<u64>],
     cpus: &[NodeId],
     map: impl FnOnce(Range<u64>) -> &'a mut [MaybeUninit<u8>],
 ) -> Result<BlockAllocator<'a>, ConfigError> {
     let end = usable.last().map_or(0, |last| last.end);
-    // How long tables are depends on the span, and not on what they take away from it.
+    // The length of the tables depends on the span, not on the frames that they take away from it.
     let zones = [zone(end, usable)];
     let config = Config::new(&zones, cpus);
     config.check()?;
@@ -59,7 +61,7 @@ fn zone(end: u64, regions: &[Range<u64>]) -> ZoneConfig<'_> {
 }
 // ANCHOR_END: lent
 
-/// Memory as a kernel finds it at boot, full of old bytes. The first byte lies at the beginning of a page.
+/// Memory full of old bytes, as a kernel finds it at boot. It begins at a page boundary.
 fn frames(count: u64) -> &'static mut [MaybeUninit<u8>] {
     let memory = vec![MaybeUninit::new(0xa5); (count as usize + 1) * 4096].leak();
     let start = memory.as_ptr().align_offset(4096);
@@ -78,7 +80,7 @@ fn a_memory_map_with_holes_becomes_an_allocator() {
     });
     let allocator = allocator.unwrap();
     assert_eq!(lent.end, 0xb000, "the tables lie at the end of the largest range");
-    // Features of the crate, such as those of model checkers, make tables longer.
+    // Features of the crate, such as the model checkers', make tables longer.
     assert!((6..=9).contains(&(lent.end - lent.start)), "256 MiB and 4 CPUs need some 24 KiB: {lent:?}");
     let census = allocator.validate().unwrap();
     assert_eq!(census.free, all - (lent.end - lent.start));
@@ -105,7 +107,7 @@ fn a_map_that_cannot_be_is_an_error_and_no_panic() {
     );
 }
 
-/// What is promised to be enough is, to the byte, wherever tables of other lengths begin.
+/// The announced size is enough to the byte, wherever tables of other lengths begin.
 #[test]
 fn tables_take_as_many_bytes_as_was_said_before() {
     for (frames_of_zone, cpus) in [(1_u64, 1), (1024, 1), (5000, 3), (700_000, 7), (1 << 20, 64)] {

@@ -1,4 +1,4 @@
-//! The allocator as its users see it.
+//! The allocator through its public functions.
 
 mod add;
 mod arrays;

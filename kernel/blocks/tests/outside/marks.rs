@@ -1,4 +1,4 @@
-//! The minimum of a zone: ordinary requests leave it to those that cannot wait.
+//! The minimum watermark of a zone: ordinary requests leave that memory to requests that cannot wait.
 
 use pageset_blocks::{BlockAllocator, Tables};
 use pageset_core::{
@@ -37,7 +37,7 @@ fn ordinary_requests_leave_the_minimum_to_those_that_cannot_wait() {
             assert_eq!(allocator.alloc(CPU, &ordinary), Err(AllocError::OutOfMemory { order: Order::ZERO }));
             let atomic = taken(&allocator, CPU, &ordinary.atomic());
             assert!(!atomic.is_empty() && (atomic.len() as u64) < min, "{} of {min}", atomic.len());
-            // What comes back is for those first whose share it is.
+            // Freed frames first fill the part that is kept for requests that cannot wait.
             let (pages, rest) = pages.split_at(2 * min as usize);
             pages.iter().for_each(|pfn| assert_eq!(allocator.free(CPU, *pfn, Order::ZERO), Ok(())));
             let again = taken(&allocator, CPU, &ordinary);
@@ -64,7 +64,7 @@ fn the_minimum_is_left_whatever_orders_types_and_cpus_take_the_rest() {
             }
             held += took;
             assert!(8192 - held >= min, "{} frames are left", 8192 - held);
-            // Each order of each CPU's had its turn.
+            // Each order of each CPU had its turn.
             if took == 0 && round > 5000 {
                 break;
             }
@@ -78,7 +78,7 @@ fn the_minimum_is_left_whatever_orders_types_and_cpus_take_the_rest() {
 /// Minimum reserves, in frames.
 const MINIMA: [u64; 4] = [1024, 4096, 16_384, 32_768];
 
-/// A zone of so many frames with this minimum.
+/// A zone of `frames` frames with this minimum.
 fn with_min(frames: u64, cpus: usize, min: u64) -> BlockAllocator<'static> {
     let allocator = plain(frames, cpus);
     let marks = Watermarks { min, low: min, high: min };
@@ -92,12 +92,12 @@ fn the_minimum_is_left_if_each_cpu_wants_the_block_again_that_it_freed_last() {
         for of in 0..=5 {
             let block = Request::new(order(of)).movable();
             let size = u64::from(block.order.frames());
-            // The last pageblock is no whole one: it lacks as many frames as the CPUs free in the end.
+            // The last pageblock is not whole: it lacks as many frames as the CPUs free in the end.
             let part = 512 - cpus * size;
             let start_of_part = min + (1 + cpus) * 512;
             let allocator = with_min(start_of_part + part, cpus as usize, min);
             let all_cpus = || (0..cpus as u32).map(CpuId);
-            // All of that one, and of a pageblock for each CPU.
+            // All of the last pageblock, and one pageblock for each CPU.
             let took: Vec<_> = (0..(part + cpus * 512) / size)
                 .map(|_| allocator.alloc(CPU, &block).expect("there is memory"))
                 .collect();
@@ -106,12 +106,12 @@ fn the_minimum_is_left_if_each_cpu_wants_the_block_again_that_it_freed_last() {
                 took.into_iter().partition(|pfn| pfn.0 >= start_of_part);
             assert_eq!((of_part.len() as u64, of_whole.len() as u64), (part / size, cpus * 512 / size));
             of_part.iter().for_each(|pfn| assert_eq!(allocator.free(CPU, *pfn, block.order), Ok(())));
-            // One of each pageblock: its neighbours are in use.
+            // One block of each pageblock: its neighbours stay in use.
             for (cpu, pfns) in all_cpus().zip(of_whole.chunks((512 / size) as usize)) {
                 assert_eq!(allocator.free(cpu, pfns[0], block.order), Ok(()));
             }
             let mut held = cpus * (512 - size);
-            // Others take whole pageblocks.
+            // Another CPU takes the whole pageblocks.
             let whole = taken(&allocator, CpuId(cpus as u32 - 1), &Request::new(Order::PAGEBLOCK).movable());
             held += whole.len() as u64 * 512;
             let rest: usize = all_cpus().map(|cpu| usize::from(allocator.alloc(cpu, &block).is_ok())).sum();
@@ -149,7 +149,7 @@ fn the_minimum_is_left_whatever_cpus_take_and_free() {
                 let (pfn, of) = blocks.swap_remove(random(blocks.len()));
                 assert_eq!(allocator.free(cpu, pfn, of), Ok(()));
                 held -= u64::from(of.frames());
-                // By mistake once more, and by another CPU.
+                // A second free by mistake, by another CPU.
                 let other = CpuId(random(4) as u32);
                 assert!(allocator.free(other, pfn, of).is_err());
             }

@@ -1,5 +1,6 @@
-//! Wrong calls, one at a time and by several threads at once: none is obeyed, no frame is lost or handed out twice, and right calls are
-//! never refused for them. What is used is what a host can call, so that these tests outlive how the allocator works.
+//! Wrong calls, one at a time and by several threads at once. None takes effect, no frame is lost or handed
+//! out twice, and no right call is refused because of them. The tests use only public functions, so that they
+//! stay valid when the allocator changes.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -17,7 +18,7 @@ use crate::machine::order;
 const CPU: CpuId = CpuId(0);
 const OTHER: CpuId = CpuId(1);
 
-/// As an embedder that chooses nothing gets it.
+/// An allocator with default settings.
 fn by_default(frames: u64, cpus: usize) -> BlockAllocator<'static> {
     let regions = [0..frames];
     let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..frames, regions: &regions }];
@@ -36,7 +37,7 @@ fn movable(of: u8) -> Request {
     request(of, MigrateType::Movable)
 }
 
-/// All memory can be had, each frame once, and comes back.
+/// All memory can be allocated, each frame once, and comes back.
 #[track_caller]
 fn assert_every_frame_can_be_had_once(allocator: &BlockAllocator<'_>) {
     let before = allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));
@@ -56,7 +57,7 @@ fn assert_every_frame_can_be_had_once(allocator: &BlockAllocator<'_>) {
     assert_eq!(after.allocated, before.allocated);
 }
 
-/// Nobody has these frames, and each call that frees them says so.
+/// No caller has these frames, and each call that frees them is refused.
 #[track_caller]
 fn assert_nobody_has(allocator: &BlockAllocator<'_>, frames: Range<u64>) {
     let cpus = || (0..allocator.cpus() as u32).map(CpuId);
@@ -76,7 +77,7 @@ fn fault_01_frames_that_a_cpu_took_ahead_cannot_be_freed() {
             allocator.alloc(CPU, &request(3, MigrateType::Reclaimable)).expect("memory enough");
             allocator.alloc(CPU, &movable(6)).expect("memory enough");
             let one = allocator.alloc(CPU, &movable(0)).expect("memory enough").0;
-            // Where the CPU has taken some for its next requests, and where it has not.
+            // With frames that the CPU took ahead, and without.
             for frames in [one + 1..one + 4, one + 3..one + 4, one + 40..one + 41] {
                 assert_nobody_has(&allocator, frames);
             }
@@ -119,7 +120,8 @@ fn a_block_that_two_cpus_free_is_freed_once_unless_the_host_chose_otherwise() {
     assert_every_frame_can_be_had_once(&allocator);
 }
 
-/// A round that several threads begin at once. They spin, since what races is over before a thread that sleeps is awake.
+/// Lets several threads begin a round at once. They spin, because the race is over before a sleeping thread
+/// is awake.
 struct Start {
     arrived: AtomicUsize,
     threads: usize,
@@ -148,7 +150,7 @@ fn random(seed: &mut u64, below: u64) -> u64 {
     (*seed >> 33) % below
 }
 
-/// Repeats a call while another CPU is at work. `rest` is what it has still to do.
+/// Repeats a call while another CPU changes the block. `rest` is the part that is left.
 fn retried(
     mut rest: Range<u64>,
     call: impl Fn(Range<u64>) -> Result<(), FreeError>,
@@ -162,14 +164,15 @@ fn retried(
     }
 }
 
-/// Rounds of a race: so many, or as many as there are in some seconds, where other programs use the machine too.
+/// Rounds of a race: up to `most`, but only as many as fit into some seconds, because other programs use the
+/// machine too.
 fn rounds(most: usize) -> impl Iterator<Item = usize> {
     const TIME: Duration = Duration::from_secs(4);
     let begun = Instant::now();
     (0..if cfg!(miri) { 5 } else { most }).take_while(move |_| begun.elapsed() < TIME)
 }
 
-/// A block, as parts that several threads own.
+/// Allocates a block and returns its parts, which several threads own.
 fn parts_of_a_block(
     allocator: &BlockAllocator<'_>,
     round: usize,
@@ -187,13 +190,13 @@ fn parts_of_a_block(
 
 #[test]
 fn fault_02_parts_of_a_block_that_several_threads_free_at_once_are_all_freed() {
-    // As many as run at the same time on most machines: more would wait for each other.
+    // As many threads as run at once on most machines. More would wait for each other.
     const THREADS: usize = 2;
     {
         let allocator = by_default(4096, THREADS);
         let (begin, end) = (Start::of(THREADS), Start::of(THREADS));
         let parts = Mutex::new(Vec::<Range<u64>>::new());
-        // Told after the round, since others wait for its end.
+        // Checked after the round, because the other threads wait for its end.
         let refused = Mutex::new(Vec::new());
         let free_own = |thread: usize, round: usize| {
             let cpu = CpuId(thread as u32);
@@ -214,7 +217,7 @@ fn fault_02_parts_of_a_block_that_several_threads_free_at_once_are_all_freed() {
                 scope.spawn(move || {
                     for round in 0.. {
                         begin.wait();
-                        // No parts, no more rounds.
+                        // No parts: there are no more rounds.
                         if free_own(thread, round).is_none() {
                             return;
                         }
@@ -242,7 +245,7 @@ fn fault_02_parts_of_a_block_that_several_threads_free_at_once_are_all_freed() {
     }
 }
 
-/// The pageblock becomes whole at the moment of the last free, and either CPU may be the one that sees it.
+/// The last free makes the pageblock whole, and either CPU may see that.
 #[test]
 fn two_cpus_that_free_the_last_frames_of_a_pageblock_both_succeed() {
     {
@@ -261,7 +264,7 @@ fn two_cpus_that_free_the_last_frames_of_a_pageblock_both_succeed() {
             scope.spawn(|| {
                 for round in 0.. {
                     begin.wait();
-                    // No frames, no more rounds.
+                    // No frames: there are no more rounds.
                     if free_own(OTHER, round).is_none() {
                         return;
                     }
@@ -289,7 +292,7 @@ fn two_cpus_that_free_the_last_frames_of_a_pageblock_both_succeed() {
     }
 }
 
-/// What a thread that frees what is not its own does, besides what is right.
+/// A step of a thread that frees its own frames and also frames that it does not own.
 fn misuse(
     allocator: &BlockAllocator<'_>,
     cpu: CpuId,
@@ -298,7 +301,7 @@ fn misuse(
     frames: u64,
 ) {
     match random(seed, 4) {
-        // What some thread has, had, or has freed.
+        // A block that some thread has, had, or has freed.
         0 | 1 => {
             let block = {
                 let known = known.lock().unwrap();
@@ -319,7 +322,7 @@ fn misuse(
     }
 }
 
-/// Threads that free what is not theirs, at random.
+/// Runs threads that free frames which they do not own, at random.
 fn run_misuse(seed: u64, calls: u64) -> BlockAllocator<'static> {
     const THREADS: u64 = 4;
     const FRAMES: u64 = 12 * 512;
@@ -390,8 +393,9 @@ fn fault_18_tables_are_consistent_after_threads_freed_what_was_not_theirs() {
     }
 }
 
-/// Threads that use memory rightly, and call wrongly about blocks that are theirs, about frames that nobody has at any time, and about
-/// what is no memory: such a call is an error whatever the others do.
+/// Threads that use memory rightly and also make wrong calls: about their own blocks, about frames that no
+/// thread ever has, and about frames that are no memory. Each wrong call is an error, whatever the other
+/// threads do.
 #[test]
 fn right_calls_are_obeyed_and_wrong_ones_refused_whatever_other_threads_do() {
     const THREADS: u32 = 4;
@@ -399,7 +403,7 @@ fn right_calls_are_obeyed_and_wrong_ones_refused_whatever_other_threads_do() {
     let calls = if cfg!(miri) { 100 } else { 60_000 };
     {
         let allocator = by_default(FRAMES, THREADS as usize);
-        // Nobody gets a frame of this one.
+        // No thread gets a frame of this pageblock.
         allocator.isolate_pageblock(CPU, Pfn(7 * 512)).expect("it is in service");
         std::thread::scope(|scope| {
             for thread in 0..THREADS {
@@ -414,7 +418,7 @@ fn right_calls_are_obeyed_and_wrong_ones_refused_whatever_other_threads_do() {
     }
 }
 
-/// A thread, and the blocks that it has.
+/// A thread, and its blocks.
 struct Caller<'a> {
     allocator: &'a BlockAllocator<'static>,
     cpu: CpuId,
@@ -453,7 +457,7 @@ impl<'a> Caller<'a> {
         if self.random(3) == 0 {
             let frames = 1 + self.random(300);
             if let Ok(pfn) = self.allocator.alloc_exact(self.cpu, frames, &request(0, migratetype)) {
-                // As the largest blocks that fit, which is how they are freed one by one.
+                // Freed one by one, as the largest aligned blocks that fit.
                 let mut at = pfn.0;
                 while at < pfn.0 + frames {
                     let most = (pfn.0 + frames - at).ilog2().min(at.trailing_zeros()).min(10) as u8;

@@ -1,4 +1,4 @@
-//! Whole pageblocks that are kept for requests of high order that cannot wait.
+//! The reserve: whole pageblocks for atomic requests of high order.
 
 use pageset_blocks::BlockAllocator;
 use pageset_core::{CpuId, MigrateType, Order, Pfn, Request, RequestTraits, Watermarks, ZoneId};
@@ -6,11 +6,11 @@ use pageset_core::{CpuId, MigrateType, Order, Pfn, Request, RequestTraits, Water
 use crate::machine::{order, plain};
 
 const CPU: CpuId = CpuId(0);
-/// A hundredth of it is a pageblock and a bit, so two are kept at most.
+/// A hundredth of it is a little more than a pageblock, so the limit is two pageblocks.
 const FRAMES: u64 = 120 * 512;
 const MIN: u64 = 8 * 512;
 
-/// A zone whose single pages are used up down to the minimum watermark; what is free are whole pageblocks.
+/// A zone whose single pages are used up down to the minimum watermark. Only whole pageblocks are free.
 fn used_up() -> (BlockAllocator<'static>, Vec<Pfn>) {
     let allocator = plain(FRAMES, 1);
     let marks = Watermarks { min: MIN, low: MIN + 512, high: MIN + 1024 };
@@ -35,7 +35,7 @@ fn reserved(allocator: &BlockAllocator<'_>) -> u64 {
 #[test]
 fn an_atomic_request_of_high_order_makes_a_reserve() {
     let (allocator, _) = used_up();
-    // One that may wait, one for a single page, and one that may not use reserves make none.
+    // A request that may wait, a single page, and a request that may not use reserves make none.
     let no_reserves = Request::new(order(3)).atomic().with(RequestTraits::NO_RESERVES);
     for request in [waiting(3), Request::new(Order::ZERO).atomic(), no_reserves] {
         let _ = allocator.alloc(CPU, &request);
@@ -52,7 +52,7 @@ fn others_leave_the_reserve_to_atomic_requests() {
     let (allocator, pages) = used_up();
     let atomic = Request::new(order(9)).atomic();
     let first = allocator.alloc(CPU, &atomic).expect("half of the watermark is for it");
-    // So that no watermark stands before the reserve.
+    // With no watermark, only the reserve limits the request.
     allocator.set_watermarks(ZoneId(0), Watermarks::default()).expect("it is a zone");
     let high =
         Request::new(Order::ZERO).movable().with(RequestTraits::HIGH_PRIORITY | RequestTraits::MAY_WAIT);
@@ -64,7 +64,7 @@ fn others_leave_the_reserve_to_atomic_requests() {
     assert_eq!((rest, whole()), (Ok(511), 1), "the last but the reserve");
     let second = allocator.alloc(CPU, &atomic).expect("the reserve is for it");
     assert_eq!(whole(), 0);
-    // What comes back fills the reserve again.
+    // Freed pageblocks fill the reserve again.
     allocator.free(CPU, first, order(9)).expect("in use");
     allocator.drain_all();
     assert!(

@@ -1,4 +1,4 @@
-//! Questions of those who read the design.
+//! Questions that reviewers of the design asked.
 
 use pageset_core::{CpuId, MigrateType, Order, Pfn};
 
@@ -18,7 +18,7 @@ fn what_another_cpu_frees_comes_back_to_the_owner() {
     let another = allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap();
     pages[..256].iter().for_each(|pfn| allocator.free(CpuId(1), *pfn, Order::ZERO).unwrap());
     allocator.free(CpuId(1), another, Order::ZERO).unwrap();
-    // The rest of the second pageblock, then what CPU 1 freed.
+    // The rest of the second pageblock, then the frames that CPU 1 freed.
     let again: Vec<Pfn> =
         (0..768).map(|_| allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap()).collect();
     assert!(pages[..256].iter().all(|pfn| again.contains(pfn)));
@@ -42,7 +42,8 @@ fn types_are_mixed_last() {
     let types = [MOVABLE, MigrateType::Unmovable, MigrateType::Reclaimable];
     let blocks = types.map(|of| allocator.alloc(CpuId(0), &request(0, of)).unwrap().0 / 512);
     assert!(blocks[0] != blocks[1] && blocks[1] != blocks[2] && blocks[0] != blocks[2]);
-    // Three pageblocks have a type; the fourth goes to the first that needs it, and then all are used.
+    // Three pageblocks have a type. The fourth goes to the first type that needs it. Then all types use all
+    // pageblocks.
     for _ in 0..2048 - 3 {
         allocator.alloc(CpuId(0), &request(0, MigrateType::Unmovable)).unwrap();
     }
@@ -70,7 +71,7 @@ fn memory_that_lies_in_blocks_of_another_order_is_not_lost() {
 
 #[test]
 fn churn_ends_in_few_pageblocks() {
-    // Three of four pages of a full machine are freed at random, then a tenth of the rest is replaced 100 times.
+    // Frees 75 % of the pages of a full machine at random, then replaces 10 % of the rest 100 times.
     let allocator = plain(64 * 512, 1);
     let mut seed = 3_u64;
     let mut random = move |below: usize| {
@@ -98,7 +99,7 @@ fn churn_ends_in_few_pageblocks() {
     assert!(blocks.len() <= 20, "{} pageblocks are in use, 16 would do", blocks.len());
 }
 
-/// Found with 320 MiB of memory that a cache had filled: each page was searched for, among all pageblocks.
+/// Found with 320 MiB of memory that a cache had filled: each page needed a search through all pageblocks.
 #[test]
 fn a_cpu_takes_over_the_last_pageblock_of_another() {
     let allocator = plain(2048, 2);

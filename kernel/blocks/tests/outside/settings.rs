@@ -1,4 +1,4 @@
-//! What an administrator changes.
+//! Settings that an administrator changes.
 
 use pageset_blocks::BlockAllocator;
 use pageset_core::{AllocError, ConfigError, CpuId, Order, Request, Watermarks, ZoneConfig, ZoneId};
@@ -34,7 +34,7 @@ fn watermarks_follow_from_the_memory_to_keep_free() {
     let allocator = plain(8192, 1);
     let zone = || allocator.zones().next().unwrap();
     allocator.set_min_free_kbytes(4096);
-    // As an allocator that was built with it.
+    // Equal to an allocator that was built with this setting.
     let frames = [0..8192];
     let zones = [ZoneConfig { kind: zone().kind, node: zone().node, span: 0..8192, regions: &frames }];
     let nodes = [zone().node];

@@ -1,4 +1,4 @@
-//! The whole pageblock that a CPU freed last: its own next one, and everybody's who finds no other.
+//! The whole pageblock that a CPU freed last. The CPU uses it next; other CPUs get it if they find no other.
 
 use pageset_blocks::BlockAllocator;
 use pageset_core::{CpuId, FreeError, MigrateType, Order, PAGEBLOCK_FRAMES, Pfn};
@@ -9,7 +9,7 @@ const CPU: CpuId = CpuId(0);
 const OTHER: CpuId = CpuId(1);
 const FRAMES: u64 = PAGEBLOCK_FRAMES as u64;
 
-/// All memory is in use but two pageblocks that lie together: the second one of them CPU 0 freed last.
+/// All memory is in use except two adjacent pageblocks. CPU 0 freed the second one last.
 fn with_a_spare() -> (BlockAllocator<'static>, Pfn) {
     let allocator = plain(8 * FRAMES, 2);
     let mut blocks: Vec<_> =
@@ -59,7 +59,7 @@ fn everybody_finds_it_who_finds_no_other() {
     assert_eq!(allocator.alloc_at(OTHER, Pfn(spare.0 + 8), &request(3, MigrateType::Movable)), Ok(()));
     let (allocator, spare) = with_a_spare();
     assert_eq!(allocator.alloc_at(OTHER, spare, &request(9, MigrateType::Movable)), Ok(()));
-    // What the CPU has at hand is old now.
+    // The CPU's hint is out of date now.
     assert!(allocator.alloc(CPU, &request(9, MigrateType::Movable)).is_ok_and(|other| other != spare));
     allocator.validate().unwrap();
 }

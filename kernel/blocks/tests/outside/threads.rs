@@ -8,7 +8,7 @@ use pageset_core::{CpuId, MigrateType, Order, Pfn};
 
 use crate::machine::{RAGGED_FRAMES, order, ragged, request};
 
-/// Rounds of each thread: so many, or as many as there are in a time. Miri is some thousand times slower.
+/// Rounds of each thread: a number, or as many as fit into a time. Miri is some thousand times slower.
 fn rounds() -> impl Iterator<Item = u64> {
     let setting = |name| std::env::var(name).ok().and_then(|number| number.parse().ok());
     let usual = if cfg!(miri) { 20 } else { 20_000 };
@@ -17,7 +17,7 @@ fn rounds() -> impl Iterator<Item = u64> {
     (0..).take_while(move |round| time.map_or(*round < count, |(begun, time)| begun.elapsed() < time))
 }
 
-/// Most frames of an exact count, each of which is looked at several times.
+/// The largest exact count. The test looks at each frame several times.
 const EXACT_MAX: u64 = if cfg!(miri) { 12 } else { 600 };
 
 #[test]
@@ -80,7 +80,7 @@ fn run_threads(allocator: &BlockAllocator<'_>) {
                             if let Ok(pfn) = allocator.alloc_exact(cpu, frames, &any) {
                                 mark(pfn, frames, true);
                                 mark(pfn, frames, false);
-                                // Another CPU may be at the pageblock; then it stays as it is.
+                                // If another CPU is changing the pageblock, it is not split.
                                 if allocator.split_range(cpu, pfn.0..pfn.0 + frames).is_ok()
                                     && frames < EXACT_MAX / 6
                                 {

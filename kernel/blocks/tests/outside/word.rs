@@ -1,4 +1,4 @@
-//! Blocks that lie together come and go by one call.
+//! Blocks of one word, allocated and freed by one call.
 
 use pageset_blocks::BlockWord;
 use pageset_core::{AllocError, CpuId, FreeError, MigrateType, Order, Pfn};

@@ -1,4 +1,4 @@
-//! An allocator under shuttle, and who owns which frame of it.
+//! An allocator under shuttle, and the owner of each frame.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool as Flag, Ordering};
@@ -14,7 +14,7 @@ use crate::FRAMES;
 
 pub(crate) type Blocks = Vec<(Pfn, Order)>;
 
-/// Runs many schedules: random ones, and ones in which a thread seldom has to wait, but long.
+/// Runs many schedules: random ones, and ones that let a thread wait seldom but for long.
 #[allow(dead_code, reason = "one of the targets that have this module runs no such schedules")]
 pub(crate) fn check(body: impl Fn() + Send + Sync + 'static) {
     let iterations = std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|text| text.parse().ok());
@@ -24,7 +24,7 @@ pub(crate) fn check(body: impl Fn() + Send + Sync + 'static) {
     check_with(PctScheduler::new(3, iterations), move || body());
 }
 
-/// Runs these schedules. Tables are made on the stack, so that has to be larger than usual.
+/// Runs these schedules. Tables are built on the stack, so it has to be larger than usual.
 pub(crate) fn check_with(scheduler: impl Scheduler + 'static, body: impl Fn() + Send + Sync + 'static) {
     let mut config = shuttle::Config::new();
     config.stack_size = 1 << 20;
@@ -37,7 +37,7 @@ pub(crate) fn order(order: u8) -> Order {
     Order::new(order).expect("small")
 }
 
-/// An allocator, who owns which frame, and blocks on their way from one CPU to another.
+/// An allocator, the owner of each frame, and blocks on their way from one CPU to another.
 pub(crate) struct World {
     pub(crate) allocator: BlockAllocator<'static>,
     owned: Vec<Flag>,
@@ -51,7 +51,7 @@ impl World {
         Self::with_memory(cpus, FRAMES)
     }
 
-    /// One whose last frames are holes.
+    /// A machine whose last frames are holes.
     pub(crate) fn with_memory(cpus: usize, frames: u64) -> Self {
         let regions = [0..frames];
         let zones =
@@ -87,12 +87,12 @@ impl World {
         self.allocator.free(cpu, pfn, order).expect("it is in use");
     }
 
-    /// Everything comes back, and nothing is missing.
+    /// Frees everything, and checks that nothing is missing.
     pub(crate) fn end(&self) {
         self.end_without(0);
     }
 
-    /// The same, but for so many frames of one pageblock that are out of service.
+    /// [`end`](Self::end), where `lost` frames of one pageblock are out of service.
     pub(crate) fn end_without(&self, lost: u64) {
         let left = std::mem::take(&mut *self.mailbox.lock().expect("nobody panicked"));
         left.into_iter().for_each(|block| self.free(CpuId(0), block));

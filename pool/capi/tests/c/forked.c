@@ -1,4 +1,5 @@
-/* A child of fork: everything that would change the parent's pool gets EPERM, nothing waits, and pools of its own work. */
+/* A child of fork: calls that would change the parent's pool get EPERM, no call waits, and the child's own pools
+ * work. */
 #define _DEFAULT_SOURCE
 #include <sys/wait.h>
 #include <unistd.h>

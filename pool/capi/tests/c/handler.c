@@ -1,4 +1,4 @@
-/* A signal handler that allocates and frees, whatever it has interrupted: it gets pages or EAGAIN, and never waits. */
+/* A signal handler allocates and frees, whatever it has interrupted. It gets pages or EAGAIN, and never waits. */
 #define _DEFAULT_SOURCE
 #include <signal.h>
 #include <sys/time.h>

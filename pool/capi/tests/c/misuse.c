@@ -80,7 +80,7 @@ static void null_pointers(pageset_pool *pool) {
     CHECK(pageset_populate(pool, 0, 1, NULL, NULL, NULL) == 0);
 }
 
-/* Pages that cannot be freed: whatever is passed, what is handed out stays so, and nothing is free twice. */
+/* Pages that cannot be freed: whatever is passed, handed-out pages stay so, and no page is freed twice. */
 static void wrong_pages(pageset_pool *pool, unsigned order) {
     void *page, *kept = NULL;
     size_t count = (size_t)1 << order, freed = 7;
@@ -162,7 +162,7 @@ static void wrong_config(void) {
     pageset_config config;
     pageset_pool *pool;
     size_t field;
-    /* Each of the small fields, with what no version knows. */
+    /* Each of the small fields, with a value that no version knows. */
     uint32_t *fields[] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
     fields[0] = &config.backing;
     fields[1] = &config.numa;
@@ -226,7 +226,7 @@ int main(void) {
     CHECK(pageset_destroy(second) == 0);
     CHECK(pageset_validate(pool) == 0);
     CHECK(pageset_destroy(pool) == 0);
-    /* A pool that is no more, also when others have been made since; and what never was one. */
+    /* A destroyed pool, also after others have been made; and handles that never were valid. */
     wrong_handle(pool);
     second = make_pool();
     wrong_handle(pool);

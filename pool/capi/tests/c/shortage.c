@@ -1,5 +1,5 @@
-/* Memory is short: every function gives ENOMEM, or needs no memory; nothing leaks, and nothing ends the program. Linked with
- * --wrap for each function of the heap, so that the n-th allocation fails, for every n. */
+/* Memory is short: every function returns ENOMEM, or needs no memory. Nothing leaks, and the program goes on.
+ * Linked with --wrap for each function of the heap, so that the n-th allocation fails, for every n. */
 #define _DEFAULT_SOURCE
 #include <sys/resource.h>
 #include <unistd.h>
@@ -17,7 +17,8 @@ void *__wrap_realloc(void *memory, size_t bytes);
 int __wrap_posix_memalign(void **memory, size_t align, size_t bytes);
 void __wrap_free(void *memory);
 
-/* Allocations until one fails; -1 if none does. Whether all after it fail. How many have failed; how many are not freed yet. */
+/* Allocations until one fails, or -1. Whether all after it fail. The number of failed allocations, and of live
+ * ones. */
 static long left = -1, failed, live;
 static int is_lasting;
 

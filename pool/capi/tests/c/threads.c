@@ -1,4 +1,4 @@
-/* Threads that free what others allocated, and a flood of pools that come and go beside. */
+/* Threads free each other's pages, while many pools are made and destroyed. */
 #include <pthread.h>
 
 #include "make_pool.h"

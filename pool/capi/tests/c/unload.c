@@ -1,5 +1,6 @@
-/* A library with pageset in it is opened, used by four threads and closed. The threads go on: each was in a sequence, whose
- * description in the library the kernel reads when it interrupts them. With `forget`, a pool with a thread of its own is left. */
+/* A library with pageset in it is opened, used by four threads and closed. The threads go on: each was in a
+ * sequence, and the kernel reads its description in the library when it interrupts them. With `forget`, a pool
+ * with a thread of its own is left. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -80,7 +81,7 @@ int main(int count, char **names) {
     DEMAND(dlclose(library) == 0);
     pthread_barrier_wait(&barrier);
     for (index = 0; index < THREADS; index++) DEMAND(pthread_join(threads[index], NULL) == 0);
-    /* Nor do the handlers of fork call what is not there any more. */
+    /* The handlers of fork do not call unmapped code, either. */
     child = fork();
     if (child == 0) _exit(0);
     DEMAND(waitpid(child, &status, 0) == child && status == 0);

@@ -42,14 +42,14 @@ static void blocks(pageset_pool *pool) {
     CHECK(pageset_free_bulk(pool, count, pages, &freed) == 0 && freed == 700);
 }
 
-/* What a program writes that keeps a pointer only. */
+/* The free of a program that keeps only a pointer. */
 static void release(void *pages) {
     pageset_pool *pool;
     CHECK(pageset_find(pages, &pool, NULL) == 0);
     CHECK(pageset_free_run(pool, pages) == 0);
 }
 
-/* Contiguous pages of any size, their parts, and what is known of a pointer alone. */
+/* Contiguous pages of any size, their parts, and frees by a pointer alone. */
 static void runs(pageset_pool *pool) {
     pageset_pool *found, *other = make_pool();
     pageset_stats stats;
@@ -93,7 +93,7 @@ static void runs(pageset_pool *pool) {
     CHECK(pageset_destroy(other) == 0);
 }
 
-/* What is known later than the pool is made. */
+/* Settings that change after the pool was made. */
 static void changes(void) {
     pageset_config config;
     pageset_pool *pool;
@@ -159,7 +159,7 @@ static void evicts(void) {
     CHECK(pageset_destroy(cache.pool) == 0);
 }
 
-/* Until nothing is left, and a bit further. */
+/* Allocates until no page is left, and then some more. */
 static void shortage(void) {
     static void *pages[5000];
     pageset_config config;
@@ -234,7 +234,7 @@ static void statistics(pageset_pool *pool) {
     CHECK(stats.nr_used == 16 && stats.pgalloc - stats.pgfree == 16 && stats.capacity_pages == 16384);
     CHECK(stats.bad_frees == 0 && stats.metadata_bytes > 0);
     CHECK(pageset_free(pool, page, 4) == 0);
-    /* A program that is older than the library: nothing behind its struct is written. */
+    /* A program older than the library: the library writes nothing behind the program's struct. */
     memset(&part, 0x55, sizeof part);
     CHECK(pageset_get_stats(pool, &part, part_bytes) == 0);
     CHECK(part.struct_bytes == part_bytes && part.pgalloc == stats.pgalloc && part.pgfree == 0x5555555555555555u);
@@ -275,7 +275,7 @@ static void file(void) {
     CHECK(pageset_destroy(pool) == 0);
 }
 
-/* Memory of the program's. */
+/* The program's own memory. */
 static void region(void) {
     pageset_config config;
     pageset_pool *pool;
@@ -294,7 +294,7 @@ static void region(void) {
     CHECK(munmap(memory, 20 * MIB) == 0);
 }
 
-/* A program whose config ends earlier; each option with another value than the default. */
+/* A program with a shorter config; each option differs from the default. */
 static void configs(void) {
     pageset_config config;
     pageset_pool *pool;

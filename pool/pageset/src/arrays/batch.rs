@@ -2,21 +2,21 @@
 
 use super::Entry;
 
-/// Most blocks that pass at once: half of the largest array.
+/// The most blocks that move at once: half of the largest array.
 pub(crate) const BATCH_MAX: usize = 216;
 
-/// Most pageblocks that pass at once: half of their array.
+/// The most pageblocks that move at once: half of their array.
 pub(crate) const PAGEBLOCKS_MAX: usize = 12;
 
-/// Entries that sequences copy at once: what one 16-byte move holds.
+/// Entries that a sequence copies at once: a 16-byte move.
 pub(crate) const COPIED_TOGETHER: usize = 4;
 
-/// Blocks, as many as it has room for. An array gives its last entry first, so what is to be used first is put in front of
-/// the others last, and stands at the end.
+/// Blocks, up to a capacity. An array hands out its last entry first. So the block to use first is at the
+/// end, and each further block is put in front of the others.
 pub(crate) struct Batch<Entries: ?Sized = [Entry]> {
     start: usize,
     end: usize,
-    /// With room for what a copy writes or reads too much.
+    /// With extra room, because a copy may read or write up to three entries too many.
     entries: Entries,
 }
 
@@ -28,14 +28,14 @@ impl Batch<[Entry; BATCH_MAX + COPIED_TOGETHER]> {
 }
 
 impl Batch<[Entry; PAGEBLOCKS_MAX + COPIED_TOGETHER]> {
-    /// Room for up to [`PAGEBLOCKS_MAX`] pageblocks: so few that it takes longer to clear room for all.
+    /// Room for up to [`PAGEBLOCKS_MAX`] pageblocks. Clearing a batch for all classes would take longer.
     pub(crate) const fn of_pageblocks() -> Self {
         Self { start: PAGEBLOCKS_MAX, end: PAGEBLOCKS_MAX, entries: [Entry::dirty(0); _] }
     }
 }
 
 impl Batch {
-    /// How many blocks it has room for.
+    /// The number of blocks that fit.
     pub(crate) fn capacity(&self) -> usize {
         self.entries.len() - COPIED_TOGETHER
     }
@@ -48,14 +48,14 @@ impl Batch {
         &self.entries[self.start..self.end]
     }
 
-    /// Puts a block in front: it is used after all that are there.
+    /// Puts a block in front: all blocks that are there are used before it.
     #[inline]
     pub(crate) fn push_front(&mut self, entry: Entry) {
         self.start -= 1;
         self.entries[self.start] = entry;
     }
 
-    /// Takes the block that is used first.
+    /// Takes the block to use first.
     pub(crate) fn pop_back(&mut self) -> Option<Entry> {
         if self.start == self.end {
             return None;
@@ -64,31 +64,32 @@ impl Batch {
         Some(self.entries[self.end])
     }
 
-    /// Puts blocks in an order in which they stood in a batch into this one, which is empty.
+    /// Fills this empty batch with blocks, in their order in another batch.
     #[inline]
     pub(crate) fn fill(&mut self, entries: &[Entry]) {
         self.start = self.end - entries.len();
         self.entries[self.start..self.end].copy_from_slice(entries);
     }
 
-    /// The foremost block: [`len`](Self::len) may be read from here, and as much more as a copy reads too much.
+    /// The front block. A copy may read [`len`](Self::len) entries from here, and up to three more.
     #[cfg_attr(not(sequences), allow(dead_code, reason = "only sequences need it"))]
     pub(crate) fn front(&self) -> *const Entry {
         self.entries.as_ptr().wrapping_add(self.start)
     }
 
-    /// Takes the `count` foremost blocks away: an array has them now.
+    /// Removes the `count` front blocks, which an array has now.
     pub(crate) fn forget_front(&mut self, count: usize) {
         self.start = (self.start + count).min(self.end);
     }
 
-    /// Room for [`capacity`](Self::capacity) blocks and what a copy writes too much, in a batch that is empty.
+    /// Room for [`capacity`](Self::capacity) blocks, and for the entries that a copy writes too many. The
+    /// batch must be empty.
     #[cfg_attr(not(sequences), allow(dead_code, reason = "only sequences need it"))]
     pub(crate) fn room(&mut self) -> *mut Entry {
         self.entries.as_mut_ptr()
     }
 
-    /// Says how many blocks were written to the [`room`](Self::room).
+    /// Notes how many blocks were written to the [`room`](Self::room).
     #[cfg_attr(not(sequences), allow(dead_code, reason = "only sequences need it"))]
     pub(crate) fn note_filled(&mut self, count: usize) {
         self.start = 0;

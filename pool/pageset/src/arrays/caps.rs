@@ -1,22 +1,23 @@
-//! How large the arrays are.
+//! The sizes of the arrays.
 
 use super::Class;
 use super::batch::{BATCH_MAX, COPIED_TOGETHER, PAGEBLOCKS_MAX};
 
-/// How many blocks of each class one CPU may keep.
+/// The most blocks of each class that one CPU may keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Caps(pub(crate) [u32; Class::COUNT]);
 
-/// Of what is free, one class in the arrays of all CPUs holds at most this part. So all of them hold less than a sixth, and what
-/// others ask for is seldom hidden in them.
+/// In all CPUs' arrays together, one class holds at most this fraction of the free memory. So all ten classes
+/// hold less than a sixth, and free memory is seldom out of reach of other CPUs.
 const SHARE: u64 = 64;
 
 impl Caps {
-    /// Most entries of each class: what fits into 4 KiB a CPU with order 0 as the most used. Guesses, but that half an
-    /// array is passed at once, so that two CPUs meet at the base's lock half as often as with half of this.
+    /// The most entries of each class: a page of 4 KiB for each CPU, most of it for order 0. Guesses, except
+    /// for order 0: half an array moves at once, so with half this size two CPUs would meet at the base's
+    /// lock twice as often.
     const MOST: [u32; Class::COUNT] = [432, 112, 112, 176, 32, 16, 8, 4, 4, 24];
 
-    /// Capacities for arrays of `cpus` CPUs while so many frames are free.
+    /// Capacities for the arrays of `cpus` CPUs while `frames` frames are free.
     pub(crate) fn for_free(frames: u64, cpus: usize) -> Self {
         let share = frames / SHARE / cpus.max(1) as u64;
         Self(std::array::from_fn(|class| {
@@ -36,7 +37,7 @@ impl Caps {
         assert!(Self::MOST[Class::Order9 as usize] as usize / 2 <= PAGEBLOCKS_MAX);
     };
 
-    /// No arrays at all.
+    /// No arrays.
     pub(crate) const NONE: Self = Self([0; Class::COUNT]);
 
     /// Arrays of single pages only.

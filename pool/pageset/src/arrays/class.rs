@@ -1,4 +1,4 @@
-//! Order classes, and where the stack of each is.
+//! Order classes, and the place of each class's stack.
 
 use std::num::NonZeroU16;
 
@@ -6,7 +6,7 @@ use pageset_core::Order;
 
 use super::CpuArrays;
 
-/// The orders that have an array: all up to that of pageblocks.
+/// The orders that have an array: up to a pageblock's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Order0,
@@ -38,7 +38,7 @@ impl Class {
         Self::Order9,
     ];
 
-    /// The class of an order, if it has one.
+    /// The class of an order; `None` for the largest order.
     #[inline(always)]
     pub(crate) const fn of(order: Order) -> Option<Self> {
         if order.index() < Self::COUNT { Some(Self::ALL[order.index()]) } else { None }
@@ -49,13 +49,14 @@ impl Class {
         Order::new(self.shift() as u8).unwrap()
     }
 
-    /// Its order as a number of bits: the compiler does not see that frames are a power of two, and would divide.
+    /// Its order, as a number of bits to shift. The compiler does not know that the number of frames is a
+    /// power of two, and would divide.
     #[inline(always)]
     pub(crate) const fn shift(self) -> u32 {
         self as u32
     }
 
-    /// Frames of one of its blocks.
+    /// Frames of one block.
     #[inline(always)]
     pub(crate) const fn frames(self) -> u32 {
         1 << self.shift()
@@ -67,7 +68,7 @@ impl Class {
 pub(crate) struct StackAt(NonZeroU16);
 
 impl StackAt {
-    /// By order; 16, so that no order needs a check.
+    /// By order. It has 16 entries, so that a masked order needs no bounds check.
     const BY_ORDER: [Option<Self>; 16] = {
         let mut stacks = [None; 16];
         let mut class = 0;
@@ -103,24 +104,24 @@ impl StackAt {
             Class::Order8 => std::mem::offset_of!(CpuArrays, order8),
             Class::Order9 => std::mem::offset_of!(CpuArrays, order9),
         };
-        // The lock comes before all of them.
+        // Not 0: the lock comes before all stacks.
         Self(NonZeroU16::new(bytes as u16).unwrap())
     }
 
-    /// The bytes.
+    /// The distance in bytes.
     #[inline(always)]
     #[cfg_attr(not(sequences), expect(dead_code, reason = "only sequences need it"))]
     pub(crate) const fn bytes(self) -> usize {
         self.0.get() as usize
     }
 
-    /// The bytes, as a number that tells stacks apart.
+    /// The distance in bytes, as a number that identifies the stack.
     #[inline(always)]
     pub(crate) const fn bits(self) -> NonZeroU16 {
         self.0
     }
 
-    /// The bytes; 0 for none.
+    /// The distance in bytes; 0 for no stack.
     #[inline(always)]
     pub(crate) const fn to_bits(stack: Option<Self>) -> u16 {
         match stack {
@@ -129,7 +130,7 @@ impl StackAt {
         }
     }
 
-    /// What [`to_bits`](Self::to_bits) gave.
+    /// The stack of a [`to_bits`](Self::to_bits) value.
     #[inline(always)]
     pub(crate) const fn from_bits(bits: u16) -> Option<Self> {
         match NonZeroU16::new(bits) {

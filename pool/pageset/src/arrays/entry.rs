@@ -1,4 +1,4 @@
-//! What an array's entries say.
+//! An array's entries.
 
 /// A block in an array: its first frame, and whether all of it is known to be zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -6,7 +6,7 @@
 pub(crate) struct Entry(pub(super) u32);
 
 impl Entry {
-    /// What no entry is: an empty array gives it.
+    /// A value that is no entry; an empty array returns it.
     pub(crate) const NONE: u32 = u32::MAX;
 
     #[inline(always)]
@@ -49,7 +49,7 @@ pub(crate) enum ZeroState {
 }
 
 impl ZeroState {
-    /// The state that the lowest bit of a word says.
+    /// The state that the lowest bit of a word encodes.
     #[inline(always)]
     pub(crate) const fn of_bit(word: u64) -> Self {
         if word & 1 == 1 { Self::Zero } else { Self::Unknown }

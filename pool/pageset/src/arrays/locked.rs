@@ -1,4 +1,4 @@
-//! The arrays under a try-lock per CPU: where sequences cannot be restarted.
+//! Arrays under a try-lock for each CPU, where there are no restartable sequences.
 
 use super::sync::Ordering::{Acquire, Relaxed, Release};
 use super::sync::{this_thread, yield_now};
@@ -6,19 +6,19 @@ use super::sync::{this_thread, yield_now};
 use super::{Batch, Class, CpuArrays, Entry};
 
 impl CpuArrays {
-    /// Takes a block. `None` if there is none, or somebody else is at these arrays.
+    /// Takes a block. `None` if there is none, or if another thread has locked these arrays.
     #[inline]
     pub(crate) fn try_pop(&self, class: Class) -> Option<Entry> {
         self.try_with(|arrays| arrays.stack(class).pop()).flatten()
     }
 
-    /// Puts a block. `false` if there is no room, or somebody else is at these arrays.
+    /// Puts a block. `false` if there is no room, or if another thread has locked these arrays.
     #[inline]
     pub(crate) fn try_push(&self, class: Class, entry: Entry) -> bool {
         self.try_with(|arrays| arrays.stack(class).push(entry)).unwrap_or(false)
     }
 
-    /// Puts a batch under one hold of the lock, as far as there is room; the rest stays in it.
+    /// Puts blocks of a batch under one hold of the lock, up to the capacity. The rest stays in the batch.
     pub(crate) fn try_push_many(&self, class: Class, batch: &mut Batch) {
         let pushed = self.try_with(|arrays| {
             let stack = arrays.stack(class);
@@ -27,16 +27,17 @@ impl CpuArrays {
         batch.forget_front(pushed.unwrap_or(0));
     }
 
-    /// Takes up to `limit` blocks under one hold of the lock; not counted as pops.
+    /// Takes up to `limit` blocks under one hold of the lock. They are not counted as pops.
     pub(crate) fn try_pop_many(&self, class: Class, limit: usize, batch: &mut Batch) {
         self.try_with(|arrays| arrays.stack(class).take_last(limit, |entry| batch.push_front(entry)));
     }
 
-    /// Takes everything out, in parts. It waits for these arrays once for each part, and hands it to `take` without the lock.
-    /// If this thread is at them, it leaves them as they are: a signal handler has interrupted it, and would wait for ever.
+    /// Takes all blocks, in parts. Waits for the lock once for each part, and calls `take` without the lock.
+    /// If this thread itself holds the lock, a signal handler has interrupted it and would wait for ever. So
+    /// the arrays then stay as they are.
     pub(crate) fn empty_locked(&self, mut take: impl FnMut(Class, &[Entry])) {
         for class in Class::ALL {
-            // What others put there meanwhile came after the drain.
+            // Blocks that other threads put there meanwhile came after the drain.
             for _ in 0..self.stack(class).parts() {
                 while !self.try_lock() {
                     if self.lock.load(Relaxed) == this_thread() {
@@ -64,7 +65,8 @@ impl CpuArrays {
 
     #[inline]
     fn try_lock(&self) -> bool {
-        // Two threads may race here. The second one must leave the first one's number, so this is no swap.
+        // Race: two threads try to lock at once. The second must not overwrite the first one's number, so
+        // this is a compare-exchange and no swap.
         self.lock.load(Relaxed) == 0 && self.lock.compare_exchange(0, this_thread(), Acquire, Relaxed).is_ok()
     }
 }
@@ -74,7 +76,7 @@ mod tests_of_handlers {
     use super::super::{ArraySet, Caps};
     use super::*;
 
-    /// As a signal handler that has interrupted its thread at these arrays.
+    /// Simulates a signal handler that interrupted its thread while the thread held the lock.
     #[test]
     fn a_drain_does_not_wait_for_its_own_thread() {
         let set = ArraySet::new(1, Caps::of_order_0(3)).unwrap();
@@ -100,7 +102,7 @@ mod tests {
     use super::super::{ArraySet, Caps};
     use super::*;
 
-    /// Pushes and pops what it has; returns what it has in the end.
+    /// Pushes and pops blocks. Returns the blocks that it has at the end.
     fn work(arrays: &CpuArrays, mut held: Vec<Entry>) -> Vec<Entry> {
         for _ in 0..3 {
             if let Some(entry) = held.pop()
@@ -113,7 +115,7 @@ mod tests {
         held
     }
 
-    /// Passes what it has in batches, then empties the array as a drain does.
+    /// Puts its blocks in batches, then empties the array as a drain does.
     fn exchange(arrays: &CpuArrays, held: Vec<Entry>) -> Vec<Entry> {
         let batch: &mut Batch = &mut Batch::new();
         held.into_iter().for_each(|entry| batch.push_front(entry));
@@ -126,7 +128,7 @@ mod tests {
         held
     }
 
-    /// Whatever the order of their steps, each block has one owner or lies in the array once.
+    /// In every order of the steps, each block has one owner, or lies in the array once.
     #[test]
     fn no_block_is_lost_or_doubled() {
         let schedules = std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|text| text.parse().ok());
@@ -145,7 +147,7 @@ mod tests {
             all.sort_by_key(|entry| entry.frame());
             assert_eq!(all, entries(0..6));
         };
-        // Shuttle's atomics are large, and so are arrays of them on their way to the heap.
+        // Shuttle's atomics are large, and so are the arrays of them that are built on the stack.
         let mut config = shuttle::Config::new();
         config.stack_size = 1 << 20;
         shuttle::Runner::new(RandomScheduler::new(schedules.unwrap_or(2000)), config).run(test);

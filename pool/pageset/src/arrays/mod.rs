@@ -1,8 +1,8 @@
-//! The fast path's arrays: per CPU and order class a small stack of blocks.
+//! The fast path's arrays: a small stack of blocks for each CPU and order class.
 //!
-//! From the base's view the blocks in an array are allocated. An array is changed by one CPU at a time: with a
-//! restartable sequence (`rseq/`), or under that CPU's try-lock (`locked`). Both change it by the same single store of
-//! its head word, so that whoever looks sees a whole stack.
+//! For the base, the blocks in an array are allocated. One CPU at a time changes an array, with a restartable
+//! sequence (`rseq/`) or under the CPU's try-lock (`locked`). Each change ends with a single store of the
+//! head word, so a concurrent reader sees a complete stack.
 
 mod batch;
 mod caps;

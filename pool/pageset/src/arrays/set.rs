@@ -5,12 +5,13 @@ use super::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use super::{Batch, Caps, Class, Entry};
 use crate::heap::{self, HeapExhausted};
 
-/// A stack of blocks. The head word holds the count in its low 16 bits and the pops ever made in the others, so that
-/// one store changes both.
+/// A stack of blocks. The head word holds the count in its low 16 bits and the number of pops in the others,
+/// so one store changes both.
 ///
 /// # Invariants
-/// `cap` is at most so much less than `ENTRIES` that a copy may write [`COPIED_TOGETHER`](super::batch::COPIED_TOGETHER) at once. The count
-/// is at most the largest `cap` that ever was, and above `cap` only if that shrank since: then nothing is put.
+/// `cap` is smaller than `ENTRIES` by as much as a copy of [`COPIED_TOGETHER`](super::batch::COPIED_TOGETHER)
+/// entries may write too much. The count never exceeds the largest `cap` so far. It exceeds the current `cap`
+/// only if that has shrunk; then nothing can be put.
 #[repr(C)]
 pub(crate) struct Stack<const ENTRIES: usize> {
     head: AtomicU64,
@@ -34,15 +35,15 @@ impl<const ENTRIES: usize> Stack<ENTRIES> {
     }
 }
 
-/// The head word's bits that count entries.
+/// The bits of the head word that count entries.
 pub(crate) const COUNT_MASK: u64 = 0xffff;
-/// What a pop adds to the head word: one pop more, one entry less.
+/// The amount that a pop adds to the head word: one pop more, one entry less.
 pub(crate) const POP_STEP: u64 = COUNT_MASK;
 
 /// One CPU's arrays: a page.
 #[repr(C, align(4096))]
 pub(crate) struct CpuArrays {
-    /// The try-lock, where sequences cannot be restarted.
+    /// The try-lock, where there are no restartable sequences.
     pub(super) lock: AtomicU32,
     _unused: [u32; 15],
     pub(super) order0: Stack<436>,
@@ -78,7 +79,7 @@ impl CpuArrays {
         }
     }
 
-    /// From now on a push finds room for so many. What is more stays.
+    /// Sets the capacities for pushes. Blocks beyond them stay.
     pub(crate) fn set_caps(&self, caps: Caps) {
         Class::ALL.into_iter().for_each(|class| self.stack(class).cap.store(caps.of(class), Relaxed));
     }
@@ -100,7 +101,7 @@ impl CpuArrays {
     }
 }
 
-/// One stack, whatever its size.
+/// One stack, of any size.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     head: &'a AtomicU64,
@@ -109,17 +110,17 @@ pub(crate) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Blocks in it at this moment.
+    /// Blocks in the stack at this moment.
     pub(crate) fn count(&self) -> u32 {
         (self.head.load(Relaxed) & COUNT_MASK) as u32
     }
 
-    /// Pops ever made.
+    /// Pops since the stack was made.
     pub(crate) fn pops(&self) -> u64 {
         self.head.load(Relaxed) >> COUNT_MASK.count_ones()
     }
 
-    /// Takes the block that was put last. Only for whoever owns the stack at this moment.
+    /// Takes the block that was put last. Only the thread that owns the stack now may call it.
     #[inline]
     pub(super) fn pop(&self) -> Option<Entry> {
         let head = self.head.load(Relaxed);
@@ -129,7 +130,7 @@ impl<'a> View<'a> {
         Entry::from_raw(entry)
     }
 
-    /// Puts a block, if there is room. Only for whoever owns the stack at this moment.
+    /// Puts a block, if there is room. Only the thread that owns the stack now may call it.
     #[inline]
     pub(super) fn push(&self, entry: Entry) -> bool {
         let head = self.head.load(Relaxed);
@@ -143,13 +144,14 @@ impl<'a> View<'a> {
         true
     }
 
-    /// Every block in it at this moment.
+    /// Every block in the stack at this moment.
     pub(crate) fn entries(self) -> impl Iterator<Item = Entry> + use<'a> {
         let entries = &self.entries[..self.count() as usize];
         entries.iter().filter_map(|slot| Entry::from_raw(slot.load(Relaxed)))
     }
 
-    /// Takes everything out and hands it to `take` in parts. Only for whoever owns the stack; not counted as pops.
+    /// Takes all blocks and passes them to `take` in parts. Only the thread that owns the stack now may call
+    /// it. They are not counted as pops.
     pub(crate) fn empty(&self, mut take: impl FnMut(&[Entry])) {
         for _ in 0..self.parts() {
             let part: &mut Batch = &mut Batch::new();
@@ -158,17 +160,19 @@ impl<'a> View<'a> {
         }
     }
 
-    /// How many times [`take_part`](Self::take_part) empties it.
+    /// The number of calls of [`take_part`](Self::take_part) that empty the stack.
     pub(super) fn parts(&self) -> usize {
         (self.count() as usize).div_ceil(BATCH_MAX)
     }
 
-    /// Takes as many as fit into an empty batch. Only for whoever owns the stack; not counted as pops.
+    /// Fills an empty batch. Only the thread that owns the stack now may call it. The blocks are not counted
+    /// as pops.
     pub(super) fn take_part(&self, part: &mut Batch) {
         self.take_last(part.capacity(), |entry| part.push_front(entry));
     }
 
-    /// Takes up to `limit` of those that were put last. Only for whoever owns the stack; not counted as pops.
+    /// Takes up to `limit` blocks, the last put first. Only the thread that owns the stack now may call it.
+    /// They are not counted as pops.
     pub(super) fn take_last(&self, limit: usize, take: impl FnMut(Entry)) {
         let head = self.head.load(Relaxed);
         let count = (head & COUNT_MASK) as usize;
@@ -179,7 +183,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// One CPU's arrays for each CPU that can exist.
+/// The arrays of each CPU that can exist.
 pub(crate) struct ArraySet(Box<[CpuArrays]>);
 
 impl ArraySet {

@@ -1,5 +1,5 @@
-//! Atomics, giving way, and which thread this is: the standard library's, or those of shuttle, which runs another thread at each
-//! atomic.
+//! Atomics, yielding and a number for this thread. They are the standard library's, or shuttle's, which runs
+//! another thread at each atomic operation.
 
 #[cfg(shuttle)]
 pub(super) use shuttle::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -11,16 +11,17 @@ pub(super) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[cfg(not(shuttle))]
 pub(super) use std::thread::yield_now;
 
-/// A number for this thread and its signal handlers, not 0. Another thread may have the same, though hardly any does.
+/// A number for this thread and its signal handlers, not 0. Another thread may have the same number, but that
+/// is very rare.
 #[cfg(not(shuttle))]
 #[inline]
 pub(super) fn this_thread() -> u32 {
     std::thread_local!(static HERE: u64 = const { 0 });
-    // Of two threads, the address differs in these bits unless a multiple of 64 GiB lies between them.
+    // The addresses of two threads differ in these bits, unless they are a multiple of 64 GiB apart.
     HERE.with(|here| (std::ptr::from_ref(here).addr() >> 3) as u32 | 1)
 }
 
-/// Shuttle's threads are all the same to the standard library, and have no handlers.
+/// The standard library sees shuttle's threads as one thread. They have no signal handlers.
 #[cfg(shuttle)]
 pub(super) fn this_thread() -> u32 {
     thread_local!(static NEXT: std::cell::Cell<u32> = const { std::cell::Cell::new(1) });

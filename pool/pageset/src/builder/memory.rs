@@ -1,4 +1,4 @@
-//! The memory of a pool, as the builder describes it; and the true cause if the system refuses it.
+//! Maps the pool's memory as the builder describes it, and finds the cause if the system refuses.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use crate::sys::node::{Binding, NodeSet};
 use crate::sys::{MapError, MapStep, Mapping, PAGE_BYTES, POOL_ALIGN, advice, hugetlb, node};
 
 impl Builder {
-    /// Maps the pool's memory as it was asked for.
+    /// Maps the pool's memory.
     pub(super) fn map(&self) -> Result<Mapping, BuildError> {
         let multiple_of = match self.backing {
             Backing::Hugetlb(size) => size.bytes(),
@@ -44,7 +44,7 @@ impl Builder {
         Ok(memory)
     }
 
-    /// Decides from which nodes the memory will come.
+    /// Binds the memory to its nodes.
     fn place(&self, memory: &mut Mapping) -> Result<(), BuildError> {
         let outcome = match self.numa {
             Numa::FirstTouch => return Ok(()),
@@ -59,11 +59,11 @@ impl Builder {
         })
     }
 
-    /// Takes every huge page now. A reservation alone is no page. The thread that touches it first may find none: its node, its cpuset
-    /// or its cgroup has too few. Then the system sends SIGBUS.
+    /// Takes every huge page now. A reservation does not provide the page: the thread that touches it first
+    /// may find none, because its node, its cpuset or its cgroup has too few. Then the system sends SIGBUS.
     fn claim(&self, memory: &Mapping) -> Result<(), BuildError> {
         match advice::populate(memory, 0..self.bytes) {
-            // A kernel before 5.14: what is reserved is all that can be had.
+            // A kernel before 5.14 cannot do this. The reservation has to be enough.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) && self.numa == Numa::FirstTouch => {
                 Ok(())
             }
@@ -75,7 +75,7 @@ impl Builder {
         }
     }
 
-    /// Why the memory could not be mapped.
+    /// The reason why the memory could not be mapped.
     fn map_error(&self, error: MapError) -> BuildError {
         let MapError { step, source } = error;
         match (step, self.backing, source.raw_os_error()) {
@@ -101,7 +101,7 @@ impl Builder {
     }
 }
 
-/// The error for a call that the system refused: it denies the call as such, or this use of it.
+/// The error for a refused call. The system denies either the call in general or this use of it.
 pub(super) fn refused(call: &'static str, what: &'static str, source: io::Error) -> BuildError {
     match source.raw_os_error() {
         Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => BuildError::Denied { call, source },
@@ -109,7 +109,7 @@ pub(super) fn refused(call: &'static str, what: &'static str, source: io::Error)
     }
 }
 
-/// Huge pages that are in no mapping, and that no mapping reserved. `None` where the kernel does not tell.
+/// Huge pages that are neither mapped nor reserved. `None` where the kernel does not tell.
 fn free_huge_pages(size: HugePageSize) -> Option<usize> {
     let counts = match size {
         HugePageSize::Mib2 => hugetlb::MIB_2,

@@ -11,7 +11,8 @@ use super::span::Span;
 use crate::pool::Pool;
 use crate::sys::{PAGE_BYTES, PAGE_SHIFT};
 
-/// A pool as the allocator of collections. Each allocation is a block of its own, 4 KiB at least, or a run if it is larger than 4 MiB.
+/// A pool as the allocator of collections. Each allocation is a block of at least 4 KiB, or a run if it is
+/// larger than 4 MiB.
 ///
 /// ```
 /// use allocator_api2::vec::Vec;
@@ -35,12 +36,13 @@ impl<'p> PageCollections<'p> {
         Self { pool }
     }
 
-    /// The order of a layout's block, which is aligned to its size: a large alignment makes it larger.
+    /// The order of a layout's block. A block is aligned to its size, so a large alignment needs a larger
+    /// block.
     fn order(layout: Layout) -> Option<Order> {
         Order::for_bytes(layout.size().max(layout.align()).max(1))
     }
 
-    /// Whether a layout is for a run: larger than a block, and aligned as pages are.
+    /// Whether a layout may be a run: runs are aligned to a page only.
     fn is_run(layout: Layout) -> bool {
         layout.align() <= PAGE_BYTES
     }
@@ -52,8 +54,8 @@ impl<'p> PageCollections<'p> {
     }
 }
 
-// SAFETY: blocks stay where they are until they are deallocated, also when the allocator is moved or copied; copies are
-// the same pool and may free each other's blocks.
+// SAFETY: blocks stay where they are until they are deallocated, also when the allocator is moved or copied;
+// copies are the same pool and may free each other's blocks.
 unsafe impl Allocator for PageCollections<'_> {
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
         let pages = match Self::order(layout) {
@@ -79,7 +81,8 @@ unsafe impl Allocator for PageCollections<'_> {
             Some(order) => Span::block(first, order),
             None => Span::of(first, layout.size().div_ceil(PAGE_BYTES) as u32),
         };
-        // SAFETY: the caller promises that the block was allocated here with a layout that fits, and is free now.
+        // SAFETY: the caller promises that the block was allocated here with a layout that fits, and is free
+        // now.
         drop(unsafe { Pages::take_back(self.pool.inner(), pages) });
     }
 }

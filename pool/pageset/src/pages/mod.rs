@@ -1,4 +1,4 @@
-//! Pages that somebody owns.
+//! Pages, each with one owner.
 
 #[cfg(feature = "allocator-api2")]
 mod collections;
@@ -20,30 +20,31 @@ use pageset_core::{Order, Pfn};
 use crate::pool::{Inner, Pool, PoolId};
 use crate::sys::{PAGE_BYTES, PAGE_SHIFT};
 
-/// A block, or a run of pages that lie together. Derefs to its bytes. Dropping it, on any thread, frees it.
+/// A block, or a run of contiguous pages. Derefs to its bytes. Dropping it, on any thread, frees it.
 ///
 /// # Invariants
-/// The frames are allocated, and nobody else has them.
+/// The frames are allocated, and this value is their only owner.
 #[must_use = "pages that are dropped are free again"]
 pub struct Pages<'p> {
     pool: &'p Inner,
     span: Span,
 }
 
-/// Pages without an owner in Rust: [`Pages::into_raw`] returns them, and a C interface hands them out.
+/// Pages without an owner in Rust. [`Pages::into_raw`] returns them; a C interface hands them out.
 ///
-/// They know their pool, and other pools refuse them. Two values are equal if their numbers are, even if their pools differ.
+/// They know their pool, and other pools refuse them. Two values are equal if their numbers are equal, even
+/// if their pools differ.
 #[derive(Clone, Copy)]
 pub struct RawPages {
     span: Span,
-    /// None of pages that were named by numbers.
+    /// `None` for pages that were named by numbers.
     pool: Option<PoolId>,
 }
 
 impl RawPages {
-    /// Names `page_count` pages (1 to 2^30) that begin `frame` pages after a pool's start. The pool is the one that takes them back.
-    /// `None` for other numbers. This is for callers in other languages, which keep an address. It does not check whether
-    /// there are such pages.
+    /// Names `page_count` pages (1 to 2^30) that begin `frame` pages after a pool's start. They belong to the
+    /// pool that takes them back. `None` for other numbers. This is for callers in other languages, which
+    /// keep an address. It does not check whether such pages exist.
     #[must_use]
     pub const fn new(frame: usize, page_count: usize) -> Option<Self> {
         if frame <= u32::MAX as usize && 0 < page_count && page_count <= 1 << 30 {
@@ -53,19 +54,19 @@ impl RawPages {
         }
     }
 
-    /// Pages from the pool's start to the first of these.
+    /// The number of pages from the pool's start to the first of these.
     #[must_use]
     pub const fn frame(self) -> usize {
         self.span.frame() as usize
     }
 
-    /// How many pages these are.
+    /// The number of pages.
     #[must_use]
     pub const fn page_count(self) -> usize {
         self.span.count() as usize
     }
 
-    /// Address and length of these pages in their pool, whoever has them.
+    /// The address and length of these pages in their pool, whether they are free or not.
     ///
     /// # Panics
     /// If these are pages of another pool, or lie beyond the pool's end.
@@ -118,7 +119,7 @@ impl<'p> Pages<'p> {
         Self { pool, span: Span::of(frame, count) }
     }
 
-    /// How many pages these are.
+    /// The number of pages.
     #[must_use]
     #[inline]
     pub fn page_count(&self) -> usize {
@@ -152,7 +153,7 @@ impl<'p> Pages<'p> {
         self.span.frames()
     }
 
-    /// Clears all pages, the beginning last: programs mostly touch that first.
+    /// Clears all pages, the beginning last: programs usually touch that first.
     pub(crate) fn clear(&mut self) {
         self.clear_part(0..self.page_count());
     }
@@ -173,7 +174,8 @@ impl<'p> Pages<'p> {
         self.pool.shrink(&mut self.span, keep);
     }
 
-    /// Keeps the first `at` pages and returns the others. Each part is free when it is dropped. O(log pages).
+    /// Keeps the first `at` pages and returns the others. Each part is freed when it is dropped. O(log
+    /// pages).
     ///
     /// ```
     /// use pageset::Pool;
@@ -187,16 +189,17 @@ impl<'p> Pages<'p> {
     /// ```
     ///
     /// # Panics
-    /// If one of the parts were empty.
+    /// If one of the parts would be empty.
     pub fn split_off(&mut self, at: usize) -> Self {
         // INVARIANT: each of the frames is in one of the two.
         Self { pool: self.pool, span: self.pool.split(&mut self.span, at) }
     }
 
-    /// Frees these pages, and gives their memory back to the system at once: for what will not be needed soon, as the pages of a balloon. The
-    /// pool knows that they are zero then, so [`Pool::alloc_zeroed`](crate::Pool::alloc_zeroed) does not clear them. Returns the bytes
-    /// that went back: none where [nothing does](crate::Pool::trim), none if the system keeps them, and none in a child of
-    /// [`fork`](crate::Fork).
+    /// Frees these pages and returns their memory to the system at once. Use it for memory that is not needed
+    /// soon, such as the pages of a balloon. The pool then knows that they are zero, so
+    /// [`Pool::alloc_zeroed`](crate::Pool::alloc_zeroed) does not clear them. Returns the bytes that went
+    /// back. These are 0 where [nothing goes back](crate::Pool::trim), where the system keeps the pages, and
+    /// in a child of [`fork`](crate::Fork).
     ///
     /// ```
     /// use pageset::{Order, Pool};
@@ -208,26 +211,28 @@ impl<'p> Pages<'p> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// One call of the system, about 20 µs for 2 MiB. A part of a huge page that the system maps as one splits it.
+    /// It is one system call. 2 MiB take about 20 µs. If the pages are a part of a huge page, the system
+    /// splits the huge page.
     pub fn discard(self) -> usize {
         let (pool, span) = (self.pool, self.give_up());
         pool.discard_span(span)
     }
 
-    /// Gives up ownership without freeing the pages. The pool stays mapped as long as they are out, also when it is dropped.
+    /// Gives up ownership without freeing the pages. The pool's memory stays mapped until they are taken
+    /// back, even if the pool is dropped.
     #[must_use = "the pages are lost unless they are taken back by `from_raw`"]
     pub fn into_raw(self) -> RawPages {
         RawPages { pool: Some(self.pool.id), span: self.give_up() }
     }
 
-    /// As [`into_raw`](Self::into_raw), for those who know the pool.
+    /// [`into_raw`](Self::into_raw) for code that knows the pool.
     fn give_up(self) -> Span {
         let span = self.span;
         std::mem::forget(self);
         span
     }
 
-    /// Takes back what [`give_up`](Self::give_up) gave.
+    /// Takes back the result of [`give_up`](Self::give_up).
     ///
     /// # Safety
     /// `span` comes from `give_up` of pages of this pool, and is taken back only once.
@@ -238,9 +243,10 @@ impl<'p> Pages<'p> {
 
     /// Takes back pages that [`into_raw`](Self::into_raw) gave up.
     ///
-    /// If the promise below is broken, the pool may find out late. The base refuses pages that were freed twice, but only
-    /// when their array is emptied; it counts them in [`Stats::bad_frees`](crate::Stats::bad_frees). Until then two owners
-    /// may hold the same pages. [`from_raw_checked`](Self::from_raw_checked) checks first.
+    /// If the promise below is broken, the pool may find out late. The base notices a double free only when
+    /// the array is emptied. It then refuses the pages and counts them in
+    /// [`Stats::bad_frees`](crate::Stats::bad_frees). Until then, the same pages may have two owners.
+    /// [`from_raw_checked`](Self::from_raw_checked) checks first.
     ///
     /// # Panics
     /// If these are pages of another pool, or lie beyond the pool's end.
@@ -255,18 +261,20 @@ impl<'p> Pages<'p> {
         unsafe { Self::take_back(inner, raw.span) }
     }
 
-    /// As [`from_raw`](Self::from_raw), but checks first. It returns `None` for:
+    /// [`from_raw`](Self::from_raw) with a check. Returns `None` for:
     ///
     /// - pages of another pool, or beyond the pool's end;
     /// - pages that are free, in the base or in the array of a CPU;
-    /// - a part of a block, or more than one block: pages come back as they were given up. There is an exception. After a
-    ///   [`Pool::trim`], a shortage or a [`shrink_to`](Self::shrink_to), the pool may know of a pageblock only which pages are in use.
+    /// - a part of a block, or more than one block: pages come back as they were given up. There is one
+    ///   exception. After a [`Pool::trim`], a shortage or a [`shrink_to`](Self::shrink_to), the pool may know
+    ///   only which pages of a pageblock are in use.
     ///
-    /// Returns `None` too in a child of [`fork`](crate::Fork), and in a signal handler that has interrupted an operation of the pool
-    /// on its own thread: they cannot check. For debugging, and for callers in other languages. O(CPUs).
+    /// It also returns `None` where it cannot check: in a child of [`fork`](crate::Fork), and in a signal
+    /// handler that has interrupted an operation of the pool on its own thread. Use it for debugging, and for
+    /// callers in other languages. O(CPUs).
     ///
     /// # Safety
-    /// As for `from_raw`: pages that were freed and allocated again look right.
+    /// As for `from_raw`: pages that were freed and allocated again pass the check.
     pub unsafe fn from_raw_checked(pool: &'p Pool, raw: RawPages) -> Option<Self> {
         let (inner, _inside) = pool.enter().ok()?;
         let span = raw.span;
@@ -290,8 +298,8 @@ impl Deref for Pages<'_> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the frames are mapped as long as the pool, which outlives 'p; their bytes are initialised (by the
-        // system or by an earlier owner), and the invariant makes this value their only owner.
+        // SAFETY: the frames are mapped as long as the pool, which outlives 'p; their bytes are initialised
+        // (by the system or by an earlier owner), and the invariant makes this value their only owner.
         unsafe {
             std::slice::from_raw_parts(self.pool.address(self.span.frame()), self.page_count() * PAGE_BYTES)
         }

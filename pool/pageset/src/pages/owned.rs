@@ -1,4 +1,4 @@
-//! Pages that own their pool too.
+//! Pages that also own their pool.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -9,8 +9,9 @@ use super::{Pages, Span};
 use crate::pool::Pool;
 use crate::sys::PAGE_BYTES;
 
-/// Pages that keep their pool alive. They are `'static` and [`Send`], so they go wherever a buffer goes. Dropping them, on
-/// any thread, frees them. The pool ends when its last owner does: these pages, or anybody else with a share of it.
+/// Pages that keep their pool alive. They are `'static` and [`Send`], so they can go wherever a buffer goes.
+/// Dropping them, on any thread, frees them. The pool is dropped with its last owner, which may be such
+/// pages.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -28,7 +29,8 @@ use crate::sys::PAGE_BYTES;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A child of `fork` may read them, as other pages. Dropping them there does nothing: see [`Fork`](crate::Fork).
+/// A child of `fork` may read them like other pages. Dropping them there does nothing: see
+/// [`Fork`](crate::Fork).
 ///
 /// # Invariants
 /// `pages` were given up by pages of `pool`, and this value is their only owner.
@@ -39,7 +41,7 @@ pub struct OwnedPages {
 }
 
 impl Pages<'_> {
-    /// The same pages with a share of their pool instead of a borrow. One atomic addition.
+    /// Turns the borrow of the pool into a share of it. Costs one atomic addition.
     ///
     /// # Panics
     /// If these are pages of another pool.
@@ -80,7 +82,7 @@ impl OwnedPages {
     /// As [`Pages::split_off`]. Each part keeps the pool alive.
     ///
     /// # Panics
-    /// If one of the parts were empty.
+    /// If one of the parts would be empty.
     pub fn split_off(&mut self, at: usize) -> Self {
         // INVARIANT: each of the pages is in one of the two.
         let rest = self.pool.inner().split(&mut self.pages, at);
@@ -95,7 +97,7 @@ impl OwnedPages {
         pool.inner().discard_span(this.pages)
     }
 
-    /// The pool that they came from.
+    /// The pool of these pages.
     #[must_use]
     pub const fn pool(&self) -> &Arc<Pool> {
         &self.pool
@@ -104,7 +106,8 @@ impl OwnedPages {
 
 impl Drop for OwnedPages {
     fn drop(&mut self) {
-        // SAFETY: by the invariant these were given up by pages of this pool and have no other owner; a value is dropped once.
+        // SAFETY: by the invariant these were given up by pages of this pool and have no other owner; a value
+        // is dropped once.
         drop(unsafe { Pages::take_back(self.pool.inner(), self.pages) });
     }
 }
@@ -113,8 +116,8 @@ impl Deref for OwnedPages {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the pool is mapped as long as this value lives; its bytes are initialised (by the system or by an earlier
-        // owner), and the invariant makes this value the only owner of these.
+        // SAFETY: the pool is mapped as long as this value lives; its bytes are initialised (by the system or
+        // by an earlier owner), and the invariant makes this value the only owner of these.
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.page_count() * PAGE_BYTES) }
     }
 }

@@ -1,4 +1,4 @@
-//! Which frames some pages are, in one word.
+//! The frames of some pages, in one word.
 
 use std::ops::Range;
 
@@ -6,13 +6,14 @@ use pageset_core::Order;
 
 use crate::arrays::{Class, StackAt};
 
-/// A block or a run of frames, and the array that takes it back: the first frame in bits 0 to 31, how many in 32 to 46, the array in
-/// 48 to 63 (0 for what no array takes).
+/// A block or a run of frames, and the array for the block. The first frame is in bits 0 to 31, the count in
+/// bits 32 to 46, the array in bits 48 to 63 (0 if there is no array).
 ///
-/// Of a run that is [loose](Self::loose), bit 63 is set, and how many less one are the 15 bits from 32 and the 15 from 48.
+/// A [loose](Self::loose) run has bit 63 set. Its count minus one is in 15 bits from 32 on and 15 bits from
+/// 48 on.
 ///
-/// One word, so that pages travel in two registers. (Measured: as fields of their own they were stored and loaded again
-/// by whoever keeps pages in a list, which cost 3 ns a page.)
+/// One word, so that pages travel in two registers. (Measured: with separate fields, code that keeps pages in
+/// a list stored and loaded them again, which cost 3 ns a page.)
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub(crate) struct Span(u64);
@@ -28,8 +29,9 @@ impl Span {
         Self::new(frame, order.frames(), StackAt::of(order))
     }
 
-    /// Any frames, 2^30 at most: a block if they are one. Then the base knows them as one, too: what it cuts, it leaves as the largest
-    /// blocks that fit. But two pageblocks that lie in a larger run are two.
+    /// Any frames, at most 2^30. If they have the place of a block, the base also has them as one block,
+    /// because it cuts into the largest blocks that fit. Two pageblocks of a larger run are the exception:
+    /// they stay two blocks.
     pub(crate) const fn of(frame: u32, count: u32) -> Self {
         if count > Order::MAX.frames() {
             return Self::loose(frame, count);
@@ -41,7 +43,8 @@ impl Span {
         }
     }
 
-    /// Frames of which the base may know any blocks: more than the largest block has, or a part that it has not been told of.
+    /// Frames that the base may have as any blocks: more than the largest block, or a part that the base was
+    /// not told of.
     pub(crate) const fn loose(frame: u32, count: u32) -> Self {
         let less_one = count as u64 - 1;
         let (low, high) = (less_one & Self::COUNT, less_one >> Self::COUNT_BITS);
@@ -53,12 +56,12 @@ impl Span {
         Self(frame as u64 | (count as u64) << 32 | (StackAt::to_bits(stack) as u64) << 48)
     }
 
-    /// As one word, which is not 0, and of which bit 47 is 0.
+    /// The span as one word. It is not 0, and its bit 47 is 0.
     pub(crate) const fn to_bits(self) -> u64 {
         self.0
     }
 
-    /// What [`to_bits`](Self::to_bits) gave; `None` for 0.
+    /// The span of a [`to_bits`](Self::to_bits) word; `None` for 0.
     pub(crate) const fn from_bits(bits: u64) -> Option<Self> {
         if bits == 0 { None } else { Some(Self(bits)) }
     }
@@ -88,7 +91,7 @@ impl Span {
         self.frame()..self.frame() + self.count()
     }
 
-    /// The array that takes the block; none for other frames.
+    /// The array for the block; `None` for other frames.
     #[inline(always)]
     pub(crate) const fn stack(self) -> Option<StackAt> {
         // A loose run is negative here, so one comparison rules out both: no array, and a loose run.
@@ -96,7 +99,7 @@ impl Span {
         if bits.cast_signed() > 0 { StackAt::from_bits(bits) } else { None }
     }
 
-    /// The class of the block; none for other frames.
+    /// The class of the block; `None` for other frames.
     pub(crate) fn class(self) -> Option<Class> {
         self.stack()?;
         // No loose run has an array.
@@ -104,7 +107,7 @@ impl Span {
         Class::of(Order::new(count.trailing_zeros() as u8)?)
     }
 
-    /// The order of the block; none for frames that are no block.
+    /// The order of the block; `None` for frames that are no block.
     pub(crate) const fn order(self) -> Option<Order> {
         let count = self.count();
         if !self.is_loose() && count.is_power_of_two() && self.frame().is_multiple_of(count) {

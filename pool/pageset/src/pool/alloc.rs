@@ -1,4 +1,4 @@
-//! An allocation: from this CPU's array, by a refill of it, or directly from the base.
+//! An allocation: from this CPU's array, after a refill, or directly from the base.
 
 use std::sync::Arc;
 
@@ -14,17 +14,19 @@ impl Pool {
     ///
     /// O(1) from this CPU's array; otherwise O(blocks moved) under one or two locks.
     ///
-    /// A signal handler may call this, and may drop pages: where it has interrupted an operation of this pool on its own thread, it
-    /// gets [`AllocError::WouldBlock`], and its pages are free a little later.
+    /// A signal handler may call this, and may drop pages. If it has interrupted an operation of this pool on
+    /// its own thread, it gets [`AllocError::WouldBlock`], and the pages that it drops are freed a little
+    /// later.
     ///
     /// # Errors
-    /// [`AllocError::OutOfMemory`], [`AllocError::OverCapacity`], [`AllocError::Forked`], [`AllocError::WouldBlock`].
+    /// [`AllocError::OutOfMemory`], [`AllocError::OverCapacity`], [`AllocError::Forked`],
+    /// [`AllocError::WouldBlock`].
     #[inline]
     pub fn alloc(&self, order: Order) -> Result<Pages<'_>, AllocError> {
         let inner = &*self.inner;
         match inner.percpu.pop(order) {
             Some(block) => Ok(Pages::of_block(inner, block.frame(), order)),
-            // Pages are made on both sides, so that they need not meet in one register on the fast one.
+            // Each branch builds its own `Pages`, so that the fast branch does not depend on the slow one.
             None => Self::pages_past_array(inner, order),
         }
     }
@@ -35,8 +37,9 @@ impl Pool {
         Ok(Pages::of_block(inner, block.frame(), order))
     }
 
-    /// As [`alloc`](Self::alloc), with all bytes zero. Memory that is known to be zero is not cleared again: memory fresh
-    /// from the system, returned to it, or cleared in idle time. After clearing, the block's beginning is in the cache.
+    /// [`alloc`](Self::alloc), with all bytes zero. Memory that is known to be zero is not cleared again:
+    /// fresh from the system, returned to it, or cleared in idle time. After clearing, the block's beginning
+    /// is in the cache.
     ///
     /// # Errors
     /// As `alloc`.
@@ -51,8 +54,8 @@ impl Pool {
         Ok(pages)
     }
 
-    /// As [`alloc`](Self::alloc), with pages that keep the pool alive: for buffers that outlive their maker.
-    /// [`Pages::into_owned`] does the same for other allocations.
+    /// [`alloc`](Self::alloc), with pages that keep the pool alive. For buffers that outlive the code that
+    /// made them. [`Pages::into_owned`] does the same for other allocations.
     ///
     /// # Errors
     /// As `alloc`.
@@ -60,7 +63,7 @@ impl Pool {
         Ok(self.alloc(order)?.into_owned(self))
     }
 
-    /// As [`alloc_zeroed`](Self::alloc_zeroed), with pages that keep the pool alive.
+    /// [`alloc_zeroed`](Self::alloc_zeroed), with pages that keep the pool alive.
     ///
     /// # Errors
     /// As `alloc`.
@@ -70,7 +73,7 @@ impl Pool {
 }
 
 impl Inner {
-    /// Allocates past this CPU's array, which is empty, and refills it if there is one.
+    /// Allocates a block when this CPU's array is empty, and refills the array if there is one.
     #[cold]
     #[inline(never)]
     fn alloc_past_array(&self, order: Order) -> Result<Entry, AllocError> {
@@ -89,7 +92,7 @@ impl Inner {
         Ok(block)
     }
 
-    /// Allocates one block directly from the base. If it has none, what the arrays hold goes there.
+    /// Allocates one block directly from the base. If the base has none, the arrays are drained first.
     pub(super) fn alloc_direct(&self, order: Order) -> Result<Entry, AllocError> {
         self.alloc_from_base(order, order.frames(), |cpu| self.base.alloc(cpu, order))
     }
@@ -102,13 +105,13 @@ impl Inner {
     ) -> Result<Entry, AllocError> {
         self.alloc_charged(order, frames, &alloc).or_else(|_| {
             self.drain_arrays();
-            // What is isolated for a moment comes back.
+            // Wait until blocks that are isolated for a moment are back.
             let _all_there = self.returning.lock();
             self.alloc_charged(order, frames, &alloc)
         })
     }
 
-    /// Why nothing can be charged.
+    /// The error for a charge that failed.
     pub(super) fn shortage(&self, order: Order) -> AllocError {
         let has_limit = self.capacity.limit() < u64::from(self.frames);
         if has_limit { AllocError::OverCapacity } else { AllocError::OutOfMemory { order } }

@@ -1,4 +1,5 @@
-//! Blocks of this CPU's array by number, for callers in other languages: what is inlined of `alloc` and of a free, and nothing else.
+//! Blocks of this CPU's array by number, for other languages: only the inlined part of an allocation and of a
+//! free.
 
 use std::num::NonZeroU16;
 
@@ -13,7 +14,7 @@ use crate::arrays::{Entry, StackAt};
 pub struct CachedOrder(StackAt);
 
 impl CachedOrder {
-    /// This order, if the arrays hold it.
+    /// This order; `None` if no array holds it.
     #[must_use]
     pub const fn of(order: Order) -> Option<Self> {
         match StackAt::of(order) {
@@ -22,7 +23,7 @@ impl CachedOrder {
         }
     }
 
-    /// A number for it, below 0x8000, and another one for each order.
+    /// A number for the order, below 0x8000; different orders have different numbers.
     #[must_use]
     #[inline(always)]
     pub const fn bits(self) -> NonZeroU16 {
@@ -31,24 +32,25 @@ impl CachedOrder {
 }
 
 impl Pool {
-    /// Takes a block out of this CPU's array by a restartable sequence, and gives the frame that it begins with. `None` if there is
-    /// none, without sequences, and in a child of [`fork`](crate::Fork): [`alloc`](Self::alloc) knows what to do then. It never
-    /// waits, asks the system, or panics.
+    /// Takes a block from this CPU's array by a restartable sequence, and returns its first frame. `None` if
+    /// the array is empty, if there are no sequences, or in a child of [`fork`](crate::Fork). Then call
+    /// [`alloc`](Self::alloc). It never waits, makes a system call, or panics.
     ///
-    /// The block is allocated until it is given to [`push_frame`](Self::push_frame) or [`Pages::from_raw`](crate::Pages::from_raw).
+    /// The block is allocated until it is passed to [`push_frame`](Self::push_frame) or
+    /// [`Pages::from_raw`](crate::Pages::from_raw).
     #[must_use = "the block is lost unless it is given back"]
     #[inline(always)]
     pub fn pop_frame(&self, order: CachedOrder) -> Option<u32> {
         self.inner.percpu.pop_in_sequence(order.0).map(Entry::frame)
     }
 
-    /// Frees a block into this CPU's array by a restartable sequence. `false`, and nothing has happened, if there is no room, without
-    /// sequences, and in a child of [`fork`](crate::Fork): the end of [`Pages`](crate::Pages) knows what to do then. It never
-    /// waits, asks the system, or panics.
+    /// Frees a block into this CPU's array by a restartable sequence. It changes nothing and returns `false`
+    /// if there is no room, if there are no sequences, or in a child of [`fork`](crate::Fork). Then make
+    /// [`Pages`](crate::Pages) of the block and drop them. It never waits, makes a system call, or panics.
     ///
     /// # Safety
-    /// As for [`Pages::from_raw`](crate::Pages::from_raw): a block of this order that begins with this frame is allocated, and
-    /// has no owner.
+    /// As for [`Pages::from_raw`](crate::Pages::from_raw): a block of this order that begins with this frame
+    /// is allocated, and has no owner.
     #[must_use]
     #[inline(always)]
     #[expect(unsafe_code, reason = "the caller answers for the block")]

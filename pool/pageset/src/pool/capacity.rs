@@ -1,4 +1,4 @@
-//! How many frames may be out of the base, and how many are.
+//! The number of frames that are out of the base, and its limit.
 
 use std::sync::atomic::{
     AtomicU64,
@@ -7,13 +7,13 @@ use std::sync::atomic::{
 
 use crate::background::Bell;
 
-/// The pool's hard capacity. A frame is charged while it is out: handed out, or in an array.
+/// The pool's hard capacity. A frame is charged while it is out: a user or an array has it.
 pub(crate) struct Capacity {
-    /// Most frames that may be out.
+    /// The most frames that may be out.
     limit: AtomicU64,
-    /// Frames that are. Whoever changes it rings the bell afterwards.
+    /// Frames that are out. A thread that changes this rings the bell afterwards.
     out: AtomicU64,
-    /// How the pool's thread hears that frames come and go.
+    /// Wakes the pool's thread when frames come and go.
     pub(crate) bell: Bell,
 }
 
@@ -35,13 +35,13 @@ impl Capacity {
         self.out.load(SeqCst)
     }
 
-    /// Frames that may go out.
+    /// Frames that may still go out.
     pub(super) fn left(&self) -> u64 {
         self.limit().saturating_sub(self.out.load(Relaxed))
     }
 
-    /// Charges frames that are about to go out; `false` if there is no room for all of them. A charge that fails changes
-    /// nothing, not even for a moment, in which another one would find less than there is.
+    /// Charges frames that are about to go out. Returns `false` if there is no room for all of them. A failed
+    /// charge changes nothing even for a moment, so a concurrent charge never sees less room than there is.
     pub(super) fn try_charge(&self, frames: u64) -> bool {
         let limit = self.limit();
         let within = |out: u64| out.checked_add(frames).filter(|out| *out <= limit);
@@ -52,13 +52,13 @@ impl Capacity {
         is_charged
     }
 
-    /// Charges frames that somebody already holds, even beyond the capacity.
+    /// Charges frames that a user already holds, even beyond the capacity.
     pub(super) fn charge(&self, frames: u64) {
         self.out.fetch_add(frames, SeqCst);
         self.bell.ring();
     }
 
-    /// Frames came back.
+    /// Ends the charge of frames that came back.
     pub(super) fn uncharge(&self, frames: u64) {
         self.out.fetch_sub(frames, SeqCst);
         self.bell.ring();

@@ -1,8 +1,8 @@
-//! What happened off the fast path, which itself counts in its arrays' heads.
+//! Events off the fast path. The fast path counts in the heads of its arrays.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What happened off the fast path.
+/// Events off the fast path.
 #[derive(Default)]
 pub(crate) struct Counts {
     /// Frames handed out by slow paths.

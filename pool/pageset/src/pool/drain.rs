@@ -1,4 +1,5 @@
-//! A drain: what the arrays hold, and what was passed on, is free in the base, so that large blocks can be made of it.
+//! A drain frees all blocks of arrays, and all that were passed on, in the base. Large blocks can then be
+//! formed.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -6,7 +7,7 @@ use super::Inner;
 use crate::arrays::Class;
 
 impl Inner {
-    /// Frees what the arrays of all CPUs hold.
+    /// Frees the blocks in the arrays of all CPUs.
     pub(super) fn drain_arrays(&self) {
         let _one_at_a_time = self.drain.lock();
         self.free_passed();
@@ -22,13 +23,13 @@ impl Inner {
         count.fetch_add(1, Relaxed);
     }
 
-    /// Frees what was passed on.
+    /// Frees the blocks that were passed on.
     fn free_passed(&self) {
         for class in Class::ALL {
             loop {
                 let (blocks, refused) = self.base.free_passed(class, &self.ledger);
                 if refused > 0 {
-                    // Freed twice: somebody's frames, which were taken for free until now.
+                    // A double free: these frames have a user, but counted as free until now.
                     self.counts.note_bad_frees(refused as u64);
                     self.capacity.charge(refused as u64 * u64::from(class.frames()));
                 }

@@ -1,10 +1,10 @@
-//! A flush: half an array's blocks go to the base.
+//! A flush: half of an array's blocks go to the base.
 
 use super::Inner;
 use crate::arrays::{Batch, Class, Entry};
 
 impl Inner {
-    /// Moves half of this CPU's array to the base to make room for a block.
+    /// Moves half of this CPU's array to the base, to make room for a block.
     pub(super) fn flush(&self, class: Class, block: Entry) {
         match class {
             Class::Order9 => self.flush_by(class, block, &mut Batch::of_pageblocks()),
@@ -22,15 +22,15 @@ impl Inner {
         }
     }
 
-    /// Gives blocks to the next refill, of whatever CPU, or frees them.
+    /// Passes blocks on to the next refill of any CPU, or frees them.
     pub(super) fn pass_on(&self, class: Class, entries: &[Entry]) {
-        // Larger blocks cannot be made of what is passed on.
+        // Blocks that are passed on cannot form larger blocks, so this needs ample free memory.
         let is_ample = self.capacity.left() >= u64::from(self.frames) / 4;
         let refused = self.base.flush(self.percpu.cpu(), class, entries, &self.ledger, is_ample);
         self.note_freed_entries(class, entries.len(), refused);
     }
 
-    /// Blocks of arrays are free, but for those that were free already.
+    /// Ends the charge of freed blocks, except for those that were free already.
     pub(super) fn note_freed_entries(&self, class: Class, blocks: usize, refused: usize) {
         if refused > 0 {
             self.counts.note_bad_frees(refused as u64);

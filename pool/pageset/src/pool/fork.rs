@@ -1,28 +1,30 @@
-//! Who may use a pool: the process that built it, and there no signal handler that interrupts an operation of the same pool.
-//! What a child of `fork` may do is written at [`Fork`](crate::Fork).
+//! Which code may use a pool: the process that built it, except a signal handler that has interrupted an
+//! operation of the same pool. [`Fork`](crate::Fork) says what a child of `fork` may do.
 //!
-//! Every public operation that takes a lock gets the pool's parts from [`Pool::enter`]; one that takes none, and changes
-//! memory or metadata, from [`Pool::in_parent`]. The end of [`Pages`](crate::Pages) asks [`Inner::enter`]. Others only read
-//! what never changes.
+//! Every public operation that takes a lock gets the pool's parts from [`Pool::enter`]. An operation that
+//! takes no lock but changes memory or metadata gets them from [`Pool::in_parent`]. Dropping
+//! [`Pages`](crate::Pages) uses [`Inner::enter`]. Other code reads only what never changes.
 
 use super::{Inner, Pool};
 use crate::error::AllocError;
 use crate::inside::Inside;
 
 impl Pool {
-    /// Whether this process is a child of the one that built the pool: [`Fork`](crate::Fork) says what it may do.
+    /// Whether this process is a child of the one that built the pool. [`Fork`](crate::Fork) says what a
+    /// child may do.
     #[must_use]
     #[inline]
     pub fn is_in_child(&self) -> bool {
         self.inner.is_in_child()
     }
 
-    /// The parts of the pool, unless this is a child of the process that built it.
+    /// The parts of the pool. An error in a child.
     pub(crate) fn in_parent(&self) -> Result<&Inner, AllocError> {
         if self.inner.is_in_child() { Err(AllocError::Forked) } else { Ok(&self.inner) }
     }
 
-    /// The parts of the pool for an operation that takes locks, which lasts as long as the second value.
+    /// The parts of the pool, for an operation that takes locks. It is inside until it drops the second
+    /// value.
     pub(crate) fn enter(&self) -> Result<(&Inner, Inside), AllocError> {
         Ok((&self.inner, self.inner.enter()?))
     }
@@ -35,8 +37,9 @@ impl Inner {
         self.percpu.is_in_child()
     }
 
-    /// Begins an operation that takes locks, and frees what could not be freed earlier. Refused in a child, and where this thread
-    /// is inside of another such operation: a signal handler has interrupted it.
+    /// Begins an operation that takes locks, and frees the pages that could not be freed earlier. Refused in
+    /// a child, and where this thread is inside of another such operation, which a signal handler has
+    /// interrupted.
     pub(crate) fn enter(&self) -> Result<Inside, AllocError> {
         if self.is_in_child() {
             return Err(AllocError::Forked);
@@ -58,9 +61,10 @@ mod tests {
     use super::*;
     use crate::{Backing, CachedOrder, FastPath, Pages, ReturnPolicy, Stats, Trimmed, ValidateError, Worker};
 
-    /// Runs `work` in a child, which is killed if it hangs. Its exit status; 101 for a panic.
+    /// Runs `work` in a child, which is killed if it hangs. Returns its exit status; 101 for a panic.
     fn in_child(work: impl FnOnce()) -> i32 {
-        // SAFETY: the child is a copy with this thread only, for which glibc's heap is usable, and leaves by `_exit`.
+        // SAFETY: the child is a copy with this thread only, for which glibc's heap is usable, and leaves by
+        // `_exit`.
         let pid = unsafe { libc::fork() };
         assert!(pid >= 0, "fork failed");
         if pid == 0 {
@@ -78,7 +82,7 @@ mod tests {
 
     type Operation = (&'static str, fn(&Pool, Pages<'_>));
 
-    /// Every public operation of a pool and of pages, with what it says in a child.
+    /// Every public operation of a pool and of pages, with its result in a child.
     const OPERATIONS: [Operation; 20] = [
         ("alloc", |pool, _| assert_eq!(pool.alloc(Order::ZERO).unwrap_err(), AllocError::Forked)),
         ("alloc_zeroed", |pool, _| {
@@ -101,14 +105,15 @@ mod tests {
         ("pop_frame", |pool, pages| {
             let order = CachedOrder::of(Order::new(2).unwrap()).unwrap();
             assert_eq!(pool.pop_frame(order), None);
-            // SAFETY: nobody else has the child's copy of the pages.
+            // SAFETY: the child's copy of the pages has no other owner.
             assert!(!unsafe { pool.push_frame(pages.into_raw().frame() as u32, order) });
         }),
         ("drop", |_, pages| drop(pages)),
         ("shrink_to", |_, mut pages| pages.shrink_to(1..3)),
         ("from_raw", |pool, pages| {
             let raw = pages.into_raw();
-            // SAFETY: nobody else has the child's copy of the pages; the second value of them does not come to be.
+            // SAFETY: the child's copy of the pages has no other owner, and the check refuses a second value
+            // of them.
             let checked = unsafe { Pages::from_raw_checked(pool, raw) };
             assert!(checked.is_none(), "nothing can be looked up in a child");
             // SAFETY: as above.
@@ -136,7 +141,7 @@ mod tests {
         }),
     ];
 
-    /// The child has no thread that would unlock them.
+    /// No thread of the child would unlock them.
     #[test]
     fn a_child_waits_for_no_lock() {
         for (backing, path) in [(Backing::Memfd, FastPath::Auto), (Backing::Plain, FastPath::Locks)] {

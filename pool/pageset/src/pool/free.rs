@@ -1,4 +1,4 @@
-//! A free: into this CPU's array, by a flush of half of it, or directly to the base.
+//! A free: into this CPU's array, after a flush of half of it, or directly to the base.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -13,13 +13,13 @@ use crate::pages::Span;
 use crate::sys::advice::{Discarded, discard};
 use crate::sys::link;
 
-/// How frames will be freed later: a bit that no [`Span`] has.
+/// How frames are to be freed later. The bit is one that no [`Span`] uses.
 #[derive(Clone, Copy)]
 #[repr(u64)]
 enum Deferred {
     /// A block or a run as it was allocated.
     Whole = 0,
-    /// A part of one, which the base has to cut out.
+    /// A part of a block or run, which the base has to cut out.
     Part = 1 << 47,
 }
 
@@ -32,8 +32,8 @@ impl Inner {
         }
     }
 
-    /// Frees under a lock, or past the arrays. One call, so that the fast path around it is small enough to be inlined
-    /// where pages are dropped.
+    /// Frees under a lock, or without the arrays. It is one call, so that the fast path around it is small
+    /// enough to be inlined where pages are dropped.
     #[inline(never)]
     fn free_out_of_line(&self, span: Span) {
         self.percpu.note_taken_back(span.frame(), span.count());
@@ -43,7 +43,7 @@ impl Inner {
         }
     }
 
-    /// Frees a block that its array had no room for, with half of the array; or a run of frames.
+    /// Frees a block that found no room in its array, with half of the array. Or frees a run.
     #[cold]
     #[inline(never)]
     fn free_slow(&self, span: Span, class: Option<Class>) {
@@ -55,22 +55,23 @@ impl Inner {
         }
     }
 
-    /// Frees a block that its array had no room for, or a run of frames. The caller is inside of the pool.
+    /// Frees a block that found no room in its array, or a run of frames. The caller is inside of the pool.
     fn free_inside(&self, span: Span, class: Option<Class>, zero: ZeroState) {
         self.percpu.fit(self.capacity.left());
         let frames = span.frame()..span.frame() + span.count();
         if let Some(class) = class.filter(|class| self.percpu.holds_many(*class)) {
-            // The entry says that it is zero until somebody takes it. The ledger would say so afterwards, too.
+            // The entry says that the block is zero until a user takes it. The ledger would still say so
+            // afterwards.
             return self.flush(class, Entry::with_zero(span.frame(), zero));
         }
         if zero == ZeroState::Zero {
-            // Before somebody else can have them.
+            // Note this before another thread can allocate them.
             self.ledger.note_zero(frames.clone());
         }
         match span.order() {
             Some(order) => {
                 let freed = self.base.free(self.percpu.cpu(), span.frame(), order);
-                // Of a larger run, these were never one block.
+                // In a larger run, these frames were never one block.
                 let freed = freed.or_else(|error| match order {
                     Order::MAX => self.base.free_range(frames),
                     _ => Err(error),
@@ -81,7 +82,7 @@ impl Inner {
         }
     }
 
-    /// Gives the memory of a block or a run of frames back to the system, and frees it. Returns the bytes that went back.
+    /// Returns the memory of a block or a run to the system, and frees it. Returns the bytes that went back.
     pub(crate) fn discard_span(&self, span: Span) -> usize {
         self.discarded(span).unwrap_or_else(|| {
             self.free_span(span);
@@ -89,14 +90,14 @@ impl Inner {
         })
     }
 
-    /// As [`discard_span`](Self::discard_span). `None`, and nothing is freed, if nothing went back.
+    /// [`discard_span`](Self::discard_span). `None`, and nothing is freed, if no memory went back.
     fn discarded(&self, span: Span) -> Option<usize> {
         let _inside = self.enter().ok()?;
         let begun = Instant::now();
         let bytes = bytes_of(&span.frames());
         self.percpu.note_taken_back(span.frame(), span.count());
         {
-            // Nobody pins the pool meanwhile.
+            // The lock keeps the pool from being pinned meanwhile.
             let _batch = self.returning.lock();
             if discard(&self.memory, bytes.clone(), self.giveback()) == Discarded::No {
                 return None;
@@ -111,15 +112,16 @@ impl Inner {
         Some(bytes.len())
     }
 
-    /// Leaves frames to the next operation that enters the pool: a signal handler frees them, and has interrupted an operation of
-    /// its own thread. The list is in the pages.
+    /// Leaves frames to the next operation that enters the pool. A signal handler calls this if it has
+    /// interrupted an operation of its own thread. The pages themselves form the list.
     fn defer(&self, span: Span, what: Deferred) {
         let mut first = self.deferred.load(Relaxed);
-        // The first page has the list.
+        // The list uses the first page.
         self.percpu.note_handed_out(span.frame(), 1);
         loop {
             link::set(&self.memory, span.frame(), first);
-            // Handlers of two threads may do this at once. The second one fails here, and puts its pages before the first one's.
+            // Race: handlers of two threads add pages at once. The second exchange fails here, and tries
+            // again with the first one's pages behind its own.
             match self.deferred.compare_exchange_weak(first, span.to_bits() | what as u64, Release, Relaxed) {
                 Ok(_) => return,
                 Err(now) => first = now,
@@ -127,13 +129,13 @@ impl Inner {
         }
     }
 
-    /// Frees what was left by [`defer`](Self::defer). The caller is inside of the pool.
+    /// Frees the pages that [`defer`](Self::defer) left. The caller is inside of the pool.
     #[inline]
     pub(crate) fn free_deferred(&self) {
         if self.deferred.load(Relaxed) == 0 {
             return;
         }
-        // All at once, so that no other thread follows the list.
+        // Take the whole list at once, so that no other thread follows it.
         let mut first = self.deferred.swap(0, Acquire);
         while let Some(span) = Span::from_bits(first & !(Deferred::Part as u64)) {
             let is_part = first & Deferred::Part as u64 != 0;
@@ -146,7 +148,7 @@ impl Inner {
         }
     }
 
-    /// Frees frames that are no block: those at the edge of somebody's pages, or what is left of them.
+    /// Frees the frames that a shrink cuts off. They may be parts of blocks.
     pub(crate) fn free_frames(&self, frames: Range<u32>) {
         if frames.is_empty() {
             return;
@@ -183,7 +185,7 @@ mod tests {
     use crate::error::ValidateError;
     use crate::{FastPath, Pages, Pool, ReturnPolicy, Stats, Trimmed, Worker};
 
-    /// As a signal handler that has interrupted an operation of its own thread.
+    /// Simulates a signal handler that has interrupted an operation of its own thread.
     #[test]
     fn an_operation_inside_of_another_is_refused_and_its_frees_come_later() {
         for path in [FastPath::Auto, FastPath::Locks] {

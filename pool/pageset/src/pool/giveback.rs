@@ -1,4 +1,5 @@
-//! Idle memory goes back to the system: whole pageblocks first, in batches, at a limited rate, off the fast path.
+//! Returns idle memory to the system: whole pageblocks first, in batches, at a limited rate, off the fast
+//! path.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,24 +14,25 @@ use crate::sys::advice::{Discarded, Giveback, discard};
 use crate::sys::zero;
 use crate::{Prezero, ReturnPolicy};
 
-/// Most pageblocks that go back in one call of the system: 32 MiB, which takes about a millisecond.
+/// The most pageblocks that go back in one system call: 32 MiB, which takes about a millisecond.
 const BATCH_BLOCKS: usize = 16;
-/// Looks at idle memory between two at the arrays of a pool that is in use (guess: once a second).
+/// Scans between two drains of the arrays of a pool that is in use (guess: once a second).
 const LOOKS_PER_DRAIN: u32 = 10;
-/// Pages of the parts that a trim gives back: 64 KiB, below which the calls cost more than the memory (guess).
+/// The smallest part that a trim returns, in pages: 64 KiB. For smaller parts, the calls cost more than the
+/// memory (guess).
 const TRIMMED_PAGES: u64 = 16;
 
-/// What one call returned to the system.
+/// The memory that one call returned to the system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Trimmed {
     /// Bytes that went back to the system.
     pub returned_bytes: u64,
-    /// Whether more memory is waiting: to be idle for long enough, or for the rate limit.
+    /// Whether more memory is waiting until it is idle for long enough, or until the rate allows it.
     pub more: bool,
 }
 
-/// What the last look at idle memory saw.
+/// The state after the last scan for idle memory.
 #[derive(Debug, Default)]
 pub(crate) struct Look {
     activity: u64,
@@ -40,28 +42,32 @@ pub(crate) struct Look {
 /// Which pageblocks may go back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Which {
-    /// Those that were all free at the last look too; others are marked for the next.
+    /// Pageblocks that were free at the last scan too. Other free ones are marked for the next scan.
     IdleSinceLastLook,
-    /// All that are all free.
+    /// All free pageblocks.
     AllFree,
 }
 
 impl Pool {
-    /// Returns idle memory to the system: one scan, as the pool's thread does every
-    /// [`interval`](crate::ReturnPolicy::interval). The scan empties caches that nobody used since the last one, and
-    /// every tenth scan those of a pool that is in use. Pageblocks that two scans in a row found free go back to the system, the
-    /// last ones first, as many as the rate allows. [`keep_bytes`](crate::ReturnPolicy::keep_bytes) and [populated](Self::populate) memory stay. O(pool / 2 MiB).
+    /// Returns idle memory to the system. It is one scan, as the pool's thread does every
+    /// [`interval`](crate::ReturnPolicy::interval). The scan empties caches that were not used since the last
+    /// one; every tenth scan also empties the caches of a pool in use. Pageblocks that two scans in a row found
+    /// free go back to the system, the last ones first, as many as the rate allows.
+    /// [`keep_bytes`](crate::ReturnPolicy::keep_bytes) and [populated](Self::populate) memory stay. O(pool /
+    /// 2 MiB).
     pub fn tick(&self) -> Trimmed {
         self.enter().map(|(inner, _inside)| inner.look()).unwrap_or_default()
     }
 
-    /// Returns all free memory to the system now, populated memory too, but for what never goes back: of a
-    /// [pinned](crate::Builder::pinned) pool, hugetlb, locked memory, a caller's region. It empties all caches, then returns whole
-    /// pageblocks, then free parts of 64 KiB and more. O(pool / 2 MiB), plus the system's time: about 20 µs per pageblock.
+    /// Returns all free memory to the system now, populated memory too. Nothing goes back from a
+    /// [pinned](crate::Builder::pinned) pool, hugetlb, locked memory, or a caller's region. It empties all
+    /// caches, then returns whole pageblocks, then free parts of 64 KiB and more. O(pool / 2 MiB), plus the
+    /// system's time: about 20 µs for each pageblock.
     ///
-    /// For pauses, not for a loop: the arrays are filled again from fresh pageblocks, so pages of a busy program come to lie in more
-    /// and more of them. (Seen: 9 pageblocks in use became 170 under a trim every 10 ms.) The same holds for a
-    /// [`resize`](Self::resize), and for an [`alloc_at`](Self::alloc_at) of pages that are in use.
+    /// Call it in pauses, not in a loop. After it, the arrays are refilled from fresh pageblocks, so the
+    /// pages of a busy program spread over more and more of them. Seen: 9 pageblocks in use became 170 under
+    /// a trim every 10 ms. The same holds for [`resize`](Self::resize), and for [`alloc_at`](Self::alloc_at)
+    /// of pages that are in use.
     pub fn trim(&self) -> Trimmed {
         let Ok((inner, _inside)) = self.enter() else { return Trimmed::default() };
         inner.populated_blocks.store(0, Relaxed);
@@ -73,8 +79,8 @@ impl Pool {
 }
 
 impl Pool {
-    /// Idle memory goes back as this policy says, from the next scan on. Whether there is a thread was decided when the pool was built:
-    /// the policy's `worker` does not count.
+    /// Sets the policy for idle memory, from the next scan on. It cannot start or end the pool's thread: the
+    /// policy's `worker` is ignored.
     pub fn set_returns(&self, returns: ReturnPolicy) {
         if let Ok((inner, _inside)) = self.enter() {
             *inner.policy.lock() = returns;
@@ -82,16 +88,18 @@ impl Pool {
         }
     }
 
-    /// From the return of this call on, every address keeps the page that is behind it, as in a pool that was built
-    /// [pinned](crate::Builder::pinned), or not any more. For a pool that is registered with a device later than it is built: pin it, then
-    /// register it; unregister it, then let it give back again. A pool that was built pinned has no thread that would give back.
+    /// Pins or unpins the pool. From the return of this call on, a pinned pool keeps the page behind every
+    /// address, as if built [pinned](crate::Builder::pinned). Use it for a pool that is registered with a
+    /// device after it was built: pin it, then register it; unregister it, then unpin it. A pool that was
+    /// built pinned has no thread that would return memory.
     pub fn set_pinned(&self, is_pinned: bool) {
         if let Ok((inner, _inside)) = self.enter() {
-            // Whoever gives back holds this lock, from its look at what may go back until the memory is gone.
+            // A thread that returns memory holds this lock from its check of the flag until the memory is
+            // gone.
             let _none_is_returning = inner.returning.lock();
             inner.is_pinned.store(is_pinned, Relaxed);
         }
-        // Whoever gives back from here on finds it set.
+        // Every later give-back sees the new flag.
     }
 }
 
@@ -108,7 +116,7 @@ impl Inner {
         if is_thorough {
             self.drain_arrays();
         }
-        // Emptying caches is no use of memory.
+        // Emptying caches does not count as use.
         look.activity = self.activity();
         if let Prezero::Blocks(blocks) = returns.prezero {
             self.prezero(blocks as usize);
@@ -123,7 +131,8 @@ impl Inner {
         outcome
     }
 
-    /// A number that changes whenever blocks are allocated or freed (but for as many frees as allocations since).
+    /// A number that changes when blocks are allocated or freed. (It stays the same if as many were freed as
+    /// allocated.)
     fn activity(&self) -> u64 {
         let live = self.capacity.out().wrapping_sub(self.percpu.frames());
         self.percpu
@@ -133,7 +142,7 @@ impl Inner {
             .wrapping_add(live)
     }
 
-    /// Gives pageblocks back, `limit` at most, but for the `kept` lowest that are free and resident.
+    /// Returns up to `limit` pageblocks, except for the `kept` lowest ones that are free and resident.
     fn return_blocks(&self, which: Which, limit: usize, kept: usize) -> Trimmed {
         let mut outcome = Trimmed::default();
         if self.giveback() == Giveback::Never {
@@ -142,7 +151,7 @@ impl Inner {
         let begun = Instant::now();
         let mut left = limit;
         let blocks = self.frames / PAGEBLOCK_FRAMES;
-        // What was populated is to be there, whoever uses it and when.
+        // Populated memory has to stay resident.
         let mut searched = match which {
             Which::IdleSinceLastLook => {
                 let populated = self.populated_blocks.load(Relaxed).min(blocks);
@@ -168,7 +177,7 @@ impl Inner {
         outcome
     }
 
-    /// Where the `kept` lowest pageblocks end that are free as a whole and resident. They are used first.
+    /// The end of the `kept` lowest pageblocks that are free as a whole and resident. They are used first.
     fn end_of_kept(&self, kept: usize) -> u32 {
         let is_resident = |block: &u32| {
             matches!(self.ledger.block(*block as usize), BlockState::Resident | BlockState::Idle)
@@ -180,7 +189,8 @@ impl Inner {
         free.nth(last).map_or(blocks, |block| block + 1)
     }
 
-    /// Discards isolated pageblocks. Returns how many of them: the system keeps what a user locked and did not unlock.
+    /// Discards isolated pageblocks. Returns how many. The system keeps pageblocks that a user locked and did
+    /// not unlock.
     fn discard_run(&self, run: &Range<u32>) -> u64 {
         let discard_all = |run: &Range<u32>| {
             let frames = run.start * PAGEBLOCK_FRAMES..run.end * PAGEBLOCK_FRAMES;
@@ -194,13 +204,13 @@ impl Inner {
         if discard_all(run) {
             return run.len() as u64;
         }
-        // Some of it may have gone, which is harmless: it reads as zero, and counts as dirty.
+        // Some of them may be gone, which is harmless: they read as zero, and count as dirty.
         let singles = run.clone().filter(|block| run.len() > 1 && discard_all(&(*block..block + 1)));
         singles.count() as u64
     }
 
-    /// Takes the last run of neighbouring pageblocks that may go back out of the base. What was `searched` is left out of
-    /// the range, in which the search goes on.
+    /// Takes the last run of neighbouring pageblocks that may go back out of the base. Shortens `searched` by
+    /// the part that was searched.
     fn isolate_last_run(
         &self,
         searched: &mut Range<u32>,
@@ -231,7 +241,8 @@ impl Inner {
                 }
             };
             let is_isolated = may_go && self.isolate(block);
-            // Whatever became of it, the search goes on below: a block that was marked waits for the next look.
+            // In either case the search goes on below: a pageblock that was only marked waits for the next
+            // scan.
             searched.end = block;
             if is_isolated {
                 run.start = block;
@@ -244,17 +255,18 @@ impl Inner {
         run
     }
 
-    /// Whether the base has a pageblock that is free as a whole.
+    /// Whether the base has this pageblock free as a whole.
     fn is_free(&self, block: u32) -> bool {
         self.base.is_whole(block * PAGEBLOCK_FRAMES)
     }
 
-    /// Takes a free pageblock out of the base, without a charge: nobody gets it, and a release puts it back.
+    /// Takes a free pageblock out of the base without a charge. It has no user; a release puts it back.
     pub(super) fn isolate(&self, block: u32) -> bool {
         self.base.alloc_at(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK).is_ok()
     }
 
-    /// Gives free parts of pageblocks back that have `least` pages, up to `limit` bytes. Returns the bytes.
+    /// Returns free parts of pageblocks of at least `least` pages to the system, up to `limit` bytes. Returns
+    /// the bytes.
     fn return_parts(&self, least: u64, limit: u64) -> u64 {
         if self.giveback() == Giveback::Never || self.backing_page_bytes() > crate::PAGE_BYTES {
             return 0;
@@ -280,8 +292,8 @@ impl Inner {
         bytes
     }
 
-    /// Discards isolated pages. Returns how many bytes: the system keeps what a user locked and did not unlock, so if it refuses all of them,
-    /// it is asked for parts of 64 KiB.
+    /// Discards isolated pages. Returns the bytes. The system keeps pages that a user locked and did not
+    /// unlock: if it refuses the whole part, this tries pieces of 64 KiB.
     fn discard_part(&self, frames: &Range<u32>) -> u64 {
         let discard_all = |frames: Range<u32>| {
             let bytes = bytes_of(&frames);
@@ -300,7 +312,7 @@ impl Inner {
         parts.map(|part| discard_all(frames.start.max(part * most)..frames.end.min((part + 1) * most))).sum()
     }
 
-    /// Free pages of a pageblock that lie together and are not known to be zero.
+    /// Free runs of pages in a pageblock that are not known to be zero.
     fn free_parts_of(&self, block: u32) -> impl Iterator<Item = Range<u32>> {
         let first = block * PAGEBLOCK_FRAMES;
         let end = self.frames.min(first + PAGEBLOCK_FRAMES);

@@ -1,11 +1,14 @@
-//! The pool: which way an allocation and a free take.
+//! The pool: the paths of an allocation and of a free.
 //!
-//! Files in the order of an allocation, which goes down one layer at a time: `alloc` (this CPU's array, or past it), `refill`
-//! (half an array's blocks from the base). A free goes down by `free`, `flush` (half an array's blocks to the base); `drain`
-//! empties all arrays; `cached` is the first step of both for other languages. Then other shapes of requests (`shapes`, `run`), what the program frees first (`shortage`), idle memory (`giveback`), `populate`, `resize`;
-//! `capacity`, `counts`, `stats`, `truth` (what one really got); and for all of them `fork` (who may use a pool at all).
+//! Files in the order of an allocation, which goes down one layer at a time: `alloc` (this CPU's array, or
+//! past it), `refill` (half an array's blocks from the base). A free: `free`, `flush` (half an array's blocks
+//! to the base). `drain` empties all arrays. `cached` is the first step of both for other languages.
 //!
-//! # What moves pages, in these words only
+//! Other requests: `shapes`, `run`, `shortage` (the program frees pages first). Memory: `giveback` (idle
+//! memory), `populate`, `resize`. Reports: `capacity`, `counts`, `stats`, `truth` (the memory that the pool
+//! really has). All of them use `fork` (which code may use a pool at all).
+//!
+//! # The words for moves of pages
 //!
 //! | word | from | to |
 //! |---|---|---|
@@ -18,9 +21,9 @@
 //! | flush | this CPU's array, half of it | the base |
 //! | pass on | an array | the base, all as they are, for the next fetch |
 //! | drain | the arrays of all CPUs, and what was passed on | the base |
-//! | isolate | the base | nobody, until a release |
+//! | isolate | the base | no user, until a release |
 //!
-//! Frames that a user or an array has are charged to the capacity; what is in the base is not.
+//! Frames of users and arrays are charged to the capacity; frames in the base are not.
 
 mod alloc;
 mod cached;
@@ -71,28 +74,30 @@ use crate::{Backing, Builder, Prezero, ReturnPolicy};
 /// All methods may be called from any thread. Pages borrow from the pool; for pages that outlive a function,
 /// see [`OwnedPages`](crate::OwnedPages).
 ///
-/// Dropping a pool unmaps its memory. If pages are out that nothing borrows ([`Pages::into_raw`](crate::Pages::into_raw), or pages
-/// that were forgotten), it unmaps nothing: a device or other code may still use their addresses. Then the memory and the tables stay until the
-/// program ends. `stats().nr_used` tells beforehand.
+/// Dropping a pool unmaps its memory. It unmaps nothing if pages are out that no value borrows: pages from
+/// [`Pages::into_raw`](crate::Pages::into_raw), or forgotten pages. A device or other code may still use
+/// their addresses. Then the memory and the tables stay until the program ends. `stats().nr_used` tells in
+/// advance.
 ///
 /// # Signal handlers
-/// A handler may allocate pages and drop them. It may have interrupted an operation of the same pool on its own thread. Then an
-/// allocation past this CPU's array returns [`AllocError::WouldBlock`](crate::AllocError::WouldBlock). Dropped pages are free a
-/// little later. The other methods do nothing, as in a child of [`Fork`](crate::Fork). No method waits for the operation that its
-/// own thread is at. [`Pool::populate`] and [`Pool::backing`] are not for handlers, nor are building a pool and
-/// dropping it.
+/// A handler may allocate pages and drop them. If it has interrupted an operation of the same pool on its own
+/// thread, an allocation past this CPU's array returns
+/// [`AllocError::WouldBlock`](crate::AllocError::WouldBlock), and dropped pages are freed a little later. The
+/// other methods then do nothing, as in a child of [`Fork`](crate::Fork). No method waits for an operation of
+/// its own thread. [`Pool::populate`] and [`Pool::backing`] are not for handlers, nor are building and
+/// dropping a pool.
 pub struct Pool {
-    // Stopped before the last reference to `inner` here goes.
+    // Stopped before the last reference to `inner` is dropped.
     background: Option<Background>,
     inner: Shared<Inner>,
 }
 
-/// Tells the pools of a process apart, also those that are gone.
+/// Identifies a pool of this process. Numbers are not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PoolId(NonZeroU64);
 
 impl PoolId {
-    /// One that no other pool has.
+    /// A number that no other pool has.
     pub(crate) fn next() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         // INVARIANT: 2^64 pools are never made.
@@ -100,9 +105,9 @@ impl PoolId {
     }
 }
 
-/// What a pool's thread and its pages see of it.
+/// The part of a pool that its thread and its pages use.
 pub(crate) struct Inner {
-    /// The arrays, which most blocks come from and go to.
+    /// The arrays, which serve most allocations and frees.
     pub(crate) percpu: PerCpu,
     pub(crate) memory: Mapping,
     pub(crate) base: Base,
@@ -116,15 +121,15 @@ pub(crate) struct Inner {
     pub(crate) is_pinned: AtomicBool,
     /// See [`returns`](Self::returns).
     pub(crate) policy: Lock<ReturnPolicy>,
-    /// What frees pages when there are none.
+    /// The program's function that frees pages when none are left.
     pub(crate) on_shortage: Option<OnShortage>,
-    /// Tells this pool from others of the process.
+    /// Identifies this pool in the process.
     pub(crate) id: PoolId,
-    /// Bytes that are in service after the last resize.
+    /// Bytes in service after the last resize.
     pub(crate) in_service: AtomicUsize,
-    /// One drain of the arrays at a time.
+    /// Allows one drain of the arrays at a time.
     pub(crate) drain: Lock<()>,
-    /// How many pageblocks are out of service. The ledger says which.
+    /// The number of pageblocks out of service. The ledger says which.
     pub(crate) retired: Lock<usize>,
     /// Held while free blocks are isolated for a moment, to be discarded or cleared.
     pub(crate) returning: Lock<()>,
@@ -132,33 +137,34 @@ pub(crate) struct Inner {
     pub(crate) populated_blocks: AtomicU32,
     /// Pages that signal handlers freed while their thread was inside of the pool: the first of a list, or 0.
     pub(crate) deferred: AtomicU64,
-    /// What the last look at idle memory saw.
+    /// The state after the last scan for idle memory.
     pub(crate) looks: Lock<giveback::Look>,
 }
 
 impl Inner {
-    /// Whether nobody has a page, and no array.
+    /// Whether neither a user nor an array has a page.
     pub(crate) fn is_all_free(&self) -> bool {
         self.capacity.out() == 0
     }
 
-    /// Whether pages are out although no value borrows from the pool any more, which is about to be unmapped.
+    /// Whether pages are out although no value borrows from the pool any more. The pool is about to be
+    /// unmapped.
     fn has_raw_pages(&self) -> bool {
         let _inside = self.enter();
         self.memory.is_ours() && self.capacity.out() > self.percpu.frames()
     }
 
-    /// Whether the pool's thread would have anything to do.
+    /// Whether the pool's thread would have work.
     pub(crate) fn has_idle_work(&self) -> bool {
         self.giveback() != Giveback::Never || self.returns().prezero != Prezero::Off
     }
 
-    /// How free memory goes back at the moment. Who holds `returning` keeps the pool from being pinned meanwhile.
+    /// How free memory goes back at the moment. While a thread holds `returning`, the pool cannot be pinned.
     pub(crate) fn giveback(&self) -> Giveback {
         if self.is_pinned.load(Relaxed) { Giveback::Never } else { self.unpinned_giveback }
     }
 
-    /// The policy of idle memory at the moment.
+    /// The current policy for idle memory.
     pub(crate) fn returns(&self) -> ReturnPolicy {
         *self.policy.lock()
     }
@@ -175,7 +181,7 @@ pub(crate) fn bytes_of(frames: &Range<u32>) -> Range<usize> {
 }
 
 impl Pool {
-    /// How a pool is built: `Pool::builder().size(1 << 30).build()?`.
+    /// Begins to build a pool: `Pool::builder().size(1 << 30).build()?`.
     #[must_use]
     pub fn builder() -> Builder {
         Builder::new()
@@ -195,14 +201,14 @@ impl Pool {
         self.inner.frames as usize
     }
 
-    /// All bytes of the pool: where it begins, and how many they are. For registrations of the whole; see [`pinned`](Builder::pinned).
+    /// The address and length of the whole pool, for its registration; see [`pinned`](Builder::pinned).
     #[must_use]
     pub fn memory(&self) -> NonNull<[u8]> {
         NonNull::slice_from_raw_parts(self.inner.memory.start(), self.inner.memory.bytes())
     }
 
-    /// Frames of the pageblocks that were handed out since they last went back to the system: whoever keeps a table of frames need
-    /// not look at others.
+    /// Frames of the pageblocks that were handed out since they last went back to the system. A table of
+    /// frames need not be searched elsewhere.
     #[doc(hidden)]
     pub fn frames_in_use(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         let (frames, of_block) = (self.inner.frames, pageset_core::PAGEBLOCK_FRAMES);
@@ -213,24 +219,27 @@ impl Pool {
         })
     }
 
-    /// Where the pool begins. A block's distance from here is [`Pages::offset`](crate::Pages::offset).
+    /// The start of the pool. A block's distance from here is [`Pages::offset`](crate::Pages::offset).
     #[must_use]
     pub fn start(&self) -> *const u8 {
         self.inner.memory.start().as_ptr()
     }
 
-    /// The file of a pool that [`Backing::Memfd`] backs. Another process maps the file, and finds pages by their
-    /// [offset](crate::Pages::offset). The file's size is sealed. Its contents are not, since the pool writes them.
+    /// The file of a pool with [`Backing::Memfd`]. Another process maps the file, and finds pages by their
+    /// [offset](crate::Pages::offset). The file's size is sealed. Its contents are not, because the pool
+    /// writes them.
     ///
     /// # Safety
-    /// No process may use this descriptor to touch memory that somebody else uses:
-    /// - While there is a reference to the bytes of [`Pages`](crate::Pages) in this process, nothing changes them through the file or a
-    ///   mapping of it: no write, no hole. If the reference is exclusive, nothing reads them through a mapping either.
-    /// - Nothing changes the bytes of free pages: the pool knows some of them to be zero.
+    /// No process may use this descriptor to touch memory that has another user:
+    /// - While this process has a reference to the bytes of [`Pages`](crate::Pages), no process changes them
+    ///   through the file or a mapping of it, by a write or a hole. If the reference is exclusive, no process
+    ///   reads them through a mapping either.
+    /// - No process changes the bytes of free pages: the pool knows some of them to be zero.
     ///
-    /// To use memory from several processes at the same time, use [`Pages::as_ptr`](crate::Pages::as_ptr), without references.
+    /// To use memory from several processes at the same time, use [`Pages::as_ptr`](crate::Pages::as_ptr),
+    /// without references.
     #[must_use]
-    #[expect(unsafe_code, reason = "who has the file can change memory behind references")]
+    #[expect(unsafe_code, reason = "the file can change memory behind references")]
     pub unsafe fn memfd(&self) -> Option<BorrowedFd<'_>> {
         self.inner.memory.memfd()
     }
@@ -246,8 +255,8 @@ impl Drop for Pool {
     fn drop(&mut self) {
         let background = self.background.take();
         if self.inner.is_in_child() {
-            // There is no such thread to wait for. Nor is anything unmapped: where a pool is hidden, its addresses may be
-            // somebody else's in the child.
+            // In a child there is no such thread to wait for. Nor is anything unmapped: where a pool is
+            // hidden, the child may have other memory at its addresses.
             std::mem::forget((background, self.inner.clone()));
             return;
         }

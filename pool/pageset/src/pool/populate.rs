@@ -1,4 +1,4 @@
-//! Making memory resident before it is needed, by several threads.
+//! Makes memory resident in advance, by several threads.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -19,16 +19,16 @@ use crate::sys::{BLOCK_BYTES, advice};
 /// Bytes that a thread populates in one call: about 10 ms, so that a cancel is quick.
 const CHUNK_BYTES: usize = 16 * BLOCK_BYTES;
 
-/// How far [`Pool::populate`] is.
+/// The progress of [`Pool::populate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PopulateProgress {
     /// Bytes that are resident by now.
     pub done_bytes: usize,
-    /// Bytes that were asked for.
+    /// Bytes to populate in all.
     pub total_bytes: usize,
 }
 
-/// How [`Pool::populate`] ended.
+/// The end of [`Pool::populate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Populated {
     /// All of it is resident.
@@ -38,8 +38,9 @@ pub enum Populated {
 }
 
 impl Pool {
-    /// Makes the whole pool resident, with as many threads as the process may use CPUs. Returns when it is done.
-    /// [`populate`](Self::populate) does a part, with a number of threads of yours, tells its progress and can be ended.
+    /// Makes the whole pool resident, with as many threads as the process may use CPUs. Returns when it is
+    /// done. [`populate`](Self::populate) does a part, with a number of threads of your choice, reports its
+    /// progress and can be cancelled.
     ///
     /// ```
     /// use pageset::Pool;
@@ -57,15 +58,17 @@ impl Pool {
         self.populate(usize::MAX, threads, |_| ControlFlow::Continue(())).map(|_all| ())
     }
 
-    /// Asks the system for huge pages in place of the small ones that the pool has, also where it gives none by itself, as to a
-    /// [`Backing::Memfd`](crate::Backing::Memfd). Contents do not change, so this may run while the pool is used. Each pageblock of 2 MiB
-    /// that was used is made resident as a whole. Returns the bytes for which the system did it: none before Linux 6.1, and none of a
-    /// [pinned](crate::Builder::pinned) pool, since a huge page is another page behind the address. Some 100 µs for each 2 MiB.
+    /// Asks the system for huge pages in place of the pool's small pages. It also works where the system
+    /// gives none by itself, as for a [`Backing::Memfd`](crate::Backing::Memfd). Contents do not change, so
+    /// this may run while the pool is used. Each pageblock of 2 MiB that was used becomes resident as a
+    /// whole. Returns the bytes that are now in huge pages. They are 0 before Linux 6.1, and for a
+    /// [pinned](crate::Builder::pinned) pool, because a huge page is another page behind the address. Some
+    /// 100 µs for each 2 MiB.
     pub fn collapse(&self) -> u64 {
         let Ok((inner, _inside)) = self.enter() else { return 0 };
         let blocks = inner.ledger.blocks_in_use(0..inner.frames / PAGEBLOCK_FRAMES);
         let collapse = |block: &u32| {
-            // Nobody pins the pool meanwhile.
+            // The lock keeps the pool from being pinned meanwhile.
             let _batch = inner.returning.lock();
             let start = *block as usize * BLOCK_BYTES;
             let is_pinned = inner.is_pinned.load(Relaxed);
@@ -74,10 +77,10 @@ impl Pool {
         blocks.filter(collapse).count() as u64 * BLOCK_BYTES as u64
     }
 
-    /// Makes the first `bytes` of the pool resident, with `threads` threads. Whole huge pages come first: the pool
-    /// begins at one, and only its end can be a part of one. Contents do not change, so this may run while the pool is
-    /// in use. Populated memory stays resident, used or free, until [`trim`](Self::trim): no scan for idle memory returns
-    /// it. [`populate_all`](Self::populate_all) is the easy case.
+    /// Makes the first `bytes` of the pool resident, with `threads` threads. The pool begins with a huge
+    /// page, so only the end may be a part of one. Contents do not change, so this may run while the pool is
+    /// in use. Populated memory stays resident, used or free, until [`trim`](Self::trim): no scan for idle
+    /// memory returns it. [`populate_all`](Self::populate_all) is the simple form.
     ///
     /// ```
     /// use std::num::NonZeroUsize;
@@ -95,14 +98,16 @@ impl Pool {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// The thread that populated 32 MiB calls `progress`; two calls never overlap. [`ControlFlow::Break`] ends the work.
+    /// The thread that populated 32 MiB calls `progress`; calls never overlap. [`ControlFlow::Break`] ends
+    /// the work.
     ///
-    /// The caller is one of the threads. What others would do, it does itself where the system starts none. To start a
-    /// thread, the standard library asks the heap for memory, and ends the program if there is none; with one thread, this does not happen.
+    /// The caller is one of the threads. If the system starts no others, the caller does their work. To start
+    /// a thread, the standard library asks the heap for memory, and ends the program if there is none; with
+    /// one thread, this does not happen.
     ///
     /// # Errors
-    /// The system's error: out of memory, or a kernel before 5.14. Memory populated so far stays. In a child of
-    /// [`fork`](crate::Fork), [`PermissionDenied`](io::ErrorKind::PermissionDenied) (`EPERM`).
+    /// The system's error: out of memory, or a kernel before 5.14. Memory populated so far stays. In a child
+    /// of [`fork`](crate::Fork), [`PermissionDenied`](io::ErrorKind::PermissionDenied) (`EPERM`).
     pub fn populate(
         &self,
         bytes: usize,
@@ -132,7 +137,7 @@ impl Pool {
     }
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct Work<'a, F> {
     inner: &'a Inner,
     total: usize,
@@ -148,7 +153,7 @@ struct State<F> {
 }
 
 impl<F: FnMut(PopulateProgress) -> ControlFlow<()> + Send> Work<'_, F> {
-    /// Runs in this thread and others: fewer than so many if the system starts no more.
+    /// Runs in this thread and up to `threads - 1` others; fewer if the system starts no more.
     fn run_by(&self, threads: usize) {
         thread::scope(|scope| {
             let start = |_| thread::Builder::new().spawn_scoped(scope, || self.run()).is_ok();
@@ -165,7 +170,7 @@ impl<F: FnMut(PopulateProgress) -> ControlFlow<()> + Send> Work<'_, F> {
             }
             let end = (start + CHUNK_BYTES).min(self.total);
             let blocks = start / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES);
-            // First, so that no look gives back what is being populated.
+            // First, so that no scan returns the memory that is being populated.
             self.inner.populated_blocks.fetch_max(blocks.end as u32, Relaxed);
             let outcome = advice::populate(&self.inner.memory, start..end);
             let Ok(mut state) = self.state.lock() else { return };
@@ -188,7 +193,7 @@ impl<F: FnMut(PopulateProgress) -> ControlFlow<()> + Send> Work<'_, F> {
 }
 
 impl Inner {
-    /// Notes that pageblocks are resident, so that a trim gives them back.
+    /// Notes that pageblocks are resident, so that a trim returns them.
     fn note_populated(&self, blocks: std::ops::Range<usize>) {
         for block in blocks {
             for before in [BlockState::Fresh, BlockState::Returned] {

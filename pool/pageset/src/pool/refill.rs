@@ -6,7 +6,8 @@ use super::Inner;
 use crate::arrays::{Batch, Class, Entry, ZeroState};
 
 impl Inner {
-    /// Refills this CPU's array, and returns one block more. `None` if it has no array, or memory or capacity is short.
+    /// Refills this CPU's array, and returns one more block. `None` if it has no array, or if memory or
+    /// capacity is short.
     pub(super) fn refill(&self, class: Class) -> Option<Entry> {
         match class {
             Class::Order9 => self.refill_by(class, &mut Batch::of_pageblocks()),
@@ -18,19 +19,19 @@ impl Inner {
         let wanted = self.percpu.refill_size(class)?;
         self.fetch(class, wanted, batch);
         if batch.len() == 0 {
-            // Near the capacity.
+            // Near the capacity, half an array does not fit.
             self.fetch(class, 1, batch);
         }
         let first = batch.pop_back()?;
         self.percpu.push_many(class, batch);
         if batch.len() > 0 {
-            // This thread was moved to a CPU whose array is fuller, or somebody else is at this one.
+            // This thread moved to a CPU with a fuller array, or another thread has locked this array.
             self.pass_on(class, batch.as_slice());
         }
         Some(first)
     }
 
-    /// Fetches up to `wanted` blocks into an empty batch, the first to be used first. The capacity is charged with them.
+    /// Fetches up to `wanted` blocks into an empty batch, in order of use. Charges them to the capacity.
     pub(super) fn fetch(&self, class: Class, wanted: usize, batch: &mut Batch) {
         let wanted = wanted.min(batch.capacity());
         let frames = u64::from(class.frames());
@@ -41,7 +42,7 @@ impl Inner {
         loop {
             let before = batch.len();
             let words = self.base.fetch(cpu, class, wanted, batch);
-            // What is known of them can be looked up when nobody waits for the lock: they are ours.
+            // The blocks are this thread's, so the ledger can be read without holding the base's lock.
             words.into_iter().flatten().for_each(|blocks| self.hand_out(class, blocks, batch));
             if batch.len() == wanted || batch.len() == before {
                 break;
@@ -52,7 +53,7 @@ impl Inner {
         }
     }
 
-    /// Puts blocks that were just allocated into a batch, with what is known of their contents.
+    /// Puts blocks that were just allocated into a batch, and notes which are known to be zero.
     #[inline]
     fn hand_out(&self, class: Class, blocks: BlockWord, batch: &mut Batch) {
         match class {

@@ -1,4 +1,4 @@
-//! Pages that lie together, any number of them, and their parts.
+//! Runs: any number of contiguous pages, and their parts.
 
 use std::ops::Range;
 
@@ -11,10 +11,12 @@ use crate::pages::Span;
 use crate::{PAGE_BYTES, Pages};
 
 impl Pool {
-    /// Allocates `bytes` that lie together, rounded up to pages: any number of them up to the whole pool. Their contents are unspecified.
+    /// Allocates contiguous `bytes`, rounded up to pages, up to the whole pool. Their contents are
+    /// unspecified.
     ///
-    /// Up to 4 MiB, this is [`alloc_exact`](Self::alloc_exact). More are the first pageblocks that lie side by side and are free, and
-    /// none of the rest is wasted: O(pool / 2 MiB). They are aligned to a page, and to 2 MiB as long as there are enough such pageblocks.
+    /// Up to 4 MiB, this is [`alloc_exact`](Self::alloc_exact). A larger run takes the first free pageblocks
+    /// that lie side by side, and wastes nothing of the last one: O(pool / 2 MiB). It is aligned to a page;
+    /// to 2 MiB as long as there are enough such pageblocks.
     ///
     /// ```
     /// use pageset::Pool;
@@ -31,7 +33,8 @@ impl Pool {
         self.alloc_exact(bytes.div_ceil(PAGE_BYTES))
     }
 
-    /// As [`alloc_run`](Self::alloc_run), with all bytes zero. Pageblocks that are known to be zero are not cleared again.
+    /// [`alloc_run`](Self::alloc_run), with all bytes zero. Pageblocks that are known to be zero are not
+    /// cleared again.
     ///
     /// # Errors
     /// As `alloc_run`.
@@ -52,12 +55,13 @@ impl Pool {
         Ok(pages)
     }
 
-    /// Allocates exactly `count` contiguous pages, as many as the pool has at most. They begin wherever so many are free together, so pages
-    /// of one such count fill the pool nearly to the last page. They are aligned to a page only: a block of [`alloc`](Self::alloc) that is
-    /// [cut](Pages::shrink_to) is aligned to its size.
+    /// Allocates exactly `count` contiguous pages, up to the whole pool. They begin at any page, so runs of
+    /// one length fill the pool nearly to the last page. They are aligned to a page only. To align them,
+    /// [cut](Pages::shrink_to) a block of [`alloc`](Self::alloc), which is aligned to its size.
     ///
     /// # Errors
-    /// [`AllocError::BadCount`] for none; [`AllocError::NoRun`] for more than 1024; otherwise as [`alloc`](Self::alloc).
+    /// [`AllocError::BadCount`] for 0 pages; [`AllocError::NoRun`] if no such run of more than 1024 is free; as
+    /// [`alloc`](Self::alloc).
     pub fn alloc_exact(&self, count: usize) -> Result<Pages<'_>, AllocError> {
         if let Some(order) = block_order(count) {
             return self.alloc(order);
@@ -69,7 +73,7 @@ impl Pool {
         Ok(pages)
     }
 
-    /// Pages that lie together, of which the ledger does not know yet.
+    /// A run that the ledger does not know yet.
     fn run_of(&self, count: usize) -> Result<Pages<'_>, AllocError> {
         self.inner().or_reclaimed(count, || {
             let (inner, _inside) = self.enter()?;
@@ -78,7 +82,7 @@ impl Pool {
     }
 }
 
-/// The order of a block that has exactly so many pages.
+/// The order of a block with exactly `count` pages.
 fn block_order(count: usize) -> Option<Order> {
     Order::holding(count as u64).filter(|order| order.frames() as usize == count)
 }
@@ -91,11 +95,11 @@ impl Inner {
             Some(order) => AllocError::OutOfMemory { order },
             None => AllocError::NoRun { page_count: count },
         };
-        // What is too large for the pool cannot be charged.
+        // A count that is too large for the pool cannot be charged.
         let frames = u32::try_from(count).unwrap_or(u32::MAX);
         let first = self.charged_run(frames, none).or_else(|_| {
             self.drain_arrays();
-            // What is isolated for a moment comes back.
+            // Wait until blocks that are isolated for a moment are back.
             let _all_there = self.returning.lock();
             self.charged_run(frames, none)
         })?;
@@ -115,15 +119,15 @@ impl Inner {
         })
     }
 
-    /// Keeps only some of these pages and frees the others.
+    /// Keeps some of these pages and frees the others.
     ///
     /// # Panics
-    /// If `keep` is empty or reaches beyond them.
+    /// If `keep` is empty or reaches beyond these pages.
     pub(crate) fn shrink(&self, span: &mut Span, keep: Range<usize>) {
         let (first, count) = (span.frame(), span.count());
         assert!(keep.start < keep.end && keep.end <= count as usize, "keep {keep:?} of {count} pages");
         let (start, end) = (keep.start as u32, keep.end as u32);
-        // Changed before the others are free, so that a panic on the way would only leak them.
+        // The span changes before the other pages are free, so a panic in between would only leak them.
         *span = Span::of(first + start, end - start);
         self.free_frames(first..first + start);
         self.free_frames(first + end..first + count);
@@ -132,12 +136,13 @@ impl Inner {
     /// Keeps the first `at` pages and returns the others.
     ///
     /// # Panics
-    /// If one of the parts were empty.
+    /// If one of the parts would be empty.
     pub(crate) fn split(&self, span: &mut Span, at: usize) -> Span {
         let (first, count) = (span.frame(), span.count());
         assert!(0 < at && at < count as usize, "split {count} pages at {at}");
         let border = first + at as u32;
-        // A child of `fork` and a signal handler cannot tell the base: then it learns of the parts when they are freed.
+        // A child of `fork` and a signal handler cannot tell the base. Then the base learns of the parts when
+        // they are freed.
         let is_known = self.enter().is_ok_and(|_inside| self.base.split_at(border).is_ok());
         let of = if is_known { Span::of } else { Span::loose };
         *span = of(first, at as u32);
@@ -145,7 +150,7 @@ impl Inner {
     }
 }
 
-/// The parts of a range of frames that lie in one pageblock each.
+/// The parts of a range of frames, one for each pageblock.
 fn pageblocks_of(frames: Range<u32>) -> impl Iterator<Item = Range<u32>> {
     let blocks = frames.start / PAGEBLOCK_FRAMES..frames.end.div_ceil(PAGEBLOCK_FRAMES);
     blocks.map(move |block| {

@@ -1,4 +1,4 @@
-//! Other shapes than one block: many pages, given places.
+//! Requests for more than one block: many pages, and given places.
 
 use pageset_core::{Order, Pfn};
 
@@ -9,11 +9,12 @@ use crate::base::BaseError;
 use crate::error::AllocError;
 
 impl Pool {
-    /// Allocates `count` single pages and appends them to `pages`. Returns how many it allocated: fewer than `count` only
-    /// if memory or capacity is short, be it that of the heap for the list. The list grows by no more pages than the capacity has left. O(count).
+    /// Allocates `count` single pages and appends them to `pages`. Returns how many it allocated. They are
+    /// fewer than `count` only if memory or capacity is short, or if the heap has no memory for the list. The
+    /// list grows by at most as many pages as the capacity has left. O(count).
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc), and [`AllocError::HeapExhausted`], if not even one page could be allocated.
+    /// As [`alloc`](Self::alloc), and [`AllocError::HeapExhausted`], if no page at all could be allocated.
     pub fn alloc_bulk<'p>(&'p self, count: usize, pages: &mut Vec<Pages<'p>>) -> Result<usize, AllocError> {
         self.inner().or_reclaimed(count, || self.try_bulk(count, pages))
     }
@@ -37,7 +38,7 @@ impl Pool {
         Ok(got)
     }
 
-    /// As [`alloc_bulk`](Self::alloc_bulk), into a list that has room for `count` pages more.
+    /// [`alloc_bulk`](Self::alloc_bulk) into a list that has room for `count` more pages.
     fn alloc_reserved<'p>(&'p self, count: usize, pages: &mut Vec<Pages<'p>>) -> Result<usize, AllocError> {
         let inner = self.inner();
         let mut got = 0;
@@ -47,7 +48,7 @@ impl Pool {
             pages.push(Pages::of_block(inner, entry.frame(), Order::ZERO));
             got += 1;
         }
-        // A handler that has interrupted an operation of its thread is refused below.
+        // `None` for a handler that has interrupted an operation of its thread: it is refused below.
         let inside = inner.enter().ok();
         while inside.is_some() && got < count {
             let batch: &mut Batch = &mut Batch::new();
@@ -62,7 +63,7 @@ impl Pool {
             }
         }
         drop(inside);
-        // The rest, if there is one, is in caches or beyond the capacity.
+        // Other pages, if there are any, are in caches or beyond the capacity.
         while got < count {
             match self.alloc(Order::ZERO) {
                 Ok(page) => pages.push(page),
@@ -74,12 +75,12 @@ impl Pool {
         Ok(got)
     }
 
-    /// Allocates the block of `order` that begins `frame` pages after the pool's start, if all of it is free. Empties
-    /// all caches first.
+    /// Allocates the block of `order` that begins `frame` pages after the pool's start, if all of it is free.
+    /// Empties all caches first.
     ///
     /// # Errors
-    /// [`AllocError::BadFrame`], [`AllocError::NotFree`], [`AllocError::OverCapacity`], [`AllocError::Forked`],
-    /// [`AllocError::WouldBlock`].
+    /// [`AllocError::BadFrame`], [`AllocError::NotFree`], [`AllocError::OverCapacity`],
+    /// [`AllocError::Forked`], [`AllocError::WouldBlock`].
     pub fn alloc_at(&self, frame: usize, order: Order) -> Result<Pages<'_>, AllocError> {
         let (inner, _inside) = self.enter()?;
         let (pfn, frames) = (Pfn(frame as u64), u64::from(order.frames()));
@@ -89,7 +90,7 @@ impl Pool {
         let frame = pfn.0 as u32;
         let outcome = inner.alloc_at(frame, order).or_else(|_| {
             inner.drain_arrays();
-            // What is isolated for a moment comes back.
+            // Wait until blocks that are isolated for a moment are back.
             let _all_there = inner.returning.lock();
             inner.alloc_at(frame, order)
         });
@@ -102,13 +103,13 @@ impl Pool {
 }
 
 impl Inner {
-    /// Single pages that may still be handed out, as far as one can see.
+    /// Single pages that can still be handed out. Other threads may change the number meanwhile.
     fn left_frames(&self) -> usize {
         let free = self.capacity.limit().saturating_sub(self.capacity.out()) + self.percpu.frames();
         usize::try_from(free.min(u64::from(self.frames))).unwrap_or(usize::MAX)
     }
 
-    /// Takes a block at a given place from the base, and charges the capacity for it.
+    /// Takes a block at a given place from the base, and charges it to the capacity.
     pub(super) fn alloc_at(&self, frame: u32, order: Order) -> Result<(), AllocError> {
         if !self.capacity.try_charge(u64::from(order.frames())) {
             return Err(AllocError::OverCapacity);

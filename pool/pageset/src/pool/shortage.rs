@@ -1,4 +1,4 @@
-//! What a program does when its pool has no memory left.
+//! The program's function that frees pages when its pool has none left.
 
 use std::cell::Cell;
 use std::fmt;
@@ -19,11 +19,12 @@ impl fmt::Debug for OnShortage {
 }
 
 thread_local! {
-    /// Whether this thread is inside of such a function: what that allocates may fail, and does not call it again.
+    /// Whether this thread is inside of such a function. Allocations in there may fail, and do not call it
+    /// again.
     static IS_CALLED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Until it is dropped, the function is called on this thread. It may panic.
+/// Marks this thread as inside of the function until it is dropped, even by a panic.
 struct Called;
 
 impl Drop for Called {
@@ -33,8 +34,8 @@ impl Drop for Called {
 }
 
 impl Inner {
-    /// What `attempt` allocates, of so many pages, again and again as long as the program frees something. No lock is held between two
-    /// attempts.
+    /// Repeats `attempt` as long as it finds no memory and the program frees pages. No lock is held between
+    /// two attempts.
     pub(super) fn or_reclaimed<T>(
         &self,
         page_count: usize,
@@ -48,7 +49,7 @@ impl Inner {
         }
     }
 
-    /// Asks the program for pages. `false` if it has none, or if there is nobody to ask.
+    /// Asks the program to free pages. `false` if it frees none, or if there is no such function.
     #[cold]
     fn reclaim(&self, page_count: usize) -> bool {
         let Some(OnShortage(call)) = &self.on_shortage else { return false };
@@ -61,10 +62,10 @@ impl Inner {
 }
 
 impl Pool {
-    /// From now on, at most so many bytes are handed out, caches included: never more than the pool has. A pool that is built larger than
-    /// it needs to be, with a [capacity](crate::Builder::capacity), grows so: address space that was never used costs nearly nothing, and
-    /// the lowest pages are used first. If more is handed out already, allocations fail until enough is freed.
-    /// [`resize`](Self::resize) gives the memory back, too. O(1).
+    /// Sets the most bytes that may be handed out, caches included, up to the size of the pool. So a pool can
+    /// grow: build it larger than needed, with a [capacity](crate::Builder::capacity). Address space that was
+    /// never used costs nearly nothing, and the lowest pages are used first. If more is handed out already,
+    /// allocations fail until enough is freed. [`resize`](Self::resize) also returns the memory. O(1).
     pub fn set_capacity(&self, bytes: usize) {
         if let Ok((inner, _inside)) = self.enter() {
             inner.capacity.set_limit((bytes.min(inner.memory.bytes()) / PAGE_BYTES) as u64);

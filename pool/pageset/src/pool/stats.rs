@@ -1,4 +1,4 @@
-//! Counters and gauges, under the kernel's names where it has one.
+//! Counters and gauges, under the kernel's names where it has such.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,7 +13,8 @@ use crate::error::{AllocError, ValidateError};
 use crate::ledger::BlockState;
 use crate::rseq;
 
-/// The state of a pool at one moment. Counts are 4 KiB pages. While other threads allocate, gauges may differ by a few pages.
+/// The state of a pool at one moment. Counts are 4 KiB pages. While other threads allocate, gauges may differ
+/// by a few pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -29,20 +30,21 @@ pub struct Stats {
     pub nr_used: u64,
     /// Pages out of service after a [`Pool::resize`].
     pub nr_retired: u64,
-    /// Most pages that users and arrays may have.
+    /// The most pages that users and arrays may have.
     pub capacity_pages: u64,
-    /// Largest order of which the base has a free block. `None` if it has nothing.
+    /// The largest order that has a free block in the base. `None` if no page is free there.
     pub largest_free_order: Option<Order>,
-    /// Times an array was filled.
+    /// How often an array was refilled.
     pub array_refills: u64,
-    /// Times half an array was given back.
+    /// How often half an array was flushed.
     pub array_flushes: u64,
-    /// Times all arrays were emptied.
+    /// How often all arrays were drained.
     pub array_drains: u64,
-    /// Times they could not be emptied, since the system refused membarrier(2): a filter of system calls was installed after the
-    /// pool was built. Pages in arrays of other CPUs are then neither larger blocks nor given back.
+    /// How often a drain failed because the system refused membarrier(2): a filter of system calls was
+    /// installed after the pool was built. Pages in arrays of other CPUs then neither form larger blocks nor
+    /// go back.
     pub array_drains_refused: u64,
-    /// Sequences begun again, in all pools of the process.
+    /// Restarted sequences, in all pools of the process.
     pub rseq_restarts: u64,
     /// Frees that the base refused: see [`Pages::from_raw`](crate::Pages::from_raw).
     pub bad_frees: u64,
@@ -50,22 +52,22 @@ pub struct Stats {
     pub cleared_bytes: u64,
     /// Bytes cleared in idle time.
     pub prezeroed_bytes: u64,
-    /// Bytes given back to the system.
+    /// Bytes returned to the system.
     pub returned_bytes: u64,
     /// Bytes of returned pageblocks that were used again.
     pub refaulted_bytes: u64,
-    /// Time spent in giving back.
+    /// Time spent in returning memory.
     pub return_time: Duration,
-    /// Bytes of metadata mapped. Only the used part is resident.
+    /// Bytes of mapped metadata. Only the used part is resident.
     pub metadata_bytes: u64,
     /// The base's own counters.
     pub base: BlockCounters,
 }
 
 impl Pool {
-    /// What happened, and where the pages are. All zero in a child of [`fork`](crate::Fork), and in a signal handler that has
-    /// interrupted an operation of the pool on its own thread. O(CPUs + pool / 2 MiB);
-    /// O(pool / 4 KiB) if no pageblock is free.
+    /// Counters and gauges of the pool. All zero in a child of [`fork`](crate::Fork), and in a signal handler
+    /// that has interrupted an operation of the pool on its own thread. O(CPUs + pool / 2 MiB); O(pool / 4
+    /// KiB) if no pageblock is free.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let Ok((inner, _inside)) = self.enter() else { return Stats::default() };
@@ -101,18 +103,18 @@ impl Pool {
         }
     }
 
-    /// Checks everything that can be checked by looking: the base's own proof that no frame is lost or doubled, that
-    /// every block in an array is allocated in the base and in one array only, and that the sums agree. O(pages);
-    /// exact only while nobody else uses the pool.
+    /// Checks everything that a look can check. The base's own check finds lost and doubled frames. Every
+    /// block in an array must be allocated in the base, and be in one array only. The sums must agree.
+    /// O(pages); exact only while no other thread uses the pool.
     ///
     /// # Errors
-    /// What is wrong. In a child of [`fork`](crate::Fork): that nothing can be checked there.
+    /// The first violation. In a child of [`fork`](crate::Fork), an error that nothing can be checked there.
     pub fn validate(&self) -> Result<(), ValidateError> {
         let (inner, _inside) = self.enter().map_err(|error| match error {
             AllocError::WouldBlock => ValidateError::WouldBlock,
             _ => ValidateError::Forked,
         })?;
-        // The pool's own thread stays away meanwhile.
+        // The pool's own thread waits meanwhile.
         let _no_look = inner.looks.lock();
         let used = inner.base.validate().map_err(ValidateError::Base)?;
         for (class, entry) in inner.percpu.entries() {
@@ -133,11 +135,12 @@ impl Pool {
     }
 }
 
-/// Frames of which [`Inner::doubled_in_arrays`] looks at a bit each at once: 4 KiB of the stack.
+/// Frames that [`Inner::doubled_in_arrays`] checks at once, with a bit each: 4 KiB of the stack.
 const WINDOW_FRAMES: u32 = 32_768;
 
 impl Inner {
-    /// A frame that is in two blocks of arrays. Looks at all arrays once for each 128 MiB of the pool, and needs no memory of the heap.
+    /// A frame that is in two blocks of arrays. Reads all arrays once for each 128 MiB of the pool, and needs
+    /// no memory of the heap.
     fn doubled_in_arrays(&self) -> Option<u32> {
         (0..self.frames).step_by(WINDOW_FRAMES as usize).find_map(|start| {
             let window = start..start.saturating_add(WINDOW_FRAMES);
@@ -153,7 +156,8 @@ impl Inner {
         })
     }
 
-    /// Whether frames are whole blocks that are in service and nobody has but a user, as far as one can see.
+    /// Whether frames are whole blocks in service that belong to a user. Other threads may change that
+    /// meanwhile.
     pub(crate) fn looks_allocated(&self, frames: Range<u32>) -> bool {
         let overlaps = |(class, entry): (Class, Entry)| {
             entry.frame() < frames.end && frames.start < entry.frame() + class.frames()

@@ -1,4 +1,4 @@
-//! What memory the system really gave.
+//! The memory that the system really provided.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use crate::{Backing, HugePageSize, PAGE_BYTES};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackingReport {
-    /// What was asked for.
+    /// The requested kind of memory.
     pub asked: Backing,
     /// Mapped: the pool's size, no more.
     pub mapped_bytes: u64,
@@ -29,13 +29,14 @@ pub struct BackingReport {
 }
 
 impl Pool {
-    /// Tells what memory the system really gave, by page size and by node.
+    /// Tells what memory the system really provided, by page size and by node.
     ///
-    /// Reads `/proc/self/smaps`: O(mappings of the process), milliseconds for some thousands of them. For a caller's
-    /// region, the figures are of the mappings that contain it.
+    /// Reads `/proc/self/smaps`: O(mappings of the process), milliseconds for some thousands of them. For a
+    /// caller's region, the figures are of the mappings that contain it.
     ///
     /// # Errors
-    /// What the system says where `/proc` cannot be read; [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the heap has no memory for the list of nodes.
+    /// The system's error if `/proc` cannot be read; [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the heap
+    /// has no memory for the list of nodes.
     pub fn backing(&self) -> io::Result<BackingReport> {
         let inner = self.inner();
         let start = self.start().addr();
@@ -59,7 +60,7 @@ impl Pool {
 }
 
 impl Inner {
-    /// Bytes of the pages that the mapping consists of.
+    /// Bytes of the mapping's pages.
     pub(super) fn backing_page_bytes(&self) -> usize {
         match self.backing {
             Backing::Hugetlb(HugePageSize::Mib2) => HugePageSize::Mib2.bytes(),

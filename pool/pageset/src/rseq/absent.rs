@@ -1,9 +1,10 @@
-//! No restartable sequences here: every operation says so, and the arrays are used under their locks.
+//! A platform without restartable sequences: every operation fails, and the arrays are used under their
+//! locks.
 
 use super::Hot;
 use crate::arrays::{Batch, Entry, StackAt};
 
-/// There is no such thing.
+/// Never exists.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Area {}
 

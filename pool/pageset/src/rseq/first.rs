@@ -1,9 +1,9 @@
-//! The first pool of the process: where its arrays are, known without a look at the pool.
+//! The first pool of the process. Its arrays can be found without reading the pool.
 //!
-//! Who frees a page that it had for long finds the handle in no cache near. The handle names the pool, so where the array is would
-//! be known when the handle has come, and what the next allocation reads, the array's head, later still: one miss after the
-//! other. Most processes have one pool. So a free compares with this one, which the processor predicts, and goes on with what
-//! stands here.
+//! A thread that frees a page after a long time misses the cache on the page's handle. The handle names the
+//! pool, and the pool names the array, whose head the next allocation reads. That would be one cache miss
+//! after another. Most processes have one pool. So a free compares the handle's pool with this one, and goes
+//! on with the facts stored here. The processor predicts the comparison.
 
 use std::ptr;
 use std::sync::atomic::{
@@ -13,14 +13,15 @@ use std::sync::atomic::{
 
 use super::{Area, Hot};
 
-/// What sequences of a pool need.
+/// The facts that sequences of the first pool need.
 ///
 /// # Invariants
-/// While `pool` is the address of somebody's [`Hot`], `hot` is so too, and `area` is where each thread's area is.
+/// While `pool` is the address of a live [`Hot`], `hot` is the same address, and `area` is the distance of
+/// each thread's area.
 #[repr(C)]
 pub(super) struct First {
     pool: AtomicPtr<Hot>,
-    /// The same once more: what is loaded from here does not wait for the comparison.
+    /// The same address. A load from here does not wait for the comparison.
     hot: AtomicPtr<Hot>,
     area: AtomicIsize,
 }
@@ -37,21 +38,21 @@ pub(super) static FIRST: First = First {
     area: AtomicIsize::new(0),
 };
 
-/// What `FIRST.pool` is while it is changed: nobody's address.
+/// The value of `FIRST.pool` while it is changed: no pool has this address.
 const CHANGING: *mut Hot = ptr::dangling_mut();
 
-/// Notes a pool as the first one, unless there is another.
+/// Notes a pool as the first one, unless there is one already.
 pub(crate) fn announce(hot: &Hot, area: Area) {
     let address = ptr::from_ref(hot).cast_mut();
     if FIRST.pool.compare_exchange(ptr::null_mut(), CHANGING, Acquire, Relaxed).is_ok() {
         FIRST.hot.store(address, Relaxed);
         FIRST.area.store(area.distance(), Relaxed);
-        // INVARIANT: the other two were stored before.
+        // INVARIANT: the other two fields were stored before.
         FIRST.pool.store(address, Release);
     }
 }
 
-/// Notes that a pool is gone, before something else can be at this address.
+/// Notes that a pool is gone, before other memory can be at this address.
 pub(super) fn forget(hot: &Hot) {
     let address = ptr::from_ref(hot).cast_mut();
     FIRST.pool.compare_exchange(address, ptr::null_mut(), Release, Relaxed).ok();

@@ -1,4 +1,4 @@
-//! What a sequence needs to find its array, on a page that children of a `fork` see as zero.
+//! The facts that a sequence needs to find its array, on a page that children of a `fork` see as zero.
 
 use std::ptr;
 use std::sync::atomic::{
@@ -14,7 +14,7 @@ use crate::Backing;
 use crate::arrays::{ArraySet, CpuArrays};
 use crate::sys::{MapError, MapStep, Mapping, PAGE_BYTES, advice};
 
-/// What a sequence needs to find its array. All zero (in a child) sends everybody to the slow path.
+/// The facts that a sequence needs to find its array. In a child all are zero, which leads to the slow path.
 ///
 /// # Invariants
 /// `arrays` points to at least `cpus` arrays, which live as long as this.
@@ -26,7 +26,7 @@ pub(crate) struct Hot {
     cpus: AtomicU32,
 }
 
-/// The page with [`Hot`] on it, and the two sets of arrays of which one is in use.
+/// The page with [`Hot`] on it, and the two sets of arrays. One of them is in use.
 pub(crate) struct HotPage {
     page: Mapping,
     sets: [ArraySet; 2],
@@ -43,14 +43,15 @@ impl HotPage {
         Ok(this)
     }
 
-    /// What is on the page.
+    /// The content of the page.
     #[inline(always)]
     pub(crate) fn hot(&self) -> &Hot {
-        // SAFETY: the page is mapped as long as this value, aligned, and zero or initialised, which both are valid.
+        // SAFETY: the page is mapped as long as this value, aligned, and zero or initialised, which both are
+        // valid.
         unsafe { self.page.start().cast::<Hot>().as_ref() }
     }
 
-    /// Whether this is a child of the process that made it.
+    /// Whether this is a child of the process that made the page.
     #[inline]
     pub(crate) fn is_in_child(&self) -> bool {
         self.hot().cpus.load(Relaxed) == 0
@@ -66,7 +67,7 @@ impl HotPage {
         self.sets.iter().flat_map(ArraySet::cpus)
     }
 
-    /// Puts the other set into use. Returns the one that was.
+    /// Puts the other set into use. Returns the previous one.
     pub(crate) fn swap(&self) -> &[CpuArrays] {
         let old = self.current_index();
         // INVARIANT: both sets have the same length.
@@ -83,7 +84,7 @@ impl HotPage {
 
 impl Drop for HotPage {
     fn drop(&mut self) {
-        // Before something else can be mapped there.
+        // Before other memory can be mapped there.
         forget(self.hot());
     }
 }

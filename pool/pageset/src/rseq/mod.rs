@@ -1,8 +1,10 @@
-//! Restartable sequences: code that the kernel restarts if it is preempted, moved to another CPU or interrupted by a
-//! signal before its last store. So an array of this CPU can be changed without a lock or an atomic operation.
+//! Restartable sequences: the kernel restarts such code if the thread is preempted, moved to another CPU or
+//! interrupted by a signal before the last store. So an array of this CPU can be changed without a lock or an
+//! atomic operation.
 //!
-//! glibc (2.35 and later) registers each thread with the kernel; here its area is only found and used. Source: the
-//! rseq(2) description in the kernel's documentation, and glibc's manual, "Restartable Sequences".
+//! glibc (2.35 and later) registers each thread with the kernel; this module only finds and uses the thread's
+//! area. Sources: the rseq(2) description in the kernel's documentation, and glibc's manual, "Restartable
+//! Sequences".
 
 #[cfg(not(sequences))]
 mod absent;

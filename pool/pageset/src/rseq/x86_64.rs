@@ -1,8 +1,9 @@
 //! The sequences for x86-64: pop and push, of one entry and of many.
 //!
-//! Each begins by storing the address of its descriptor in the thread's area; from then on the kernel moves the thread
-//! to the abort handler if anything comes between. The handler lies behind the signature 0x53053053 that glibc
-//! registered, counts, and begins again. The last instruction of a sequence is its only visible store.
+//! Each begins by storing the address of its descriptor in the thread's area. From then on the kernel moves
+//! the thread to the abort handler if anything interrupts it. The handler lies behind the signature
+//! 0x53053053 that glibc registered; it counts the restart and begins again. The last instruction of a
+//! sequence is its only visible store.
 
 use std::arch::asm;
 use std::num::NonZeroIsize;
@@ -12,10 +13,10 @@ use super::Hot;
 use super::first::{FIRST, First};
 use crate::arrays::{Batch, Class, CpuArrays, Entry, StackAt};
 
-/// Sequences begun again, in all pools of the process.
+/// Restarted sequences, in all pools of the process.
 static RESTARTS: AtomicU64 = AtomicU64::new(0);
 
-/// Sequences begun again, in all pools of the process.
+/// Restarted sequences, in all pools of the process.
 pub(crate) fn restarts() -> u64 {
     RESTARTS.load(Relaxed)
 }
@@ -23,10 +24,10 @@ pub(crate) fn restarts() -> u64 {
 const CPU_SHIFT: u32 = size_of::<CpuArrays>().trailing_zeros();
 const _: () = assert!(size_of::<CpuArrays>() == 1 << CPU_SHIFT);
 
-/// Least size of an area that has the fields used here. Source: the size of `struct rseq` in Linux 4.18.
+/// The smallest area that has the fields used here. Source: the size of `struct rseq` in Linux 4.18.
 const AREA_BYTES_MIN: u32 = 20;
 
-/// Distance of each thread's registered area from its thread pointer: what [`area`] found.
+/// Distance of each thread's registered area from its thread pointer, as [`area`] found it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Area(NonZeroIsize);
 
@@ -37,16 +38,16 @@ impl Area {
     }
 }
 
-/// Where glibc keeps each thread's area, relative to the thread pointer. `None` if it registered none: an old glibc,
-/// another C library, or the tunable `glibc.pthread.rseq=0`.
+/// Finds the distance of each thread's area from the thread pointer. `None` if glibc registered none: an old
+/// glibc, another C library, or the tunable `glibc.pthread.rseq=0`.
 pub(crate) fn area() -> Option<Area> {
     let size = symbol::<u32>(c"__rseq_size")?;
     let offset = symbol::<isize>(c"__rseq_offset")?;
-    // At distance 0 there is the thread's own descriptor.
+    // At distance 0 lies the thread's own descriptor.
     NonZeroIsize::new(offset).filter(|_| size >= AREA_BYTES_MIN).map(Area)
 }
 
-/// The value of a variable of the C library, if it has one of this name.
+/// The value of a variable of the C library, if it has one with this name.
 fn symbol<T: Copy>(name: &std::ffi::CStr) -> Option<T> {
     // SAFETY: the name is a C string; looking a symbol up has no other effect.
     let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
@@ -57,7 +58,7 @@ fn symbol<T: Copy>(name: &std::ffi::CStr) -> Option<T> {
     Some(unsafe { address.cast::<T>().read() })
 }
 
-/// The CPU that runs this thread, as its area says; beyond all CPUs if the thread is not registered.
+/// The CPU that runs this thread, according to its area. Beyond all CPUs if the thread is not registered.
 pub(crate) fn cpu(area: Area) -> usize {
     let cpu: u32;
     // SAFETY: an `Area` is where this thread's registered area lies; the instruction only reads.
@@ -72,12 +73,12 @@ pub(crate) fn cpu(area: Area) -> usize {
     cpu as usize
 }
 
-/// A sequence from label 4 to label 5 that begins at label 2, with its descriptor and its abort handler. It finds this CPU's
-/// stack, or, after the line `first`, goes to `without_arrays`; then the lines given here change a copy of the head word, and storing
-/// that is the end.
+/// A sequence from label 4 to label 5 that begins at label 2, with its descriptor and its abort handler.
+/// After the line `first` it finds this CPU's stack, or goes to `without_arrays`. Then the given lines change
+/// a copy of the head word, and the store of the copy ends the sequence.
 ///
-/// All of it is one line of assembly: the compiler takes lines for instructions when it decides what to inline, and a
-/// sequence that is called instead costs half as much again (measured: 3.0 ns a pair instead of 1.7).
+/// All of it is one line of assembly, because the compiler counts lines as instructions when it decides what
+/// to inline. A call of a sequence costs half as much again (measured: 3.0 ns a pair instead of 1.7).
 macro_rules! sequence {
     (first $first:literal, without_arrays $otherwise:literal, $($line:literal)*) => {
         concat!(
@@ -114,12 +115,13 @@ macro_rules! push_sequence {
     };
 }
 
-/// Takes the last entry of this CPU's stack; `None` if there is none, or the CPU has no arrays.
+/// Takes the last entry of this CPU's stack. `None` if the stack is empty, or the CPU has no arrays.
 #[inline(always)]
 pub(crate) fn pop(hot: &Hot, area: Area, stack: StackAt) -> Option<Entry> {
     let entry: u32;
-    // SAFETY: an `Area` is where this thread's registered area lies, `Hot`'s invariant makes `arrays` valid for every
-    // CPU below `cpus`; the entries below the count lie inside the stack. Everything before the last store only reads.
+    // SAFETY: an `Area` is where this thread's registered area lies, `Hot`'s invariant makes `arrays` valid
+    // for every CPU below `cpus`; the entries below the count lie inside the stack. Everything before the
+    // last store only reads.
     unsafe {
         asm!(
             sequence!(
@@ -145,10 +147,11 @@ pub(crate) fn pop(hot: &Hot, area: Area, stack: StackAt) -> Option<Entry> {
     Entry::from_raw(entry)
 }
 
-/// Puts an entry on this CPU's stack; `false` if there is no room, or the CPU has no arrays.
+/// Puts an entry on this CPU's stack. `false` if there is no room, or the CPU has no arrays.
 #[inline(always)]
 pub(crate) fn push(hot: &Hot, area: Area, stack: StackAt, entry: Entry) -> bool {
-    // SAFETY: as for `pop`; the entry is written behind the count and below the capacity, where nobody reads.
+    // SAFETY: as for `pop`. The entry is written behind the count and below the capacity, where no code
+    // reads.
     unsafe {
         asm!(
             push_sequence!(),
@@ -168,12 +171,12 @@ pub(crate) fn push(hot: &Hot, area: Area, stack: StackAt, entry: Entry) -> bool 
     true
 }
 
-/// Puts a single page on this CPU's stack in the process's [first pool](FIRST); `false` if there is no room, or the CPU has no
-/// arrays. `None` if this is another pool.
+/// Puts a single page on this CPU's stack in the process's [first pool](FIRST). `false` if there is no room,
+/// or the CPU has no arrays. `None` if `hot` is another pool.
 #[inline(always)]
 pub(crate) fn push_first(hot: &Hot, entry: Entry) -> Option<bool> {
-    // SAFETY: as for `push`, since what is known of the first pool is that of `hot` if the addresses are the same: `hot` is
-    // borrowed, so it is not forgotten meanwhile.
+    // SAFETY: as for `push`. If the addresses are equal, the facts of the first pool are those of `hot`. It
+    // is borrowed, so its pool is not forgotten meanwhile.
     unsafe {
         asm!(
             concat!(
@@ -204,13 +207,13 @@ pub(crate) fn push_first(hot: &Hot, entry: Entry) -> Option<bool> {
     Some(true)
 }
 
-/// Takes up to `limit` entries of this CPU's stack, those that were put last, into an empty batch. Not counted
-/// as pops.
+/// Takes up to `limit` entries of this CPU's stack, the last put first, into an empty batch. They are not
+/// counted as pops.
 #[inline(never)]
 pub(crate) fn pop_many(hot: &Hot, area: Area, stack: StackAt, limit: usize, batch: &mut Batch) {
     let taken: usize;
-    // SAFETY: as for `pop`; up to three entries more than those below the count are read, which still lie in the stack,
-    // and written to the batch, which has the room. What is written there before a restart is written again.
+    // SAFETY: as for `pop`. Up to three entries beyond the count are read. They lie in the stack, and the
+    // batch has room for them. Entries that were written to the batch before a restart are written again.
     unsafe {
         asm!(
             sequence!(
@@ -249,13 +252,13 @@ pub(crate) fn pop_many(hot: &Hot, area: Area, stack: StackAt, limit: usize, batc
     batch.note_filled(taken);
 }
 
-/// Puts a batch on this CPU's stack, as far as there is room; the rest stays in it. A stack whose capacity shrank may have more than that:
-/// then there is no room.
+/// Puts entries of a batch on this CPU's stack, up to its capacity. The rest stays in the batch. A stack may
+/// hold more than a capacity that has shrunk; then there is no room.
 #[inline(never)]
 pub(crate) fn push_many(hot: &Hot, area: Area, stack: StackAt, batch: &mut Batch) {
     let pushed: usize;
-    // SAFETY: as for `push`; up to three entries more than the batch has are read, which still lie in it, and written
-    // behind the capacity, where the stack has room for them.
+    // SAFETY: as for `push`. Up to three entries beyond the batch's are read. They lie in the batch, and the
+    // stack has room for them behind its capacity.
     unsafe {
         asm!(
             sequence!(

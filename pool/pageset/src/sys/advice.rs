@@ -1,5 +1,5 @@
-//! Giving memory back and fetching it, advice about ranges that the pool owns for the moment; and what holds for a whole
-//! mapping.
+//! Advice to the system about ranges that the pool owns for the moment: returning memory and fetching it.
+//! Also advice for a whole mapping.
 
 use std::io;
 use std::ops::Range;
@@ -19,16 +19,16 @@ pub(crate) enum Giveback {
     Never,
 }
 
-/// What a call of [`discard`] did.
+/// The outcome of [`discard`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Discarded {
     /// The memory is gone, and reads as zero.
     Yes,
-    /// The system kept it, contents and all.
+    /// The system kept the memory with its contents.
     No,
 }
 
-/// Gives the bytes of a range, relative to the mapping, back to the system. They read as zero afterwards.
+/// Returns the bytes of a range, relative to the mapping, to the system. They read as zero afterwards.
 ///
 /// The caller owns all pages of the range.
 pub(crate) fn discard(mapping: &Mapping, bytes: Range<usize>, how: Giveback) -> Discarded {
@@ -51,7 +51,7 @@ pub(crate) fn populate(mapping: &Mapping, bytes: Range<usize>) -> io::Result<()>
     host::advise(mapping, bytes, Advice::LinuxPopulateWrite)
 }
 
-/// Has the system put huge pages in place of small ones, with the same contents.
+/// Asks the system for huge pages in place of small ones, with the same contents.
 ///
 /// # Errors
 /// As `madvise(MADV_COLLAPSE)`: no huge page is free, or a kernel before 6.1.

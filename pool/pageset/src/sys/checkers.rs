@@ -1,5 +1,6 @@
-//! What checks a program's memory, if it runs under such a tool: AddressSanitizer, which is told of free pages, and ThreadSanitizer, which
-//! is told that a page passes from one owner to the next. They are looked up at run time, so programs without them pay nothing.
+//! Tools that check a program's memory. AddressSanitizer is told of free pages, ThreadSanitizer that a page
+//! passes from one owner to the next. Their functions are looked up at run time, so a program without them
+//! pays nothing.
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -14,9 +15,9 @@ type OfAddress = unsafe extern "C" fn(*mut c_void);
 /// The tools of this process.
 #[derive(Clone, Copy)]
 struct Tools {
-    /// To poison, and to unpoison.
+    /// Poisons, and unpoisons.
     region: Option<[OfRegion; 2]>,
-    /// To acquire, and to release.
+    /// Acquires, and releases.
     address: Option<[OfAddress; 2]>,
 }
 
@@ -24,7 +25,7 @@ struct Tools {
 pub(crate) struct Checked {
     tools: Tools,
     start: *mut u8,
-    /// Where the last page ends that was ever poisoned.
+    /// The end of the last page that was ever poisoned.
     end: AtomicUsize,
 }
 
@@ -72,7 +73,7 @@ impl Checked {
         }
     }
 
-    /// An owner gets these pages.
+    /// Notes that a user gets these pages.
     #[cold]
     pub(crate) fn hand_out(&self, frame: u32, count: u32) {
         if let Some([acquire, _]) = self.tools.address {
@@ -85,7 +86,7 @@ impl Checked {
         }
     }
 
-    /// These pages have no owner from here on.
+    /// Notes that these pages have no user any more.
     #[cold]
     pub(crate) fn take_back(&self, frame: u32, count: u32) {
         if let Some([poison, _]) = self.tools.region {
@@ -104,7 +105,7 @@ impl Checked {
 impl Drop for Checked {
     fn drop(&mut self) {
         if let Some([_, unpoison]) = self.tools.region {
-            // Other memory may come to lie there.
+            // Other memory may be mapped there later.
             // SAFETY: pages of the pool, of which only the tool's own memory is changed.
             unsafe { unpoison(self.start.cast_const().cast(), *self.end.get_mut()) };
         }

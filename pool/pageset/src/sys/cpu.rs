@@ -7,12 +7,12 @@ pub(crate) fn possible() -> usize {
     host::possible_cpus().or_else(host::usable_cpus).unwrap_or(1).clamp(1, 8192)
 }
 
-/// CPUs that this thread may run on now, or all where the kernel does not say.
+/// CPUs that this thread may run on now. All CPUs if the kernel does not say.
 pub(crate) fn usable() -> usize {
     host::usable_cpus().or_else(host::possible_cpus).unwrap_or(1)
 }
 
-/// The CPU that runs this thread, which may be another one a moment later.
+/// The CPU that runs this thread. It may change a moment later.
 #[inline]
 pub(crate) fn current() -> usize {
     host::current_cpu()

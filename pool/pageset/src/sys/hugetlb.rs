@@ -1,8 +1,8 @@
-//! What the kernel says about huge pages of one size.
+//! The kernel's counts of huge pages of one size.
 
 use super::lines;
 
-/// Where the counts of one size are. Source: the kernel's documentation, "HugeTLB Pages".
+/// The files with the counts of one size. Source: the kernel's documentation, "HugeTLB Pages".
 pub(crate) struct Counts {
     /// Pages that are in no mapping, whether reserved or not.
     pub(crate) free: &'static str,
@@ -19,7 +19,7 @@ pub(crate) const GIB_1: Counts = Counts {
     reserved: "/sys/kernel/mm/hugepages/hugepages-1048576kB/resv_hugepages",
 };
 
-/// Reads one count. `None` where there is no such file, as in a chroot without `/sys`.
+/// Reads one count. `None` if there is no such file, as in a chroot without `/sys`.
 pub(crate) fn read(path: &str) -> Option<usize> {
     let mut count = None;
     lines::for_each(path, |line| count = count.or(line.trim().parse().ok())).ok()?;

@@ -1,15 +1,15 @@
-//! Lines of a file, read without memory of the heap.
+//! Reads a file line by line, without memory of the heap.
 
 use std::fs::File;
 use std::io::{self, Read};
 
-/// Most bytes of a line that are looked at: more than any that is not the name of a file.
+/// The most bytes of a line that are read. Only lines with file names are longer.
 const LINE_BYTES: usize = 8192;
 
-/// Shows each line of a file to `show`, without what is no UTF-8 in it or behind it.
+/// Passes each line of a file to `show`, up to the first byte that is not UTF-8.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub(crate) fn for_each(path: &str, show: impl FnMut(&str)) -> io::Result<()> {
     for_each_of(File::open(path)?, show)
 }
@@ -17,7 +17,7 @@ pub(crate) fn for_each(path: &str, show: impl FnMut(&str)) -> io::Result<()> {
 fn for_each_of(mut file: impl Read, mut show: impl FnMut(&str)) -> io::Result<()> {
     let mut buffer = [0; LINE_BYTES];
     let mut filled = 0;
-    // Whether what follows up to the next end of a line is the rest of one that was shown.
+    // Whether the bytes up to the next end of a line belong to a line that was shown already.
     let mut is_rest = false;
     loop {
         let read = match file.read(&mut buffer[filled..]) {
@@ -47,7 +47,7 @@ fn for_each_of(mut file: impl Read, mut show: impl FnMut(&str)) -> io::Result<()
     }
 }
 
-/// The text that bytes begin with.
+/// The UTF-8 text at the beginning of the bytes.
 fn text_of(bytes: &[u8]) -> &str {
     bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid())
 }
@@ -56,12 +56,12 @@ fn text_of(bytes: &[u8]) -> &str {
 mod tests {
     use super::*;
 
-    /// Gives a few bytes at a time.
+    /// Reads a few bytes at a time.
     struct Slow<'a>(&'a [u8]);
 
     impl Read for Slow<'_> {
         fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-            // Under miri, which takes a thousand times as long, not quite so few.
+            // Miri takes a thousand times as long, so it reads more at a time.
             let count = to.len().min(if cfg!(miri) { 700 } else { 7 });
             (&mut self.0).read(&mut to[..count])
         }

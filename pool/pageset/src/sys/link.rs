@@ -1,4 +1,4 @@
-//! A word in a page that the pool owns for the moment: how pages form a list that needs no other memory.
+//! A word in a page that the pool owns for the moment. Such pages form a list that needs no other memory.
 
 use std::ptr::NonNull;
 
@@ -6,11 +6,12 @@ use super::{Mapping, PAGE_SHIFT};
 
 /// Writes a word to the beginning of a page. The caller owns it.
 pub(crate) fn set(mapping: &Mapping, frame: u32, word: u64) {
-    // SAFETY: the word lies inside the mapping, aligned to a page, and the caller owns the page, so that nobody else looks at it.
+    // SAFETY: the word lies inside the mapping, aligned to a page. The caller owns the page, so no other
+    // thread reads it.
     unsafe { at(mapping, frame).write(word) };
 }
 
-/// Reads what [`set`] wrote. The caller owns the page, and has since.
+/// Reads the word that [`set`] wrote. The caller has owned the page since.
 pub(crate) fn get(mapping: &Mapping, frame: u32) -> u64 {
     // SAFETY: as above, and the page is initialised.
     unsafe { at(mapping, frame).read() }

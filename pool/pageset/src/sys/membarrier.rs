@@ -1,4 +1,4 @@
-//! The barrier that restarts every restartable sequence of this process that is under way.
+//! A barrier that restarts every restartable sequence of this process.
 
 use super::host;
 
@@ -7,13 +7,14 @@ const RESTART: libc::c_int = 1 << 7;
 /// `MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ`. Source: the membarrier(2) manual page.
 const REGISTER: libc::c_int = 1 << 8;
 
-/// Announces that this process will use [`restart_all`]. `false` if the kernel has no such thing (before 5.10).
+/// Announces that this process will use [`restart_all`]. `false` if the kernel does not support it (before
+/// 5.10).
 pub(crate) fn register() -> bool {
     host::membarrier(REGISTER)
 }
 
-/// Makes every thread that is inside a restartable sequence begin it again, and waits until they all have seen what
-/// this thread wrote before. `false` if the kernel refuses.
+/// Restarts the sequence of every thread that is inside of one, and waits until all threads see the earlier
+/// writes of this thread. `false` if the kernel refuses.
 pub(crate) fn restart_all() -> bool {
     host::membarrier(RESTART)
 }

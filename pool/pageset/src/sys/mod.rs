@@ -1,7 +1,8 @@
-//! What the pool asks of the operating system: mappings, advice, nodes, CPUs, fork handlers, barriers.
+//! Calls of the operating system: mappings, advice, nodes, CPUs, fork handlers, barriers.
 //!
-//! With `rseq/`, `tables` and the type `Pages`, the only place of this crate with unsafe code. Two folders answer: `kernel`, and `miri`,
-//! which stands in for it where programs are interpreted. Everything else here is written once over them.
+//! Only this module, `rseq/`, `tables` and the type `Pages` have unsafe code. The folder `kernel` makes the
+//! calls. The folder `miri` replaces it where programs are interpreted. The rest of this module is common to
+//! both.
 
 use std::io;
 
@@ -34,7 +35,7 @@ pub(crate) use host::Mapping;
 #[cfg(test)]
 pub(crate) use host::TEST_ROUNDS;
 
-/// Keeps this code loaded until the process ends, whatever it closes.
+/// Keeps this code loaded until the process ends, even if the process closes its library.
 pub(crate) fn stay_loaded() {
     host::stay_loaded();
 }
@@ -43,53 +44,53 @@ pub(crate) fn stay_loaded() {
 pub(crate) const PAGE_BYTES: usize = 4096;
 /// Binary logarithm of [`PAGE_BYTES`].
 pub(crate) const PAGE_SHIFT: u32 = 12;
-/// Bytes of a pageblock: the unit in which memory goes back to the system.
+/// Bytes of a pageblock. Memory goes back to the system in pageblocks.
 pub(crate) const BLOCK_BYTES: usize = 2 << 20;
-/// What the start of a pool is aligned to: the largest block.
+/// Alignment of the start of a pool: the largest block.
 pub(crate) const POOL_ALIGN: usize = 4 << 20;
 
-/// Which step of making a mapping the system refused.
+/// The step of making a mapping that the system refused.
 #[cfg_attr(miri, expect(dead_code, reason = "the heap has one step"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MapStep {
-    /// To make the file behind it.
+    /// Making the file behind it.
     File,
-    /// To reserve address space.
+    /// Reserving address space.
     Reserve,
-    /// To map memory there.
+    /// Mapping memory there.
     Map,
-    /// To have children see zeros there.
+    /// Wiping it in children.
     Wipe,
 }
 
 impl MapStep {
-    /// This step was refused.
+    /// The error of a refused step.
     pub(crate) fn refused(self, source: impl Into<io::Error>) -> MapError {
         MapError { step: self, source: source.into() }
     }
 }
 
-/// Why there is no mapping.
+/// The reason why there is no mapping.
 #[derive(Debug)]
 pub(crate) struct MapError {
     pub(crate) step: MapStep,
-    /// What the system said.
+    /// The system's error.
     pub(crate) source: io::Error,
 }
 
-/// What the pool changed about its memory, and undoes when it gives a region back.
+/// A change that the pool made to its memory. It undoes the change when it gives a region back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// Children do not see it.
+    /// Hidden from children.
     Hidden,
-    /// It cannot leave memory.
+    /// Locked in memory.
     Locked,
-    /// Its pages come from certain nodes.
+    /// Bound to nodes.
     Bound,
 }
 
 impl Change {
-    /// All of them, each at the place of its number.
+    /// All changes, each at the index of its number.
     #[cfg_attr(miri, expect(dead_code, reason = "there is no kernel that a change would be undone in"))]
     pub(in crate::sys) const ALL: [Self; 3] = [Self::Hidden, Self::Locked, Self::Bound];
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use super::{Change, Mapping, host};
 
-/// Whether pages may come from other nodes than the ones named.
+/// How pages are placed on the named nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Binding {
     /// `MPOL_BIND`: these nodes or none.
@@ -13,11 +13,11 @@ pub(crate) enum Binding {
     Interleave,
 }
 
-/// Bits of the words of a set of nodes.
+/// Bits of a word of a node set.
 const WORD_BITS: usize = u64::BITS as usize;
 
-/// Some of the nodes that a kernel can have: 1024 at most. Source: `CONFIG_NODES_SHIFT` in the kernel's configuration is
-/// 10 at most.
+/// A set of nodes; a kernel has at most 1024. Source: `CONFIG_NODES_SHIFT` in the kernel's configuration is
+/// at most 10.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NodeSet([u64; 1024 / WORD_BITS]);
 
@@ -38,7 +38,7 @@ impl NodeSet {
     }
 }
 
-/// Decides from which nodes the mapping's memory will come.
+/// Binds the mapping's memory to nodes.
 ///
 /// # Errors
 /// As mbind(2): `EINVAL` for a node that does not exist, `ENOSYS` for a kernel without NUMA.

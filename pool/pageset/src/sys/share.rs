@@ -1,4 +1,4 @@
-//! A value on the heap that several own. (The standard library's `Arc` ends the program if the heap is used up.)
+//! A shared value on the heap. (The standard library's `Arc` ends the program if the heap is exhausted.)
 
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
@@ -10,10 +10,11 @@ use std::sync::atomic::{
 
 use crate::heap::{self, HeapExhausted};
 
-/// A share of a value, which ends with its last share.
+/// A share of a value. Dropping the last share drops the value.
 ///
 /// # Invariants
-/// It leads to a box of one entry, which lives as long as it has owners, and has as many as there are shares.
+/// It points to a box of one entry. The box lives as long as it has owners, and its count of owners is the
+/// number of shares.
 pub(crate) struct Shared<T>(NonNull<Owned<T>>);
 
 struct Owned<T> {
@@ -21,7 +22,8 @@ struct Owned<T> {
     value: T,
 }
 
-// SAFETY: as for `Arc`: shares on several threads look at the value, and the last one drops it wherever it is.
+// SAFETY: as for `Arc`: shares on several threads look at the value, and the last one drops it wherever it
+// is.
 unsafe impl<T: Send + Sync> Send for Shared<T> {}
 // SAFETY: as for Send.
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
@@ -43,7 +45,7 @@ impl<T> Shared<T> {
 
 impl<T> Clone for Shared<T> {
     fn clone(&self) -> Self {
-        // INVARIANT: one owner more. Other threads see the count at the latest when they get the share.
+        // INVARIANT: one more owner. Another thread sees the new count when it gets the share, at the latest.
         self.owned().owners.fetch_add(1, Relaxed);
         Self(self.0)
     }
@@ -63,7 +65,7 @@ impl<T> Drop for Shared<T> {
         if self.owned().owners.fetch_sub(1, Release) > 1 {
             return;
         }
-        // Other threads dropped their shares before: what they wrote to the value is seen from here on.
+        // Other threads dropped their shares before. This thread sees their writes to the value from here on.
         fence(Acquire);
         // SAFETY: from a leaked box of one entry, and by the invariant this was its last share.
         drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(self.0.as_ptr(), 1)) });
@@ -74,7 +76,7 @@ impl<T> Drop for Shared<T> {
 mod tests {
     use super::*;
 
-    /// Counts its end.
+    /// Counts its drops.
     struct Ends<'a>(&'a AtomicUsize);
 
     impl Drop for Ends<'_> {

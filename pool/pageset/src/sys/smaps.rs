@@ -1,4 +1,4 @@
-//! What the kernel says about a range of memory, from `/proc/self/smaps` and `/proc/self/numa_maps`.
+//! The kernel's report on a range of memory, from `/proc/self/smaps` and `/proc/self/numa_maps`.
 
 use std::collections::TryReserveError;
 use std::io;
@@ -6,10 +6,10 @@ use std::ops::Range;
 
 use super::lines;
 
-/// Memory of a range, in bytes, by the size of the pages it consists of.
+/// Memory of a range, in bytes, by page size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Resident {
-    /// Resident at all.
+    /// All resident memory.
     pub(crate) all: u64,
     /// In transparent huge pages, private or shared.
     pub(crate) huge: u64,
@@ -19,17 +19,17 @@ pub(crate) struct Resident {
     pub(crate) locked: u64,
 }
 
-/// Reads what is resident of the mappings that lie inside `range`.
+/// Sums up the resident memory of the mappings inside `range`.
 ///
 /// # Errors
-/// What the system says, such as that there is no `/proc`.
+/// The system's error, for example if there is no `/proc`.
 pub(crate) fn resident(range: Range<usize>) -> io::Result<Resident> {
     let mut sum = SmapsSum { range, sum: Resident::default(), is_inside: false };
     lines::for_each("/proc/self/smaps", |line| sum.add(line))?;
     Ok(sum.sum)
 }
 
-/// Reads how many bytes of `range` lie on each node. Of none if the kernel does not say.
+/// The bytes of `range` on each node. Empty if the kernel does not say.
 ///
 /// # Errors
 /// If the heap has no memory for the list.
@@ -46,7 +46,7 @@ pub(crate) fn nodes(range: Range<usize>) -> io::Result<Vec<(u16, u64)>> {
 struct SmapsSum {
     range: Range<usize>,
     sum: Resident,
-    /// Whether the last mapping that a line named is one of the range.
+    /// Whether the last mapping that a line named lies in the range.
     is_inside: bool,
 }
 
@@ -69,7 +69,7 @@ impl SmapsSum {
     }
 }
 
-/// The range of a line that begins a mapping.
+/// The address range in a line that begins a mapping.
 fn addresses(line: &str) -> Option<Range<usize>> {
     let (start, end) = line.split_whitespace().next()?.split_once('-')?;
     Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)

@@ -1,4 +1,5 @@
-//! Tables of zeros on pages of their own: the system provides those that are used, one by one (`Backing::Plain`: no huge pages).
+//! Tables of zeros on pages of their own. The system provides only the pages that are used (`Backing::Plain`:
+//! no huge pages).
 
 use std::alloc::Layout;
 use std::io;
@@ -15,7 +16,7 @@ use crate::Backing;
 /// A table whose entries are zero at first.
 ///
 /// # Invariants
-/// The mapping has room for `len` entries, at most `isize::MAX` bytes, and nobody else has it.
+/// The mapping has room for `len` entries, at most `isize::MAX` bytes, and only this value uses it.
 pub(crate) struct Zeros<T> {
     mapping: Mapping,
     len: usize,
@@ -26,7 +27,7 @@ impl<T: FromZeros> Zeros<T> {
     /// A table of `len` entries.
     ///
     /// # Errors
-    /// What the system says if there is no address space.
+    /// The system's error if there is no address space.
     pub(crate) fn new(len: usize) -> io::Result<Self> {
         const { assert!(align_of::<T>() <= PAGE_BYTES && !needs_drop::<T>()) };
         let bytes = Layout::array::<T>(len).ok().map(|layout| layout.size().max(1));
@@ -41,7 +42,8 @@ impl<T> Zeros<T> {
     /// The entries, for a value that moves together with this table.
     ///
     /// # Safety
-    /// They are not used once the table is dropped, and the table itself is not read as long as they are used.
+    /// They are not used once the table is dropped, and the table itself is not read as long as they are
+    /// used.
     pub(crate) unsafe fn lend(&mut self) -> &'static mut [T] {
         // SAFETY: as for `deref_mut`; the caller answers for the lifetime.
         unsafe { slice::from_raw_parts_mut(self.mapping.start().as_ptr().cast(), self.len) }
@@ -52,14 +54,15 @@ impl<T: FromZeros> Deref for Zeros<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: the mapping is ours alone, starts at a page, and has room for `len` entries, which were valid when they were zero.
+        // SAFETY: the mapping is ours alone, starts at a page, and has room for `len` entries, which were
+        // valid when they were zero.
         unsafe { slice::from_raw_parts(self.mapping.start().as_ptr().cast(), self.len) }
     }
 }
 
 impl<T: FromZeros> DerefMut for Zeros<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as for `deref`, and whoever has `self` is alone with it.
+        // SAFETY: as for `deref`, and `self` is borrowed exclusively.
         unsafe { slice::from_raw_parts_mut(self.mapping.start().as_ptr().cast(), self.len) }
     }
 }

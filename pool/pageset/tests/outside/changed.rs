@@ -1,4 +1,4 @@
-//! Calls of the system on pages, and their effect on the next owner: each line of the guide's page.
+//! System calls on pages, and their effect on the next owner: each line of the guide's page.
 #![cfg(not(miri))]
 
 use std::fs;
@@ -30,7 +30,7 @@ fn done(outcome: impl Into<i64>) {
     assert_eq!(outcome.into(), 0, "{}", io::Error::last_os_error());
 }
 
-/// Frees the block, lets the pool give back what it will, and takes the block again.
+/// Frees the block, lets the pool return memory, and takes the block again.
 fn next_owner<'p>(pool: &'p Pool, pages: Pages<'p>) -> Pages<'p> {
     drop(pages);
     while pool.tick().more {}
@@ -38,7 +38,8 @@ fn next_owner<'p>(pool: &'p Pool, pages: Pages<'p>) -> Pages<'p> {
     block(pool)
 }
 
-/// The line of `/proc/self/smaps` that begins with `key`, of the mapping around an address; the mapping's own line for "".
+/// The line of `/proc/self/smaps` that begins with `key`, of the mapping around an address. For "", the
+/// mapping's own line.
 fn smaps(address: usize, key: &str) -> String {
     let text = fs::read_to_string("/proc/self/smaps").unwrap();
     let mut is_inside = false;
@@ -138,7 +139,7 @@ fn what_a_user_discards_reads_as_zero_and_the_next_owner_gets_what_was_asked_for
         (Backing::Plain, libc::MADV_DONTNEED),
         (Backing::Thp, libc::MADV_DONTNEED),
         (Backing::Memfd, libc::MADV_REMOVE),
-        // The kernel takes these when it needs memory, until they are written again.
+        // The kernel takes these pages when it needs memory, until they are written again.
         (Backing::Plain, libc::MADV_FREE),
     ] {
         let pool = pool(backing);
@@ -171,7 +172,7 @@ fn locked_pages_do_not_go_back_until_they_are_unlocked_and_all_others_do() {
         while pool.tick().more {}
         let returned = pool.stats().returned_bytes;
         assert_eq!(returned, BYTES as u64 - (2 << 20), "{backing:?}: all but the pageblock with the page");
-        // Parts of it go back when the program asks for that.
+        // Its other parts go back when the program asks for it.
         assert_eq!(pool.trim().returned_bytes, (2 << 20) - (64 << 10));
         let zeros: Vec<_> = std::iter::from_fn(|| pool.alloc_zeroed(Order::MAX).ok()).collect();
         assert!(zeros.len() == 4 && zeros.iter().all(|pages| pages.iter().all(|byte| *byte == 0)));
@@ -208,7 +209,7 @@ mod userfault {
     const UNREGISTER: libc::Ioctl = 0x8010_aa01_u32 as libc::Ioctl;
     const USER_MODE_ONLY: i32 = 1;
 
-    /// A descriptor, where the system lets this program have one.
+    /// A descriptor, if the system lets this program have one.
     pub(super) fn open() -> io::Result<OwnedFd> {
         let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | USER_MODE_ONLY;
         // SAFETY: takes a number only.
@@ -216,7 +217,7 @@ mod userfault {
         if file < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor was just made, and nobody else has it.
+        // SAFETY: the descriptor was just made, and has no other owner.
         let file = unsafe { OwnedFd::from_raw_fd(file as i32) };
         let mut api = Api { api: 0xaa, features: 0, calls: 0 };
         // SAFETY: the structure is the one that this call fills.
@@ -257,7 +258,8 @@ fn a_userfaultfd_passes_to_the_next_owner_unless_it_is_unregistered() {
     }
 }
 
-/// The file of a pool is all of it. So a guest that must not see another guest's memory has a pool of its own.
+/// The file of a pool covers the whole pool. So a guest that must not see another guest's memory needs a pool
+/// of its own.
 #[test]
 fn the_file_of_a_pool_reaches_every_page_of_it_and_of_no_other() {
     let [pool, other] = [(); 2].map(|()| pool(Backing::Memfd));
@@ -266,13 +268,13 @@ fn the_file_of_a_pool_reaches_every_page_of_it_and_of_no_other() {
     of_b[..6].copy_from_slice(b"secret");
     let mut elsewhere = other.alloc_zeroed(Order::MAX).unwrap();
     elsewhere[..6].copy_from_slice(b"hidden");
-    // SAFETY: what is written through the file below is free memory, and is not taken for zero.
+    // SAFETY: only free memory is written through the file below, and the test expects that it is not zero.
     let file = unsafe { pool.memfd() }.unwrap();
     let flags = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
     // SAFETY: a new mapping at an address of the kernel's choice.
     let mapping = unsafe { libc::mmap(ptr::null_mut(), BYTES, flags.0, flags.1, file.as_raw_fd(), 0) };
     assert_ne!(mapping, libc::MAP_FAILED);
-    // SAFETY: mapped above, and nobody writes there meanwhile.
+    // SAFETY: mapped above, and not written meanwhile.
     let seen = unsafe { slice::from_raw_parts(mapping.cast::<u8>(), BYTES) };
     assert_eq!(&seen[of_b.offset()..][..6], b"secret");
     assert!(!seen.windows(6).any(|bytes| bytes == b"hidden"));
@@ -281,6 +283,6 @@ fn the_file_of_a_pool_reaches_every_page_of_it_and_of_no_other() {
     let zeroed: Vec<_> = std::iter::from_fn(|| pool.alloc_zeroed(Order::MAX).ok()).collect();
     let spoilt = zeroed.iter().filter(|pages| pages.iter().any(|byte| *byte != 0)).count();
     assert_eq!(spoilt, 1, "the pool knew it to be zero");
-    // SAFETY: mapped above, and nobody looks at it any more.
+    // SAFETY: mapped above, and no longer in use.
     done(unsafe { libc::munmap(mapping, BYTES) });
 }

@@ -1,5 +1,5 @@
-//! CPUs that a process may not use, or that go away while it runs: real cpusets and real hot-unplugging, where this
-//! machine lets us. What could not be tested says so on standard error (`--nocapture` shows it).
+//! CPUs that a process may not use, or that go away while it runs: real cpusets and real hot-unplugging,
+//! where this machine allows them. A skipped test says so on standard error (`--nocapture` shows it).
 #![cfg(not(miri))]
 
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use std::{fs, io, thread};
 
 use pageset::{FastPath, Order, Pool};
 
-/// Held by tests that change which CPUs there are: an offline CPU can be in no cpuset.
+/// Held by tests that change the set of CPUs: an offline CPU can be in no cpuset.
 static CPUS: Mutex<()> = Mutex::new(());
 
-/// Threads that allocate and free, for a while.
+/// Runs threads that allocate and free for a while.
 fn churn(duration: Duration) {
     for path in [FastPath::Auto, FastPath::Locks] {
         let pool = Pool::builder().size(64 << 20).fast_path(path).build().unwrap();
@@ -37,13 +37,13 @@ fn churn(duration: Duration) {
         });
         assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
         pool.validate().unwrap();
-        // Also what lies in arrays of CPUs that are gone, or not ours any more.
+        // This also reaches arrays of CPUs that are gone, or that this process may not use any more.
         let _ = pool.trim();
         assert_eq!(pool.stats().nr_array, 0);
     }
 }
 
-/// A cpuset of our own, of cgroup version 1 or 2.
+/// A cpuset of this test's own, of cgroup version 1 or 2.
 struct Cpuset(PathBuf);
 
 impl Cpuset {
@@ -57,7 +57,7 @@ impl Cpuset {
             return Err(io::Error::other("no cgroup with a cpuset controller is mounted"));
         }
         fs::create_dir(&set.0)?;
-        // Version 1 begins with empty sets; version 2 takes the parent's.
+        // Version 1 begins with empty sets; version 2 inherits the parent's.
         fs::write(set.0.join("cpuset.mems"), "0")?;
         Ok(set)
     }
@@ -97,7 +97,7 @@ fn a_cpuset_may_change_while_threads_allocate() {
         Ok(set) => set,
         Err(error) => return eprintln!("NOT TESTED: no cpuset can be made here: {error}"),
     };
-    // It begins with the last CPU only, and then has another set every 20 ms.
+    // It begins with the last CPU only, and then gets another set every 20 ms.
     let mut child = set.run("cpus::a_cpuset_may_change_while_threads_allocate");
     for cpus in ["0", &all, &one].into_iter().cycle() {
         if let Some(status) = child.try_wait().unwrap() {
@@ -108,7 +108,8 @@ fn a_cpuset_may_change_while_threads_allocate() {
     }
 }
 
-/// Takes the last CPU away several times, from all programs on this machine: only if `PAGESET_TEST_HOTPLUG=1`.
+/// Takes the last CPU offline several times, for all programs on this machine: only if
+/// `PAGESET_TEST_HOTPLUG=1`.
 #[test]
 fn a_cpu_may_go_away_and_come_back() {
     let _cpus = CPUS.lock().unwrap();

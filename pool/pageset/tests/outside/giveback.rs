@@ -1,4 +1,4 @@
-//! What goes back to the system, and what does not.
+//! Memory that goes back to the system, and memory that stays.
 
 use std::time::Duration;
 
@@ -26,14 +26,14 @@ fn fault_16_any_interval_and_any_rate_are_a_policy() {
         let ticks: Vec<_> = (0..5).map(|_| pool.tick().returned_bytes).collect();
         assert_eq!(ticks.iter().sum::<u64>(), 4 * MIB as u64, "{ticks:?} at {interval:?}");
     }
-    // The thread of such a pool sleeps, and ends when it is told to.
+    // The thread of such a pool sleeps, and ends when the pool is dropped.
     let mut returns = ReturnPolicy::default();
     (returns.interval, returns.bytes_per_second) = (long, much);
     let pool = Pool::builder().size(64 * MIB).returns(returns).build().unwrap();
     pool.alloc(Order::MAX).unwrap().fill(1);
 }
 
-/// What a program reads to see whether a smaller pool gave anything back.
+/// A program reads this to see whether a smaller pool returned anything.
 #[test]
 fn what_a_resize_gives_back_is_counted() {
     let pool = builder(64).build().unwrap();
@@ -46,7 +46,7 @@ fn what_a_resize_gives_back_is_counted() {
     assert_eq!(pool.stats().returned_bytes, 32 * MIB as u64, "what was not used again went back before");
 }
 
-/// As the guide says: scans give whole pageblocks back, a trim their free parts too.
+/// As the guide says: scans return whole pageblocks, a trim also returns their free parts.
 #[test]
 fn one_live_page_keeps_its_pageblock_resident_until_a_trim() {
     let pool = builder(32).backing(Backing::Plain).build().unwrap();
@@ -61,7 +61,7 @@ fn one_live_page_keeps_its_pageblock_resident_until_a_trim() {
     assert!(pages.iter().all(|page| page[0] == 1));
 }
 
-/// A cache that evicts pages everywhere, and says that it does.
+/// A cache that evicts pages everywhere, and sets `part_bytes`.
 #[test]
 fn scans_give_single_pages_back_if_they_are_told_to() {
     for (part_bytes, kept) in [(1, 3), (4096, 3), (8 << 10, 4), (64 << 10, 4 + 5)] {
@@ -87,7 +87,7 @@ fn scans_give_single_pages_back_if_they_are_told_to() {
     }
 }
 
-/// A file in memory has small pages, unless the system is asked.
+/// A file in memory has small pages, unless the program asks the system for huge ones.
 #[test]
 fn a_shared_pool_gets_huge_pages_where_the_system_has_them() {
     for backing in [Backing::Memfd, Backing::Thp, Backing::Plain] {
@@ -109,7 +109,7 @@ fn a_shared_pool_gets_huge_pages_where_the_system_has_them() {
     }
 }
 
-/// Whether registration with a device works is known when the pool is there.
+/// A program learns only after building the pool whether registration with a device works.
 #[test]
 fn a_pool_is_pinned_and_unpinned_after_it_was_built() {
     let pool = builder(32).build().unwrap();
@@ -129,7 +129,7 @@ fn a_pool_is_pinned_and_unpinned_after_it_was_built() {
     assert_eq!(pinned.trim().returned_bytes, 2 * MIB as u64);
 }
 
-/// A policy that says what the old one does not, from the next scan on.
+/// From the next scan on, the new policy applies.
 #[test]
 fn the_policy_of_idle_memory_changes_while_the_pool_is_used() {
     let mut returns = quiet();
@@ -143,7 +143,7 @@ fn the_policy_of_idle_memory_changes_while_the_pool_is_used() {
     assert_eq!(returned, 2 << 20);
 }
 
-/// A balloon: pages go back one by one, and whoever asks for zeros gets them without clearing.
+/// A balloon: pages go back one by one, and later allocations of zeroed pages need no clearing.
 #[test]
 fn discarded_pages_go_back_and_are_known_to_be_zero() {
     for backing in [Backing::Plain, Backing::Memfd, Backing::Thp] {
@@ -155,14 +155,14 @@ fn discarded_pages_go_back_and_are_known_to_be_zero() {
             held.iter_mut().for_each(|pages| pages.fill(1));
             let bytes = held[0].len();
             assert!(held.into_iter().all(|pages| pages.discard() == bytes), "{backing:?} {order}");
-            // A huge page of which a part went back stays, in small pages.
+            // If a part of a huge page went back, the rest stays as small pages.
             let resident = pool.backing().unwrap().resident_bytes;
             assert!(backing == Backing::Thp || resident == 0, "{backing:?} {order}: {resident}");
             let cleared = pool.stats().cleared_bytes;
             let zeroed: Vec<_> = (0..12).map(|_| pool.alloc_zeroed(order).unwrap()).collect();
             assert!(zeroed.iter().all(|pages| pages.iter().all(|byte| *byte == 0)), "{backing:?} {order}");
             assert_eq!(pool.stats().cleared_bytes, cleared, "{backing:?} {order}");
-            // What somebody wrote after that is not zero, although it came out of an array that said so.
+            // Pages that were written since are not zero, although their array entries said that they were.
             assert!(zeroed.into_iter().all(|pages| pages.discard() == bytes));
             let mut written: Vec<_> = (0..12).map(|_| pool.alloc(order).unwrap()).collect();
             written.iter_mut().for_each(|pages| pages.fill(2));

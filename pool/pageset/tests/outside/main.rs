@@ -1,4 +1,4 @@
-//! The pool through its public interface. What forks, or has limits of its own, is a test target of its own.
+//! The pool through its public interface. Tests that fork or set limits are test targets of their own.
 
 mod changed;
 mod cpus;

@@ -1,4 +1,4 @@
-//! What a pool promises, one promise a test.
+//! The promises of a pool, one for each test.
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -66,7 +66,7 @@ fn every_page_can_be_had_and_the_next_is_an_error() {
         assert_eq!(distinct.len(), pages.len());
         assert_eq!(pool.alloc(Order::ZERO).unwrap_err(), AllocError::OutOfMemory { order: Order::ZERO });
         drop(pages);
-        // Cached single pages are no obstacle to the largest blocks.
+        // Cached single pages do not prevent the largest blocks.
         let blocks: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::MAX).ok()).collect();
         assert_eq!(blocks.len(), 16);
     });
@@ -113,19 +113,20 @@ fn a_capacity_is_hard() {
     assert_eq!(blocks.len(), 8);
     assert_eq!(pool.alloc(Order::ZERO).unwrap_err(), AllocError::OverCapacity);
     blocks.pop();
-    // What lies in arrays counts, but is emptied for whoever needs it.
+    // Pages in arrays count, but are drained when they are needed.
     let singles: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::ZERO).ok()).collect();
     assert_eq!(singles.len(), 256);
     drop(singles);
     assert!(pool.alloc(order(8)).is_ok());
 }
 
-/// Pages in arrays count for the capacity until they are needed: what is said is what is short without them.
+/// Pages in arrays count for the capacity until they are needed. The error says what is short without them.
 #[test]
 fn an_allocation_says_what_is_really_short() {
     both(|builder| {
         let pool = builder.capacity(1042 * PAGE_BYTES).build().unwrap();
-        // A page in every block of 4 MiB, and so many in arrays that another 1024 would be too much.
+        // A page in every block of 4 MiB, and enough pages in arrays that another 1024 would exceed the
+        // capacity.
         let held: Vec<_> = (0..16).map(|block| pool.alloc_at(block * 1024, Order::ZERO).unwrap()).collect();
         drop((0..300).map(|_| pool.alloc(Order::ZERO).unwrap()).collect::<Vec<_>>());
         assert!(pool.stats().nr_array > 1042 - 1024 - 16);
@@ -165,14 +166,14 @@ fn bulk_exact_and_given_places() {
     });
 }
 
-/// Of runs that are no power of two, the rest of the block that held one was lost: of 17 pages, half of the pool.
+/// In runs of 17 pages, half of the pool was lost: the rest of each block stayed unused.
 #[test]
 fn runs_of_one_length_leave_little_between_them() {
     both(|builder| {
         let pool = builder.build().unwrap();
         for count in [3, 5, 17, 31, 33, 48, 100, 129, 250] {
             let runs: Vec<_> = std::iter::from_fn(|| pool.alloc_exact(count).ok()).collect();
-            // No run goes from one pageblock into the next.
+            // No run crosses a border between pageblocks.
             assert_eq!(runs.len(), 32 * (512 / count), "{count}");
             let firsts: HashSet<_> = runs.iter().map(Pages::pfn).collect();
             assert_eq!(firsts.len(), runs.len());
@@ -184,7 +185,7 @@ fn runs_of_one_length_leave_little_between_them() {
     });
 }
 
-/// The rest of a run looks like a block, and the base knows it as two.
+/// The rest of a run looks like one block, but the base has it as two.
 #[test]
 fn a_part_of_a_run_that_has_the_place_of_a_block_is_freed() {
     let pool = builder(64).build().unwrap();
@@ -240,9 +241,9 @@ fn raw_pages_come_back_and_a_second_time_is_refused() {
         let _ = pool.trim();
         // SAFETY: as above.
         assert!(unsafe { Pages::from_raw_checked(&pool, raw) }.is_none(), "in the core");
-        // A double free that nobody checks is refused when the array is emptied.
+        // A double free without a check is refused when the array is emptied.
         for _ in 0..2 {
-            // SAFETY: broken the second time on purpose; nobody allocates until the pool has noticed.
+            // SAFETY: broken the second time on purpose; no allocation follows until the pool has noticed.
             drop(unsafe { Pages::from_raw(&pool, raw) });
         }
         let _ = pool.trim();
@@ -310,7 +311,7 @@ fn idle_memory_goes_back_without_any_thread_of_the_users() {
     std::thread::sleep(Duration::from_millis(1500));
     let resident = pool.backing().unwrap().resident_bytes;
     assert!(resident <= 2 * MIB as u64, "{resident} bytes are resident");
-    // Again, after the pool's thread went to sleep; pages that are held stay.
+    // Again, after the pool's thread went to sleep. Pages in use stay.
     let held = pool.alloc_zeroed(Order::THP).unwrap();
     let mut blocks: Vec<_> = (0..8_000).map(|_| pool.alloc(Order::ZERO).unwrap()).collect();
     blocks.iter_mut().for_each(|block| block[0] = 1);
@@ -381,7 +382,7 @@ fn something_is_kept_resident_for_whoever_comes_next() {
         while pool.tick().more {}
         let kept = pool.backing().unwrap().resident_bytes;
         assert_eq!(kept, 8 * MIB as u64, "since 9 are no whole pageblocks");
-        // They are used first, and nothing has to come from the system.
+        // They are used first, and no memory has to come from the system.
         let refaulted = pool.stats().refaulted_bytes;
         let mut pages = Vec::new();
         pool.alloc_bulk(2000, &mut pages).unwrap();
@@ -423,12 +424,12 @@ fn free_pages_are_cleared_in_idle_time() {
     assert_eq!(pool.stats().cleared_bytes, 0);
 }
 
-/// Memory that a pool's start can be found in, full of something.
+/// Memory that has room for an aligned pool, filled with a pattern.
 fn lent(bytes: usize) -> Vec<u8> {
     vec![0xa5; bytes + 4 * MIB]
 }
 
-/// Where a pool may begin in it.
+/// The place in it where a pool may begin.
 fn aligned(memory: &mut Vec<u8>) -> NonNull<u8> {
     let start = memory.as_mut_ptr();
     NonNull::new(start.map_addr(|start| start.next_multiple_of(4 * MIB))).unwrap()
@@ -470,7 +471,7 @@ fn a_lent_region_is_neither_locked_nor_bound_when_its_pool_has_ended() {
     assert_eq!(kernel_says(), (false, false));
 }
 
-/// The first line of a table of `/proc` that `is_it`, from the mapping that holds an address on.
+/// The first line of a `/proc` table that satisfies `is_it`, beginning with the mapping of an address.
 fn of_mapping(table: &str, address: NonNull<u8>, is_it: impl Fn(&str) -> bool) -> String {
     let text = std::fs::read_to_string(table).unwrap();
     let starts_above = |line: &str| {
@@ -491,11 +492,11 @@ fn a_pool_can_be_made_smaller_and_as_large_as_before() {
     assert_eq!(pool.resize(16 * MIB), 16 * MIB);
     let stats = pool.stats();
     assert_eq!((stats.nr_retired, stats.capacity_pages), (12_288, 4096));
-    // SAFETY: nobody has this page, so the pool must refuse.
+    // SAFETY: this page has no owner, so the pool must refuse.
     assert!(unsafe { Pages::from_raw_checked(&pool, out_of_service) }.is_none());
     let blocks: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::THP).ok()).collect();
     assert_eq!(blocks.len(), 7);
-    // Nothing is free: the capacity falls, the memory follows later.
+    // Nothing is free: the capacity falls now, and the memory goes back later.
     assert_eq!(pool.resize(8 * MIB), 16 * MIB);
     drop(blocks);
     assert_eq!(pool.resize(8 * MIB), 8 * MIB);
@@ -540,7 +541,7 @@ fn populated_memory_stays_until_it_is_trimmed() {
         let pool = builder.build().unwrap();
         let populated = pool.populate(32 * MIB, NonZeroUsize::MIN, |_| ControlFlow::Continue(())).unwrap();
         assert_eq!(populated, Populated::All);
-        // Also what was used meanwhile; but not what lies behind it.
+        // Memory that was used meanwhile also stays, but not memory beyond it.
         pool.alloc_bulk(16_384, &mut Vec::new()).unwrap();
         let mut behind = pool.alloc_at(16_384 - 512, Order::THP).unwrap();
         behind.fill(1);
@@ -549,7 +550,7 @@ fn populated_memory_stays_until_it_is_trimmed() {
         assert_eq!(pool.backing().unwrap().resident_bytes, 32 * MIB as u64);
         assert!(pool.trim().returned_bytes >= 32 * MIB as u64);
         assert_eq!(pool.backing().unwrap().resident_bytes, 0);
-        // From now on it is as any other.
+        // From now on, it is like all other memory.
         pool.alloc(Order::MAX).unwrap().fill(1);
         while pool.tick().more {}
         assert_eq!(pool.backing().unwrap().resident_bytes, 0);
@@ -558,8 +559,8 @@ fn populated_memory_stays_until_it_is_trimmed() {
 
 type Way = fn(&Pool);
 
-/// The pool's thread sleeps while everything is free; each way to take pages wakes it, since they may go back into arrays
-/// without a sound.
+/// The pool's thread sleeps while everything is free. Each way to take pages wakes it, because pages may
+/// return into arrays without waking it.
 #[test]
 fn idle_memory_goes_back_whatever_way_it_was_taken() {
     let ways: [(&str, Way); 5] = [
@@ -578,7 +579,7 @@ fn idle_memory_goes_back_whatever_way_it_was_taken() {
     returns.keep_bytes = Some(0);
     for (name, way) in ways {
         let pool = Pool::builder().size(64 * MIB).returns(returns).build().unwrap();
-        // Long enough for the thread to see that there is nothing to do, as far as one can say from here.
+        // Long enough for the thread to see that there is nothing to do.
         std::thread::sleep(Duration::from_millis(100));
         way(&pool);
         let until = Instant::now() + Duration::from_secs(30);
@@ -594,7 +595,7 @@ fn a_shared_pool_gives_its_file_and_its_memory_back() {
     let pool = builder(16).backing(Backing::Memfd).build().unwrap();
     let mut page = pool.alloc(Order::THP).unwrap();
     page.fill(3);
-    // SAFETY: nothing is done with the file but what its seals refuse.
+    // SAFETY: the file is used only for calls that its seals refuse.
     let file = unsafe { pool.memfd() }.unwrap();
     assert!(rustix::fs::ftruncate(file, 0).is_err(), "shorter: a touch of the pages would be fatal");
     assert!(rustix::fs::ftruncate(file, 32 * MIB as u64).is_err());
@@ -655,7 +656,7 @@ fn what_cannot_be_built_is_said_clearly() {
     assert!(said.ends_with(" in turn (see /sys/devices/system/node/online)"), "{said}");
 }
 
-/// A CPU may go away while its array is full: the next look at idle memory finds what it left.
+/// A CPU may go away while its array is full. The next scan for idle memory finds these pages.
 #[test]
 fn arrays_of_other_cpus_are_emptied_when_idle() {
     both(|builder| {
@@ -685,7 +686,7 @@ fn pages_come_from_the_node_that_was_asked_for() {
     }
 }
 
-/// Two pools side by side are told apart.
+/// Reports of two neighbouring pools are not mixed up.
 #[test]
 fn each_pool_reports_its_own_memory() {
     let pools: Vec<_> = (0..4).map(|_| builder(4).backing(Backing::Plain).build().unwrap()).collect();
@@ -697,7 +698,7 @@ fn each_pool_reports_its_own_memory() {
     assert_eq!(resident, [full, full, 0, 0]);
 }
 
-/// Where the administrator reserved huge pages, a pool consists of them; elsewhere it is an error.
+/// If the administrator reserved huge pages, the pool consists of them. Otherwise it is an error.
 #[test]
 fn hugetlb_is_what_it_says() {
     match builder(8).backing(Backing::Hugetlb(HugePageSize::Mib2)).build() {
@@ -739,7 +740,7 @@ fn pages_come_back_by_numbers() {
             };
             assert!(pool.uses_rseq() && frame.is_multiple_of(order(o).frames()));
             assert_eq!(pool.stats().nr_used, u64::from(order(o).frames()));
-            // SAFETY: just popped, and nobody else has it.
+            // SAFETY: just popped, and without another owner.
             assert!(unsafe { pool.push_frame(frame, cached) });
         }
         assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
@@ -747,7 +748,7 @@ fn pages_come_back_by_numbers() {
     });
 }
 
-/// A cache that takes all there is, and gives up an old page for each new one from then on.
+/// A cache that takes all memory, and then gives up an old page for each new one.
 #[test]
 fn a_pool_that_was_used_up_loses_nothing() {
     both(|builder| {
@@ -767,7 +768,7 @@ fn a_pool_that_was_used_up_loses_nothing() {
     });
 }
 
-/// The same of a cache of blocks of several orders: parts of pageblocks are found without a search of all.
+/// The same for a cache with blocks of several orders: parts of pageblocks are found without a search of all.
 #[test]
 fn a_pool_that_was_used_up_by_several_orders_goes_on() {
     both(|builder| {

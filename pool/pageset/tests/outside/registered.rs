@@ -1,5 +1,5 @@
-//! A pool that is registered as a whole with io_uring: whether a read of the ring lands in the page that the program sees.
-//! Where the kernel refuses io_uring, that is said on standard error (`--nocapture` shows it).
+//! A pool that is registered as a whole with io_uring: does a read of the ring arrive in the page that the
+//! program sees? If the kernel refuses io_uring, the test says so on standard error (`--nocapture` shows it).
 #![cfg(not(miri))]
 
 use std::io::Write;
@@ -10,20 +10,20 @@ use std::{fs, io, iter};
 use io_uring::{IoUring, opcode, types};
 use pageset::{Backing, Builder, Fork, Order, PAGE_BYTES, Pages, Pool, ReturnPolicy, Trimmed, Worker};
 
-/// Small, since what is registered may count for `ulimit -l`.
+/// Small, because registered memory may count for `ulimit -l`.
 const BYTES: usize = 4 << 20;
 const ORDER: Order = Order::new(2).unwrap();
 const BLOCK_BYTES: usize = PAGE_BYTES << ORDER.get();
 const PATTERN: u8 = 0xab;
 
-/// A ring that knows all memory of a pool as one buffer, and a file to read from.
+/// A ring with all memory of a pool as one buffer, and a file to read from.
 struct Ring {
     ring: IoUring,
     file: fs::File,
 }
 
 impl Ring {
-    /// `None` where the kernel lets this program have none, which is said.
+    /// `None` if the kernel refuses a ring, which is printed.
     fn of(pool: &Pool) -> Option<Self> {
         let ring = IoUring::new(8).and_then(|ring| {
             let all = libc::iovec { iov_base: pool.start().cast_mut().cast(), iov_len: BYTES };
@@ -35,7 +35,8 @@ impl Ring {
         Some(Self { ring, file: file_of(PATTERN).unwrap() })
     }
 
-    /// Reads into each block of the pool. How many reads did not arrive, though the kernel said so.
+    /// Reads into each block of the pool. Returns how many reads did not arrive, although the kernel reported
+    /// success.
     fn reads_lost(&mut self, pool: &Pool) -> usize {
         let mut blocks: Vec<Pages<'_>> = iter::from_fn(|| pool.alloc(ORDER).ok()).collect();
         assert_eq!(blocks.len(), BYTES / BLOCK_BYTES, "all of the pool");
@@ -53,12 +54,12 @@ impl Ring {
     }
 }
 
-/// A file that has as many bytes as a block, all the same.
+/// A file of the size of a block, filled with one byte.
 fn file_of(byte: u8) -> io::Result<fs::File> {
     // SAFETY: the name ends with zero.
     let file = unsafe { libc::memfd_create(c"pattern".as_ptr(), 0) };
     assert!(file >= 0, "{}", io::Error::last_os_error());
-    // SAFETY: the descriptor was just made, and nobody else has it.
+    // SAFETY: the descriptor was just made, and has no other owner.
     let mut file = fs::File::from(unsafe { OwnedFd::from_raw_fd(file) });
     file.write_all(&vec![byte; BLOCK_BYTES])?;
     Ok(file)
@@ -72,7 +73,7 @@ fn use_all(pool: &Pool) {
 
 type Action = (&'static str, fn(&Pool));
 
-/// All that could put other pages behind the pool's addresses.
+/// All actions that could put other pages behind the pool's addresses.
 const ACTIONS: [Action; 7] = [
     ("nothing", |_| {}),
     ("tick", |pool| (0..5).for_each(|_| while pool.tick().more {})),
@@ -91,7 +92,7 @@ const ACTIONS: [Action; 7] = [
         outcome.expect("memory is there");
         let _ = pool.trim();
     }),
-    // The look of the pool's thread, many times.
+    // Many scans of the pool's thread.
     ("idle", |_| std::thread::sleep(std::time::Duration::from_millis(100))),
 ];
 
@@ -120,7 +121,7 @@ fn reads_into_a_registered_pool_that_is_pinned_arrive_whatever_is_called() {
     }
 }
 
-/// The program that registers such a pool is told so in its documentation. If this ever stops losing reads, `pinned` is not needed.
+/// The documentation warns of this. If such a pool ever stops losing reads, `pinned` is not needed.
 #[test]
 fn reads_into_a_registered_pool_that_gives_memory_back_are_lost() {
     for backing in BACKINGS {
@@ -133,7 +134,7 @@ fn reads_into_a_registered_pool_that_gives_memory_back_are_lost() {
     }
 }
 
-/// A child holds nothing of a pool that is hidden from it, so no write of the parent is to a copy.
+/// A child has no copy of a hidden pool, so the parent never writes to a copy.
 #[test]
 fn a_fork_of_a_program_whose_pool_is_hidden_loses_no_reads() {
     let pool = builder(Backing::Plain, Worker::None).pinned().fork(Fork::Hide).build().unwrap();

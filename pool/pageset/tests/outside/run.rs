@@ -1,4 +1,4 @@
-//! Pages that lie together, any number of them, and their parts.
+//! Runs: any number of contiguous pages, and their parts.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn all_of_a_pool_is_one_run_whatever_its_size() {
             assert!(pool.alloc(Order::ZERO).is_err());
             drop(run);
             pool.validate().unwrap();
-            // What arrays hold is no obstacle.
+            // Pages in arrays do not prevent a run.
             drop((0..bytes / PAGE_BYTES).map(|_| pool.alloc(Order::ZERO).unwrap()).collect::<Vec<_>>());
         }
         assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
@@ -68,7 +68,7 @@ fn parts_of_a_run_are_pages_of_their_own() {
     pool.validate().unwrap();
 }
 
-/// Two pageblocks of a run look like a block of 4 MiB, and the base knows them as two.
+/// Two pageblocks of a run look like a block of 4 MiB, but the base has them as two.
 #[test]
 fn a_part_of_a_run_that_has_the_place_of_a_large_block_is_freed() {
     let pool = builder(64 * MIB).build().unwrap();
@@ -89,7 +89,7 @@ fn a_run_that_is_not_there_is_an_error() {
     assert_eq!(pool.alloc_run_zeroed(0).unwrap_err(), AllocError::BadCount);
     let in_the_middle = pool.alloc_at(8192, Order::ZERO).unwrap();
     assert_eq!(pool.alloc_run(40 * MIB).unwrap_err(), AllocError::NoRun { page_count: 10_240 });
-    // Up to the page itself, and from behind it.
+    // Up to that page, and from the page behind it.
     let (low, high) = (pool.alloc_run(32 * MIB).unwrap(), pool.alloc_run(32 * MIB - PAGE_BYTES).unwrap());
     assert_eq!((low.offset(), high.offset()), (0, 32 * MIB + PAGE_BYTES));
     drop((low, high, in_the_middle));

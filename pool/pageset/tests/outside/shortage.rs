@@ -1,4 +1,4 @@
-//! A pool that grows, and what frees pages when there are none.
+//! A pool that grows, and a cache that frees pages when there are none.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -7,7 +7,7 @@ use pageset::{AllocError, Order, OwnedPages, PAGE_BYTES, Pool, ReturnPolicy, Wor
 
 const MIB: usize = 1 << 20;
 
-/// A shape of request, by its name.
+/// A shape of request, with its name.
 type Request = (&'static str, fn(&Pool) -> Result<(), AllocError>);
 
 fn quiet() -> ReturnPolicy {
@@ -42,7 +42,7 @@ fn whoever_finds_no_memory_asks_the_program_first() {
         assert!(bytes >= PAGE_BYTES);
         ASKED.fetch_add(1, Relaxed);
         let pool = POOL.get().and_then(Weak::upgrade).expect("the pool is there");
-        // No lock is held, and nobody asks again from in here.
+        // No lock is held, and an allocation in here does not call this again.
         drop(pool.alloc(Order::MAX));
         assert_eq!(pool.stats().bad_frees, 0);
         CACHE.lock().unwrap().pop().is_some()

@@ -7,17 +7,17 @@ use pageset::{
     Backing, FastPath, Fork, HugePageSize, Numa, Order, PAGE_BYTES, Prezero, Residency, ReturnPolicy, Worker,
 };
 
-/// Most steps of a program: later ones find what earlier ones find.
+/// The most steps of a program. Further steps would find no more bugs.
 const STEPS_MAX: usize = 150;
 
-/// How a pool is built, and what is done with it.
+/// The settings of a pool, and the steps to run.
 #[derive(Clone)]
 pub(crate) struct Program {
     pub(super) setup: Setup,
     pub(super) steps: Vec<Step>,
 }
 
-/// How a pool is built.
+/// The settings of a pool.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) bytes: usize,
@@ -32,15 +32,15 @@ pub(super) struct Setup {
     pub(super) is_pinned: bool,
 }
 
-/// Whose memory a pool is.
+/// The memory of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Memory {
     Of(Backing),
-    /// The caller's own, full of something.
+    /// The caller's own, filled with a pattern.
     Lent,
 }
 
-/// One step. What is held, given up or freed is chosen by a number of which the remainder counts.
+/// One step. A number, modulo the length of the list, selects the pages that are given up or freed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     Alloc {
@@ -66,7 +66,7 @@ pub(super) enum Step {
     Free {
         which: usize,
     },
-    /// Frees each `nth` of what is held.
+    /// Frees each `nth` of the held pages.
     FreeSome {
         nth: usize,
     },
@@ -91,7 +91,7 @@ pub(super) enum Step {
     FromRawChecked {
         which: usize,
     },
-    /// Asks about pages that were freed.
+    /// Checks pages that were freed.
     CheckFreed {
         which: usize,
     },
@@ -121,7 +121,7 @@ pub(super) enum Step {
     },
 }
 
-/// Bytes of a program, from which numbers are taken. At their end all numbers are 0.
+/// Bytes of a program, which are read as numbers. After the end, all numbers are 0.
 struct Numbers<'a>(&'a [u8]);
 
 impl Numbers<'_> {
@@ -139,7 +139,7 @@ impl Numbers<'_> {
         all[self.byte() % all.len()]
     }
 
-    /// True once in so many.
+    /// True once in `times` calls.
     fn rarely(&mut self, times: usize) -> bool {
         self.byte() % times == times - 1
     }
@@ -154,7 +154,7 @@ impl fmt::Debug for Program {
 }
 
 impl Program {
-    /// The program that these bytes say.
+    /// Decodes a program from bytes.
     pub(crate) fn decode(bytes: &[u8]) -> Self {
         let mut numbers = Numbers(bytes);
         let setup = Setup::decode(&mut numbers);

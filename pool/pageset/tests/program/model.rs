@@ -1,21 +1,22 @@
-//! What a pool is, said as simply as possible: frames that somebody has, and pageblocks that are out of service.
+//! A simple model of a pool: frames in use, and pageblocks out of service.
 
 use std::collections::BTreeSet;
 
 use pageset::{AllocError, Order, PAGE_BYTES};
 
-/// Frames of a pageblock, the unit in which a pool is resized.
+/// Frames of a pageblock. A resize moves whole pageblocks.
 const BLOCK_FRAMES: usize = 512;
 /// Bytes of a pageblock.
 const BLOCK_BYTES: usize = BLOCK_FRAMES * PAGE_BYTES;
 
 /// A pool, frame by frame.
 pub(super) struct Model {
-    /// Whether somebody has the frame.
+    /// Whether the frame is in use.
     is_used: Vec<bool>,
     used: usize,
     capacity: usize,
-    /// What may be used at most: more than the capacity if it fell below what was used, until arrays are emptied.
+    /// The most frames that may be in use. It exceeds the capacity if that fell below the used frames, until
+    /// arrays are emptied.
     limit: usize,
     /// Pageblocks out of service.
     retired: BTreeSet<usize>,
@@ -44,7 +45,7 @@ impl Model {
         self.retired.len() * BLOCK_FRAMES
     }
 
-    /// Frames that single pages can be had of.
+    /// Frames that single pages can be allocated from.
     pub(super) fn available(&self) -> usize {
         let free = self.frames() - self.used - self.retired_frames();
         free.min(self.capacity.saturating_sub(self.used))
@@ -59,17 +60,18 @@ impl Model {
         (first..first + count).all(|frame| self.is_free(frame))
     }
 
-    /// Whether all of these frames are somebody's.
+    /// Whether all of these frames are in use.
     pub(super) fn are_used(&self, first: usize, count: usize) -> bool {
         (first..first + count).all(|frame| self.is_used.get(frame).is_some_and(|used| *used))
     }
 
-    /// What an allocation of a block must say, which only fails if it has to.
+    /// The expected outcome of an allocation of a block, which fails only if it has to.
     pub(super) fn alloc(&self, order: Order) -> Result<(), AllocError> {
         self.alloc_frames(order, order.frames() as usize)
     }
 
-    /// What an allocation of more frames than a block has must say, which only fails if they exceed the capacity, or are not free together.
+    /// The expected outcome of an allocation of more frames than a block has. It fails only if they exceed
+    /// the capacity, or if no such run is free.
     pub(super) fn alloc_run(&self, count: usize) -> Result<(), AllocError> {
         if self.used + count > self.capacity && self.capacity < self.frames() {
             return Err(AllocError::OverCapacity);
@@ -82,7 +84,8 @@ impl Model {
         if is_there { Ok(()) } else { Err(AllocError::NoRun { page_count: count }) }
     }
 
-    /// What an allocation of so many frames must say, which only fails if they exceed the capacity, or if no block of this order is free.
+    /// The expected outcome of an allocation of `count` frames. It fails only if they exceed the capacity, or
+    /// if no block of this order is free.
     pub(super) fn alloc_frames(&self, order: Order, count: usize) -> Result<(), AllocError> {
         let frames = order.frames() as usize;
         if self.used + count > self.capacity && self.capacity < self.frames() {
@@ -92,7 +95,7 @@ impl Model {
         if is_there { Ok(()) } else { Err(AllocError::OutOfMemory { order }) }
     }
 
-    /// What an allocation at a given place must say.
+    /// The expected outcome of an allocation at a given place.
     pub(super) fn alloc_at(&self, first: usize, order: Order) -> Result<(), AllocError> {
         let frames = order.frames() as usize;
         if !first.is_multiple_of(frames) || first + frames > self.frames() {
@@ -106,17 +109,17 @@ impl Model {
         }
     }
 
-    /// Whether single pages may lie in arrays that are beyond the capacity.
+    /// Whether arrays may hold single pages beyond the capacity.
     pub(super) fn may_exceed(&self) -> bool {
         self.limit > self.capacity
     }
 
-    /// The arrays are empty.
+    /// Notes that the arrays are empty.
     pub(super) fn note_drained(&mut self) {
         self.limit = self.capacity.max(self.used);
     }
 
-    /// Somebody got frames.
+    /// Notes that frames were allocated.
     #[track_caller]
     pub(super) fn take(&mut self, first: usize, count: usize) {
         assert!(count > 0 && self.are_free(first, count), "{count} frames from {first} on are not free");
@@ -125,7 +128,7 @@ impl Model {
         assert!(self.used <= self.limit, "beyond the capacity");
     }
 
-    /// Somebody freed frames.
+    /// Notes that frames were freed.
     #[track_caller]
     pub(super) fn put(&mut self, first: usize, count: usize) {
         assert!(self.are_used(first, count), "{count} frames from {first} on have no owner");
@@ -133,11 +136,11 @@ impl Model {
         self.used -= count;
     }
 
-    /// Resizes. Returns the bytes in service.
+    /// Resizes the pool. Returns the bytes in service.
     pub(super) fn resize(&mut self, bytes: usize) -> usize {
         let all = self.frames() * PAGE_BYTES;
         let in_service = |retired: &BTreeSet<usize>| all - retired.len() * BLOCK_BYTES;
-        // The lowest comes back first.
+        // The lowest pageblock comes back first.
         while !self.retired.is_empty() && in_service(&self.retired) + BLOCK_BYTES <= bytes {
             self.retired.pop_first();
         }

@@ -1,4 +1,4 @@
-//! What needs other threads, or another process.
+//! Steps that need other threads, or another process.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -10,9 +10,10 @@ use pageset::{AllocError, Fork, Order, Pages, Pool, Stats, Trimmed};
 use super::owned::{Owned, check_zero};
 use super::run::Run;
 
-/// A child reads what the parent holds, tries everything else, and changes nothing.
+/// A child reads the parent's pages, tries everything else, and changes nothing.
 pub(super) fn fork(run: &Run<'_>) {
-    // SAFETY: the child is a copy with this thread only, for which glibc's heap is usable, and leaves by `_exit`.
+    // SAFETY: the child is a copy with this thread only, for which glibc's heap is usable, and leaves by
+    // `_exit`.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "fork failed");
     if pid == 0 {
@@ -25,7 +26,7 @@ pub(super) fn fork(run: &Run<'_>) {
     assert_eq!(status_of(pid), 0, "the child's exit status");
 }
 
-/// Waits for a child. A fuzzer's timer may interrupt that.
+/// Waits for a child. A fuzzer's timer may interrupt the wait.
 fn status_of(pid: libc::pid_t) -> libc::c_int {
     let mut status = 0;
     loop {
@@ -54,7 +55,7 @@ fn be_child(run: &Run<'_>) {
     assert!(pool.populate(setup.bytes, NonZeroUsize::MIN, |_| ControlFlow::Continue(())).is_err());
     assert!(pool.validate().is_err());
     for owned in held {
-        // SAFETY: the child's copy of the value, which nobody else drops in this process.
+        // SAFETY: the child's copy of the value, which no other code drops in this process.
         let mut pages = unsafe { std::ptr::read(&raw const owned.pages) };
         if pages.page_count() > 1 {
             pages.shrink_to(1..2);
@@ -66,7 +67,7 @@ fn be_child(run: &Run<'_>) {
     }
 }
 
-/// Numbers that look random.
+/// Pseudo-random numbers.
 struct Random(u64);
 
 impl Random {
@@ -78,7 +79,8 @@ impl Random {
     }
 }
 
-/// Threads take pages, free them for each other, and give some back, while one looks at what is idle. All is free in the end.
+/// Threads take pages, free them for each other, and return some memory, while one thread scans for idle
+/// memory. At the end all is free.
 pub(super) fn threads(pool: &Pool, seed: u64, steps: usize) {
     let handed_over = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -90,8 +92,9 @@ pub(super) fn threads(pool: &Pool, seed: u64, steps: usize) {
             let _ = (pool.tick(), pool.stats());
             let _ = pool.trim();
         }
-        // The scope's end would only wait for the closures. A thread that still destroys its thread-locals holds memory
-        // where LeakSanitizer, which a fuzzer runs between programs, does not look.
+        // The scope's end would wait only for the closures. A thread that is still destroying its
+        // thread-locals holds memory in places where LeakSanitizer does not look. A fuzzer runs LeakSanitizer
+        // between programs.
         for worker in workers {
             worker.join().unwrap();
         }

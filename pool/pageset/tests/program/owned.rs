@@ -4,14 +4,14 @@ use pageset::{PAGE_BYTES, Pages};
 
 /// Words of a page.
 const WORDS: usize = PAGE_BYTES / 8;
-/// Pages of a block that carry the pattern; more would take most of the time.
+/// Pages of a block that carry the pattern. More would take most of the time.
 const WRITTEN: usize = 16;
 
 /// The pattern of some pages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pattern {
     seed: u64,
-    /// Frames that are multiples of this carry the pattern.
+    /// Frames at multiples of this carry the pattern.
     stride: usize,
 }
 
@@ -23,17 +23,17 @@ pub(super) struct Owned<'p> {
 }
 
 impl Pattern {
-    /// The word of a page.
+    /// The word for a page.
     fn word(self, frame: usize) -> u64 {
         (self.seed ^ frame as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1
     }
 
-    /// Where in a page it stands: at both ends and somewhere between.
+    /// The places of the word in a page: both ends, and one in between.
     fn places(self) -> [usize; 3] {
         [0, self.seed as usize % WORDS, WORDS - 1]
     }
 
-    /// Fails if one of these bytes, which begin with a frame, was changed.
+    /// Fails if one of these bytes, which begin with frame `first`, was changed.
     #[track_caller]
     pub(super) fn check(self, first: usize, bytes: &[u8]) {
         for (frame, page) in (first..).zip(bytes.chunks_exact(PAGE_BYTES)) {
@@ -74,7 +74,7 @@ impl<'p> Owned<'p> {
     }
 }
 
-/// Fails if pages that were to be zero are not: all of a few, parts of many.
+/// Fails if pages that should be zero are not. Checks all pages of a small block, and some of a large one.
 #[track_caller]
 pub(super) fn check_zero(pages: &Pages<'_>, seed: u64) {
     let stride = pages.page_count() / WRITTEN + 1;

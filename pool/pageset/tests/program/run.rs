@@ -1,4 +1,4 @@
-//! Runs a program beside the model: whatever a pool does, the model says it too.
+//! Runs a program beside the model, and compares every answer of the pool with the model's.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::num::NonZeroUsize;
@@ -19,11 +19,11 @@ use super::owned::{Owned, Pattern, check_zero};
 
 /// Steps between two validations.
 const STEPS_PER_VALIDATION: usize = 16;
-/// Freed pages that are remembered.
+/// The most freed pages that are remembered.
 const FREED_MAX: usize = 64;
 
 impl Program {
-    /// Runs it. Panics where the pool and the model disagree.
+    /// Runs the program. Panics where the pool and the model disagree.
     pub(crate) fn run(&self) {
         // Dropped after the pool.
         let lent = (self.setup.memory == Memory::Lent).then(|| Lent::new(self.setup.bytes));
@@ -34,7 +34,7 @@ impl Program {
     }
 }
 
-/// Memory of the caller's, full of something.
+/// Memory of the caller, filled with a pattern.
 struct Lent {
     start: NonNull<u8>,
     layout: Layout,
@@ -64,7 +64,7 @@ impl Setup {
         let mut builder = Pool::builder().size(self.bytes);
         match (self.memory, lent) {
             (Memory::Of(backing), _) => builder = builder.backing(backing),
-            // SAFETY: as long as this, initialised, and used by nobody else until the pool is dropped.
+            // SAFETY: as long as this, and initialised. Only the pool uses it until the pool is dropped.
             (Memory::Lent, Some(lent)) => builder = unsafe { builder.region(lent.start, self.bytes) },
             (Memory::Lent, None) => unreachable!("the caller has allocated it"),
         }
@@ -76,7 +76,7 @@ impl Setup {
         if self.is_pinned { builder.pinned().build() } else { builder.build() }
     }
 
-    /// A pool is refused for a reason only.
+    /// A pool may be refused only for a known reason.
     fn check_refusal(&self, error: &BuildError) {
         let is_hugetlb = matches!(self.memory, Memory::Of(Backing::Hugetlb(_)));
         let is_right = match error {
@@ -98,7 +98,7 @@ pub(super) struct Run<'p> {
     pub(super) setup: &'p Setup,
     pub(super) pool: &'p Pool,
     pub(super) held: Vec<Owned<'p>>,
-    /// Pages that nobody owns as a value.
+    /// Pages without an owner in Rust.
     raw: Vec<(RawPages, Pattern)>,
     freed: Vec<RawPages>,
     model: Model,
@@ -206,12 +206,12 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Compares what an allocation of a block says with what it must say.
+    /// Compares the outcome of an allocation of a block with the model's.
     fn alloc(&mut self, order: Order, outcome: Result<Pages<'p>, AllocError>) -> Option<usize> {
         self.alloc_frames(order, order.frames() as usize, outcome)
     }
 
-    /// As `alloc`, so many frames, which a block of this order holds.
+    /// [`alloc`](Self::alloc) for `count` frames, which a block of this order holds.
     fn alloc_frames(
         &mut self,
         order: Order,
@@ -219,7 +219,7 @@ impl<'p> Run<'p> {
         outcome: Result<Pages<'p>, AllocError>,
     ) -> Option<usize> {
         let expected = match &outcome {
-            // Whether the pages are free is seen when they are held.
+            // Whether the pages are free is checked when they are held.
             Ok(_) => Ok(()),
             Err(_) => {
                 self.model.note_drained();
@@ -237,7 +237,7 @@ impl<'p> Run<'p> {
         self.alloc(order, outcome)
     }
 
-    /// Takes pages, if there are to be any. Returns where they are among those that are held.
+    /// Holds the pages, if the model expects any. Returns their index among the held pages.
     fn hold(
         &mut self,
         expected: Result<(), AllocError>,
@@ -305,7 +305,7 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// As `alloc_frames`, none or more than a block has.
+    /// [`alloc_frames`](Self::alloc_frames) for no frames, or for more than a block has.
     fn take_run(&mut self, count: usize, outcome: Result<Pages<'p>, AllocError>) {
         let expected = match &outcome {
             Ok(_) => Ok(()),
@@ -393,10 +393,10 @@ impl<'p> Run<'p> {
         self.held.push(owned);
     }
 
-    /// Pages that are free are not taken back by whoever asks first.
+    /// `from_raw_checked` refuses free pages.
     fn check_freed(&mut self, which: usize) {
         let Some(raw) = remove(&mut self.freed, which) else { return };
-        // The pool's thread has free blocks in its hands now and then, which look as if they were somebody's.
+        // The pool's thread isolates free blocks now and then, which then look as if they were in use.
         let may_be_seen = self.setup.returns.worker == Worker::None;
         if may_be_seen && !self.model.are_used(raw.frame(), raw.page_count()) {
             // SAFETY: not all of them have an owner, so the pool must refuse.
@@ -436,7 +436,7 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Statistics that agree with the model.
+    /// Compares the statistics with the model.
     fn check_stats(&mut self) -> Stats {
         let stats = self.pool.stats();
         assert_eq!(stats.bad_frees, 0);
@@ -451,7 +451,7 @@ impl<'p> Run<'p> {
         stats
     }
 
-    /// Another process would read so.
+    /// Reads the file as another process would.
     fn read_file(&self, which: usize) {
         // SAFETY: nothing is written through it.
         let file = unsafe { self.pool.memfd() };
@@ -465,7 +465,7 @@ impl<'p> Run<'p> {
     }
 }
 
-/// Takes one of a list out, if there is one.
+/// Removes an element of a list, if there is one.
 fn remove<T>(list: &mut Vec<T>, which: usize) -> Option<T> {
     (!list.is_empty()).then(|| list.swap_remove(which % list.len()))
 }

@@ -1,4 +1,4 @@
-//! Our own allocator before the model.
+//! The adapter that the model drives [`BlockAllocator`] through.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ impl Subject for BlockSubject {
         None
     }
 
-    /// Whose pageblock is at hand cannot be seen from outside, unless there is one CPU only.
+    /// With several CPUs, the public functions do not tell which CPU reserves a pageblock.
     fn check_drained(&self, _: CpuId) {
         if self.allocator.cpus() == 1 {
             let usage = self.allocator.usage();
@@ -60,7 +60,7 @@ impl Subject for BlockSubject {
         }
     }
 
-    /// Page sets, boosts and hints to a reclaimer are the core's.
+    /// Page sets, boosts and hints to a reclaimer belong to `pageset-core`.
     fn own(&self, _: &Model, _: &Operation) {}
 
     fn look(&self, model: &Model, _: u32, _: usize, pfn: u64) {
@@ -81,7 +81,7 @@ impl Subject for BlockSubject {
         }
     }
 
-    /// Each pageblock that can be whole is.
+    /// Each pageblock that can be whole is whole.
     fn finish(&self, model: &Model) {
         let whole: u64 = self.allocator.zones().map(|zone| zone.whole_pageblocks).sum();
         assert_eq!(whole, model.whole_pageblocks());
@@ -89,7 +89,7 @@ impl Subject for BlockSubject {
 }
 
 impl Model {
-    /// Pageblocks that are free as a whole once everything else is.
+    /// Pageblocks that are free as a whole after everything else was freed.
     fn whole_pageblocks(&self) -> u64 {
         let has_loss = |(_, pageblock): (ZoneId, u64)| {
             let frames = pageblock * 512..(pageblock + 1) * 512;
@@ -101,7 +101,7 @@ impl Model {
         self.pageblocks().filter(is_whole).count() as u64
     }
 
-    /// Frames of a zone that are free and in service.
+    /// Free frames of a zone that are in service.
     fn free_in(&self, zone: usize) -> u64 {
         let shape = &self.machine.zones[zone];
         let managed: u64 = shape.regions.iter().map(|region| region.end - region.start).sum();

@@ -1,7 +1,7 @@
-//! The family's model judges this allocator too: with the same programs as the core's.
+//! The common model of both allocators, applied to this one with the same programs as `pageset-core`.
 //!
-//! `block_allocator` and the family's own directory are the fuzz target `blocks_operations` too. `PROPTEST_CASES` sets the
-//! number of machines. A failure becomes a test of its own in `regressions`.
+//! The fuzz target `blocks_operations` also uses `block_allocator` and the common directory. `PROPTEST_CASES`
+//! sets the number of machines. A failure becomes a named test in `regressions`.
 
 mod block_allocator;
 mod regressions;
@@ -33,6 +33,6 @@ fn every_program_agrees_with_the_model() {
 
 #[test]
 fn every_program_agrees_with_the_model_when_memory_is_used_up() {
-    // Each takes all memory many times.
+    // Each program uses up all memory many times.
     run(strategies::dry_programs(), 10);
 }

@@ -1,4 +1,4 @@
-//! What random programs once found, by name.
+//! Bugs that random programs found, each as a named test.
 
 use pageset_core::{AllocError, CpuId, FreeError, MigrateType, Order, Pfn, ZoneKind};
 
@@ -76,7 +76,7 @@ fn frames_inside_a_block_out_of_service_are_no_blocks() {
     }
 }
 
-/// Each failed attempt took one of the few places for pageblocks with bad frames.
+/// Each failed attempt used up one of the few entries for pageblocks with bad frames.
 #[test]
 fn a_hole_takes_no_place_among_the_bad_frames() {
     let regions: Vec<_> = (0..20).map(|block| block * 512..block * 512 + 100).collect();
@@ -95,7 +95,7 @@ fn a_frame_that_another_cpu_freed_is_freed_twice_whatever_order_is_given() {
     let (owner, other) = (CPU, CpuId(1));
     for allocator in [plain(4096, 2), ragged(2)] {
         for of in [0, 2] {
-            // Aligned to more than their order.
+            // Blocks at a higher alignment than their order needs.
             let blocks: Vec<_> =
                 (0..40).filter_map(|_| allocator.alloc(owner, &request(of, MOVABLE)).ok()).collect();
             let block = blocks.into_iter().find(|pfn| pfn.is_aligned(order(of + 1))).expect("memory enough");

@@ -16,18 +16,20 @@ pub(in crate::sys) fn possible_cpus() -> Option<usize> {
     highest.map(|highest: usize| highest + 1)
 }
 
-/// CPUs that this thread may run on now, if the kernel says so. (The standard library's count asks the heap for memory.)
+/// CPUs that this thread may run on now, if the kernel says so. (The standard library's count asks the heap
+/// for memory.)
 pub(in crate::sys) fn usable_cpus() -> Option<usize> {
-    // It refuses if there are more CPUs than the set has bits: 1024.
+    // The call refuses if there are more CPUs than the set has bits: 1024.
     let usable = rustix::thread::sched_getaffinity(None).ok()?;
     usize::try_from(usable.count()).ok().filter(|count| *count > 0)
 }
 
 /// Whether a variable of the environment has this value. (The standard library would copy it to the heap.)
 pub(in crate::sys) fn environment_says(name: &CStr, value: &CStr) -> bool {
-    // SAFETY: the name is a C string. Those who change the environment promise that no other thread reads it meanwhile.
+    // SAFETY: the name is a C string. Code that changes the environment promises that no other thread reads
+    // it meanwhile.
     let found = unsafe { libc::getenv(name.as_ptr()) };
-    // SAFETY: not null, so a C string, which nobody changes meanwhile.
+    // SAFETY: not null, so a C string. No thread changes it meanwhile.
     !found.is_null() && unsafe { CStr::from_ptr(found) } == value
 }
 
@@ -36,13 +38,13 @@ fn highest_of(list: &str) -> Option<usize> {
     list.trim().rsplit([',', '-']).next()?.parse().ok()
 }
 
-/// The CPU that runs this thread, which may be another one a moment later.
+/// The CPU that runs this thread. It may change a moment later.
 #[inline]
 pub(in crate::sys) fn current_cpu() -> usize {
     // glibc reads the thread's registered area where there is one, which is faster than the vDSO.
     // SAFETY: the call has no arguments and no effects.
     let cpu = unsafe { libc::sched_getcpu() };
-    // Only a kernel without the call fails; then everybody is on one CPU.
+    // Only a kernel without the call fails; then every thread is on CPU 0.
     usize::try_from(cpu).unwrap_or(0)
 }
 
@@ -52,12 +54,12 @@ pub(in crate::sys) fn membarrier(command: libc::c_int) -> bool {
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
-/// Calls mbind(2) for the whole mapping. No mask stands for the default.
+/// Calls mbind(2) for the whole mapping. An empty mask stands for the default.
 pub(in crate::sys) fn bind_to(mapping: &Mapping, mode: libc::c_int, mask: &[u64]) -> io::Result<()> {
     let start = mapping.start().as_ptr();
     let (mask, bits) = match mask {
         [] => (std::ptr::null(), 0),
-        // The kernel wants one more than the bits of the mask.
+        // The kernel expects the number of the mask's bits, plus one.
         _ => (mask.as_ptr(), mask.len() * u64::BITS as usize + 1),
     };
     // SAFETY: the range is the mapping, and the kernel reads one bit less of the mask than it is told.
@@ -67,12 +69,12 @@ pub(in crate::sys) fn bind_to(mapping: &Mapping, mode: libc::c_int, mask: &[u64]
 
 /// Calls madvise(2) for bytes of the mapping.
 ///
-/// Those who give an advice that changes contents own all pages of the range.
+/// The caller must own all pages of the range if the advice changes contents.
 pub(in crate::sys) fn advise(mapping: &Mapping, bytes: Range<usize>, advice: Advice) -> io::Result<()> {
     assert!(bytes.start <= bytes.end && bytes.end <= mapping.bytes());
     let start = mapping.start().as_ptr().wrapping_add(bytes.start);
-    // SAFETY: the range lies inside the mapping. Only `discard` gives an advice that changes contents, and its caller owns
-    // the pages, so that no reference to them exists.
+    // SAFETY: the range lies inside the mapping. Only `discard` gives an advice that changes contents, and
+    // its caller owns the pages, so that no reference to them exists.
     unsafe { madvise(start.cast(), bytes.len(), advice) }.map_err(io::Error::from)
 }
 
@@ -88,7 +90,7 @@ pub(in crate::sys) fn collapse(mapping: &Mapping, bytes: Range<usize>) -> io::Re
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Gives bytes back by this advice. The caller owns all pages of the range.
+/// Returns bytes to the system by this advice. The caller owns all pages of the range.
 pub(in crate::sys) fn discard(mapping: &Mapping, bytes: Range<usize>, advice: Advice) -> io::Result<()> {
     advise(mapping, bytes, advice)
 }

@@ -1,5 +1,5 @@
-//! A file's size. Where a limit of the process forbids it, the kernel sends a signal besides the error, and that ends a program
-//! which knows nothing of it.
+//! Sets a file's size. If a limit of the process forbids it, the kernel also sends a signal, which ends a
+//! program that does not expect it.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -8,11 +8,11 @@ use std::ptr;
 
 use rustix::fs::ftruncate;
 
-/// Makes a file so large. A limit of file sizes (`ulimit -f`) is the error `EFBIG`, and no signal.
+/// Sets the size of a file. A limit of file sizes (`ulimit -f`) is the error `EFBIG`, without a signal.
 pub(super) fn set(file: impl AsFd, bytes: u64) -> io::Result<()> {
     let limit = signal_of_limit();
     let before = change_mask(libc::SIG_BLOCK, &limit)?;
-    // One that the program waits for itself stays pending.
+    // A signal that the program itself waits for stays pending.
     let is_pending = is_pending();
     let outcome = ftruncate(file, bytes).map_err(io::Error::from);
     if outcome.is_err() && !is_pending {
@@ -22,7 +22,7 @@ pub(super) fn set(file: impl AsFd, bytes: u64) -> io::Result<()> {
     outcome
 }
 
-/// The set with this signal only.
+/// The set that has only this signal.
 fn signal_of_limit() -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
     // SAFETY: fills the set, which outlives the call.
@@ -33,7 +33,7 @@ fn signal_of_limit() -> libc::sigset_t {
     unsafe { set.assume_init() }
 }
 
-/// Changes which signals this thread does not take. Returns those that it did not take before.
+/// Changes this thread's signal mask. Returns the mask before.
 fn change_mask(how: libc::c_int, set: &libc::sigset_t) -> io::Result<libc::sigset_t> {
     let mut before = MaybeUninit::uninit();
     // SAFETY: both sets outlive the call, which reads the one and fills the other.
@@ -45,7 +45,7 @@ fn change_mask(how: libc::c_int, set: &libc::sigset_t) -> io::Result<libc::sigse
     Ok(unsafe { before.assume_init() })
 }
 
-/// Whether the signal waits for this thread or its process.
+/// Whether the signal is pending for this thread or its process.
 fn is_pending() -> bool {
     let mut pending = MaybeUninit::uninit();
     // SAFETY: fills the set, which outlives the call.
@@ -56,7 +56,7 @@ fn is_pending() -> bool {
     unsafe { libc::sigismember(pending.as_ptr(), libc::SIGXFSZ) == 1 }
 }
 
-/// Takes the signal off the thread, if it is there.
+/// Takes the pending signal, if there is one.
 fn consume(set: &libc::sigset_t) {
     let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let is_interrupted = || {

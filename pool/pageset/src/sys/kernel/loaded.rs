@@ -1,14 +1,14 @@
-//! Keeps this code loaded, where it is part of a shared library that the program may close.
+//! Keeps this code loaded if it is part of a shared library that the program may close.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Most bytes between the beginning of the program's file in memory and its program headers.
+/// The most bytes between the beginning of the program's file in memory and its program headers.
 const HEADERS_AT_MOST: usize = 4096;
 
-/// Asks the loader to keep the library that has this code, whatever is closed. A thread that was interrupted in a sequence names
-/// it to the kernel, and the pool's own thread runs it: if it were unmapped, they would die.
+/// Asks the loader to keep the library that has this code loaded. The kernel may still know a descriptor in
+/// it for an interrupted thread, and the pool's own thread runs it. If it were unmapped, they would crash.
 pub(in crate::sys) fn stay_loaded() {
     static IS_ASKED: AtomicBool = AtomicBool::new(false);
     if IS_ASKED.swap(true, Relaxed) {
@@ -25,10 +25,11 @@ pub(in crate::sys) fn stay_loaded() {
     // SAFETY: reads a number that the kernel gave the process.
     let program = unsafe { libc::getauxval(libc::AT_PHDR) } as usize;
     if program.wrapping_sub(library.dli_fbase.addr()) < HEADERS_AT_MOST {
-        // The program itself, which cannot be closed.
+        // This is the program itself, which cannot be closed.
         return;
     }
     let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
-    // SAFETY: a name that the loader gave; it opens nothing that is not open already. The handle is kept for ever.
+    // SAFETY: a name that the loader gave; it opens nothing that is not open already. The handle is kept for
+    // ever.
     let _ = unsafe { libc::dlopen(library.dli_fname, flags) };
 }

@@ -1,4 +1,4 @@
-//! Mappings, a pool's and those of tables: address space is reserved once, and what was asked for is mapped inside it.
+//! Mappings of pools and tables. Address space is reserved once, and memory is mapped inside it.
 
 use std::ffi::c_void;
 use std::io::{self, Write as _};
@@ -22,7 +22,7 @@ pub(crate) struct Mapping {
     changed: [bool; Change::ALL.len()],
 }
 
-// SAFETY: a mapping is an address and a length; what threads do with the memory is decided by who owns its pages.
+// SAFETY: a mapping is an address and a length. The owners of its pages decide how threads use the memory.
 unsafe impl Send for Mapping {}
 // SAFETY: as for Send; no method changes the mapping through a shared reference.
 unsafe impl Sync for Mapping {}
@@ -42,7 +42,7 @@ impl Mapping {
         match (&mapping.memfd, backing) {
             (Some(memfd), _) => {
                 let flags = MapFlags::SHARED | MapFlags::FIXED;
-                // SAFETY: the range was reserved above and nobody else knows of it.
+                // SAFETY: the range was reserved above, and no other code knows of it.
                 unsafe { mmap(address, bytes, prot, flags, memfd, 0) }.map_err(refused)?;
             }
             (None, Backing::Hugetlb(size)) => {
@@ -50,20 +50,21 @@ impl Mapping {
                     HugePageSize::Mib2 => MapFlags::HUGE_2MB,
                     HugePageSize::Gib1 => MapFlags::HUGE_1GB,
                 };
-                // Shared with children: of private huge pages, a child's copy may be taken from it when the parent writes.
+                // Shared with children. With private huge pages, the system may take a child's copy away when
+                // the parent writes.
                 let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::HUGETLB | size;
-                // SAFETY: the range was reserved above and nobody else knows of it.
+                // SAFETY: the range was reserved above, and no other code knows of it.
                 unsafe { mmap_anonymous(address, bytes, prot, flags) }.map_err(refused)?;
             }
             (None, _) => {
                 let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
-                // SAFETY: the range was reserved above and nobody else knows of it.
+                // SAFETY: the range was reserved above, and no other code knows of it.
                 unsafe { mmap_anonymous(address, bytes, prot, flags) }.map_err(refused)?;
                 let advice = match backing {
                     Backing::Thp => Advice::LinuxHugepage,
                     _ => Advice::LinuxNoHugepage,
                 };
-                // A kernel without transparent huge pages refuses; `Pool::backing` tells what was obtained.
+                // A kernel without transparent huge pages refuses; `Pool::backing` tells the outcome.
                 // SAFETY: the range is mapped, and this advice changes no contents.
                 let _ = unsafe { madvise(address, bytes, advice) };
                 name(start, bytes);
@@ -81,7 +82,7 @@ impl Mapping {
         self.start
     }
 
-    /// Whether it is unmapped at its end.
+    /// Whether dropping this unmaps the memory.
     pub(crate) fn is_ours(&self) -> bool {
         self.is_ours
     }
@@ -103,12 +104,13 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         if self.is_ours {
-            // SAFETY: the mapping is ours, and nobody has its pages any more: owners of pages, and slices of a table, borrow from
-            // whoever drops it.
+            // SAFETY: the mapping is ours, and its pages have no owner any more: owners of pages, and slices of
+            // a table, borrow from the value that is dropped here.
             let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
             return;
         }
-        // Whoever uses the region next knows nothing of the pool, and may fork, or count on its limit of locked memory.
+        // The next user of the region does not know of the pool. It may fork, or rely on its limit of locked
+        // memory.
         let changes = Change::ALL.into_iter().zip(self.changed).filter(|(_, is_made)| *is_made);
         for (change, _) in changes {
             let _ = match change {
@@ -120,17 +122,18 @@ impl Drop for Mapping {
     }
 }
 
-/// A file in memory of so many bytes.
+/// A file of this size in memory.
 fn file_of(bytes: usize) -> io::Result<OwnedFd> {
     let memfd = memfd_create(c"pageset", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     file_size::set(&memfd, bytes as u64)?;
-    // Nobody makes it shorter behind the pages. Writes cannot be sealed where they are mapped, nor holes.
+    // No process can then shrink it while pages are mapped. Writes cannot be sealed while it is mapped, nor
+    // can holes.
     fcntl_add_seals(&memfd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
     Ok(memfd)
 }
 
-/// Names private memory, so that it shows in `/proc/self/smaps` and is never merged with a neighbour's. Kernels that do
-/// not name memory refuse, which is no harm.
+/// Names private memory, so that it shows in `/proc/self/smaps` and is never merged with neighbouring memory.
+/// Kernels that cannot name memory refuse, which does no harm.
 fn name(start: NonNull<u8>, bytes: usize) {
     // Room for 16 digits and the zero at the end.
     let mut name = [0; 32];
@@ -143,10 +146,11 @@ fn name(start: NonNull<u8>, bytes: usize) {
     }
 }
 
-/// Reserves `bytes` of address space at a multiple of [`POOL_ALIGN`]; what alignment needs beyond that is given back.
+/// Reserves `bytes` of address space at a multiple of [`POOL_ALIGN`]. Returns the excess that alignment
+/// needs.
 fn reserve_aligned(bytes: usize) -> io::Result<NonNull<u8>> {
     let small = || reserve_aligned_to(bytes, POOL_ALIGN);
-    // So that huge page tables fit; where there is no room for that, without.
+    // For 1 GiB and more, align to huge page tables if there is room.
     if bytes >= 1 << 30 { reserve_aligned_to(bytes, 1 << 30).or_else(|_| small()) } else { small() }
 }
 

@@ -1,4 +1,4 @@
-//! The Linux kernel: what the pool asks of it, call by call. Nothing above this folder calls the system.
+//! System calls of the pool. Nothing above this folder calls the system.
 
 mod calls;
 mod file_size;
@@ -14,6 +14,6 @@ pub(super) use loaded::stay_loaded;
 pub(crate) use map::Mapping;
 pub(super) use thread::{block_signals, leave_real_time, use_all_cpus};
 
-/// How often tests repeat what is random.
+/// How often tests repeat random steps.
 #[cfg(test)]
 pub(crate) const TEST_ROUNDS: u32 = 20_000;

@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// Bits for more CPUs than any kernel has.
+/// Words for a bit for each of more CPUs than any kernel has.
 const CPU_WORDS: usize = 8192 / 64;
 
 /// Puts this thread's signal mask back when it is dropped.
@@ -17,14 +17,14 @@ pub(in crate::sys) fn block_signals() -> SignalsBlocked {
     let mut before = MaybeUninit::uninit();
     // SAFETY: both sets outlive the call, and the first one is initialised.
     let outcome = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
-    // SAFETY: the call has succeeded, so it has written what was there before.
+    // SAFETY: the call has succeeded, so it has written the former mask.
     SignalsBlocked((outcome == 0).then(|| unsafe { before.assume_init() }))
 }
 
 impl Drop for SignalsBlocked {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
-            // SAFETY: the set outlives the call; what is blocked now is not wanted.
+            // SAFETY: the set outlives the call; the present mask is not needed.
             unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, ptr::null_mut()) };
         }
     }

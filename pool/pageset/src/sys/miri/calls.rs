@@ -1,4 +1,4 @@
-//! What a kernel would answer that has nothing to do.
+//! Stand-ins for system calls: the answers of a kernel that has nothing to do.
 
 use std::ffi::CStr;
 use std::io;
@@ -26,7 +26,7 @@ pub(in crate::sys) fn environment_says(_: &CStr, _: &CStr) -> bool {
     false
 }
 
-/// Threads are spread over the CPUs by the address of something of theirs.
+/// Spreads threads over the CPUs by the address of a thread-local.
 pub(in crate::sys) fn current_cpu() -> usize {
     std::thread_local!(static HERE: u8 = const { 0 });
     HERE.with(|here| (std::ptr::from_ref(here).addr() >> 4) & 1)
@@ -51,7 +51,7 @@ pub(in crate::sys) fn collapse(_: &Mapping, _: Range<usize>) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// The memory stays, but reads as zero, as it would if it came back.
+/// The memory stays, but reads as zero, as if it had been returned.
 pub(in crate::sys) fn discard(mapping: &Mapping, bytes: Range<usize>, _: Advice) -> io::Result<()> {
     crate::sys::zero::clear(mapping, bytes);
     Ok(())

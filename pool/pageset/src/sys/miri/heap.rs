@@ -15,7 +15,7 @@ pub(crate) struct Mapping {
     is_ours: bool,
 }
 
-// SAFETY: a mapping is an address and a length; what threads do with the memory is decided by who owns its pages.
+// SAFETY: a mapping is an address and a length. The owners of its pages decide how threads use the memory.
 unsafe impl Send for Mapping {}
 // SAFETY: as for Send; no method changes the mapping through a shared reference.
 unsafe impl Sync for Mapping {}
@@ -38,7 +38,7 @@ impl Mapping {
         self.start
     }
 
-    /// Whether it is unmapped at its end.
+    /// Whether dropping this frees the memory.
     pub(crate) fn is_ours(&self) -> bool {
         self.is_ours
     }
@@ -59,7 +59,7 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         if self.is_ours {
             let layout = layout(self.bytes).expect("it was allocated");
-            // SAFETY: allocated by `new` with this layout, and nobody has a page of it any more.
+            // SAFETY: allocated by `new` with this layout, and none of its pages has an owner any more.
             unsafe { dealloc(self.start.as_ptr(), layout) };
         }
     }

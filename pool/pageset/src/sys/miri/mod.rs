@@ -1,5 +1,5 @@
-//! Miri, which interprets programs and knows no kernel: memory comes from the heap, all of it stays, and there are two CPUs,
-//! one node and no children.
+//! Miri interprets programs without a kernel. Memory comes from the heap and always stays. There are two
+//! CPUs, one node and no children.
 
 mod calls;
 mod heap;
@@ -10,6 +10,6 @@ pub(super) use calls::{
 };
 pub(crate) use heap::Mapping;
 
-/// How often tests repeat what is random: it takes a thousand times as long here.
+/// How often tests repeat random steps. Miri takes a thousand times as long.
 #[cfg(test)]
 pub(crate) const TEST_ROUNDS: u32 = 200;
