@@ -1,4 +1,4 @@
-//! What can be typed. Every text here is a help page, a man page and a completion.
+//! The command line. Every text here is a help page, a man page and a completion.
 
 use std::path::PathBuf;
 
@@ -37,11 +37,11 @@ Where data comes from:
 
 Exit status: 0 done, 1 failed, 2 the command line is wrong.";
 
-/// What Linux's page allocation does on your machine, and what other settings and kernels would do.
+/// See Linux's page allocation at work on your machine, and try other settings and kernels on its load.
 ///
-/// A recording holds every page that a kernel allocated and freed, and on which CPU. pageset tells what is in it, and
-/// what the per-CPU page sets (PCP) of other kernels would have made of the same load: how often they fetch pages from
-/// the zone, how often they give pages back, and so how often the zone lock is taken.
+/// A recording holds every page that a kernel allocated and freed, and on which CPU. pageset shows its
+/// contents, and replays the load on the per-CPU page sets (PCP) of other kernels: how often they fetch pages
+/// from the zone, how often they give pages back, and so how often the zone lock is taken.
 #[derive(Debug, Parser)]
 #[command(name = "pageset", version, after_help = EXAMPLES, max_term_width = 80)]
 #[command(arg_required_else_help = true)]
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// The subcommands, in the order in which help lists them.
+/// The subcommands, in the order of the help.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Record(RecordArgs),
@@ -70,7 +70,8 @@ pub(crate) enum Command {
     Man(ManArgs),
 }
 
-/// What the commands are about, in the order of a user's day. Those that are not named here are for shells and packagers.
+/// Groups of commands, in the order of a user's day. Commands that are not named here are for shells and
+/// packagers.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Your machine", &["record", "advise", "top"]),
     ("A recording", &["stat", "replay", "report", "verify", "convert"]),
@@ -79,7 +80,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Kernels", &["policies"]),
 ];
 
-/// What can be typed, with commands in groups.
+/// The command line, with commands in groups.
 pub(crate) fn definition() -> clap::Command {
     let definition = Args::command();
     let about = |name: &str| {

@@ -1,4 +1,5 @@
-//! The command lines that texts show: help, the book, READMEs. Tests parse all of them, and run those of the help.
+//! The command lines in texts: help, the book, READMEs. Tests parse all command lines, and run those in the
+//! help.
 
 /// Command lines in a text whose examples are indented: all lines below `Examples:`, and elsewhere those that begin with the
 /// command and one of its subcommands. What a line says of itself, after two spaces, is left out.

@@ -24,19 +24,19 @@ pub(crate) fn is_one(recordings: &[PathBuf]) -> bool {
     true
 }
 
-/// What became of one recording.
+/// One recording, with its result or error.
 pub(crate) struct Member<R> {
     file: PathBuf,
     /// What is printed of it, or why nothing is.
     pub(crate) read: Result<R, String>,
-    /// What the subcommand prints in JSON for this recording alone, if JSON was asked for.
+    /// The subcommand's JSON document for this recording alone, if JSON was asked for.
     document: Option<Box<RawValue>>,
 }
 
 /// All recordings of a fleet.
 pub(crate) struct Fleet<R> {
     pub(crate) members: Vec<Member<R>>,
-    /// What stands in tables instead of paths: the names of the files without `.pgtrace`, if no two are equal.
+    /// Names in tables instead of paths: the names of the files without `.pgtrace`, if no two are equal.
     names: Vec<String>,
 }
 
@@ -95,7 +95,7 @@ struct MemberDocument<'a> {
     file: String,
     /// Why there is no result.
     error: Option<&'a str>,
-    /// What the subcommand prints for this recording alone.
+    /// The subcommand's result for this recording alone.
     result: Option<&'a RawValue>,
 }
 
@@ -104,7 +104,7 @@ impl<R> Fleet<R> {
         &self.names[at]
     }
 
-    /// What is printed of those that could be read, in the order in which they were named.
+    /// The results of the recordings that could be read, in the order of the command line.
     pub(crate) fn known(&self) -> impl Iterator<Item = &R> {
         self.members.iter().filter_map(|member| member.read.as_ref().ok())
     }
@@ -118,7 +118,7 @@ impl<R> Fleet<R> {
         self.members.iter().filter(|member| member.read.is_err()).count()
     }
 
-    /// Writes one object for each recording, in the order in which they were named, and the summary.
+    /// Writes one object for each recording, in the order of the command line, and the summary.
     pub(crate) fn write_json(
         &self,
         summary: impl Serialize,
@@ -154,7 +154,7 @@ impl<R> Fleet<R> {
     }
 }
 
-/// Median, least and most of what is known.
+/// Median, least and most of the known values.
 pub(crate) fn spread(values: impl IntoIterator<Item = Option<f64>>) -> Option<Spread> {
     Spread::of(&values.into_iter().flatten().collect::<Vec<_>>())
 }

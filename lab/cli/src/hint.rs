@@ -1,4 +1,4 @@
-//! What a person can do about an error, added to it.
+//! Adds a remedy to an error, if one is known.
 
 use anyhow::anyhow;
 use pageset_trace::TraceError;

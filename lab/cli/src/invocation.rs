@@ -28,7 +28,8 @@ const OUTSIDE: [&str; 12] = [
 pub(crate) struct Invocation(String);
 
 impl Invocation {
-    /// Of what clap has parsed, so that no option can be forgotten. `definition` must be the one that has parsed it.
+    /// The command line that clap has parsed. It is made from clap's own lists, so no option can be
+    /// forgotten. `definition` must be the one that has parsed it.
     pub(crate) fn of(definition: &Command, matches: &ArgMatches) -> Self {
         let mut line = definition.get_name().to_owned();
         let (mut definition, mut matches) = (definition, matches);
@@ -68,7 +69,7 @@ impl Invocation {
     }
 }
 
-/// What was typed for an argument: a list for each time it occurs.
+/// The typed values of an argument: a list for each time it occurs.
 fn values(arg: &Arg, matches: &ArgMatches) -> Vec<Vec<String>> {
     let occurrences = matches.get_raw_occurrences(arg.get_id().as_str());
     let text = |value: &OsStr| value.to_string_lossy().into_owned();

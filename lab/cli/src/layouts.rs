@@ -36,7 +36,7 @@ pub(crate) struct LayoutSummary {
     /// Frames the allocator manages, in bytes.
     managed_bytes: u64,
     zones: Vec<ZoneSummary>,
-    /// What the layout's source does not say and is assumed.
+    /// Facts that the layout's source lacks, and that are assumed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     assumed: Vec<String>,
 }

@@ -60,7 +60,7 @@ pub(crate) struct MachineArgs {
     pub(crate) facts: MachineFacts,
 }
 
-/// What neither text of events nor a copy of /proc/zoneinfo says of a machine.
+/// Facts about a machine that neither a text of events nor a copy of /proc/zoneinfo has.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct MachineFacts {
     /// Size of a page, as 4K, 16K or 64K: `getconf PAGESIZE` prints it, /proc/zoneinfo does not say it
@@ -162,7 +162,7 @@ impl TargetArgs {
         Self { output, force }
     }
 
-    /// What becomes of files that exist.
+    /// Whether an existing file is replaced.
     pub(crate) fn existing(&self) -> Existing {
         if self.force { Existing::Replace } else { Existing::Refuse }
     }

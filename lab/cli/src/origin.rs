@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::layouts::{LayoutOrigin, LayoutSummary};
 
-/// What a recording is, in JSON.
+/// The description of a recording, in JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct TraceDocument {
     /// Path as given.
@@ -29,7 +29,7 @@ pub(crate) struct TraceDocument {
     zones: Vec<String>,
     /// What is missing or could not be used, by reason.
     lost: LostEvents,
-    /// What the recording does not say and is assumed.
+    /// Facts that the recording lacks, and that are assumed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     assumed: Vec<String>,
     machine: Option<LayoutSummary>,
@@ -108,7 +108,7 @@ fn reasons<const N: usize>(counts: [(u64, &str); N]) -> Option<String> {
     (!list.is_empty()).then(|| list.join(", "))
 }
 
-/// What could not be recorded, and why: a line each.
+/// Prints a line for each thing that could not be recorded, with the reason.
 pub(crate) fn print_not_recorded(out: &mut dyn Write, not_recorded: &[String]) -> io::Result<()> {
     for what in not_recorded {
         writeln!(out, "Not recorded: {}.", printable(what))?;

@@ -21,9 +21,9 @@ use args::RecordArgs;
 pub(crate) use ending::is_running;
 pub(crate) use live::Live;
 
-/// The file of a recording that nobody has named.
+/// The file of a recording without a name.
 const FILE: &str = "recording.pgtrace";
-/// What a shell says of a program that an interrupt ended.
+/// A shell's status of a program that an interrupt ended.
 const STATUS_INTERRUPTED: i32 = 130;
 
 pub(crate) fn run(args: &RecordArgs) -> Result<()> {

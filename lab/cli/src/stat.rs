@@ -93,7 +93,7 @@ fn write(
     Ok(())
 }
 
-/// What the recording does not say, and what changed while it was made.
+/// Facts that the recording lacks, and settings that changed while it was made.
 fn warnings(info: &TraceInfo, survey: &Survey) -> Vec<String> {
     // The tables of counts mark each unknown number themselves.
     let unsaid = survey.recorded.unsaid_beside(needs::VISITS, needs::WAITS).filter(|_| info.counts.is_none());
@@ -150,8 +150,8 @@ fn percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64 * 100.0)
 }
 
-/// Allocations that the recorded kernel's page sets served without a refill, in percent of those of the orders that page
-/// sets hold since Linux 5.14; `None` if refills were not recorded.
+/// Percentage of allocations that the recorded kernel's page sets served without a refill. Only orders that
+/// page sets hold since Linux 5.14 count. `None` if refills were not recorded.
 fn kernel_hit_percent(survey: &Survey) -> Option<f64> {
     let refills = survey.kernel.refills.total();
     let blocks = |order: usize| survey.orders.allocated[order].iter().sum::<u64>();

@@ -61,7 +61,7 @@ fn show(args: &TopArgs, monitor: Monitor, signals: &Signals) -> Result<()> {
     plain::run(args, monitor, signals, "No keys here: the default build has them. Ctrl-C ends.")
 }
 
-/// Columns of the terminal; those of a file are enough for every table.
+/// Columns of the terminal. Where the output is no terminal, as many as every table needs.
 fn width() -> usize {
     let size = rustix::termios::tcgetwinsize(io::stdout());
     size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(frame::WIDTH)

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
     output::write(&args.output.target, |out| write(&verified, provenance, format, out))
 }
 
-/// The machine to use instead of those of the recordings.
+/// The machine to use instead of the recordings' own.
 fn given(args: &VerifyArgs) -> Result<Option<Layout>> {
     let MachineArgs { layout, facts } = &args.machine;
     if layout.is_none() && (facts.page_size.is_some() || facts.node_cpus.is_some()) {
@@ -86,7 +86,7 @@ struct Verified {
     /// Empty if the policy was named, or if the recording can be read once only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     neighbours: Vec<Fit>,
-    /// What neither the recording nor the description of its machine says.
+    /// Facts that neither the recording nor the description of its machine has, and that are assumed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     assumed: Vec<String>,
 }
@@ -127,7 +127,7 @@ fn verify_under(args: &SourceArgs, options: &VerifyOptions) -> Result<(Verificat
     }
 }
 
-/// What was found in one recording, and where that comes from.
+/// The verification of one recording, and its provenance.
 #[derive(Serialize)]
 struct VerifyDocument<'a> {
     #[serde(flatten)]

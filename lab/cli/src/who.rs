@@ -6,7 +6,8 @@ use pageset_report::{Cell, Column, Row, Table, printable};
 /// Rows of a table; further ones are put together.
 const ROWS: usize = 10;
 
-/// Those that have a row of their own, and those that are put together. One more row is no shorter than that of the others.
+/// Splits parts into rows of their own and parts to be summed in the row `others`. A single part more than
+/// [`ROWS`] gets a row of its own: the table would be no shorter with `others`.
 pub(crate) fn own_rows<'p, T>(all: &'p [&T]) -> (&'p [&'p T], &'p [&'p T]) {
     all.split_at(if all.len() > ROWS + 1 { ROWS } else { all.len() })
 }
@@ -147,7 +148,8 @@ mod tests {
 
     use super::*;
 
-    /// A recording of so many processes, each with more pages than the one before, and one of which nothing is known.
+    /// A recording with a process of each name, and a task without a known process. Each process has more
+    /// pages than the one before.
     fn recorded(names: &[&[u8]]) -> (TraceInfo, Survey) {
         let mut book = TaskBook::default();
         let mut events = Vec::new();

@@ -29,10 +29,10 @@ const EQUAL: f64 = 1.01;
 /// Neighbourhoods that are tried.
 const NEIGHBOURHOODS: [usize; 6] = [0, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10];
 
-/// What was measured, and what follows.
+/// The measured methods and the choice.
 #[derive(Clone, Debug, Serialize)]
 pub struct Calibration {
-    /// What each method costs; the neighbourhoods of the best one stand last.
+    /// Cost of each method. The last rows are the fastest order and instructions with each neighbourhood.
     pub rows: Vec<MethodCost>,
     /// The method with the least cost.
     pub chosen: Choice,
@@ -64,7 +64,7 @@ pub fn calibrate() -> Result<Calibration> {
 /// A method in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Choice {
-    /// Order in which base pages are visited.
+    /// In which order base pages are visited.
     pub order: &'static str,
     /// Instructions.
     pub kernel: &'static str,
@@ -72,7 +72,7 @@ pub struct Choice {
     pub neighbourhood_bytes: usize,
 }
 
-/// What a method costs.
+/// Cost of one method.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct MethodCost {
     /// The method.

@@ -132,7 +132,7 @@ fn print_repeats(groups: &[Vec<u64>]) {
     println!();
 }
 
-/// What all pairs have in common, for pairs whose repeats agree and for others.
+/// Sums over all pairs: first the pairs whose repeats agree, then the others.
 #[derive(Default)]
 struct Sums {
     off_by: [Vec<f64>; 2],

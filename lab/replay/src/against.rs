@@ -10,12 +10,12 @@ use crate::replay::{
     Candidate, Interval, KernelTotals, Replay, ReplayError, ReplayOptions, VmSettings, replay,
 };
 
-/// What the recordings of one side have in common, and what their kernels did.
+/// Recordings of one kernel and setting, and the counts of their kernels.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Side {
     /// The policy of its kernel.
     pub policy: &'static str,
-    /// What each of its runs did.
+    /// The counts of each run's kernel.
     pub runs: Vec<KernelTotals>,
 }
 
@@ -51,7 +51,7 @@ impl Change {
         ratio(self.predicted, self.from)
     }
 
-    /// How far the prediction is off, as a factor of at least 1.
+    /// The factor between prediction and truth, at least 1.
     #[must_use]
     pub fn off_by(&self) -> f64 {
         let ratio = ratio(self.predicted, self.to);
@@ -59,7 +59,7 @@ impl Change {
     }
 }
 
-/// Of counts, so that nothing is divided by zero.
+/// The half that is added keeps a count of 0 from dividing by zero.
 fn ratio(a: f64, b: f64) -> f64 {
     (a + 0.5) / (b + 0.5)
 }
@@ -69,7 +69,7 @@ fn ratio(a: f64, b: f64) -> f64 {
 pub struct Against {
     /// Where the load was recorded that is replayed.
     pub from: Side,
-    /// What its replay is compared with.
+    /// The side that its replay is compared with.
     pub to: Side,
     /// The second side's settings that are not the first side's.
     pub settings: String,

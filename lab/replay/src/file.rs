@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all, and never in the place of somebody else's.
+//! Files that appear whole or not at all, and that never replace another file unasked.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 /// What to do with an existing file of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// It stays, and the new one is an error: it may be somebody's only copy of something else.
+    /// The file stays, and writing is an error: it may be the only copy of something else.
     Refuse,
     /// The new one takes its place.
     Replace,
@@ -29,12 +29,13 @@ pub fn write_file(
     file.finish()
 }
 
-/// A file that has its name at once, for what must be there even if this process is killed. A device or a pipe is written
-/// to. As long as the file is open, no other process can begin it too: what two write at once is damaged.
+/// Creates a file that has its name at once, for content that must be there even if this process is killed. A
+/// device or a pipe is written to. The file is locked while it is open: if two processes begin the same file,
+/// the second gets an error, so their writes never mix.
 ///
 /// # Errors
 ///
-/// The name is taken and stays, another process writes the file, or the system refuses.
+/// A file of this name exists and stays, another process writes the file, or the system refuses.
 pub fn begin_file(path: &Path, existing: Existing) -> Result<File> {
     check_file(path, existing)?;
     open_unlooked(path, existing)
@@ -205,7 +206,8 @@ impl AtomicFile {
                     Existing::Replace => file.persist(&target),
                 };
                 match named.map_err(|error| error.error) {
-                    // Somebody has made it meanwhile.
+                    // Another process has created the file since `check_file` looked. Nothing was
+                    // overwritten.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                         return Err(exists(&target));
                     }
@@ -251,7 +253,7 @@ impl Sink {
                 return Ok(Self::Nameless(file, directory));
             }
         }
-        // The error of the library names its temporary file, which nobody has asked for.
+        // The library's error names its temporary file, which means nothing to the user.
         new_file_in(&directory).map(Self::Beside).map_err(|error| io::Error::from(error.kind()))
     }
 }
@@ -279,7 +281,7 @@ fn link(file: &File, directory: &Path, target: &Path, existing: Existing) -> io:
     }
 }
 
-/// Readable by whom the user's mask allows, unlike other temporary files.
+/// Creates a file with the permissions that the user's mask allows, unlike other temporary files.
 fn new_file_in(directory: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".pageset-");

@@ -79,7 +79,7 @@ pub fn each<R: Send>(
     // Not the threads of one pool: while one of them waits for its own work, it would begin another recording.
     let pools = (0..workers).map(|_| pool()).collect::<Result<Vec<_>, _>>().context("cannot make threads")?;
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    // The results, how many there are, who is told, and whether that goes on.
+    // The results, their number, the receiver of progress, and its answer whether to go on.
     let results = Mutex::new((files.iter().map(|_| None).collect::<Vec<Option<R>>>(), 0, progress, Ok(())));
     thread::scope(|scope| {
         for pool in &pools {
@@ -107,7 +107,7 @@ pub fn each<R: Send>(
     Ok(results.into_iter().flatten().collect())
 }
 
-/// What advice says, in a word.
+/// The verdict of advice, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -171,7 +171,7 @@ fn why_unknown(advice: &Advice) -> Option<&'static str> {
     })
 }
 
-/// What is said of one recording, in a line.
+/// The answer for one recording, in a line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     /// As a person says it; `None` if the recording could not be read.
@@ -182,7 +182,7 @@ pub struct Line {
     pub saved_percent_least: Option<f64>,
     /// At most.
     pub saved_percent_most: Option<f64>,
-    /// What any setting could save at most, in percent.
+    /// The most that any setting could save, in percent.
     pub most_percent: Option<f64>,
     /// Visits to the zones a second.
     pub visits_per_s: Option<f64>,
@@ -193,7 +193,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// What an advice says, or why there is none.
+    /// The line for an advice, or for the reason why there is none.
     #[must_use]
     pub fn new(read: Result<&Advice, String>) -> Self {
         let advice = match read {
@@ -217,7 +217,7 @@ impl Line {
     }
 }
 
-/// What a fleet says together.
+/// The answers of all recordings of a fleet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Answers {
     /// Recordings.
@@ -240,7 +240,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// What these say; `None` stands for a recording that could not be read.
+    /// Sums the answers up; `None` stands for a recording that could not be read.
     pub fn new<'a>(fleet: impl IntoIterator<Item = Option<&'a Advice>>) -> Self {
         let mut answers = Self::default();
         let mut keys = Vec::new();
@@ -251,7 +251,7 @@ impl Answers {
                 keys.push((3, 0.0, at));
                 continue;
             };
-            // What certainly is saved, or else what could be at most.
+            // The least saving that is certain, or else the most that is possible.
             let most = || advice.findings.spending.most_percent.unwrap_or(0.0);
             let saved = advised(advice).and_then(|(_, saved)| saved).map_or_else(most, |(least, _)| least);
             let class = match Answer::of(advice) {
@@ -323,7 +323,7 @@ mod tests {
         let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let results = each(&files, &mut (), |file| {
             most.fetch_max(now.fetch_add(1, Relaxed) + 1, Relaxed);
-            // What waits for work of its own begins no other recording meanwhile.
+            // A thread that waits for parallel work of its own must not begin another recording meanwhile.
             (0..8).into_par_iter().for_each(|_| thread::sleep(Duration::from_micros(50)));
             now.fetch_sub(1, Relaxed);
             file.to_owned()

@@ -17,7 +17,7 @@ const SINCE: [(Release, &str); 11] = [
     ((6, 19, 0), "linux-6.19"),
     ((7, 2, 0), "linux-7.2"),
 ];
-/// Stable series in which a later change came, from this release on, with the policy that has it.
+/// Changes that came to a stable series later: the first release with the change, and its policy.
 const STABLE: [(Release, &str); 2] = [((6, 12, 67), "linux-6.12"), ((6, 18, 7), "linux-6.18")];
 
 /// Major, minor and stable number.
@@ -37,7 +37,8 @@ pub fn policy_of_kernel(release: &str) -> Option<&'static Policy> {
     Policy::named(name)
 }
 
-/// The policies of the kernels before and after this one's, for what a vendor may have taken or left.
+/// The policies of the kernels before and after this one. A vendor may have taken changes from the one, or
+/// not yet those of the other.
 #[must_use]
 pub fn neighbours(policy: &Policy) -> Vec<&'static Policy> {
     let mut names: Vec<(Release, &str)> = [SINCE.as_slice(), &STABLE].concat();

@@ -13,7 +13,7 @@ pub enum Ladder {
     /// The 2023 auto-tuning series: base, the patches its tables show, and the merged form.
     #[default]
     Series,
-    /// The 2016 high-order series: vanilla 4.9, version 5, and what its reviewers proposed.
+    /// The 2016 high-order series: vanilla 4.9, version 5, and its reviewers' proposals.
     HighOrder,
     /// The 2018 batch-size study, phase one: batches from 31 to 511, each with six times as much as limit.
     Batch,
@@ -85,7 +85,7 @@ pub struct Sweep {
     pub batch: Vec<i32>,
     /// Limit of a page set, in pages; a fixed one, so nothing tunes it.
     pub high: Vec<i32>,
-    /// Power of two by which refills and drains may exceed `batch`.
+    /// Values of the power of two by which refills and drains may exceed `batch`.
     pub scale_max: Vec<u8>,
     /// Settings of `/proc/sys/vm`: for each key the values to try.
     pub settings: Vec<Vec<VmSettings>>,

@@ -1,6 +1,8 @@
-//! What a recorded load asked of its allocator, one thing after another, with names for its blocks. This is for those who play
-//! a recording's blocks on another allocator. A replay of page sets reads for itself: page sets do not care which page comes,
-//! and what an event told of a page set is mended when later events tell more.
+//! The requests of a recorded load to its allocator, in order, with names for its blocks: for programs that
+//! play a recording's blocks on another allocator.
+//!
+//! A replay of page sets does not use this. To a page set all pages are alike, and the replay corrects an
+//! event when later events tell more.
 
 use std::collections::HashMap;
 
@@ -18,7 +20,7 @@ pub struct Operation {
     pub ts_ns: u64,
     /// The CPU.
     pub cpu: u16,
-    /// What it asked for.
+    /// The request.
     pub what: What,
 }
 
@@ -50,7 +52,7 @@ pub enum What {
     },
 }
 
-/// What tells the blocks of a recording apart.
+/// The name of a block, unique in a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockName {
     /// The block of the allocation with this number.
@@ -76,7 +78,7 @@ pub struct LeftOut {
 /// Most pages of one bulk allocation that are believed.
 pub const BULK_PAGES_MAX: u32 = 1 << 16;
 
-/// The blocks of a recording that is read, and what of it is left out.
+/// The blocks in use while a recording is read, and counts of requests that are left out.
 #[derive(Clone, Debug, Default)]
 pub struct Blocks {
     /// The blocks in use, by first frame.
@@ -85,7 +87,8 @@ pub struct Blocks {
     pub allocated: u32,
     /// Pages that were allocated in bulk.
     pub bulk_pages: u32,
-    /// Those of them that were freed. The events do not name their frames, so the oldest goes first.
+    /// Pages of bulk allocations that were freed. The events do not name their frames, so the oldest page
+    /// goes first.
     pub bulk_freed: u32,
     /// CPUs that the recording names: the highest number plus 1.
     pub cpus: u32,
@@ -121,10 +124,10 @@ impl Blocks {
         self.in_use.values().copied()
     }
 
-    /// Gives what an event asked for to `each`.
+    /// Passes the requests of an event to `each`.
     ///
     /// # Errors
-    /// Those of `each`.
+    /// An error of `each`.
     pub fn take<E>(
         &mut self,
         event: &Event,

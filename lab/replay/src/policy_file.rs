@@ -30,7 +30,7 @@ const SHOWN: &str = "`pageset policies linux-6.18 --toml` shows what may stand t
 /// `scale_max` above this says nothing more: a batch is scaled to all that a page set can hold.
 const SCALE_MAX: u8 = 24;
 
-/// Why a file is no policy: the file, line and column, and what is wrong there.
+/// The reason why a file is no policy: file, line, column, and the mistake there.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct PolicyFileError(String);
@@ -82,7 +82,7 @@ pub fn policy_to_toml(policy: &Policy) -> String {
     text += &rules(policy);
     _ = writeln!(text, "\n# Other choices:");
     let own = choices(policy);
-    // Those of named policies, and amounts that no named policy has.
+    // Sources are from named policies; constants differ from all of them.
     let mut fixed = *policy;
     (fixed.batch, fixed.high) = (BatchRule::Fixed(31), HighRule::Fixed(186));
     let others = POLICIES.iter().chain([&fixed]).flat_map(choices).collect::<BTreeMap<_, _>>();

@@ -1,4 +1,5 @@
-//! What the zone's flags were: below its high watermark, being reclaimed. No event says so; both follow from others.
+//! A zone's flags at each moment: below its high watermark, being reclaimed. No event reports a flag; both
+//! follow from events.
 
 use pageset_core::pcp::Pressure;
 use pageset_trace::ZoneDescription;
@@ -8,7 +9,7 @@ use crate::gfp;
 /// A zone's free pages as far as the events tell, and its flags.
 #[derive(Clone, Debug)]
 pub(crate) struct ZonePressure {
-    /// Free pages: the last sample's, and what refills, drains and others did since.
+    /// Free pages: the last sample's, changed by all refills, drains and other events since.
     pub(crate) free: i64,
     /// What `/proc/zoneinfo` and the watermark checks see: changes reach it when a CPU's share exceeds a threshold.
     visible: i64,
@@ -19,7 +20,7 @@ pub(crate) struct ZonePressure {
     protection: Vec<i64>,
     /// Pages that count as free but not for the checks, such as a reserve for atomic requests: what decisions showed.
     unusable: i64,
-    /// What was visible when a drain cleared the flag.
+    /// `visible` when a drain last cleared the flag `below_high`.
     cleared_at: Option<i64>,
     below_high: bool,
     pub(crate) reclaim_active: bool,

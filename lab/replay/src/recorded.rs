@@ -16,11 +16,11 @@ pub enum Recorded {
     Unknown,
 }
 
-/// Of each kind of events, whether it was recorded.
+/// Whether each kind of event was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedKinds([Recorded; EventKind::COUNT]);
 
-/// Of a recording that was not read.
+/// The kinds of a recording that was not read.
 impl Default for RecordedKinds {
     fn default() -> Self {
         Self([Recorded::Unknown; EventKind::COUNT])
@@ -30,18 +30,18 @@ impl Default for RecordedKinds {
 /// Events of each kind, by [`EventKind::index`].
 pub type KindCounts = [u64; EventKind::COUNT];
 
-/// What figures are made from.
+/// The kinds of events that each figure needs.
 pub mod needs {
     use pageset_trace::EventKind::{
         self, ContentionBegin, ContentionEnd, DirectReclaimBegin, KswapdWake, MmPageAlloc,
         MmPageAllocZoneLocked, MmPageFree, MmPageFreeBatched, MmPagePcpuDrain,
     };
 
-    /// What was allocated.
+    /// Allocations.
     pub const ALLOCATIONS: &[EventKind] = &[MmPageAlloc];
-    /// What was freed.
+    /// Frees.
     pub const FREES: &[EventKind] = &[MmPageFree];
-    /// The load: who allocates and frees what.
+    /// The load: allocations and frees.
     pub const LOAD: &[EventKind] = &[MmPageAlloc, MmPageFree];
     /// Pages that left the zones.
     pub const ZONE_PAGES: &[EventKind] = &[MmPageAllocZoneLocked];
@@ -54,7 +54,7 @@ pub mod needs {
         &[MmPageAlloc, MmPageFree, MmPageFreeBatched, MmPagePcpuDrain, MmPageAllocZoneLocked];
     /// Waits for locks.
     pub const WAITS: &[EventKind] = &[ContentionBegin, ContentionEnd];
-    /// Waits for the zones' locks: which lock is a zone's shows in what its holder does next.
+    /// Waits for zone locks. Whether a lock is a zone's shows in the waiter's next events.
     pub const ZONE_WAITS: &[EventKind] = &[
         MmPageAlloc,
         MmPageFree,
@@ -87,7 +87,7 @@ impl RecordedKinds {
         }))
     }
 
-    /// As far as a reader's first events show.
+    /// Tells kinds apart by the recording's description, and by the reader's first events.
     ///
     /// # Errors
     /// The recording cannot be read.
@@ -116,7 +116,7 @@ impl RecordedKinds {
         self.has(needed).then_some(figure)
     }
 
-    /// Those of these kinds that are not known to be recorded.
+    /// The kinds among `needed` that are not known to be recorded.
     #[must_use]
     pub fn lacking(&self, needed: &[EventKind]) -> Vec<EventKind> {
         needed.iter().copied().filter(|kind| self.of(*kind) != Recorded::Yes).collect()
@@ -169,7 +169,8 @@ fn remedy(lacking: &[EventKind]) -> String {
     format!("record them with `pageset record`, or with `perf record -a -e {}`", groups.join(" -e "))
 }
 
-/// What perf calls the groups of events that figures need. All of a group are recorded: the next figure needs the others.
+/// perf's names for groups of events that figures need. A group is recorded whole, since other figures need
+/// the rest.
 const GROUPS: [(&[EventKind], &str); 3] = [
     (needs::VISITS, "'kmem:mm_page_*'"),
     (needs::WAITS, "'lock:contention_*'"),

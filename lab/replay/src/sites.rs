@@ -159,7 +159,7 @@ mod tests {
     use super::*;
     use crate::{SurveyOptions, survey};
 
-    /// What a recording of these waits says: address, caller, call site, time.
+    /// The sites of a recording with these waits: address, caller, call site, time.
     fn of_waits(waits: &[(u64, Caller, Option<u16>, u64)], call_sites: Option<CallSites>) -> Option<Sites> {
         let mut events = Vec::new();
         for (at, (lock, caller, site, wait_ns)) in waits.iter().enumerate() {

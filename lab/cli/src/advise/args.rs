@@ -1,4 +1,4 @@
-//! What can be typed for `pageset advise`.
+//! Options and arguments of `pageset advise`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -18,7 +18,7 @@ pub(super) trait Load {
     fn record(&self, before: Option<Duration>) -> Result<Runs>;
 }
 
-/// What came of counting.
+/// The result of counting.
 pub(super) enum Counted {
     /// The load ran so long.
     Counts(Runs, Duration),

@@ -39,9 +39,10 @@ Examples:
   pageset simulate --machine here.toml --workload page_fault1
   pageset bench machine --check";
 
-/// Measure this machine: a file that simulates it, and what a visit to a zone costs
+/// Measure this machine: a file that simulates it, and the cost of a zone visit
 ///
-/// Takes about a minute, on a machine that does nothing else meanwhile. The cost of a visit needs root; -o writes the file.
+/// Takes about a minute, on a machine that does nothing else meanwhile. The cost of a visit needs root; -o
+/// writes the file.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING)]
 pub(crate) struct MachineCostsArgs {

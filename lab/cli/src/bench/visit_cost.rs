@@ -1,4 +1,4 @@
-//! What a visit to a zone costs this machine's kernel: measured by root, and kept for later recordings.
+//! The cost of a visit to a zone on this machine: measured by root, and kept for later recordings.
 
 use std::fs::File;
 use std::sync::Arc;

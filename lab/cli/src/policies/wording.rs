@@ -12,7 +12,7 @@ use serde::Serialize;
 /// A rule of a policy in words.
 #[derive(Debug, Serialize)]
 pub(super) struct Rule {
-    /// What it decides.
+    /// The decision.
     pub(super) name: &'static str,
     /// How, with the constants.
     pub(super) value: String,
@@ -368,7 +368,8 @@ mod tests {
 
     use super::*;
 
-    /// What the pattern in `rules` cannot say of a type of another crate that may get fields.
+    /// `rules` must have a pattern with `..`, since `Policy` is of another crate and may get fields. So the
+    /// compiler does not find a forgotten field; this test does.
     #[test]
     fn no_field_of_a_policy_is_forgotten() {
         let text = format!("{:#?}", POLICIES[0]);

@@ -1,4 +1,4 @@
-//! What can be typed for `pageset record`.
+//! Options and arguments of `pageset record`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

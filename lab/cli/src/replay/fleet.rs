@@ -66,7 +66,7 @@ pub(super) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
     fleet.finish()
 }
 
-/// What all recordings say of one policy.
+/// One policy's rows in all recordings, summed up.
 #[derive(Serialize)]
 struct PolicySummary {
     policy: String,

@@ -1,4 +1,4 @@
-//! What is printed of a replay: the rows, what follows from them, and what has to be said about them.
+//! The printed result of a replay: the rows, the figures that follow, and notes.
 
 use std::io::Write;
 
@@ -37,7 +37,7 @@ pub(super) struct Finished {
 /// What is printed for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Columns {
-    /// What one compares first.
+    /// The counts that are compared first.
     Brief,
     /// All counts, and the same relative to the first row.
     Full,
@@ -45,7 +45,7 @@ pub(crate) enum Columns {
     Series,
 }
 
-/// Columns of the brief table, by their keys in the counts, and what they are called there.
+/// Columns of the brief table: the key in the counts, and the heading here.
 const BRIEF: [(&str, &str); 7] = [
     ("policy", "policy"),
     ("visits", "visits"),
@@ -56,7 +56,7 @@ const BRIEF: [(&str, &str); 7] = [
     ("pcp_pages_idle", "PCP pages, idle"),
 ];
 
-/// Columns of a series, and what they are called in the tables that patches are posted with.
+/// Columns of a series: the key in the counts, and the heading in the tables that patches are posted with.
 const LADDER: [(&str, &str); 6] = [
     ("free_high_drains", "free_high"),
     ("refilled_pages", "alloc_zone"),
@@ -85,7 +85,8 @@ const RELATIVE: [&str; 11] = [
     "pcp_pages_idle",
 ];
 
-/// An interval in the table for people: the key of its lower end in the counts, key and heading here, and what it is of.
+/// An interval in the table for people: the key of its lower end in the counts, its key and heading here, and
+/// its value.
 type IntervalColumn = (&'static str, &'static str, &'static str, fn(&Intervals) -> Interval);
 
 impl Finished {
@@ -198,7 +199,7 @@ impl Finished {
         table
     }
 
-    /// What one compares first, in one table of 80 columns.
+    /// The counts that are compared first, in one table of 80 columns.
     fn brief(&self) -> Table {
         let counts = self.counts_with_intervals();
         let at = BRIEF.map(|(key, _)| counts.column_index(key).expect("the counts have these columns"));
@@ -212,7 +213,7 @@ impl Finished {
         table
     }
 
-    /// What has to be said below a table: how far it can be trusted, and the rest if that was asked for.
+    /// Adds the notes below a table: how far it can be trusted, and with `-v` the rest.
     fn with_notes(&self, mut table: Table) -> Table {
         if self.is_verbose {
             self.notes().into_iter().for_each(|note| table.note(note));
@@ -226,7 +227,7 @@ impl Finished {
         table
     }
 
-    /// What was made up, and what was lost.
+    /// Facts that were assumed, and events that were lost.
     fn assumed(&self) -> Vec<String> {
         let lost = if self.replay.lost == LostEvents::default() {
             Vec::new()
@@ -351,7 +352,7 @@ impl Finished {
         notes
     }
 
-    /// How far the table can be trusted: what the recorded kernel did, and what its own policy makes of the recording.
+    /// How far the table can be trusted: the recorded kernel's own counts, and its own row.
     fn trust(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(kernel) = self.kernel() {
@@ -477,10 +478,10 @@ fn row(outcome: &Outcome) -> Row {
 #[derive(Serialize)]
 pub(super) struct ReplayDocument<'a> {
     trace: TraceOfReplay,
-    /// What of the recording is counted, in the rows and of the kernel itself.
+    /// The part of the recording that is counted, in the rows and in `kernel_itself`.
     window: Window,
     rows: Vec<RowDocument<'a>>,
-    /// What the recording does not say, and how far it can be trusted if that is not far.
+    /// Facts that the recording lacks, and how far it can be trusted if that is not far.
     warnings: &'a [String],
     notes: Vec<String>,
     provenance: &'a Provenance,
@@ -493,12 +494,12 @@ struct TraceOfReplay {
     unreplayed: Unreplayed,
     /// None if the recording has ticks of its own.
     tick_interval_s: Option<u32>,
-    /// What the recorded kernel did in the window, as far as its events show.
+    /// The recorded kernel's own counts in the window, as far as its events show them.
     kernel_itself: Option<KernelTotals>,
     unseen: Unseen,
 }
 
-/// One policy's row: the counts, and what follows from them.
+/// One policy's row: the counts, and the figures that follow.
 #[derive(Serialize)]
 struct RowDocument<'a> {
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! What can be typed for `pageset report`.
+//! Options and arguments of `pageset report`.
 
 use std::path::PathBuf;
 
@@ -36,8 +36,8 @@ Examples:
 
 /// Write recordings as one HTML page: verdict, time lines, heat maps, forecasts, tables
 ///
-/// Gathers what `advise`, `stat` and `replay` tell of a recording, and what happened when, in one file that a browser
-/// shows without a network.
+/// Gathers the results of `advise`, `stat` and `replay`, with the recording's course over time, in one file
+/// that a browser shows without a network.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_REPORT)]
 pub(crate) struct ReportArgs {

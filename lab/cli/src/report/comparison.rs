@@ -12,9 +12,10 @@ use super::settings;
 struct Figure {
     title: &'static str,
     unit: &'static str,
-    /// So much more or less takes nothing that anyone would notice.
+    /// A difference up to this is too small to notice.
     little: f64,
-    /// Of a recording, in units that are shown as whole numbers; `None` if the recording does not have it.
+    /// The figure of a recording, in units that are shown as whole numbers; `None` if the recording does not
+    /// have it.
     of: fn(&ReportData) -> Option<u64>,
 }
 
@@ -93,7 +94,7 @@ fn per_second(report_data: &ReportData, count: Option<u64>) -> Option<u64> {
     (seconds > 0.0).then(|| (count as f64 / seconds).round() as u64)
 }
 
-/// The recordings in the order in which they are shown, and what they have in common.
+/// The order of the recordings on the page, and their comparison.
 pub(super) fn section(dossiers: &[ReportData], names: &[String]) -> (Vec<usize>, Section) {
     let figures = figures(dossiers);
     let values: Vec<Vec<Option<u64>>> =
@@ -159,7 +160,7 @@ fn differences(
     sentences
 }
 
-/// What differs in how the two were made: kernel, settings and command.
+/// Differences in the making of the two recordings: kernel, settings and command.
 fn made_differently(first: &ReportData, second: &ReportData) -> Vec<String> {
     let (before, after) = (&first.examined.advice, &second.examined.advice);
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! What happened when: lines for the busiest CPUs and for the zones, a map for all CPUs.
+//! The course of a recording: lines for the busiest CPUs and for the zones, a map for all CPUs.
 
 use pageset_replay::recorded::needs;
 use pageset_replay::report_data::{CpuSamples, Extremes, ReportData, ZoneSamples};

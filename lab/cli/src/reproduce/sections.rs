@@ -9,7 +9,7 @@ use pageset_study::reproduce::{Findings, Group, Reproduction};
 
 use crate::paragraph;
 
-/// Tables, what to know about them, how well they agree, and what did not reproduce.
+/// Writes the tables with their notes, how well they agree, and the differences that remain.
 pub(crate) fn write(
     reproduction: &Reproduction<'_>,
     findings: &Findings,
@@ -91,7 +91,7 @@ fn no_skill(group: &Group) -> String {
     )
 }
 
-/// What stands above the differences and their reasons; a study of our own has no published tables.
+/// The heading above the differences and their reasons; a study of our own has no published tables.
 pub(super) fn differences_heading(findings: &Findings) -> &'static str {
     if findings.tables.is_empty() { "What was missed, and why" } else { "What did not reproduce, and why" }
 }

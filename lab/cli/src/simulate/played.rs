@@ -1,8 +1,8 @@
-//! What a simulation played of a recording, and what it left out.
+//! A recording's requests that a simulation played, and those that it left out.
 
 use pageset_study::load::Played;
 
-/// Each count, with its key in JSON and CSV and what a reader is told of it.
+/// Each count, with its key in JSON and CSV and its description for a reader.
 fn table(played: &Played) -> [(&'static str, u64, &'static str); 7] {
     // Taken apart, so that no count is forgotten.
     let Played {

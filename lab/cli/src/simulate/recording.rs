@@ -53,7 +53,7 @@ fn policies(args: &SimulateArgs) -> Vec<&'static Policy> {
     }
 }
 
-/// Who takes part; ours comes last.
+/// The allocators of the contest; ours comes last.
 fn allocators(policies: &[&'static Policy]) -> Vec<AllocatorKind> {
     let linux = policies.iter().map(|policy| AllocatorKind::Linux(Box::new(**policy)));
     linux.chain(AllocatorKind::OURS).collect()

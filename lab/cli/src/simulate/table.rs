@@ -63,7 +63,7 @@ pub(super) fn table(
     specs: &[RunSpec],
     results: &[RunResult],
 ) -> Table {
-    // People read means, and what is played of a recording in a note.
+    // The table for people has means instead of all runs, and the counts of a played recording in a note.
     let is_for_programs = matches!(args.output.format(), Format::Json | Format::Csv);
     let mut table = if args.seeds > 1 && !is_for_programs {
         means(args, specs, results)

@@ -27,7 +27,7 @@ pub(super) struct StatDocument<'a> {
     lifetimes: Option<&'a Lifetimes>,
     bursts: Option<&'a Bursts>,
     kernel: Kernel<'a>,
-    /// What the kernel counted, in a recording without events.
+    /// The kernel's counts, in a recording without events.
     #[serde(skip_serializing_if = "Option::is_none")]
     counts: Option<Counts>,
     /// Each task's part. It is absent if the recording does not tell tasks apart.
@@ -97,7 +97,7 @@ struct Pair {
     blocks: u64,
 }
 
-/// Waits for zone locks: known by call chains, or by what the waiter did next.
+/// Waits for zone locks: known by call chains, or by the waiter's next event.
 #[derive(Serialize)]
 struct ZoneLockWaits {
     waits: u64,
@@ -105,7 +105,7 @@ struct ZoneLockWaits {
     by_caller: Vec<CallerWaits>,
 }
 
-/// Those of which a call chain says who waited.
+/// The waits whose call chain names this caller.
 #[derive(Serialize)]
 struct CallerWaits {
     caller: &'static str,

@@ -1,4 +1,4 @@
-//! Many recordings of one load: a line for each, and what they have in common.
+//! Many recordings of one load: a line for each, and their spread.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! A survey as tables, in the order in which they are read.
+//! A survey as tables, in reading order.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ use crate::sites;
 use crate::source;
 use crate::who;
 
-/// Titles of what needs both ends of a block.
+/// Titles of tables that need both ends of a block.
 const MATRIX: &str = "Who frees what whom allocated, in blocks";
 const LIFETIMES: &str = "Lifetimes of blocks, from allocation to free";
 /// Page sets of more CPUs are not shown one by one to people.
@@ -101,7 +101,7 @@ fn summary(info: &TraceInfo, survey: &Survey) -> Table {
     let freed = orders.freed_blocks();
     let matched = cpus.local_blocks + cpus.remote_blocks;
     let (allocations, frees) = (needs::ALLOCATIONS, needs::FREES);
-    // A share is of what its row counts, and needs the same events.
+    // The share has the same unit as its row's count, and needs the same events.
     let rows: [(&str, &[EventKind], Cell, Option<f64>); 12] = [
         ("events", &[], survey.events.into(), None),
         ("seconds", &[], Cell::real(seconds, 3), None),
@@ -287,7 +287,7 @@ fn runs(key: &'static str, title: &str, runs: &pageset_replay::Runs) -> Section 
     section
 }
 
-/// What went between zones and page sets in the recorded kernel.
+/// Pages between zones and page sets in the recorded kernel.
 fn moved(survey: &Survey) -> Table {
     let columns = vec![
         Column::label("what", "what"),
@@ -326,10 +326,10 @@ fn moved(survey: &Survey) -> Table {
     table
 }
 
-/// What a bulk allocation was asked for, and what it gave.
+/// A bulk allocation's requested and received pages.
 pub(super) const BULK: &[EventKind] = &[EventKind::BulkAllocEntry, EventKind::BulkAllocReturn];
 
-/// What else the recorded kernel did that has to do with its memory.
+/// Other work of the recorded kernel on its memory.
 fn activity(survey: &Survey) -> Table {
     let columns = vec![
         Column::label("what", "what"),
@@ -398,7 +398,8 @@ fn activity(survey: &Survey) -> Table {
     table
 }
 
-/// Waits for locks for which nobody spins. Recorders leave them out, so none means nothing.
+/// Waits for locks whose waiters sleep instead of spinning. Recorders leave these waits out, so none means
+/// nothing.
 pub(super) fn other_waits(survey: &Survey) -> Option<&Log2Counts> {
     let waits = &survey.kernel.other_waits;
     Some(waits).filter(|waits| waits.total() > 0 && survey.recorded.has(needs::WAITS))

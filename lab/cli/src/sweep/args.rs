@@ -1,4 +1,4 @@
-//! What can be typed after `pageset sweep`.
+//! Options and arguments of `pageset sweep`.
 
 use std::path::PathBuf;
 

@@ -13,7 +13,7 @@ use crate::columnar::Columnar;
 /// The Python that has `pageset`; the command of its package says which one that is.
 const PYTHON: &str = "PAGESET_PYTHON";
 
-/// Who works: what Python's `pageset.engines` is told.
+/// The workers of a sweep, as an argument of Python's `pageset.engines`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Engine(String);
 

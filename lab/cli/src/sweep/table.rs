@@ -6,13 +6,13 @@ use serde_json::{Map, Value};
 /// Names and values on one level.
 pub(crate) type Flat = Map<String, Value>;
 
-/// A finished run: what was asked, and what came out.
+/// A finished run: its parameters, and its results.
 pub(crate) struct Shown {
     pub(crate) keys: Flat,
     pub(crate) results: Flat,
 }
 
-/// Keys in the order in which people name them; all others follow.
+/// The usual order of keys; all others follow.
 const KEYS: [&str; 6] = ["machine", "workload", "policy", "cpus", "batch", "high"];
 
 /// One row for each run: the keys that differ between runs, then all results that are numbers.

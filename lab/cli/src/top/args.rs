@@ -1,4 +1,4 @@
-//! What can be typed after `pageset top`.
+//! Options of `pageset top`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -81,7 +81,7 @@ impl TopFormat {
 }
 
 impl TopArgs {
-    /// What makes no sense together.
+    /// The error if options exclude each other.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         let is_written = self.format != TopFormat::Printed(Format::Table) || self.target.output.is_some();
         (is_written && !self.once).then_some("--format and --output write one interval: add --once")

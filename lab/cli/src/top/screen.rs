@@ -32,7 +32,7 @@ const HELP: &[&str] = &[
     "",
 ];
 
-/// What a key asks for.
+/// The effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Draw,

@@ -4,17 +4,17 @@ use pageset_live::{Answer, Counted, Flow, PagesetView, View, Why, ZoneLockView, 
 use pageset_replay::advise::SAVED_PERCENT;
 use pageset_report::{Cell, Column, Row, Table};
 
-/// What becomes of pages between a zone and its page sets.
+/// A zone's pages and its page sets' pages.
 const CHANGE: &str = "A zone's free pages change by what page sets give back less what they fetch. How much of each it was, \
                       only counted tracepoints say.";
-/// What a lock counter counts.
+/// The meaning of a lock counter.
 const LOCKS: &str = "Spin locks waited for are all of the kernel's; the zone lock is one of them.";
 
-/// What the rows mean.
+/// The meaning of the rows.
 const WAITS: &str = "Waits for spinning locks, by call chain: to refill a page set, to drain one, to allocate or free past \
                      them, elsewhere in the page allocator (other). 'elsewhere' are other locks.";
 
-/// What it is about, on one line.
+/// Totals of the view, on one line.
 pub(super) fn headline(view: &View) -> String {
     let totals = &view.totals;
     let rates = [(totals.allocated_pages_per_s, "allocated"), (totals.freed_pages_per_s, "freed")];

@@ -52,7 +52,7 @@ pub(super) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
     })
 }
 
-/// What was, what is, and what was predicted, beside each other.
+/// Bars for each quantity: before, after, and predicted.
 fn as_page(found: &Against, provenance: &Provenance) -> Page {
     let whole = |value: f64| value.round().max(0.0) as u64;
     let bars = found.changes.iter().map(|change| {

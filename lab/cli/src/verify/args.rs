@@ -57,7 +57,7 @@ pub(crate) struct VerifyArgs {
     #[arg(short, long, value_name = "NAME", default_value = AUTO, hide_possible_values = true)]
     #[arg(value_parser = policy_or_auto())]
     pub(crate) policy: AutoOr,
-    /// How far the kernel's own events steer the comparison
+    /// How much the kernel's own events correct the comparison
     #[arg(long, value_name = "MODE", default_value = Mode::Step.name())]
     #[arg(value_parser = one_of(Mode::ALL.map(|mode| (mode.name(), mode))))]
     pub(crate) mode: Mode,

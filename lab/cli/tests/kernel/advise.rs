@@ -242,7 +242,7 @@ fn nothing_runs_before_rights_and_terminal_are_there() {
     let _guard = crate::one_at_a_time();
     let directory = tempfile::tempdir().unwrap();
     let marker = directory.path().join("it ran");
-    // Without a terminal, nobody can be asked.
+    // Without a terminal, the command cannot ask.
     let output = Command::new("setsid")
         .args(["-w", env!("CARGO_BIN_EXE_pageset"), "advise", "--apply", "vm.stat_interval=7", "--", "touch"])
         .arg(&marker)

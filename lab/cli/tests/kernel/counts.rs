@@ -65,8 +65,9 @@ fn counts_hold_what_all_events_show() {
     assert!(is_near(visits, estimate), "visits: {visits} in {estimate:?}");
 }
 
-/// Exact counts are those of all events, but for what happens while counting begins and ends. An estimate is not far off, though
-/// this load is one of bursts on a machine that does other things: how often intervals hold the truth is a test of their own.
+/// An exact count has all events except a few while counting begins and ends. An estimate is not far off,
+/// although this load comes in bursts on a machine that does other things. How often intervals hold the truth
+/// is a test of its own.
 fn is_near(truth: u64, estimate: HitEstimate) -> bool {
     let room = if estimate.is_exact() {
         estimate.hits / 50 + 1000

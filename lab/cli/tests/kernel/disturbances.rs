@@ -56,7 +56,7 @@ fn load(cpu: u16) {
     assert!(status.is_ok_and(|status| status.success()));
 }
 
-/// What a recording that went well said.
+/// The output of a recording that went well.
 #[track_caller]
 fn ends_well(child: Child) -> String {
     let output = child.wait_with_output().unwrap();

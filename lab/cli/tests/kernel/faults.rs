@@ -1,4 +1,5 @@
-//! What a recorder must not miss, nor do to others. All need root and tracing files; none passes by being skipped.
+//! Disturbances that a recorder must notice, and effects that it must not have on other programs. All tests
+//! need root and tracing files; none passes by being skipped.
 
 use std::fs;
 use std::path::Path;
@@ -46,7 +47,8 @@ fn fault_08_a_recorder_in_a_pid_namespace_knows_its_threads() {
         let recorded = in_pid_namespace(&[&["record"], options, &load].concat()).output().unwrap();
         ends_well(&recorded);
         let (info, events) = read(&path, Recovery::Refuse);
-        // Numbers of the namespace begin at 1; those of the machine are those of the samples' marks.
+        // Thread numbers in the namespace begin at 1. The marks of samples have the machine's numbers, and so
+        // must `recorder_pids`.
         assert_eq!(info.recorder_pids.len(), 3, "{options:?}: {:?}", info.not_recorded);
         assert!(info.recorder_pids.iter().all(|pid| *pid > 100), "{:?}", info.recorder_pids);
         let marks = events.iter().filter(|event| event.kind == EventKind::Marker);
@@ -233,7 +235,8 @@ fn fault_10_what_another_program_did_to_the_instance_is_a_loss_of_unknown_size()
     }
 }
 
-/// What another program does to a recorder at a moment that a test cannot meet: a library for `LD_PRELOAD`.
+/// A library for `LD_PRELOAD` that does another program's work to a recorder, at a moment that a test could
+/// not meet.
 fn meddling_library(directory: &Path) -> String {
     let library = directory.join("meddling.so").display().to_string();
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernel/meddling.c");

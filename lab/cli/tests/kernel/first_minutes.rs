@@ -48,7 +48,7 @@ fn is_unit(word: &str) -> bool {
     ["B", "kB", "MB"].contains(&word)
 }
 
-/// What of the shape is missing: `...` stands for any lines.
+/// The first line of the shape that is missing: `...` stands for any lines.
 fn missing<'a>(expected: &'a [String], printed: &str) -> Option<&'a str> {
     let mut lines = printed.lines();
     let mut may_skip = false;

@@ -1,4 +1,5 @@
-//! What records the running kernel or changes its settings: one test at a time, in a process that does nothing else.
+//! Tests that record the running kernel or change its settings: one test at a time, in a process that does
+//! nothing else.
 
 mod advise;
 mod clocks;

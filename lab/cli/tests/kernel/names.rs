@@ -1,4 +1,4 @@
-//! `pageset record --names`: who it was. Without it, no name of a task is in the file.
+//! `pageset record --names` records names of tasks. Without it, no name of a task is in the file.
 
 use std::fs;
 use std::io::Read as _;
@@ -12,9 +12,9 @@ use pageset_trace::Recovery;
 
 use crate::record::{directory, machine, read, succeeds};
 
-/// What no other task is called, nor any file of the command.
+/// A name that no other task has, nor any file of the command.
 const NAME: &str = "zqx7unusual";
-/// What a packed part of a file begins with. Source: RFC 8878.
+/// The first bytes of a packed part of a file. Source: RFC 8878.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Runs tasks of this name as long as `work` takes: one all the time, and others that are gone soon.
@@ -46,7 +46,7 @@ fn everything(path: &Path) -> Vec<u8> {
     for at in (0..bytes.len()).filter(|at| bytes[*at..].starts_with(&ZSTD)) {
         let decoder =
             zstd::stream::read::Decoder::new(&bytes[at..]).expect("it begins as one").single_frame();
-        // What only looks like a packed part ends with an error, and adds little.
+        // Bytes that only look like a packed part end with an error, and add little.
         parts += usize::from(decoder.take(64 << 20).read_to_end(&mut all).is_ok());
     }
     assert!(parts >= 1, "a description at least");
@@ -68,7 +68,7 @@ fn without_names_no_name_of_a_task_is_in_the_file() {
     let all = everything(&path);
     assert!(holds(&all, "sched_process_fork"), "descriptions are looked through");
     assert!(!holds(&all, NAME) && !holds(&all, &NAME[..8]));
-    // Nor is the recorder's own name, or that of a task of every kernel.
+    // The recorder's own name, or the name of a task of every kernel, is not in it either.
     assert!(!holds(&all, "kthreadd"));
     let said = succeeds(&["stat", &name]);
     assert!(!said.contains("by process") && said.contains("Record with --names"), "{said}");

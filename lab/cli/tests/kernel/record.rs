@@ -54,7 +54,7 @@ pub(crate) fn succeeds(arguments: &[&str]) -> String {
     text(&output.stdout)
 }
 
-/// Starts the command with the signals of a terminal: who runs tests in the background may have them ignored.
+/// Starts the command with the signals of a terminal: a test runner in the background may have them ignored.
 pub(crate) fn start(arguments: &[&str]) -> Child {
     let mut command = Command::new("env");
     command

@@ -1,4 +1,5 @@
-//! Why a recording does not begin. Each reason is made in a mount namespace of its own, so that nobody else meets it.
+//! Reasons why a recording does not begin. Each test makes one in a mount namespace of its own, so that no
+//! other program meets it.
 
 use std::fs;
 use std::path::Path;

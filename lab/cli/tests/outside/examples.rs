@@ -38,7 +38,7 @@ const ENDLESS: [&str; 7] = [
     "perf script",
 ];
 
-/// Of these, what root can run in seconds.
+/// Examples from this list that root can run in seconds.
 const ROOT: [&str; 3] =
     ["sudo pageset record -- ", "sudo pageset record --for 10s", "sudo pageset top --once"];
 
@@ -57,7 +57,7 @@ fn help(command: &[String]) -> String {
     String::from_utf8(output.expect("pageset can be started").stdout).expect("help is text")
 }
 
-/// Names of the subcommands that a help text lists, the last of which is `help`.
+/// Names of the subcommands in a help text. The list ends with `help`, which is left out.
 fn subcommands(help: &str) -> Vec<String> {
     // The whole command lists them in groups, others behind one heading with `help` as the last one.
     let is_list = |paragraph: &&str| paragraph.contains("\n  help ");
@@ -102,7 +102,7 @@ fn is_in_a_transcript(line: &str) -> bool {
     })
 }
 
-/// What the examples find: recordings, texts and plans of a reader, all small.
+/// Makes the files that the examples name: a reader's recordings, texts and plans, all small.
 fn prepare(directory: &Path) {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data");
     let traces = data.join("traces");
@@ -133,7 +133,8 @@ fn prepare(directory: &Path) {
     }
 }
 
-/// Runs a line of a shell as a reader would. Each line begins from nothing, but for what its section of the help has made.
+/// Runs a line of a shell as a reader would. Each line begins in a new directory, except for files that an
+/// earlier line of its section of the help has made.
 #[track_caller]
 fn run(line: &str) {
     let directory = tempfile::tempdir().expect("a directory can be made");

@@ -87,7 +87,8 @@ fn a_recording_of_a_fleet_says_what_it_says_alone() {
     }
 }
 
-/// A replay's rows are those of the recordings, one after the other, with their names before them.
+/// A replay's rows are the rows of the recordings, one recording after the other, with their names before
+/// them.
 #[test]
 fn a_fleets_rows_are_those_of_its_recordings() {
     let folder = folder(true);

@@ -22,9 +22,10 @@ use crate::host::pin;
 /// page when its turn comes again.
 pub(crate) const PAGES: usize = 96;
 
-/// Operations at the start of a block that are not counted. The way before has left its dirty lines in the caches,
-/// and whoever comes next pays for writing them: with 4 instead of 24, copies by streams took 135 us at the start of a
-/// block and 78 us at its end, on two CPUs at once. 24 pages are more than a third-level cache of 32 MiB holds.
+/// Operations at the start of a block that are not counted. The block before has left dirty lines in the
+/// caches, and the first operations pay for writing them back. With 4 instead of 24, copies by streams took
+/// 135 us at the start of a block and 78 us at its end, on two CPUs at once. 24 pages are more than a
+/// third-level cache of 32 MiB holds.
 const WARM_UP: usize = 24;
 
 /// Sizes of the touch.
@@ -185,7 +186,7 @@ pub(crate) fn measure(
     Ok((rows(operation, load, &ways, samples), is_huge))
 }
 
-/// What one CPU measures: blocks of one way, in an order that is shuffled alike on all CPUs.
+/// Measures on one CPU: blocks of one way each, in a shuffled order that is the same on all CPUs.
 fn work(
     operation: Operation,
     ways: &[Way],

@@ -1,4 +1,4 @@
-//! What the other CPUs do meanwhile.
+//! The load that the other CPUs run during a measurement.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -10,7 +10,7 @@ const THRASH_BYTES: usize = 64 << 20;
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// What the other CPUs do.
+/// The load of the other CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
     /// Nothing that we have started.

@@ -96,7 +96,8 @@ impl Way {
     }
 }
 
-/// `portable` in one range is `libc`, and cannot stream; `clzero` differs from `rep` in what it streams of a clear.
+/// Whether another way is the same code. `portable` in one range is `libc`, and cannot stream. `clzero`
+/// differs from `rep` only in the streamed part of a clear.
 fn is_same_as_another(operation: Operation, order: VisitOrder, isa: Isa) -> bool {
     match isa {
         Isa::Portable => matches!(order, VisitOrder::Sequential | VisitOrder::StreamTargetLast),

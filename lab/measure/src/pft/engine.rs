@@ -48,7 +48,7 @@ impl<M: Contents> World for ThreadWorld<M> {
         &self.memory
     }
 
-    /// Whoever is waited for may need this CPU.
+    /// The thread that holds the lock may need this CPU.
     fn relax(&self, _: CpuId) {
         std::thread::yield_now();
     }
@@ -120,7 +120,7 @@ impl Toucher for Clear<'_> {
     }
 }
 
-/// Enough for pages, tables, and what page sets keep.
+/// The number of frames for pages and tables, with room for pages that page sets keep.
 fn frames_for(shape: &Shape) -> u64 {
     let needed = shape.pages() + u64::from(shape.tables());
     needed + needed / 8 + 2048 * u64::from(shape.threads)

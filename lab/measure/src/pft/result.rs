@@ -1,4 +1,4 @@
-//! What a page fault test found.
+//! The result of a page fault test.
 
 use pageset_fault::{Census, Stats};
 
@@ -23,13 +23,13 @@ pub struct Run {
     pub imbalance: f64,
     /// Pages there in the end, from the size that was asked for.
     pub pages_computed: u64,
-    /// The same, counted by whoever handled the faults.
+    /// The same, counted by the engine or kernel that handled the faults.
     pub pages_counted: u64,
-    /// Pages there in the end that nobody touched: the price of mapping ahead.
+    /// Pages mapped in the end that no thread touched: the price of mapping ahead.
     pub pages_untouched: u64,
-    /// What the engine counted; nothing for others.
+    /// The engine's counters; `None` without the engine.
     pub stats: Option<Stats>,
-    /// What the invariants' check found at the end; nothing for others.
+    /// The result of the check of invariants at the end; `None` without the engine.
     pub census: Option<Census>,
 }
 

@@ -1,4 +1,4 @@
-//! What a page fault test touches: how many pages, by how many threads, in which regions.
+//! The memory that a page fault test touches: how many pages, by how many threads, in which regions.
 
 use std::ops::Range;
 
@@ -47,7 +47,7 @@ impl Regions {
     }
 }
 
-/// One test, whoever runs it.
+/// One test, the same for the engine and the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Threads that touch.

@@ -33,7 +33,8 @@ const VISITS_MIN: f64 = 20.0;
 pub struct Measuring<'a> {
     /// The kernel's settings.
     pub settings: &'a Settings,
-    /// What others are told that changes them.
+    /// The command that is named as the one that changes the settings, for other processes that find them
+    /// changed.
     pub command: &'a str,
     /// Records this machine until the given work is done.
     pub record: &'a mut dyn FnMut(Work) -> Result<Box<dyn TraceReader>>,

@@ -1,4 +1,4 @@
-//! What a recording shows of a machine's page sets, in figures.
+//! A machine's page sets in figures, from one recording.
 
 use pageset_trace::{EventKind, TraceInfo};
 use serde::Serialize;
@@ -7,7 +7,8 @@ use super::spending::{Figure, Load, Spending};
 use crate::recorded::needs;
 use crate::{Replay, Survey, untimed};
 
-/// What a recording shows. Percentages are of what their names say. What the recording does not say is `None`.
+/// Figures from one recording. `None` is a figure that the recording does not have. Each percentage names its
+/// whole.
 #[derive(Clone, Debug, Serialize)]
 pub struct Evidence {
     /// Whether the recording has counts, and no events.
@@ -22,7 +23,7 @@ pub struct Evidence {
     pub events: u64,
     /// Events known to be missing.
     pub lost_events: u64,
-    /// Whether the file is damaged, and all of this is of what stands before the damage.
+    /// Whether the file is damaged. All figures are then from the part before the damage.
     #[serde(skip)]
     pub is_cut: bool,
     /// Tracepoints that figures need, and that are not known to be recorded.
@@ -35,11 +36,11 @@ pub struct Evidence {
     pub visits: Option<u64>,
     /// How long the zones' locks were waited for, of all CPUs' time.
     pub waiting: Option<Waiting>,
-    /// What visits and waits took of the CPU time.
+    /// The share of the CPU time that visits and waits took.
     pub spending: Spending,
     /// How long all other spinning locks were waited for, in percent of all CPUs' time.
     pub other_spin_percent: Option<f64>,
-    /// Of those, the one that was waited for longest.
+    /// The same for the one of these locks with the longest waits.
     pub other_longest_percent: Option<f64>,
     /// Pages freed by another CPU than the one that allocated them. In percent of pages with both ends recorded.
     pub remote_percent: Option<f64>,
@@ -53,17 +54,18 @@ pub struct Evidence {
     pub kswapd_wakes: Option<u64>,
     /// Times a task had to reclaim for itself.
     pub direct_reclaims: Option<u64>,
-    /// How far the replay of the recorded kernel is off its own visits, in percent.
+    /// The difference between the visits in the replay under the recorded kernel's policy and that kernel's
+    /// own, in percent.
     pub own_off_percent: Option<f64>,
     /// Whether that is too far for a forecast.
     #[serde(skip)]
     pub is_own_far_off: bool,
-    /// What makes the recording one that says nothing of its machine.
+    /// Reasons why the recording may say nothing about its machine.
     #[serde(skip)]
     pub doubts: Doubts,
 }
 
-/// What makes a recording one that says nothing of its machine, in words.
+/// Reasons, in words, why a recording may say nothing about its machine.
 #[derive(Clone, Debug, Default)]
 pub struct Doubts {
     /// Events that a verdict needs were not recorded.
@@ -109,7 +111,8 @@ pub enum Waiting {
         /// How many there were.
         waits: u64,
     },
-    /// It has not. While nobody holds a lock nobody waits for it, so holds bound waits.
+    /// It has not. A CPU waits for a lock only while another CPU holds it, so the time of all holds bounds
+    /// the waits.
     AtMost {
         /// Share of all CPUs' time.
         percent: f64,

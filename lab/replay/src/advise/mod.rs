@@ -1,8 +1,9 @@
-//! What to do about a machine's page sets, from one recording of its load: mostly nothing.
+//! Advice about a machine's page sets, from one recording of its load: mostly to change nothing.
 //!
-//! `findings` is what the recording shows, `counted` the same of counts, `spending` what that takes of the CPUs' time, `options` which kernels and settings are asked, `forecast` what they would do,
-//! `verdict` what follows, `latency` what allocations would take then, `wording` the sentences that say so. `run_times` is
-//! what came of a setting that was tried. Each sentence names the figures it rests on.
+//! `findings` has the figures of a recording of events, `counted` those of counts, `spending` their cost in
+//! CPU time. `options` chooses kernels and settings to try, `forecast` has the results, `verdict` decides,
+//! `latency` has times of an allocation under the advice, and `wording` writes the sentences. `run_times`
+//! compares runs before and after a change. Each sentence names the figures it rests on.
 
 mod counted;
 mod findings;
@@ -48,15 +49,15 @@ pub struct Advice {
     pub policy: Option<String>,
     /// The recorded command and its arguments; empty if it is not known.
     pub command: Vec<String>,
-    /// What the recording shows.
+    /// The recording's figures.
     pub findings: Evidence,
-    /// What other settings and kernels would have made of it: settings first.
+    /// Forecasts for other settings and kernels: settings first.
     pub forecasts: Vec<Forecast>,
-    /// What follows.
+    /// The verdict on these figures and forecasts.
     pub verdict: Verdict,
-    /// What allocations would take, where something is advised and the recording is a file.
+    /// Times of an allocation, where something is advised and the recording is a file.
     pub latency: Option<Latency>,
-    /// Who it was; `None` if the recording tells no task from another.
+    /// Pages and visits by task; `None` if the recording does not tell tasks apart.
     pub who: Option<Who>,
     /// Where it was; `None` if the recording has no call chains.
     pub sites: Option<Sites>,
@@ -66,21 +67,21 @@ pub struct Advice {
     pub warnings: Vec<String>,
 }
 
-/// Advice, and what it was made from.
+/// Advice, with its sources.
 #[derive(Clone, Debug)]
 pub struct Examined {
     /// What is said.
     pub advice: Advice,
-    /// What the recording says about itself.
+    /// The recording's description of itself.
     pub info: TraceInfo,
     /// What is in it.
     pub survey: Survey,
-    /// What other settings and kernels would have made of it; `None` if the recording lacks what that is made from.
+    /// The replay under other settings and kernels; `None` if the recording lacks events for a replay.
     pub replay: Option<Replay>,
 }
 
-/// The part of a recording of which something can be said. Where a setting changed and it is not known when, that is all of
-/// it: its events are counted, and no forecast is made.
+/// The part of a recording that advice is about. If a setting changed at an unknown time, that is the whole
+/// recording: its events are counted, but no forecast is made.
 pub(crate) fn part<R: TraceReader>(reader: R) -> Result<OneSetting<R>, TraceError> {
     if untimed(reader.info()).is_some() { Ok(OneSetting::whole(reader)) } else { OneSetting::new(reader) }
 }
@@ -102,7 +103,8 @@ fn play(
             return;
         }
         let played = played.fetch_add(1, Ordering::Relaxed) + 1;
-        // Rows are played side by side: none waits until another one has told of itself. What ends the work is `cancel`.
+        // Rows are played on several threads. A thread that finds `told` locked skips its report instead of
+        // waiting. That is safe: `cancel` ends the work, and a later row reports the count.
         if let Ok(mut told) = told.try_lock() {
             told.update(played).ok();
         }
@@ -132,7 +134,7 @@ fn no_layout(info: &TraceInfo) -> anyhow::Error {
     )))
 }
 
-/// What a recording shows by itself, without a replay.
+/// The figures of a recording, without a replay.
 #[must_use]
 pub fn findings(info: &TraceInfo, survey: &Survey) -> Evidence {
     match &info.counts {

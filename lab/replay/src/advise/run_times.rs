@@ -81,7 +81,7 @@ impl RunTimes {
         })
     }
 
-    /// So many runs of each side can show a change.
+    /// The least number of runs of each side that can show a change.
     fn enough() -> usize {
         let apart = |runs: usize| Self { before_s: vec![1.0; runs], after_s: vec![2.0; runs] };
         (1..).find(|runs| matches!(apart(*runs).difference(), Difference::Shown { .. })).unwrap_or(1)

@@ -1,12 +1,12 @@
-//! What zone visits and waits for zone locks take of the CPUs' time.
+//! The share of the CPUs' time that zone visits and waits for zone locks take.
 //!
-//! [`Load`] is what was seen, from a whole recording or from counts. [`Spending`] is what follows with the cost of a visit that
-//! the recording carries. The machine that reads is never asked: another one has another cost.
+//! [`Load`] is measured: from a whole recording, or from counts. [`Spending`] adds the cost of a visit that
+//! the recording carries. The cost on the machine that reads the recording is never used: it is another one.
 
 use pageset_trace::{TraceInfo, VisitCost};
 use serde::Serialize;
 
-/// A number, and what it may be. Both ends are the number itself where it was counted.
+/// A number with its range. A counted number is both ends of its range.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Figure {
     /// The number.
@@ -48,10 +48,10 @@ impl Figure {
     }
 }
 
-/// What was seen of a load. `None` is what was not recorded.
+/// A load as it was recorded. `None` was not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Load {
-    /// Time for which CPUs were busy; of a recording that does not say that, all their time.
+    /// Time for which CPUs were busy; if the recording does not say, the time of all CPUs, busy or idle.
     pub cpu_time_ns: Option<Figure>,
     /// Zone visits.
     pub visits: Option<Figure>,
@@ -65,10 +65,10 @@ pub struct Load {
 /// 2016 pages, at 50 ns each.
 const VISIT_NS_MAX: f64 = 100_000.0;
 
-/// What it took of the CPUs' time.
+/// The share of the CPUs' time that visits and waits took.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Spending {
-    /// What it follows from.
+    /// The load that the shares are computed from.
     pub load: Load,
     /// Whether `cpu_time_ns` is the time for which CPUs were busy.
     pub is_busy_time: bool,
@@ -78,7 +78,8 @@ pub struct Spending {
     pub waits_percent: Option<Figure>,
     /// Zone visits, in percent of the CPU time.
     pub visits_percent: Option<Figure>,
-    /// What a setting could save at most, in percent of the CPU time: all of both.
+    /// The most that any setting could save, in percent of the CPU time: the upper ends of `waits_percent`
+    /// and `visits_percent` together.
     pub most_percent: Option<f64>,
 }
 
@@ -98,7 +99,7 @@ impl Spending {
         visits_ns(&load, info.visit_cost.as_ref().filter(|cost| cost.is_sound())?)
     }
 
-    /// What follows from a load and a cost.
+    /// Computes the shares from a load and a cost.
     #[must_use]
     pub fn new(load: Load, cost: Option<VisitCost>) -> Self {
         let share = |part: Option<Figure>| part?.percent_of(load.cpu_time_ns?);

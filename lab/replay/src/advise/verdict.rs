@@ -1,4 +1,4 @@
-//! What follows from findings and forecasts. The limits here are all there are; each with its reason.
+//! The verdict on findings and forecasts. All limits of the advice are here, each with its reason.
 
 use serde::Serialize;
 
@@ -11,9 +11,9 @@ pub const SAVED_PERCENT: f64 = 1.0;
 const HELD_PERCENT: f64 = 1.0;
 /// Memory that page sets may hold at most under a setting that is advised, in percent of all.
 const HELD_PERCENT_MAX: f64 = 5.0;
-/// Missing events, in percent, from which the figures are no longer those of the load.
+/// From this percentage of missing events on, the figures do not describe the load.
 const LOST_PERCENT: f64 = 5.0;
-/// Time from which a recording is a sample of a load.
+/// A recording must be this long to be a sample of a load.
 const SECONDS_MIN: f64 = 0.5;
 
 /// What to do.
@@ -24,26 +24,26 @@ pub enum Verdict {
     LeaveAlone,
     /// A setting that can be made now helps.
     Set {
-        /// What matters.
+        /// The matter that it helps.
         matter: Matter,
         /// Which forecast, by its place in [`Advice::forecasts`](super::Advice::forecasts).
         forecast: usize,
     },
     /// No setting certainly helps; another kernel does.
     ChangeKernel {
-        /// What matters.
+        /// The matter that it helps.
         matter: Matter,
         /// Which forecast.
         forecast: usize,
     },
     /// Something matters, and no forecast certainly helps.
     NothingHelps {
-        /// What matters.
+        /// The matter.
         matter: Matter,
     },
     /// Something matters. The recording has counts only, which do not say what helps.
     Matters {
-        /// What matters.
+        /// The matter.
         matter: Matter,
     },
     /// The recording does not say.
@@ -53,7 +53,7 @@ pub enum Verdict {
     },
 }
 
-/// What matters about page sets.
+/// The ways in which page sets can matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Matter {
@@ -83,7 +83,7 @@ pub enum Why {
     UnknownKernel,
     /// Waits were not recorded, and may be long.
     WaitsNotRecorded,
-    /// What a visit costs was not measured before the recording, and there are many visits.
+    /// The cost of a visit was not measured before the recording, and there are many visits.
     CostNotMeasured,
     /// It has counts only, and something may matter.
     EventsNeeded,
@@ -116,7 +116,7 @@ fn doubt(findings: &Evidence) -> Option<Why> {
     checks.into_iter().find(|(is_so, _)| *is_so).map(|(_, why)| why)
 }
 
-/// What matters; `None` if nothing does.
+/// The way in which page sets matter; `None` if they do not.
 fn matter(findings: &Evidence) -> Result<Option<Matter>, Why> {
     let spending = &findings.spending;
     if spending.most_percent.is_some_and(|percent| percent >= SAVED_PERCENT) {
@@ -166,8 +166,9 @@ fn what_helps(findings: &Evidence, forecasts: &[Forecast], matter: Matter) -> Ve
     }
 }
 
-/// The forecast to follow: of those that certainly help, and of those that cannot be told from the best of them, one that leaves
-/// the kernel its tuning, and then the one whose page sets hold least.
+/// The forecast to follow. Only forecasts that certainly help count. From the best of them and those whose
+/// intervals overlap its own, the kernel's own tuning is preferred, then the fewest held pages, then the
+/// fewest visits.
 fn best(findings: &Evidence, forecasts: &[Forecast], matter: Matter, is_kernel: bool) -> Option<usize> {
     let visits = findings.visits?;
     let held_max = (findings.managed_pages? as f64 * HELD_PERCENT_MAX / 100.0) as u64;
@@ -346,7 +347,7 @@ pub(super) mod tests {
         assert_eq!(find(&findings, &[saved]), Verdict::Set { matter, forecast: 0 });
     }
 
-    /// What page sets hold is too little to matter, whether or not memory was short.
+    /// Page sets hold too little to matter, whether or not memory was short.
     #[test]
     fn a_shortage_that_was_not_recorded_does_not_hide_that_page_sets_hold_little() {
         let findings = Evidence { kswapd_wakes: None, direct_reclaims: None, ..waiting(0.0) };

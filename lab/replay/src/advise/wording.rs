@@ -99,7 +99,7 @@ fn because(matter: Matter, findings: &Evidence) -> String {
     }
 }
 
-/// What waits and visits took of the CPU time.
+/// The share of the CPU time that waits and visits took.
 fn spent(findings: &Evidence) -> String {
     let waited = waited(findings);
     let spending = &findings.spending;
@@ -122,7 +122,7 @@ fn spent(findings: &Evidence) -> String {
     )
 }
 
-/// What a setting could save at most.
+/// The most that a setting could save.
 fn most(findings: &Evidence) -> String {
     match findings.spending.most_percent {
         Some(percent) if percent < SAVED_PERCENT => {
@@ -219,7 +219,7 @@ fn reached(findings: &Evidence) -> String {
     }
 }
 
-/// What was counted, each number with its interval.
+/// The counts, each with its interval.
 fn counted(findings: &Evidence) -> String {
     let load = &findings.spending.load;
     let of = |figure: Option<Figure>, what: &str| match figure {

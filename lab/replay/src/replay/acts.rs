@@ -1,7 +1,8 @@
-//! The acts of a recording, in their order, in bounded memory: those of a long recording are in a file.
+//! The acts of a recording, in their order, in bounded memory: a long recording's acts are partly in a file.
 //!
-//! Acts are kept in portions. The first are kept in memory, and so are the last ones while a recording is read: later events
-//! still mend them. What is between goes to a file without a name, below `$TMPDIR`. A mend of an act that is there changes the file.
+//! Acts are kept in portions. The first portions stay in memory. While a recording is read, the last ones do,
+//! too, because later events still correct them. The others go to a nameless file below `$TMPDIR`; correcting
+//! an act there writes to the file.
 
 use std::fs::File;
 use std::io;
@@ -15,7 +16,7 @@ use crate::memory;
 pub(super) const PORTION: usize = 1 << 18;
 const ACT_BYTES: usize = size_of::<Act>();
 const PORTION_BYTES: usize = PORTION * ACT_BYTES;
-/// Portions in memory at most: 128 MiB, half of what a verb that reads a recording may take.
+/// Most portions in memory: 128 MiB, half of the memory that a verb may take for a recording.
 const IN_MEMORY_MAX: usize = 64;
 /// Fewest: 8 MiB.
 const IN_MEMORY_MIN: usize = 4;
@@ -54,7 +55,7 @@ impl Default for Acts {
 }
 
 impl Acts {
-    /// None yet, of which so many portions may be in memory.
+    /// No acts, and room for this many portions in memory.
     fn with_room(in_memory_max: usize) -> Self {
         Self {
             portions: Vec::new(),

@@ -1,10 +1,14 @@
-//! What one policy would have done, and how sure that is.
+//! The forecast for one policy, with plays that show how sure it is.
 //!
-//! The recorded kernel's own policy begins where that kernel was. Any other begins in its own steady state: the recording
-//! is played once to get there, and counted the second time. Another run would have gone a bit differently, so the recording
-//! is played some times more: from where the recorded kernel's page sets were; with page sets that hold more or less, which
-//! is as if the load had fewer or more pages in flight; and from a steady state that was reached by beginning with another
-//! quarter of the recording, and with CPUs that changed places.
+//! Under the recorded kernel's own policy, page sets begin as that kernel's were. Under any other policy they
+//! begin in that policy's own steady state: the recording is played once to get there, and counted the second
+//! time.
+//!
+//! Another run would have gone a bit differently, so the recording is played some times more:
+//! - from the recorded kernel's page sets;
+//! - with page sets that hold more or less, as if the load had fewer or more pages in flight;
+//! - from a steady state that was reached from another quarter of the recording on, with CPUs that changed
+//!   places.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -55,7 +59,7 @@ const STEADY_ACTS_MAX: usize = 4 << 20;
 struct Draw {
     /// Part of the recording that it began with.
     part: usize,
-    /// By how many CPUs each one is moved.
+    /// Each CPU plays the part of the CPU that is `turn` places further in its node.
     turn: usize,
     /// Factor of the page sets' limits.
     high: f64,
@@ -78,7 +82,7 @@ pub(super) struct Forecaster<'r> {
     pub(super) cancel: &'r AtomicBool,
 }
 
-/// What came of playing a recording under one policy.
+/// The plays of a recording under one policy.
 #[derive(Clone)]
 pub(super) struct Forecast {
     pub(super) totals: Totals,
@@ -158,10 +162,10 @@ impl Forecaster<'_> {
         }
     }
 
-    /// The candidate's page sets, filled with what the recorded kernel's held.
+    /// The candidate's page sets, filled with the pages that the recorded kernel's page sets held.
     fn recorded_start<'m>(&self, machine: &'m Machine, candidate: &Candidate) -> Option<PageSets<'m>> {
         let (_, starts) = self.recorded?;
-        // How far that kernel's page sets were tuned says nothing about another's.
+        // The tuning of that kernel's page sets says nothing about another kernel's.
         let start = |start: &SetStart| SetStart { high: None, alloc_factor: 0, ..start.clone() };
         let starts: Vec<SetStart> = starts.iter().map(start).collect();
         let mut sets = self.empty(machine, candidate, 1.0);

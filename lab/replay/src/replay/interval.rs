@@ -1,24 +1,27 @@
 //! How far off a forecast may be: an 80 % interval for each value, made from several plays of the recording.
 //!
-//! The recording is played under the candidate several times: from page sets in their steady state, from what the recorded
-//! kernel's page sets held, and as if a run had a fifth more or fewer pages in flight (`forecast`). Each play stands for
-//! [`RUNS`] runs of the load, whose values lie around the play's own as a normal distribution of the logarithm. The interval
-//! is from the 10th to the 90th percentile of all these runs.
+//! The recording is played under the candidate several times: from page sets in their steady state, from the
+//! pages that the recorded kernel's page sets held, and as if a run had a fifth more or fewer pages in flight
+//! (`forecast`). Each play stands for [`RUNS`] runs of the load, whose values lie around the play's own as a
+//! normal distribution of the logarithm. The interval is from the 10th to the 90th percentile of all these
+//! runs.
 //!
 //! The spread around a play has three independent parts:
 //! - the distance of the recorded kernel's own row from that kernel, which the recording shows;
-//! - [`Kind::spread`], for other settings and kernels change what a load does;
-//! - how far runs of the load differ. Page sets keep most of the pages of most loads; what passes to and from the zone is
-//!   the rest. If runs keep [`KEPT_DIFFERS`] more or fewer of their pages, the rest differs by kept ÷ passed times that. So a
-//!   load of which all passes is as steady as its work, and one of which little passes is not steady at all. Several
-//!   recordings of one load replace this estimate by what they show.
+//! - [`Kind::spread`], for other settings and kernels change the load's behaviour;
+//! - the differences between runs of the load. Page sets keep most of the pages of most loads; the rest
+//!   passes to and from the zone. If runs keep [`KEPT_DIFFERS`] more or fewer of their pages, the rest
+//!   differs by kept ÷ passed times that. So a load whose pages all pass is as steady as its work, and a load
+//!   whose pages mostly stay is not steady at all. Several recordings of one load replace this estimate by
+//!   the differences that they show.
 //!
-//! The three constants were chosen on pairs of recordings, and checked on loads that were left out. The example `coverage`
-//! measures how they hold; the book's pages `forecasts` and `guide/advise` have the results.
+//! The three constants were chosen on pairs of recordings, and checked on loads that were left out. The
+//! example `coverage` measures how they hold; the book's pages `forecasts` and `guide/advise` have the
+//! results.
 
 use serde::{Deserialize, Serialize};
 
-/// What an interval promises, and how often real runs were found inside.
+/// The promise of an interval, and how often real runs were found inside.
 pub const INTERVAL_COVERAGE: &str = "An interval is meant to hold 80 % of the true values. Measured, it held 85 % of the runs \
 of loads whose repeats agree within 25 %, 81 % of those of other loads, and 55 % in trials of settings on a busy machine.";
 
@@ -34,7 +37,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// By how much a setting or kernel changes the load itself, as a spread of logarithms.
+    /// How much a setting or kernel changes the load itself, as a spread of logarithms.
     const fn spread(self) -> f64 {
         match self {
             Self::Recorded => 0.02,
@@ -44,9 +47,9 @@ impl Kind {
     }
 }
 
-/// Part of the pages that page sets keep by which runs of one load differ.
+/// Runs of one load differ by this part of the pages that page sets keep.
 const KEPT_DIFFERS: f64 = 0.07;
-/// The most by which runs of one load differ, as a spread of logarithms.
+/// The largest difference between runs of one load, as a spread of logarithms.
 const LOAD_SPREAD_MAX: f64 = 1.2;
 
 /// Runs that a play stands for.
@@ -71,7 +74,7 @@ impl Interval {
     pub(super) fn of(plays: &[u64], spread: f64) -> Self {
         let mut runs = Vec::with_capacity(plays.len() * RUNS);
         for play in plays {
-            // Of counts, so that the logarithm of nothing is one, too.
+            // Plus 1, so that a count of 0 has a logarithm, too.
             let log = (*play as f64 + 1.0).ln();
             runs.extend(NORMAL.iter().flat_map(|by| [log - by * spread, log + by * spread]));
         }
@@ -88,7 +91,7 @@ impl Interval {
     }
 }
 
-/// What the intervals of a row have in common.
+/// The common part of the intervals of a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Basis {
     pub(super) kind: Kind,
@@ -125,7 +128,8 @@ fn deviation_of_mean(counts: &[u64]) -> f64 {
     (squares / (n - 1.0) / n).sqrt()
 }
 
-/// How far two counts are apart, as a logarithm of their ratio; of zero and one, too.
+/// The distance of two counts, as the logarithm of their ratio. Each count is raised by 1, so that 0 has a
+/// distance, too.
 pub(super) fn distance(a: u64, b: u64) -> f64 {
     ((a as f64 + 1.0) / (b as f64 + 1.0)).ln().abs()
 }

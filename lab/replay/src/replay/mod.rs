@@ -1,9 +1,11 @@
-//! Replay: what a recording asks of page sets, put to any policy.
+//! Replay: a recording's load, played on the page sets of any policy.
 //!
-//! A walk through: `prepared` (the recording is read), `load` (it becomes acts), `start` (what page sets held when it
-//! began), `window` (what of it is counted), `forecast` (play it under a policy), `page_sets` (which decide), `interval` (how sure that is), `outcome`
-//! (the row). Beside them `machine` and `vm_settings` (whose zones), `ticks` (when a CPU does its periodic work), `guess` (a
-//! machine for recordings that describe none), `frame_map` (a note for each frame), `steps` (one play, told step by step).
+//! A walk through: `prepared` (the recording is read), `load` (it becomes acts), `start` (the page sets'
+//! contents at its beginning), `window` (the part that is counted), `forecast` (play it under a policy),
+//! `page_sets` (which decide), `interval` (how sure that is), `outcome` (the row). Beside them stand
+//! `machine` and `vm_settings` (whose zones), `ticks` (when a CPU does its periodic work), `guess` (a machine
+//! for recordings that describe none), `frame_map` (a note for each frame), and `steps` (one play, told step
+//! by step).
 
 mod act;
 mod acts;
@@ -50,7 +52,7 @@ use prepared::Prepared;
 /// A kernel to ask: a policy, and settings of `/proc/sys/vm`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
-    /// What it decides.
+    /// The rules of its page sets.
     pub policy: Policy,
     /// Settings that differ from the recorded ones.
     pub settings: VmSettings,
@@ -95,7 +97,7 @@ pub struct Replay {
     pub machine: Layout,
     /// Events read.
     pub events: u64,
-    /// What the recording lacks.
+    /// Events that the recording lacks.
     pub lost: LostEvents,
     /// Which kinds of events were recorded.
     #[serde(skip)]
@@ -106,15 +108,15 @@ pub struct Replay {
     pub unseen: Unseen,
     /// Seconds between the ticks of all CPUs, where the recording has none of its own.
     pub tick_interval_s: Option<u32>,
-    /// What of the recording is counted.
+    /// The part of the recording that is counted.
     pub window: Window,
-    /// What the recorded kernel did in that window, by its events.
+    /// The recorded kernel's own counts in that window, from its events.
     pub kernel_itself: KernelTotals,
-    /// What its own policy makes of the recording; `None` if its policy is not known or the machine is another one.
+    /// The own row; `None` if the recorded kernel's policy is not known or the machine is another one.
     pub own: Option<Outcome>,
     /// One row per candidate, in the order asked for.
     pub outcomes: Vec<Outcome>,
-    /// What the recording does not say, and which part of it is replayed, in words.
+    /// Facts that the recording lacks, and the part of it that is replayed, in words.
     pub warnings: Vec<String>,
     /// The memory that it took.
     #[serde(skip)]
@@ -124,7 +126,7 @@ pub struct Replay {
 /// The memory that a replay took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Room {
-    /// Bytes of what was played.
+    /// Bytes of all acts.
     pub acts_bytes: u64,
     /// Bytes of these that were in a file, since they are many or memory is short.
     pub file_bytes: u64,
@@ -132,7 +134,7 @@ pub struct Room {
     pub plays_at_once: Option<usize>,
 }
 
-/// What a kernel did: refills and drains of page sets. What was not recorded is `None`.
+/// A kernel's refills and drains of page sets. `None` was not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct KernelTotals {
     /// Refills.
@@ -154,7 +156,7 @@ impl KernelTotals {
 }
 
 impl Replay {
-    /// How far the replay of the recorded kernel is off that kernel's own visits to its zones, in percent; `None` if either is
+    /// The difference between the own row's visits and the recorded kernel's, in percent; `None` if either is
     /// not known.
     #[must_use]
     pub fn own_off_percent(&self) -> Option<f64> {
@@ -246,24 +248,24 @@ pub enum ReplayError {
          `pageset simulate --recording` and `pageset simulate -w trace:FILE` play it"
     )]
     NeedsZone(&'static str),
-    /// Neither memory nor a file has room for what is played.
+    /// Neither memory nor a file has room for the acts.
     #[error(
         "this recording wants {} MiB to be replayed, in memory or in a file below {} ($TMPDIR): {source}",
         wanted >> 20,
         std::env::temp_dir().display()
     )]
     NoRoom {
-        /// Bytes of what is played, as far as it was read.
+        /// Bytes of the acts that were read so far.
         wanted: u64,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A recording that was given as a repeat of another one is none.
+    /// A recording that was given as a repeat is of another kernel, machine or setting.
     #[error("{path}: this is no repeat of the first recording: it is of another {what}")]
     NoRepeat {
         /// The recording.
         path: PathBuf,
-        /// What differs.
+        /// The difference.
         what: String,
     },
     /// The machine cannot be built.
@@ -289,10 +291,10 @@ fn check(candidate: &Candidate) -> Result<(), ReplayError> {
     if policy.is_of_page_sets_alone() { Ok(()) } else { Err(ReplayError::NeedsZone(policy.name)) }
 }
 
-/// How far a replay is.
+/// Progress of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// So many events are read.
+    /// Events read so far.
     Read(u64),
     /// One more candidate is done.
     Played,
@@ -314,11 +316,12 @@ pub fn replay(
     replay_repeats(reader, &mut [], options, progress)
 }
 
-/// As [`replay`], with further recordings of the same load. Counts are those of the first; the intervals are of all, and how
-/// far runs of the load differ is what these recordings show.
+/// Like [`replay`], with further recordings of the same load. Counts are those in the first recording. The
+/// intervals are from the plays of all, and the differences between runs of the load are those between these
+/// recordings.
 ///
 /// # Errors
-/// As [`replay`]; a recording is of another kernel, machine or setting than the first.
+/// The errors of [`replay`]; a recording is of another kernel, machine or setting than the first.
 pub fn replay_repeats(
     reader: &mut dyn TraceReader,
     repeats: &mut [Box<dyn TraceReader>],
@@ -365,7 +368,7 @@ struct Played {
     /// All but the outcomes.
     replay: Replay,
     forecasts: Vec<(Kind, Forecast)>,
-    /// How far the recorded kernel's own row is from that kernel; `None` if that is not recorded.
+    /// The distance of the own row from the recorded kernel; `None` if that is not recorded.
     off: Option<OwnDistance>,
 }
 
@@ -469,7 +472,7 @@ impl Played {
     /// Refuses a recording that is no repeat of this one.
     fn expect_repeat(&self, other: &Self, info: &TraceInfo) -> Result<(), ReplayError> {
         let (ours, theirs) = (&self.replay.machine, &other.replay.machine);
-        // What a kernel keeps for itself differs a bit from boot to boot; what is there does not.
+        // `present` is the same at each boot. `managed` is not: a kernel keeps a bit more or less for itself.
         let memory =
             |machine: &Layout| -> Vec<u64> { machine.zones.iter().map(|zone| zone.present).collect() };
         let settings = VmSettings::between(ours, theirs);
@@ -498,7 +501,7 @@ fn room(prepared: &Prepared) -> (Option<usize>, Room) {
     (plays, Room { acts_bytes, file_bytes, plays_at_once: plays })
 }
 
-/// Whether somebody still wants the result.
+/// An error once the caller has cancelled the replay.
 fn go_on(cancel: &AtomicBool) -> Result<(), ReplayError> {
     if cancel.load(Relaxed) { Err(ReplayError::Cancelled) } else { Ok(()) }
 }

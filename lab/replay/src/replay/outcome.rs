@@ -1,4 +1,4 @@
-//! What one policy made of a recording.
+//! The counts of one policy's replay.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::forecast::Forecast;
 use super::interval::{Basis, Interval, Kind};
 use super::totals::Totals;
 
-/// One policy's row. All counts are those of the [`Window`](super::Window).
+/// One policy's row. All counts are from the [`Window`](super::Window).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Name of the policy, and settings that are not the recorded ones.
@@ -48,17 +48,17 @@ pub struct Outcome {
 /// Intervals of a row's main values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intervals {
-    /// Of [`Outcome::refills`] + [`Outcome::drains`].
+    /// Interval of [`Outcome::refills`] + [`Outcome::drains`].
     pub visits: Interval,
-    /// Of [`Outcome::zone_lock_acquisitions`].
+    /// Interval of [`Outcome::zone_lock_acquisitions`].
     pub zone_lock_acquisitions: Interval,
-    /// Of [`Outcome::refilled_pages`].
+    /// Interval of [`Outcome::refilled_pages`].
     pub refilled_pages: Interval,
-    /// Of [`Outcome::drained_pages`].
+    /// Interval of [`Outcome::drained_pages`].
     pub drained_pages: Interval,
 }
 
-/// How far the recorded kernel's own row is from that kernel, as logarithms of ratios.
+/// The distance of the own row from the recorded kernel, as logarithms of ratios.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OwnDistance {
     pub(super) visits: f64,

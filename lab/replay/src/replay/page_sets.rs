@@ -24,13 +24,13 @@ pub(super) struct PageSets<'m> {
     /// By zone and CPU.
     sets: Vec<PageSet>,
     totals: Totals,
-    /// Of each CPU, seconds of recorded ticks since the last one that was done.
+    /// For each CPU: seconds of recorded ticks since the last tick that this play did.
     since_tick_s: Vec<u32>,
     /// Seconds between two recorded ticks, and between two that are done.
     tick_s: (u32, u32),
 }
 
-/// What the page sets of one zone share.
+/// The part that all page sets of one zone share.
 #[derive(Debug)]
 struct ZoneSets {
     /// Pages that are in no page set. Only a hostile recording makes page sets hold all of them.
@@ -50,7 +50,7 @@ struct PageSet {
     activity: Activity,
 }
 
-/// What a zone begins with: its limits, and the pages that are free or held.
+/// A zone at the beginning: its limits, and the pages that are free or held.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ZoneStart {
     pub(super) limits: Limits,
@@ -112,7 +112,7 @@ impl<'m> PageSets<'m> {
         Self { tick_s: (seconds(recorded_s), seconds(ours_s)), ..self }
     }
 
-    /// Fills the page sets with what the kernel's held.
+    /// Fills the page sets with the contents of the recorded kernel's.
     pub(super) fn fill(&mut self, starts: &[SetStart]) {
         for (at, start) in starts.iter().enumerate() {
             for list in 0..self.policy.lists.lists() {
@@ -149,7 +149,7 @@ impl<'m> PageSets<'m> {
         (pcp.count, pcp.high)
     }
 
-    /// Lets a minute pass in which nobody allocates or frees, and tells what the page sets hold then.
+    /// Lets a minute pass without allocations and frees. Returns the pages that page sets hold then.
     pub(super) fn rest(&mut self) -> u64 {
         const TICKS: u32 = 60;
         for _ in 0..TICKS {

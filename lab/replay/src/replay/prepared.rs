@@ -27,8 +27,9 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// Reads a recording to its end. It is played on its own machine, or on another one; that one's memory may be shared
-    /// between more CPUs. `progress` is told the events read, and may end it.
+    /// Reads a recording to its end, to be played on its own machine or on another one. That machine's memory
+    /// may be shared between more CPUs. `progress` receives the number of events read, and may end the
+    /// reading.
     pub(super) fn read(
         reader: &mut dyn TraceReader,
         (other_machine, cpus): (Option<Layout>, Option<u32>),
@@ -52,7 +53,7 @@ impl Prepared {
         let load = PageSetLoad::read(reader, &machine, times, progress)?;
         load.recorded.require(needs::LOAD, reader.info())?;
         let policy = policy_of_kernel(&kernel).copied().filter(|_| is_recorded_machine);
-        // What the kernel decided says what its lists held, if all of it was recorded.
+        // If all decisions of the kernel were recorded, they show the contents of its lists.
         let shows_kernel = load.recorded.has(needs::VISITS);
         let is_start_known = shows_kernel && start::is_known(&machine, before.as_ref());
         let no_room = |error| ReplayError::no_room(&load.acts, error);
@@ -67,7 +68,7 @@ impl Prepared {
         Ok(Self { machine, before, load, policy, starts, window })
     }
 
-    /// What plays it until `cancel` is set.
+    /// A player of the recording that stops when `cancel` is set.
     pub(super) fn forecaster<'r>(&'r self, cancel: &'r AtomicBool) -> Forecaster<'r> {
         Forecaster {
             machine: &self.machine,

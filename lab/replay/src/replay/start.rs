@@ -29,14 +29,14 @@ pub(super) struct SetStart {
     pub(super) alloc_factor: u8,
 }
 
-/// What the recording says of one page set while it goes on.
+/// One page set, as the events up to a moment show it.
 #[derive(Clone, Debug, Default)]
 struct Tracked {
-    /// What each list gained since the beginning.
+    /// Blocks that each list gained since the beginning.
     balance: [i32; LISTS_MAX],
     /// The least it was.
     least: [i32; LISTS_MAX],
-    /// What it held at the beginning, once that is known.
+    /// Blocks that each list held at the beginning, once that is known.
     known: [Option<i32>; LISTS_MAX],
     frees_before_refill: u32,
     first_refill_pages: Option<u32>,

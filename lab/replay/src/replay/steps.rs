@@ -1,4 +1,4 @@
-//! One play of a recording, step by step: what each page set holds, and what it decides, when.
+//! One play of a recording, step by step: the contents and decisions of each page set, with their times.
 
 use std::sync::atomic::AtomicBool;
 
@@ -30,7 +30,7 @@ pub struct Step {
     pub count: i32,
     /// Its limit, in pages.
     pub high: i32,
-    /// What it decided.
+    /// The decision, if there was one.
     pub made: Option<Made>,
 }
 
@@ -55,7 +55,7 @@ pub enum Made {
     },
 }
 
-/// Whoever is told each step ends it by an error.
+/// A play that reports each step is ended by an error of the callback, never by this.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl Steps {
@@ -143,7 +143,7 @@ struct Player<'m> {
 }
 
 impl Player<'_> {
-    /// What a page set decides when one block is asked for, or comes back.
+    /// Plays an allocation or free of one block. Returns the page set's decision.
     fn play_one(&mut self, act: Act) -> Option<Made> {
         let moved = |sets: &PageSets<'_>| {
             let totals = sets.totals();

@@ -23,7 +23,7 @@ pub(super) enum Ticks {
 }
 
 impl Ticks {
-    /// Those of the recording, if one of its events is a tick; else by the clock.
+    /// Recorded ticks, if the recording has any; else ticks by the clock.
     pub(super) fn find(reader: &mut dyn TraceReader, machine: &Layout) -> Result<Self, TraceError> {
         Ok(if reader.has_ticks()? { Self::Recorded } else { Self::by_the_clock(machine) })
     }
@@ -40,7 +40,7 @@ impl Ticks {
         }
     }
 
-    /// Adds the ticks that `event` brings: itself, or those of the time that has passed when it happens.
+    /// Adds the tick that `event` is, or the ticks that were due between the event before and this one.
     pub(super) fn bring(&mut self, event: &Event, cpus: u32, acts: &mut impl Extend<Act>) {
         let (interval_ns, due_ns) = match self {
             Self::Recorded => {

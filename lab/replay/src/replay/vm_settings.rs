@@ -81,7 +81,7 @@ impl VmSettings {
         Ok(())
     }
 
-    /// The settings in which `other` differs from `machine`: what turns one recorded machine into the other.
+    /// The settings of `other` that differ from those of `machine`.
     #[must_use]
     pub fn between(machine: &Layout, other: &Layout) -> Self {
         let (from, to) = (&machine.sysctls, &other.sysctls);
@@ -118,7 +118,7 @@ impl VmSettings {
         for zone in &mut machine.zones {
             if moves_marks {
                 let min = zone.min.saturating_sub(zone.boost);
-                // Each zone keeps its share of what is kept free.
+                // Each zone keeps its share of `min_free_kbytes`.
                 let share =
                     |(old, new): (u64, u64)| u128::from(min) * u128::from(new) / u128::from(old.max(1));
                 let min = kbytes.map_or(min, |kbytes| u64::try_from(share(kbytes)).unwrap_or(zone.managed));

@@ -23,7 +23,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// The whole recording, of which nothing is known besides its load.
+    /// The whole recording, whose kernel's decisions were not recorded.
     pub(super) const OF_LOAD: Self = Self { skipped: 0, share: 1.0, is_start_known: false };
 
     /// The whole recording, if it is known what page sets held; else from where each that matters was refilled or drained.

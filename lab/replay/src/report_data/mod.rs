@@ -1,7 +1,7 @@
-//! Everything that a recording shows, gathered for a report: the advice and what it was made from, what happened when,
-//! and which CPUs are neighbours.
+//! Everything that a recording shows, gathered for a report: the advice and its sources, a timeline, and the
+//! CPUs in groups of neighbours.
 //!
-//! `samples` is what page sets and zones held over time, `neighbours` the order in which CPUs are shown.
+//! `samples` has the contents of page sets and zones over time, `neighbours` the order of CPUs on the page.
 
 mod neighbours;
 mod samples;
@@ -25,11 +25,11 @@ pub struct ReportData {
     pub changes: Vec<SettingChange>,
     /// Settings when the recording began; `None` if it does not describe its machine.
     pub settings: Option<Sysctls>,
-    /// What each CPU did when.
+    /// Each CPU's activity over time.
     pub timeline: Timeline,
-    /// What page sets and zones held when.
+    /// The contents of page sets and zones over time.
     pub samples: Samples,
-    /// The machine's CPUs, in the order in which they are shown.
+    /// The machine's CPUs, in the order of the page.
     pub neighbours: Vec<Neighbours>,
 }
 

@@ -1,4 +1,4 @@
-//! What page sets held, how much they might, and how much was free, over time: the extremes of each interval.
+//! Page sets' counts and limits, and zones' free pages, over time: the extremes of each interval.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::Timeline;
 /// without a sample are left out.
 pub type Extremes = Vec<(u64, u64, u64)>;
 
-/// What was sampled while recording.
+/// The samples of `/proc/zoneinfo`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Samples {
     /// By CPU; those with samples.
@@ -60,7 +60,8 @@ impl Samples {
         let interval_ns = timeline.interval_ns.max(1);
         let last = timeline.intervals.saturating_sub(1) as u64;
         for sample in &info.samples {
-            // Those from before the first event, or behind the last one, show how it begins and ends.
+            // A sample from before the first event counts in the first interval, a sample from behind the
+            // last event in the last.
             let interval = (sample.t0_ns.saturating_sub(timeline.first_ns) / interval_ns).min(last);
             let at_ns = interval * interval_ns;
             let cpu = cpus.entry(sample.cpu).or_default();

@@ -1,7 +1,7 @@
-//! Which blocks are allocated at the moment, since when, and by which CPU.
+//! The blocks that are allocated at a moment: since when, and on which CPU.
 //!
-//! A table in chunks of 4096 frames, made when a frame of theirs is first allocated. Chunks are aligned and larger than
-//! the largest block, so no block crosses two of them.
+//! A table in chunks of 4096 frames. A chunk is made when one of its frames is first allocated. Chunks are
+//! aligned and larger than the largest block, so no block crosses two of them.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ pub(super) struct Block {
     pub(super) order: Order,
 }
 
-/// What a free found.
+/// The allocated blocks that a free ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     /// Blocks, or parts of a larger block, that were allocated in the recording.
@@ -48,7 +48,7 @@ pub(super) struct LiveBlocks {
 #[derive(Debug)]
 struct Chunk {
     since_ns: Box<[u64; CHUNK_FRAMES]>,
-    /// Of a block's first frame: CPU, and order plus 1. 0: no block begins here.
+    /// For the first frame of a block: CPU, and order plus 1. 0: no block begins here.
     tags: Box<[u32; CHUNK_FRAMES]>,
     /// Blocks of each order that begin in this chunk.
     live: [u16; NR_ORDERS],

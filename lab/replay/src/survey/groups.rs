@@ -6,7 +6,7 @@ use pageset_trace::{Party, Task, TaskIndex, Tasks};
 
 use super::who::{TaskShare, TaskTotals, Who};
 
-/// What a row of tasks has in common.
+/// The name of a group of tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum GroupName {
     /// The name of a process, or the path of a control group: text of others, which may hold control characters.
@@ -23,14 +23,14 @@ pub enum GroupName {
     Unknown,
 }
 
-/// Tasks that have something in common, and what they did together.
+/// Tasks with the same name or control group, and their totals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// What they have in common.
+    /// The name that they share.
     pub name: GroupName,
     /// How many processes they are of; where names are not known, how many tasks they are.
     pub processes: u64,
-    /// What they did.
+    /// Their totals.
     pub totals: TaskTotals,
 }
 
@@ -38,7 +38,7 @@ pub struct Group {
 const KERNEL_WORKERS: &str = "kworker/";
 
 impl Who {
-    /// By the name of the process, most pages first, and what is unknown at the end.
+    /// Groups by the name of the process, most pages first. Tasks of unknown processes stand at the end.
     #[must_use]
     pub fn by_process(&self, tasks: &Tasks) -> Vec<Group> {
         let index = tasks.index();
@@ -51,7 +51,8 @@ impl Who {
         })
     }
 
-    /// By control group, most pages first, and what is unknown at the end. Empty if no control group is known.
+    /// Groups by control group, most pages first. Tasks of unknown groups stand at the end. Empty if no
+    /// control group is known.
     #[must_use]
     pub fn by_cgroup(&self, tasks: &Tasks) -> Vec<Group> {
         if !tasks.has_cgroups() {

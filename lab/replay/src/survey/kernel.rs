@@ -1,4 +1,4 @@
-//! What the recorded kernel itself did: refills, drains, fallbacks, ticks, reclaim.
+//! The recorded kernel's own work: refills, drains, fallbacks, ticks, reclaim.
 
 use pageset_trace::{Decision, Decisions, Event, EventKind, LockWaits, PFN_NONE, TraceInfo, Work};
 
@@ -21,7 +21,7 @@ pub struct Kernel {
     pub drains: Log2Counts,
     /// Blocks that were served from another migratetype (`mm_page_alloc_extfrag`).
     pub extfrag: u64,
-    /// Of those, how often a pageblock changed its migratetype.
+    /// Fallbacks that changed the migratetype of a pageblock.
     pub extfrag_ownership_changes: u64,
     /// Calls of the bulk allocator.
     pub bulk_calls: u64,
@@ -66,7 +66,7 @@ pub struct KernelCounter {
 }
 
 impl KernelCounter {
-    /// Knows whose tasks are whose, by what the recording says about itself.
+    /// A counter that tells the command's tasks from others by the recording's description of itself.
     pub(super) fn of(info: &TraceInfo) -> Self {
         Self { who: WhoCounter::new(info), ..Self::default() }
     }
@@ -132,13 +132,13 @@ impl KernelCounter {
         }
     }
 
-    /// What the events have shown.
+    /// The counts so far.
     #[must_use]
     pub fn finish(self) -> Kernel {
         self.finish_with_tasks().0
     }
 
-    /// As [`KernelCounter::finish`], and what each task did.
+    /// Like [`KernelCounter::finish`], with the totals of each task.
     pub(super) fn finish_with_tasks(mut self) -> (Kernel, Who) {
         for (_, decision) in std::mem::take(&mut self.decisions).finish() {
             self.add(decision);

@@ -1,12 +1,16 @@
-//! What a recording contains: who allocates and frees what, for how long, and what the kernel itself did.
+//! The contents of a recording: allocations and frees by CPU and task, lifetimes of blocks, and the kernel's
+//! own work.
 //!
-//! [`survey`] reads a recording once, in bounded memory. Nothing is replayed: every number is the recorded kernel's.
+//! [`survey`] reads a recording once, in bounded memory. Nothing is replayed: every number is the recorded
+//! kernel's.
 //!
-//! One concept a file: `orders` (sizes and types), `cpus` (who frees whose pages), `lifetimes`, `bursts`, `kernel` (the
-//! kernel's refills and drains; `zone_lock` knows its locks), `who` (what each task did; `groups` puts tasks together), `zones` (before and after), `timeline` (when, in a second
-//! reading), `extent` (whose events). `blocks` follows what is allocated.
+//! Each file has one concept: `orders` (sizes and types), `cpus` (frees of other CPUs' pages), `lifetimes`,
+//! `bursts`, `kernel` (the kernel's refills and drains), `zone_lock` (its locks), `who` (totals of each
+//! task), `groups` (tasks put together), `zones` (before and after), `timeline` (counts over time, in a
+//! second reading), `extent` (whose events), `blocks` (the blocks that are allocated).
 //!
-//! A count is of events. Where [`Survey::recorded`] does not have their kind, it is no figure of the load.
+//! All counts are of events. If [`Survey::recorded`] lacks an event's kind, its count says nothing about the
+//! load.
 
 mod blocks;
 mod bursts;
@@ -59,7 +63,7 @@ impl Default for SurveyOptions {
     }
 }
 
-/// What a recording contains.
+/// The contents of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survey {
     /// Events read.
@@ -68,7 +72,7 @@ pub struct Survey {
     pub kinds: [(EventKind, u64); EventKind::COUNT],
     /// Which kinds were recorded.
     pub recorded: RecordedKinds,
-    /// Whose events they are.
+    /// Whether the events are of the whole machine.
     pub extent: Extent,
     /// Time of the earliest event; `None` without events.
     pub first_ns: Option<u64>,
@@ -78,15 +82,15 @@ pub struct Survey {
     pub lost: LostEvents,
     /// Sizes and types.
     pub orders: Orders,
-    /// Who frees whose pages.
+    /// Allocations and frees by CPU.
     pub cpus: Cpus,
     /// How long blocks stay allocated.
     pub lifetimes: Lifetimes,
     /// Runs of allocations and of frees.
     pub bursts: Bursts,
-    /// What the kernel itself did.
+    /// The kernel's own work.
     pub kernel: Kernel,
-    /// What each task did.
+    /// Totals of each task.
     pub who: Who,
     /// The zones before and after.
     pub zones: Vec<ZoneSurvey>,

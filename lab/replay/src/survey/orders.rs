@@ -1,4 +1,4 @@
-//! What was allocated and freed, by order and migratetype.
+//! Allocated and freed blocks, by order and migratetype.
 
 use pageset_core::{MigrateType, NR_ORDERS, Order};
 use pageset_trace::Event;
@@ -13,7 +13,7 @@ pub struct Orders {
     pub allocated: [[u64; TYPE_COLUMNS]; NR_ORDERS],
     /// Blocks freed, by order. The kernel does not record their migratetype.
     pub freed: [u64; NR_ORDERS],
-    /// Of those, blocks freed in a batch (`mm_page_free_batched`), which are of order 0.
+    /// Blocks freed in a batch (`mm_page_free_batched`), which are of order 0; [`Self::freed`] has them, too.
     pub freed_in_batches: u64,
     /// Allocations that failed.
     pub failed: u64,

@@ -7,14 +7,14 @@ use pageset_trace::{Decision, Decisions, Event, EventKind, LockWaits, TraceError
 
 use super::Survey;
 
-/// Intervals of all CPUs together, at most: what a picture can show, and what a page can hold.
+/// Most intervals, summed over all CPUs: a picture shows no more, and a page has no room for more.
 const CELLS_MAX: usize = 80_000;
 /// Intervals of one CPU at most: a screen has no more columns.
 const INTERVALS_MAX: usize = 1000;
 /// Intervals of one CPU at least, however many CPUs there are.
 const INTERVALS_MIN: usize = 16;
 
-/// What the CPUs did over time.
+/// Zone visits and waits of the CPUs over time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
     /// Time of the first event.
@@ -27,7 +27,7 @@ pub struct Timeline {
     pub cpus: Vec<CpuTimeline>,
 }
 
-/// What one CPU did in each interval.
+/// One CPU's visits and waits in each interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimeline {
     /// Refills, by the time of their last block.

@@ -1,8 +1,8 @@
 //! Zone locks: how long they were held, and how long they were waited for.
 //!
-//! No event names a lock. Where call chains were recorded, they say who waited, and for what. Elsewhere a zone's lock is known
-//! by what its holder does next: the first event after it was obtained is that of a block that enters or leaves a free list.
-//! One lock is the same for the whole recording, so most of its waits decide.
+//! No event names a lock. A recorded call chain says which lock was waited for, and by which caller.
+//! Elsewhere a zone's lock shows in its holder's next event, which moves a block to or from a free list. A
+//! lock is a zone's for the whole recording or never, so the majority of its waits decides.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ const GAP_NS_MAX: u64 = 20_000;
 /// Pairs of a lock and a task that are told apart. The waits of further ones are counted together.
 const PAIRS_MAX: usize = 1 << 20;
 
-/// What a recording shows of its zone locks. Times are sums over all CPUs, in nanoseconds.
+/// The zone locks of a recording. Times are sums over all CPUs, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZoneLocks {
     /// Time they were held to move blocks, from the first to the last block of each hold, and one block's time more.
@@ -26,7 +26,7 @@ pub struct ZoneLocks {
     pub waits: u64,
     /// Time of these waits.
     pub wait_ns: u64,
-    /// Of these, those of which the call chain says who waited, by [`Caller::ALL`] without the last.
+    /// The waits whose call chain names the caller, in the order of [`Caller::ALL`] without its last.
     pub callers: [CallerWaits; CALLERS],
     /// Waits for zone locks by call site, the longest first; `None` is unknown.
     pub sites: Vec<(Option<u16>, CallerWaits)>,
@@ -38,7 +38,7 @@ pub struct ZoneLocks {
     pub other_waits: u64,
     /// Time of those.
     pub other_wait_ns: u64,
-    /// Of those, time for the one lock that was waited for longest.
+    /// The part of `other_wait_ns` for the one lock with the longest waits.
     pub other_longest_wait_ns: u64,
 }
 
@@ -102,7 +102,7 @@ pub(super) struct ZoneLockCounter {
     last: Vec<Last>,
     gaps: u64,
     gaps_ns: u64,
-    /// Holds of which one block is seen.
+    /// Holds with at least one block.
     holds: u64,
 }
 
@@ -111,11 +111,11 @@ struct Lock {
     /// Waits without a call chain.
     waits: u64,
     wait_ns: u64,
-    /// Of those, after which the waiter moved a block.
+    /// Those waits after which the waiter moved a block.
     moved: u64,
     /// Waits whose call chain says that the lock is no zone's.
     elsewhere: CallerWaits,
-    /// Those without a call chain, by task.
+    /// Waits without a call chain, by task.
     by_task: HashMap<TaskSlot, CallerWaits>,
 }
 
@@ -209,7 +209,7 @@ impl ZoneLockCounter {
         &mut self.last[cpu]
     }
 
-    /// What was found, and the waits for zone locks by task.
+    /// The totals, and the waits for zone locks by task.
     pub(super) fn finish(mut self) -> (ZoneLocks, HashMap<TaskSlot, CallerWaits>) {
         let of_one = self.gaps_ns.checked_div(self.gaps).unwrap_or(0);
         let mut found = ZoneLocks {

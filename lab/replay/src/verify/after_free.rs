@@ -1,4 +1,5 @@
-//! What a frame's next event says about its free: whether it reached a page set, and on which list.
+//! The fate of a free, from the next event about its frame: whether the block reached a page set, and which
+//! list.
 
 use pageset_core::{MigrateType, Order};
 use pageset_trace::EventKind;

@@ -13,7 +13,7 @@ use super::page_set::Home;
 
 /// Events of the same CPU that are searched for the allocation that a refill was made for.
 const SEARCHED: usize = 512;
-/// Events that are searched for what tasks report that are stopped.
+/// Events that are searched for the late report of a task that was stopped.
 const LATE_SEARCHED: usize = 1 << 14;
 /// Blocks above an allocated one that are looked at.
 const LOOKED_AT: usize = 32;

@@ -1,4 +1,5 @@
-//! What goes on on one CPU at a moment of the trace: what has begun and not ended, and what is kept of what was.
+//! The state of one CPU at a moment of the trace: work that has begun and not ended, and notes about earlier
+//! events.
 
 use pageset_core::FrameIndex;
 use pageset_core::pcp::DueDrain;
@@ -6,7 +7,7 @@ use pageset_trace::Event;
 
 use super::page_set::Home;
 
-/// What goes on on one CPU.
+/// The state of one CPU.
 #[derive(Debug, Default)]
 pub(super) struct CpuState {
     /// Drains that go on later.

@@ -1,4 +1,5 @@
-//! Which part of the comparison each event concerns, and what comes before the first event and behind the last.
+//! Sends each event to its part of the comparison, and does the work before the first event and behind the
+//! last.
 //!
 //! It stands above the files for each kind of event, which all act on the same [`Engine`].
 

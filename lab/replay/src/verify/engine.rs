@@ -222,7 +222,7 @@ impl Engine {
         usize::from(self.block_types[place.frame as usize / PAGEBLOCK_FRAMES as usize]).checked_sub(1)
     }
 
-    /// Counts a mismatch; `what` describes it if somebody asked.
+    /// Counts a mismatch. `what` describes it, and is called only for the mismatch that is to be explained.
     pub(super) fn mismatch(
         &mut self,
         chunk: &Chunk,

@@ -20,12 +20,12 @@ pub struct ExplainRequest {
     pub class: Option<Class>,
 }
 
-/// A mismatch and what happened around it.
+/// A mismatch and the events around it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     /// Why it differs.
     pub class: &'static str,
-    /// What differs.
+    /// The difference, in words.
     pub what: String,
     /// Events of the same CPU, in order; `>` marks the one that the decision belongs to.
     pub events: Vec<String>,

@@ -30,7 +30,8 @@ impl Verification {
     }
 }
 
-/// So many wrong decisions more are chance: the first of each list, and what interrupts came between.
+/// A policy may have this many more wrong decisions by chance: the first of each list, and interrupts that
+/// came between.
 const CHANCE: u64 = 4;
 
 impl Fit {

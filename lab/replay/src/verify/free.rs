@@ -149,8 +149,8 @@ impl Engine {
         }
     }
 
-    /// Whose page set a demand drains, if it is not known who held the block: the one that the blocks around it come
-    /// from, since one page set is drained after the other.
+    /// The page set that a demand drains, if the CPU that held the block is not known. It is the page set
+    /// that the blocks around it come from, since page sets are drained one after the other.
     fn drained_owner(&self, chunk: &Chunk, index: usize, zone: usize) -> usize {
         let event = &chunk.events[index];
         let own = self.set_index(zone, event.cpu);
@@ -250,7 +250,8 @@ impl Engine {
         self.observed = observed;
     }
 
-    /// The blocks that one thread of control drains from one zone's page set, as far as nobody else runs in between.
+    /// Collects the blocks that one thread of control drains from one zone's page set, up to the first event
+    /// of another thread on its CPU.
     fn collect_drain(
         &mut self,
         chunk: &mut Chunk,

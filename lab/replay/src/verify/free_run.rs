@@ -16,7 +16,7 @@ use super::page_set::Home;
 const MOVABLE_PAGES: usize = 1;
 
 impl Engine {
-    /// Fills the page sets with what they are said to hold.
+    /// Fills each page set with as many placeholders as its count says.
     pub(super) fn seed_placeholders(&mut self) {
         for set in 0..self.sets.len() {
             let pages = std::mem::take(&mut self.sets[set].pcp.count);

@@ -16,7 +16,7 @@ const SPAN_MAX: u64 = 1 << 34;
 const FRAMES_MAX: usize = 1 << 28;
 /// Page sets at most; each takes half a kibibyte.
 const PAGE_SETS_MAX: usize = 1 << 18;
-/// Frames of a stretch, in which each frame has a number behind the one before: as many as the largest block has.
+/// Frames of a stretch, whose numbers are consecutive: as many as the largest block has.
 const STRETCH: u64 = 1 << pageset_core::MAX_ORDER;
 
 /// One zone.
@@ -33,7 +33,7 @@ pub(super) struct Zone {
 /// Where the limits of page sets come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LimitsFrom {
-    /// What the recorded kernel printed, where it did.
+    /// The limits that the recorded kernel printed; formulas for zones without.
     Samples,
     /// The formulas alone: settings are not the recorded ones, or the policy's formulas are its own.
     Formulas,

@@ -1,4 +1,5 @@
-//! Looking ahead: what comes next on the same CPU, what the same task does next, and what happens next to the same frame.
+//! Links to later events: the next on the same CPU, the next of the same task, and the next about the same
+//! frame.
 
 use std::collections::HashMap;
 
@@ -20,7 +21,7 @@ pub(super) struct Link {
     pub(super) in_task: u32,
     /// The last event of this task before this one.
     pub(super) before_in_task: u32,
-    /// Order of the block; for the commit of a batched free, that of the free it belongs to.
+    /// Order of the block. The commit of a batched free has the order of its free.
     pub(super) order: u8,
 }
 

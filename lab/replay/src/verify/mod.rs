@@ -1,15 +1,18 @@
 //! Verification: does the core decide as the recorded kernel decided?
 //!
-//! [`verify`] drives the core's own page sets ([`pageset_core::pcp::Pcp`]) with a recording's allocations and frees,
-//! and compares each of their decisions with the events of the kernel's: refills (when, how many blocks), drains (when,
-//! how many pages, which), ticks, and `count` and `high` wherever `/proc/zoneinfo` was sampled. What differs is put in
-//! a [`Class`].
+//! [`verify`] drives the core's own page sets ([`pageset_core::pcp::Pcp`]) with a recording's allocations and
+//! frees, and compares each decision with the kernel's events: refills (when, how many blocks), drains (when,
+//! how many pages, which), ticks, and `count` and `high` wherever `/proc/zoneinfo` was sampled. Each mismatch
+//! has a [`Class`].
 //!
-//! Files, from the ground up. What a comparison consists of: `classes`, `mode`, `geometry` (zones and limits), `links` (what
-//! comes next on a CPU and to a frame), `after_free` (what that says of a free), `explain`, `report`, `page_set` (the core's page set
-//! and what is not known of it), `cpu_state`, and `engine`, which holds them together. What events do to it: `compare` (the drain of a
-//! free), `free_run` (mode `free`), `refill`, `bulk`, `alloc`, `tick`, `free`, `sample`, and `calibrate` (what the page sets held at
-//! the start). Above them: `dispatch` (which event concerns which part), `options`, `fit` (which of several policies is nearest), and this file.
+//! Files, from the ground up:
+//! - The parts of a comparison: `classes`, `mode`, `geometry` (zones and limits), `links` (the next event on
+//!   a CPU and about a frame), `after_free` (the fate of a free), `explain`, `report`, `page_set` (the core's
+//!   page set and its unknown parts), `cpu_state`, and `engine`, which holds them together.
+//! - The effects of events: `compare` (the drain of a free), `free_run` (mode `free`), `refill`, `bulk`,
+//!   `alloc`, `tick`, `free`, `sample`, and `calibrate` (the page sets' contents at the start).
+//! - Above them: `dispatch` (which event concerns which part), `options`, `fit` (which of several policies is
+//!   nearest), and this file.
 
 mod after_free;
 mod alloc;

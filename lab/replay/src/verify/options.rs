@@ -16,7 +16,7 @@ pub struct VerifyOptions {
     pub machine: Option<Layout>,
     /// Settings that the recorded machine did not have.
     pub settings: VmSettings,
-    /// How far the kernel's own events steer the comparison.
+    /// How much the kernel's events correct the page sets.
     pub mode: Mode,
     /// A mismatch to show.
     pub explain: Option<ExplainRequest>,

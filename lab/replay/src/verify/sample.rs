@@ -17,8 +17,8 @@ const MARK_CPU: u64 = 0xfff;
 /// A sample is at most this far from its mark.
 const NEAR_NS: u64 = 2_000_000;
 
-/// At most this part of a zone is given back after boot (a 24th of 320 MiB was); less than the eighth by which a tick
-/// lowers `high`.
+/// After boot, at most this part of a zone is given back; a 24th of 320 MiB was. It is less than the eighth
+/// by which a tick lowers `high`.
 const BOOT_SHARE: i32 = 12;
 
 impl Engine {
@@ -138,7 +138,7 @@ impl Engine {
             let (model_count, model_high) = (set.pcp.count, set.pcp.high);
             set.count_known = true;
             if self.mode == Mode::Step || !known && self.mode == Mode::Blind {
-                // What happened between the marks is kept.
+                // Changes between the two marks are kept.
                 if !count_exact {
                     set.pcp.count += count - old;
                 }

@@ -42,7 +42,7 @@ const SMALL: [&str; 4] = [
     "traces/k618_2c_hackbench_sock.pgtrace",
 ];
 
-/// What the recording's own events say: allocations, bulk pages, frees.
+/// Allocations, bulk pages and frees in the recording's own events.
 fn counted(name: &str) -> (u64, u64, u64) {
     let (mut allocs, mut bulk, mut frees) = (0, 0, 0);
     let (mut reader, mut events) = (open(name), Vec::new());
@@ -180,7 +180,7 @@ fn the_series_on_a_build_whose_memory_112_cpus_share() {
 
 #[test]
 fn locks_are_taken_for_refills_drains_and_blocks_past_the_page_sets() {
-    // Nothing of 6.1 is in slices, each of which would take the lock anew.
+    // Linux 6.1 drains in one piece, so no slice takes the lock anew.
     let replay = replayed("traces/k618_2c_hackbench_sock.pgtrace", &[*Policy::named("linux-6.1").unwrap()]);
     let outcome = &replay.outcomes[0];
     let explained = outcome.refills + outcome.drains + outcome.direct_pages;

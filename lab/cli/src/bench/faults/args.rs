@@ -1,4 +1,4 @@
-//! What can be typed after `pageset bench faults`.
+//! Options of `pageset bench faults`.
 
 use clap::ValueHint;
 use pageset_fault::Strategy;
@@ -45,7 +45,7 @@ Examples:
 
 /// Touch memory with many threads, through the fault engine or the kernel
 ///
-/// The page fault test with which page-fault scalability has been measured since 2004, on this machine with real threads
+/// The page fault test that has measured page-fault scalability since 2004, on this machine with real threads
 /// and memory, or on a simulated one in virtual time.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = READING)]
@@ -108,7 +108,7 @@ pub(crate) enum StrategyChoice {
     One(Strategy),
 }
 
-/// Who can be compared with the strategies, in the order of the result.
+/// Fault handlers that can be compared with the strategies, in the order of the result.
 const PEERS: [(&str, FaultHandler); 2] = [("kernel", FaultHandler::Kernel), ("clear", FaultHandler::Clear)];
 
 impl FaultsArgs {

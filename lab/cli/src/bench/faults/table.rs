@@ -43,7 +43,7 @@ fn gib(test: &Test) -> Cell {
     Cell::real(gib, if gib >= 10.0 { 0 } else { 3 })
 }
 
-/// What the program of 2005 prints.
+/// The table that the program of 2005 prints.
 fn original(test: &Test, series: &[Series]) -> Table {
     let columns = vec![
         Column::label("strategy", "strategy"),
@@ -77,7 +77,7 @@ fn original(test: &Test, series: &[Series]) -> Table {
     table
 }
 
-/// What that hides.
+/// The phases that the totals of the first table hide.
 fn phases(series: &[Series]) -> Table {
     let columns = vec![
         Column::label("strategy", "strategy"),
@@ -112,7 +112,7 @@ fn phases(series: &[Series]) -> Table {
     table
 }
 
-/// What one page costs.
+/// The cost of one page.
 fn pages(test: &Test, series: &[Series]) -> Table {
     let columns = vec![
         Column::label("strategy", "strategy"),
@@ -227,7 +227,7 @@ fn runs(series: &[Series]) -> Table {
     table
 }
 
-/// What it ran on.
+/// The machine of the test.
 fn machine(test: &Test) -> String {
     match &test.machine {
         Some(machine) => format!("{}: {}", machine.name, machine.title),

@@ -1,4 +1,4 @@
-//! What the library aims at, as ratios of one run.
+//! Aims of the library, as ratios of one run.
 
 use pageset_measure::pageops::{Measurement, Operation, Target};
 use pageset_pageops::{Method, VisitOrder};
@@ -7,7 +7,7 @@ use pageset_report::{Cell, Column, Row, Table};
 /// Size of the touch that the aims are about.
 const TOUCH_BYTES: usize = 16 << 10;
 
-/// An aim, and what was measured.
+/// An aim beside its measurement.
 struct Goal {
     what: String,
     wanted: f64,

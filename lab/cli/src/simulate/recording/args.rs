@@ -1,4 +1,4 @@
-//! What can be typed for `pageset simulate --recording`.
+//! Options and arguments of `pageset simulate --recording`.
 
 use crate::options::{MachineArgs, OpeningArgs};
 

@@ -1,4 +1,4 @@
-//! What is printed of a contest: a row for each allocator, and what has to be said about them.
+//! The printed result of a contest: a row for each allocator, and notes.
 
 use std::io::Write;
 
@@ -110,7 +110,7 @@ impl Finished {
         notes
     }
 
-    /// What in this recording is not played as it stands.
+    /// Requests of this recording that are changed or left out.
     fn oddities(&self) -> Vec<String> {
         let LeftOut { failed_in_recording, impossible, allocated_twice, .. } = self.recording.left_out;
         let counts = [

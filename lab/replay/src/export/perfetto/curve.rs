@@ -57,7 +57,7 @@ impl Curve {
         self.value = Some(value);
     }
 
-    /// What it has now is written, if that is not so already.
+    /// Writes the current value, unless it is written already.
     pub(super) fn write(
         &mut self,
         packets: &mut Packets<'_>,

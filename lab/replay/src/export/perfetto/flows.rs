@@ -7,14 +7,14 @@ pub const FOLLOWED_ONE_IN: u64 = 16;
 /// Blocks that may be followed at once.
 const FOLLOWED_MAX: usize = 64 << 10;
 
-/// What became of the blocks that were followed.
+/// The fates of the followed blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Followed {
     /// Allocations that were to be followed: one in 16.
     pub allocations: u64,
-    /// Of these, freed by another CPU: each has an arrow.
+    /// Followed blocks that another CPU freed: each has an arrow.
     pub arrows: u64,
-    /// Of these, not followed, since too many others were.
+    /// Allocations that were not followed, since too many blocks were followed at the time.
     pub given_up: u64,
 }
 

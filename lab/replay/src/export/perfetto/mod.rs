@@ -1,8 +1,9 @@
 //! A recording as a trace of Perfetto: tracks by node, zone and CPU, which a browser shows and SQL queries.
 //!
-//! Files in the order in which an event meets them: `kernel` (what it means for the recorded kernel, with `kernel/cpu`,
-//! `kernel/reclaim`, `zones`, `samples`, `waits`, `flows`), `policy` (the same load replayed), `group` (the tracks of one
-//! kernel), `curve` (counters), `threads`, `names`, `packets` (what the format is made of), `wire` (its bytes).
+//! Files in the order in which an event meets them: `kernel` (the recorded kernel's tracks, with
+//! `kernel/cpu`, `kernel/reclaim`, `zones`, `samples`, `waits`, `flows`), `policy` (the same load replayed),
+//! `group` (the tracks of one kernel), `curve` (counters), `threads`, `names`, `packets` (the parts of the
+//! format), `wire` (its bytes).
 
 mod curve;
 mod flows;
@@ -41,11 +42,11 @@ pub struct PerfettoOptions {
     pub machine: Layout,
     /// Policies that are shown beside the recorded kernel.
     pub policies: Vec<Candidate>,
-    /// Who writes: a program and its version.
+    /// The program that writes the trace, and its version.
     pub written_by: String,
 }
 
-/// What was exported.
+/// Counts of the exported events and slices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PerfettoSummary {
     /// Events read.
@@ -64,7 +65,7 @@ pub struct PerfettoSummary {
     pub samples: SampledSets,
     /// Beginnings without an end, and ends without a beginning: they have no slice, or one that ends elsewhere.
     pub unpaired: u64,
-    /// What the recording lacks.
+    /// Events that the recording lacks.
     pub lost: LostEvents,
 }
 

@@ -62,14 +62,14 @@ pub(super) struct TrackId(pub(super) u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sequence(usize);
 
-/// What a track holds.
+/// The contents of a track.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum TrackKind<'a> {
     /// Slices, or other tracks.
     Slices,
     /// Numbers of pages. Counters with the same key have the same scale.
     Pages { scale: Option<&'a str> },
-    /// What a thread does.
+    /// The slices of a thread.
     Thread { tid: u32 },
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Descriptor<'a> {
     pub(super) id: TrackId,
     pub(super) parent: Option<TrackId>,
     pub(super) name: &'a str,
-    /// What the viewer tells about it.
+    /// The description that the viewer shows.
     pub(super) description: &'a str,
     pub(super) kind: TrackKind<'a>,
     /// Its place among the tracks with the same parent.
@@ -121,7 +121,7 @@ pub(super) enum Value<'a> {
 pub(super) struct Packets<'w> {
     out: &'w mut dyn Write,
     message: Message,
-    /// Of each sequence, where its clock is.
+    /// The clock of each sequence, as of its last packet.
     clocks_ns: Vec<u64>,
     first_ns: u64,
     tracks: u64,

@@ -8,7 +8,7 @@ use super::names::{Key, Name};
 use super::packets::{Packets, Value, What};
 use crate::{Candidate, Made, Step, Steps};
 
-/// What came of it.
+/// The decisions of the policy, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decisions {
     pub(super) refills: u64,

@@ -12,16 +12,16 @@ use pageset_trace::{Sample, TraceInfo, ZoneSample};
 pub struct SampledSets {
     /// Page sets that were sampled, each time.
     pub taken: u64,
-    /// Of these, where no count since the sample began was the sampled one.
+    /// Page sets that never held the sampled number between the beginning and the end of the sample.
     pub off: u64,
-    /// By how many pages, all together.
+    /// The pages that these were off by, summed.
     pub off_pages: u64,
 }
 
 /// The samples of each CPU, the first one last.
 pub(super) struct Samples {
     waiting: BTreeMap<u32, Vec<Sample>>,
-    /// Of a CPU whose sample has begun: what its page sets held at least and at most since.
+    /// For each CPU whose sample has begun: the least and the most that each of its page sets has held since.
     begun: BTreeMap<u32, Vec<(usize, i64, i64)>>,
 }
 
@@ -95,8 +95,8 @@ impl SampledSets {
     }
 }
 
-/// What a page set holds after a sample: as many as before, if it held the sampled number meanwhile, else so many more or
-/// less as it was off.
+/// The count of a page set after a sample. If the page set held the sampled number while the sample was
+/// taken, its count is right and stays; else the count moves by the distance to the nearer end of `range`.
 pub(super) fn corrected(count: Option<i64>, range: Option<(i64, i64)>, sampled: &ZoneSample) -> i64 {
     let sampled = i64::from(sampled.count);
     match count.zip(range) {

@@ -41,7 +41,7 @@ struct ZoneNotes {
     block_types: Vec<u8>,
 }
 
-/// What an earlier event said about a frame.
+/// The last event about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Note {
     Allocated,
@@ -64,7 +64,7 @@ impl Note {
     }
 }
 
-/// What goes on on one CPU.
+/// Work that has begun on one CPU.
 #[derive(Debug, Default)]
 struct CpuNotes {
     /// The zone of the bulk allocation's refills; the outer `None` outside of one.

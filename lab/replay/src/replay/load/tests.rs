@@ -24,7 +24,7 @@ fn recording(events: &[Event], info: &TraceInfo) -> Box<dyn TraceReader> {
     OpenOptions::new().open_bytes("t.pgtrace".as_ref(), bytes).unwrap()
 }
 
-/// Of a recorder that recorded all kinds of events.
+/// Information from a recorder that recorded all kinds of events.
 fn all_recorded() -> TraceInfo {
     let recorded = EventKind::ALL.map(|kind| kind.name().to_owned()).into();
     TraceInfo { recorded, ..TraceInfo::default() }

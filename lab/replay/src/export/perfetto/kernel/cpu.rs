@@ -1,4 +1,4 @@
-//! What goes on on one CPU: its periodic work, how much it allocates and frees, and why its page sets give pages back.
+//! One CPU's activity: its periodic work, its rates of allocations and frees, and why its page sets drain.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,7 +13,7 @@ use crate::export::perfetto::packets::{Descriptor, Packets, Sequence, TrackId, T
 
 /// The CPUs that had an event.
 pub(super) struct Cpus {
-    /// Of each CPU of the machine.
+    /// The node of each CPU of the machine.
     nodes: Vec<u16>,
     seen: BTreeMap<u16, Cpu>,
 }

@@ -15,7 +15,7 @@ const NODES_MAX: usize = 1 << 10;
 /// Tasks that may reclaim at once.
 const TASKS_MAX: usize = 64 << 10;
 
-/// Who reclaims at the moment.
+/// Tasks and kswapds that reclaim at the moment.
 #[derive(Debug, Default)]
 pub(super) struct Reclaim {
     /// By node: the track, and since when kswapd is awake.
@@ -114,7 +114,7 @@ impl Reclaim {
         packets.event(group.sequence, event.ts_ns.max(since_ns), track, What::End, &[pages])
     }
 
-    /// Who still reclaims at the end is counted, and has a slice without an end; kswapd's slices end there.
+    /// Ends kswapd's slices. A task that still reclaims is counted, and its slice stays without an end.
     pub(super) fn finish(
         &mut self,
         packets: &mut Packets<'_>,
