@@ -6,10 +6,10 @@
 //! each run under that kernel or setting is one truth. If one of the two runs was made on a busy machine
 //! (`.busy` in its name), the forecast is in the class `busy`.
 //!
-//! Prints Markdown. Its columns are coverage; median width (upper end by lower end); the interval score of
-//! the logarithm of visits, where lower is better; the number of truths outside that are within a factor of 2
-//! of the nearer end; and the ten worst. The score is the width, plus 10 times the distance of each truth
-//! that lies outside, since intervals are meant to hold 80 %. `--rows` prints every forecast, too. With
+//! Prints Markdown: coverage, median width (upper end by lower end), score, the truths outside that are
+//! within a factor of 2 of the nearer end, and the ten worst. The score is the interval score of the
+//! logarithm of visits, where lower is better. It is the width, plus 10 times the distance of each truth that
+//! lies outside, since intervals are meant to hold 80 %. `--rows` prints every forecast, too. With
 //! `--together`, the runs of a load under one kernel and setting make one forecast, like several files of
 //! `pageset replay`.
 
@@ -38,7 +38,7 @@ struct Class {
 }
 
 impl Class {
-    /// Adds a truth and returns the factor by which it lies outside, or 1.
+    /// Adds a truth. Returns how far outside it lies, as a factor; 1 is inside.
     fn add(&mut self, Interval(low, high): Interval, truth: u64) -> f64 {
         let log = |value: u64| (value as f64 + 1.0).ln();
         let (low, high, truth) = (log(low), log(high), log(truth));

@@ -37,8 +37,8 @@ pub fn policy_of_kernel(release: &str) -> Option<&'static Policy> {
     Policy::named(name)
 }
 
-/// The policies of the kernels before and after this one. A vendor may have taken changes from the one, or
-/// not yet those of the other.
+/// The policies of the kernels before and after this one. A vendor may have left out the last changes, or
+/// taken the next ones.
 #[must_use]
 pub fn neighbours(policy: &Policy) -> Vec<&'static Policy> {
     let mut names: Vec<(Release, &str)> = [SINCE.as_slice(), &STABLE].concat();

@@ -85,7 +85,7 @@ pub struct Sweep {
     pub batch: Vec<i32>,
     /// Limit of a page set, in pages; a fixed one, so nothing tunes it.
     pub high: Vec<i32>,
-    /// Values of the power of two by which refills and drains may exceed `batch`.
+    /// Values of `scale_max`: refills and drains may exceed `batch` by that power of two.
     pub scale_max: Vec<u8>,
     /// Settings of `/proc/sys/vm`: for each key the values to try.
     pub settings: Vec<Vec<VmSettings>>,

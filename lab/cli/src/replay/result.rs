@@ -352,7 +352,7 @@ impl Finished {
         notes
     }
 
-    /// How far the table can be trusted: the recorded kernel's own counts, and its own row.
+    /// Notes on trust: the recorded kernel's own counts, and its own row.
     fn trust(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(kernel) = self.kernel() {

@@ -109,8 +109,8 @@ fn converts(clock: &str, from: &Path) {
     assert!(events > 20, "{clock}: {said}");
 }
 
-/// Lets `record` make a file from the events under each clock, and converts the file. Returns of `record` are
-/// paths.
+/// Converts the recording that `record` makes under each clock, and checks the outcome. `record` returns its
+/// path.
 fn under_each_clock(refusal: impl Fn(&str) -> String, record: impl Fn(&Instance, &str) -> PathBuf) {
     for clock in OF_TIME {
         if let Some(instance) = Instance::under(clock) {

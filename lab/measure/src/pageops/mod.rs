@@ -54,7 +54,7 @@ pub struct BenchSpec {
 pub struct Measurements {
     /// Each way in each place.
     pub rows: Vec<Measurement>,
-    /// What this machine offers, and what it lacks.
+    /// Instructions for clearing and copying that this machine has or lacks.
     pub notes: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The memory that a page fault test touches: how many pages, by how many threads, in which regions.
+//! The memory that a page fault test touches: regions, pages, and threads.
 
 use std::ops::Range;
 

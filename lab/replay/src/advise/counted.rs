@@ -16,8 +16,8 @@ pub(super) fn findings(info: &TraceInfo, counts: &Counts, part_of_machine: Optio
     let (visits, moved) = (counts.zone_visits(), counts.moved_blocks());
     let load =
         Load { cpu_time_ns: None, visits: visits.map(figure), moved_pages: moved.map(figure), wait_ns: None };
-    // A visit takes the time for which the zone lock is held, and a bit more. So the time of all visits
-    // bounds that of all holds.
+    // A visit lasts as long as its hold of the zone lock, and a bit longer. So the time of all visits bounds
+    // the time of all holds.
     let held_ns = Spending::visits_ns_of(info, load).map(|held| held.high);
     let is_never = counts.hits(TracepointCount::CONTENTION).is_some_and(|hits| hits.high == 0);
     let (waiting, wait_ns) = match (counts.zone_waits, held_ns) {

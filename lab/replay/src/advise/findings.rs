@@ -40,7 +40,7 @@ pub struct Evidence {
     pub spending: Spending,
     /// How long all other spinning locks were waited for, in percent of all CPUs' time.
     pub other_spin_percent: Option<f64>,
-    /// The same for the one of these locks with the longest waits.
+    /// The largest part of `other_spin_percent` that belongs to a single lock.
     pub other_longest_percent: Option<f64>,
     /// Pages freed by another CPU than the one that allocated them. In percent of pages with both ends recorded.
     pub remote_percent: Option<f64>,

@@ -1,7 +1,7 @@
 //! The share of the CPUs' time that zone visits and waits for zone locks take.
 //!
 //! [`Load`] is measured: from a whole recording, or from counts. [`Spending`] adds the cost of a visit that
-//! the recording carries. The cost on the machine that reads the recording is never used: it is another one.
+//! the recording carries. If another machine reads the recording, its own cost is not used.
 
 use pageset_trace::{TraceInfo, VisitCost};
 use serde::Serialize;
@@ -51,13 +51,13 @@ impl Figure {
 /// A load as it was recorded. `None` was not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Load {
-    /// Time for which CPUs were busy; if the recording does not say, the time of all CPUs, busy or idle.
+    /// The busy time of all CPUs. If the recording does not say, the time of all CPUs, busy or idle.
     pub cpu_time_ns: Option<Figure>,
     /// Zone visits.
     pub visits: Option<Figure>,
     /// Pages that they moved.
     pub moved_pages: Option<Figure>,
-    /// Time for which CPUs waited for zone locks.
+    /// Time of all waits for zone locks.
     pub wait_ns: Option<Figure>,
 }
 
@@ -70,7 +70,7 @@ const VISIT_NS_MAX: f64 = 100_000.0;
 pub struct Spending {
     /// The load that the shares are computed from.
     pub load: Load,
-    /// Whether `cpu_time_ns` is the time for which CPUs were busy.
+    /// Whether `cpu_time_ns` is busy time only.
     pub is_busy_time: bool,
     /// The cost of a visit; `None` if it was not measured before the recording.
     pub cost: Option<VisitCost>,

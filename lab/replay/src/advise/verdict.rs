@@ -53,7 +53,7 @@ pub enum Verdict {
     },
 }
 
-/// The ways in which page sets can matter.
+/// Effects of page sets that matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Matter {
@@ -116,7 +116,7 @@ fn doubt(findings: &Evidence) -> Option<Why> {
     checks.into_iter().find(|(is_so, _)| *is_so).map(|(_, why)| why)
 }
 
-/// The way in which page sets matter; `None` if they do not.
+/// The effect of page sets that matters; `None` if none does.
 fn matter(findings: &Evidence) -> Result<Option<Matter>, Why> {
     let spending = &findings.spending;
     if spending.most_percent.is_some_and(|percent| percent >= SAVED_PERCENT) {

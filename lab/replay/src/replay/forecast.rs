@@ -4,11 +4,11 @@
 //! begin in that policy's own steady state: the recording is played once to get there, and counted the second
 //! time.
 //!
-//! Another run would have gone a bit differently, so the recording is played some times more:
-//! - from the recorded kernel's page sets;
-//! - with page sets that hold more or less, as if the load had fewer or more pages in flight;
-//! - from a steady state that was reached from another quarter of the recording on, with CPUs that changed
-//!   places.
+//! Another run would have gone a bit differently, so the recording is played some times more.
+//! - Some plays begin with the recorded kernel's page sets.
+//! - Some have page sets that hold more or less, as if the load had fewer or more pages in flight.
+//! - Some begin in a steady state that was reached from another quarter of the recording on, with CPUs that
+//!   changed places.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -1,19 +1,19 @@
-//! How far off a forecast may be: an 80 % interval for each value, made from several plays of the recording.
+//! The 80 % interval of each forecast value, made from several plays of the recording.
 //!
-//! The recording is played under the candidate several times: from page sets in their steady state, from the
-//! pages that the recorded kernel's page sets held, and as if a run had a fifth more or fewer pages in flight
-//! (`forecast`). Each play stands for [`RUNS`] runs of the load, whose values lie around the play's own as a
-//! normal distribution of the logarithm. The interval is from the 10th to the 90th percentile of all these
-//! runs.
+//! The recording is played under the candidate several times. Page sets begin in their steady state, or with
+//! the pages that the recorded kernel's page sets held, or as if a run had a fifth more or fewer pages in
+//! flight (`forecast`). Each play stands for [`RUNS`] runs of the load, whose values lie around the play's
+//! own as a normal distribution of the logarithm. The interval is from the 10th to the 90th percentile of all
+//! these runs.
 //!
-//! The spread around a play has three independent parts:
-//! - the distance of the recorded kernel's own row from that kernel, which the recording shows;
-//! - [`Kind::spread`], for other settings and kernels change the load's behaviour;
-//! - the differences between runs of the load. Page sets keep most of the pages of most loads; the rest
+//! The spread around a play has three independent parts.
+//! - The distance of the recorded kernel's own row from that kernel, which the recording shows.
+//! - [`Kind::spread`], for other settings and kernels change the load's behaviour.
+//! - The differences between runs of the load. Page sets keep most of the pages of most loads; the rest
 //!   passes to and from the zone. If runs keep [`KEPT_DIFFERS`] more or fewer of their pages, the rest
-//!   differs by kept ÷ passed times that. So a load whose pages all pass is as steady as its work, and a load
-//!   whose pages mostly stay is not steady at all. Several recordings of one load replace this estimate by
-//!   the differences that they show.
+//!   differs by that, multiplied by kept ÷ passed. A load whose pages all pass is as steady as its work. A
+//!   load whose pages mostly stay is not steady at all. Several recordings of one load replace this estimate
+//!   by the differences that they show.
 //!
 //! The three constants were chosen on pairs of recordings, and checked on loads that were left out. The
 //! example `coverage` measures how they hold; the book's pages `forecasts` and `guide/advise` have the

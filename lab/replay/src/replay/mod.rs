@@ -1,11 +1,14 @@
 //! Replay: a recording's load, played on the page sets of any policy.
 //!
-//! A walk through: `prepared` (the recording is read), `load` (it becomes acts), `start` (the page sets'
-//! contents at its beginning), `window` (the part that is counted), `forecast` (play it under a policy),
-//! `page_sets` (which decide), `interval` (how sure that is), `outcome` (the row). Beside them stand
-//! `machine` and `vm_settings` (whose zones), `ticks` (when a CPU does its periodic work), `guess` (a machine
-//! for recordings that describe none), `frame_map` (a note for each frame), and `steps` (one play, told step
-//! by step).
+//! A walk through:
+//! - `prepared` reads the recording, and `load` turns it into acts.
+//! - `start` finds the page sets' contents at its beginning, and `window` the part that is counted.
+//! - `forecast` plays it under a policy, and `page_sets` decide.
+//! - `interval` says how sure the result is, and `outcome` is the row.
+//!
+//! Beside them stand `machine` and `vm_settings` (whose zones), and `guess` (a machine for recordings that
+//! describe none). `ticks` knows when a CPU does its periodic work, `frame_map` keeps a note for each frame.
+//! `steps` tells one play step by step.
 
 mod act;
 mod acts;
@@ -112,7 +115,8 @@ pub struct Replay {
     pub window: Window,
     /// The recorded kernel's own counts in that window, from its events.
     pub kernel_itself: KernelTotals,
-    /// The own row; `None` if the recorded kernel's policy is not known or the machine is another one.
+    /// The own row; `None` if the recorded kernel's policy is not known, or the replay is on a different
+    /// machine.
     pub own: Option<Outcome>,
     /// One row per candidate, in the order asked for.
     pub outcomes: Vec<Outcome>,

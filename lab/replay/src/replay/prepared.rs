@@ -27,9 +27,9 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// Reads a recording to its end, to be played on its own machine or on another one. That machine's memory
-    /// may be shared between more CPUs. `progress` receives the number of events read, and may end the
-    /// reading.
+    /// Reads a recording to its end, to be played on its own machine or on a given one. The memory of a given
+    /// machine may be shared between more CPUs. `progress` receives the number of events read, and may end
+    /// the reading.
     pub(super) fn read(
         reader: &mut dyn TraceReader,
         (other_machine, cpus): (Option<Layout>, Option<u32>),

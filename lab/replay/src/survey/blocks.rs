@@ -1,4 +1,4 @@
-//! The blocks that are allocated at a moment: since when, and on which CPU.
+//! Allocated blocks, each with the time and the CPU of its allocation.
 //!
 //! A table in chunks of 4096 frames. A chunk is made when one of its frames is first allocated. Chunks are
 //! aligned and larger than the largest block, so no block crosses two of them.

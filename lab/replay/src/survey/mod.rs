@@ -4,10 +4,12 @@
 //! [`survey`] reads a recording once, in bounded memory. Nothing is replayed: every number is the recorded
 //! kernel's.
 //!
-//! Each file has one concept: `orders` (sizes and types), `cpus` (frees of other CPUs' pages), `lifetimes`,
-//! `bursts`, `kernel` (the kernel's refills and drains), `zone_lock` (its locks), `who` (totals of each
-//! task), `groups` (tasks put together), `zones` (before and after), `timeline` (counts over time, in a
-//! second reading), `extent` (whose events), `blocks` (the blocks that are allocated).
+//! Each file has one concept.
+//! - `orders` has sizes and types, `cpus` frees of other CPUs' pages; `lifetimes`, `bursts`.
+//! - `kernel` has the kernel's refills and drains, `zone_lock` its locks, `zones` the zones before and after.
+//! - `who` has totals of each task, `groups` puts tasks together, `extent` tells whose events a recording
+//!   has.
+//! - `timeline` has counts over time, in a second reading. `blocks` has the blocks that are allocated.
 //!
 //! All counts are of events. If [`Survey::recorded`] lacks an event's kind, its count says nothing about the
 //! load.

@@ -1,8 +1,8 @@
 //! Zone locks: how long they were held, and how long they were waited for.
 //!
-//! No event names a lock. A recorded call chain says which lock was waited for, and by which caller.
-//! Elsewhere a zone's lock shows in its holder's next event, which moves a block to or from a free list. A
-//! lock is a zone's for the whole recording or never, so the majority of its waits decides.
+//! No event names a lock. A recorded call chain shows the lock and the caller that waited for it. Elsewhere a
+//! zone's lock shows in its holder's next event, which moves a block to or from a free list. A lock is a
+//! zone's for the whole recording or never, so the majority of its waits decides.
 
 use std::collections::HashMap;
 
@@ -111,7 +111,7 @@ struct Lock {
     /// Waits without a call chain.
     waits: u64,
     wait_ns: u64,
-    /// Those waits after which the waiter moved a block.
+    /// Waits after which the waiter moved a block; a part of `waits`.
     moved: u64,
     /// Waits whose call chain says that the lock is no zone's.
     elsewhere: CallerWaits,

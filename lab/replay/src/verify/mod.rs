@@ -5,12 +5,13 @@
 //! how many pages, which), ticks, and `count` and `high` wherever `/proc/zoneinfo` was sampled. Each mismatch
 //! has a [`Class`].
 //!
-//! Files, from the ground up:
-//! - The parts of a comparison: `classes`, `mode`, `geometry` (zones and limits), `links` (the next event on
-//!   a CPU and about a frame), `after_free` (the fate of a free), `explain`, `report`, `page_set` (the core's
-//!   page set and its unknown parts), `cpu_state`, and `engine`, which holds them together.
-//! - The effects of events: `compare` (the drain of a free), `free_run` (mode `free`), `refill`, `bulk`,
-//!   `alloc`, `tick`, `free`, `sample`, and `calibrate` (the page sets' contents at the start).
+//! Files, from the ground up.
+//! - Parts of a comparison: `classes`, `mode`, `geometry` (zones and limits), `links` (the next event on a
+//!   CPU and about a frame), `after_free` (the fate of a free), `explain`, `report`.
+//! - State: `page_set` (the core's page set and its unknown parts), `cpu_state`, and `engine`, which holds
+//!   all parts together.
+//! - Effects of events: `compare` (the drain of a free), `free_run` (mode `free`), `refill`, `bulk`, `alloc`,
+//!   `tick`, `free`, `sample`, and `calibrate` (the page sets' contents at the start).
 //! - Above them: `dispatch` (which event concerns which part), `options`, `fit` (which of several policies is
 //!   nearest), and this file.
 

@@ -17,8 +17,8 @@ const MARK_CPU: u64 = 0xfff;
 /// A sample is at most this far from its mark.
 const NEAR_NS: u64 = 2_000_000;
 
-/// After boot, at most this part of a zone is given back; a 24th of 320 MiB was. It is less than the eighth
-/// by which a tick lowers `high`.
+/// After boot, at most this part of a zone is given back; a 24th of 320 MiB was. A tick lowers `high` by
+/// more: an eighth.
 const BOOT_SHARE: i32 = 12;
 
 impl Engine {

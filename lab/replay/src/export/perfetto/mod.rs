@@ -1,9 +1,11 @@
 //! A recording as a trace of Perfetto: tracks by node, zone and CPU, which a browser shows and SQL queries.
 //!
-//! Files in the order in which an event meets them: `kernel` (the recorded kernel's tracks, with
-//! `kernel/cpu`, `kernel/reclaim`, `zones`, `samples`, `waits`, `flows`), `policy` (the same load replayed),
-//! `group` (the tracks of one kernel), `curve` (counters), `threads`, `names`, `packets` (the parts of the
-//! format), `wire` (its bytes).
+//! Files, from an event to its bytes:
+//! - `kernel` has the recorded kernel's tracks, with `kernel/cpu`, `kernel/reclaim`, `zones`, `samples`,
+//!   `waits` and `flows`.
+//! - `policy` has the tracks of the same load replayed.
+//! - `group` has the tracks of one kernel, `curve` counters; `threads`, `names`.
+//! - `packets` has the parts of the format, `wire` its bytes.
 
 mod curve;
 mod flows;
