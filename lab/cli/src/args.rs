@@ -24,8 +24,8 @@ const EXAMPLES: &str = "\
 Examples:
   sudo pageset advise -- make -j4        is it the page sets?
   sudo pageset record -- make -j4        a recording of what this machine does
-  pageset stat my.pgtrace                who allocates, who frees, how soon
-  pageset replay my.pgtrace              what other kernels would have done
+  pageset stat my.pgtrace                allocations, frees, lifetimes
+  pageset replay my.pgtrace              the load on other kernels
   pageset replay -p 6.6,6.12 my.pgtrace  two kernels; the first is the base
   pageset convert trace.dat my.pgtrace   files of ftrace, perf or trace-cmd
 

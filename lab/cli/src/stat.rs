@@ -97,7 +97,7 @@ fn write(
 fn warnings(info: &TraceInfo, survey: &Survey) -> Vec<String> {
     // The tables of counts mark each unknown number themselves.
     let unsaid = survey.recorded.unsaid_beside(needs::VISITS, needs::WAITS).filter(|_| info.counts.is_none());
-    let unsaid = unsaid.map(|why| format!("What stands as `-` is unknown. {why}"));
+    let unsaid = unsaid.map(|why| format!("`-` is unknown. {why}"));
     let changes = info.setting_changes.iter().map(|change| {
         let SettingChange { name, from, to, before_ns, .. } = change;
         let seconds = before_ns.saturating_sub(survey.first_ns.unwrap_or(0)) as f64 / 1e9;

@@ -222,7 +222,7 @@ fn notes(verified: &[Verified]) -> Vec<String> {
         .map(|class| format!("{} {}", sum(class), class.name()))
         .collect();
     if !classes.is_empty() {
-        notes.push(format!("What differs, by reason: {}.", classes.join(", ")));
+        notes.push(format!("Differences by reason: {}.", classes.join(", ")));
     }
     let cold: u64 = verified.iter().map(|one| one.verification.refills.cold).sum();
     notes.push(format!(

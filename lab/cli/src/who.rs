@@ -35,7 +35,7 @@ pub(crate) fn tables(who: &Who) -> Vec<(&'static str, Table)> {
         tables.push(("parties", table));
     }
     if let Some(parts) = &who.by_process {
-        let mut table = table("Who it was, by process", "process", "processes", parts, name);
+        let mut table = table("Load by process", "process", "processes", parts, name);
         let is_of_events = parts.iter().any(|part| part.allocated_pages.is_some());
         table.note(if is_of_events {
             "Page blocks are those that changed their migratetype or became mixed. What happened in interrupts is charged to no \
@@ -53,7 +53,7 @@ pub(crate) fn tables(who: &Who) -> Vec<(&'static str, Table)> {
         tables.push(("processes", table));
     }
     if let Some(parts) = &who.by_cgroup {
-        let title = "Who it was, by control group";
+        let title = "Load by control group";
         tables.push(("cgroups", table(title, "control group", "processes", parts, path)));
     }
     tables

@@ -20,25 +20,26 @@ Without a RECORDING:
 
 How it decides:
   The answer is yes if a setting certainly saves 1 % of the CPU time, or halves
-  what page sets hold where that is 1 % of a memory that is short. Otherwise it
-  is no. A setting saves visits to the zones, and waits for zone locks. What a
-  visit costs stands in the recording, if `pageset bench machine` had measured
-  it there; the machine that reads does not count. Without it, there is no yes.
+  the pages in page sets where memory is short and these pages are 1 % of it.
+  Otherwise it is no. A setting saves visits to the zones, and waits for zone
+  locks. The cost of a visit stands in the recording, if `pageset bench machine`
+  had measured it there; the machine that reads the recording does not count.
+  Without a cost, there is no yes.
   The lower end of the saving is the least cost, times the fewest visits that
   the forecast saves. If several settings save enough, pageset advises the one
   whose page sets hold the fewest pages. It tries what sysctl can change:
   vm.percpu_pagelist_high_fraction, vm.min_free_kbytes and
   vm.watermark_scale_factor. It tries other kernels last.
 
-  CPU time is the time for which CPUs were busy. Of recordings that do not say
-  that, it is the time of all CPUs. Waits are measured if the recording has
+  CPU time is the busy time of all CPUs. If the recording does not have it, it
+  is all their time. Waits are measured if the recording has
   lock:contention_begin and contention_end. If not, the time that locks were
   held is an upper bound.
 
 Try it:
   --apply changes the advised setting, or the one you name. It records again,
-  and prints the forecast beside what happened, and what COMMAND took before and
-  with the setting. Before anything runs, it checks that it may do all of that.
+  and prints the forecast beside the measurement, and the time of COMMAND before
+  and with the setting. First of all it checks that it may do all of that.
   At the end it restores the old value, also after Ctrl-C; --keep keeps the new
   one. A COMMAND runs once unrecorded before each recording, to bring page sets
   into its steady state; --prepare runs before each of these runs. Without a
@@ -46,8 +47,8 @@ Try it:
 
   A setting is written down in /run/pageset/settings before it is changed. If
   pageset is killed, the next advise, record or top says so and offers to put the
-  setting back; `pageset advise --put-back` does that without asking. What
-  another process changed meanwhile is said, and left alone.
+  setting back; `pageset advise --put-back` does that without asking. If
+  another process has changed it meanwhile, pageset says so and leaves it alone.
 
 Examples:
   pageset advise my.pgtrace

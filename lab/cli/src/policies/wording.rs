@@ -142,8 +142,8 @@ fn refill_rule(refill: RefillRule, scale_max: u8) -> String {
 
 fn raise_rule(raise: RaiseHigh) -> &'static str {
     match raise {
-        RaiseHigh::UnlessReclaimActive => "by what a refill fetches, unless the zone is being reclaimed",
-        RaiseHigh::UnlessBelowHigh => "by what a refill fetches, unless the zone is below its high watermark",
+        RaiseHigh::UnlessReclaimActive => "by the pages of a refill, unless the zone is being reclaimed",
+        RaiseHigh::UnlessBelowHigh => "by the pages of a refill, unless the zone is below its high watermark",
     }
 }
 
@@ -277,7 +277,7 @@ fn free_drain_rule(drain: FreeDrain) -> &'static str {
     match drain {
         FreeDrain::Whole => "in one hold of the lock",
         FreeDrain::Slices(NextSlice::WhileDue) => {
-            "a batch for each hold of the lock; the rest stays if somebody else has it"
+            "a batch for each hold of the lock; the rest stays if another CPU has it"
         }
         FreeDrain::Slices(NextSlice::WhileAtLimit) => {
             "a batch for each hold of the lock, while the page set is at its limit"

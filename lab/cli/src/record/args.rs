@@ -14,15 +14,15 @@ const READING_RECORD: &str = "\
 How it works:
   The kernel writes its page events into a buffer of each CPU, in a tracing
   instance of this recorder alone; other users of tracing are not disturbed.
-  They are written to FILE while the recording runs. Nothing is recorded of
-  what memory holds. A recorder that is killed leaves a file that can be read
+  They are written to FILE while the recording runs. The contents of
+  memory are not recorded. A recorder that is killed leaves a file that can be read
   with --recover, and the next recorder cleans up behind it.
 
-What is in the file besides events:
+The file also has:
   zones, free lists and counters before and after; the page sets of each CPU,
   fifty times a second; CPUs, caches, nodes and settings; what was lost, and
-  where; what could not be recorded, and why. No name of a task is among that,
-  but for the recorded command line. --names keeps the names of all tasks, and
+  where; what could not be recorded, and why. It has no name of a task, except
+  in the recorded command line. --names keeps the names of all tasks, and
   their control groups: look at them before you send FILE to others.
 
 Privileges:

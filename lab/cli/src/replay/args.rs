@@ -9,7 +9,7 @@ use crate::policy_name::policy;
 
 const REPLAY_RECORDINGS: &str = "\
 Recording to read, of any known format; `-` is the standard input. Several are repeats of one load, on one machine and \
-kernel, under the same settings: intervals are then of all. A folder with .pgtrace files is a fleet: one line each, and \
+kernel, under the same settings: intervals then use all of them. A folder with .pgtrace files is a fleet: one line each, and \
 a summary [default: the bundled one]";
 
 const READING_REPLAY: &str = "\
@@ -24,7 +24,7 @@ How to read this:
   PCP pages, peak and idle  what it costs: memory that other CPUs cannot use;
                             \"idle\" is after a minute without work
 
-  With --all there are besides:
+  --all adds:
   zone lock acquisitions    visits, further slices of a drain, and blocks that
                             went past the page sets
   pages per acquisition     how well each taking of the lock is used

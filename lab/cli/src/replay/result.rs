@@ -383,7 +383,7 @@ impl Finished {
             ));
         } else if !is_start_known {
             notes.push(
-                "What page sets held at the beginning is not known, and the recording is too short to see them turn over: \
+                "The contents of page sets at the beginning are not known, and the recording is too short to see them turn over: \
                  record longer, or with snapshots of /proc/zoneinfo."
                     .to_owned(),
             );
@@ -424,10 +424,10 @@ impl Finished {
 /// The memory that a replay took.
 fn room(Room { acts_bytes, file_bytes, plays_at_once }: Room) -> String {
     let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
-    let mut said = format!("What is played takes {}", mib(acts_bytes));
+    let mut said = format!("The load as it is played takes {}", mib(acts_bytes));
     if file_bytes > 0 {
         let directory = std::env::temp_dir();
-        said += &format!(", of which {} are in a file below {}", mib(file_bytes), directory.display());
+        said += &format!("; {} of that are in a file below {}", mib(file_bytes), directory.display());
     }
     if let Some(plays) = plays_at_once {
         said += &format!("; memory is short, so the number of plays at once is {plays}");
@@ -523,9 +523,9 @@ mod tests {
     #[test]
     fn what_a_replay_took_is_said() {
         let acts_bytes = 3 << 20;
-        assert_eq!(room(Room { acts_bytes, ..Room::default() }), "What is played takes 3.0 MiB.");
+        assert_eq!(room(Room { acts_bytes, ..Room::default() }), "The load as it is played takes 3.0 MiB.");
         let short = Room { acts_bytes, file_bytes: 2 << 20, plays_at_once: Some(1) };
-        assert!(room(short).contains(", of which 2.0 MiB are in a file below "), "{}", room(short));
+        assert!(room(short).contains("; 2.0 MiB of that are in a file below "), "{}", room(short));
         assert!(room(short).ends_with("so the number of plays at once is 1."), "{}", room(short));
     }
 

@@ -167,7 +167,7 @@ fn made_differently(first: &ReportData, second: &ReportData) -> Vec<String> {
     if let Some((from, to)) =
         before.kernel.as_ref().zip(after.kernel.as_ref()).filter(|(from, to)| from != to)
     {
-        all.push(format!("The kernel is another one: {from}, then {to}."));
+        all.push(format!("The kernel differs: {from}, then {to}."));
     }
     let (from, to) = (&first.settings, &second.settings);
     if let Some((from, to)) = from.as_ref().zip(to.as_ref()) {
@@ -175,13 +175,13 @@ fn made_differently(first: &ReportData, second: &ReportData) -> Vec<String> {
         for (name, from) in settings::named(from) {
             let value = to.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
             if let Some(to) = value.filter(|to| **to != from) {
-                all.push(format!("A setting is another one: vm.{name} was {from}, then {to}."));
+                all.push(format!("A setting differs: vm.{name} was {from}, then {to}."));
             }
         }
     }
     if !before.command.is_empty() && !after.command.is_empty() && before.command != after.command {
         let (from, to) = (command_line(&before.command), command_line(&after.command));
-        all.push(format!("The command is another one: {from}, then {to}."));
+        all.push(format!("The command differs: {from}, then {to}."));
     }
     all
 }
@@ -245,7 +245,9 @@ fn table(dossiers: &[ReportData], names: &[String], order: &[usize]) -> Table {
     if dossiers.iter().any(|report_data| {
         matches!(report_data.examined.advice.findings.waiting, Some(Waiting::AtMost { .. }))
     }) {
-        table.note("Where waits were not recorded, waiting is at most what stands there: no longer than others held the locks.");
+        table.note(
+            "Where waits were not recorded, the number is an upper bound: the time that the locks were held.",
+        );
     }
     table
 }

@@ -27,7 +27,7 @@ pub(super) fn section(report_data: &ReportData, link: usize, heading: String) ->
     let active = report_data.examined.survey.cpus.active();
     if active > shown.len() {
         section.push(Part::Text(format!(
-            "Of {active} CPUs that did something, the {} that went to their zones most often have lines; the map below has all.",
+            "{active} CPUs have events. The {} with the most zone visits have lines; the map below has all.",
             shown.len()
         )));
     }
@@ -174,8 +174,8 @@ pub(super) fn map(report_data: &ReportData, link: usize, heading: String) -> Sec
         return section;
     }
     section.push(Part::Text(format!(
-        "A row for each CPU, grouped by node and last-level cache. A column stands for {:.3} ms; drawn narrower, it shows \
-         the largest of what it stands for.",
+        "A row for each CPU, grouped by node and last-level cache. A column stands for {:.3} ms. If several columns \
+         share a pixel, it shows the largest value.",
         timeline.interval_ns as f64 / 1e6
     )));
     section.push(Part::Chart(Chart::Heat(heat)));

@@ -72,7 +72,7 @@ pub(super) fn agreement(reproduction: &Reproduction<'_>) -> Vec<String> {
     let misses = &reproduction.misses;
     if misses.opposite + misses.close > 0 {
         sentences.push(format!(
-            "{} changes go the opposite way. In {} of the directions that differ, both changes are nearer to each other than \
+            "{} changes go the opposite way. In {} of the directions that differ, the two changes differ by less than \
              what counts as no change.",
             misses.opposite, misses.close
         ));

@@ -34,7 +34,7 @@ pub(super) fn counts(played: &Played) -> Vec<(&'static str, u64)> {
 pub(super) fn note(played: &Played) -> String {
     let occurred = table(played).into_iter().enumerate().filter(|(at, (_, count, _))| *at == 0 || *count > 0);
     let parts: Vec<_> = occurred.map(|(_, (_, count, what))| format!("{count} {what}")).collect();
-    format!("Of the recording: {}.", parts.join("; "))
+    format!("From the recording: {}.", parts.join("; "))
 }
 
 #[cfg(test)]
@@ -46,7 +46,7 @@ mod tests {
         let played = Played { events: 9, unmatched_frees: 2, ..Played::default() };
         assert_eq!(
             note(&played),
-            "Of the recording: 9 allocations and frees are played; 2 frees of pages whose allocation it does not show are left out."
+            "From the recording: 9 allocations and frees are played; 2 frees of pages whose allocation it does not show are left out."
         );
         let all = Played {
             events: 1,

@@ -10,8 +10,8 @@ How to read this:
   lifetimes     blocks that live short come back to the page set they are
                 from; a load whose blocks live long goes through the zone
   runs          how much a CPU allocates before it frees: a run longer than
-                what the page set holds takes the zone lock
-  what the kernel itself moved
+                the page set's contents takes the zone lock
+  moved between zones and page sets
                 a replay under the recorded kernel's own policy should come
                 near. Refills and drains are grouped from single events:
                 those of one CPU without another event between

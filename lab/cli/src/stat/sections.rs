@@ -16,7 +16,7 @@ use crate::source;
 use crate::who;
 
 /// Titles of tables that need both ends of a block.
-const MATRIX: &str = "Who frees what whom allocated, in blocks";
+const MATRIX: &str = "Blocks by allocating and by freeing CPU";
 const LIFETIMES: &str = "Lifetimes of blocks, from allocation to free";
 /// Page sets of more CPUs are not shown one by one to people.
 const CPUS_SHOWN: usize = 16;
@@ -191,7 +191,7 @@ fn orders(survey: &Survey) -> Table {
         table.push(Row::new(std::iter::once(Cell::from(order as u64)).chain(counts).chain(sums)));
     }
     if orders.freed_in_batches > 0 {
-        table.note(format!("Of the blocks freed, {} were freed in batches.", orders.freed_in_batches));
+        table.note(format!("{} of the freed blocks were freed in batches.", orders.freed_in_batches));
     }
     table
 }
@@ -240,7 +240,7 @@ fn lifetimes(survey: &Survey) -> Section {
     let mut section = distribution("lifetimes", LIFETIMES, &lifetimes.ns);
     if let Some((half, most)) = lifetimes.ns.percentile_at_most(50).zip(lifetimes.ns.percentile_at_most(90)) {
         section.table.note(format!(
-            "Half of the blocks live at most {}, nine of ten at most {}, the longest {}.",
+            "Half of the blocks live at most {}, 90 % at most {}, the longest {}.",
             duration(half),
             duration(most),
             duration(lifetimes.ns.max)
@@ -297,7 +297,7 @@ fn moved(survey: &Survey) -> Table {
         Column::count("largest", "largest"),
     ];
     let kernel = &survey.kernel;
-    let mut table = Table::new("What the kernel itself moved between zones and page sets", columns);
+    let mut table = Table::new("Moved between zones and page sets by the kernel itself", columns);
     let recorded = &survey.recorded;
     // Pages need the events of their blocks only; how often they moved, what comes between.
     for (what, counts, pages, runs) in [
@@ -338,7 +338,7 @@ fn activity(survey: &Survey) -> Table {
         Column::measure("longest_us", "longest").with_unit("us"),
     ];
     let (kernel, recorded) = (&survey.kernel, &survey.recorded);
-    let mut table = Table::new("What else the kernel did", columns);
+    let mut table = Table::new("Other work of the kernel", columns);
     for (what, waits) in [
         ("waits for other locks", other_waits(survey)),
         ("waits for spinning locks", recorded.known(needs::WAITS, &kernel.spin_waits)),

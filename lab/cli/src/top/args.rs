@@ -18,7 +18,8 @@ How to read this:
   free, above low   free pages of a zone, and how many of them lie above the low
                     watermark; below it the reclaimer wakes
   PCP pages         pages in the zone's page sets, which other CPUs cannot use
-  free change       what came back to the zone less what left it, in a second.
+  free change       pages that came back to the zone minus pages that left it,
+                    in a second.
                     /proc counts neither; JSON has bounds for both
   count, change     pages in a CPU's page set, and since the reading before
   high              its limit, which the kernel moves between high_min and
@@ -27,8 +28,8 @@ How to read this:
 
   With privileges, tracepoints are counted, not recorded: blocks refilled and
   drained on each CPU, exactly, and spin locks that had to be waited for, those
-  of zones among all others. As root, waits for zone locks are shown by who
-  waits, and as a part of the time of all CPUs. With both, and with the cost of
+  of zones among all others. As root, waits for zone locks are shown by
+  caller, and as a part of the time of all CPUs. With both, and with the cost of
   a visit from `pageset bench machine`, one interval has a verdict: whether page
   sets may take CPU time that is worth a change.
 

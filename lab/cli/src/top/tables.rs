@@ -5,8 +5,8 @@ use pageset_replay::advise::SAVED_PERCENT;
 use pageset_report::{Cell, Column, Row, Table};
 
 /// A zone's pages and its page sets' pages.
-const CHANGE: &str = "A zone's free pages change by what page sets give back less what they fetch. How much of each it was, \
-                      only counted tracepoints say.";
+const CHANGE: &str = "A zone's free pages change by the pages that page sets give back, minus the pages that they fetch. Only \
+                      counted tracepoints tell how many each are.";
 /// The meaning of a lock counter.
 const LOCKS: &str = "Spin locks waited for are all of the kernel's; the zone lock is one of them.";
 
@@ -53,7 +53,7 @@ pub(super) fn verdict(view: &View) -> String {
             "Whether page sets take CPU time is unknown: {}.",
             match why {
                 Some(Why::CostNotMeasured) =>
-                    "what a visit costs was not measured; `pageset bench machine` does, as root",
+                    "the cost of a visit was not measured; `pageset bench machine` does, as root",
                 Some(Why::NoBusyTime) => "it is not known for how long CPUs were busy",
                 Some(Why::WaitsNotWatched) => "waits for zone locks were not watched",
                 Some(Why::NotCounted) | None => "tracepoints were not counted, which needs root",

@@ -68,7 +68,7 @@ fn as_page(found: &Against, provenance: &Provenance) -> Page {
             ],
         }
     });
-    let mut drawn = Section::new("What happened, and what was predicted");
+    let mut drawn = Section::new("Measured and predicted");
     drawn.push(Part::Bars(bars.collect()));
     page::page(&title(found), [drawn, page::tables([compared(found)]), page::origin(provenance)])
 }
@@ -118,7 +118,7 @@ fn table(found: &Against) -> Table {
 fn title(found: &Against) -> String {
     let settings =
         if found.settings.is_empty() { String::new() } else { format!(" with {}", found.settings) };
-    format!("From {} to {}{settings}: the forecast, and what happened", found.from.policy, found.to.policy)
+    format!("From {} to {}{settings}: the forecast and the measurement", found.from.policy, found.to.policy)
 }
 
 fn notes(found: &Against) -> Vec<String> {

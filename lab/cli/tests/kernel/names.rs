@@ -91,7 +91,7 @@ fn names_are_kept_where_they_are_asked_for() {
     let called = |wanted: &str| tasks.all().iter().filter(|task| tasks.name(task) == Some(wanted)).count();
     assert!(called("dd") >= 8 && called(NAME) >= 2, "{} and {}", called("dd"), called(NAME));
     let said = succeeds(&["stat", &name]);
-    let said = said.split("Who it was, by process").nth(1).expect("names make a table");
+    let said = said.split("Load by process").nth(1).expect("names make a table");
     let row =
         |wanted: &str| said.lines().find(|line| line.starts_with(wanted)).unwrap_or_else(|| panic!("{said}"));
     assert!(row("dd ").split_whitespace().nth(1).is_some_and(|processes| processes == "8"), "{said}");
@@ -104,7 +104,7 @@ fn names_are_kept_where_they_are_asked_for() {
     assert!(!holds(&everything(&shared), NAME) && !holds(&everything(&shared), "kthreadd"));
     let html = directory.path().join("r.html").display().to_string();
     succeeds(&["report", &name, "-o", &html]);
-    assert!(fs::read_to_string(&html).expect("it was written").contains("Who it was, by process"));
+    assert!(fs::read_to_string(&html).expect("it was written").contains("Load by process"));
     let advised = succeeds(&["advise", &name, "--evidence"]);
     assert!(
         advised.contains("The command and its children took") && advised.contains("by process"),
@@ -143,7 +143,7 @@ fn counts_know_who_visited_the_zones() {
     assert!(said.contains("(--names)"), "{said}");
     assert!(holds(&everything(&path), "kthreadd"));
     let said = succeeds(&["stat", &name]);
-    assert!(said.contains("Who it was, by process") && said.contains("the command "), "{said}");
+    assert!(said.contains("Load by process") && said.contains("the command "), "{said}");
 }
 
 #[test]

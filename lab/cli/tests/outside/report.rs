@@ -92,7 +92,7 @@ fn two_recordings_lead_with_their_difference() {
     assert!(lead.starts_with("From k61_tmpfs_def_r1.pgtrace to k61_tmpfs_f64_r1.pgtrace: "), "{lead}");
     assert!(lead.contains('%') || lead.contains("from 0"), "{lead}");
     let texts: Vec<_> = parts(&page, "text").filter_map(Value::as_str).collect();
-    let setting = "A setting is another one: vm.percpu_pagelist_high_fraction was 0, then 64.";
+    let setting = "A setting differs: vm.percpu_pagelist_high_fraction was 0, then 64.";
     assert!(texts.contains(&setting), "{texts:#?}");
     // Samples with samples, or replays with replays: never one with the other.
     let titles: Vec<_> = parts(&page, "bars")

@@ -70,7 +70,7 @@ pub(super) fn sentences(
     }
     all.extend(latency.map(|latency| {
         format!(
-            "Simulated on {}: 99 % of the allocations take at most {:.0} ns, for {:.0} now; 99.9 % at most {:.0}, for {:.0}.",
+            "Simulated on {}: 99 % of the allocations take at most {:.0} ns, now {:.0}; 99.9 % at most {:.0} ns, now {:.0}.",
             latency.machine, latency.advised.p99_ns, latency.now.p99_ns, latency.advised.p999_ns, latency.now.p999_ns
         )
     }));
@@ -105,7 +105,7 @@ fn spent(findings: &Evidence) -> String {
     let spending = &findings.spending;
     let Some(cost) = &spending.cost else {
         return format!(
-            "{waited} What a visit to a zone costs was not measured; run `pageset bench machine`, then record again."
+            "{waited} The cost of a visit to a zone was not measured; run `pageset bench machine`, then record again."
         );
     };
     let Some(visits) = spending.visits_percent else { return waited };
@@ -137,7 +137,7 @@ fn most(findings: &Evidence) -> String {
                 "Even visits of 100 us each would be {} of the CPU time: nothing you would notice.",
                 share(percent)
             ),
-            None => "What a setting could save is not known.".to_owned(),
+            None => "The saving of a setting is not known.".to_owned(),
         },
     }
 }
@@ -159,7 +159,7 @@ fn waited(findings: &Evidence) -> String {
             format!("CPUs waited for zone locks for {} of their time ({waits} waits).", share(percent))
         }
         Some(Waiting::AtMost { percent }) => format!(
-            "CPUs waited for zone locks for {} of their time, at most: no longer than others held them.",
+            "CPUs waited for zone locks for {} of their time, at most: no longer than the locks were held.",
             share(percent)
         ),
     }
@@ -169,7 +169,7 @@ fn held(findings: &Evidence) -> String {
     let most = findings.held_pages_peak.max(findings.held_pages_end);
     match (most, findings.held_percent()) {
         (Some(pages), Some(percent)) => format!(
-            "Page sets held {} {pages} pages ({}), {} of what zones manage, {}.",
+            "Page sets held {} {pages} pages ({}), {} of the pages of all zones, {}.",
             if findings.is_counted { "at the end" } else { "at most" },
             mib(pages),
             share(percent),
@@ -272,7 +272,7 @@ fn would(forecast: &Forecast, findings: &Evidence) -> String {
 }
 
 fn price(forecast: &Forecast, findings: &Evidence) -> String {
-    let now = findings.held_pages_peak.map_or_else(String::new, |pages| format!(", for {pages} now"));
+    let now = findings.held_pages_peak.map_or_else(String::new, |pages| format!(", now {pages}"));
     format!(
         "Page sets would hold {} pages ({}) at most{now}, and {} after a minute without work.",
         forecast.held_pages_peak,
@@ -313,7 +313,7 @@ fn unknown(why: Why, findings: &Evidence) -> String {
             "No policy is known for its kernel. `pageset policies` names those that are.".to_owned()
         }
         Why::CostNotMeasured => format!(
-            "Cost not measured: it has {:.0} visits to the zones a second, and what one costs was not measured on its \
+            "Cost not measured: it has {:.0} visits to the zones a second, and the cost of a visit was not measured on its \
              machine. Run `pageset bench machine` there when it is quiet: a minute, as root, under two settings by turns. \
              Then record again.",
             findings.visits.unwrap_or(0) as f64 / findings.seconds.max(f64::MIN_POSITIVE)
@@ -372,7 +372,7 @@ pub(super) fn warnings(
         all.push(format!("{} events are missing from the recording.", findings.lost_events));
     }
     if findings.is_cut {
-        all.push("The file is damaged. All of this is of what stands before the damage.".to_owned());
+        all.push("The file is damaged. All figures are from the part before the damage.".to_owned());
     }
     all
 }
@@ -430,7 +430,7 @@ mod tests {
             "It would leave 8 to 13 %",
             "80 to 130",
             "9000 pages (35.2 MiB)",
-            "for 2000 now",
+            "now 2000",
         ] {
             assert!(said.contains(part), "{part}: {said}");
         }

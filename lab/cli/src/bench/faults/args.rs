@@ -15,7 +15,7 @@ How to read this:
   everything (thread creation, mapping, faults, exit, teardown), and pages
   divided by these.
 
-  The second has what that hides, as medians over the repetitions:
+  The second has the phases that the totals hide, as medians:
   start     until every thread is ready and has its region
   touch     from then until the last thread has touched its last page, and the
             middle half of it over the repetitions (IQR)
@@ -28,7 +28,7 @@ How to read this:
 
   The third is about one page while touching: time and CPU time of one thread
   for it, how many times as much CPU time the kernel takes in the same run, and
-  what happened on the way: pages prepared in vain, locks waited for.
+  events on the way: pages prepared in vain, locks waited for.
 
   A strategy is one name of each axis, page table, areas, counters:
   P0 P0n P1 P2 P3, V0 V1 V2 V3 V7, R0 R1 R1b R1p R2 R3 R4. P1,V1,R1 is the

@@ -40,10 +40,8 @@ pub(crate) fn table(rows: &[Measurement]) -> Table {
         Column::ratio("most", "most"),
         Column::label("reached", "reached"),
     ];
-    let mut table = Table::new(
-        "What the library aims at, as ratios of this run (least and most over the targets)",
-        columns,
-    );
+    let mut table =
+        Table::new("Aims of the library, as ratios of this run (least and most over the targets)", columns);
     for goal in goals(rows) {
         table.push(Row::new([
             goal.what.as_str().into(),

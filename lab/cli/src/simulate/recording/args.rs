@@ -20,7 +20,7 @@ With --recording:
                       changes of a page set, where pages of others go back
   passed              such changes, however long ago the other CPU's was
   fallbacks           requests that got memory of another type
-  held                free pages that a CPU keeps back: nobody else gets them
+  held                free pages that a CPU keeps back: no other CPU gets them
                       until it gives them back; \"idle\" is two idle seconds
                       after the last event
   at hand             free pages that are meant for one CPU, but that others

@@ -171,7 +171,7 @@ fn about(
             id,
             parent: None,
             name: "about this recording",
-            description: "What was recorded, and what is missing.",
+            description: "Information about the recording, and its gaps.",
             kind: TrackKind::Slices,
             rank: -1,
         },

@@ -15,8 +15,8 @@ pub(super) struct Decisions {
     pub(super) drains: u64,
 }
 
-const DESCRIPTION: &str = "What this policy makes of the recorded allocations and frees, in their recorded order and at \
-their recorded times. A replay decides, it does not take time: refills and drains have no length.";
+const DESCRIPTION: &str = "The recorded allocations and frees under this policy, in their recorded order and at their recorded \
+times. A replay decides, it does not take time: refills and drains have no length.";
 
 /// Plays the recording under a candidate, and writes what its page sets hold and decide.
 pub(super) fn write(
