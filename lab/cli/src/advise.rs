@@ -81,7 +81,7 @@ pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
     judged
 }
 
-/// Records if no recording is given, says what to do, and tries it if that is asked for.
+/// Records if no recording is given, prints the advice, and tries the advised setting with `--apply`.
 fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signals: &Signals) -> Result<()> {
     let provenance = invocation.provenance();
     if let Some(file) = &args.keep_recording {
@@ -203,7 +203,7 @@ pub(crate) fn of_reading(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Advice, what came of it, and where it comes from.
+/// Advice, the result of its trial, and its provenance.
 struct Printed<'a> {
     advice: &'a Advice,
     tried: Option<&'a TrialResult>,
@@ -215,7 +215,7 @@ struct Printed<'a> {
 /// Sentences of a No that stand without the evidence.
 const BRIEF: usize = 4;
 
-/// All of it in JSON. Keys are stable.
+/// The advice and its trial in JSON. Keys are stable.
 #[derive(Serialize)]
 struct AdviceDocument<'a> {
     #[serde(flatten)]
@@ -380,7 +380,7 @@ pub(crate) fn table(advice: &Advice) -> Table {
     table
 }
 
-/// The kernel, or the setting without what all of them begin with.
+/// The kernel, or the setting without the beginning that all of them share.
 pub(crate) fn name(forecast: &Forecast) -> String {
     match &forecast.kernel {
         Some(kernel) => kernel.clone(),

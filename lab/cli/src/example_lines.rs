@@ -1,8 +1,9 @@
 //! The command lines in texts: help, the book, READMEs. Tests parse all command lines, and run those in the
 //! help.
 
-/// Command lines in a text whose examples are indented: all lines below `Examples:`, and elsewhere those that begin with the
-/// command and one of its subcommands. What a line says of itself, after two spaces, is left out.
+/// Command lines in a text. Examples are indented: all lines below `Examples:`, and elsewhere lines that
+/// begin with the command and one of its subcommands. The explanation behind a line, after two spaces, is
+/// left out.
 pub(crate) fn command_lines(text: &str, subcommands: &[String]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut is_example = false;

@@ -21,7 +21,7 @@ fn subcommands() -> Vec<String> {
     definition().get_subcommands().map(|command| command.get_name().to_owned()).collect()
 }
 
-/// Whether clap takes each call of pageset in a line; what it says if not.
+/// clap's error for a call of pageset in a line, if there is one.
 fn refused(line: &str) -> Option<String> {
     // Examples name a policy file of the reader's.
     let mine = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/policies/half-drain.toml");
@@ -70,7 +70,7 @@ fn documents(root: &Path) -> Vec<PathBuf> {
     while let Some(directory) = directories.pop() {
         for path in fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()) {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            // Transcripts are run, and some of them show what is refused.
+            // Transcripts are left out: they are run, and some of them show errors.
             if path.is_dir() && !matches!(name, "target" | "tests") && !path.is_symlink() {
                 directories.push(path);
             } else if name.ends_with(".md") {

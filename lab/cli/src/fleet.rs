@@ -1,4 +1,4 @@
-//! A fleet: what the subcommands have in common that read many recordings of one load.
+//! A fleet: many recordings of one load. This is the part that its subcommands share.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::args::exit_with_usage;
 use crate::options::{OpeningArgs, SourceArgs};
 use crate::progress::Progress;
 
-/// Whether these are a fleet. A folder is one, whatever it holds.
+/// Whether these are a fleet. A folder is always one.
 pub(crate) fn is_one(recordings: &[PathBuf]) -> bool {
     if !fleet::is_fleet(recordings) {
         return false;
@@ -27,7 +27,7 @@ pub(crate) fn is_one(recordings: &[PathBuf]) -> bool {
 /// One recording, with its result or error.
 pub(crate) struct Member<R> {
     file: PathBuf,
-    /// What is printed of it, or why nothing is.
+    /// The result, or the error.
     pub(crate) read: Result<R, String>,
     /// The subcommand's JSON document for this recording alone, if JSON was asked for.
     document: Option<Box<RawValue>>,
@@ -40,7 +40,8 @@ pub(crate) struct Fleet<R> {
     names: Vec<String>,
 }
 
-/// Does `work` for each recording, on all CPUs. It gives what is printed, and with `is_json` the document.
+/// Does `work` for each recording, on all CPUs. `work` returns the result, and with `--format json` the
+/// document.
 pub(crate) fn read<R: Send>(
     (recordings, opening): (&[PathBuf], &OpeningArgs),
     work: impl Fn(&SourceArgs) -> Result<(R, Option<Box<RawValue>>)> + Sync,
@@ -136,7 +137,7 @@ impl<R> Fleet<R> {
         Ok(json_document(&document, out)?)
     }
 
-    /// Notes what could not be read below the table of lines.
+    /// Adds notes below the table for recordings that could not be read.
     pub(crate) fn note_unread(&self, table: &mut Table) {
         for (at, member) in self.members.iter().enumerate() {
             if let Err(problem) = &member.read {
@@ -145,7 +146,8 @@ impl<R> Fleet<R> {
         }
     }
 
-    /// An error if a recording could not be read: the exit status has to say so, after all others are printed.
+    /// An error if a recording could not be read. It comes after all results are printed, and sets the exit
+    /// status.
     pub(crate) fn finish(&self) -> Result<()> {
         match self.unread() {
             0 => Ok(()),

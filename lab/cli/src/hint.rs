@@ -19,7 +19,7 @@ pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
     }
 }
 
-/// As [`of_trace`], for subcommands that cannot be told how to open a trace.
+/// Like [`of_trace`], for subcommands without the options for opening a trace.
 pub(crate) fn of_conversion(error: anyhow::Error) -> anyhow::Error {
     let option = match error.downcast_ref() {
         Some(TraceError::Damaged { .. }) => "--recover",

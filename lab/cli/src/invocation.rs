@@ -6,8 +6,8 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use pageset_report::{Provenance, shell_word};
 
-/// Options that say where a result goes, how it is written, and how many CPUs and whose work on it, and never what it is.
-/// All others belong to the command line that gives it again.
+/// Options that do not change a result: its place and format, the number of CPUs, and the workers. All other
+/// options belong to the command line that repeats the result.
 const OUTSIDE: [&str; 12] = [
     "format",
     "output",
@@ -23,7 +23,7 @@ const OUTSIDE: [&str; 12] = [
     "keep_recording",
 ];
 
-/// A command line without what does not change the result.
+/// A command line, without options that do not change the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Invocation(String);
 
@@ -47,8 +47,8 @@ impl Invocation {
         let options: Vec<_> = options.flat_map(|arg| option(arg, matches)).collect();
         let places = definition.get_positionals().filter(typed).flat_map(|arg| values(arg, matches));
         let places: Vec<_> = places.flatten().collect();
-        // An option that takes many values would take what stands behind it too. What looks like an option stands behind
-        // all of them, and behind the word that says so.
+        // An option that takes many values would also take the arguments behind it. Arguments that look like
+        // options stand last, behind `--`.
         let parts = if places.iter().any(|place| place.len() > 1 && place.starts_with('-')) {
             [options, vec!["--".to_owned()], quoted_all(&places)].concat()
         } else {
@@ -58,7 +58,7 @@ impl Invocation {
         Self(line)
     }
 
-    /// Command, version and commit; machine, policies and seed are added by who knows them.
+    /// Command, version and commit. The subcommand adds machine, policies and seed.
     pub(crate) fn provenance(&self) -> Provenance {
         Provenance {
             command: self.0.clone(),

@@ -134,7 +134,7 @@ impl RowsFormat {
 }
 
 impl RowsOutputArgs {
-    /// Refuses what this build cannot write, before hours of work go into it.
+    /// Refuses a format that this build cannot write, before hours of work go into the result.
     pub(crate) fn check(&self) -> Result<()> {
         let RowsFormat::Columnar(format) = self.format else { return Ok(()) };
         format.check()?;

@@ -27,7 +27,7 @@ pub(crate) struct TraceDocument {
     cpus: Option<u32>,
     /// Zones of the machine.
     zones: Vec<String>,
-    /// What is missing or could not be used, by reason.
+    /// Events that are missing or could not be used, by reason.
     lost: LostEvents,
     /// Facts that the recording lacks, and that are assumed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -61,7 +61,7 @@ impl TraceDocument {
     }
 }
 
-/// Sentences about what is missing; one that nothing is.
+/// Sentences about missing events, or one sentence that none is missing.
 pub(crate) fn lost_notes(lost: &LostEvents) -> Vec<String> {
     let missing = reasons([
         (lost.overrun, "overwritten in the kernel's buffer"),

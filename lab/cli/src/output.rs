@@ -1,5 +1,6 @@
-//! Where results go: the standard output, or a file that appears whole or not at all. Whatever text of others is in them,
-//! no control character of it leaves this file; a test says that nothing else writes to a terminal.
+//! Where results go: the standard output, or a file that appears whole or not at all. Results may hold texts
+//! from other programs, but no control character of these leaves this file. A test shows that no other file
+//! writes to a terminal.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -45,14 +46,14 @@ fn made(make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Vec<u8>> {
     })
 }
 
-/// Says something on the standard error, beside the result: what a person should know, or why there is none.
+/// Prints a message on the standard error, beside the result: a fact that the user should know, or an error.
 pub(crate) fn say(text: &str) {
     // No other place is left to say that this failed.
     drop(writeln!(io::stderr(), "{}", printable_lines(text)));
 }
 
-/// Refuses a file that must not be written, before hours of work go into what would be written there. Of any subcommand:
-/// those with `--output` or `--html`, and `--force`.
+/// Refuses an output file that must not be written, before hours of work go into the result. Of any
+/// subcommand: those with `--output` or `--html`, and `--force`.
 pub(crate) fn check(matches: &ArgMatches) -> Result<()> {
     if let Some((_, below)) = matches.subcommand() {
         return check(below);

@@ -1,4 +1,4 @@
-//! `--html FILE`: what a subcommand prints, as a page too.
+//! `--html FILE`: the output of a subcommand as a page, too.
 
 use std::path::PathBuf;
 

@@ -74,7 +74,7 @@ fn described() -> Vec<PossibleValue> {
     POLICIES.iter().map(named).collect()
 }
 
-/// Takes names, and gives what has the name.
+/// Parses a name into the value with that name.
 #[derive(Clone)]
 struct Names<P, K, F> {
     possible: P,

@@ -31,7 +31,7 @@ impl Progress {
         Self { is_terminal: io::stderr().is_terminal(), stage: None }
     }
 
-    /// `what` goes on, counted in `unit`.
+    /// Begins a stage with the name `what`, counted in `unit`.
     pub(crate) fn new(what: &'static str, unit: &'static str, total: Option<u64>) -> Self {
         let mut progress = Self::on_terminal();
         progress.start(what, unit, total);
@@ -91,7 +91,7 @@ fn bar(what: &'static str, unit: &str, total: Option<u64>) -> ProgressBar {
     bar
 }
 
-/// A number as it is said: two digits or three, and the letter of a power of a thousand.
+/// A short form of a number: two digits or three, and the letter of a power of a thousand.
 fn rounded(number: f64) -> String {
     const LETTERS: [&str; 5] = ["", " k", " M", " G", " T"];
     let mut scaled = number;

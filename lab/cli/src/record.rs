@@ -1,4 +1,4 @@
-//! `pageset record`: what this machine's kernel allocates and frees, as a trace.
+//! `pageset record`: this machine's allocations and frees, as a trace.
 
 pub(crate) mod args;
 mod ending;
@@ -75,7 +75,7 @@ fn run_counts(options: &Options, path: &Path, existing: Existing, is_interrupted
     end(path, recording)
 }
 
-/// Says what was recorded, or why nothing was.
+/// Prints a summary of the recording, or the reason why there is none.
 fn end(path: &Path, recording: Result<Recording, RecordError>) -> Result<()> {
     if matches!(recording, Err(RecordError::Command { .. } | RecordError::Refused { .. })) {
         // It has no event that anybody asked for.

@@ -1,6 +1,6 @@
 //! `pageset replay`: a recording under several policies, one row each.
 //!
-//! `result` is what is printed. `fleet` replays many recordings.
+//! `result` has the printed result. `fleet` replays many recordings.
 
 pub(crate) mod args;
 mod fleet;
@@ -134,11 +134,11 @@ pub(crate) struct Comparison<'a> {
     pub(crate) candidates: Vec<Candidate>,
     /// CPUs to share the memory between.
     pub(crate) cpus: Option<u32>,
-    /// What is printed for people.
+    /// Columns of the table for people.
     pub(crate) columns: Columns,
     /// Another machine.
     pub(crate) machine: &'a MachineArgs,
-    /// Whether all is said that can be said.
+    /// Whether all notes are printed.
     pub(crate) is_verbose: bool,
     /// Further recordings of the load.
     pub(crate) repeats: usize,

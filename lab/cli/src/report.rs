@@ -1,8 +1,8 @@
 //! `pageset report`: recordings as one HTML file, to send and to keep.
 //!
-//! In the order of the page: `comparison` (of several recordings), `verdict`, `over_time`, `traffic` (who frees what),
-//! `elsewhere` (other kernels and settings), `evidence`. `cpu_rows` names the rows of charts that have one for each CPU,
-//! `settings` the settings in force and their changes.
+//! In the order of the page: `comparison` (of several recordings), `verdict`, `over_time`, `traffic` (blocks
+//! by CPU, lifetimes), `elsewhere` (other kernels and settings), `evidence`. `cpu_rows` names the rows of
+//! charts that have one for each CPU, `settings` the settings in force and their changes.
 
 pub(crate) mod args;
 mod comparison;

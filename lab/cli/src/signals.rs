@@ -1,4 +1,5 @@
-//! Signals that end the command. It goes on until it has put away what it made in the kernel, and put its settings back.
+//! Signals that end the command. Before it ends, it removes its tracing instances from the kernel, and puts
+//! its settings back.
 
 use std::error::Error;
 use std::fmt;
@@ -59,7 +60,7 @@ impl Signals {
         self.0.load(Ordering::Relaxed) != 0
     }
 
-    /// Goes on unless a signal has come.
+    /// An error once a signal has come.
     pub(crate) fn check(&self) -> Result<(), Interrupted> {
         if self.has_come() { Err(Interrupted) } else { Ok(()) }
     }
@@ -77,8 +78,8 @@ impl Signals {
         }
     }
 
-    /// Does `work` on another thread, and returns as soon as it is done or a signal comes. After a signal the work goes on
-    /// until the process ends: whatever has to be put back must not depend on it.
+    /// Does `work` on another thread, and returns as soon as it is done or a signal comes. After a signal the
+    /// work runs on until the process ends. So nothing that must be put back may depend on the work.
     pub(crate) fn during<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

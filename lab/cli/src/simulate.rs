@@ -1,6 +1,7 @@
 //! `pageset simulate`: a workload on a simulated machine, one row for each policy.
 //!
-//! `recording` plays a recording's blocks on whole allocators. `played` says what was left out of a recording, `list` names machines and workloads, `table` prints.
+//! `recording` plays a recording's blocks on whole allocators. `played` counts the requests of a recording
+//! that were played or left out, `list` names machines and workloads, `table` prints.
 
 pub(crate) mod args;
 mod list;

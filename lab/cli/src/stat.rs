@@ -1,7 +1,7 @@
-//! `pageset stat`: what is in a trace.
+//! `pageset stat`: the contents of a trace.
 //!
-//! `sections` turns a survey into tables, `counts` a recording that has no events, `document` into JSON. `fleet` tells of many
-//! recordings.
+//! `sections` turns a survey into tables, `counts` a recording that has no events, `document` into JSON.
+//! `fleet` has a line for each of many recordings.
 
 pub(crate) mod args;
 mod counts;

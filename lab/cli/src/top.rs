@@ -1,5 +1,6 @@
-//! `pageset top`: what the page sets of this machine do. `args` says what can be typed, `tables` turns a view into
-//! tables. `once` prints them; `frame` makes lines of them, of what `selection` chose, for `plain` or `screen`.
+//! `pageset top`: the activity of this machine's page sets. `args` has the options, `tables` turns a view
+//! into tables. `once` prints them; `frame` makes lines from the part that `selection` chose, for `plain` or
+//! `screen`.
 
 pub(crate) mod args;
 mod frame;

@@ -73,7 +73,7 @@ fn given(args: &VerifyArgs) -> Result<Option<Layout>> {
     layout.as_deref().map(|path| layouts::load(path, &facts.options())).transpose()
 }
 
-/// A forecast beside what happened, with its notes.
+/// A forecast beside the measurement, with its notes.
 pub(crate) fn compared(found: &Against) -> Table {
     against::compared(found)
 }
@@ -237,7 +237,8 @@ fn notes(verified: &[Verified]) -> Vec<String> {
     notes
 }
 
-/// What is taken for a refill, since no event of these recordings says it, and how often that is not certain.
+/// The rule that finds refills, since no event of these recordings names one, and the number of uncertain
+/// cases.
 fn taken_for_refills(verified: &[Verified]) -> String {
     let fetches = verified.iter().map(|one| one.verification.fetches());
     let [all, past, unknown] = fetches.fold([0; 3], |[all, past, unknown], fetches| {

@@ -3,7 +3,7 @@
 use pageset_replay::who::{Part, PartOf, Who};
 use pageset_report::{Cell, Column, Row, Table, printable};
 
-/// Rows of a table; further ones are put together.
+/// Rows of a table; further parts share one row.
 const ROWS: usize = 10;
 
 /// Splits parts into rows of their own and parts to be summed in the row `others`. A single part more than
@@ -14,7 +14,7 @@ pub(crate) fn own_rows<'p, T>(all: &'p [&T]) -> (&'p [&'p T], &'p [&'p T]) {
 
 /// Characters of a control group's path that are shown: its end.
 const PATH_CHARACTERS: usize = 24;
-/// A word of so many hexadecimal digits in a path is the number of a container.
+/// A word of this many hexadecimal digits in a path is the number of a container.
 const NUMBER_DIGITS: usize = 32;
 /// The first digits tell a container from others: these are shown.
 const SHOWN_DIGITS: usize = 12;

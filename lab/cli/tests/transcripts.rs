@@ -1,4 +1,5 @@
-//! The transcripts of commands in `cmd/`, which the book shows: each command is run and prints what the page says.
+//! The transcripts of commands in `cmd/`, which the book shows. Each command is run, and must print the text
+//! on the page.
 //!
 //! After a change that is meant: `TRYCMD=overwrite cargo test -p pageset-cli --test transcripts`, and look at the diff.
 

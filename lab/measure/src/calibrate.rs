@@ -1,8 +1,8 @@
 //! Which order, kernel and neighbourhood clear and copy huge pages fastest here.
 //!
-//! The time is short, so it goes in two steps: first the orders and kernels, all with one neighbourhood, then the
-//! neighbourhoods of the winner. What is compared is measured in turn, in blocks of one method, since dirty lines that one
-//! method leaves in the caches are paid for by the next.
+//! The time is short, so it goes in two steps: first the orders and kernels, all with one neighbourhood, then
+//! the neighbourhoods of the winner. The methods are measured in turn, in blocks of one method each: the
+//! dirty lines that one block leaves in the caches are paid for by the next.
 
 use std::time::{Duration, Instant};
 
@@ -23,8 +23,8 @@ const PAGES: usize = 32;
 /// When the orders and kernels are done, and when the neighbourhoods are, after the start: on a busy machine, where pages
 /// become resident slowly, there are fewer samples.
 const DEADLINES: [Duration; 2] = [Duration::from_millis(600), Duration::from_millis(850)];
-/// Neighbourhoods whose cost is so near to the least count as equal; the largest is taken, which helps programs that touch
-/// more than is measured. A guess, about what two runs differ by.
+/// Neighbourhoods whose cost is at most this factor above the least count as equal. The largest of them is
+/// taken, which helps programs that touch more than is measured. A guess: two runs differ by about as much.
 const EQUAL: f64 = 1.01;
 /// Neighbourhoods that are tried.
 const NEIGHBOURHOODS: [usize; 6] = [0, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10];
@@ -68,7 +68,7 @@ pub struct Choice {
     pub order: &'static str,
     /// Instructions.
     pub kernel: &'static str,
-    /// What is cleared or copied last, around the target; 0 for orders that do not look at it so.
+    /// Bytes around the target that are cleared or copied last; 0 for orders without such a part.
     pub neighbourhood_bytes: usize,
 }
 

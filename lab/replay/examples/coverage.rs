@@ -23,7 +23,7 @@ use pageset_trace::TraceReader;
 
 /// The part that intervals are meant to miss.
 const MISSED: f64 = 0.2;
-/// Repeats that agree within this say what is true; others span a range.
+/// If repeats agree within this, each is a truth; else their range is.
 const QUIET: f64 = 0.25;
 
 #[derive(Default)]

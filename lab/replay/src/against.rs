@@ -39,13 +39,13 @@ pub struct Change {
 }
 
 impl Change {
-    /// By what the quantity changed.
+    /// The measured factor of the change.
     #[must_use]
     pub fn real_ratio(&self) -> f64 {
         ratio(self.to, self.from)
     }
 
-    /// By what it was predicted to change.
+    /// The predicted factor of the change.
     #[must_use]
     pub fn predicted_ratio(&self) -> f64 {
         ratio(self.predicted, self.from)
@@ -77,8 +77,8 @@ pub struct Against {
     pub changes: Vec<Change>,
 }
 
-/// Predicts what the kernel of the second recordings makes of the load in each of the first, and compares. Repeats of
-/// either side show how far the kernel itself differs from run to run.
+/// Forecasts the load of each of the first recordings under the kernel of the second recordings, and
+/// compares. Repeats of either side show how far the kernel itself differs from run to run.
 ///
 /// # Errors
 /// If a recording is damaged, does not describe its machine, lacks events, or comes from a kernel whose policy is not known.
@@ -163,7 +163,7 @@ pub fn against(
     })
 }
 
-/// A replay of a recording that shows what its kernel did.
+/// A replay of a recording that shows its kernel's visits.
 fn replayed(reader: &mut dyn TraceReader, options: &ReplayOptions) -> Result<Replay, ReplayError> {
     let replay = replay(reader, options, |_| {})?;
     replay.recorded.require(needs::VISITS, reader.info())?;

@@ -41,7 +41,7 @@ pub fn begin_file(path: &Path, existing: Existing) -> Result<File> {
     open_unlooked(path, existing)
 }
 
-/// Begins a file without having looked at what has its name: another process may make that at any moment.
+/// Begins a file without relying on `check_file`: another process may create one of this name at any moment.
 fn open_unlooked(path: &Path, existing: Existing) -> Result<File> {
     match File::options().write(true).create_new(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -51,7 +51,7 @@ fn open_unlooked(path: &Path, existing: Existing) -> Result<File> {
             return Ok(made);
         }
     }
-    // Nothing is cut off before it is known what was opened.
+    // Nothing is cut off before the file is open: it may be a device or a pipe.
     let opened = File::options().write(true).create(existing == Existing::Replace).truncate(false).open(path);
     let file = opened.with_context(|| cannot_write(path))?;
     if file.metadata().with_context(|| cannot_write(path))?.is_file() {
@@ -96,7 +96,7 @@ fn writer(file: &File) -> Option<u32> {
 /// Removes a file that [`begin_file`] has begun and that has nothing of worth in it. A device or a pipe stays.
 pub fn remove_begun(path: &Path) {
     if fs::symlink_metadata(path).is_ok_and(|kind| kind.is_file()) {
-        // The caller has an error of its own to tell.
+        // If this fails, the file stays; the caller reports its own error.
         drop(fs::remove_file(path));
     }
 }
@@ -272,7 +272,7 @@ fn link(file: &File, directory: &Path, target: &Path, existing: Existing) -> io:
     let name = |name: &Path| linkat(CWD, own(file), CWD, name, AtFlags::SYMLINK_FOLLOW);
     match (name(target), existing) {
         (Err(rustix::io::Errno::EXIST), Existing::Replace) => {
-            // No call replaces by linking: a second name is renamed.
+            // `linkat` cannot replace a file, so the file gets a second name, which is then renamed.
             let beside =
                 tempfile::Builder::new().prefix(".pageset-").make_in(directory, |path| Ok(name(path)?))?;
             beside.persist(target).map(drop).map_err(|error| error.error)
@@ -354,7 +354,7 @@ mod tests {
         let mut file = AtomicFile::create(&target, Existing::Refuse).unwrap();
         file.write_all(b"half").unwrap();
         file.flush().unwrap();
-        // A process that is killed now leaves what is there now.
+        // The directory now is the directory after a kill at this point.
         if matches!(file.out.get_ref(), Sink::Nameless(..)) {
             assert!(names(directory.path()).is_empty());
         }
@@ -399,7 +399,7 @@ mod tests {
     fn fault_13_a_file_that_appears_after_the_look_stays() {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("result");
-        // As if it had appeared when `check_file` had found nothing.
+        // The file appears after `check_file` found nothing.
         fs::write(&target, "precious").unwrap();
         let error = open_unlooked(&target, Existing::Refuse).unwrap_err().to_string();
         assert!(

@@ -76,7 +76,8 @@ pub fn each<R: Send>(
     let cpus = cpus_of_this_machine();
     let workers = cpus.min(files.len()).max(1);
     let pool = || rayon::ThreadPoolBuilder::new().num_threads(cpus.div_ceil(workers)).build();
-    // Not the threads of one pool: while one of them waits for its own work, it would begin another recording.
+    // Each worker has a pool of its own. In a shared pool, a thread that waits for its recording's work would
+    // begin another recording.
     let pools = (0..workers).map(|_| pool()).collect::<Result<Vec<_>, _>>().context("cannot make threads")?;
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     // The results, their number, the receiver of progress, and its answer whether to go on.
@@ -145,7 +146,8 @@ impl Answer {
     }
 }
 
-/// What is advised: settings as `sysctl` takes them, or a kernel; and the CPU time that it saves in percent, least and most.
+/// The advice: settings as `sysctl` takes them, or a kernel; and the CPU time that it saves in percent, least
+/// and most.
 fn advised(advice: &Advice) -> Option<(&str, Option<(f64, f64)>)> {
     let (Verdict::Set { forecast, .. } | Verdict::ChangeKernel { forecast, .. }) = advice.verdict else {
         return None;
@@ -232,7 +234,7 @@ pub struct Answers {
     pub why_unknown: Vec<(String, usize)>,
     /// How many could not be read.
     pub unread: usize,
-    /// What is advised, and for how many recordings: the most frequent first.
+    /// Each advice with its number of recordings, the most frequent first.
     pub advised: Vec<(String, usize)>,
     /// All recordings, the worst first: Yes, then unknown, then No, then those that could not be read.
     #[serde(skip)]

@@ -7,7 +7,7 @@ use pageset_core::policy::{BatchRule, HighRule, fixed};
 
 use crate::replay::{Candidate, VmSettings};
 
-/// A published row of policies. The first is what the others are compared with.
+/// A published row of policies. The others are compared with the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ladder {
     /// The 2023 auto-tuning series: base, the patches its tables show, and the merged form.
@@ -98,7 +98,7 @@ impl Sweep {
     /// Parses settings such as `batch=31,63,127` and `high=186,378`.
     ///
     /// # Errors
-    /// A sentence that names the setting and says what may stand there.
+    /// A sentence with the setting and its possible values.
     pub fn parse<'s>(settings: impl IntoIterator<Item = &'s str>) -> Result<Self, String> {
         let mut sweep = Self::default();
         for setting in settings {

@@ -24,7 +24,7 @@ pub struct Operation {
     pub what: What,
 }
 
-/// What is asked for.
+/// The kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// A block that has this name from now on.
@@ -71,7 +71,7 @@ pub struct LeftOut {
     pub failed_in_recording: u64,
     /// Allocations of an order or of a number of pages that cannot be.
     pub impossible: u64,
-    /// Allocations of frames that were in use. Their free is lost, and is made up just before.
+    /// Allocations of frames that were in use. Their free is lost, so one is played just before.
     pub allocated_twice: u64,
 }
 
@@ -92,12 +92,13 @@ pub struct Blocks {
     pub bulk_freed: u32,
     /// CPUs that the recording names: the highest number plus 1.
     pub cpus: u32,
-    /// What is not played.
+    /// Requests that are not played.
     pub left_out: LeftOut,
 }
 
 impl Blocks {
-    /// Reads a whole recording, and gives what it asked for to `each`, in its order. `progress` hears how many events were read.
+    /// Reads a whole recording, and passes its requests to `each`, in order. `progress` hears how many events
+    /// were read.
     ///
     /// # Errors
     /// If it cannot be read, or has no allocations or no frees; those of `each`.

@@ -1,4 +1,4 @@
-//! Policies that users write: TOML files that begin with a named policy, and say what differs.
+//! Policies that users write: TOML files that name a base policy, and the differences.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,8 +12,8 @@ use serde::Deserialize as _;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
-/// Tables whose keys are rules and amounts: what a file leaves out there is the base's. Another table is one choice of
-/// several, so it replaces the base's.
+/// Tables whose keys are rules and amounts. A file may leave some out: these are the base's. Another table is
+/// one choice of several, so it replaces the base's.
 const OF_KEYS: [&str; 7] = [
     "tuning",
     "tuning.decay",
@@ -35,7 +35,7 @@ const SCALE_MAX: u8 = 24;
 #[error("{0}")]
 pub struct PolicyFileError(String);
 
-/// Whether what stands for a policy is a file: it has a `/`, or ends in `.toml`.
+/// Whether the name of a policy is a file: it has a `/`, or ends in `.toml`.
 #[must_use]
 pub fn names_policy_file(name: &str) -> bool {
     name.contains('/') || name.ends_with(".toml")
@@ -131,7 +131,7 @@ fn rules(policy: &Policy) -> String {
     toml::to_string(policy).expect("tables, words and numbers are TOML")
 }
 
-/// What is wrong, and where if it is at a place in the text.
+/// The mistake, and its place in the text if it has one.
 type Wrong = (Option<Range<usize>>, String);
 
 fn policy_from_toml(text: &str, stem: &str) -> Result<Policy, Wrong> {

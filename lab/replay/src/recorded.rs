@@ -1,4 +1,5 @@
-//! Which kinds of events were recorded. What was not recorded is unknown, not zero: no figure is made from its absence.
+//! Which kinds of events were recorded. Data that was not recorded is unknown, not zero: no figure is made
+//! from its absence.
 //!
 //! A recording of `pageset record` names its tracepoints, and so does a `perf.data`. Text does not: there, one event of a kind
 //! shows that the kind was recorded, and no event shows nothing.
@@ -47,7 +48,7 @@ pub mod needs {
     pub const ZONE_PAGES: &[EventKind] = &[MmPageAllocZoneLocked];
     /// Refills one by one: an allocation ends each.
     pub const REFILLS: &[EventKind] = &[MmPageAlloc, MmPageAllocZoneLocked];
-    /// Drains one by one: what comes between two of them is an allocation or a free, perhaps of a batch.
+    /// Drains one by one. The event between two drains is an allocation or a free, perhaps of a batch.
     pub const DRAINS: &[EventKind] = &[MmPageAlloc, MmPageFree, MmPageFreeBatched, MmPagePcpuDrain];
     /// Refills and drains one by one, and so how long zone locks were held.
     pub const VISITS: &[EventKind] =
@@ -76,7 +77,7 @@ const NOT_ALWAYS: [EventKind; 3] =
 const BULK: [EventKind; 2] = [EventKind::BulkAllocEntry, EventKind::BulkAllocReturn];
 
 impl RecordedKinds {
-    /// By what a recording says about itself, and by the events that are in it.
+    /// From a recording's description of itself, and from the kinds of its events.
     #[must_use]
     pub fn new(info: &TraceInfo, counts: &KindCounts) -> Self {
         Self(EventKind::ALL.map(|kind| match announced(info, kind, counts) {
@@ -122,7 +123,7 @@ impl RecordedKinds {
         needed.iter().copied().filter(|kind| self.of(*kind) != Recorded::Yes).collect()
     }
 
-    /// What is missing of these kinds, and how it is recorded, as a sentence; `None` if nothing is.
+    /// A sentence with the missing kinds, and how to record them; `None` if none is missing.
     #[must_use]
     pub fn unsaid(&self, needed: &[EventKind]) -> Option<String> {
         self.unsaid_beside(needed, &[])
@@ -177,7 +178,8 @@ const GROUPS: [(&[EventKind], &str); 3] = [
     (needs::SHORTAGE, "'vmscan:mm_vmscan_kswapd_*' -e 'vmscan:mm_vmscan_direct_*'"),
 ];
 
-/// Whether a recording says that a kind was recorded; `None` if it does not say. One of counts has no events.
+/// Whether a recording says that a kind was recorded; `None` if it does not say. A recording of counts has no
+/// events.
 fn announced(info: &TraceInfo, kind: EventKind, counts: &KindCounts) -> Option<bool> {
     if info.counts.is_some() {
         return Some(false);

@@ -12,12 +12,12 @@ use crate::Survey;
 use crate::recorded::needs;
 use crate::who::{VISITS_MIN, percent};
 
-/// Call sites and locks. What the recording does not say is `None`.
+/// Call sites and locks. `None` is not recorded.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sites {
-    /// Most visits first, or the longest waits where visits have no call sites; what is unknown at the end.
+    /// Most visits first, or the longest waits where visits have no call sites. The unknown site stands last.
     pub call_sites: Option<Vec<Site>>,
-    /// Spinning locks that are no zone's, the longest waits first; what is unknown at the end.
+    /// Spinning locks that are no zone's, the longest waits first. The unknown lock stands last.
     pub other_locks: Option<Vec<Lock>>,
 }
 
@@ -41,7 +41,7 @@ pub struct Site {
 /// Waits for a lock, or for several of one name.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Lock {
-    /// What is known of it.
+    /// The lock's name, as far as it is known.
     pub lock: LockName,
     /// How many waits.
     pub waits: u64,
@@ -52,7 +52,8 @@ pub struct Lock {
 }
 
 impl Sites {
-    /// By what a recording says about itself, and a survey of it. `None` if it has no call chain.
+    /// The call sites of a recording, from its description of itself and its survey. `None` if it has no call
+    /// chain.
     #[must_use]
     pub fn new(info: &TraceInfo, survey: &Survey) -> Option<Self> {
         let found = match (&info.counts, &info.call_sites) {

@@ -54,7 +54,7 @@ impl<R: TraceReader> OneSetting<R> {
         Ok(Self { reader, info, part: Some(part), said: Some(said) })
     }
 
-    /// All of this recording, whatever its settings: events are counted under any.
+    /// All of this recording, even if its settings changed: events can be counted under any.
     pub fn whole(reader: R) -> Self {
         let info = reader.info().clone();
         Self { reader, info, part: None, said: None }
@@ -102,7 +102,7 @@ fn said(info: &TraceInfo, changes: &[SettingChange], (from_ns, to_ns): (u64, u64
     )
 }
 
-/// What is true of the part.
+/// Drops information that is true of the whole recording only.
 fn narrow(info: &mut TraceInfo, changes: &[SettingChange], (from_ns, to_ns): (u64, u64)) {
     info.samples.retain(|sample| sample.t0_ns >= from_ns && sample.t1_ns < to_ns);
     (info.pgalloc_delta, info.pgfree_delta, info.events) = (None, None, None);

@@ -21,7 +21,7 @@ pub struct Who {
     pub by_cgroup: Option<Vec<Part>>,
     /// Tasks that were too many for the file: they are among the unknown.
     pub tasks_left_out: u64,
-    /// Whether events are missing: tasks whose fork is among them count as the rest of the machine's.
+    /// Whether events are missing. A task whose fork is missing counts as one of the rest.
     pub is_incomplete: bool,
 }
 
@@ -30,7 +30,8 @@ pub struct Who {
 pub struct Part {
     /// The tasks.
     pub of: PartOf,
-    /// The name of the processes, or the path of the control group: whatever they call themselves. Print it through an escape.
+    /// The name of the processes, or the path of the control group. Programs choose these texts. Print it
+    /// through an escape.
     pub name: Option<String>,
     /// Processes; where their names are not known, tasks.
     pub processes: u64,
@@ -68,7 +69,7 @@ pub enum PartOf {
     Recorder,
     /// All other tasks of the machine.
     Rest,
-    /// Interrupts, whatever task they interrupted.
+    /// Interrupts of any task.
     Interrupts,
     /// Tasks whose name is not known.
     Unknown,
@@ -128,7 +129,8 @@ impl Who {
     }
 }
 
-/// With fewer visits that counting has seen, it is not said whose they were, or where: shares would be off by more than 10 points.
+/// If counting has seen fewer visits, their tasks and call sites are not reported: shares would be off by
+/// more than 10 points.
 pub(crate) const VISITS_MIN: u64 = 25;
 
 /// Which of a recording's figures are known by task.
@@ -184,7 +186,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64 * 100.0)
 }
 
-/// A percentage in words. What is little is no zero.
+/// A percentage in words. A small share is not printed as zero.
 fn whole(percent: f64) -> String {
     if percent > 0.0 && percent < 1.0 { "less than 1 %".to_owned() } else { format!("{percent:.0} %") }
 }

@@ -16,7 +16,7 @@ use crate::output::say;
 use crate::signals::Signals;
 use crate::{rights, terminal};
 
-/// A setting that every machine has, and root may write where it may write others.
+/// A setting that every machine has. Root may write it wherever root may write settings at all.
 const ANY_SETTING: &str = "vm.min_free_kbytes=65536";
 
 /// A setting that can be tried: rights and terminal are there, and no other process changes settings meanwhile.
@@ -104,7 +104,7 @@ impl<'a> Trial<'a> {
         let way_back = rights::as_root(&["advise", "--put-back"]);
         say(&format!("Set {setting}. Should this be killed, `{way_back}` puts it back."));
         let after = recorder.record_settled("after", self.args.times, None);
-        // First of all: what comes then takes time, and needs the setting no longer.
+        // The setting is put back first: the work that follows takes time, and does not need the setting.
         let (after, ended) = self.end(after, &setting)?;
         let traces = (before.traces.clone(), after.traces);
         let found = signals.during(move || {

@@ -60,8 +60,9 @@ Examples:
 
 /// Say whether page sets are this machine's problem, and which setting helps
 ///
-/// Answers in a few sentences: is it the page sets, what would help, what does it cost? Each sentence names the figures
-/// it rests on. Below them stands the evidence: what the load would have done under other settings and kernels.
+/// Answers in a few sentences: is it the page sets, what would help, what does it cost? Each sentence names
+/// the figures it rests on. Below them stands the evidence: forecasts for the load under other settings and
+/// kernels.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_ADVISE)]
 pub(crate) struct AdviseArgs {
@@ -98,7 +99,7 @@ pub(crate) struct AdviseArgs {
     /// Do not ask before the setting is made
     #[arg(short, long, requires = "apply", help_heading = "Trying it")]
     pub(super) yes: bool,
-    /// Show the evidence behind an answer other than Yes, too: what other settings and kernels would have made of the load
+    /// Show the evidence behind an answer other than Yes, too: forecasts for other settings and kernels
     #[arg(long, help_heading = "Output")]
     pub(super) evidence: bool,
     /// Only put back the settings of a command that was killed
@@ -112,7 +113,7 @@ pub(crate) struct AdviseArgs {
 }
 
 impl AdviseArgs {
-    /// Whether forecasts are asked for, whatever the verdict: counts have none.
+    /// Whether forecasts are asked for, even with a No: counts have none.
     pub(super) fn needs_events(&self) -> bool {
         let names_setting = self.apply.as_ref().is_some_and(Option::is_some);
         self.evidence || names_setting || self.output.format() == Format::Csv

@@ -9,7 +9,7 @@ use pageset_replay::advise::{Advice, Verdict};
 use super::recorder::Runs;
 use crate::output::say;
 
-/// Lets the load run: a recorder, or what stands for one in a test.
+/// Runs the load. This is a recorder, or its double in a test.
 pub(super) trait Load {
     /// Counts while the load runs once.
     fn count(&self) -> Result<Counted>;
@@ -26,7 +26,8 @@ pub(super) enum Counted {
     Refused(String),
 }
 
-/// Counts, and records events only if counts leave the answer open. Returns what was judged, and the judgement.
+/// Counts, and records events only if counts leave the answer open. Returns the recordings, and the advice
+/// from them.
 pub(super) fn counts_first(
     load: &impl Load,
     mut advise: impl FnMut(&[PathBuf]) -> Result<Advice>,
@@ -66,7 +67,7 @@ mod tests {
     use crate::options::{OpeningArgs, SourceArgs};
     use crate::source::Source;
 
-    /// Notes what was asked of it.
+    /// A double that notes its calls.
     struct Asked {
         can_count: bool,
         had_nothing_left: bool,

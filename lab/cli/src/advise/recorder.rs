@@ -19,14 +19,14 @@ use crate::output::say;
 use crate::record::{Live, is_running};
 use crate::signals::Signals;
 
-/// A command that is so many times faster when it runs again has probably nothing left to do.
+/// A command whose second run is this many times faster has probably nothing left to do.
 const DONE_FACTOR: u32 = 5;
-/// A command that ends sooner says nothing of that.
+/// The rule does not hold for a command that ends sooner.
 const DONE_MIN: Duration = Duration::from_secs(1);
 /// Time for a command that got the signal too, as from Ctrl-C, to end.
 const FAREWELL: Duration = Duration::from_millis(100);
 
-/// Records the same load as often as it is asked to.
+/// Records the same load once or several times.
 pub(super) struct Recorder<'a> {
     /// Where recordings are, gone at the end.
     directory: TempDir,
@@ -77,8 +77,8 @@ impl<'a> Recorder<'a> {
         command_line(&words.collect::<Vec<_>>())
     }
 
-    /// Records so many times, each once page sets are as the load leaves them. `settled` is how long the load took if it has
-    /// just run.
+    /// Records the load several times. Before each recording the load runs once, so that page sets are as it
+    /// leaves them. `settled` is how long the load took if it has just run.
     pub(super) fn record_settled(
         &self,
         name: &str,
@@ -125,7 +125,7 @@ impl<'a> Recorder<'a> {
         Ok(recording.duration)
     }
 
-    /// Adds what was recorded, unless a signal ended it.
+    /// Adds the recording, unless a signal ended it.
     fn note(&self, path: PathBuf, recording: &Recording, runs: &mut Runs) -> Result<()> {
         if self.signals.has_come()
             && let Some(pid) = recording.still_running

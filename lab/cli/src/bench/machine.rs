@@ -1,4 +1,5 @@
-//! `pageset bench machine`: what steps cost on this machine, as a machine file for `pageset simulate`.
+//! `pageset bench machine`: the cost of the allocator's steps on this machine, as a machine file for `pageset
+//! simulate`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What is typed after `pageset convert`.
+//! Options and arguments of `pageset convert`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What is typed after `pageset policies`.
+//! Options and arguments of `pageset policies`.
 
 use pageset_core::Policy;
 

@@ -83,8 +83,9 @@ pub(crate) struct RecordArgs {
     /// 'reclaim_us > 10000'
     #[arg(long, value_name = "CONDITION")]
     when: Option<Condition>,
-    /// Count events in the kernel instead of recording each: it costs little, and is enough for `stat` and for the verdict of
-    /// `advise`. What is frequent is counted for part of the time, and its sum is an estimate
+    /// Count events in the kernel instead of recording each: it costs little, and is enough for `stat` and
+    /// for the verdict of `advise`. Frequent events are counted for part of the time, and their sum is an
+    /// estimate
     #[arg(long, conflicts_with_all = ["buffer", "faults", "flight_recorder", "stack", "when", "check"])]
     pub(crate) counts: bool,
     /// First measure how much recording slows COMMAND down, in N pairs of runs without and with a recorder. Print the
@@ -92,7 +93,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "5", require_equals = true,
         value_parser = clap::value_parser!(u32).range(1..=1000), requires = "command")]
     pub(crate) calibrate_cost: Option<u32>,
-    /// Only check whether this machine can be recorded, and say what would be missing
+    /// Only check whether this machine can be recorded, and name what is missing
     #[arg(long, conflicts_with_all = ["output", "force", "command"])]
     pub(crate) check: bool,
     /// Command to record, with its arguments

@@ -1,4 +1,4 @@
-//! What is said about a recording when it is over.
+//! The messages at the end of a recording.
 
 use std::io::Write;
 use std::path::Path;

@@ -19,7 +19,8 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// If it is wanted: a command has the terminal to itself. `ctrl_c` is what Ctrl-C does.
+    /// Shows progress if `is_wanted`. With a command to record it is not wanted: the command has the terminal
+    /// to itself. `ctrl_c` names the effect of Ctrl-C.
     pub(crate) fn new(is_wanted: bool, ctrl_c: &'static str) -> Self {
         let bar = (is_wanted && io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new_spinner();

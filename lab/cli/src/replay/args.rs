@@ -1,4 +1,4 @@
-//! What is typed after `pageset replay`.
+//! Options and arguments of `pageset replay`.
 
 use pageset_core::Policy;
 use pageset_replay::Ladder;

@@ -1,4 +1,4 @@
-//! Many recordings of one load: what each policy makes of all of them.
+//! Many recordings of one load: each policy's rows, summed up.
 
 use std::io::Write;
 
@@ -19,7 +19,7 @@ const READING: &str = "`visits` are those of `base`, the first policy; `fewest` 
 const READING_POLICIES: &str = "In percent of the base's visits with the same recording. `certain` counts the recordings where the whole 80 % \
     interval is below the base's visits. Counted, not timed.";
 
-/// One recording's replay, as far as it is printed.
+/// The printed part of one recording's replay.
 struct Replayed {
     events: u64,
     is_far_off: bool,

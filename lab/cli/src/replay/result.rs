@@ -19,7 +19,7 @@ use crate::origin::{self, TraceDocument};
 use crate::paragraph;
 use crate::source::{self, Source};
 
-/// A replay with all that has to be said about it.
+/// A replay with the data for its notes.
 pub(super) struct Finished {
     pub(super) source: Source,
     pub(super) replay: Replay,
@@ -28,13 +28,13 @@ pub(super) struct Finished {
     pub(super) columns: Columns,
     /// CPUs that share the memory, if others than recorded.
     pub(super) cpus: Option<u32>,
-    /// Whether all is said that can be said.
+    /// Whether all notes are printed.
     pub(super) is_verbose: bool,
     /// Further recordings of the load.
     pub(super) repeats: usize,
 }
 
-/// What is printed for people.
+/// Columns of the table for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Columns {
     /// The counts that are compared first.
@@ -66,7 +66,7 @@ const LADDER: [(&str, &str); 6] = [
     ("pcp_pages_idle", "PCP idle"),
 ];
 
-/// What is said where the machine is not recorded.
+/// The note for a recording that does not describe its machine.
 const MADE_UP: &str = "The recording does not describe its machine: CPUs and frames are those that occur in it, zones and \
     watermarks are Linux's defaults. `pageset convert --to layout` prints them, `--layout` replaces them.";
 
@@ -246,7 +246,7 @@ impl Finished {
         let relative = relative_to_first(&self.counts(), &RELATIVE);
         let keys = std::iter::once("policy").chain(RELATIVE);
         let kept: Vec<_> = keys.filter_map(|key| relative.column_index(key)).collect();
-        // The title says what the unit and the notes of the full table would say.
+        // The title replaces the unit and the notes of the full table.
         let plain = |index: &usize| relative.columns()[*index].clone().with_unit("");
         let title = format!("The same relative to {} (= 100; a `-` where that has 0)", self.base_name());
         let mut table = Table::new(title, kept.iter().map(plain).collect());
@@ -276,7 +276,7 @@ impl Finished {
         table
     }
 
-    /// What 100 stands for.
+    /// The base row's own values, which are 100.
     fn base(&self) -> String {
         self.replay.outcomes.first().map_or_else(String::new, |base| {
             format!(

@@ -19,7 +19,7 @@ struct Figure {
     of: fn(&ReportData) -> Option<u64>,
 }
 
-// What is little is a guess: a thousandth of a CPU, at 2 us a visit and 50 pages in it.
+// The smallest noticeable difference is a guess: a thousandth of a CPU, at 2 us a visit and 50 pages in it.
 const FIGURES: [Figure; 6] = [
     Figure {
         title: "Refills and drains",
@@ -77,7 +77,8 @@ const HELD_REPLAYED: Figure = Figure {
     ..HELD_SAMPLED
 };
 
-/// What is compared: of the pages held, what all recordings have, so that like is compared with like.
+/// The figures that are compared. Held pages are sampled if all recordings have samples, and else replayed,
+/// so that like is compared with like.
 fn figures(dossiers: &[ReportData]) -> [Figure; 6] {
     let mut figures = FIGURES;
     if dossiers.iter().any(|report_data| report_data.samples.held_peak().is_none()) {
@@ -86,7 +87,7 @@ fn figures(dossiers: &[ReportData]) -> [Figure; 6] {
     figures
 }
 
-/// Differences in percent that are told. Guess: two runs of one load differ by less.
+/// The smallest difference, in percent, that gets a sentence. Guess: two runs of one load differ by less.
 const TOLD_PERCENT: f64 = 5.0;
 
 fn per_second(report_data: &ReportData, count: Option<u64>) -> Option<u64> {
@@ -125,7 +126,8 @@ pub(super) fn section(dossiers: &[ReportData], names: &[String]) -> (Vec<usize>,
     (order, section)
 }
 
-/// How the second recording differs from the first: what differs most comes first. Ten times next to nothing is little.
+/// The differences of the second recording from the first, the largest first. Ten times next to nothing is
+/// little.
 fn differences(
     figures: impl Iterator<Item = (Figure, Option<u64>, Option<u64>)>,
     first: &str,

@@ -182,7 +182,7 @@ pub(super) fn map(report_data: &ReportData, link: usize, heading: String) -> Sec
     section
 }
 
-/// The most that was held in each interval; between two samples it is what the earlier one says.
+/// The most held pages in each interval. Between two samples, the earlier sample counts.
 fn held(samples: &CpuSamples, timeline: &Timeline) -> Vec<u64> {
     let mut known = samples.held.iter().peekable();
     let mut last = 0;

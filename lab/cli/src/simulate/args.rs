@@ -1,4 +1,4 @@
-//! What is typed after `pageset simulate`.
+//! Options and arguments of `pageset simulate`.
 
 use std::path::PathBuf;
 
@@ -50,8 +50,8 @@ Examples:
 
 /// Run a workload on a simulated machine, one row for each policy
 ///
-/// Runs the allocator on virtual CPUs in virtual time: locks are waited for, cache lines travel, work takes as long as
-/// the machine's file says. So it shows what a policy would do on a machine that is not here.
+/// Runs the allocator on virtual CPUs in virtual time: locks are waited for, cache lines travel, work takes
+/// as long as the machine's file says. So it shows a policy's effect on a machine that is not here.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = [READING_SIMULATE, READING, "", SIMULATE_EXAMPLES].join("\n"))]
 pub(crate) struct SimulateArgs {

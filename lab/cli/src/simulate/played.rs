@@ -30,7 +30,7 @@ pub(super) fn counts(played: &Played) -> Vec<(&'static str, u64)> {
     table(played).map(|(key, count, _)| (key, count)).to_vec()
 }
 
-/// The same in words, without what did not occur.
+/// The counts in words, without those that are 0.
 pub(super) fn note(played: &Played) -> String {
     let occurred = table(played).into_iter().enumerate().filter(|(at, (_, count, _))| *at == 0 || *count > 0);
     let parts: Vec<_> = occurred.map(|(_, (_, count, what))| format!("{count} {what}")).collect();

@@ -1,6 +1,6 @@
 //! `pageset simulate --recording`: a recording on whole allocators, one row each.
 //!
-//! `result` is what is printed.
+//! `result` has the printed result.
 
 pub(crate) mod args;
 mod result;

@@ -13,7 +13,7 @@ use crate::simulate::args::SimulateArgs;
 /// A figure of a run: its column, how many decimals are printed, its value.
 type Figure = (Column, u8, fn(&RunResult) -> f64);
 
-/// The figures of runs; if an allocator without locks and page sets is among them, what it has in their place besides.
+/// The figures of runs. An allocator without locks and page sets adds figures of its own.
 fn figures(specs: &[RunSpec]) -> Vec<Figure> {
     let mut figures = of_linux().to_vec();
     if has_ours(specs) {

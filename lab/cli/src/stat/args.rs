@@ -1,4 +1,4 @@
-//! What is typed after `pageset stat`.
+//! Options and arguments of `pageset stat`.
 
 use crate::options::{OutputArgs, SourcesArgs};
 
@@ -23,10 +23,10 @@ Examples:
   pageset stat my.pgtrace --format json | jq .cpus.remote_percent
   pageset stat data/pairs                all .pgtrace files of a folder";
 
-/// Tell what is in a recording, without replaying it
+/// Show the contents of a recording, without replaying it
 ///
-/// Reads a recording once and counts: orders and migratetypes, which CPU frees whose pages, how long blocks live, bursts,
-/// what the kernel itself refilled and drained, and the zones before and after.
+/// Reads a recording once and counts: orders and migratetypes, frees of other CPUs' pages, lifetimes of
+/// blocks, bursts, the kernel's own refills and drains, and the zones before and after.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_STAT)]
 pub(crate) struct StatArgs {

@@ -20,7 +20,7 @@ pub(super) struct StatDocument<'a> {
     trace: TraceDocument,
     /// Events by tracepoint.
     events: BTreeMap<&'static str, u64>,
-    /// Tracepoints that are not known to be recorded. What needs their events is `null`.
+    /// Tracepoints that are not known to be recorded. Figures that need their events are `null`.
     not_recorded: Vec<&'static str>,
     orders: Orders,
     cpus: Cpus,

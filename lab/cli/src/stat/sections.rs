@@ -299,7 +299,8 @@ fn moved(survey: &Survey) -> Table {
     let kernel = &survey.kernel;
     let mut table = Table::new("Moved between zones and page sets by the kernel itself", columns);
     let recorded = &survey.recorded;
-    // Pages need the events of their blocks only; how often they moved, what comes between.
+    // The number of pages needs only the events of their blocks. The number of runs also needs the events
+    // that end a run.
     for (what, counts, pages, runs) in [
         ("refills of page sets", &kernel.refills, needs::ZONE_PAGES, needs::REFILLS),
         ("drains of page sets", &kernel.drains, &[EventKind::MmPagePcpuDrain], needs::DRAINS),

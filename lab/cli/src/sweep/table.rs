@@ -60,7 +60,7 @@ fn label_cell(value: &Value) -> Cell {
     Cell::Text(text(value))
 }
 
-/// A value as it is typed.
+/// A value in the form of a command line.
 pub(crate) fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

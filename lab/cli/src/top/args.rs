@@ -42,8 +42,8 @@ Examples:
 
 /// Show what the page sets of this machine do, once a second
 ///
-/// Reads /proc/zoneinfo and /proc/vmstat, which needs no privileges, and shows page sets by zone and CPU, what moves
-/// between them and the zones, and how far the zones are from their watermarks.
+/// Reads /proc/zoneinfo and /proc/vmstat, which needs no privileges. Shows page sets by zone and CPU, pages
+/// that move between them and the zones, and the zones' distance from their watermarks.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING)]
 pub(crate) struct TopArgs {

@@ -20,7 +20,7 @@ const ZONES_SHOWN: usize = 4;
 /// Columns that are left out on a narrow terminal, one after the other. A node is, where there is one only.
 const LEFT_OUT: [&str; 7] = ["node", "high_min", "high_max", "batch", "high", "unchanged_s", "change"];
 
-/// Lines from top to bottom. What does not fit is left out of `rows`.
+/// Lines from top to bottom. Rows that do not fit are left out of `rows`.
 pub(super) struct Frame {
     /// The machine and its zones.
     pub(super) head: Vec<String>,
@@ -52,7 +52,7 @@ impl Frame {
         Self { head, heading, rows }
     }
 
-    /// All that fits into so many lines; the last says how many rows do not.
+    /// The rows that fit into the given lines; the last line counts the rows that do not.
     pub(super) fn lines(&self, height: usize) -> Vec<String> {
         let above = self.head.len() + self.heading.len();
         let room = height.saturating_sub(above);

@@ -21,7 +21,7 @@ use crate::paragraph;
 use crate::signals::Signals;
 use crate::terminal;
 
-/// An interval after which a person would ask what is going on.
+/// From this interval on, a message tells the user that reading takes a while.
 const LONG: Duration = Duration::from_secs(5);
 
 #[derive(Serialize)]

@@ -39,7 +39,7 @@ enum Next {
     End,
 }
 
-/// What is shown, and how.
+/// The state of the screen.
 #[derive(Default)]
 struct Screen {
     view: Option<View>,

@@ -1,4 +1,4 @@
-//! `pageset verify --against`: a forecast beside what another kernel or setting really made of the load.
+//! `pageset verify --against`: a forecast beside a recording of the load under another kernel or setting.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What is typed after `pageset verify`.
+//! Options and arguments of `pageset verify`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
-//! `pageset advise` on the machine that the test runs on. What needs root or tracefs is skipped aloud without them.
+//! `pageset advise` on the machine that the test runs on. Tests that need root or tracefs say aloud that they
+//! are skipped without them.
 
 use std::fs;
 use std::io::Write as _;

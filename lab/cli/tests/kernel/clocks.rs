@@ -94,7 +94,7 @@ impl Drop for MainClock {
     }
 }
 
-/// Converts `from`, and returns what is said: of success, or the error.
+/// Converts `from`, and returns the output, or the error.
 fn convert(from: &Path) -> Result<String, String> {
     let to = from.with_extension("pgtrace");
     let output = pageset(&["convert", "--force", from.to_str().unwrap(), to.to_str().unwrap()]);

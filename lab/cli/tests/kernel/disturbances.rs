@@ -1,4 +1,4 @@
-//! What happens to a machine while it is recorded.
+//! Events on a machine while it is recorded.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -151,7 +151,7 @@ fn disturbed(options: &[&str], script: &str) -> (String, TraceInfo, Vec<Event>) 
     let (_directory, path, name) = directory();
     let command = format!("I=$(echo {INSTANCES}/pageset-*); {LOAD}; {script}; {LOAD}; wait");
     let said = succeeds(&[&["record"], options, &["-o", &name, "--", "bash", "-c", &command]].concat());
-    // All verbs read what is missing in the file.
+    // All verbs find the missing events in the file.
     let stat = succeeds(&["stat", &name]);
     let again = format!("{name}.again");
     let converted = succeeds(&["convert", &name, &again]);

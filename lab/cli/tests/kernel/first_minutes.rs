@@ -87,7 +87,7 @@ fn the_first_ten_minutes_on_a_live_machine_print_what_the_book_shows() {
     assert_eq!(steps.len(), 3, "steps of the page that need root");
     for Step { arguments, expected } in steps {
         let mut command = Command::new(PAGESET);
-        // What is measured here is not kept for this machine's recordings.
+        // The measured cost is kept in a temporary directory, so this machine's recordings do not carry it.
         command.args(&arguments).current_dir(directory.path()).env("XDG_STATE_HOME", directory.path());
         let output = command.output().expect("the command can be started");
         let printed = text(&output.stdout) + &text(&output.stderr);

@@ -30,7 +30,7 @@ pub(crate) fn refused() -> Option<&'static str> {
         let check = || pageset(&["record", "--check"]);
         let mut answer = check();
         if !answer.status.success() && !Path::new(INSTANCES).exists() {
-            // A test may do what the message says.
+            // The test follows the message.
             drop(Command::new("mount").args(["-t", "tracefs", "nodev", "/sys/kernel/tracing"]).output());
             answer = check();
         }

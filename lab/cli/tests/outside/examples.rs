@@ -142,7 +142,7 @@ fn run(line: &str) {
     prepare(here);
     let command = Path::new(env!("CARGO_BIN_EXE_pageset")).parent().expect("it is in a directory");
     let path = std::env::var("PATH").unwrap_or_default();
-    // What is not ours need not be installed.
+    // Programs of other projects need not be installed.
     let others = "sudo() { \"$@\"; }; jq() { cat; }; zcat() { cat trace.txt; }";
     // Nothing is written over without --force.
     let free = if line.contains("convert") && line.ends_with(" my.pgtrace") { "rm my.pgtrace; " } else { "" };
@@ -175,7 +175,7 @@ fn examples_on_bundled_input_run() {
     here.iter().for_each(|line| run(line));
 }
 
-/// A list that names what no help has would hide that an example was lost.
+/// If a list names an example that no help has, an example may have been lost.
 #[test]
 fn every_exception_is_an_example() {
     let all = examples();

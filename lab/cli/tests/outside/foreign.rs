@@ -1,4 +1,5 @@
-//! Text of others: a recording's command, kernel and notes, and names of files. A terminal obeys none of it.
+//! Texts from other programs: a recording's command, kernel and notes, and names of files. A terminal obeys
+//! none of it.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;

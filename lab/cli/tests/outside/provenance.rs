@@ -93,7 +93,7 @@ fn a_printed_command_gives_the_same_result_again() {
     }
 }
 
-/// What is measured differs, but not the command.
+/// Measured values differ, but not the command.
 #[test]
 fn a_printed_command_of_a_measurement_can_be_typed_again() {
     let directory = directory();

@@ -1,4 +1,4 @@
-//! `pageset report`: what its page shows is what `pageset stat` counts.
+//! `pageset report`: the numbers on its page are those that `pageset stat` counts.
 
 use std::path::Path;
 use std::process::Command;
@@ -31,7 +31,7 @@ fn parts<'p>(page: &'p Value, kind: &'p str) -> impl Iterator<Item = &'p Value> 
     parts.filter_map(move |part| part.get(kind))
 }
 
-/// Sum of a layer of the heat map that has it.
+/// The sum over all cells of one layer of the heat map.
 fn total(page: &Value, layer: &str) -> u64 {
     let layers = parts(page, "chart").filter_map(|chart| chart["layers"].as_array()).flatten();
     let mut named = layers.filter(|found| found["name"] == layer);

@@ -135,7 +135,7 @@ fn a_plan_that_cannot_run_leaves_no_file_and_runs_nothing() {
     }
 }
 
-/// Rows of another simulator, and of another recording, are computed again.
+/// Finished rows are computed again if the simulator or the recording has changed since.
 #[test]
 fn a_row_of_another_recording_is_not_used_again() {
     let directory = tempfile::tempdir().expect("a directory can be made");

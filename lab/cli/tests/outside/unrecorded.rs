@@ -30,7 +30,8 @@ const VISITS: u32 = 0b001_1111;
 /// Allocations and frees.
 const LOAD: u32 = 0b000_0011;
 
-/// Whether the file says what was recorded, as a recorder's does, or leaves it to be seen, as text does.
+/// Whether the file lists its recorded kinds, as a recorder's file does, or shows them only by its events, as
+/// text does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     Recorder,
@@ -46,7 +47,7 @@ fn run(arguments: &[&str]) -> Output {
     command.current_dir(root()).args(arguments).output().expect("pageset can be started")
 }
 
-/// What is printed, of an error too.
+/// The output, errors included.
 fn said(arguments: &[&str]) -> String {
     let output = run(arguments);
     let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
@@ -59,7 +60,7 @@ fn json(arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// Writes the recording with those parts whose bit is set, and changes what it says about itself.
+/// Writes the recording with the parts whose bit is set. `change` changes its description of itself.
 fn write(directory: &TempDir, parts: u32, source: Source, change: impl Fn(&mut TraceInfo)) -> String {
     let mut reader = pageset_trace::open(&root().join(TRACE)).expect("it is bundled");
     let left_out = PARTS.iter().enumerate().filter(|(at, _)| parts >> at & 1 == 0);

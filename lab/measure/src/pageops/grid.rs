@@ -73,7 +73,8 @@ impl Target {
     }
 }
 
-/// What is read around an offset: as much on both sides of its base page, as far as the page goes.
+/// The bytes that are read around an offset: the same number on both sides of its base page, as far as the
+/// page goes.
 fn touched(page: &[u8], offset: usize, bytes: usize) -> &[u8] {
     let middle = offset / BASE_PAGE_BYTES * BASE_PAGE_BYTES + BASE_PAGE_BYTES / 2;
     let start = middle.saturating_sub(bytes / 2).min(page.len() - bytes);
@@ -104,7 +105,7 @@ impl Workspace {
         self.pages.is_huge() && self.sources.is_huge()
     }
 
-    /// Operations that are not counted, so that what follows is the way's own.
+    /// Runs operations that are not counted, so that the next ones pay only for their own dirty lines.
     pub(crate) fn warm_up(&mut self, way: Way, operation: Operation) {
         for _ in 0..WARM_UP {
             self.sample(way, operation, 0, TOUCHES[0]);
@@ -205,7 +206,7 @@ fn work(
             let way = ways[index];
             member.wait();
             workspace.warm_up(way, operation);
-            // Each cell is first as often as the others.
+            // A random cell goes first, so that each is first equally often.
             let first = random.random_range(0..cells);
             for cell in (first..cells).chain(0..first) {
                 let offset = Target::ALL[cell / TOUCHES.len()].offset(&mut random);

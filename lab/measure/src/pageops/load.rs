@@ -15,7 +15,7 @@ const LINE_BYTES: usize = 64;
 pub enum Load {
     /// Nothing that we have started.
     Alone,
-    /// One of them sweeps through memory.
+    /// One other CPU sweeps through memory.
     Thrash,
     /// The same as we, with pages of their own.
     EveryCpu,
@@ -65,7 +65,7 @@ impl Load {
     }
 }
 
-/// Says that work is over when it ends, in whatever way.
+/// Sets the flag when the work ends, also by a panic.
 pub(super) struct EndOnDrop<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for EndOnDrop<'_> {

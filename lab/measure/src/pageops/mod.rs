@@ -123,7 +123,7 @@ fn notes() -> Vec<String> {
     notes
 }
 
-/// Runs `work` while another thread tells how much of it is done. It looks ten times a second, so it does not disturb.
+/// Runs `work` while another thread reports progress. It looks ten times a second, so it does not disturb.
 fn with_progress<R>(
     done: &AtomicU64,
     progress: &mut dyn Progress,
@@ -152,7 +152,8 @@ mod tests {
 
     use super::*;
 
-    /// The thread that shows progress was never told, and waited for.
+    /// Once, the thread that shows progress never learned that the work had panicked, and was waited for for
+    /// ever.
     #[test]
     fn work_that_panics_ends() {
         let done = AtomicU64::new(0);

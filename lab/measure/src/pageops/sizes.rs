@@ -51,7 +51,7 @@ pub(super) fn small(operation: Operation, rounds: usize) -> Result<Vec<Measureme
         let mut times_us = vec![Vec::new(); ways.len()];
         for round in 0..rounds {
             for turn in 0..ways.len() {
-                // Each goes first as often as the others, and each on every page.
+                // Each way goes first equally often, and each works on every page.
                 let which = (turn + round) % ways.len();
                 let index = (round * ways.len() + turn) % SMALL;
                 let time =

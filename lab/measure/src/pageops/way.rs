@@ -1,8 +1,8 @@
-//! What is compared: an operation, an order, a kernel.
+//! The ways that are compared: an operation, an order, a kernel.
 
 use pageset_pageops::{Isa, Kernel, Method, VisitOrder};
 
-/// What is done to a page.
+/// The operation on a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Zeros.
@@ -29,7 +29,7 @@ impl Operation {
 pub(crate) enum Way {
     /// `memset` and `memcpy` of this system.
     Libc,
-    /// One of the library's.
+    /// A method of the library.
     Method(Method),
 }
 

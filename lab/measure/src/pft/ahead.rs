@@ -1,4 +1,4 @@
-//! What is done before a page is asked for.
+//! Work before a page is asked for.
 
 use serde::{Deserialize, Serialize};
 

@@ -60,7 +60,7 @@ impl<M: Contents> World for ThreadWorld<M> {
 pub enum Zero {
     /// As a kernel must.
     Real,
-    /// Not at all: what is left is the engine.
+    /// Not at all, so only the engine's work is left.
     Skip,
 }
 
@@ -210,7 +210,8 @@ impl<M: Contents> Toucher for Touch<'_, M> {
                     contents.write(pfn, lines, line_bytes);
                 }
             };
-            // Only what is mapped ahead may be there: without, each page is a fault, and to look first would be time lost.
+            // Only pages that are mapped ahead can be there already. Without mapping ahead each page is a
+            // fault, and a look first would be time lost.
             if self.ahead.prefault_order > 0 {
                 self.task.access(address, Access::Write, write)?;
             } else {

@@ -54,7 +54,8 @@ impl Run {
         self.touch_s * 1e9 * f64::from(threads) / self.pages_computed as f64
     }
 
-    /// CPU time of touching one page: waiting for a CPU that others use is not in it, and waiting asleep neither.
+    /// CPU time of touching one page. Time asleep, or waiting for a CPU that other programs use, is not in
+    /// it.
     pub fn touch_cpu_ns_per_page(&self) -> f64 {
         self.touch_cpu_s * 1e9 / self.pages_computed as f64
     }

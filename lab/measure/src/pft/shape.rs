@@ -5,7 +5,7 @@ use std::ops::Range;
 use pageset_fault::Geometry;
 use serde::{Deserialize, Serialize};
 
-/// How threads share what is touched.
+/// How threads share the touched memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Regions {

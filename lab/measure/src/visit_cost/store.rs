@@ -53,7 +53,7 @@ pub fn date() -> String {
     date_of(seconds / 86_400)
 }
 
-/// The date so many days after 1970-01-01.
+/// The date `days` after 1970-01-01.
 fn date_of(mut days: u64) -> String {
     let is_leap =
         |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));

@@ -13,7 +13,7 @@ use crate::{Replay, Survey, untimed};
 pub struct Evidence {
     /// Whether the recording has counts, and no events.
     pub is_counted: bool,
-    /// For what part of the time was counted, where there are counts.
+    /// The parts of the time with counting; `None` in a recording of events.
     pub counted_time: Option<CountedTime>,
     /// CPUs of the machine.
     pub cpus: Option<u32>,
@@ -91,7 +91,8 @@ impl Doubts {
     }
 }
 
-/// For what part of the time was counted, in percent. What is frequent is counted in slices of time, to cost the load little.
+/// The parts of the time with counting, in percent. Frequent events are counted in slices of time, to cost
+/// the load little.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CountedTime {
     /// Visits to zones; `None` if they were not counted.
@@ -120,7 +121,7 @@ pub enum Waiting {
 }
 
 impl Waiting {
-    /// The share, or what bounds it.
+    /// The share, or its upper bound.
     #[must_use]
     pub const fn percent(self) -> f64 {
         match self {
@@ -130,7 +131,7 @@ impl Waiting {
 }
 
 impl Evidence {
-    /// `replay` is `None` if the recording lacks what one is made from.
+    /// `replay` is `None` if the recording lacks events for a replay.
     pub(super) fn new(info: &TraceInfo, survey: &Survey, replay: Option<&Replay>) -> Self {
         let (kernel, locks, recorded) = (&survey.kernel, &survey.kernel.zone_locks, &survey.recorded);
         let ns = survey.first_ns.zip(survey.last_ns).map_or(0, |(first, last)| last - first);

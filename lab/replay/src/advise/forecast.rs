@@ -39,7 +39,7 @@ pub struct Range {
 }
 
 impl Forecast {
-    /// `None` if the recording does not show what its kernel did: there is nothing to compare with.
+    /// `None` if the recording does not show its kernel's visits: there is nothing to compare with.
     pub(super) fn new(
         candidate: &Candidate,
         outcome: &Outcome,

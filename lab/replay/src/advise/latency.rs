@@ -17,7 +17,7 @@ pub struct Latency {
     pub machine: &'static str,
     /// As recorded.
     pub now: Times,
-    /// With what is advised.
+    /// Under the advised settings.
     pub advised: Times,
 }
 

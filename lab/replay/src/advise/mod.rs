@@ -38,7 +38,7 @@ pub use run_times::{Difference, RunTimes};
 pub use spending::{Figure, Load, Spending};
 pub use verdict::{Matter, SAVED_PERCENT, Verdict, Why};
 
-/// What is said about a machine.
+/// Advice about a machine.
 #[derive(Clone, Debug, Serialize)]
 pub struct Advice {
     /// Name of the recording.
@@ -59,22 +59,22 @@ pub struct Advice {
     pub latency: Option<Latency>,
     /// Pages and visits by task; `None` if the recording does not tell tasks apart.
     pub who: Option<Who>,
-    /// Where it was; `None` if the recording has no call chains.
+    /// Call sites of visits and waits; `None` if the recording has no call chains.
     pub sites: Option<Sites>,
     /// The verdict in words, a sentence or two each.
     pub sentences: Vec<String>,
-    /// What is easily overlooked when the advice is followed.
+    /// Consequences of the advice that are easily overlooked.
     pub warnings: Vec<String>,
 }
 
 /// Advice, with its sources.
 #[derive(Clone, Debug)]
 pub struct Examined {
-    /// What is said.
+    /// The advice.
     pub advice: Advice,
     /// The recording's description of itself.
     pub info: TraceInfo,
-    /// What is in it.
+    /// Its contents.
     pub survey: Survey,
     /// The replay under other settings and kernels; `None` if the recording lacks events for a replay.
     pub replay: Option<Replay>,
@@ -113,8 +113,8 @@ fn play(
     Ok(replayed)
 }
 
-/// Opens a recording. One that does not describe its machine is refused before all of it is read. If it lacks events as well,
-/// it is read: what it does have can be counted.
+/// Opens a recording. One that does not describe its machine is refused before all of it is read. If it lacks
+/// the events of visits as well, it is read, and the events that it has are counted.
 fn open_placed<R: TraceReader>(open: &mut impl FnMut() -> anyhow::Result<R>) -> anyhow::Result<R> {
     let mut reader = open()?;
     if reader.info().machine.is_some() || reader.info().counts.is_some() {
@@ -143,7 +143,7 @@ pub fn findings(info: &TraceInfo, survey: &Survey) -> Evidence {
     }
 }
 
-/// Reads a recording twice, by `open`, and says what to do.
+/// Reads a recording twice, by `open`, and gives advice.
 ///
 /// # Errors
 /// As [`examine`].
@@ -168,7 +168,7 @@ pub fn advise_repeats<R: TraceReader>(
     Ok(examine_repeats(open, repeats, simulate, progress)?.advice)
 }
 
-/// As [`advise`], and keeps what the advice was made from.
+/// Like [`advise`], and keeps the sources of the advice.
 ///
 /// # Errors
 /// The recording cannot be read or describes no machine; [`Cancelled`](pageset_report::Cancelled).

@@ -57,7 +57,8 @@ impl RunTimes {
         }
     }
 
-    /// In words: what `command` took as the machine was and with `setting`. `None` if it did not run on both sides.
+    /// A sentence with the times of `command` before and with `setting`. `None` if it did not run on both
+    /// sides.
     #[must_use]
     pub fn sentence(&self, command: &str, setting: &str) -> Option<String> {
         let (before, after) = (Range::of(&self.before_s)?, Range::of(&self.after_s)?);

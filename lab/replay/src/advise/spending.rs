@@ -61,8 +61,8 @@ pub struct Load {
     pub wait_ns: Option<Figure>,
 }
 
-/// No visit of a machine whose cost is unknown is taken to be dearer. Guess: a drain of the largest size that Linux makes moves
-/// 2016 pages, at 50 ns each.
+/// The most that a visit may cost on a machine whose cost is unknown. Guess: a drain of the largest size that
+/// Linux makes moves 2016 pages, at 50 ns each.
 const VISIT_NS_MAX: f64 = 100_000.0;
 
 /// The share of the CPUs' time that visits and waits took.
@@ -109,14 +109,14 @@ impl Spending {
         Self { load, is_busy_time: false, cost, waits_percent, visits_percent, most_percent }
     }
 
-    /// The same without a cost: what it would be if visits were as dear as they can be.
+    /// `most_percent` with the highest possible cost of a visit, for machines whose cost is unknown.
     pub(super) fn most_percent_at_any_cost(&self) -> Option<f64> {
         let visits_ns = self.load.visits?.times(Figure::exact(VISIT_NS_MAX));
         Some(self.waits_percent?.high + visits_ns.percent_of(self.load.cpu_time_ns?)?.high)
     }
 
-    /// What is saved where so many of the visits are left, from and to, as parts of all: least and most, in percent of the CPU
-    /// time. Waits are taken to fall as visits do; a queue falls faster.
+    /// The CPU time that a forecast saves, least and most, in percent. `left` is the range of the visits that
+    /// remain, as parts of all visits. Waits are taken to fall as visits do; a queue falls faster.
     pub(super) fn saved_percent(&self, left: (f64, f64)) -> Option<(f64, f64)> {
         let all = self.waits_percent?.plus(self.visits_percent?);
         let (least, most) = ((1.0 - left.1) * all.low, (1.0 - left.0) * all.high);

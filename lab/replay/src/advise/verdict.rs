@@ -63,7 +63,7 @@ pub enum Matter {
     HeldMemory,
 }
 
-/// Why a recording does not say what to do.
+/// Reasons why a recording has no verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
@@ -99,7 +99,7 @@ pub(super) fn find(findings: &Evidence, forecasts: &[Forecast]) -> Verdict {
     }
 }
 
-/// Why nothing can be said, whatever matters.
+/// The reason why there can be no verdict, whether or not page sets matter.
 fn doubt(findings: &Evidence) -> Option<Why> {
     let lost_percent =
         100.0 * findings.lost_events as f64 / (findings.events + findings.lost_events).max(1) as f64;
@@ -124,7 +124,7 @@ fn matter(findings: &Evidence) -> Result<Option<Matter>, Why> {
     }
     let is_cheap = spending.most_percent.or_else(|| spending.most_percent_at_any_cost());
     let is_cheap = is_cheap.is_some_and(|percent| percent < SAVED_PERCENT);
-    // Counts have what page sets held at the end, which may be less than they held when memory was short.
+    // Counts have the pages in page sets at the end. While memory was short, there may have been more.
     if findings.is_counted && findings.is_memory_short() == Some(true) {
         return Err(Why::EventsNeeded);
     }
@@ -138,7 +138,7 @@ fn matter(findings: &Evidence) -> Result<Option<Matter>, Why> {
     }
 }
 
-/// By counts, only what is so at the lower end of each interval is a yes.
+/// From counts, a Yes needs the lower ends of the intervals.
 fn certainly(findings: &Evidence, matter: Matter) -> Verdict {
     let spending = &findings.spending;
     let least =

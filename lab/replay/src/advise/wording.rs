@@ -109,14 +109,14 @@ fn spent(findings: &Evidence) -> String {
         );
     };
     let Some(visits) = spending.visits_percent else { return waited };
-    let of = if spending.is_busy_time { "for which CPUs were busy" } else { "of all CPUs" };
+    let of = if spending.is_busy_time { "the busy time of all CPUs" } else { "the time of all CPUs" };
     let unsure = if cost.visit_ns.is_wide() {
         " (the machine was busy then: `pageset bench machine` on a quiet one narrows this)"
     } else {
         ""
     };
     format!(
-        "{waited} Visits to the zones took {} of the time {of}, at the cost measured there on {}{unsure}.",
+        "{waited} Visits to the zones took {} of {of}, at the cost measured there on {}{unsure}.",
         shares(visits.low, visits.high),
         cost.date
     )
@@ -238,7 +238,7 @@ fn counted(findings: &Evidence) -> String {
     )
 }
 
-/// For what part of the time was counted.
+/// The parts of the time with counting.
 fn counted_time(findings: &Evidence) -> Option<String> {
     let time = findings.counted_time?;
     let of = |what: &str, percent: Option<f64>| percent.map(|percent| format!("{what} in {percent:.1} %"));
@@ -263,7 +263,7 @@ fn would(forecast: &Forecast, findings: &Evidence) -> String {
         None => format!("{} visits to the zones", forecast.visits),
     };
     format!(
-        "would leave {parts}: {} are predicted for {}, the 80 % interval is {} to {}.",
+        "would leave {parts}: {} are predicted, now {}; the 80 % interval is {} to {}.",
         forecast.visits,
         findings.visits.unwrap_or(0),
         forecast.visits_range.low,
@@ -336,7 +336,8 @@ fn unknown(why: Why, findings: &Evidence) -> String {
     }
 }
 
-/// What is easily overlooked, behind what is `said` of the recording anyway.
+/// Warnings: the notes about the recording in `said`, then consequences of the advice that are easily
+/// overlooked.
 pub(super) fn warnings(
     findings: &Evidence,
     forecasts: &[Forecast],

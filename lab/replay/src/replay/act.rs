@@ -13,7 +13,7 @@ pub(super) struct Act {
     pub(super) at: u32,
 }
 
-/// What is to be done.
+/// The kind of act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ActKind {
     /// Nothing: a free that turned out to happen later.

@@ -20,7 +20,7 @@ const PORTION_BYTES: usize = PORTION * ACT_BYTES;
 const IN_MEMORY_MAX: usize = 64;
 /// Fewest: 8 MiB.
 const IN_MEMORY_MIN: usize = 4;
-/// A portion in memory for each so many bytes that are to be had.
+/// Free memory, in bytes, for each portion that may stay in memory.
 const BYTES_FOR_ONE: usize = 4 * PORTION_BYTES;
 
 /// All acts.
@@ -106,7 +106,8 @@ impl Acts {
         self.in_memory += 1;
     }
 
-    /// Moves a portion from memory to the file, and gives its memory. Of those in memory, the first half and the last ones stay.
+    /// Moves a portion from memory to the file, and gives its memory. The middle one of the portions in
+    /// memory goes.
     fn write_one(&mut self) -> io::Result<Vec<Act>> {
         let candidates =
             self.portions.iter().enumerate().filter(|(_, portion)| matches!(portion, Portion::Memory(_)));

@@ -43,15 +43,16 @@ const DRAWS: [Draw; 2 * PARTS + 1] = [
     Draw { part: 2, turn: 0, high: 1.0 },
     Draw { part: 1, turn: 1, high: 1.0 },
 ];
-/// By what factor page sets are larger or smaller in the first two: chosen, a quarter.
+/// The factor of page sets' size in the first two draws: chosen, a quarter more or less.
 const SIZE: f64 = 1.25;
 /// Acts that all draws of a policy may play, so that a long recording does not take several times as long.
 const DRAWN_ACTS_MAX: usize = 16 << 20;
 /// Fewest draws all the same.
 const DRAWS_MIN: usize = 2;
 
-/// Acts that bring page sets into their steady state at most, the last ones before counting begins. Chosen: 65,000 for each CPU of a
-/// server with 64, where a page set turns over every hundred. No recording of a small machine had as many.
+/// The most acts that are played to bring page sets into their steady state; they are the last before
+/// counting begins. Chosen: 65,000 for each CPU of a server with 64, where a page set turns over every
+/// hundred. No recording of a small machine had as many.
 const STEADY_ACTS_MAX: usize = 4 << 20;
 
 /// How a play from a steady state differs from the row's own.
@@ -78,7 +79,8 @@ pub(super) struct Forecaster<'r> {
     pub(super) window: Window,
     /// The recorded kernel's policy, and where its page sets were; `None` if either is not known.
     pub(super) recorded: Option<(Policy, &'r [SetStart])>,
-    /// Looked at before each portion of acts, some ten milliseconds. What was broken off is no forecast.
+    /// Looked at before each portion of acts, some ten milliseconds. A play that was broken off is no
+    /// forecast.
     pub(super) cancel: &'r AtomicBool,
 }
 
@@ -98,7 +100,8 @@ impl Forecast {
     }
 }
 
-/// The acts that bring page sets into their steady state if so many go round from one of their parts on: the last ones.
+/// The acts that bring page sets into their steady state, if the recording is played in a circle from `part`
+/// on: the last acts before the circle closes.
 fn steady_ranges(all: usize, part: usize) -> [Range<usize>; 2] {
     let split = all / PARTS * part;
     let skipped = all.saturating_sub(STEADY_ACTS_MAX);
@@ -106,7 +109,8 @@ fn steady_ranges(all: usize, part: usize) -> [Range<usize>; 2] {
 }
 
 impl Forecaster<'_> {
-    /// Whether this is the recorded kernel as it was recorded; settings may be said that are the recorded ones.
+    /// Whether this is the recorded kernel with its recorded settings. A candidate may name a setting with
+    /// its recorded value.
     pub(super) fn is_recorded(&self, candidate: &Candidate) -> bool {
         let layout = &self.machine.layout;
         let changed = VmSettings::between(layout, &candidate.settings.applied(layout));
@@ -173,7 +177,8 @@ impl Forecaster<'_> {
         Some(sets)
     }
 
-    /// Page sets that played the recording once, from one of its parts on; of a long one, what came last of that.
+    /// Page sets that played the recording once, in a circle from one of its parts on. If the recording is
+    /// long, only the last part of the circle is played.
     fn steady<'m>(
         &self,
         machine: &'m Machine,

@@ -54,7 +54,8 @@ const LOAD_SPREAD_MAX: f64 = 1.2;
 
 /// Runs that a play stands for.
 const RUNS: usize = 2 * NORMAL.len();
-/// The upper half of so many values that are spread evenly over a normal distribution: its quantiles at 0.525, 0.575, ... 0.975.
+/// The upper half of 20 values that are spread evenly over a normal distribution: its quantiles at 0.525,
+/// 0.575, ... 0.975. 0.975.
 const NORMAL: [f64; 10] = [0.063, 0.189, 0.319, 0.454, 0.598, 0.755, 0.935, 1.150, 1.440, 1.960];
 /// Part of all runs on each side of an interval.
 const OUTSIDE: f64 = 0.1;
@@ -85,7 +86,7 @@ impl Interval {
             let end = |at: usize| runs.get(at).or(runs.last()).copied().unwrap_or(0.0);
             (end(below) + rest * (end(below + 1) - end(below))).exp() - 1.0
         };
-        // A play whose value has no spread lies inside, whatever rounding makes of it.
+        // Rounding must not put a play whose value has no spread outside.
         let tiny = 1e-6;
         Self((at(OUTSIDE) + tiny).max(0.0).floor() as u64, (at(1.0 - OUTSIDE) - tiny).max(0.0).ceil() as u64)
     }
@@ -118,8 +119,8 @@ impl Basis {
     }
 }
 
-/// Standard deviation of the mean of at least two counts' logarithms. The plays of each count are apart already; this is what so few
-/// of them leave open.
+/// Standard deviation of the mean of at least two counts' logarithms. The plays around each count have their
+/// own spread; this is the uncertainty that so few counts leave.
 fn deviation_of_mean(counts: &[u64]) -> f64 {
     let logs: Vec<f64> = counts.iter().map(|count| (*count as f64 + 1.0).ln()).collect();
     let n = logs.len() as f64;

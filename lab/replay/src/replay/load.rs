@@ -84,7 +84,7 @@ pub(super) struct Moved {
 }
 
 impl PageSetLoad {
-    /// Reads a recording to its end. `progress` is told the events read so far, and may end it.
+    /// Reads a recording to its end. `progress` receives the number of events read, and may end the reading.
     pub(super) fn read(
         reader: &mut dyn TraceReader,
         machine: &Machine,

@@ -183,7 +183,7 @@ impl Replay {
     }
 }
 
-/// How many visits a replay has beside the kernel, which it is so many percent above.
+/// The replay's visits beside the kernel's, in words, from their difference in percent.
 fn visits_beside(off_percent: f64) -> String {
     match off_percent.round() {
         0.0 => "as many zone visits as it made".to_owned(),
@@ -229,7 +229,7 @@ pub struct Unseen {
 /// Why a replay could not be done.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// The recording is damaged or unreadable, or lacks what a replay is made from.
+    /// The recording is damaged or unreadable, or lacks events for a replay.
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// [`ReplayOptions::cancel`] was set.
@@ -349,7 +349,7 @@ pub fn replay_repeats(
     Ok(first.replay)
 }
 
-/// What to know before a replay is read.
+/// Notes to read before the rows.
 fn warnings(replay: &Replay) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(why) = replay.recorded.unsaid(needs::VISITS) {

@@ -38,10 +38,11 @@ pub struct Outcome {
     pub pcp_pages_peak: u64,
     /// Pages they held at the end.
     pub pcp_pages_end: u64,
-    /// Pages they hold after a minute without work.
+    /// Pages in page sets after a minute without work.
     pub pcp_pages_idle: u64,
-    /// 80 % intervals; [`INTERVAL_COVERAGE`](crate::INTERVAL_COVERAGE) says how often they were found to hold. `None` if the
-    /// recording does not show what its kernel did, and so not how near a replay of it comes.
+    /// 80 % intervals; [`INTERVAL_COVERAGE`](crate::INTERVAL_COVERAGE) says how often they were found to
+    /// hold. `None` if the recording does not show its kernel's decisions, and so not the distance of a
+    /// replay.
     pub interval: Option<Intervals>,
 }
 

@@ -1,4 +1,4 @@
-//! A recording that was read: whose machine, which load, and where its page sets were when it began.
+//! A recording that was read: its machine, its load, and the page sets' contents at its beginning.
 
 use std::sync::atomic::AtomicBool;
 

@@ -1,7 +1,8 @@
 //! Where the recorded kernel's page sets were when the recording began.
 //!
-//! How much each set held, and its `high`, were read from `/proc/zoneinfo`. What its lists held follows from the
-//! recording: a list was empty when the kernel refilled it, so what was taken from it until then was there before.
+//! How much each set held, and its `high`, were read from `/proc/zoneinfo`. The recording shows the contents
+//! of a list at its beginning: the list was empty when the kernel refilled it, so the blocks taken until then
+//! were there before.
 
 use std::io;
 

@@ -59,8 +59,8 @@ pub enum Made {
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl Steps {
-    /// Reads a recording to its end. `machine` is played on instead of the recording's own. `progress` is told the
-    /// events read.
+    /// Reads a recording to its end. `machine` is played on instead of the recording's own. `progress`
+    /// receives the number of events read.
     ///
     /// # Errors
     /// As [`replay`](super::replay).
@@ -87,11 +87,12 @@ impl Steps {
         self.prepared.machine.zones.iter().map(|zone| (zone.node, zone.kind))
     }
 
-    /// Plays the recording once under a candidate, and tells `each` every step. It begins as the candidate's row of a
-    /// [`replay`](super::replay) does, so that its refills and drains are those of the row, if all is counted there.
+    /// Plays the recording once under a candidate, and calls `each` for every step. It begins like the
+    /// candidate's row of a [`replay`](super::replay). If the whole recording is counted there, both have the
+    /// same refills and drains.
     ///
     /// # Errors
-    /// What `each` returns; the candidate's settings describe a machine that cannot be built.
+    /// An error of `each`; the candidate's settings describe a machine that cannot be built.
     pub fn play<E: From<ReplayError>>(
         &self,
         candidate: &Candidate,

@@ -14,7 +14,7 @@ const MOST_INTERVALS: u32 = 100;
 pub(super) enum Ticks {
     /// The starts of `vmstat_update` in the recording.
     Recorded,
-    /// On every CPU once per interval.
+    /// A tick on every CPU, once per interval.
     Interval {
         interval_s: u32,
         /// When the next one is due; `None` before the first event.

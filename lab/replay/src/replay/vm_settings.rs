@@ -39,7 +39,7 @@ impl VmSettings {
         *self == Self::default()
     }
 
-    /// Both; what `other` sets wins.
+    /// Both settings; `other` wins where both have a value.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl VmSettings {
     /// Sets one of the [`KEYS`](Self::KEYS).
     ///
     /// # Errors
-    /// A sentence that says what may stand there.
+    /// A sentence with the possible values.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         let number = |least: u64, most: u64| {
             let parsed = value.parse().ok().filter(|number| (least..=most).contains(number));
@@ -99,8 +99,8 @@ impl VmSettings {
         }
     }
 
-    /// The machine with these settings: watermarks as the kernel computes them from its own (spec §1.9), and no limits
-    /// that it printed under others.
+    /// The machine with these settings. The kernel computes its watermarks from settings (spec §1.9), and so
+    /// does this. Limits that the kernel printed under other settings are dropped.
     #[must_use]
     pub fn applied(&self, machine: &Layout) -> Layout {
         let mut machine = machine.clone();

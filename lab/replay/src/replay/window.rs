@@ -17,8 +17,8 @@ pub struct Window {
     pub skipped: u64,
     /// Its part of all of them, from 0 to 1.
     pub share: f64,
-    /// Whether what the page sets hold at its beginning is known: from the recorded state of the machine, or since each
-    /// one that matters was refilled or drained before.
+    /// Whether the contents of the page sets at its beginning are known: from the recorded state of the
+    /// machine, or since each page set that matters was refilled or drained before.
     pub is_start_known: bool,
 }
 
@@ -26,7 +26,8 @@ impl Window {
     /// The whole recording, whose kernel's decisions were not recorded.
     pub(super) const OF_LOAD: Self = Self { skipped: 0, share: 1.0, is_start_known: false };
 
-    /// The whole recording, if it is known what page sets held; else from where each that matters was refilled or drained.
+    /// The whole recording, if the page sets' contents at its beginning are known. Else it begins once each
+    /// page set that matters was refilled or drained.
     pub(super) fn find(machine: &Machine, load: &PageSetLoad, is_start_known: bool) -> io::Result<Self> {
         let whole = Self { skipped: 0, share: 1.0, is_start_known };
         if is_start_known {

@@ -76,7 +76,8 @@ impl LiveBlocks {
         Some(replaced)
     }
 
-    /// Takes out what is allocated within the block of `order` at `pfn`, and tells `each` of it.
+    /// Removes the allocated blocks, or parts of a block, within the block of `order` at `pfn`. Calls `each`
+    /// for each of them.
     #[inline]
     pub(super) fn remove(&mut self, pfn: Pfn, order: Order, each: impl FnMut(Block)) -> Found {
         match self.chunk(pfn) {
@@ -156,7 +157,7 @@ impl Chunk {
         self.live[order.index()] -= 1;
     }
 
-    /// Takes out what lies in the block of `order` at `index`, which is aligned.
+    /// Removes the allocated blocks in the block of `order` at `index`, which is aligned.
     #[inline]
     fn take(&mut self, index: usize, order: Order, mut each: impl FnMut(Block)) -> Found {
         if let Some(block) = self.block_at(index)

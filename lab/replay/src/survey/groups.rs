@@ -1,4 +1,4 @@
-//! Tasks put together: by the name of their process, by control group, or by whose they are.
+//! Groups of tasks: by the name of their process, by control group, or by owner.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,8 @@ use super::who::{TaskShare, TaskTotals, Who};
 /// The name of a group of tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum GroupName {
-    /// The name of a process, or the path of a control group: text of others, which may hold control characters.
+    /// The name of a process, or the path of a control group. Programs choose these texts, so they may hold
+    /// control characters.
     Named(String),
     /// The recorded command's tasks.
     Command,
@@ -17,7 +18,7 @@ pub enum GroupName {
     Recorder,
     /// All other tasks.
     Rest,
-    /// Interrupts, whatever task they interrupted.
+    /// Interrupts of any task.
     Interrupts,
     /// Tasks whose name is not known.
     Unknown,
@@ -89,7 +90,7 @@ impl Who {
         ])
     }
 
-    /// `name` gives what a task has in common with others, and the process it is of.
+    /// `name` gives a task's group, and its process.
     fn grouped(&self, name: impl Fn(&TaskShare) -> Option<(String, (u32, u64))>) -> Vec<Group> {
         let mut groups: HashMap<String, (TaskTotals, HashSet<(u32, u64)>)> = HashMap::new();
         let mut unknown = Group { name: GroupName::Unknown, processes: 0, totals: self.unlisted };

@@ -75,7 +75,7 @@ impl Log2Counts {
     }
 }
 
-/// What is written of the values. A percentile is the end of the range it lies in.
+/// The written form of the values. A percentile is the end of the range it lies in.
 #[derive(Serialize)]
 struct Distribution {
     count: u64,

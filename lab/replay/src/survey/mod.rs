@@ -80,7 +80,7 @@ pub struct Survey {
     pub first_ns: Option<u64>,
     /// Time of the latest event.
     pub last_ns: Option<u64>,
-    /// What is missing, or could not be used.
+    /// Events that are missing, or that could not be used.
     pub lost: LostEvents,
     /// Sizes and types.
     pub orders: Orders,
@@ -98,7 +98,7 @@ pub struct Survey {
     pub zones: Vec<ZoneSurvey>,
 }
 
-/// Reads a recording to its end and counts. `progress` is told the events read so far, block by block.
+/// Reads a recording to its end and counts. `progress` receives the number of events read, block by block.
 ///
 /// # Errors
 /// The recording is damaged or unreadable.

@@ -38,7 +38,8 @@ pub struct CpuTimeline {
     pub wait_ns: Vec<u64>,
 }
 
-/// Reads a recording that was surveyed, once more. `progress` is told the events read so far, block by block.
+/// Reads a recording that was surveyed, once more. `progress` receives the number of events read, block by
+/// block.
 ///
 /// # Errors
 /// The recording is damaged or unreadable.

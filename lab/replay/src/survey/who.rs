@@ -11,7 +11,7 @@ use pageset_trace::{Decision, Event, EventKind, Party, TraceInfo};
 
 use super::zone_lock::CallerWaits;
 
-/// Tasks that are told apart. Further ones are counted together.
+/// The most tasks with totals of their own. All further tasks share one total.
 const TASKS_MAX: usize = 1 << 20;
 /// Tasks that are found without a search.
 const RECENT: usize = 64;
@@ -34,7 +34,7 @@ pub struct TaskTotals {
 }
 
 impl TaskTotals {
-    /// Adds what others did.
+    /// Adds the totals of `other`.
     pub const fn add(&mut self, other: &Self) {
         self.allocated_pages = self.allocated_pages.saturating_add(other.allocated_pages);
         self.visits = self.visits.saturating_add(other.visits);

@@ -10,11 +10,13 @@ use pageset_trace::{Caller, Event, EventKind, LockWait};
 
 use super::who::TaskSlot;
 
-/// Locks that are told apart; more than a kernel has contended ones, unless the recording is hostile.
+/// The most locks with counts of their own: more than a kernel has contended locks, unless the recording is
+/// hostile.
 const LOCKS_MAX: usize = 64 << 10;
 /// Between two blocks under one hold lies less than this. Longer gaps are two holds: a kernel moves a block in 0.1 to 2 us.
 const GAP_NS_MAX: u64 = 20_000;
-/// Pairs of a lock and a task that are told apart. The waits of further ones are counted together.
+/// The most pairs of a lock and a task with counts of their own. Waits of all further pairs are counted
+/// together.
 const PAIRS_MAX: usize = 1 << 20;
 
 /// The zone locks of a recording. Times are sums over all CPUs, in nanoseconds.
@@ -98,7 +100,7 @@ pub(super) struct ZoneLockCounter {
     by_task: HashMap<TaskSlot, CallerWaits>,
     /// Pairs of a lock and a task without a call chain.
     pairs: usize,
-    /// By CPU, what its last event may be continued by.
+    /// The last event of each CPU, which its next event may continue.
     last: Vec<Last>,
     gaps: u64,
     gaps_ns: u64,
@@ -225,7 +227,7 @@ impl ZoneLockCounter {
         for (address, lock) in known.chain([(None, &self.beyond)]) {
             let mut other = lock.elsewhere;
             let inferred = CallerWaits { waits: lock.waits, wait_ns: lock.wait_ns };
-            // A lock without an address may be any: text does not tell them apart.
+            // Text has no addresses of locks, so a lock without an address may be several.
             if lock.moved * 2 > lock.waits {
                 found.addresses.extend(address);
                 found.waits += lock.waits;

@@ -6,7 +6,7 @@ use pageset_trace::EventKind;
 
 use super::links::Chunk;
 
-/// What happens to a freed frame next.
+/// The fate of a freed frame.
 pub(super) enum AfterFree {
     /// It reaches its page set with a later event.
     Batched,
@@ -18,7 +18,7 @@ pub(super) enum AfterFree {
     Unknown,
 }
 
-/// What happens next to the block that is freed at `index`.
+/// The fate of the block that is freed at `index`.
 pub(super) fn after_free(chunk: &Chunk, index: usize, (order, cpu): (Order, u16)) -> AfterFree {
     let Some(next) = chunk.events.get(chunk.links[index].of_frame as usize) else {
         return AfterFree::Unknown;

@@ -116,7 +116,7 @@ impl Engine {
         }
     }
 
-    /// Whether a stolen block is itself what was fetched, without another event.
+    /// Whether a stolen block is itself the fetched one, so that no other event follows.
     pub(super) fn takes_stolen(&self) -> bool {
         self.policy.buddy.fallback == Fallback::ClaimOrTakeOne
     }
@@ -141,7 +141,7 @@ impl Engine {
         if self.policy.split_frees == SplitFrees::Joined && order != Order::ZERO {
             self.split.insert(place.frame, order);
         }
-        // The list that a block comes from is that of its pageblock's type, unless an event has said more.
+        // A block comes from the list of its pageblock's type, unless an event has shown otherwise.
         if self.block_type(place).is_none() {
             self.see_block_type(place, event.migratetype);
         }
@@ -236,8 +236,8 @@ impl Engine {
         }
     }
 
-    /// A list gives what came last. So if a block is freed to it, and a task that is stopped reports the block below while the
-    /// freed one is still there, it had taken that before it was stopped.
+    /// A list gives the block that came last. So if a block is freed to it, and a task that is stopped
+    /// reports the block below while the freed one is still there, it had taken that before it was stopped.
     pub(super) fn take_before_free(&mut self, chunk: &Chunk, index: usize, home: Home) {
         // Where pages come and go without events, the order of a list is not known well enough.
         if !self.has_bulk_events {
@@ -257,14 +257,14 @@ impl Engine {
         }
     }
 
-    /// Takes a block whose allocation is reported later.
+    /// Takes a block whose allocation is reported later, on the CPU `reported_on`.
     pub(super) fn take_early(&mut self, place: Place, home: Home, reported_on: u16) {
         self.evict(place);
         self.expect_report(place, reported_on);
         self.sets[home.set].note_alloc(&self.policy);
     }
 
-    /// Notes that an allocation was dealt with whose event comes later, on this CPU.
+    /// Notes that an allocation is done, although its event comes later, on this CPU.
     pub(super) fn expect_report(&mut self, place: Place, reported_on: u16) {
         // The machine may not have the CPU that a recording names.
         if let Some(cpu) = self.cpus.get_mut(usize::from(reported_on)) {
@@ -286,7 +286,7 @@ impl Engine {
             .collect()
     }
 
-    /// Blocks that are believed to lie above the one that was allocated: those that were taken without an event go.
+    /// Removes the blocks that lie above the allocated one in the model: they were taken without an event.
     fn drop_missed(&mut self, chunk: &Chunk, index: usize, place: Place, home: Home) {
         let frames = &self.geometry.frames;
         let set = &self.sets[home.set];

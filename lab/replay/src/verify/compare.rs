@@ -89,7 +89,7 @@ impl Engine {
         }
     }
 
-    /// Compares further slices of a drain, between which others ran, and carries them out.
+    /// Compares further slices of a drain that other tasks interrupted, and carries them out.
     pub(super) fn compare_slices(
         &mut self,
         chunk: &Chunk,
@@ -173,7 +173,7 @@ impl Engine {
         self.cpus[cpu].slices.push(slices);
     }
 
-    /// Carries out what the kernel drained.
+    /// Carries out the kernel's drain.
     fn carry_out_drain(&mut self, home: Home, observed: &[(Place, Order)]) {
         let zone = home.set / self.cpus.len();
         self.carry_out(home, observed);
@@ -183,7 +183,7 @@ impl Engine {
         pressure.drained();
     }
 
-    /// Whether the drained blocks are as many as due, or fewer whole slices if the task moved to another CPU.
+    /// Whether the drained blocks are the whole due drain, or whole slices of it if the task moved to another CPU.
     fn agrees_with(
         &self,
         home: Home,
@@ -199,7 +199,7 @@ impl Engine {
         }
     }
 
-    /// Whether the drained blocks are as many as due.
+    /// Whether the drained blocks are the whole due drain.
     pub(super) fn agrees(
         &self,
         home: Home,
@@ -245,7 +245,8 @@ impl Engine {
         set.pcp.note_free(&policy, set.limits, flags, order)
     }
 
-    /// Whether the decision is right if what an interrupt came between is put in its true place.
+    /// Whether the decision is right once an event that came between, in an interrupt, is put in its true
+    /// place.
     fn explain_by_order(
         &mut self,
         chunk: &Chunk,
@@ -453,7 +454,7 @@ impl Engine {
 enum Progress {
     /// All of it.
     Whole,
-    /// Whole slices of it; so many pages are left.
+    /// Whole slices of it. The number is the pages that are left.
     Ends(i32),
     Differs,
 }

@@ -24,20 +24,20 @@ pub(super) struct CpuState {
     pub(super) sampling: Option<usize>,
     /// The last event at each depth of interrupts.
     pub(super) last_by_level: [Option<usize>; 4],
-    /// The last block that was drained on demand, and whose it was.
+    /// The last block that was drained on demand, and the page set that held it.
     pub(super) drained_owner: Option<(usize, usize)>,
     /// The last free of this CPU that needed no drain.
     pub(super) last_free: Option<usize>,
 }
 
-/// A free's drain that its task has not ended: between two slices others ran.
+/// A free's drain that its task has not ended: other tasks run between two slices.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slices {
     /// The list of the freed block.
     pub(super) home: Home,
     /// The first event of the next slice.
     pub(super) next: usize,
-    /// What is still to be drained, by the policy; `None` once it differed.
+    /// The rest of the drain that the policy wants; `None` after a mismatch.
     pub(super) left: Option<DueDrain>,
 }
 
@@ -57,7 +57,8 @@ pub(super) struct Bulk {
     pub(super) home: Home,
     /// Pages that are still to be taken.
     pub(super) left: u32,
-    /// Pages that were counted off a list whose contents are not known; a refill may have given some of them.
+    /// Pages that were counted as taken from a list with unknown contents; a refill may have given some of
+    /// them.
     pub(super) nameless: u32,
     /// Sizes of the refills that the page set made for it by itself, in mode `free`.
     pub(super) wanted: Vec<u32>,

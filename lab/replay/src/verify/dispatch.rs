@@ -11,7 +11,7 @@ use super::links::Chunk;
 use super::mode::Mode;
 
 impl Engine {
-    /// Brings what is known before the first event.
+    /// Sets the state before the first event.
     pub(super) fn prepare(&mut self, limits: LimitsFrom) {
         if limits == LimitsFrom::Samples {
             self.learn_limits();
@@ -21,7 +21,7 @@ impl Engine {
         }
     }
 
-    /// Compares a part of the recording, which has been linked, up to `end`; what lies behind is looked at only.
+    /// Compares a part of the recording, which has been linked, up to `end`. Later events are only looked at.
     pub(super) fn compare(&mut self, chunk: &mut Chunk, end: usize) {
         let has_begun = std::mem::replace(&mut self.has_begun, true);
         if has_begun {

@@ -1,5 +1,5 @@
-//! The comparison's state: page sets, what is on their lists, zones, CPUs. The files above it say what each kind of event does
-//! to it.
+//! The comparison's state: page sets, what is on their lists, zones, CPUs. The files above it have the
+//! effects of each kind of event.
 
 use std::collections::HashMap;
 
@@ -169,7 +169,7 @@ impl Engine {
         self.notes[place.frame as usize] = u64::from(next.wrapping_add(1)) << 32 | owner;
     }
 
-    /// Forgets what comes next about every frame, but not where it is.
+    /// Forgets the next event about every frame, but not the frame's place.
     pub(super) fn forget_links(&mut self) {
         self.notes.iter_mut().filter(|note| **note >> 32 != 0).for_each(|note| *note &= u64::from(u32::MAX));
     }

@@ -44,7 +44,7 @@ impl Explainer {
         Self { request, ..Self::default() }
     }
 
-    /// Counts a mismatch, and says whether it is the one.
+    /// Counts a mismatch, and returns whether it is the one to explain.
     pub(super) fn wants(&mut self, class: Class) -> bool {
         let Some(request) = self.request else { return false };
         if request.class.is_some_and(|wanted| wanted != class) {

@@ -35,7 +35,7 @@ impl Verification {
 const CHANCE: u64 = 4;
 
 impl Fit {
-    /// Decisions that are not right.
+    /// The number of decisions that differ from the kernel's.
     #[must_use]
     pub const fn wrong(&self) -> u64 {
         self.decisions.saturating_sub(self.right)

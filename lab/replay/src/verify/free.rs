@@ -53,8 +53,8 @@ impl Engine {
         self.commit_or_defer(chunk, index);
     }
 
-    /// The order of the block whose pages are freed one after the other from here on, if the kernel takes them as that block.
-    /// The events of the other pages are dealt with.
+    /// The pages of one block may be freed one after the other. If that begins here, and the kernel takes
+    /// them as one block, returns the block's order. The events of the other pages are dealt with.
     fn join_split(&mut self, chunk: &mut Chunk, index: usize, place: Place) -> Option<Order> {
         if self.policy.split_frees == SplitFrees::Singly {
             return None;
@@ -181,7 +181,7 @@ impl Engine {
         let Some(interrupted) = last[..usize::from(depth)].iter().flatten().max() else { return false };
         let interrupted = &chunk.events[*interrupted];
         match interrupted.kind {
-            // In the middle of a batch, if that goes on afterwards.
+            // The interrupt came in the middle of a batch, if the batch goes on afterwards.
             EventKind::MmPageFreeBatched => {
                 let mut later = chunk.after(index).take(SEARCHED).map(|at| &chunk.events[at]);
                 later.find(|next| next.interrupt_level() < depth).is_some_and(|resumed| {
@@ -240,7 +240,7 @@ impl Engine {
         self.observed = observed;
     }
 
-    /// A task goes on with a drain, after others ran between two slices.
+    /// A task continues its drain, after other tasks ran between two slices.
     fn next_slices(&mut self, chunk: &mut Chunk, index: usize, slices: Slices) {
         let event = chunk.events[index];
         let mut observed = std::mem::take(&mut self.observed);
@@ -311,16 +311,16 @@ impl Engine {
 pub(super) enum DrainEnds {
     /// With the last of its blocks.
     Here,
-    /// Others run, and then the task goes on with this event.
+    /// Other tasks run, and then the task continues with this event.
     GoesOn(usize),
-    /// The task does what comes next on another CPU.
+    /// The task continues on another CPU.
     TaskMoved,
 }
 
 /// The first event of the drain that follows a commit, and whether it follows at once.
 fn drain_of(chunk: &Chunk, index: usize) -> Option<(usize, bool)> {
     let commit = &chunk.events[index];
-    // A task that is stopped between its free and the page set goes on later.
+    // If a task is stopped between its free and the page set, its drain comes later.
     if commit.interrupt_level() == 0
         && let Some(at) = chunk.next_in_task(index)
         && let Some(next) = chunk.events.get(at)

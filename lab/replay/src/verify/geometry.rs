@@ -1,4 +1,4 @@
-//! The recorded machine's zones: which frame is whose, and the limits of each zone's page sets.
+//! The recorded machine's zones: the zone of each frame, and the limits of each zone's page sets.
 
 use pageset_core::pcp::Limits;
 use pageset_core::{
@@ -57,7 +57,7 @@ pub(super) struct Geometry {
     pub(super) nodes: Vec<u16>,
     /// Links and states of each frame that has a number.
     pub(super) frames: FrameTables<'static>,
-    /// Numbers that stand for any page.
+    /// Numbers for blocks of a page set that are not known by frame.
     pub(super) placeholders: Placeholders,
     /// The first frame of each stretch that was seen.
     seen: Vec<u64>,

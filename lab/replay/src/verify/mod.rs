@@ -60,7 +60,8 @@ use links::Chunk;
 
 /// Events that are looked at together: with their links, 90 MiB.
 const CHUNK_EVENTS_MAX: usize = 2 << 20;
-/// Events that are kept for the next part of the recording, since those before them have to see what comes.
+/// Events at the end of a part that are compared with the next part, since their comparison needs later
+/// events.
 const LOOK_AHEAD: usize = 64 << 10;
 
 /// Compares a recording with a policy. `progress` gets the number of events compared so far.
@@ -120,7 +121,8 @@ pub fn verify(
             }
         }
         engine.link(&mut chunk).map_err(|problem| unusable(problem, "verify a part of it"))?;
-        // The last events are only looked at, so that those before them see what comes.
+        // The last events are compared with the next part; until then they show the future of the events
+        // before them.
         let seen = if is_read { 0 } else { LOOK_AHEAD };
         let end = chunk.events.len().saturating_sub(seen);
         engine.compare(&mut chunk, end);

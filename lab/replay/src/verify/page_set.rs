@@ -47,7 +47,7 @@ pub(super) struct PageSet {
     pub(super) limits: Limits,
     /// Blocks on each list that are known by name.
     len: [u32; LISTS_MAX],
-    /// Lists that hold nothing but what is known by name.
+    /// Lists whose blocks are all known by frame.
     warm: u16,
     /// The page set with the other extreme of its hidden state; `None` once the difference no longer matters.
     shadow: Option<Box<Pcp>>,

@@ -61,8 +61,8 @@ impl Engine {
         self.sets[home.set].warm_up(home.list);
     }
 
-    /// What is believed to be on a list that the kernel found empty. `None`: nothing, once allocations whose events
-    /// come late are taken into account. Otherwise the class of the mismatch.
+    /// Clears blocks from a list that the kernel found empty. `None`: the list is empty once allocations with
+    /// late events are taken into account.  Otherwise the class of the mismatch.
     fn clear_leftovers(
         &mut self,
         chunk: &Chunk,

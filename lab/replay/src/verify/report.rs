@@ -1,4 +1,4 @@
-//! The result of a verification: what the kernel did, what the policy said, where they differ.
+//! The result of a verification: the kernel's decisions, the policy's, and the mismatches.
 
 use serde::Serialize;
 
@@ -46,7 +46,7 @@ pub struct Refills {
     pub predicted: u64,
     /// The same moment and number.
     pub exact: u64,
-    /// The first one of each list: what the list held before is not known.
+    /// The first refill of each list: the list's contents before it are not known.
     pub cold: u64,
     /// Refills of one block. The list was empty and wanted one block, so this may also have been a block past
     /// the page set: the events would be the same.

@@ -1,4 +1,4 @@
-//! Samples: what a CPU's own `/proc/zoneinfo` said about its page sets.
+//! Samples: a CPU's page sets in `/proc/zoneinfo`, compared with the model.
 
 use pageset_core::pcp::Limits;
 use pageset_trace::Event;

@@ -1,4 +1,4 @@
-//! Ticks: `high` decays, what exceeds it is drained, page sets of remote nodes expire.
+//! Ticks: `high` decays, the pages above it are drained, page sets of remote nodes expire.
 
 use pageset_core::Order;
 use pageset_core::policy::DecayDrain;

@@ -216,7 +216,7 @@ fn own_totals_are_those_of_the_kernel() {
     assert!(errors[errors.len() / 2] < 0.02, "{errors:?}");
 }
 
-/// What 6.12 makes of a TCP stream that was recorded under 6.1: the forecast has the direction and the size.
+/// A TCP stream recorded under 6.1, forecast for 6.12: the forecast has the direction and the size.
 #[test]
 fn a_forecast_is_compared_with_another_kernel() {
     let found = against(&mut [open("traces/k61_2c_tcp.pgtrace")], &mut [open("traces/k612_2c_tcp.pgtrace")]);

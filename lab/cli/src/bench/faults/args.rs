@@ -66,7 +66,8 @@ pub(crate) struct FaultsArgs {
     #[arg(long = "strategy", value_name = "P,V,R", num_args = 1.., value_parser = strategy_choice)]
     #[arg(default_values = ["P1,V1,R1", "P2,V1,R1", "P1,V2,R4", "P2,V7,R3"])]
     pub(crate) strategies: Vec<StrategyChoice>,
-    /// How threads share what is touched: regions of their own, slices, every N-th page, all the same pages
+    /// How threads share the touched memory: regions of their own, slices, every N-th page, all the same
+    /// pages
     #[arg(long, value_name = "MODE", default_value = Regions::Percore.name())]
     #[arg(value_parser = one_of(Regions::ALL.map(|regions| (regions.name(), regions))))]
     pub(crate) regions: Regions,

@@ -11,7 +11,7 @@ use crate::invocation::Invocation;
 use crate::output;
 
 pub(crate) fn choose(args: &BenchPagesArgs, invocation: &Invocation) -> Result<()> {
-    // Before the thread is kept on one CPU, which hides the others.
+    // This comes before the thread is kept on one CPU: from then on, the other CPUs are not seen.
     let machine = host::line();
     let calibration = calibrate()?;
     let document =

@@ -11,7 +11,7 @@ const TOUCH_BYTES: usize = 16 << 10;
 struct Goal {
     what: String,
     wanted: f64,
-    /// Smallest and largest over the targets; for [`Bound::AtMost`], what counts is the largest.
+    /// Smallest and largest ratio over the targets. [`Bound::AtMost`] compares the largest.
     measured: (f64, f64),
     bound: Bound,
 }
@@ -31,7 +31,7 @@ impl Goal {
     }
 }
 
-/// The aims beside what this run has measured.
+/// The aims beside this run's measurements.
 pub(crate) fn table(rows: &[Measurement]) -> Table {
     let columns = vec![
         Column::label("aim", "aim"),

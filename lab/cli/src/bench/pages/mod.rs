@@ -1,4 +1,5 @@
-//! `pageset bench pages`: what clearing and copying pages costs here. `tables`, `goals` and `figure` show it.
+//! `pageset bench pages`: the cost of clearing and copying pages here. `tables`, `goals` and `figure` show
+//! it.
 
 mod choose;
 mod figure;

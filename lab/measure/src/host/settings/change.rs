@@ -37,7 +37,7 @@ pub(super) struct Values {
 pub(super) struct Change {
     /// The setting that is written.
     pub(super) written: Values,
-    /// The one that the kernel resets then.
+    /// The other setting of the pair, which the kernel resets when this one is written.
     pub(super) reset: Option<Values>,
 }
 
@@ -88,7 +88,7 @@ impl Assignment {
             key if key == *other => Some(*one),
             _ => None,
         });
-        // A kernel that has only one of them resets nothing.
+        // A kernel with only one setting of the pair resets nothing.
         let reset = other.and_then(|key| {
             let before = read(root, key).ok()?;
             Some(Values { key: key.to_owned(), before, after: "0".to_owned() })
@@ -139,7 +139,8 @@ impl Change {
     pub(super) fn undo(&self, root: &Path) -> Result<(), SettingError> {
         let Values { key, before, .. } = self.undoing();
         write(root, key, before)?;
-        // The kernel has reset the other one of a pair by now. One that has not is written, too.
+        // By now the kernel has reset the other setting of the pair. If it has not, that setting is written,
+        // too.
         let others = self.all().filter(|values| values.key != *key);
         others
             .filter(|values| read(root, &values.key).is_ok_and(|now| now != values.before))

@@ -58,7 +58,7 @@ impl Changes {
         self.record.clear()
     }
 
-    /// Puts back what still is as it was changed, and tells what became of each.
+    /// Puts back each setting that still has its changed value, and reports on each.
     #[must_use]
     pub fn put_back(mut self) -> Vec<PutBack> {
         self.undo()

@@ -21,12 +21,12 @@ pub(super) struct Curve {
 }
 
 impl Curve {
-    /// One whose steps are to be seen.
+    /// A counter that is drawn in steps.
     pub(super) const fn new(track: TrackId) -> Self {
         Self { track, value: None, written: None, written_ns: None, gap_ns: GAP_NS }
     }
 
-    /// One whose slope is to be seen.
+    /// A counter that is drawn as a slope, since it has few values.
     pub(super) const fn rare(track: TrackId) -> Self {
         Self { gap_ns: RARE_GAP_NS, ..Self::new(track) }
     }

@@ -71,9 +71,9 @@ pub struct PerfettoSummary {
     pub lost: LostEvents,
 }
 
-/// Writes a recording as a trace of Perfetto. `open` opens it from its beginning: once for the recorded kernel, and once
-/// more if there are policies. The recorded kernel takes memory that does not depend on the number of events; policies take
-/// 16 bytes for each allocation and free.
+/// Writes a recording as a trace of Perfetto. `open` opens the recording from its beginning: once for the
+/// recorded kernel, and once more if there are policies. The recorded kernel takes memory that does not
+/// depend on the number of events; policies take 16 bytes for each allocation and free.
 ///
 /// # Errors
 /// The recording cannot be read, or no machine can be built of its description; `out` cannot be written; the work was
@@ -155,7 +155,7 @@ fn recorded(
     Ok(summary)
 }
 
-/// A slice over the whole recording that says what it is, and one for each place where events are missing.
+/// A slice over the whole recording with its description, and a slice for each gap.
 fn about(
     packets: &mut Packets<'_>,
     info: &pageset_trace::TraceInfo,

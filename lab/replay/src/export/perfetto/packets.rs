@@ -1,4 +1,4 @@
-//! Packets: what a trace of Perfetto is made of.
+//! Packets, the parts of a trace of Perfetto.
 //!
 //! Packets come in sequences. The packets of one sequence share numbers for names, and a clock that counts from its packet
 //! before. Field numbers and meanings are those of Perfetto's published protos (`trace_packet.proto`, `track_event.proto`,
@@ -86,7 +86,7 @@ pub(super) struct Descriptor<'a> {
     pub(super) rank: i64,
 }
 
-/// What happens on a track.
+/// An event on a track.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
     /// A slice begins.
@@ -106,7 +106,7 @@ pub(super) enum Flow {
     Ends(u64),
 }
 
-/// What is known about an event.
+/// A fact about an event.
 pub(super) type Fact<'a> = (Key, Value<'a>);
 
 /// The value of a fact.
@@ -248,7 +248,7 @@ impl<'w> Packets<'w> {
             packet.uint(packet::SEQUENCE_FLAGS, STATE_IS_NEEDED);
             match since_ns {
                 Some(since_ns) => packet.uint(packet::TIMESTAMP, since_ns),
-                // What is told late, and clocks that went back.
+                // Events that are reported late, and clocks that went back.
                 None => {
                     packet.uint(packet::TIMESTAMP, at_ns);
                     packet.uint(packet::TIMESTAMP_CLOCK, CLOCK_BOOT);

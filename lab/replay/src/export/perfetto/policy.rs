@@ -18,7 +18,7 @@ pub(super) struct Decisions {
 const DESCRIPTION: &str = "The recorded allocations and frees under this policy, in their recorded order and at their recorded \
 times. A replay decides, it does not take time: refills and drains have no length.";
 
-/// Plays the recording under a candidate, and writes what its page sets hold and decide.
+/// Plays the recording under a candidate, and writes the contents and decisions of its page sets.
 pub(super) fn write(
     packets: &mut Packets<'_>,
     steps: &Steps,
@@ -45,7 +45,7 @@ pub(super) fn write(
     Ok(made)
 }
 
-/// Steps after which progress is told.
+/// Steps between two reports of progress.
 const PROGRESS_STEPS: u64 = 1 << 16;
 
 fn one_step(

@@ -1,7 +1,8 @@
 //! Samples of page sets, put to the counts that follow from events.
 //!
-//! A sample says what a page set held at some moment between two times. Events say nearly the same: what went past a busy
-//! page set looks like what did not. If no count between the two times is the sampled one, the count is set right.
+//! A sample has the count of a page set at some moment between two times. Counts from events can be wrong: a
+//! free that went past a busy page set looks like a free that reached it. If no count between the two times
+//! is the sampled one, the count is set right.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +48,7 @@ impl Samples {
         next.is_some_and(|next| next.t0_ns <= now_ns)
     }
 
-    /// A sample of the CPU that ends until `now_ns`. `counts` is what its page sets hold, by zone.
+    /// A sample of the CPU that ends until `now_ns`. `counts` are the counts of its page sets, by zone.
     pub(super) fn take(
         &mut self,
         cpu: u32,
@@ -69,7 +70,7 @@ impl Samples {
         Some((samples.pop()?, ranges))
     }
 
-    /// A page set holds so many now.
+    /// Notes the new count of a page set.
     #[inline]
     pub(super) fn note(&mut self, cpu: u32, zone: usize, count: i64) {
         let Some(begun) = self.begun.get_mut(&cpu) else { return };

@@ -32,7 +32,7 @@ impl<'info> Threads<'info> {
         Self { described: HashSet::new(), names: info.tasks.as_ref().map(Tasks::index) }
     }
 
-    /// The name of a thread's process, without what a reader would not see.
+    /// The name of a thread's process, without characters that a reader would not see.
     pub(super) fn process(&self, tid: u32, at_ns: u64) -> Option<Cow<'info, str>> {
         let names = self.names.as_ref()?;
         names.process_name(names.find(tid, at_ns)?).map(printable)

@@ -305,7 +305,8 @@ impl<'m> Reading<'m> {
         }
     }
 
-    /// A block leaves the zone that was freed and not drained: it went past its page set, whose lock was busy.
+    /// A block leaves the zone although no drain returned it: its free had gone past its page set, whose lock
+    /// was busy.
     fn forget_diverted(&mut self, event: &Event) {
         let Some(zone) = event.frame().and_then(|pfn| self.machine.zone_of(pfn.0)) else { return };
         let frames = event.block_order().map_or(1, |order| u64::from(order.frames()));
@@ -351,7 +352,8 @@ impl<'m> Reading<'m> {
     }
 
     fn bulk_ends(&mut self, event: &Event) {
-        // Some record the return alone; nearly all such requests may use every ordinary zone.
+        // Some recordings have the return alone. Then the request may use every ordinary zone, like nearly
+        // all such requests.
         self.has_bulk_events = true;
         let cpu = &mut self.cpus[usize::from(event.cpu)];
         let highest = if cpu.bulk.is_some() { cpu.bulk_highest } else { highest_zone(0) };
@@ -369,7 +371,7 @@ impl<'m> Reading<'m> {
     }
 
     fn reclaim(&mut self, event: &Event, kind: ActKind) {
-        // The event's node is where others have their frame.
+        // This event has its node in the field of the frame.
         match u16::try_from(event.pfn) {
             Ok(node) => drop(self.push(kind, BlockKind::PAGE, u32::from(node))),
             Err(_) => self.load.unreplayed.impossible += 1,
@@ -397,7 +399,7 @@ impl<'m> Reading<'m> {
         }
     }
 
-    /// Zone and order of the block that an event is about; what cannot be is counted.
+    /// Zone and order of the block that an event is about. Impossible blocks are counted.
     #[inline]
     fn place(&mut self, event: &Event, order: u8) -> Option<(usize, Order)> {
         let Some(zone) = self.machine.zone_of(event.pfn) else {

@@ -1,4 +1,4 @@
-//! What is made of events that tell something late.
+//! The acts that follow from events that report something late.
 
 use pageset_core::{MigrateType, Order, ZoneKind};
 use pageset_trace::{

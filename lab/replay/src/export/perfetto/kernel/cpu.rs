@@ -26,9 +26,9 @@ pub(super) struct Cpu {
     freed: Curve,
     /// The work item that runs, and since when.
     work: Option<(Name, u64)>,
-    /// The last event that was not about a lock: what came before a drain says why it happened.
+    /// The last event that was not about a lock: it shows why a drain happened.
     last: Option<(EventKind, u32)>,
-    /// Why the last run of moved blocks began, and whose it is.
+    /// The reason of the last run of moved blocks, and its task.
     run: (&'static str, u32),
     unpaired: u64,
 }
@@ -120,7 +120,8 @@ impl Cpu {
         self.track
     }
 
-    /// Notes what may be the reason of a drain. Tells whether the event is the first of a run of moved blocks.
+    /// Notes an event that may be the reason of a drain. Returns whether the event is the first of a run of
+    /// moved blocks.
     #[inline]
     pub(super) fn follow(&mut self, event: &Event) -> bool {
         use EventKind::{

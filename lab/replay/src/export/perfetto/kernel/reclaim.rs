@@ -29,7 +29,7 @@ pub(super) struct Reclaim {
 }
 
 impl Reclaim {
-    /// Adds an event; of another kind than these, nothing happens.
+    /// Adds an event of reclaim; other events change nothing.
     pub(super) fn event(
         &mut self,
         packets: &mut Packets<'_>,
