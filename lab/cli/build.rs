@@ -1,4 +1,5 @@
-//! Notes the commit for the provenance of results, if there is one. Packagers without git set `PAGESET_COMMIT`.
+//! Notes the commit for the provenance of results, if there is one. Packagers without git set
+//! `PAGESET_COMMIT`.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +15,7 @@ fn main() {
     // Files that change with a commit.
     watched
         .extend(["HEAD", "logs/HEAD"].into_iter().filter_map(|name| git(&["rev-parse", "--git-path", name])));
-    // Naming to cargo what does not exist would run this at every build.
+    // A path that does not exist would make cargo run this at every build.
     for path in watched.iter().filter(|path| Path::new(path).exists()) {
         println!("cargo::rerun-if-changed={path}");
     }
@@ -24,7 +25,8 @@ fn main() {
     }
 }
 
-/// Abbreviated hash, with `-dirty` if sources differ from it. `None` without git, or outside this project's checkout.
+/// Abbreviated hash, with `-dirty` if sources differ from it. `None` without git, or outside this project's
+/// checkout.
 fn commit_of_checkout() -> Option<String> {
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
     let differs = Command::new("git").args(["diff", "--quiet", "HEAD", "--"]).args(SOURCES).output();

@@ -152,7 +152,7 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
     }
 }
 
-/// Where advice comes from, with the recorded machine.
+/// The provenance of advice, with the recorded machine.
 fn with_machine(provenance: Provenance, advice: &Advice) -> Provenance {
     Provenance {
         machine: format!(
@@ -165,7 +165,7 @@ fn with_machine(provenance: Provenance, advice: &Advice) -> Provenance {
     }
 }
 
-/// An answer other than no, for whoever asks by --exit-code. It is printed already.
+/// An answer other than No, for a caller with --exit-code. The advice itself is printed already.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answer {
     /// Something helps.

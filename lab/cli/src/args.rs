@@ -102,11 +102,12 @@ pub(crate) fn definition() -> clap::Command {
     definition.help_template(template.replace("{options-heading}", "Options:"))
 }
 
-/// Columns of a help page, and those that names take.
+/// Columns of a help page, and columns of the names in it.
 const WIDTH: usize = 80;
 const NAME_WIDTH: usize = 13;
 
-/// Words in lines of this width, the second one and all that follow indented as far as the first one stands.
+/// Wraps words into lines of this width. All lines but the first are indented to the column where the first
+/// one begins.
 fn textwrap_at(text: &str, width: usize) -> String {
     let (mut lines, mut line) = (Vec::new(), String::new());
     for word in text.split_ascii_whitespace() {
@@ -147,7 +148,7 @@ pub(crate) struct ManArgs {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// Ends the program as for any other mistake in the command line.
+/// Ends the program with a usage error, as clap does.
 pub(crate) fn exit_with_usage(problem: impl std::fmt::Display) -> ! {
     definition().error(ErrorKind::ValueValidation, problem).exit()
 }
@@ -161,7 +162,7 @@ mod tests {
         definition().debug_assert();
     }
 
-    /// `-f` had three meanings.
+    /// Once, `-f` had three meanings; now it has one.
     #[test]
     fn an_option_letter_means_the_same_everywhere() {
         fn collect(command: &clap::Command, letters: &mut std::collections::BTreeMap<char, String>) {

@@ -51,7 +51,7 @@ impl Columnar {
         self.write(&pageset_arrow::table::batch(table)?, out)
     }
 
-    /// Writes all that was asked of runs, and all that came out.
+    /// Writes all parameters and all results of runs.
     pub(crate) fn write_runs<'r>(
         self,
         runs: impl Iterator<Item = &'r FinishedRun>,

@@ -35,7 +35,8 @@ pub(crate) fn pageset_parts(line: &str) -> impl Iterator<Item = Vec<String>> {
     commands.filter(|words| words.first().is_some_and(|first| first == "pageset"))
 }
 
-/// The commands of a line, as words: what is between `;`, `|` and `&&`, without redirections. Single quotes are understood.
+/// The commands of a line, as words: what is between `;`, `|` and `&&`, without redirections. Single quotes
+/// are understood.
 fn commands(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![vec![String::new()]];
     let mut is_quoted = false;

@@ -1,4 +1,4 @@
-//! Every command line that a text shows can be typed: those of all help texts, of the book, and of the READMEs.
+//! Checks that clap accepts every command line in help texts, in the book, and in the READMEs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use clap::Command;
 use crate::args::definition;
 use crate::example_lines::{command_lines, pageset_parts};
 
-/// Examples below `Examples:` and elsewhere, of a command and of those below it.
+/// The examples in the help of a command and of its subcommands.
 fn helps(command: &Command, found: &mut Vec<(String, String)>) {
     let texts = [command.get_long_about(), command.get_after_help(), command.get_after_long_help()];
     for text in texts.into_iter().flatten() {
@@ -23,7 +23,7 @@ fn subcommands() -> Vec<String> {
 
 /// clap's error for a call of pageset in a line, if there is one.
 fn refused(line: &str) -> Option<String> {
-    // Examples name a policy file of the reader's.
+    // Examples name a policy file that only the reader has.
     let mine = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/policies/half-drain.toml");
     let refused = |words: Vec<String>| {
         let there = words.iter().map(|word| word.replace("data/policies/half-drain.toml", mine));

@@ -70,7 +70,7 @@ pub(crate) fn read<R: Send>(
     Ok(Fleet { names: names.collect(), members })
 }
 
-/// An error as it stands beside the name of its file.
+/// An error without the file's name, since the name stands beside it.
 fn without_path(error: &str, file: &Path) -> String {
     error.strip_prefix(&format!("{}: ", file.display())).unwrap_or(error).to_owned()
 }
@@ -110,7 +110,7 @@ impl<R> Fleet<R> {
         self.members.iter().filter_map(|member| member.read.as_ref().ok())
     }
 
-    /// Above a line for each.
+    /// The heading above the lines.
     pub(crate) fn title(&self) -> String {
         format!("A fleet of {} recordings", self.members.len())
     }

@@ -3,7 +3,7 @@
 use anyhow::anyhow;
 use pageset_trace::TraceError;
 
-/// Adds a remedy to errors of the system, and the option that helps to those that have one.
+/// Adds a remedy to errors of the system, and to others the option that helps.
 pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
     let hint = match &error {
         TraceError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Some(

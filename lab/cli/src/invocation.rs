@@ -1,4 +1,4 @@
-//! The command line again, as it has to be typed to get the same result.
+//! The command line that gives the same result again.
 
 use std::ffi::OsStr;
 
@@ -98,7 +98,7 @@ fn option(arg: &Arg, matches: &ArgMatches) -> Vec<String> {
     };
     let all = values(arg, matches);
     match arg.get_value_delimiter() {
-        // Lists that are typed one after the other are one list.
+        // Lists for one option that are typed one after the other are one list.
         Some(delimiter) => occurrence(vec![all.concat().join(&delimiter.to_string())]),
         None => all.into_iter().flat_map(occurrence).collect(),
     }
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
     use crate::args::{Args, definition};
 
-    /// Words as a shell makes them of a line that [`shell_word`] has written.
+    /// Splits a line that [`shell_word`] has written into words, as a shell does.
     fn words(line: &str) -> Vec<String> {
         let mut words = vec![String::new()];
         let mut is_quoted = false;
@@ -146,7 +146,7 @@ mod tests {
         Invocation::of(&definition, &matches).0
     }
 
-    /// Between them, these have every option of every command that prints where its result is from.
+    /// Together, these command lines have every option of every command that prints a provenance.
     const LINES: [&str; 31] = [
         "pageset replay --lenient --recover -p linux-6.1,linux-6.6 -p linux-6.12 -c 4 --layout m.toml --page-size 64K --node-cpus 0=0-3,1=4-7 t",
         "pageset replay t --series",
@@ -200,7 +200,7 @@ mod tests {
                 each(below, &format!("{path} {}", below.get_name()), out);
             }
         }
-        // These print no provenance.
+        // These commands print no provenance.
         const OTHERS: [&str; 6] = ["record", "convert", "policies", "completions", "man", "help"];
         let mut definition = definition();
         definition.build();

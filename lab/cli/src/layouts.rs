@@ -21,11 +21,11 @@ pub(crate) enum LayoutOrigin {
     Given,
     /// Made up from the events.
     Guessed,
-    /// From a copy of `/proc/zoneinfo` that stands for the trace.
+    /// From a copy of `/proc/zoneinfo` that is read in place of a trace.
     Copied,
 }
 
-/// A layout in short.
+/// A summary of a layout.
 #[derive(Debug, Serialize)]
 pub(crate) struct LayoutSummary {
     origin: LayoutOrigin,

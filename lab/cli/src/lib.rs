@@ -67,8 +67,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use args::{Args, Command};
 use invocation::Invocation;
 
-/// Runs the command as it was typed, its name first, and gives the status that the process is to end with. A command line
-/// that makes no sense ends the process.
+/// Runs the command as it was typed, its name first, and gives the status that the process is to end with. A
+/// command line that makes no sense ends the process.
 #[must_use]
 pub fn command(typed: impl IntoIterator<Item = OsString>) -> u8 {
     limits::make_errors();

@@ -23,8 +23,8 @@ pub(crate) struct SourceArgs {
 /// Which recordings, and how they are opened.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SourcesArgs {
-    /// Recording to read, of any known format; `-` is the standard input. Several, or a folder with .pgtrace files, are a
-    /// fleet: one line each, and a summary [default: the bundled one]
+    /// Recording to read, of any known format; `-` is the standard input. Several, or a folder with .pgtrace
+    /// files, are a fleet: one line each, and a summary [default: the bundled one]
     #[arg(value_name = "RECORDING", value_hint = ValueHint::AnyPath)]
     pub(crate) recordings: Vec<PathBuf>,
     #[command(flatten)]
@@ -41,8 +41,8 @@ impl SourcesArgs {
 /// How a recording is opened.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct OpeningArgs {
-    /// Skip damaged lines, samples and ring-buffer pages, read a cut .gz, .xz or .zst up to the cut, and count what is
-    /// missing as lost
+    /// Skip damaged lines, samples and ring-buffer pages, read a cut .gz, .xz or .zst up to the cut, and
+    /// count what is missing as lost
     #[arg(long, help_heading = "Reading")]
     pub(crate) lenient: bool,
     /// Read a damaged .pgtrace up to the damage, and count the rest as lost
@@ -53,7 +53,8 @@ pub(crate) struct OpeningArgs {
 /// Another machine than the recorded one.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct MachineArgs {
-    /// Machine to use, instead of the recorded one: a file as `pageset convert --to layout` writes it, or a copy of /proc/zoneinfo
+    /// Machine to use, instead of the recorded one: a file as `pageset convert --to layout` writes it, or a
+    /// copy of /proc/zoneinfo
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) layout: Option<PathBuf>,
     #[command(flatten)]
@@ -72,7 +73,7 @@ pub(crate) struct MachineFacts {
 }
 
 impl MachineFacts {
-    /// The same, for reading a layout.
+    /// These facts as options for reading a layout.
     pub(crate) fn options(&self) -> LayoutOptions {
         let options = self.node_cpus.clone().unwrap_or_default();
         match self.page_size {

@@ -13,7 +13,7 @@ use crate::layouts::{LayoutOrigin, LayoutSummary};
 pub(crate) struct TraceDocument {
     /// Path as given.
     path: String,
-    /// As the recorder called it.
+    /// The recorder's name for the recording.
     name: Option<String>,
     /// Format of the first file of this recording; a converted one keeps its origin.
     format: &'static str,

@@ -88,7 +88,7 @@ pub(crate) fn multiples(table: &Table) -> Section {
     section
 }
 
-/// Where it all comes from.
+/// The provenance of the page.
 pub(crate) fn origin(provenance: &Provenance) -> Section {
     let mut section = Section::new("Where this comes from");
     let facts = provenance.facts().into_iter().map(|(name, value)| (name.to_owned(), value));

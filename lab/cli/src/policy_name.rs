@@ -1,5 +1,5 @@
-//! Names of policies, as people type them: `6.12` is `linux-6.12`, and a wrong name gets the nearest ones. A file stands
-//! for the policy in it.
+//! Names of policies, as people type them: `6.12` is `linux-6.12`, and a wrong name gets the nearest ones. A
+//! file stands for the policy in it.
 
 use std::path::Path;
 
@@ -59,7 +59,7 @@ pub(crate) fn policy_or_ours() -> impl TypedValueParser<Value = String> {
                 .find(|ours| *ours == name)
                 .map(str::to_owned),
         },
-        // A run reads it again, as it does the machine's file.
+        // Only the path is kept: a run reads the file again, as it does with the machine's file.
         of_file: |path: &str, _: &'static Policy| path.to_owned(),
     }
 }

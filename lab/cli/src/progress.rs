@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use pageset_report::Cancelled;
 
-/// Nothing is shown before.
+/// Work that ends sooner shows nothing.
 const DELAY: Duration = Duration::from_secs(1);
 
 /// Shows stages of work, one after another, on a terminal.

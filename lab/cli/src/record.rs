@@ -78,7 +78,7 @@ fn run_counts(options: &Options, path: &Path, existing: Existing, is_interrupted
 /// Prints a summary of the recording, or the reason why there is none.
 fn end(path: &Path, recording: Result<Recording, RecordError>) -> Result<()> {
     if matches!(recording, Err(RecordError::Command { .. } | RecordError::Refused { .. })) {
-        // It has no event that anybody asked for.
+        // Nothing that was asked for has been recorded.
         output::remove_begun(path);
     }
     let recording = recording.map_err(|error| match error {

@@ -35,7 +35,7 @@ pub(crate) fn told(error: &Error, typed: &[String]) -> String {
     missing.unwrap_or_else(|| causes(error))
 }
 
-/// An error and its causes, without those that the text before has already.
+/// An error and its causes. A cause that an earlier text contains is left out.
 fn causes(error: &Error) -> String {
     let mut told = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -48,7 +48,7 @@ fn causes(error: &Error) -> String {
     told
 }
 
-/// This program with these words, run by root.
+/// The command line that runs this program with these words as root.
 pub(crate) fn as_root(words: &[impl AsRef<str>]) -> String {
     // If another program, such as Python, runs this code, that program's name is not the command's.
     let found = env::current_exe()
@@ -60,7 +60,7 @@ pub(crate) fn as_root(words: &[impl AsRef<str>]) -> String {
     line
 }
 
-/// The program as root finds it: a bare name only if it is where root looks.
+/// The program's name if root's PATH finds this program by it, or else its path.
 fn program_of_root(typed: &str, found: Option<&Path>) -> String {
     match found {
         Some(found) if !typed.contains('/') => {

@@ -65,9 +65,9 @@ impl Signals {
         if self.has_come() { Err(Interrupted) } else { Ok(()) }
     }
 
-    /// Sleeps so long, or until a signal comes; whether it was the whole time.
+    /// Sleeps for `interval`, or until a signal comes. Returns whether the whole time has passed.
     pub(crate) fn sleep(&self, interval: Duration) -> bool {
-        // An end could be later than the clock reaches.
+        // The end is not computed: it could be later than the clock can show.
         let began = Instant::now();
         loop {
             let left = interval.saturating_sub(began.elapsed());
@@ -91,7 +91,7 @@ impl Signals {
             match receiver.recv_timeout(PATIENCE) {
                 Ok(done) => return Ok(done),
                 Err(RecvTimeoutError::Timeout) => {}
-                // It ends without a result only by a panic.
+                // The thread ends without a result only by a panic.
                 Err(RecvTimeoutError::Disconnected) => match worker.join() {
                     Ok(()) => return Err(Interrupted),
                     Err(panic) => resume_unwind(panic),
@@ -100,7 +100,7 @@ impl Signals {
         }
     }
 
-    /// Ends the process by the signal that has come, so that whoever waits for it learns that; returns if there was none.
+    /// If a signal has come, ends the process by this signal, so that its parent sees the cause.
     pub(crate) fn pass_on(&self) -> Result<()> {
         let number = i32::try_from(self.0.load(Ordering::Relaxed)).unwrap_or_default();
         if number != 0 {

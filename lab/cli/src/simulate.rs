@@ -58,7 +58,7 @@ fn specs(args: &SimulateArgs) -> Vec<RunSpec> {
         cpus: args.cpus,
         batch: None,
         high: None,
-        // One kernel surrounds all policies that are compared: the base's.
+        // All compared policies run inside one kernel's allocator: the base's.
         kernel_of: policies(args).first().cloned(),
         tick_phase: None,
         seed,

@@ -35,7 +35,8 @@ impl Source {
         }
     }
 
-    /// Opens the recording at a path; `-` is the standard input. A layout file replaces the trace's own description.
+    /// Opens the recording at a path; `-` is the standard input. A layout file replaces the trace's own
+    /// description.
     pub(crate) fn open_path(
         path: &Path,
         args: &OpeningArgs,

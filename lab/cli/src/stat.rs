@@ -106,7 +106,8 @@ fn warnings(info: &TraceInfo, survey: &Survey) -> Vec<String> {
     unsaid.into_iter().chain(survey.extent.part(info)).chain(changes).collect()
 }
 
-/// All sections as one table, a line for each number that there is: CSV has no place for tables of different shapes.
+/// All sections as one table, a line for each number that there is: CSV has no place for tables of different
+/// shapes.
 fn long(sections: &[Section], provenance: &Provenance, out: &mut dyn Write) -> Result<()> {
     let columns = vec![
         Column::label("section", "section"),
@@ -145,7 +146,7 @@ fn plain(cell: &Cell) -> String {
     }
 }
 
-/// A share in percent; `None` of nothing.
+/// A share in percent; `None` if the whole is 0.
 fn percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64 * 100.0)
 }

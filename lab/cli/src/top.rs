@@ -25,7 +25,7 @@ use crate::left;
 use crate::signals::Signals;
 use args::TopArgs;
 
-/// Lines of a terminal that does not say how many it has.
+/// Lines to assume for a terminal whose size is not known.
 const HEIGHT: usize = 24;
 
 pub(crate) fn run(args: &TopArgs, invocation: &Invocation) -> Result<()> {

@@ -138,7 +138,7 @@ struct VerifyDocument<'a> {
 fn write(verified: &[Verified], provenance: Provenance, format: Format, out: &mut dyn Write) -> Result<()> {
     if format == Format::Json {
         let document = |verified| VerifyDocument { verified, provenance: &provenance };
-        // One recording gives an object, several an array of them.
+        // One recording is written as an object, several as an array.
         match verified {
             [one] => json_document(&document(one), out)?,
             several => json_document(&several.iter().map(document).collect::<Vec<_>>(), out)?,

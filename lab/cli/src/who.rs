@@ -74,7 +74,8 @@ fn table(title: &str, what: &str, number: &str, parts: &[Part], name: fn(&Part) 
         share("pageblocks_percent"),
     ];
     let mut table = Table::new(title, columns);
-    // Interrupts and the unknown part stand at the end. Neither is a process, so no other row is added to them.
+    // Interrupts and the unknown part stand at the end. Neither is a process, so the row `others` does not
+    // include them.
     let is_apart = |part: &&Part| matches!(part.of, PartOf::Interrupts | PartOf::Unknown);
     let (apart, known): (Vec<_>, Vec<_>) = parts.iter().partition(is_apart);
     let (first, others) = own_rows(&known);
@@ -107,7 +108,8 @@ fn row(name: &str, part: &Part) -> Row {
     ])
 }
 
-/// The name of a row. A process may call itself anything: nothing of it reaches a terminal that the terminal would obey.
+/// The name of a row. A process may have any name, so control characters are replaced: none reaches a
+/// terminal.
 fn name(part: &Part) -> String {
     match part.of {
         PartOf::Named => printable(part.name.as_deref().unwrap_or_default()).into_owned(),

@@ -17,11 +17,11 @@ use crate::pageops::load::Load;
 use crate::pageops::memory::HUGE_PAGE_BYTES;
 use crate::pageops::way::{Operation, Way};
 
-/// Huge pages used in turn, and as many sources: 128 MiB together, four times a third-level cache of 32 MiB. Making more
-/// of them resident would take longer than measuring.
+/// Huge pages used in turn, and as many sources: 128 MiB together, four times a third-level cache of 32 MiB.
+/// Making more of them resident would take longer than measuring.
 const PAGES: usize = 32;
-/// When the orders and kernels are done, and when the neighbourhoods are, after the start: on a busy machine, where pages
-/// become resident slowly, there are fewer samples.
+/// When the orders and kernels are done, and when the neighbourhoods are, after the start: on a busy machine,
+/// where pages become resident slowly, there are fewer samples.
 const DEADLINES: [Duration; 2] = [Duration::from_millis(600), Duration::from_millis(850)];
 /// Neighbourhoods whose cost is at most this factor above the least count as equal. The largest of them is
 /// taken, which helps programs that touch more than is measured. A guess: two runs differ by about as much.
@@ -45,7 +45,8 @@ pub struct Calibration {
 /// Memory that is measured on.
 pub const RESIDENT_MIB: usize = PAGES * 2 * (HUGE_PAGE_BYTES >> 20);
 
-/// Chooses how this machine clears and copies huge pages, in a second; keeps this thread on one CPU from then on.
+/// Chooses how this machine clears and copies huge pages, in a second; keeps this thread on one CPU from then
+/// on.
 ///
 /// # Errors
 ///

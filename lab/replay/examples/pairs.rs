@@ -1,9 +1,9 @@
 //! Every forecast that a folder of recordings can check: `cargo run --release --example pairs FOLDER`.
 //!
 //! The folder has recordings of loads under several kernels and settings, several times each, called
-//! `KERNEL_LOAD_SETTING_rN.*` by whoever recorded them, or `KERNEL_LOAD.*` where each is recorded once. Each load under each kernel and setting is predicted from each other
-//! one on the same machine. Prints Markdown: the sums of all, what repeats themselves would be worth as forecasts, then one
-//! row a pair.
+//! `KERNEL_LOAD_SETTING_rN.*` by whoever recorded them, or `KERNEL_LOAD.*` where each is recorded once. Each
+//! load under each kernel and setting is predicted from each other one on the same machine. Prints Markdown:
+//! the sums of all, what repeats themselves would be worth as forecasts, then one row a pair.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

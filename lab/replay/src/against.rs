@@ -67,7 +67,7 @@ fn ratio(a: f64, b: f64) -> f64 {
 /// The comparison of two sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Against {
-    /// Where the load was recorded that is replayed.
+    /// The side whose load is replayed.
     pub from: Side,
     /// The side that its replay is compared with.
     pub to: Side,
@@ -81,7 +81,8 @@ pub struct Against {
 /// compares. Repeats of either side show how far the kernel itself differs from run to run.
 ///
 /// # Errors
-/// If a recording is damaged, does not describe its machine, lacks events, or comes from a kernel whose policy is not known.
+/// If a recording is damaged, does not describe its machine, lacks events, or comes from a kernel whose
+/// policy is not known.
 pub fn against(
     from: &mut [Box<dyn TraceReader>],
     to: &mut [Box<dyn TraceReader>],

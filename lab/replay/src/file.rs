@@ -64,7 +64,8 @@ fn open_unlooked(path: &Path, existing: Existing) -> Result<File> {
     Ok(file)
 }
 
-/// Refuses a file that another process has begun and not ended. A file system without locks is as it was.
+/// Refuses a file that another process has begun and not ended. On a file system without locks, the file is
+/// not protected from a second process.
 fn lock(file: &File, path: &Path) -> Result<()> {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => {
@@ -93,7 +94,8 @@ fn writer(file: &File) -> Option<u32> {
     })
 }
 
-/// Removes a file that [`begin_file`] has begun and that has nothing of worth in it. A device or a pipe stays.
+/// Removes a file that [`begin_file`] has begun and that has nothing of worth in it. A device or a pipe
+/// stays.
 pub fn remove_begun(path: &Path) {
     if fs::symlink_metadata(path).is_ok_and(|kind| kind.is_file()) {
         // If this fails, the file stays; the caller reports its own error.
@@ -246,7 +248,7 @@ impl Sink {
             use std::os::unix::fs::OpenOptionsExt as _;
             let flags = rustix::fs::OFlags::TMPFILE.bits().cast_signed();
             let nameless = File::options().write(true).custom_flags(flags).mode(0o666).open(&directory);
-            // A name is given to it through /proc.
+            // The file gets its name later, through /proc.
             if let Ok(file) = nameless
                 && fs::symlink_metadata(own(&file)).is_ok()
             {

@@ -18,16 +18,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::advise::{Advice, Verdict, Why};
 
-/// How the name of a recording in a folder ends. A folder has other files beside: layouts, notes, results.
+/// The end of a recording's name in a folder. A folder has other files beside: layouts, notes, results.
 const SUFFIX: &str = ".pgtrace";
 
-/// Whether several recordings are named: more than one path, or a folder.
+/// Whether the user names several recordings: more than one path, or a folder.
 #[must_use]
 pub fn is_fleet(paths: &[PathBuf]) -> bool {
     paths.len() > 1 || paths.iter().any(|path| path.is_dir())
 }
 
-/// The recordings that are named, each once: files as they are, and of each folder the files that end in `.pgtrace`, by name.
+/// The recordings that are named, each once: files as they are, and of each folder the files that end in
+/// `.pgtrace`, by name.
 ///
 /// # Errors
 /// A folder cannot be read, or has no recording.
@@ -61,8 +62,9 @@ pub fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Does `work` for each recording, on all CPUs. The results have the order of `files`. A recording is read by one thread, so no
-/// more of them are in memory at once than there are CPUs. If there are fewer recordings than CPUs, `work` may use several.
+/// Does `work` for each recording, on all CPUs. The results have the order of `files`. A recording is read by
+/// one thread, so no more of them are in memory at once than there are CPUs. If there are fewer recordings
+/// than CPUs, `work` may use several.
 ///
 /// # Errors
 /// [`Cancelled`](pageset_report::Cancelled), as soon as the recordings at hand are done, or that the system gives no threads.
@@ -135,7 +137,7 @@ impl Answer {
         }
     }
 
-    /// As a person says it.
+    /// In words.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -176,7 +178,7 @@ fn why_unknown(advice: &Advice) -> Option<&'static str> {
 /// The answer for one recording, in a line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Line {
-    /// As a person says it; `None` if the recording could not be read.
+    /// In words; `None` if the recording could not be read.
     pub answer: Option<String>,
     /// The setting or kernel that is advised.
     pub advised: Option<String>,
@@ -226,13 +228,13 @@ pub struct Answers {
     pub recordings: usize,
     /// The recordings that say *Yes*, by their places in the fleet: the worst first.
     pub yes: Vec<usize>,
-    /// How many say *No*.
+    /// The number of recordings that say *No*.
     pub no: usize,
-    /// How many do not say.
+    /// The number of recordings that do not say.
     pub unknown: usize,
-    /// Why they do not, and how many: the most frequent reason first.
+    /// The reasons why recordings do not say, with their numbers: the most frequent first.
     pub why_unknown: Vec<(String, usize)>,
-    /// How many could not be read.
+    /// The number of recordings that could not be read.
     pub unread: usize,
     /// Each advice with its number of recordings, the most frequent first.
     pub advised: Vec<(String, usize)>,

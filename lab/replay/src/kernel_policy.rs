@@ -2,8 +2,8 @@
 
 use pageset_core::Policy;
 
-/// First release of each policy, oldest first. 6.2 to 6.6 decide as the base of the auto-tuning series; stable 6.1 has one of
-/// its patches. Source: `Policy::kernel` and `Policy::summary` of each.
+/// First release of each policy, oldest first. 6.2 to 6.6 decide as the base of the auto-tuning series;
+/// stable 6.1 has one of its patches. Source: `Policy::kernel` and `Policy::summary` of each.
 const SINCE: [(Release, &str); 11] = [
     ((4, 0, 0), "linux-4.9"),
     ((4, 18, 0), "linux-4.18"),
@@ -23,8 +23,8 @@ const STABLE: [(Release, &str); 2] = [((6, 12, 67), "linux-6.12"), ((6, 18, 7), 
 /// Major, minor and stable number.
 type Release = (u32, u32, u32);
 
-/// The policy of the kernel with this release, as `uname -r` prints it. A guess: vendors take changes into older kernels, and
-/// some print no stable number. [`neighbours`] are the next guesses.
+/// The policy of the kernel with this release, as `uname -r` prints it. A guess: vendors take changes into
+/// older kernels, and some print no stable number. [`neighbours`] are the next guesses.
 #[must_use]
 pub fn policy_of_kernel(release: &str) -> Option<&'static Policy> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);

@@ -1,4 +1,5 @@
-//! Ladders: rows of policies that belong together, as the published tables have them; and sweeps over their constants.
+//! Ladders: rows of policies that belong together, as the published tables have them; and sweeps over their
+//! constants.
 
 use std::str::FromStr;
 
@@ -138,7 +139,8 @@ impl Sweep {
         constants.into_iter().chain(self.settings.iter().map(Vec::len)).all(|count| count <= 1)
     }
 
-    /// `base` with every combination of the values, in the order given: constants of the policy first, then settings.
+    /// `base` with every combination of the values, in the order given: constants of the policy first, then
+    /// settings.
     #[must_use]
     pub fn candidates(&self, base: &Policy) -> Vec<Candidate> {
         let mut candidates: Vec<Candidate> = self.policies(base).into_iter().map(Candidate::from).collect();
@@ -203,7 +205,8 @@ where
         .collect()
 }
 
-/// The policy under another name. Policies have static names; the few that a command makes up live as long as it does.
+/// The policy under another name. Policies have static names; the few that a command makes up live as long as
+/// it does.
 fn labelled(mut policy: Policy, label: String) -> Policy {
     policy.name = label.leak();
     policy

@@ -35,7 +35,7 @@ pub enum What {
         order: Order,
         /// Its type.
         migratetype: MigrateType,
-        /// The highest zone that it may be from.
+        /// The highest zone that the block may be from.
         highest: ZoneKind,
     },
     /// Single pages at once, whose names are numbers from `first` on.
@@ -61,7 +61,7 @@ pub enum BlockName {
     Bulk(u32),
 }
 
-/// Events of a recording that are not played, or not as they stand.
+/// Events of a recording that are not played, or are changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LeftOut {
@@ -101,7 +101,7 @@ impl Blocks {
     /// were read.
     ///
     /// # Errors
-    /// If it cannot be read, or has no allocations or no frees; those of `each`.
+    /// The recording cannot be read, or has no allocations or no frees; an error of `each`.
     pub fn read(
         reader: &mut dyn TraceReader,
         each: &mut dyn FnMut(Operation) -> Result<(), TraceError>,
@@ -163,7 +163,7 @@ impl Blocks {
             return None;
         };
         let number = std::mem::replace(&mut self.allocated, next);
-        // A block that is in use when its frame is allocated once more was freed unseen.
+        // If the frame of a block in use is allocated once more, the free of the block was lost.
         let lost = self.in_use.insert(event.pfn, number);
         self.left_out.allocated_twice += u64::from(lost.is_some());
         let migratetype = event.block_type().filter(|of| of.is_mergeable()).unwrap_or(MigrateType::Movable);

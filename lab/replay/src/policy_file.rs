@@ -41,7 +41,7 @@ pub fn names_policy_file(name: &str) -> bool {
     name.contains('/') || name.ends_with(".toml")
 }
 
-/// The policy in this file. It is kept until the process ends, as named policies are.
+/// The policy in this file. The policy is kept until the process ends, like named policies.
 ///
 /// # Errors
 ///
@@ -104,7 +104,8 @@ fn choices(policy: &Policy) -> BTreeMap<(String, String), String> {
     found
 }
 
-/// A word is a choice, and so is a table of one key that says which table it is. Other tables have more rules.
+/// A word is a choice, and so is a table of one key that says which table it is. Other tables have more
+/// rules.
 fn find_choices(path: &str, value: &toml::Value, found: &mut BTreeMap<(String, String), String>) {
     match value {
         toml::Value::String(word) => {
@@ -278,7 +279,7 @@ mod tests {
         for policy in POLICIES {
             let text = policy_to_toml(policy);
             let mut again = policy_from_toml(&text, "mine").unwrap_or_else(|why| panic!("{why:?}\n{text}"));
-            // From another base, too: a file says all.
+            // The result does not depend on the base: a written file has all rules.
             let other = text.replace(&format!("base = \"{}\"", policy.name), "base = \"linux-4.9\"");
             let of_other = policy_from_toml(&other, "mine").unwrap_or_else(|why| panic!("{why:?}\n{other}"));
             for read in [&mut again, &mut { of_other }] {

@@ -107,7 +107,8 @@ impl ZonePressure {
         self.visible = free;
     }
 
-    /// An allocation of `pages` with these flags walks past: below the high watermark it sets the flag (spec §2.9).
+    /// An allocation of `pages` with these flags walks past: below the high watermark it sets the flag (spec
+    /// §2.9).
     pub(crate) fn walk(&mut self, gfp: u32, pages: i64) {
         self.walk_to(highest_zone(gfp), pages);
     }

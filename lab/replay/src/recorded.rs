@@ -1,19 +1,19 @@
 //! Which kinds of events were recorded. Data that was not recorded is unknown, not zero: no figure is made
 //! from its absence.
 //!
-//! A recording of `pageset record` names its tracepoints, and so does a `perf.data`. Text does not: there, one event of a kind
-//! shows that the kind was recorded, and no event shows nothing.
+//! A recording of `pageset record` names its tracepoints, and so does a `perf.data`. Text does not: there,
+//! one event of a kind shows that the kind was recorded, and no event shows nothing.
 
 use pageset_trace::{Event, EventKind, SourceFormat, TraceError, TraceInfo, TraceReader};
 
 /// Whether events of a kind were recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recorded {
-    /// They were. If there is none, none happened.
+    /// They were. If the recording has no event of this kind, none happened.
     Yes,
     /// They were not.
     No,
-    /// There is none, and the recording does not say whether they were recorded.
+    /// The recording has no event of this kind, and does not tell whether the kind was recorded.
     Unknown,
 }
 
@@ -129,7 +129,7 @@ impl RecordedKinds {
         self.unsaid_beside(needed, &[])
     }
 
-    /// As [`RecordedKinds::unsaid`], and says how to record those of `others` that are missing, too.
+    /// Like [`RecordedKinds::unsaid`], and also tells how to record missing kinds of `others`.
     #[must_use]
     pub fn unsaid_beside(&self, needed: &[EventKind], others: &[EventKind]) -> Option<String> {
         let lacking = self.lacking(needed);
@@ -137,10 +137,11 @@ impl RecordedKinds {
         (!lacking.is_empty()).then(|| format!("It has no {} events; {}.", listed(&lacking), remedy(&all)))
     }
 
-    /// That a recording has these kinds.
+    /// Requires that a recording has these kinds.
     ///
     /// # Errors
-    /// It is not known to have them. The error names those, and how they are recorded.
+    /// A kind is not known to be recorded. The error names the missing kinds, and how to record
+    /// them.
     pub fn require(&self, needed: &[EventKind], info: &TraceInfo) -> Result<(), TraceError> {
         let lacking = self.lacking(needed);
         if lacking.is_empty() {
@@ -196,7 +197,8 @@ fn announced(info: &TraceInfo, kind: EventKind, counts: &KindCounts) -> Option<b
     if !is_ours || NOT_ALWAYS.contains(&kind) {
         return None;
     }
-    // Some left out waits, both ends of them. A filter on the beginnings leaves ends alone.
+    // Some of these recorders left out waits, both ends of them. A filter on the beginnings leaves ends
+    // alone.
     if needs::WAITS.contains(&kind) && needs::WAITS.iter().all(|kind| counts[kind.index()] == 0) {
         return None;
     }

@@ -35,7 +35,7 @@ pub fn bundled() -> Result<Box<dyn TraceReader>, TraceError> {
     bundled_with(&OpenOptions::new())
 }
 
-/// The same with options.
+/// Opens the recording that is built in, with options.
 ///
 /// # Errors
 /// As [`pageset_trace::open`], for the files that the options name.

@@ -1,4 +1,5 @@
-//! Where it was: visits to zones and waits for their locks by call site, and the names of the other locks that CPUs wait for.
+//! Where it was: visits to zones and waits for their locks by call site, and the names of the other locks
+//! that CPUs wait for.
 //!
 //! A call site is the function that wanted pages or gave them back. The recorder found its name.
 
@@ -84,7 +85,7 @@ impl Sites {
         }
     }
 
-    /// Events say where CPUs waited, and not where a visit came from.
+    /// Events have the call sites of waits, but not of visits.
     fn of_events(names: &CallSites, survey: &Survey) -> Self {
         let locks = &survey.kernel.zone_locks;
         let mut sites: HashMap<Option<&str>, (u64, u64)> = HashMap::new();
@@ -117,7 +118,7 @@ impl Sites {
     }
 }
 
-/// In order, with their shares.
+/// Sorts call sites, and adds their shares.
 fn shares(mut sites: Vec<Site>) -> Vec<Site> {
     let sum = |of: fn(&Site) -> Option<u64>| sites.iter().filter_map(of).fold(0, u64::saturating_add);
     let (visits, wait_ns) = (sum(|site| site.visits), sum(|site| site.zone_wait_ns));
@@ -132,7 +133,7 @@ fn shares(mut sites: Vec<Site>) -> Vec<Site> {
     sites
 }
 
-/// Locks of one name are one.
+/// Locks of one name share a row.
 fn ranked(locks: impl Iterator<Item = (LockName, (u64, u64))>) -> Vec<Lock> {
     let mut all: HashMap<LockName, (u64, u64)> = HashMap::new();
     for (lock, (waits, wait_ns)) in locks {

@@ -60,7 +60,7 @@ impl<R: TraceReader> OneSetting<R> {
         Self { reader, info, part: None, said: None }
     }
 
-    /// Which part it is, and why; `None` if it is the whole recording.
+    /// The part and the reason for it, in words; `None` if it is the whole recording.
     #[must_use]
     pub fn said(&self) -> Option<&str> {
         self.said.as_deref()

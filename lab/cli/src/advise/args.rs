@@ -66,8 +66,8 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_ADVISE)]
 pub(crate) struct AdviseArgs {
-    /// Recording to judge. Several, or a folder with .pgtrace files, are a fleet: one line each, and a summary [default:
-    /// record this machine now]
+    /// Recording to judge. Several, or a folder with .pgtrace files, are a fleet: one line each, and a
+    /// summary [default: record this machine now]
     #[arg(value_name = "RECORDING", value_hint = ValueHint::AnyPath)]
     pub(super) recordings: Vec<PathBuf>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Which recording is judged: counts, which cost the load little, or events, which a forecast takes.
+//! Chooses the recording to judge: counts, which cost the load little, or events, which a forecast needs.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -48,7 +48,7 @@ pub(super) fn counts_first(
     say("Counts do not settle it. Events are recorded now, for a forecast.");
     let events = load.record(Some(took))?;
     if events.had_nothing_left {
-        // A recording of no work would say No.
+        // The command had nothing to do in this recording, so advice from it would say No.
         counts.warnings.extend(events.warnings);
         return Ok((counts, counted));
     }
@@ -99,7 +99,7 @@ mod tests {
         }
     }
 
-    /// Counts say `verdict`, and events name a setting.
+    /// Judges counts by `verdict`, and events by advice to change a setting.
     fn judged(load: &Asked, verdict: Verdict) -> (String, Runs, Verdict, Vec<String>) {
         let advice = |paths: &[PathBuf]| {
             let verdict = match paths[0].to_str() {

@@ -57,7 +57,7 @@ pub(super) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
 struct Summary<'a> {
     #[serde(flatten)]
     answers: &'a Answers,
-    /// The same in words.
+    /// The fleet's answers in words.
     sentences: Vec<String>,
 }
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 pub(super) struct Rule {
     /// The decision.
     pub(super) name: &'static str,
-    /// How, with the constants.
+    /// The rule, with its constants.
     pub(super) value: String,
 }
 
@@ -152,7 +152,7 @@ fn decay_rule(decay: Decay) -> String {
     format!("by {}{unused}", part_words(decay.part))
 }
 
-/// A part of something, in words where there are short ones.
+/// A fraction: in words where there are short ones.
 fn part_words(part: Part) -> String {
     match part.parts() {
         (1, 2) => "a half".to_owned(),

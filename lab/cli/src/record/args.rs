@@ -76,11 +76,12 @@ pub(crate) struct RecordArgs {
     /// Record who waits for each spin lock: a refill, a drain, or a request that goes past the page set
     #[arg(long)]
     stack: bool,
-    /// Keep names of tasks and their control groups in FILE, to see who it was. Without this, FILE has no name of a task
+    /// Keep names of tasks and their control groups in FILE, to see the load of each. Without this, FILE has
+    /// no name of a task
     #[arg(long)]
     names: bool,
-    /// Keep the latest events, and stop when this condition is met: 'zone_wait_us > 500', 'spin_wait_us > 500' or
-    /// 'reclaim_us > 10000'
+    /// Keep the latest events, and stop when this condition is met: 'zone_wait_us > 500', 'spin_wait_us >
+    /// 500' or 'reclaim_us > 10000'
     #[arg(long, value_name = "CONDITION")]
     when: Option<Condition>,
     /// Count events in the kernel instead of recording each: it costs little, and is enough for `stat` and
@@ -88,8 +89,8 @@ pub(crate) struct RecordArgs {
     /// estimate
     #[arg(long, conflicts_with_all = ["buffer", "faults", "flight_recorder", "stack", "when", "check"])]
     pub(crate) counts: bool,
-    /// First measure how much recording slows COMMAND down, in N pairs of runs without and with a recorder. Print the
-    /// result, and keep it in FILE
+    /// First measure how much recording slows COMMAND down, in N pairs of runs without and with a recorder.
+    /// Print the result, and keep it in FILE
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "5", require_equals = true,
         value_parser = clap::value_parser!(u32).range(1..=1000), requires = "command")]
     pub(crate) calibrate_cost: Option<u32>,

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use pageset_record::Status;
 
-/// Between two states of the line.
+/// Time between two updates of the line.
 const PERIOD: Duration = Duration::from_millis(250);
 
-/// The line; it goes away at the end.
+/// The line, which is removed at the end.
 pub(crate) struct Live {
     bar: Option<ProgressBar>,
     shown: Instant,
@@ -31,7 +31,7 @@ impl Live {
         Self { bar, shown: Instant::now(), events: 0, is_counting: false, ctrl_c }
     }
 
-    /// The same for counts, which have no events.
+    /// Shows progress of counting, which has no number of events.
     pub(crate) fn counting(is_wanted: bool, ctrl_c: &'static str) -> Self {
         let mut live = Self::new(is_wanted, ctrl_c);
         live.is_counting = true;

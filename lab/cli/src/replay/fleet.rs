@@ -137,7 +137,8 @@ fn write(
     }
 }
 
-/// All counts: a row for each recording and policy. A recording that could not be read has a row with its error.
+/// All counts: a row for each recording and policy. A recording that could not be read has a row with its
+/// error.
 fn counts(fleet: &Fleet<Replayed>) -> Table {
     let read = fleet.known().next();
     let mut columns = vec![Column::label("recording", "recording")];

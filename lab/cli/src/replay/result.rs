@@ -173,7 +173,7 @@ impl Finished {
         table
     }
 
-    /// The same for people: both ends of an interval are in one column.
+    /// All counts for people: both ends of an interval are in one column.
     fn counts_with_intervals(&self) -> Table {
         let visits: IntervalColumn =
             ("visits_low", "visits_interval", "visits, 80 % interval", |of| of.visits);
@@ -435,7 +435,8 @@ fn room(Room { acts_bytes, file_bytes, plays_at_once }: Room) -> String {
     said + "."
 }
 
-/// Both ends of an interval in percent of the base row's value: `0.6 to 12`. Nothing where that has 0.
+/// Both ends of an interval in percent of the base row's value: `0.6 to 12`. An empty text if the base's
+/// value is 0.
 fn range(Interval(low, high): Interval, base: u64) -> String {
     if base == 0 {
         return String::new();

@@ -70,7 +70,8 @@ const HELD_SAMPLED: Figure = Figure {
     little: 256.0,
     of: |report_data| report_data.samples.held_peak(),
 };
-/// The same of a replay, which sees every event. The two differ for one and the same recording.
+/// Pages held in a replay, which sees every event. For the same recording, samples and replay give different
+/// values.
 const HELD_REPLAYED: Figure = Figure {
     title: "Held in page sets at most, as replayed",
     of: |report_data| report_data.examined.advice.findings.held_pages_peak,
@@ -126,8 +127,8 @@ pub(super) fn section(dossiers: &[ReportData], names: &[String]) -> (Vec<usize>,
     (order, section)
 }
 
-/// The differences of the second recording from the first, the largest first. Ten times next to nothing is
-/// little.
+/// The differences of the second recording from the first, the largest first. A small value may grow tenfold
+/// and still be small.
 fn differences(
     figures: impl Iterator<Item = (Figure, Option<u64>, Option<u64>)>,
     first: &str,
@@ -188,7 +189,7 @@ fn made_differently(first: &ReportData, second: &ReportData) -> Vec<String> {
     all
 }
 
-/// Places by how far the figure that differs most is from the median, as a ratio.
+/// Recordings, sorted by their largest deviation from the median, as a ratio.
 fn outliers_first(values: &[Vec<Option<u64>>]) -> Vec<usize> {
     let medians: Vec<u64> = values.iter().map(|values| median(values)).collect();
     let count = values.first().map_or(0, Vec::len);

@@ -1,4 +1,4 @@
-//! Rows of charts that have one for each CPU: neighbours stand together.
+//! Rows of charts with a row for each CPU: neighbours stand together.
 
 use pageset_replay::report_data::ReportData;
 use pageset_report::page::Group;
@@ -33,7 +33,7 @@ impl CpuRows {
         self.cpus.iter().map(u32::to_string).collect()
     }
 
-    /// Lists by number of the CPU, as rows.
+    /// Sorts lists by CPU into the order of rows.
     pub(super) fn cells(&self, of: impl Fn(usize) -> Vec<u64>) -> Vec<Vec<u64>> {
         self.cpus.iter().map(|cpu| of(*cpu as usize)).collect()
     }

@@ -22,7 +22,7 @@ pub(super) fn section(report_data: &ReportData, provenance: &Provenance, heading
     for what in &examined.info.not_recorded {
         section.push(Part::Text(format!("Not recorded: {what}.")));
     }
-    // Orders stand where they are explained.
+    // The table of orders is in another section, beside its explanation.
     for each in
         stat::sections(&examined.info, &examined.survey).into_iter().filter(|each| each.key != "orders")
     {

@@ -53,7 +53,7 @@ pub(crate) fn write(
     Ok(provenance(reproduction, format, out)?)
 }
 
-/// The counts of directions as sentences, and where they are worth nothing.
+/// The counts of directions as sentences, and the groups where they mean nothing.
 pub(super) fn agreement(reproduction: &Reproduction<'_>) -> Vec<String> {
     let Skill { directions, directions_agreed, null_model, changes_published, changes_met, .. } =
         reproduction.skill;
@@ -80,7 +80,7 @@ pub(super) fn agreement(reproduction: &Reproduction<'_>) -> Vec<String> {
     sentences
 }
 
-/// Why a group's directions say nothing.
+/// The reason why a group's directions mean nothing.
 fn no_skill(group: &Group) -> String {
     let Skill { changes_published, changes_met, changes_seen_only_here, .. } = group.skill;
     format!(

@@ -78,11 +78,12 @@ pub(crate) struct SimulateArgs {
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// How many seeds to run each policy with, from --seed on: the table then has means, and how far they vary
+    /// How many seeds to run each policy with, from --seed on: the table then has means, and how far they
+    /// vary
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) seeds: u64,
-    /// Set a parameter of the workload, or of the kernel: vm.percpu_pagelist_high_fraction, vm.min_free_kbytes,
-    /// vm.watermark_scale_factor, vm.stat_interval; may be repeated
+    /// Set a parameter of the workload, or of the kernel: vm.percpu_pagelist_high_fraction,
+    /// vm.min_free_kbytes, vm.watermark_scale_factor, vm.stat_interval; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub(crate) set: Vec<(String, u64)>,
     /// Virtual time before measuring begins [default: the workload's]
@@ -94,7 +95,8 @@ pub(crate) struct SimulateArgs {
     /// How many runs to do at once; the result is the same [default: one for each CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
-    /// Play a recording's blocks on whole allocators instead, and count how often CPUs meet; without FILE the bundled one
+    /// Play a recording's blocks on whole allocators instead, and count how often CPUs meet; without FILE the
+    /// bundled one
     #[arg(long, value_name = "FILE", num_args = 0..=1, value_hint = ValueHint::FilePath, help_heading = "A recording")]
     #[arg(conflicts_with_all = ["machine", "workload", "cpus", "seed", "seeds", "set", "warmup_ms", "duration_ms", "check", "list"])]
     pub(crate) recording: Option<Option<PathBuf>>,

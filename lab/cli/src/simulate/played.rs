@@ -4,7 +4,7 @@ use pageset_study::load::Played;
 
 /// Each count, with its key in JSON and CSV and its description for a reader.
 fn table(played: &Played) -> [(&'static str, u64, &'static str); 7] {
-    // Taken apart, so that no count is forgotten.
+    // The pattern names all fields, so that no count is forgotten.
     let Played {
         events,
         bulk_pages,

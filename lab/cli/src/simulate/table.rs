@@ -22,7 +22,7 @@ fn figures(specs: &[RunSpec]) -> Vec<Figure> {
     figures
 }
 
-/// Whether there is an allocator of our own among them.
+/// Whether a run is of our own allocator.
 fn has_ours(specs: &[RunSpec]) -> bool {
     specs.iter().any(|spec| Policy::named(&spec.policy).is_none() && !names_policy_file(&spec.policy))
 }

@@ -77,7 +77,7 @@ fn visits(info: &TraceInfo, counts: &Counts) -> Table {
         high: waits.wait_ns.saturating_add(waits.unknown_wait_ns),
     });
     table.push(row("ns of these waits", ns, waits.and(throughout), counts));
-    // The kernel counts these anyway, for /proc/vmstat.
+    // The kernel counts these events for /proc/vmstat in any case.
     table.push(row("pages allocated", info.pgalloc_delta.map(HitEstimate::exact), throughout, counts));
     table.push(row("pages freed", info.pgfree_delta.map(HitEstimate::exact), throughout, counts));
     table.note(

@@ -18,10 +18,10 @@ use crate::who;
 /// Titles of tables that need both ends of a block.
 const MATRIX: &str = "Blocks by allocating and by freeing CPU";
 const LIFETIMES: &str = "Lifetimes of blocks, from allocation to free";
-/// Page sets of more CPUs are not shown one by one to people.
+/// On machines with more CPUs, tables for people do not have each page set.
 const CPUS_SHOWN: usize = 16;
 
-/// One table, and how it is drawn for people if not as a table.
+/// A table, with a drawing for people if it has one.
 pub(crate) struct Section {
     /// Name in CSV.
     pub(crate) key: &'static str,

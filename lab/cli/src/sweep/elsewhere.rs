@@ -1,4 +1,5 @@
-//! A sweep on other processes and computers: Python starts the engine, and the results come back as a dataset.
+//! A sweep on other processes and computers: Python starts the engine, and the results come back as a
+//! dataset.
 
 use std::env;
 use std::path::Path;

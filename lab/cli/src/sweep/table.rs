@@ -32,8 +32,8 @@ pub(crate) fn table(title: &str, runs: &[Shown]) -> Table {
     table
 }
 
-/// Keys that do not have the same value in all runs, in the order of [`KEYS`]; the first of all if there is only one
-/// run.
+/// Keys that do not have the same value in all runs, in the order of [`KEYS`]; the first of all if there is
+/// only one run.
 fn varying(runs: &[Shown]) -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
     for run in runs {

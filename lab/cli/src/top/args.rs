@@ -47,7 +47,8 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING)]
 pub(crate) struct TopArgs {
-    /// Time between two readings: 500ms, 1s, 2m; a minute for openmetrics, since a second says little of a machine
+    /// Time between two readings: 500ms, 1s, 2m; a minute for openmetrics, since a second says little of a
+    /// machine
     #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     #[arg(default_value_if("format", "openmetrics", "1m"))]
     pub(crate) interval: Duration,
@@ -57,7 +58,8 @@ pub(crate) struct TopArgs {
     /// Read the files of another directory
     #[arg(long, value_name = "DIR", default_value = "/proc", hide = true, value_hint = ValueHint::DirPath)]
     pub(crate) proc: PathBuf,
-    /// How to write the interval: `table` is for people, 80 columns of plain ASCII; the others have every digit
+    /// How to write the interval: `table` is for people, 80 columns of plain ASCII; the others have every
+    /// digit
     #[arg(short, long, default_value = "table", help_heading = "Output", value_name = "FORMAT")]
     #[arg(value_parser = one_of(TopFormat::named()))]
     pub(crate) format: TopFormat,
@@ -68,7 +70,7 @@ pub(crate) struct TopArgs {
 /// How one interval is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TopFormat {
-    /// As any other result.
+    /// A format of other results.
     Printed(Format),
     /// For programs that collect metrics.
     OpenMetrics,
@@ -89,7 +91,7 @@ impl TopArgs {
     }
 }
 
-/// A time that is no longer than a table may be old, and no shorter than reading takes.
+/// Parses an interval within `INTERVAL_S`: reading takes time, and a table must not be too old.
 fn interval(typed: &str) -> Result<Duration, String> {
     let interval = time(typed)?;
     if !INTERVAL_S.contains(&interval.as_secs_f64()) {

@@ -73,7 +73,7 @@ fn write(view: &View, provenance: &Provenance, format: Format, out: &mut dyn Wri
     Ok(())
 }
 
-/// Text, no wider than a terminal that it goes to. A column without any value says nothing.
+/// The view as text, no wider than the terminal. A column without any value is left out.
 fn printed(table: Table, format: Format) -> String {
     let table = table.without_empty_columns();
     match format {

@@ -82,7 +82,7 @@ pub(super) fn zones(view: &View, is_shown: impl Fn(&ZoneView) -> bool) -> Table 
 }
 
 fn zone_row(zone: &ZoneView) -> Row {
-    // One of the two lower bounds is 0: nothing but the difference is certain.
+    // Refills and drains are known only by their difference, so one of the two lower bounds is 0.
     let change = |flow: &Flow| flow.drained_pages_per_s.at_least - flow.refilled_pages_per_s.at_least;
     Row::new([
         format!("{} {}", zone.node, zone.zone).into(),
@@ -181,6 +181,6 @@ pub(super) fn zone_lock(view: &ZoneLockView) -> Table {
 }
 
 fn rate(rate: Option<f64>) -> Cell {
-    // No change is no negative zero.
+    // No change is printed as `0`, never as `-0`.
     rate.map_or(Cell::Absent, |rate| Cell::real(rate + 0.0, 0))
 }

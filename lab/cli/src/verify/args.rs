@@ -45,8 +45,8 @@ Examples:
 
 /// Compare each decision of the recorded kernel with a policy's
 ///
-/// Plays the recorded allocations and frees on the core's page sets, and compares every refill, drain, tick and sample
-/// with the kernel's own events. With --against, checks forecasts for another kernel or setting.
+/// Plays the recorded allocations and frees on the core's page sets, and compares every refill, drain, tick
+/// and sample with the kernel's own events. With --against, checks forecasts for another kernel or setting.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_VERIFY)]
 pub(crate) struct VerifyArgs {
@@ -70,11 +70,13 @@ pub(crate) struct VerifyArgs {
     pub(crate) class: Option<Class>,
     #[command(flatten)]
     pub(crate) machine: MachineArgs,
-    /// Judge the kernel under a setting that the recorded machine did not have: vm.percpu_pagelist_high_fraction, vm.min_free_kbytes,
-    /// vm.watermark_scale_factor or vm.stat_interval. May be repeated
+    /// Judge the kernel under a setting that the recorded machine did not have:
+    /// vm.percpu_pagelist_high_fraction, vm.min_free_kbytes, vm.watermark_scale_factor or vm.stat_interval.
+    /// May be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<VmSettings>,
-    /// Check forecasts instead: recordings of the same load under another kernel or setting, and repeats of them
+    /// Check forecasts instead: recordings of the same load under another kernel or setting, and repeats of
+    /// them
     #[arg(long, value_name = "RECORDING", num_args = 1.., value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["policy", "mode", "explain", "layout", "page_size", "node_cpus", "set"])]
     pub(crate) against: Vec<PathBuf>,

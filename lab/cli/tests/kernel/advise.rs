@@ -210,7 +210,7 @@ fn fault_07_every_signal_acts_while_the_command_runs_unrecorded() {
             "{said}"
         );
     }
-    // Under nohup, SIGHUP does nothing.
+    // Under nohup, SIGHUP does not end the command.
     let child = Command::new("env")
         .args(["--default-signal=INT,TERM", "--ignore-signal=HUP", env!("CARGO_BIN_EXE_pageset")])
         .args(["advise", TRACE, "--yes", "--apply", "vm.stat_interval=7", "--for", "2s"])
@@ -313,7 +313,8 @@ fn an_answer_of_no_keeps_the_verdict() {
     assert_eq!(value(INTERVAL), before);
 }
 
-/// The cost is measured, kept, and in the header of the next recording; the setting is as before, also after an interrupt.
+/// The cost is measured, kept, and in the header of the next recording; the setting is as before, also after
+/// an interrupt.
 #[test]
 #[ignore = "needs root and tracefs, changes vm.percpu_pagelist_high_fraction, and takes a minute"]
 fn the_cost_of_a_visit_is_measured_and_recordings_carry_it() {
@@ -390,7 +391,7 @@ fn a_counted_no_takes_one_run_and_other_answers_take_events() {
     let keys = |said: &serde_json::Value| said.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&said), keys(&of_file));
 
-    // Counts of so short a time say nothing.
+    // Counts of such a short time show nothing.
     let (said, runs) = advised(&[], |log| format!("echo run >>{log}"));
     assert_eq!((&said["findings"]["is_counted"], runs), (&serde_json::Value::Bool(false), 2), "{said}");
 }

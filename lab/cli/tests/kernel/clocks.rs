@@ -1,4 +1,5 @@
-//! Recordings of other tools under each of the kernel's clocks: read if the clock counts nanoseconds, refused if not.
+//! Recordings of other tools under each of the kernel's clocks: read if the clock counts nanoseconds, refused
+//! if not.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! `pageset record --counts` against the running kernel, and against a recording of all events at the same time.
+//! `pageset record --counts` against the running kernel, and against a recording of all events at the same
+//! time.
 
 use std::fs;
 
@@ -106,8 +107,8 @@ fn counts_know_where_visits_come_from() {
     let Some(_guard) = machine() else { return };
     let (directory, path, name) = directory();
     let memory = Tmpfs::mount("64m");
-    // One CPU allocates and another frees. On the same CPU, the page set would hold the file's pages after a while, and there
-    // would be too few visits to say where they come from.
+    // One CPU allocates and another frees. On the same CPU, the page set would hold the file's pages after a
+    // while, and there would be too few visits to say where they come from.
     let load = LOAD.replace("dd ", "taskset -c 0 dd ").replace("rm ", "taskset -c $(($(nproc) - 1)) rm ");
     let load = format!("cd {}; {load}", memory.0.path().display());
     succeeds(&["record", "--counts", "-o", &name, "--", "sh", "-c", &load]);

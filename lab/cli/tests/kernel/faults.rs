@@ -136,7 +136,7 @@ fn fault_09_a_limit_of_file_sizes_ends_a_recording_like_a_full_disk() {
     let mut left = left.map(|entry| entry.file_name().into_string().unwrap());
     assert_eq!(left.find(|name| name.starts_with("pageset-")), None);
     assert!(fs::metadata(&path).unwrap().len() > 0);
-    // What is recorded has the signal as it was: a command that goes past its limit ends by it.
+    // The recorded command has the signal's default action: if it writes past its limit, the signal ends it.
     let script = format!(
         "ulimit -f 4000; exec {PAGESET} record --force -o {name} -- \
          dd if=/dev/zero of={name}.large bs=1M count=64"
@@ -175,14 +175,14 @@ fn disturbed(options: &[&str], script: &str) -> (String, TraceInfo, Vec<Event>) 
 fn fault_10_an_undisturbed_recording_has_all_that_the_kernel_counted() {
     let _guard = this_machine();
     for options in [&[][..], &["--stack"], &["--cpus", "0"], &["--flight-recorder", "--buffer", "64K"]] {
-        // Looking, marking and more room take nothing away.
+        // Reading the buffer's state, writing marks and enlarging it lose no event.
         let look =
             "cat $I/trace >/dev/null; cat $I/per_cpu/cpu*/stats >/dev/null; echo hello >$I/trace_marker";
         let (said, info, _) = disturbed(options, look);
         assert_eq!(info.lost.missing(), 0, "{options:?}: {said}");
         assert!(!said.contains("another program"), "{options:?}: {said}");
     }
-    // Losses in a buffer that is too small are counted to the last event, and are nothing else.
+    // All losses in a buffer that is too small are counted, and there are no other losses.
     let (said, info, events) = disturbed(&["--buffer", "8K"], "true");
     assert!(info.lost.overrun > 0 && !events.is_empty(), "{said}");
     assert_eq!((info.lost.taken, info.lost.gaps_of_unknown_size), (0, 0), "{said}");

@@ -1,4 +1,5 @@
-//! The steps of the book's first ten minutes that need the running kernel: what they print has the shape that the page shows.
+//! The steps of the book's first ten minutes that need the running kernel: what they print has the shape that
+//! the page shows.
 
 use std::path::Path;
 use std::process::Command;
@@ -28,7 +29,8 @@ fn steps() -> Vec<Step> {
         .collect()
 }
 
-/// Whether a line has the shape of another: the same words, and any number where there is one. `[..]` stands for the rest.
+/// Whether a line has the shape of another: the same words, and any number where there is one. `[..]` stands
+/// for the rest.
 fn is_alike(shown: &str, printed: &str) -> bool {
     if let Some(begin) = shown.strip_suffix(" [..]") {
         let words = begin.split_whitespace().count();

@@ -13,7 +13,8 @@ mod refusals;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A recorder that is killed must not be cleaned up by another test's, nor a setting put back to another test's.
+/// A recorder that is killed must not be cleaned up by another test's, nor a setting put back to another
+/// test's.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// The running kernel, until it is dropped.

@@ -1,4 +1,5 @@
-//! `pageset record` against the running kernel. Without root or tracing files each test says that it is skipped.
+//! `pageset record` against the running kernel. Without root or tracing files each test says that it is
+//! skipped.
 
 use std::fs;
 use std::io::Read as _;
@@ -30,7 +31,7 @@ pub(crate) fn refused() -> Option<&'static str> {
         let check = || pageset(&["record", "--check"]);
         let mut answer = check();
         if !answer.status.success() && !Path::new(INSTANCES).exists() {
-            // The test follows the message.
+            // The message names the remedy, and the test applies it.
             drop(Command::new("mount").args(["-t", "tracefs", "nodev", "/sys/kernel/tracing"]).output());
             answer = check();
         }

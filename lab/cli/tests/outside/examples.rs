@@ -1,5 +1,5 @@
-//! The examples of every help text, run in a directory with small recordings under the names that they use. Those that need
-//! root or minutes are run by `cargo xtask ci night`.
+//! The examples of every help text, run in a directory with small recordings under the names that they use.
+//! Those that need root or minutes are run by `cargo xtask ci night`.
 
 use std::fs;
 use std::path::Path;
@@ -10,8 +10,8 @@ mod example_lines;
 
 use example_lines::{command_lines, pageset_parts};
 
-/// Beginnings of examples that take long where every test is run: they simulate large machines, play long recordings under
-/// every policy, or measure this machine.
+/// Beginnings of examples that take long where every test is run: they simulate large machines, play long
+/// recordings under every policy, or measure this machine.
 const MINUTES: [&str; 12] = [
     "pageset replay --layout big.toml",
     "pageset convert my.pgtrace big.toml --to layout; $EDITOR big.toml",
@@ -27,7 +27,8 @@ const MINUTES: [&str; 12] = [
     "pageset replay --sweep",
 ];
 
-/// Beginnings of examples that nothing here can run: they wait for Ctrl-C, for a cluster, or for a wait that may never come.
+/// Beginnings of examples that nothing here can run: they wait for Ctrl-C, for a cluster, or for a wait that
+/// may never come.
 const ENDLESS: [&str; 7] = [
     "pageset top",
     "sudo pageset top",
@@ -42,7 +43,8 @@ const ENDLESS: [&str; 7] = [
 const ROOT: [&str; 3] =
     ["sudo pageset record -- ", "sudo pageset record --for 10s", "sudo pageset top --once"];
 
-/// What `reproduce` of an example takes longer than a night's turn. `cargo xtask ci night` leaves it out: see the guide to `reproduce`.
+/// Examples of `reproduce` that take longer than a night's turn. `cargo xtask ci night` leaves it out: see
+/// the guide to `reproduce`.
 const HOURS: [&str; 2] = ["pageset reproduce batch-size", "pageset reproduce high-order-pcp"];
 
 fn starts_with_any(line: &str, beginnings: &[&str]) -> bool {

@@ -91,7 +91,7 @@ fn files(directory: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
     }
 }
 
-/// An 80 % interval is called so, and how often it holds stands beside it.
+/// No text calls an 80 % interval `four of five`.
 #[test]
 fn nothing_promises_four_of_five() {
     let mut found = Vec::new();

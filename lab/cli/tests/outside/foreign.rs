@@ -1,5 +1,5 @@
-//! Texts from other programs: a recording's command, kernel and notes, and names of files. A terminal obeys
-//! none of it.
+//! Texts from other programs: a recording's command, kernel and notes, and names of files. None of these
+//! texts has an effect on a terminal.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,7 +10,8 @@ use pageset_trace::{Event, LostEvents, TraceError, TraceInfo, TraceReader, Write
 
 const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/traces/k61_2c_tcp.pgtrace");
 const TEXT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/formats/ftrace-old.txt");
-/// Red, a title, the same with a control character beyond ASCII, text that runs backwards, and a line of its own.
+/// Red, a title, the same with a control character beyond ASCII, text that runs backwards, and a line of its
+/// own.
 const HOSTILE: &str = "\u{1b}[31mred\u{1b}]0;title\u{7}\u{9b}1m\u{202e}\r\nerror: forged";
 
 /// A recording with another description.

@@ -1,5 +1,5 @@
-//! Every result says which command gives it again. Each such command is typed again here, as it is printed, and gives the
-//! same result.
+//! Every result names the command that repeats it. Each of these commands is run here as it is printed, and
+//! gives the same result.
 
 use std::fs;
 use std::path::Path;

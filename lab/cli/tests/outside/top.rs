@@ -1,5 +1,5 @@
-//! `pageset top` on the machine that the test runs on: fields are there and agree with each other, and every mistake is
-//! answered with a remedy. How fast anything is, is never looked at.
+//! `pageset top` on the machine that the test runs on: fields are there and agree with each other, and every
+//! mistake is answered with a remedy. No test checks a time.
 
 use std::fs;
 use std::path::Path;
@@ -90,7 +90,7 @@ fn tables_have_no_more_than_80_columns() {
     assert!(printed.contains("is unknown: ") && printed.contains("No waits for zone locks"), "{printed}");
 }
 
-/// `refilled 0 to 171870` said nothing, and neither does a column of dashes.
+/// A range such as `refilled 0 to 171870` means nothing, nor does a column of dashes.
 #[test]
 fn no_column_says_nothing() {
     let machine = machine();

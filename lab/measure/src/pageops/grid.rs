@@ -18,8 +18,8 @@ use super::rendezvous::{Member, Rendezvous};
 use super::way::{Operation, Way};
 use crate::host::pin;
 
-/// Huge pages that are used in turn: 192 MiB, and as much again as sources. A third-level cache of 32 MiB has forgotten a
-/// page when its turn comes again.
+/// Huge pages that are used in turn: 192 MiB, and as much again as sources. A third-level cache of 32 MiB has
+/// forgotten a page when its turn comes again.
 pub(crate) const PAGES: usize = 96;
 
 /// Operations at the start of a block that are not counted. The block before has left dirty lines in the

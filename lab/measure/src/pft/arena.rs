@@ -16,7 +16,8 @@ impl Contents for NoMemory {
     fn write(&self, _: Pfn, _: u32, _: u64) {}
 }
 
-/// Memory for `frames` frames, all of it present already: what faults cost the operating system is not measured.
+/// Memory for `frames` frames, all of it present already: what faults cost the operating system is not
+/// measured.
 pub(super) fn map(frames: u64, page_bytes: u64) -> Result<MmapMut> {
     let bytes = usize::try_from(frames * page_bytes)?;
     let mut map =

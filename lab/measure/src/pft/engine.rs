@@ -1,4 +1,5 @@
-//! The fault engine on real threads: pages of a mapped arena, frames of the core's allocator, one task for each thread.
+//! The fault engine on real threads: pages of a mapped arena, frames of the core's allocator, one task for
+//! each thread.
 
 use std::sync::Arc;
 use std::time::Instant;

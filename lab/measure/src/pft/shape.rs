@@ -115,8 +115,8 @@ impl Shape {
         }
     }
 
-    /// Addresses of the region that a thread touches. Regions begin at a leaf table and have a gap of one between them,
-    /// so that they stay areas of their own.
+    /// Addresses of the region that a thread touches. Regions begin at a leaf table and have a gap of one
+    /// between them, so that they stay areas of their own.
     pub fn region(&self, thread: u32) -> Range<u64> {
         let bytes = self.region_pages() * self.geometry.page_bytes();
         let table = self.geometry.table_span(0);

@@ -128,7 +128,8 @@ pub(super) fn account() -> Result<Account> {
     parse_stat(&text, thread_cpu()).ok_or_else(|| anyhow!("{FILE}: not as documented in proc(5)"))
 }
 
-/// Fields of proc(5), counted from the one after the name in parentheses: 3 is `state`, 10 `minflt`, 15 `stime`.
+/// Fields of proc(5), counted from the one after the name in parentheses: 3 is `state`, 10 `minflt`, 15
+/// `stime`.
 fn parse_stat(text: &str, cpu: Duration) -> Option<Account> {
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();

@@ -54,7 +54,8 @@ struct Visits {
 /// Measures the cost of a visit on this machine. The settings are as before when it returns.
 ///
 /// # Errors
-/// The setting cannot be changed, the machine cannot be recorded, the setting makes no difference, or `progress` ended it.
+/// The setting cannot be changed, the machine cannot be recorded, the setting makes no difference, or
+/// `progress` ended it.
 pub fn measure(measuring: Measuring<'_>, progress: &mut dyn Progress) -> Result<VisitCost> {
     let Measuring { settings, command, record } = measuring;
     settings.check(&assignment(SMALL))?;

@@ -12,7 +12,8 @@ use tempfile::NamedTempFile;
 
 use crate::host;
 
-/// `$XDG_STATE_HOME/pageset/visit-cost.json`, below `~/.local/state` where the variable is not set. `None` without a home.
+/// `$XDG_STATE_HOME/pageset/visit-cost.json`, below `~/.local/state` where the variable is not set. `None`
+/// without a home.
 #[must_use]
 pub fn path() -> Option<PathBuf> {
     let state = env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());

@@ -7,8 +7,8 @@ use super::spending::{Figure, Load, Spending};
 use crate::recorded::needs;
 use crate::{Replay, Survey, untimed};
 
-/// Figures from one recording. `None` is a figure that the recording does not have. Each percentage names its
-/// whole.
+/// Figures from one recording. `None` is a figure that the recording does not have. The name of each
+/// percentage says what 100 % is.
 #[derive(Clone, Debug, Serialize)]
 pub struct Evidence {
     /// Whether the recording has counts, and no events.
@@ -42,7 +42,8 @@ pub struct Evidence {
     pub other_spin_percent: Option<f64>,
     /// The largest part of `other_spin_percent` that belongs to a single lock.
     pub other_longest_percent: Option<f64>,
-    /// Pages freed by another CPU than the one that allocated them. In percent of pages with both ends recorded.
+    /// Pages freed by another CPU than the one that allocated them. In percent of pages with both ends
+    /// recorded.
     pub remote_percent: Option<f64>,
     /// Most pages that the recorded kernel's page sets held at once, as replayed.
     pub held_pages_peak: Option<u64>,
@@ -57,7 +58,7 @@ pub struct Evidence {
     /// The difference between the visits in the replay under the recorded kernel's policy and that kernel's
     /// own, in percent.
     pub own_off_percent: Option<f64>,
-    /// Whether that is too far for a forecast.
+    /// Whether the difference is too large for a forecast.
     #[serde(skip)]
     pub is_own_far_off: bool,
     /// Reasons why the recording may say nothing about its machine.
@@ -70,11 +71,11 @@ pub struct Evidence {
 pub struct Doubts {
     /// Events that a verdict needs were not recorded.
     pub not_recorded: Option<String>,
-    /// The same of events that say whether memory was short.
+    /// Events that show whether memory was short were not recorded.
     pub shortage_not_recorded: Option<String>,
     /// A setting changed, and it is not known when.
     pub setting_changed: Option<String>,
-    /// It has a part of its machine's events.
+    /// The recording has only a part of its machine's events.
     pub part_of_machine: Option<String>,
 }
 
@@ -109,7 +110,7 @@ pub enum Waiting {
     Measured {
         /// Share of all CPUs' time.
         percent: f64,
-        /// How many there were.
+        /// The number of waits.
         waits: u64,
     },
     /// It has not. A CPU waits for a lock only while another CPU holds it, so the time of all holds bounds

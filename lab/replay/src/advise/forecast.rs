@@ -73,7 +73,7 @@ impl Forecast {
         self.visits_range.high < visits
     }
 
-    /// Whether both may be the same.
+    /// Whether the ranges overlap.
     #[must_use]
     pub const fn overlaps(&self, other: &Self) -> bool {
         self.visits_range.low <= other.visits_range.high && other.visits_range.low <= self.visits_range.high

@@ -45,7 +45,7 @@ pub struct Advice {
     pub recording: String,
     /// Release of the recorded kernel.
     pub kernel: Option<String>,
-    /// The policy that stands for it.
+    /// The policy that describes the kernel.
     pub policy: Option<String>,
     /// The recorded command and its arguments; empty if it is not known.
     pub command: Vec<String>,
@@ -113,8 +113,8 @@ fn play(
     Ok(replayed)
 }
 
-/// Opens a recording. One that does not describe its machine is refused before all of it is read. If it lacks
-/// the events of visits as well, it is read, and the events that it has are counted.
+/// Opens a recording. A recording that does not describe its machine is refused before all of it is read. If
+/// it lacks the events of visits as well, it is read, and the events that it has are counted.
 fn open_placed<R: TraceReader>(open: &mut impl FnMut() -> anyhow::Result<R>) -> anyhow::Result<R> {
     let mut reader = open()?;
     if reader.info().machine.is_some() || reader.info().counts.is_some() {
@@ -123,7 +123,7 @@ fn open_placed<R: TraceReader>(open: &mut impl FnMut() -> anyhow::Result<R>) -> 
     if RecordedKinds::at_the_start(&mut reader)?.has(needs::VISITS) {
         return Err(no_layout(reader.info()));
     }
-    // Its first events are read.
+    // The check has read the first events, so the recording is opened again.
     open()
 }
 
@@ -155,7 +155,7 @@ pub fn advise<R: TraceReader>(
     Ok(examine(open, simulate, progress)?.advice)
 }
 
-/// As [`advise`], with further recordings of the same load: intervals are of all.
+/// Like [`advise`], with further recordings of the same load: intervals are then from all of them.
 ///
 /// # Errors
 /// As [`examine`]; a recording is no repeat of the first.

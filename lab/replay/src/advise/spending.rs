@@ -11,9 +11,9 @@ use serde::Serialize;
 pub struct Figure {
     /// The number.
     pub value: f64,
-    /// It is no less.
+    /// The lower end of its range.
     pub low: f64,
-    /// It is no more.
+    /// The upper end of its range.
     pub high: f64,
 }
 
@@ -24,7 +24,7 @@ impl Figure {
         Self { value, low: value, high: value }
     }
 
-    /// Nothing more is known than that it is no more.
+    /// A number with an upper bound only.
     #[must_use]
     pub const fn at_most(high: f64) -> Self {
         Self { value: high, low: 0.0, high }
@@ -120,12 +120,13 @@ impl Spending {
     pub(super) fn saved_percent(&self, left: (f64, f64)) -> Option<(f64, f64)> {
         let all = self.waits_percent?.plus(self.visits_percent?);
         let (least, most) = ((1.0 - left.1) * all.low, (1.0 - left.0) * all.high);
-        // More visits than now cost the more, the dearer they are.
+        // If visits increase, the highest cost of a visit gives the largest loss.
         Some(if left.1 > 1.0 { ((1.0 - left.1) * all.high, most) } else { (least, most) })
     }
 }
 
-/// By visits and by pages, whichever is wider: visits that move more pages than those that were measured cost more.
+/// Computes the time by the cost of a visit and by the cost of a page, and takes the wider range of both.
+/// Visits that move more pages than the measured ones cost more.
 fn visits_ns(load: &Load, cost: &VisitCost) -> Option<Figure> {
     let each = |range: pageset_trace::CostRange| Figure {
         value: range.median,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::findings::Evidence;
 use super::forecast::Forecast;
 
-/// CPU time that is worth a change, in percent. Less than this, two runs of one benchmark differ by more.
+/// CPU time that is worth a change, in percent. Two runs of one benchmark differ by more than this.
 pub const SAVED_PERCENT: f64 = 1.0;
 /// Memory in page sets that is worth a change where memory is short, in percent of all.
 const HELD_PERCENT: f64 = 1.0;
@@ -67,13 +67,13 @@ pub enum Matter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// It lacks events that the answer is made from.
+    /// The recording lacks events that the answer needs.
     NotRecorded,
-    /// A setting changed, and it does not say when.
+    /// A setting changed at an unknown time.
     SettingChanged,
-    /// It has a part of its machine's events.
+    /// The recording has only a part of its machine's events.
     PartOfMachine,
-    /// It has no allocations, or is very short.
+    /// The recording has no allocations, or is very short.
     TooShort,
     /// Too many events are missing.
     EventsLost,
@@ -85,7 +85,7 @@ pub enum Why {
     WaitsNotRecorded,
     /// The cost of a visit was not measured before the recording, and there are many visits.
     CostNotMeasured,
-    /// It has counts only, and something may matter.
+    /// The recording has counts only, and page sets may matter.
     EventsNeeded,
 }
 

@@ -249,7 +249,7 @@ fn counted_time(findings: &Evidence) -> Option<String> {
     })
 }
 
-/// With a capital letter.
+/// The text with a capital letter at its beginning.
 fn sentence(text: String) -> String {
     match text.strip_prefix("an ") {
         Some(rest) => format!("An {rest}"),
@@ -389,7 +389,7 @@ fn share(percent: f64) -> String {
     }
 }
 
-/// From and to, once if both are shown alike.
+/// A range of two numbers, or one number if both look the same.
 fn shares(low: f64, high: f64) -> String {
     match (share(low), share(high)) {
         (low, high) if low == high => low,

@@ -35,7 +35,7 @@ pub(super) enum ActKind {
 }
 
 impl ActKind {
-    /// In the order of their numbers.
+    /// All kinds, in the order of their numbers.
     pub(super) const ALL: [Self; 8] = [
         Self::Nothing,
         Self::Alloc,

@@ -34,14 +34,14 @@ pub(super) struct Acts {
     file: Option<File>,
     /// Portions in the file.
     in_file: usize,
-    /// Why acts are missing.
+    /// The error that lost acts, if one did.
     error: Option<io::Error>,
 }
 
 #[derive(Debug)]
 enum Portion {
     Memory(Vec<Act>),
-    /// Its number in the file.
+    /// The portion's number in the file.
     File(usize),
 }
 
@@ -94,7 +94,7 @@ impl Acts {
             match self.write_one() {
                 Ok(freed) => acts = freed,
                 Err(error) => {
-                    // The rest is of no use, and takes no memory.
+                    // After an error, further acts are of no use, and take no memory.
                     self.error.get_or_insert(error);
                     self.portions.clear();
                     (self.in_memory, self.in_file) = (0, 0);
@@ -106,7 +106,7 @@ impl Acts {
         self.in_memory += 1;
     }
 
-    /// Moves a portion from memory to the file, and gives its memory. The middle one of the portions in
+    /// Moves a portion from memory to the file, and returns its memory. The middle one of the portions in
     /// memory goes.
     fn write_one(&mut self) -> io::Result<Vec<Act>> {
         let candidates =
@@ -120,7 +120,7 @@ impl Acts {
             return Err(io::ErrorKind::OutOfMemory.into());
         };
         let mut bytes = Vec::new();
-        // In small pieces: memory is short.
+        // The portion is written in small pieces, since memory is short.
         for (piece, of_piece) in acts.chunks(PORTION / 64).enumerate() {
             bytes.clear();
             of_piece.iter().for_each(|act| bytes.extend(act.to_bytes()));
@@ -134,7 +134,7 @@ impl Acts {
         Ok(freed)
     }
 
-    /// Changes an act that may be mended.
+    /// Changes an act, in memory or in the file.
     #[inline]
     pub(super) fn mend<R>(&mut self, at: usize, mend: impl FnOnce(&mut Act) -> R) -> Option<R> {
         match self.portions.get_mut(at / PORTION)? {
@@ -157,7 +157,7 @@ impl Acts {
         }
     }
 
-    /// The same for every act.
+    /// Changes every act.
     pub(super) fn mend_all(&mut self, mut mend: impl FnMut(&mut Act)) {
         let mut bytes = Vec::new();
         for portion in &mut self.portions {
@@ -183,7 +183,7 @@ impl Acts {
         }
     }
 
-    /// Says whether all acts are there.
+    /// Checks that all acts are there.
     ///
     /// # Errors
     /// Neither memory nor a file had room for them.
@@ -224,7 +224,7 @@ impl Acts {
         Ok(())
     }
 
-    /// The same of all acts, one by one.
+    /// Passes all acts on, one by one.
     pub(super) fn each_act(&self, mut each: impl FnMut(&Act)) -> io::Result<()> {
         self.each(0..self.len, |acts| {
             acts.iter().for_each(&mut each);
@@ -283,7 +283,8 @@ mod tests {
         Act { kind: ActKind::ALL[at % ActKind::ALL.len()], block, count: (at % 70_000) as u16, at: at as u32 }
     }
 
-    /// Few portions are in memory, and most are in the file: they are the same acts in the same order, mended or not.
+    /// Few portions are in memory, and most are in the file: they are the same acts in the same order, mended
+    /// or not.
     #[test]
     fn acts_are_the_same_wherever_they_are() {
         const ALL: usize = 9 * PORTION + 5;

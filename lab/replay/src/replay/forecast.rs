@@ -30,8 +30,8 @@ use crate::limits::{computed, printed_or_computed};
 
 /// Parts of the recording that a draw may begin with.
 const PARTS: usize = 4;
-/// Further plays from a steady state: with page sets of another size, each part first, and each part first with CPUs that
-/// changed places.
+/// Further plays from a steady state: with page sets of another size, each part first, and each part first
+/// with CPUs that changed places.
 const DRAWS: [Draw; 2 * PARTS + 1] = [
     Draw { part: 0, turn: 0, high: 1.0 / SIZE },
     Draw { part: 0, turn: 0, high: SIZE },
@@ -224,7 +224,7 @@ impl Forecaster<'_> {
         self.portions(range, |acts| sets.play(acts))
     }
 
-    /// The acts, until it is cancelled.
+    /// Plays the acts, unless the replay is cancelled.
     fn portions(&self, range: Range<usize>, mut each: impl FnMut(&[Act])) -> Result<(), ReplayError> {
         let acts = &self.load.acts;
         let played = acts.each(range, |acts| {
@@ -234,7 +234,8 @@ impl Forecaster<'_> {
         played.map_err(|error| ReplayError::no_room(acts, error))
     }
 
-    /// Plays the recording from one of its parts on, with each CPU in the place of one that is `turn` further in its node.
+    /// Plays the recording from one of its parts on, with each CPU in the place of one that is `turn` further
+    /// in its node.
     fn play_from(&self, sets: &mut PageSets<'_>, part: usize, turn: usize) -> Result<(), ReplayError> {
         let [last, first] = steady_ranges(self.load.acts.len(), part);
         if turn == 0 {
@@ -300,7 +301,7 @@ mod tests {
         assert_eq!(steady_ranges(all, 0), [7 * most..all, 0..0]);
         // The last acts before the split.
         assert_eq!(steady_ranges(all, 2), [all..all, 3 * most..4 * most]);
-        // The first part is shorter than they are: they begin before the end.
+        // The first part is shorter than the steady acts, so these begin before the end.
         let [last, first] = steady_ranges(2 * most, 1);
         assert_eq!([last, first], [2 * most - most / 2..2 * most, 0..most / 2]);
         for all in [0, 1, most + 3, all + 7] {

@@ -4,8 +4,9 @@
 use pageset_core::ZoneKind;
 use pageset_trace::{Event, EventKind, Layout, Node, Sysctls, TraceError, TraceReader, ZoneDescription};
 
-/// Reads a recording to its end and makes up a machine that could have made it: as many CPUs and frames as occur, one
-/// node, x86-64's zones, half of the memory free. A page has 4 KiB unless `page_size` says otherwise.
+/// Reads a recording to its end and makes up a machine that could have made it: as many CPUs and frames as
+/// occur, one node, x86-64's zones, half of the memory free. A page has 4 KiB unless `page_size` says
+/// otherwise.
 ///
 /// # Errors
 /// If the recording is damaged.

@@ -55,7 +55,7 @@ const LOAD_SPREAD_MAX: f64 = 1.2;
 /// Runs that a play stands for.
 const RUNS: usize = 2 * NORMAL.len();
 /// The upper half of 20 values that are spread evenly over a normal distribution: its quantiles at 0.525,
-/// 0.575, ... 0.975. 0.975.
+/// 0.575, ... 0.975.
 const NORMAL: [f64; 10] = [0.063, 0.189, 0.319, 0.454, 0.598, 0.755, 0.935, 1.150, 1.440, 1.960];
 /// Part of all runs on each side of an interval.
 const OUTSIDE: f64 = 0.1;
@@ -103,8 +103,8 @@ pub(super) struct Basis {
 }
 
 impl Basis {
-    /// The spread around a play of a value. Its own row is so far from the kernel; `rows` are the value in each repeat of the
-    /// recording, the first included.
+    /// The spread around a play of a value. `own_distance` is the distance of the own row from the kernel;
+    /// `rows` are the value in each repeat of the recording, the first included.
     pub(super) fn spread(self, own_distance: f64, rows: &[u64]) -> f64 {
         let of_load = if rows.len() > 1 { deviation_of_mean(rows) } else { self.spread_of_load() };
         (own_distance.powi(2) + self.kind.spread().powi(2) + of_load.powi(2)).sqrt()
@@ -168,8 +168,8 @@ mod tests {
         assert!(Interval::of(&[u64::MAX, 0], 1e9).1 > 0, "no overflow");
     }
 
-    /// Repeats of a load differ the more, the less of it reaches the zone. It was modelled so that much load alone made
-    /// an interval narrow, whatever the page sets kept.
+    /// Repeats of a load differ the more, the less of it reaches the zone. Once, the model made an interval
+    /// narrow for a large load alone, however much the page sets kept.
     #[test]
     fn the_more_page_sets_keep_the_more_runs_differ() {
         let spread = |kind, passed_pages| Basis { kind, asked_pages: 1000, passed_pages }.spread(0.0, &[1]);

@@ -20,7 +20,7 @@ use super::ticks::Ticks;
 use crate::recorded::{self, RecordedKinds};
 use reading::Reading;
 
-/// A recording as page sets see it.
+/// A recording as a load for page sets.
 #[derive(Debug, Default)]
 pub(super) struct PageSetLoad {
     pub(super) acts: Acts,
@@ -76,7 +76,7 @@ pub(super) struct Decided {
 /// Blocks that entered (or, negative, left) one list of a page set by the recorded kernel's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moved {
-    /// The act before which they did.
+    /// The act before which the blocks moved.
     pub(super) before: u32,
     pub(super) set: u32,
     pub(super) block: BlockKind,

@@ -86,8 +86,8 @@ pub struct ReplayOptions {
     pub candidates: Vec<Candidate>,
     /// The machine to replay on, instead of the recording's own.
     pub machine: Option<Layout>,
-    /// Share that machine's memory between so many CPUs: the recorded ones, and others that stay idle. Each CPU's share
-    /// of the watermark, and so the limit of its page sets, gets smaller.
+    /// Share that machine's memory between so many CPUs: the recorded ones, and others that stay idle. Each
+    /// CPU's share of the watermark, and so the limit of its page sets, gets smaller.
     pub cpus: Option<u32>,
     /// Ends the replay once it is set, with [`ReplayError::Cancelled`].
     pub cancel: Arc<AtomicBool>,
@@ -168,13 +168,14 @@ impl Replay {
         Some(100.0 * ((own + 1.0) / (itself + 1.0) - 1.0))
     }
 
-    /// The same in words, as in `12 % more zone visits than it made`. More than twice as many is a factor.
+    /// The difference in words, as in `12 % more zone visits than it made`. More than twice as many is a
+    /// factor.
     #[must_use]
     pub fn own_beside(&self) -> Option<String> {
         self.own_off_percent().map(visits_beside)
     }
 
-    /// Whether that is further than a forecast can be trusted. Of few visits, chance decides.
+    /// Whether the difference is too large to trust a forecast. With few visits, chance decides.
     #[must_use]
     pub fn is_far_off(&self) -> bool {
         let visits = self.own.as_ref().map(Outcome::visits).max(self.kernel_itself.visits());
@@ -207,7 +208,7 @@ pub struct Unreplayed {
     pub failed_in_recording: u64,
     /// Events about frames outside the machine's zones.
     pub foreign_frames: u64,
-    /// Events with an order, CPU or node that cannot be.
+    /// Events with an impossible order, CPU or node.
     pub impossible: u64,
     /// Allocations of frames that the recording shows as in use: a free was lost.
     pub allocated_twice: u64,
@@ -218,9 +219,11 @@ pub struct Unreplayed {
 pub struct Unseen {
     /// Frees of pages whose allocation the recording does not show.
     pub unmatched_frees: u64,
-    /// How many of these the recording shows as free already: they were allocated without an event, as in bulk.
+    /// Pages among these that the recording shows as free already: they were allocated without an event, as
+    /// in bulk.
     pub allocations: u64,
-    /// Pages that stand for the stacks of forked tasks, where the recording has no events of bulk allocations.
+    /// Pages that stand for the stacks of forked tasks, where the recording has no events of bulk
+    /// allocations.
     pub stack_pages: u64,
     /// Frees that went past a page set whose lock was busy, as later events show.
     pub diverted_frees: u64,
@@ -300,18 +303,19 @@ fn check(candidate: &Candidate) -> Result<(), ReplayError> {
 pub enum Stage {
     /// Events read so far.
     Read(u64),
-    /// One more candidate is done.
+    /// One more candidate has been played.
     Played,
 }
 
-/// Replays a recording under each candidate. The recording is read once. Each allocation and free takes eight bytes, in
-/// memory up to 128 MiB and else in a file; candidates are played side by side. `progress` gets the number of events read, and each finished candidate.
+/// Replays a recording under each candidate. The recording is read once. Each allocation and free takes eight
+/// bytes, in memory up to 128 MiB and else in a file; candidates are played side by side. `progress` gets the
+/// number of events read, and each finished candidate.
 ///
 /// If settings changed while it was recorded, its longest part under one setting is replayed.
 ///
 /// # Errors
-/// If the recording is damaged, has no allocations or no frees, no machine is known that could be built, a setting changed and
-/// it does not say when, or it is cancelled.
+/// If the recording is damaged, has no allocations or no frees, no machine is known that could be built, a
+/// setting changed and it does not say when, or it is cancelled.
 pub fn replay(
     reader: &mut dyn TraceReader,
     options: &ReplayOptions,
@@ -369,7 +373,7 @@ fn warnings(replay: &Replay) -> Vec<String> {
 
 /// A recording that was played under every candidate.
 struct Played {
-    /// All but the outcomes.
+    /// The replay without its outcomes.
     replay: Replay,
     forecasts: Vec<(Kind, Forecast)>,
     /// The distance of the own row from the recorded kernel; `None` if that is not recorded.
@@ -384,7 +388,7 @@ impl Played {
         progress: impl Fn(Stage) + Sync,
     ) -> Result<Self, ReplayError> {
         if options.machine.is_some() {
-            // Its settings are one.
+            // A given machine has one setting throughout.
             return Self::part(&mut reader, options, progress);
         }
         let mut part = OneSetting::new(reader)?;
@@ -496,7 +500,8 @@ impl Played {
 /// How many plays there may be at once; `None` if memory has room for one on each CPU.
 fn room(prepared: &Prepared) -> (Option<usize>, Room) {
     let load = &prepared.load;
-    // A play has its page sets, and reads acts from a file in portions: bytes, acts, and acts with CPUs that changed places.
+    // A play has its page sets, and reads acts from a file in portions: bytes, acts, and acts with CPUs that
+    // changed places.
     let play = prepared.machine.sets() * page_sets::SET_BYTES + 3 * acts::PORTION * size_of::<act::Act>();
     let plays = memory::to_be_had()
         .map_or(usize::MAX, |bytes| usize::try_from(bytes / 2 / play as u64).unwrap_or(usize::MAX).max(1));

@@ -36,7 +36,7 @@ pub struct Outcome {
     pub zone_lock_acquisitions: u64,
     /// Most pages that all page sets held together.
     pub pcp_pages_peak: u64,
-    /// Pages they held at the end.
+    /// Pages in page sets at the end.
     pub pcp_pages_end: u64,
     /// Pages in page sets after a minute without work.
     pub pcp_pages_idle: u64,
@@ -68,7 +68,8 @@ pub(super) struct OwnDistance {
 }
 
 impl Outcome {
-    /// A row; without an own distance it has no interval. The same of each repeat of the recording stands in `repeats`.
+    /// A row; without an own distance it has no interval. `repeats` has the forecasts of each repeat of the
+    /// recording.
     pub(super) fn new(
         candidate: &Candidate,
         kind: Kind,

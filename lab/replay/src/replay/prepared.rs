@@ -19,9 +19,9 @@ pub(super) struct Prepared {
     pub(super) machine: Machine,
     before: Option<Snapshot>,
     pub(super) load: PageSetLoad,
-    /// The recorded kernel's, if it is known and the machine is the recorded one.
+    /// The recorded kernel's policy, if it is known and the machine is the recorded one.
     pub(super) policy: Option<Policy>,
-    /// Where that kernel's page sets were, if that is known.
+    /// The contents of that kernel's page sets at the beginning, if known.
     starts: Option<Vec<SetStart>>,
     pub(super) window: Window,
 }

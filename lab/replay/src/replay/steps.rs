@@ -12,7 +12,8 @@ use super::prepared::Prepared;
 use super::{Candidate, ReplayError};
 use crate::stretch::OneSetting;
 
-/// A recording that was read to be played step by step. It takes 16 bytes of memory for each allocation and free.
+/// A recording that was read to be played step by step. It takes 16 bytes of memory for each allocation and
+/// free.
 pub struct Steps {
     prepared: Prepared,
 }

@@ -1,4 +1,5 @@
-//! Where a replay's ticks come from: from the recording, or, where it has none, from the clock. Never from both.
+//! Where a replay's ticks come from: from the recording, or, where it has none, from the clock. Never from
+//! both.
 
 use pageset_core::CpuId;
 use pageset_trace::{Event, Layout, TraceError, TraceReader};
@@ -17,7 +18,7 @@ pub(super) enum Ticks {
     /// A tick on every CPU, once per interval.
     Interval {
         interval_s: u32,
-        /// When the next one is due; `None` before the first event.
+        /// The time of the next tick; `None` before the first event.
         due_ns: Option<u64>,
     },
 }

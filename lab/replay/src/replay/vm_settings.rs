@@ -1,4 +1,4 @@
-//! VmSettings of `/proc/sys/vm` as a user would set them, and the machine that follows from them.
+//! Settings of `/proc/sys/vm` as a user would set them, and the machine that follows from them.
 
 use std::str::FromStr;
 
@@ -150,7 +150,7 @@ impl FromStr for VmSettings {
     }
 }
 
-/// As a user would type them.
+/// The settings as a user types them.
 impl std::fmt::Display for VmSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let values = [

@@ -20,8 +20,8 @@ pub use samples::{CpuSamples, Extremes, Samples, ZoneSamples};
 pub struct ReportData {
     /// Advice, survey and replay.
     pub examined: Examined,
-    /// Settings that changed while it was recorded, by time. Where there are any, the verdict is of the longest part without
-    /// one, and `timeline` and `samples` are of all of the recording.
+    /// Settings that changed while it was recorded, by time. Where there are any, the verdict is of the
+    /// longest part without one, and `timeline` and `samples` are of all of the recording.
     pub changes: Vec<SettingChange>,
     /// Settings when the recording began; `None` if it does not describe its machine.
     pub settings: Option<Sysctls>,
@@ -33,7 +33,8 @@ pub struct ReportData {
     pub neighbours: Vec<Neighbours>,
 }
 
-/// Reads a recording three times, by `open`, and twice more if a setting changed meanwhile, and gathers everything about it.
+/// Reads a recording three times, by `open`, and twice more if a setting changed meanwhile, and gathers
+/// everything about it.
 ///
 /// # Errors
 /// The recording cannot be read or describes no machine; [`Cancelled`](pageset_report::Cancelled).
@@ -54,7 +55,7 @@ pub fn report_data<R: TraceReader>(
     let whole = if info.setting_changes.is_empty() {
         None
     } else {
-        // The verdict is of a part, and its survey, too.
+        // The verdict is about a part of the recording, and so is its survey.
         progress.begin("reading all", "events", info.events);
         let mut going = Ok(());
         let whole = survey(&mut reader, &SurveyOptions::default(), |events| {

@@ -7,16 +7,16 @@ use pageset_trace::TraceInfo;
 
 use crate::Timeline;
 
-/// Smallest and largest value of an interval: its beginning in nanoseconds from the first event on, and the two. Intervals
-/// without a sample are left out.
+/// Smallest and largest value of an interval: its beginning in nanoseconds from the first event on, and the
+/// two. Intervals without a sample are left out.
 pub type Extremes = Vec<(u64, u64, u64)>;
 
 /// The samples of `/proc/zoneinfo`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Samples {
-    /// By CPU; those with samples.
+    /// CPUs with samples.
     pub cpus: Vec<CpuSamples>,
-    /// By node and kind; those with samples.
+    /// Zones with samples, by node and kind.
     pub zones: Vec<ZoneSamples>,
 }
 
@@ -36,11 +36,12 @@ pub struct CpuSamples {
 pub struct ZoneSamples {
     /// NUMA node.
     pub node: u16,
-    /// Which zone of the node.
+    /// The kind of the zone.
     pub kind: ZoneKind,
     /// Free pages.
     pub free: Extremes,
-    /// Watermarks when the recording began: min, low and high; `None` if the state of the zones is not recorded.
+    /// Watermarks when the recording began: min, low and high; `None` if the state of the zones is not
+    /// recorded.
     pub watermarks: Option<(u64, u64, u64)>,
 }
 
@@ -84,8 +85,8 @@ impl Samples {
         Self { zones: zones.collect(), cpus: cpus.into_values().collect() }
     }
 
-    /// Most pages that all page sets together held in an interval, at most: CPUs are sampled one after another. `None` without
-    /// samples.
+    /// Most pages that all page sets together held in an interval, at most: CPUs are sampled one after
+    /// another. `None` without samples.
     #[must_use]
     pub fn held_peak(&self) -> Option<u64> {
         let mut changes: Vec<(u64, usize, u64)> = Vec::new();

@@ -65,8 +65,8 @@ impl LiveBlocks {
         }
     }
 
-    /// Notes a block as allocated. Blocks that were there before are forgotten and counted in the result; `None` if the
-    /// table is full.
+    /// Notes a block as allocated. Blocks that were there before are forgotten and counted in the result;
+    /// `None` if the table is full.
     #[inline]
     pub(super) fn insert(&mut self, pfn: Pfn, block: Block) -> Option<u32> {
         let index = frame_index(pfn);
@@ -173,7 +173,8 @@ impl Chunk {
         }
     }
 
-    /// The same if the block is a part of a larger one: the larger one falls into the halves that the buddy would make.
+    /// The same if the block is a part of a larger one: the larger one falls into the halves that the buddy
+    /// would make.
     fn take_part(&mut self, index: usize, order: Order, each: &mut impl FnMut(Block)) -> Option<Found> {
         for larger in order.and_above().skip(1).filter(|larger| self.live[larger.index()] > 0) {
             let head = index & !(larger.frames() as usize - 1);
@@ -193,7 +194,7 @@ impl Chunk {
         None
     }
 
-    /// The same if smaller blocks may lie inside.
+    /// Removes a block that may consist of smaller blocks.
     fn take_all(&mut self, index: usize, order: Order, each: &mut impl FnMut(Block)) -> Found {
         let mut found = Found::default();
         let has_smaller = self.live[..order.index()].iter().any(|count| *count > 0);

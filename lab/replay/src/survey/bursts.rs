@@ -16,7 +16,7 @@ pub struct Bursts {
     pub frees: Runs,
     /// Most allocations and frees within a millisecond of the recording's clock, all CPUs together.
     pub peak_per_ms: u64,
-    /// When that millisecond began.
+    /// The beginning of the window with the peak.
     pub peak_at_ns: u64,
 }
 

@@ -1,7 +1,7 @@
 //! Which CPU allocates and which frees.
 
-/// CPUs that have a row and a column of the matrix. With more it would grow beyond 32 MiB; blocks of other CPUs are
-/// counted apart.
+/// CPUs that have a row and a column of the matrix. With more it would grow beyond 32 MiB; blocks of other
+/// CPUs are counted apart.
 pub const MATRIX_CPUS_MAX: usize = 2048;
 
 /// Blocks by the CPUs that allocated and freed them. Only blocks whose allocation the recording shows are

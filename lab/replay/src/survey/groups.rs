@@ -29,7 +29,7 @@ pub enum GroupName {
 pub struct Group {
     /// The name that they share.
     pub name: GroupName,
-    /// How many processes they are of; where names are not known, how many tasks they are.
+    /// The number of processes; where names are not known, the number of tasks.
     pub processes: u64,
     /// Their totals.
     pub totals: TaskTotals,
@@ -66,7 +66,8 @@ impl Who {
         })
     }
 
-    /// The command, the recorder, interrupts, and the rest of the machine; `None` if the command's tasks are not known.
+    /// The command, the recorder, interrupts, and the rest of the machine; `None` if the command's tasks are
+    /// not known.
     #[must_use]
     pub fn by_party(&self) -> Option<Vec<Group>> {
         if !self.is_command_known {
@@ -119,7 +120,7 @@ impl Who {
             let size = |group: &Group| (group.totals.allocated_pages, group.totals.visits);
             size(b).cmp(&size(a)).then_with(|| a.name.cmp(&b.name))
         });
-        // It stands there even if it is nothing: then all names are known.
+        // The unknown group stands there even if it is empty: then all names are known.
         all.push(unknown);
         all
     }

@@ -9,15 +9,15 @@ use super::zone_lock::{ZoneLockCounter, ZoneLocks};
 /// The recorded kernel's own decisions, as far as its events show them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernel {
-    /// Refills of page sets, in pages. A refill is a run of `mm_page_alloc_zone_locked` events of one order and type on
-    /// one CPU. A single block taken past a busy page set looks the same, and is counted too.
+    /// Refills of page sets, in pages. A refill is a run of `mm_page_alloc_zone_locked` events of one order
+    /// and type on one CPU. A single block taken past a busy page set looks the same, and is counted too.
     pub refills: Log2Counts,
     /// Blocks taken from the zone that no page set could hold.
     pub direct_blocks: u64,
     /// Their pages.
     pub direct_pages: u64,
-    /// Drains of page sets, in pages. A drain is a run of `mm_page_pcpu_drain` events on one CPU; a drain in slices
-    /// looks like one.
+    /// Drains of page sets, in pages. A drain is a run of `mm_page_pcpu_drain` events on one CPU; a drain in
+    /// slices looks like one.
     pub drains: Log2Counts,
     /// Blocks that were served from another migratetype (`mm_page_alloc_extfrag`).
     pub extfrag: u64,
@@ -25,9 +25,9 @@ pub struct Kernel {
     pub extfrag_ownership_changes: u64,
     /// Calls of the bulk allocator.
     pub bulk_calls: u64,
-    /// Pages it was asked for.
+    /// Pages that the bulk allocator was asked for.
     pub bulk_pages_asked: u64,
-    /// Pages it gave; they have no allocation event.
+    /// Pages that the bulk allocator gave; they have no allocation event.
     pub bulk_pages_got: u64,
     /// Periodic ticks (`vmstat_update`), which decay page sets.
     pub vmstat_ticks: u64,
@@ -43,7 +43,7 @@ pub struct Kernel {
     pub unpaired_waits: u64,
     /// Times kswapd was woken.
     pub kswapd_wakes: u64,
-    /// Times it went to sleep.
+    /// Times kswapd went to sleep.
     pub kswapd_sleeps: u64,
     /// Times a task reclaimed for itself.
     pub direct_reclaims: u64,
@@ -55,7 +55,8 @@ pub struct Kernel {
     pub forks: u64,
 }
 
-/// Groups the kernel's events into refills, drains and waits; for programs that read a recording for another purpose too.
+/// Groups the kernel's events into refills, drains and waits; for programs that read a recording for another
+/// purpose too.
 #[derive(Debug, Default)]
 pub struct KernelCounter {
     kernel: Kernel,

@@ -51,11 +51,11 @@ pub use who::{TaskShare, TaskTotals, Who};
 pub use zone_lock::{CallerWaits, OtherLock, ZoneLocks};
 pub use zones::{PagesetState, ZoneState, ZoneSurvey};
 
-/// How a survey is done.
+/// Options of a survey.
 #[derive(Clone, Debug)]
 pub struct SurveyOptions {
-    /// Bytes that the table of allocated blocks may use. The default of 1 GiB follows blocks in 350 GiB of memory;
-    /// allocations elsewhere are then counted as [`Lifetimes::not_followed`].
+    /// Bytes that the table of allocated blocks may use. The default of 1 GiB follows blocks in 350 GiB of
+    /// memory; allocations elsewhere are then counted as [`Lifetimes::not_followed`].
     pub table_bytes_max: u64,
 }
 
@@ -148,7 +148,8 @@ impl Counter {
         }
     }
 
-    /// A loop of this crate, and not of the generic function that calls it, so that it is optimised as this crate is.
+    /// A loop of this crate, and not of the generic function that calls it, so that it is optimised as this
+    /// crate is.
     fn record_all(&mut self, events: &[Event]) {
         events.iter().for_each(|event| self.record(event));
     }
@@ -167,7 +168,7 @@ impl Counter {
             EventKind::MmPageFree => self.freed(event),
             EventKind::MmPageFreeBatched => {
                 self.orders.freed_in_batches += 1;
-                // Mostly it is the second event of a free that `MmPageFree` has counted.
+                // Mostly this is the second event of a free that `MmPageFree` has counted.
                 if event.is_free() {
                     self.freed(event);
                 }

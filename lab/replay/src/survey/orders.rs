@@ -9,7 +9,8 @@ pub const TYPE_COLUMNS: usize = MigrateType::COUNT + 1;
 /// Blocks by order and migratetype.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Orders {
-    /// Blocks allocated, by order, then by the migratetype asked for; the last column has no known migratetype.
+    /// Blocks allocated, by order, then by the migratetype asked for; the last column has no known
+    /// migratetype.
     pub allocated: [[u64; TYPE_COLUMNS]; NR_ORDERS],
     /// Blocks freed, by order. The kernel does not record their migratetype.
     pub freed: [u64; NR_ORDERS],
@@ -17,7 +18,8 @@ pub struct Orders {
     pub freed_in_batches: u64,
     /// Allocations that failed.
     pub failed: u64,
-    /// Events whose order no block can have, or whose frame is not aligned to it. They are counted nowhere else.
+    /// Events whose order no block can have, or whose frame is not aligned to it. They are counted nowhere
+    /// else.
     pub impossible: u64,
 }
 

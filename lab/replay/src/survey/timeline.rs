@@ -1,7 +1,7 @@
 //! When each CPU went to its zones, and for how long it waited for their locks: counts by intervals of time.
 //!
-//! A recording's whole time falls into intervals of equal length. Nothing is left out: the sums over all intervals are the
-//! recording's.
+//! A recording's whole time falls into intervals of equal length. Nothing is left out: the sums over all
+//! intervals are the recording's.
 
 use pageset_trace::{Decision, Decisions, Event, EventKind, LockWaits, TraceError, TraceReader};
 
@@ -80,7 +80,8 @@ impl<'s> Counter<'s> {
         }
     }
 
-    /// A loop of this crate, and not of the generic function that calls it, so that it is optimised as this crate is.
+    /// A loop of this crate, and not of the generic function that calls it, so that it is optimised as this
+    /// crate is.
     fn record_all(&mut self, events: &[Event]) {
         events.iter().for_each(|event| self.record(event));
     }

@@ -107,7 +107,8 @@ pub(super) struct WhoCounter {
     /// Tasks of the command, by number.
     command: HashSet<u32>,
     slots: HashMap<u32, TaskSlot>,
-    /// Tasks that were looked up lately, each at the place of its number's last digits: most events are of few tasks.
+    /// Tasks that were looked up lately, each at the place of its number's last digits: most events are of
+    /// few tasks.
     recent: [Option<(u32, TaskSlot)>; RECENT],
 }
 

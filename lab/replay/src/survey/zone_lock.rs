@@ -13,7 +13,8 @@ use super::who::TaskSlot;
 /// The most locks with counts of their own: more than a kernel has contended locks, unless the recording is
 /// hostile.
 const LOCKS_MAX: usize = 64 << 10;
-/// Between two blocks under one hold lies less than this. Longer gaps are two holds: a kernel moves a block in 0.1 to 2 us.
+/// Two blocks under one hold are less than this apart. Longer gaps are two holds: a kernel moves a block in
+/// 0.1 to 2 us.
 const GAP_NS_MAX: u64 = 20_000;
 /// The most pairs of a lock and a task with counts of their own. Waits of all further pairs are counted
 /// together.
@@ -22,7 +23,8 @@ const PAIRS_MAX: usize = 1 << 20;
 /// The zone locks of a recording. Times are sums over all CPUs, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZoneLocks {
-    /// Time they were held to move blocks, from the first to the last block of each hold, and one block's time more.
+    /// Time they were held to move blocks, from the first to the last block of each hold, and one block's
+    /// time more.
     pub held_ns: u64,
     /// Waits for them; 0 where waits were not recorded.
     pub waits: u64,
@@ -36,7 +38,7 @@ pub struct ZoneLocks {
     pub others: Vec<OtherLock>,
     /// Addresses of the locks that were found to be zones' without a call chain, in ascending order.
     pub addresses: Vec<u64>,
-    /// Waits for spinning locks that are none of them.
+    /// Waits for spinning locks that are no zone's.
     pub other_waits: u64,
     /// Time of those.
     pub other_wait_ns: u64,
@@ -140,7 +142,8 @@ impl ZoneLockCounter {
     /// Notes an event of any kind but the end of a wait.
     #[inline]
     pub(super) fn record(&mut self, event: &Event) {
-        // The event of a fallback comes before that of its block. Many recordings do not have it, and none needs it.
+        // The event of a fallback comes before that of its block. Many recordings do not have it, and none
+        // needs it.
         if event.kind == EventKind::MmPageAllocExtfrag {
             return;
         }

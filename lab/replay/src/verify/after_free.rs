@@ -8,13 +8,13 @@ use super::links::Chunk;
 
 /// The fate of a freed frame.
 pub(super) enum AfterFree {
-    /// It reaches its page set with a later event.
+    /// The block reaches its page set with a later event.
     Batched,
-    /// It leaves the free lists without having been drained: its page set's lock was busy.
+    /// The block leaves the free lists although no drain returned it: its page set's lock was busy.
     Diverted,
     /// Its list shows.
     Type(MigrateType),
-    /// It is not seen again, or was taken without an event.
+    /// The block is not seen again, or was taken without an event.
     Unknown,
 }
 
@@ -34,7 +34,8 @@ pub(super) fn after_free(chunk: &Chunk, index: usize, (order, cpu): (Order, u16)
                 _ => AfterFree::Unknown,
             }
         }
-        // It was allocated without an event of its own: in bulk, which is how the kernel takes unmovable pages.
+        // The block was allocated without an event of its own: in bulk, the kernel's way of taking unmovable
+        // pages.
         EventKind::MmPageFree if order == Order::ZERO => AfterFree::Type(MigrateType::Unmovable),
         _ => AfterFree::Unknown,
     }

@@ -76,8 +76,8 @@ impl Engine {
         }
     }
 
-    /// The blocks that were fetched under one hold of the zone's lock, with the next event about each. Returns the
-    /// last of their events.
+    /// The blocks that were fetched under one hold of the zone's lock, with the next event about each.
+    /// Returns the last of their events.
     fn collect(&mut self, chunk: &mut Chunk, index: usize, run: &mut Vec<(Place, u32)>) -> usize {
         let first = chunk.events[index];
         let takes_stolen = self.takes_stolen();
@@ -191,7 +191,8 @@ impl Engine {
         (found.set % self.cpus.len() == usize::from(before.cpu)).then_some(found)
     }
 
-    /// Whether a lone block may be a whole refill: the list is empty, and one is all that is wanted or all there was.
+    /// Whether a lone block may be a whole refill: the list is empty, and one is all that is wanted or all
+    /// there was.
     fn is_refill_of_one(&mut self, home: Home, order: Order) -> bool {
         let pressure = &self.geometry.zones[home.set / self.cpus.len()].pressure;
         let (flags, is_tight) = (pressure.flags(), pressure.is_tight());
@@ -217,7 +218,8 @@ impl Engine {
             }
             _ => {
                 self.displace(place);
-                // From another CPU's page set, or from nowhere: it may have come to this list without an event.
+                // The block comes from another CPU's page set, or from nowhere: it may have come to this list
+                // without an event.
                 if self.has_bulk_events || !self.sets[home.set].is_warm(home.list) {
                     self.sets[home.set].pcp.count -= pages;
                 }
@@ -306,14 +308,14 @@ impl Engine {
             let missed = self.place(place.zone, frame);
             let is_gone = match self.future(chunk, missed.frame).map(|(at, event)| (at, *event)) {
                 Some((at, event)) if self.has_bulk_events && is_late(chunk, (index, at)) => {
-                    // A task took it that was stopped before it reported that.
+                    // A task took the block, and was stopped before it reported that.
                     self.take_early(missed, home, event.cpu);
                     continue;
                 }
                 Some((at, event)) => {
                     matches!(event.kind, EventKind::MmPageFree | EventKind::MmPageFreeBatched) && at > index
                 }
-                // Never seen again: its list was a guess, and a wrong one.
+                // The block is never seen again: its list was guessed wrongly.
                 None => true,
             };
             if is_gone {
@@ -326,7 +328,8 @@ impl Engine {
     }
 }
 
-/// Whether the event at `at` reports an allocation that a task made before `now`, when it was stopped and others ran.
+/// Whether the event at `at` reports an allocation that a task made before `now`, when it was stopped and
+/// others ran.
 pub(super) fn is_late(chunk: &Chunk, (now, at): (usize, usize)) -> bool {
     let is_alloc = chunk.events.get(at).is_some_and(|event| event.kind == EventKind::MmPageAlloc);
     is_alloc && chunk.stopped_at(at, now).is_some()

@@ -133,7 +133,8 @@ impl Engine {
                     self.displace(place);
                     self.append(place, bulk.home, Order::ZERO, next);
                 }
-                // The first ones went to the bulk allocation: they are freed, if at all, without an allocation.
+                // The first blocks went to the bulk allocation: they are freed, if at all, without an
+                // allocation.
                 let gone = part.iter().take(bulk.nameless as usize).take_while(|(_, next)| {
                     chunk.events.get(*next as usize).is_none_or(|event| event.kind != EventKind::MmPageAlloc)
                 });

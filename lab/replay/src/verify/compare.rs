@@ -58,8 +58,8 @@ impl Engine {
             self.note_ended_early(chunk, index, home, (due, observed));
         } else {
             let class = match self.class_of_free((home, order), (before, other), flags, (due, observed)) {
-                // In an interrupt, no drain where one is due may mean that the block, which is not seen again, never
-                // got there.
+                // In an interrupt, no drain where one is due may mean that the block, which is not seen
+                // again, never got there.
                 Class::Unexplained
                     if observed.is_empty()
                         && chunk.events[index].interrupt_level() > 0
@@ -183,7 +183,8 @@ impl Engine {
         pressure.drained();
     }
 
-    /// Whether the drained blocks are the whole due drain, or whole slices of it if the task moved to another CPU.
+    /// Whether the drained blocks are the whole due drain, or whole slices of it if the task moved to another
+    /// CPU.
     fn agrees_with(
         &self,
         home: Home,

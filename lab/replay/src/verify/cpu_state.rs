@@ -14,7 +14,7 @@ pub(super) struct CpuState {
     pub(super) slices: Vec<Slices>,
     /// Commits whose drain comes later than an interrupt: the free's and the drain's first event.
     pub(super) deferred: Vec<(usize, usize)>,
-    /// Allocations that were dealt with ahead of their events.
+    /// Blocks whose allocation was done in the model ahead of its event.
     pub(super) popped_early: Vec<FrameIndex>,
     pub(super) tick: Option<Tick>,
     pub(super) bulk: Option<Bulk>,
@@ -45,7 +45,7 @@ pub(super) struct Slices {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tick {
     pub(super) start: Event,
-    /// The next zone to be dealt with.
+    /// The next zone whose drain is due.
     pub(super) zone: usize,
     /// Whether a zone's drain differed.
     pub(super) differs: bool,

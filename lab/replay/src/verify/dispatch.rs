@@ -78,7 +78,7 @@ impl Engine {
             EventKind::Marker => self.marker(chunk, index),
             EventKind::BulkAllocEntry => self.bulk_starts(chunk, index),
             EventKind::BulkAllocReturn => self.bulk_ends(chunk, index),
-            // It failed in every zone that it may use.
+            // The allocation failed in every zone that it may use.
             EventKind::DirectReclaimBegin => self.walk_past(None, event.gfp),
             EventKind::KswapdWake => self.reclaim(event.pfn, true),
             EventKind::KswapdSleep => self.reclaim(event.pfn, false),

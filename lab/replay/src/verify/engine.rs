@@ -109,7 +109,8 @@ impl Engine {
         Ok(())
     }
 
-    /// An allocation walks to a zone, past the higher ones of its node that it may use too, or past all (`None`).
+    /// An allocation walks to a zone, past the higher ones of its node that it may use too, or past all
+    /// (`None`).
     pub(super) fn walk_past(&mut self, taken: Option<usize>, gfp: u32) {
         let highest = highest_zone(gfp);
         // Movable memory has index 3 on x86-64, which has no high memory (spec §1.13).
@@ -189,8 +190,8 @@ impl Engine {
         Some(home)
     }
 
-    /// Takes a frame off a list where it cannot be any more. Where every page that comes or goes is counted by an
-    /// event, only its name was wrong, and some other page is there; else it left without an event.
+    /// Takes a frame off a list where it cannot be any more. Where every page that comes or goes is counted
+    /// by an event, only its name was wrong, and some other page is there; else it left without an event.
     pub(super) fn displace(&mut self, place: Place) -> Option<Home> {
         let home = self.evict(place)?;
         if self.has_bulk_events {

@@ -2,8 +2,9 @@
 
 use super::{PassedOver, Refills, Verification};
 
-/// Runs of blocks that a CPU fetched from a zone, of an order and type that page sets hold. `mm_page_alloc_zone_locked` marks all
-/// of them `percpu_refill`: it says that the blocks could live in a page set, not that they went there.
+/// Runs of blocks that a CPU fetched from a zone, of an order and type that page sets hold.
+/// `mm_page_alloc_zone_locked` marks all of them `percpu_refill`: it says that the blocks could live in a
+/// page set, not that they went there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fetches {
     /// All runs.

@@ -41,8 +41,8 @@ impl Fit {
         self.decisions.saturating_sub(self.right)
     }
 
-    /// Whether another policy of the same recording is nearer by more than chance: half as many wrong decisions, and a few
-    /// besides.
+    /// Whether another policy of the same recording is nearer by more than chance: half as many wrong
+    /// decisions, and a few besides.
     #[must_use]
     pub const fn is_worse_than(&self, other: &Self) -> bool {
         self.wrong() > 2 * other.wrong() + CHANCE

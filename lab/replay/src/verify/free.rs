@@ -170,7 +170,8 @@ impl Engine {
             .unwrap_or(own)
     }
 
-    /// Whether an interrupt frees in the middle of a batch of the thread that it interrupted, which holds the lock.
+    /// Whether an interrupt frees in the middle of a batch of the thread that it interrupted, which holds the
+    /// lock.
     fn is_lock_held(&self, chunk: &Chunk, index: usize) -> bool {
         let event = &chunk.events[index];
         let depth = event.interrupt_level();
@@ -189,7 +190,8 @@ impl Engine {
                         && matches!(resumed.kind, EventKind::MmPageFreeBatched | EventKind::MmPagePcpuDrain)
                 })
             }
-            // Interrupts that waited for the end of a drain or refill come before its thread gives the lock back.
+            // Interrupts that waited for the end of a drain or refill come before its thread gives the lock
+            // back.
             EventKind::MmPagePcpuDrain | EventKind::MmPageAllocZoneLocked => {
                 let zone = |event: &Event| self.geometry.locate(event.pfn).map(|place| place.zone);
                 zone(interrupted) == zone(event)

@@ -10,7 +10,8 @@ use crate::limits::{computed, printed_or_computed};
 use crate::placeholders::Placeholders;
 use crate::pressure::ZonePressure;
 
-/// Frames that all zones together may span: 64 TiB of 4 KiB frames. Each stretch takes four bytes before it is seen.
+/// Frames that all zones together may span: 64 TiB of 4 KiB frames. Each stretch takes four bytes before it
+/// is seen.
 const SPAN_MAX: u64 = 1 << 34;
 /// Frames in stretches that were seen: 1 TiB, whose tables take 6 GiB.
 const FRAMES_MAX: usize = 1 << 28;
@@ -48,8 +49,8 @@ pub(super) struct Place {
 
 /// All zones, by node and kind, as the kernel visits them in a tick.
 ///
-/// All frames of a stretch get numbers when the recording first shows one of them. So tables of frames grow with the recording
-/// and not with the machine.
+/// All frames of a stretch get numbers when the recording first shows one of them. So tables of frames grow
+/// with the recording and not with the machine.
 #[derive(Debug)]
 pub(super) struct Geometry {
     pub(super) zones: Vec<Zone>,

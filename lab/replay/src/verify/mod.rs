@@ -67,8 +67,8 @@ const LOOK_AHEAD: usize = 64 << 10;
 /// Compares a recording with a policy. `progress` gets the number of events compared so far.
 ///
 /// # Errors
-/// The recording is damaged, lacks events, does not describe its machine or its kernel, or the machine is too large for the
-/// tables; a setting changed, and it does not say when.
+/// The recording is damaged, lacks events, does not describe its machine or its kernel, or the machine is too
+/// large for the tables; a setting changed, and it does not say when.
 pub fn verify(
     reader: &mut dyn TraceReader,
     options: &VerifyOptions,

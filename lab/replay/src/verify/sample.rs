@@ -9,7 +9,8 @@ use super::links::Chunk;
 use super::mode::Mode;
 use crate::limits::to_i32;
 
-/// Marks that the recorder writes around a sample: one of these, the sample's number, the CPU in the low 12 bits.
+/// Marks that the recorder writes around a sample: one of these, the sample's number, the CPU in the low 12
+/// bits.
 const MARK_BEFORE: u64 = 0x5a;
 const MARK_AFTER: u64 = 0x5b;
 const MARK_SHIFT: u32 = 24;
@@ -22,9 +23,9 @@ const NEAR_NS: u64 = 2_000_000;
 const BOOT_SHARE: i32 = 12;
 
 impl Engine {
-    /// Limits that samples print, for zones where the machine's description has none. Where none are printed, the
-    /// ceiling of `high` shows: the zone was a little smaller when the kernel computed its share, since memory that is
-    /// needed at boot only was given back later.
+    /// Limits that samples print, for zones where the machine's description has none. Where none are printed,
+    /// the ceiling of `high` shows: the zone was a little smaller when the kernel computed its share, since
+    /// memory that is needed at boot only was given back later.
     pub(super) fn learn_limits(&mut self) {
         for zone in 0..self.geometry.zones.len() {
             let description = &self.geometry.zones[zone].description;

@@ -21,8 +21,8 @@ fn in_mode(name: &str, mode: Mode) -> Verification {
     run(name, &VerifyOptions { mode, ..VerifyOptions::default() })
 }
 
-/// Refills observed, predicted, exact, cold; drains observed, predicted, exact; identity pages, exact; ticks, exact;
-/// samples, count exact, high exact; mismatches.
+/// Refills observed, predicted, exact, cold; drains observed, predicted, exact; identity pages, exact; ticks,
+/// exact; samples, count exact, high exact; mismatches.
 type Counts = [u64; 15];
 
 fn counts(v: &Verification) -> Counts {
@@ -165,7 +165,8 @@ impl TraceReader for FirstSlices {
     }
 }
 
-/// A drain that ends after a slice is none that the policy predicts, and stands apart where another CPU was at the zone.
+/// A drain that ends after a slice is none that the policy predicts, and stands apart where another CPU was
+/// at the zone.
 #[test]
 fn a_drain_whose_last_slices_are_missing_ended_early() {
     assert_eq!(of_kernel_7("k71_faults_f8", None).drains.ended_early, 0, "all slices are there");

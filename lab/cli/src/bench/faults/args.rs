@@ -74,10 +74,12 @@ pub(crate) struct FaultsArgs {
     /// Pages of 4 KiB (12) or 16 KiB (14) [default: 12, with --machine the machine's]
     #[arg(long, value_name = "BITS", value_parser = one_of([("12", 12_u32), ("14", 14)]))]
     pub(crate) page_shift: Option<u32>,
-    /// Frames that a thread fetches with one call of the allocator, 0 for a call per fault [default: 16, with --machine 0]
+    /// Frames that a thread fetches with one call of the allocator, 0 for a call per fault [default: 16, with
+    /// --machine 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=32))]
     pub(crate) magazine: Option<u32>,
-    /// Map runs of pages for a thread whose faults come one after another, each run twice as long, up to 2^ORDER pages
+    /// Map runs of pages for a thread whose faults come one after another, each run twice as long, up to
+    /// 2^ORDER pages
     #[arg(long, value_name = "ORDER", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=5))]
     pub(crate) prefault: u8,
     /// Clear all pages before they are touched, outside the measured time
@@ -94,7 +96,8 @@ pub(crate) struct FaultsArgs {
     /// Simulate instead: a bundled machine, or a machine file
     #[arg(short, long, value_name = "MACHINE", conflicts_with_all = ["peers", "zero"], value_hint = ValueHint::FilePath)]
     pub(crate) machine: Option<String>,
-    /// Where a simulated machine has the counters of R1, R1b, R2 and R3: on the line of mmap_sem, or on their own
+    /// Where a simulated machine has the counters of R1, R1b, R2 and R3: on the line of mmap_sem, or on their
+    /// own
     #[arg(long, value_name = "LINE", default_value = RssLine::WithMmapLock.name(), requires = "machine")]
     #[arg(value_parser = one_of(RssLine::ALL.map(|line| (line.name(), line))))]
     pub(crate) rss_line: RssLine,

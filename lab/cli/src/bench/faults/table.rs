@@ -36,7 +36,7 @@ fn kind(test: &Test) -> &'static str {
     if test.machine.is_some() { "simulated" } else { "measured" }
 }
 
-/// Gibibytes as short as they can be written.
+/// Gibibytes, without needless decimals.
 fn gib(test: &Test) -> Cell {
     let bytes = test.shape.pages() * test.shape.geometry.page_bytes();
     let gib = bytes as f64 / f64::from(1 << 30);
@@ -184,7 +184,7 @@ fn notes(test: &Test, table: &mut Table) {
     }
 }
 
-/// Every repetition, in seconds.
+/// Every repetition, with its times in seconds.
 fn runs(series: &[Series]) -> Table {
     let columns = vec![
         Column::label("strategy", "strategy"),

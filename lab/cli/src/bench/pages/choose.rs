@@ -1,4 +1,5 @@
-//! `pageset bench pages --choose`: which order, kernel and neighbourhood clear and copy huge pages fastest here.
+//! `pageset bench pages --choose`: which order, kernel and neighbourhood clear and copy huge pages fastest
+//! here.
 
 use anyhow::Result;
 use pageset_measure::calibrate::{Calibration, Choice, RESIDENT_MIB, calibrate};

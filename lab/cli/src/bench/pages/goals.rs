@@ -96,7 +96,7 @@ struct Huge<'r> {
 }
 
 impl Huge<'_> {
-    /// The least of `others`, of those that were measured, divided by ours: the extremes over the targets.
+    /// The fastest measured way of `others`, divided by ours: the extremes over the targets.
     fn over_targets(
         &self,
         operation: Operation,

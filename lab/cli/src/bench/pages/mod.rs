@@ -60,7 +60,7 @@ fn provenance(args: &BenchPagesArgs, invocation: &Invocation) -> Provenance {
     Provenance { machine: host::line(), seeds: Some(Seeds::one(args.seed)), ..invocation.provenance() }
 }
 
-/// Tables for people, the notes below the last.
+/// Tables for people, with the notes below the last table.
 fn sections(Measurements { rows, notes }: &Measurements, provenance: Provenance) -> Vec<Table> {
     let mut tables = Vec::new();
     for operation in Operation::ALL {

@@ -171,7 +171,7 @@ fn row(found: &ContestRow) -> Row {
 /// The result in JSON. Keys are stable.
 #[derive(Serialize)]
 struct ContestDocument<'a> {
-    /// Its events are those that are played.
+    /// The recording; `events` counts the played ones.
     trace: TraceDocument,
     left_out: LeftOut,
     rows: Vec<RowDocument<'a>>,

@@ -1,4 +1,5 @@
-//! One change: a setting with its values before and after, and with the other setting that the kernel resets by it.
+//! One change: a setting with its values before and after, and with the other setting that the kernel resets
+//! by it.
 
 use std::path::Path;
 
@@ -6,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{SettingError, read, write};
 
-/// Two names of one limit: the kernel sets one to 0 when the other is written. The first is in bytes or KiB, the second in
-/// percent. Source: the kernel's documentation of `vm` sysctls; every setting of `vm` tried on Linux 6.18.
+/// Two names of one limit: the kernel sets one to 0 when the other is written. The first is in bytes or KiB,
+/// the second in percent. Source: the kernel's documentation of `vm` sysctls; every setting of `vm` tried on
+/// Linux 6.18.
 const PAIRS: [(&str, &str); 3] = [
     ("vm.dirty_bytes", "vm.dirty_ratio"),
     ("vm.dirty_background_bytes", "vm.dirty_background_ratio"),
@@ -123,8 +125,8 @@ impl Change {
         write(root, &self.written.key, &self.written.after)
     }
 
-    /// The setting that undoes it when it is written. Of a pair, it is the one that was in force: the kernel sets the
-    /// other one to 0 then.
+    /// The setting that undoes it when it is written. Of a pair, it is the one that was in force: the kernel
+    /// sets the other one to 0 then.
     pub(super) fn undoing(&self) -> &Values {
         let Some(reset) = &self.reset else { return &self.written };
         let [bytes, percent] = if PAIRS.iter().any(|(bytes, _)| *bytes == self.written.key) {

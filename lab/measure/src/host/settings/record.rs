@@ -1,9 +1,9 @@
 //! The file where changes are written down before they are made.
 //!
-//! A line in JSON says which process has the file, and each line after it is a change. The process keeps the file locked as
-//! long as it lives: the kernel drops the lock of a killed one. So lines in a file without a lock are of a process that
-//! was killed, and an empty file is of one that has put everything back. A line without its end was not written
-//! completely, and its change was not made.
+//! A line in JSON says which process has the file, and each line after it is a change. The process keeps the
+//! file locked as long as it lives: the kernel drops the lock of a killed one. So lines in a file without a
+//! lock are of a process that was killed, and an empty file is of one that has put everything back. A line
+//! without its end was not written completely, and its change was not made.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -46,7 +46,8 @@ impl Owner {
         Self { pid: std::process::id(), command: command.to_owned(), began_s: now_s(), boot: boot() }
     }
 
-    /// Whether the machine was not started again since. If it was, its settings are those that it starts with.
+    /// Whether the machine was not started again since. If it was, its settings are those that it starts
+    /// with.
     pub(super) fn is_of_this_boot(&self) -> bool {
         self.boot == boot()
     }

@@ -1,4 +1,5 @@
-//! The tracks of one kernel, recorded or replayed: below one root a track for each zone, in it one for each CPU's page set.
+//! The tracks of one kernel, recorded or replayed: below one root a track for each zone, in it one for each
+//! CPU's page set.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,7 +17,7 @@ pub(super) struct Group {
     pub(super) sequence: Sequence,
     pub(super) root: TrackId,
     zones: Vec<Zone>,
-    /// By CPU. CPUs come as they have events: a hostile recording names any.
+    /// By CPU. A CPU is added at its first event, since a hostile recording may name any number.
     sequences: BTreeMap<u32, Sequence>,
     sets: BTreeMap<(usize, u32), PageSet>,
 }
@@ -84,7 +85,7 @@ impl Group {
         Ok(sequence)
     }
 
-    /// A counter of a zone's pages. Those of one zone have one scale.
+    /// A counter of a zone's pages. Counters of one zone have one scale.
     pub(super) fn zone_counter(
         &self,
         packets: &mut Packets<'_>,

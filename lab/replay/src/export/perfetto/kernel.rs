@@ -27,7 +27,7 @@ pub(super) struct Kernel<'info> {
     zones: Zones,
     /// For each zone: its free pages, and the min, low and high watermark.
     zone_counters: Vec<[TrackId; 4]>,
-    /// Which orders its page sets hold.
+    /// The lists of the kernel's page sets, by order.
     lists: ListScheme,
     cpus: Cpus,
     decisions: Decisions,
@@ -229,7 +229,8 @@ impl<'info> Kernel<'info> {
         Ok(())
     }
 
-    /// Pages of a bulk allocation have no events of their own; nearly all such requests may use every ordinary zone.
+    /// Pages of a bulk allocation have no events of their own; nearly all such requests may use every
+    /// ordinary zone.
     fn bulk_allocated(&mut self, packets: &mut Packets<'_>, event: &Event) -> io::Result<()> {
         let zone = self.cpus.node(event.cpu).and_then(|node| self.zones.highest(node));
         let pages = event.bulk_frames().and_then(|pages| i64::try_from(pages).ok()).unwrap_or(0);

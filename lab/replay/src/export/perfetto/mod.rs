@@ -40,7 +40,7 @@ pub use samples::SampledSets;
 /// What is exported.
 #[derive(Clone, Debug)]
 pub struct PerfettoOptions {
-    /// The machine whose zones are shown. It is replayed on too, if it is not the recording's own.
+    /// The machine whose zones are shown. If it is not the recording's own, policies are replayed on it, too.
     pub machine: Layout,
     /// Policies that are shown beside the recorded kernel.
     pub policies: Vec<Candidate>,
@@ -65,7 +65,8 @@ pub struct PerfettoSummary {
     pub followed: Followed,
     /// How well the recorded kernel's counts agree with its samples.
     pub samples: SampledSets,
-    /// Beginnings without an end, and ends without a beginning: they have no slice, or one that ends elsewhere.
+    /// Beginnings without an end, and ends without a beginning: they have no slice, or one that ends
+    /// elsewhere.
     pub unpaired: u64,
     /// Events that the recording lacks.
     pub lost: LostEvents,
@@ -76,8 +77,8 @@ pub struct PerfettoSummary {
 /// depend on the number of events; policies take 16 bytes for each allocation and free.
 ///
 /// # Errors
-/// The recording cannot be read, or no machine can be built of its description; `out` cannot be written; the work was
-/// cancelled.
+/// The recording cannot be read, or no machine can be built of its description; `out` cannot be written; the
+/// work was cancelled.
 pub fn perfetto(
     open: &mut dyn FnMut() -> Result<Box<dyn TraceReader>>,
     options: &PerfettoOptions,

@@ -1,9 +1,10 @@
 //! Packets, the parts of a trace of Perfetto.
 //!
-//! Packets come in sequences. The packets of one sequence share numbers for names, and a clock that counts from its packet
-//! before. Field numbers and meanings are those of Perfetto's published protos (`trace_packet.proto`, `track_event.proto`,
-//! `track_descriptor.proto`, `interned_data.proto`, `clock_snapshot.proto`), and of its page "Writing TrackEvent Protos
-//! Synthetically" (<https://perfetto.dev/docs/reference/synthetic-track-event>).
+//! Packets come in sequences. The packets of one sequence share numbers for names, and a clock that counts
+//! from its packet before. Field numbers and meanings are those of Perfetto's published protos
+//! (`trace_packet.proto`, `track_event.proto`, `track_descriptor.proto`, `interned_data.proto`,
+//! `clock_snapshot.proto`), and of its page "Writing TrackEvent Protos Synthetically"
+//! (<https://perfetto.dev/docs/reference/synthetic-track-event>).
 
 use std::io::{self, Write};
 
@@ -181,7 +182,7 @@ impl<'w> Packets<'w> {
         Ok(sequence)
     }
 
-    /// Describes a track. It may be described again, in the same words.
+    /// Describes a track. The same track may be described again, in the same words.
     pub(super) fn describe(&mut self, sequence: Sequence, track: &Descriptor<'_>) -> io::Result<()> {
         self.packet(sequence, |packet| {
             packet.message(packet::TRACK_DESCRIPTOR, |descriptor| {

@@ -1,4 +1,5 @@
-//! A policy that the recording is replayed under: its page sets beside the recorded kernel's, with its own decisions.
+//! A policy that the recording is replayed under: its page sets beside the recorded kernel's, with its own
+//! decisions.
 
 use anyhow::Result;
 use pageset_core::DrainReason;
@@ -98,7 +99,7 @@ fn one_step(
     Ok(())
 }
 
-/// As the recorded kernel's reasons are called, where they are the same.
+/// The names of reasons are the recorded kernel's, where the reasons are the same.
 const fn word(reason: DrainReason) -> &'static str {
     match reason {
         DrainReason::High => "free",

@@ -1,5 +1,5 @@
-//! The tracks of threads. A recording may name any number of them: only those with slices of their own have a track, and
-//! which of them were described is forgotten now and then, so that some are described again.
+//! The tracks of threads. A recording may name any number of them: only those with slices of their own have a
+//! track, and which of them were described is forgotten now and then, so that some are described again.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

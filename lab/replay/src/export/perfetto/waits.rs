@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use pageset_trace::{Caller, Event, EventKind, LockWaits};
 
-/// Between obtaining the lock and the first block under it lies less than this.
+/// The longest time between obtaining the lock and moving the first block under it.
 const GAP_NS_MAX: u64 = 20_000;
 
 /// A wait that is over.

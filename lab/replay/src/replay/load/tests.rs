@@ -153,7 +153,8 @@ fn any_event() -> impl Strategy<Value = Event> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// No recording makes a replay panic, whatever the policy and the settings; and nothing is counted twice or lost.
+    /// No recording makes a replay panic, whatever the policy and the settings; and nothing is counted twice
+    /// or lost.
     #[test]
     fn any_recording_can_be_replayed(
         mut events in prop::collection::vec(any_event(), 0..300),

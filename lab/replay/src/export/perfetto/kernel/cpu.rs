@@ -151,7 +151,7 @@ impl Cpu {
         true
     }
 
-    /// Why a run that is over began, and the thread.
+    /// The reason of the last run of moved blocks, and its thread.
     pub(super) const fn reason(&self, decision: &Decision) -> (&'static str, u32) {
         match decision.refill {
             Some(_) => ("empty list", self.run.1),
@@ -184,7 +184,7 @@ impl Cpu {
             return Ok(());
         }
         if self.work.is_some() {
-            // Its end was lost.
+            // The end of the work item before was lost.
             self.unpaired += 1;
             self.end_work(packets, event.ts_ns)?;
         }
@@ -192,7 +192,7 @@ impl Cpu {
         packets.event(self.sequence, event.ts_ns, self.track, What::Begin(name), &[])
     }
 
-    /// The work item that runs ends; not before it began, even if the clock went back.
+    /// Ends the current work item. Its end is never before its beginning, even if the clock went back.
     fn end_work(&mut self, packets: &mut Packets<'_>, at_ns: u64) -> io::Result<()> {
         let Some((_, since_ns)) = self.work.take() else { return Ok(()) };
         packets.event(self.sequence, at_ns.max(since_ns), self.track, What::End, &[])
