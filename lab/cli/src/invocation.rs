@@ -98,7 +98,7 @@ fn option(arg: &Arg, matches: &ArgMatches) -> Vec<String> {
     };
     let all = values(arg, matches);
     match arg.get_value_delimiter() {
-        // Lists for one option that are typed one after the other are one list.
+        // If an option with a list is typed twice, both lists become one.
         Some(delimiter) => occurrence(vec![all.concat().join(&delimiter.to_string())]),
         None => all.into_iter().flat_map(occurrence).collect(),
     }

@@ -146,7 +146,7 @@ fn full_names(typed: &str) -> Vec<String> {
 
 /// The name that is most like what was typed, if one is like it.
 fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
-    // Nearly all names begin with `linux-`, so that is no likeness.
+    // Nearly all names begin with `linux-`, so this beginning does not count as likeness.
     let own = |name: &str| name.strip_prefix("linux-").unwrap_or(name).to_owned();
     let likeness =
         |name: &str| strsim::jaro_winkler(&own(typed), &own(name)).max(strsim::jaro(typed, name) - 0.05);

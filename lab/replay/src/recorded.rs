@@ -46,11 +46,11 @@ pub mod needs {
     pub const LOAD: &[EventKind] = &[MmPageAlloc, MmPageFree];
     /// Pages that left the zones.
     pub const ZONE_PAGES: &[EventKind] = &[MmPageAllocZoneLocked];
-    /// Refills one by one: an allocation ends each.
+    /// Each single refill: an allocation ends it.
     pub const REFILLS: &[EventKind] = &[MmPageAlloc, MmPageAllocZoneLocked];
-    /// Drains one by one. The event between two drains is an allocation or a free, perhaps of a batch.
+    /// Each single drain. The event between two drains is an allocation or a free, perhaps of a batch.
     pub const DRAINS: &[EventKind] = &[MmPageAlloc, MmPageFree, MmPageFreeBatched, MmPagePcpuDrain];
-    /// Refills and drains one by one, and so how long zone locks were held.
+    /// Each single refill and drain, and so how long zone locks were held.
     pub const VISITS: &[EventKind] =
         &[MmPageAlloc, MmPageFree, MmPageFreeBatched, MmPagePcpuDrain, MmPageAllocZoneLocked];
     /// Waits for locks.

@@ -72,7 +72,7 @@ struct PolicySummary {
     policy: String,
     /// Recordings that were replayed under it.
     recordings: usize,
-    /// How many of them have certainly fewer visits than under the base.
+    /// The number of these recordings whose visits are certainly fewer than under the base.
     certain: usize,
     /// Visits in percent of the base's.
     percent: Option<Spread>,

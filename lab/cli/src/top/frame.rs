@@ -123,7 +123,8 @@ fn parts(table: Table, width: usize, dropped: &[&str]) -> (Vec<String>, Vec<Stri
             _ => break text,
         }
     };
-    // Title and a blank line before, notes after a blank line behind.
+    // The text has the title and a blank line above the table, and notes after a blank line below. All of
+    // these are dropped.
     let lines: Vec<_> = text.lines().map(str::to_owned).collect();
     let from = lines.iter().position(String::is_empty).map_or(0, |blank| blank + 1);
     let rule = lines.iter().position(|line| line.starts_with("---")).map_or(from, |rule| rule + 1);

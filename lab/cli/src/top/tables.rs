@@ -181,6 +181,6 @@ pub(super) fn zone_lock(view: &ZoneLockView) -> Table {
 }
 
 fn rate(rate: Option<f64>) -> Cell {
-    // No change is printed as `0`, never as `-0`.
+    // A change of zero is printed as `0`, never as `-0`.
     rate.map_or(Cell::Absent, |rate| Cell::real(rate + 0.0, 0))
 }

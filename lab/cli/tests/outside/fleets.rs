@@ -96,7 +96,7 @@ fn a_fleets_rows_are_those_of_its_recordings() {
         let output =
             run(&["replay", "-p", "linux-6.12,linux-6.18", path.to_str().unwrap(), "--format", "csv"]);
         let text = String::from_utf8(output.stdout).unwrap();
-        // Behind the counts stands where they come from, which is another command line.
+        // The columns behind the counts are the provenance; its command line differs, so it is cut off.
         let text = text.replace(",\"pageset replay", "\n#");
         text.lines().filter(|line| !line.starts_with('#')).skip(1).map(str::to_owned).collect::<Vec<_>>()
     };

@@ -57,7 +57,7 @@ fn forged(directory: &Path) -> PathBuf {
     path
 }
 
-/// Whether a terminal would show every character where it stands, on lines that are ours.
+/// Checks that a terminal shows every character in its place, and that no foreign text begins a line.
 #[track_caller]
 fn is_harmless(what: &str, bytes: &[u8]) {
     hides_nothing(what, bytes);
@@ -65,7 +65,7 @@ fn is_harmless(what: &str, bytes: &[u8]) {
     assert!(!text.lines().any(|line| line.starts_with("error: forged")), "{what}: a line of its own: {text}");
 }
 
-/// Whether a terminal would show every character where it stands.
+/// Checks that no character is hidden from the user of a terminal.
 #[track_caller]
 fn hides_nothing(what: &str, bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);

@@ -64,8 +64,8 @@ fn rows_do_not_depend_on_jobs_or_interruptions() {
     assert_eq!(sorted_lines(&here.join("plan.rows.jsonl")), finished);
     assert!(here.join("plots/waiting.svg").is_file());
 
-    // Four runs have many figures each: the page has a column for each run, and figures that follow dark
-    // colours.
+    // Four runs have many figures each, so the page has a column for each run instead of a row. Its figures
+    // change colour with a dark page.
     assert_eq!(rows(here, &["sweep", "plan.toml", "--html", "plan.html"]), whole);
     let page = fs::read_to_string(here.join("plan.html")).expect("the page is there");
     let (table, after) = page

@@ -176,7 +176,8 @@ fn a_file_of_metrics_appears_whole_and_is_replaced_by_force_only() {
     refused(&arguments, 1, "exists already; choose another name, or replace it with --force");
     let opened = fs::File::open(&file).expect("it is there");
     assert!(output(&[&arguments[..], &["--force"]].concat()).status.success());
-    // A reader that has opened the former file keeps it: the name went to a new one.
+    // A reader that opened the file before the second interval still has that file: its name now belongs to a
+    // new one.
     assert_eq!(std::io::read_to_string(opened).expect("it can be read"), first);
     #[cfg(unix)]
     {

@@ -44,9 +44,9 @@ struct Tracked {
 }
 
 impl SetStart {
-    /// Puts pages that no refill explains on lists that were not used up: pages of order 0 if there is such a
-    /// list, most of which are movable. Otherwise they were blocks of higher orders. Huge ones come last,
-    /// since few loads have them.
+    /// Puts pages that no refill explains on lists whose contents at the beginning are not known. Pages of
+    /// order 0 come first, the movable list before the others, since most pages are movable. Then come higher
+    /// orders, and huge pages last, since few loads have them.
     fn place(&mut self, mut pages: i32, known: &[Option<i32>; LISTS_MAX], policy: &Policy) {
         let scheme = policy.lists;
         let mut open: Vec<usize> = (0..scheme.lists()).filter(|list| known[*list].is_none()).collect();

@@ -246,8 +246,8 @@ impl Engine {
         set.pcp.note_free(&policy, set.limits, flags, order)
     }
 
-    /// Whether the decision is right once an event that came between, in an interrupt, is put in its true
-    /// place.
+    /// Whether the decision is right if events are put in their true order: an interrupt may come between a
+    /// thread's action and the event that reports it.
     fn explain_by_order(
         &mut self,
         chunk: &Chunk,

@@ -142,7 +142,7 @@ impl TraceReader for FirstSlices {
     }
 
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
-        // An empty block would be the end.
+        // Reads on if a block has no event left, since an empty block means the end of the recording.
         while self.reader.read_block(events)? > 0 {
             events.retain(|event| {
                 let given = self.given.entry((event.cpu, event.pid)).or_default();

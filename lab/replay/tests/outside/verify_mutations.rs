@@ -18,7 +18,8 @@ use pageset_core::policy::{
 use pageset_core::{ListScheme, Policy};
 use pageset_replay::{VerifyOptions, verify};
 
-/// Everything that agrees in a recording.
+/// The number of decisions, pages and samples in a recording that agree with the policy, minus the
+/// mismatches.
 fn agreeing(name: &str, policy: Policy) -> u64 {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/traces").join(name);
     let mut reader = pageset_trace::open(&path.with_extension("pgtrace")).expect("a bundled recording");

@@ -231,7 +231,7 @@ impl<'w> Packets<'w> {
         self.linked_event(sequence, at_ns, track, what, facts, None)
     }
 
-    /// The same, at an end of an arrow.
+    /// Writes an event, at an end of an arrow if `flow` is given.
     pub(super) fn linked_event(
         &mut self,
         sequence: Sequence,
