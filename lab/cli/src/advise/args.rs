@@ -46,8 +46,8 @@ Try it:
   COMMAND, pageset waits as long as one recording lasts instead.
 
   A setting is written down in /run/pageset/settings before it is changed. If
-  pageset is killed, the next advise, record or top says so and offers to put the
-  setting back; `pageset advise --put-back` does that without asking. If
+  pageset is killed, the next advise, record or top says so and offers to put
+  the setting back; `pageset advise --put-back` does that without asking. If
   another process has changed it meanwhile, pageset says so and leaves it alone.
 
 Examples:

@@ -14,9 +14,9 @@ const READING_RECORD: &str = "\
 How it works:
   The kernel writes its page events into a buffer of each CPU, in a tracing
   instance of this recorder alone; other users of tracing are not disturbed.
-  They are written to FILE while the recording runs. The contents of
-  memory are not recorded. A recorder that is killed leaves a file that can be read
-  with --recover, and the next recorder cleans up behind it.
+  They are written to FILE while the recording runs. The contents of memory are
+  not recorded. A recorder that is killed leaves a file that can be read with
+  --recover, and the next recorder cleans up behind it.
 
 The file also has:
   zones, free lists and counters before and after; the page sets of each CPU,

@@ -21,8 +21,8 @@ How to read this:
   PCP pages, peak   most pages in all page sets at once
   PCP pages, idle   what they keep after 30 idle seconds
   alloc p50, p99    half, or 99 %, of the allocations take no longer than this
-  behind drains     how long the average allocation waited while another CPU gave
-                    pages back: what bulk frees cost others
+  behind drains     how long the average allocation waited while another CPU
+                    gave pages back: the cost of bulk frees to other CPUs
   digest            equal digests, equal runs: same seed, machine and commit
 
   With owned-blocks, which has no page sets and no locks, there are besides:

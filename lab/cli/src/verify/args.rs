@@ -30,9 +30,9 @@ Modes:
   free    the policy's own decisions are carried out, so errors add up
 
 Against another kernel or setting:
-  --against names recordings of the same load under another kernel or setting. The
-  first recordings are replayed under that kernel and setting, and the forecast is
-  compared with what really happened. Nothing is compared step by step.
+  --against names recordings of the same load under another kernel or setting.
+  The first recordings are replayed under that kernel and setting, and the
+  forecast is compared with these recordings. Nothing is compared step by step.
   was, is, predicted  means over the runs
   noise               how far the runs behind --against differ from each other
   last columns        how many of those runs lie in the forecast's interval

@@ -156,7 +156,7 @@ fn pages(test: &Test, series: &[Series]) -> Table {
 fn notes(test: &Test, table: &mut Table) {
     if test.machine.is_some() {
         table.note(
-            "Simulated: each thread touches a few thousand pages on a machine that is smaller by the same factor. \
+            "Simulated: each thread touches only a few thousand pages, on a machine that is smaller by the same factor. \
              Touching and teardown are multiplied by that factor, the start is not.",
         );
     } else {
