@@ -7,9 +7,9 @@ pub(crate) const READING: &str = "\
 With --recording:
   The load is the same in every row; the allocator differs. Linux's comes first,
   under a policy, then ours, whose CPUs reserve pageblocks. In owned-blocks each
-  CPU has arrays of the blocks that it freed last, in owned-blocks-straight none.
-  Each block that the recording allocates is allocated, and the same block is
-  freed where the recording frees it, on the same CPU.
+  CPU has arrays of the blocks that it freed last, in owned-blocks-straight
+  none. Each block that the recording allocates is allocated, and the same block
+  is freed where the recording frees it, on the same CPU.
 
   visits              times a CPU met others: it took a zone's lock, or changed
                       what all CPUs of a zone share
