@@ -1,19 +1,21 @@
-//! Notes the commit for the provenance of results, if there is one. Packagers without git set `PAGESET_COMMIT`.
+//! Notes the commit for the provenance of results, if there is one. Packagers without git set
+//! `PAGESET_COMMIT`.
 
 use std::path::Path;
 use std::process::Command;
 
-/// What makes a build differ from its commit, as git and cargo name it from here.
+/// Sources of a build, as git and cargo name them from here. If one differs from the commit, the build is
+/// `-dirty`.
 const SOURCES: [&str; 6] =
     ["..", "../../machines", "../../data", "../../studies", "../../Cargo.toml", "../../Cargo.lock"];
 
 fn main() {
     println!("cargo::rerun-if-env-changed=PAGESET_COMMIT");
     let mut watched = SOURCES.map(str::to_owned).to_vec();
-    // What changes with a commit.
+    // Files that change with a commit.
     watched
         .extend(["HEAD", "logs/HEAD"].into_iter().filter_map(|name| git(&["rev-parse", "--git-path", name])));
-    // Naming to cargo what does not exist would run this at every build.
+    // A path that does not exist would make cargo run this at every build.
     for path in watched.iter().filter(|path| Path::new(path).exists()) {
         println!("cargo::rerun-if-changed={path}");
     }
@@ -23,14 +25,15 @@ fn main() {
     }
 }
 
-/// Abbreviated hash, with `-dirty` if sources differ from it. `None` without git, or outside this project's checkout.
+/// Abbreviated hash, with `-dirty` if sources differ from it. `None` without git, or outside this project's
+/// checkout.
 fn commit_of_checkout() -> Option<String> {
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
     let differs = Command::new("git").args(["diff", "--quiet", "HEAD", "--"]).args(SOURCES).output();
     Some(if differs.is_ok_and(|output| output.status.code() == Some(1)) { commit + "-dirty" } else { commit })
 }
 
-/// What git prints, in this project's checkout only.
+/// The output of git, in this project's checkout only.
 fn git(arguments: &[&str]) -> Option<String> {
     if !Path::new("../../.git").exists() {
         return None;

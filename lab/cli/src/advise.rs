@@ -1,7 +1,7 @@
-//! `pageset advise`: is it the page sets, and what would help?
+//! `pageset advise`: is it the page sets, and would another setting help?
 //!
-//! `recorder` records this machine where no recording is given: counts, and events only if `counts_first` finds that they are
-//! needed. `apply` tries a setting. `fleet` judges many recordings.
+//! Without a recording, `recorder` records this machine: counts, and events only if `counts_first` finds that
+//! they are needed. `apply` tries a setting. `fleet` judges many recordings.
 
 mod apply;
 pub(crate) mod args;
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
     judged
 }
 
-/// Records if no recording is given, says what to do, and tries it if that is asked for.
+/// Records if no recording is given, prints the advice, and tries the advised setting with `--apply`.
 fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signals: &Signals) -> Result<()> {
     let provenance = invocation.provenance();
     if let Some(file) = &args.keep_recording {
@@ -135,7 +135,8 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
         None => None,
     };
     let provenance = with_machine(provenance, &advice);
-    // Whoever shall change a setting sees the table; others have an answer, and may ask for it.
+    // A user who is told to change a setting sees the table. A No is the whole answer; `--evidence` adds the
+    // table.
     let is_change = matches!(advice.verdict, Verdict::Set { .. } | Verdict::ChangeKernel { .. });
     let is_brief = !is_change && tried.is_none() && !args.evidence && !advice.forecasts.is_empty();
     let said = Printed { advice: &advice, tried: tried.as_ref(), provenance: &provenance, is_brief };
@@ -151,7 +152,7 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
     }
 }
 
-/// Where advice comes from, with the recorded machine.
+/// The provenance of advice, with the recorded machine.
 fn with_machine(provenance: Provenance, advice: &Advice) -> Provenance {
     Provenance {
         machine: format!(
@@ -164,7 +165,7 @@ fn with_machine(provenance: Provenance, advice: &Advice) -> Provenance {
     }
 }
 
-/// An answer other than no, for whoever asks by --exit-code. It is printed already.
+/// An answer other than No, for a caller with --exit-code. The advice itself is printed already.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answer {
     /// Something helps.
@@ -202,19 +203,19 @@ pub(crate) fn of_reading(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Advice, what came of it, and where it comes from.
+/// Advice, the result of its trial, and its provenance.
 struct Printed<'a> {
     advice: &'a Advice,
     tried: Option<&'a TrialResult>,
     provenance: &'a Provenance,
-    /// A No needs no evidence unless somebody asks for it.
+    /// Whether the evidence is left out: a No needs none unless `--evidence` asks for it.
     is_brief: bool,
 }
 
 /// Sentences of a No that stand without the evidence.
 const BRIEF: usize = 4;
 
-/// All of it in JSON. Keys are stable.
+/// The advice and its trial in JSON. Keys are stable.
 #[derive(Serialize)]
 struct AdviceDocument<'a> {
     #[serde(flatten)]
@@ -225,7 +226,7 @@ struct AdviceDocument<'a> {
     against: Option<&'a Against>,
     #[serde(skip_serializing_if = "Option::is_none")]
     run_times: Option<&'a RunTimes>,
-    /// What came of it, in words.
+    /// The result of the trial, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     tried: Option<Vec<&'a str>>,
     provenance: &'a Provenance,
@@ -336,7 +337,7 @@ fn title(advice: &Advice) -> String {
     format!("{recording}: {} events in {seconds:.1} s{command}", findings.events)
 }
 
-/// What other settings and kernels would have made of the load.
+/// Forecasts for other settings and kernels.
 pub(crate) fn table(advice: &Advice) -> Table {
     let columns = vec![
         Column::label("candidate", "setting or kernel"),
@@ -379,7 +380,7 @@ pub(crate) fn table(advice: &Advice) -> Table {
     table
 }
 
-/// The kernel, or the setting without what all of them begin with.
+/// The kernel, or the setting without the beginning that all of them share.
 pub(crate) fn name(forecast: &Forecast) -> String {
     match &forecast.kernel {
         Some(kernel) => kernel.clone(),

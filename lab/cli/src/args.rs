@@ -1,4 +1,4 @@
-//! What can be typed. Every text here is a help page, a man page and a completion.
+//! The command line. Every text here is a help page, a man page and a completion.
 
 use std::path::PathBuf;
 
@@ -24,8 +24,8 @@ const EXAMPLES: &str = "\
 Examples:
   sudo pageset advise -- make -j4        is it the page sets?
   sudo pageset record -- make -j4        a recording of what this machine does
-  pageset stat my.pgtrace                who allocates, who frees, how soon
-  pageset replay my.pgtrace              what other kernels would have done
+  pageset stat my.pgtrace                allocations, frees, lifetimes
+  pageset replay my.pgtrace              the load on other kernels
   pageset replay -p 6.6,6.12 my.pgtrace  two kernels; the first is the base
   pageset convert trace.dat my.pgtrace   files of ftrace, perf or trace-cmd
 
@@ -37,11 +37,11 @@ Where data comes from:
 
 Exit status: 0 done, 1 failed, 2 the command line is wrong.";
 
-/// What Linux's page allocation does on your machine, and what other settings and kernels would do.
+/// See Linux's page allocation at work on your machine, and try other settings and kernels on its load.
 ///
-/// A recording holds every page that a kernel allocated and freed, and on which CPU. pageset tells what is in it, and
-/// what the per-CPU page sets (PCP) of other kernels would have made of the same load: how often they fetch pages from
-/// the zone, how often they give pages back, and so how often the zone lock is taken.
+/// A recording holds each page that a kernel allocated or freed, with its CPU. pageset shows its contents,
+/// and replays the load on the per-CPU page sets (PCP) of other kernels. It counts how often they fetch pages
+/// from the zone and give pages back, and so how often they take the zone lock.
 #[derive(Debug, Parser)]
 #[command(name = "pageset", version, after_help = EXAMPLES, max_term_width = 80)]
 #[command(arg_required_else_help = true)]
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// The subcommands, in the order in which help lists them.
+/// The subcommands, in the order of the help.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Record(RecordArgs),
@@ -70,7 +70,8 @@ pub(crate) enum Command {
     Man(ManArgs),
 }
 
-/// What the commands are about, in the order of a user's day. Those that are not named here are for shells and packagers.
+/// Groups of commands, in the order of a user's day. Commands that are not named here are for shells and
+/// packagers.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Your machine", &["record", "advise", "top"]),
     ("A recording", &["stat", "replay", "report", "verify", "convert"]),
@@ -79,7 +80,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Kernels", &["policies"]),
 ];
 
-/// What can be typed, with commands in groups.
+/// The command line, with commands in groups.
 pub(crate) fn definition() -> clap::Command {
     let definition = Args::command();
     let about = |name: &str| {
@@ -101,11 +102,12 @@ pub(crate) fn definition() -> clap::Command {
     definition.help_template(template.replace("{options-heading}", "Options:"))
 }
 
-/// Columns of a help page, and those that names take.
+/// Columns of a help page, and columns of the names in it.
 const WIDTH: usize = 80;
 const NAME_WIDTH: usize = 13;
 
-/// Words in lines of this width, the second one and all that follow indented as far as the first one stands.
+/// Wraps words into lines of this width. All lines but the first are indented to the column where the first
+/// one begins.
 fn textwrap_at(text: &str, width: usize) -> String {
     let (mut lines, mut line) = (Vec::new(), String::new());
     for word in text.split_ascii_whitespace() {
@@ -146,7 +148,7 @@ pub(crate) struct ManArgs {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// Ends the program as for any other mistake in the command line.
+/// Ends the program with a usage error, as clap does.
 pub(crate) fn exit_with_usage(problem: impl std::fmt::Display) -> ! {
     definition().error(ErrorKind::ValueValidation, problem).exit()
 }
@@ -160,7 +162,7 @@ mod tests {
         definition().debug_assert();
     }
 
-    /// `-f` had three meanings.
+    /// Once, `-f` had three meanings; now it has one.
     #[test]
     fn an_option_letter_means_the_same_everywhere() {
         fn collect(command: &clap::Command, letters: &mut std::collections::BTreeMap<char, String>) {

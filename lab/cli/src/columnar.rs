@@ -1,4 +1,4 @@
-//! Rows as Parquet and Arrow: what engines of tables read.
+//! Rows as Parquet and Arrow, the formats of table engines.
 
 use std::io::Write;
 
@@ -29,7 +29,7 @@ impl Columnar {
     ///
     /// # Errors
     ///
-    /// It cannot; says what can.
+    /// This build cannot; the error names one that can.
     pub(crate) fn check(self) -> Result<()> {
         #[cfg(not(feature = "arrow"))]
         anyhow::bail!(
@@ -40,7 +40,7 @@ impl Columnar {
         Ok(())
     }
 
-    /// Writes a table's rows, with all that is said about it as metadata.
+    /// Writes a table's rows, with its notes and provenance as metadata.
     pub(crate) fn write_table(self, table: &Table, out: &mut dyn Write) -> Result<()> {
         #[cfg(not(feature = "arrow"))]
         {
@@ -51,7 +51,7 @@ impl Columnar {
         self.write(&pageset_arrow::table::batch(table)?, out)
     }
 
-    /// Writes all that was asked of runs, and all that came out.
+    /// Writes all parameters and all results of runs.
     pub(crate) fn write_runs<'r>(
         self,
         runs: impl Iterator<Item = &'r FinishedRun>,

@@ -1,4 +1,4 @@
-//! `pageset completions`: what a shell needs to complete commands, options and names of policies.
+//! `pageset completions`: scripts for shells that complete commands, options and names of policies.
 
 use anyhow::Result;
 

@@ -1,4 +1,5 @@
-//! `pageset convert`: a recording of any format as a native file, for Perfetto, or as the layout of its machine.
+//! `pageset convert`: a recording of any format as a native file, for Perfetto, or as the layout of its
+//! machine.
 
 pub(crate) mod args;
 mod layout;
@@ -43,7 +44,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
     }
 }
 
-/// The file that was named, or one in this directory with the input's name.
+/// The named output file, or a file in this directory with the input's name.
 fn output_of(args: &ConvertArgs, extension: &str) -> PathBuf {
     args.output.clone().unwrap_or_else(|| {
         let stem = args.input.file_stem().filter(|stem| *stem != "-");
@@ -73,7 +74,7 @@ fn native(args: &ConvertArgs, output: &Path, existing: Existing) -> Result<()> {
         convert(reader, &mut file, WriteOptions::default(), |events| progress.show(events)).map_err(|error| {
             match error {
                 TraceError::Io { source, action: CONVERT_WRITES, .. } => {
-                    // It names its file.
+                    // The error names the file itself.
                     anyhow!(source)
                 }
                 error => hint::of_trace(error),

@@ -1,7 +1,9 @@
-//! The command lines that texts show: help, the book, READMEs. Tests parse all of them, and run those of the help.
+//! The command lines in texts: help, the book, READMEs. Tests parse all command lines, and run those in the
+//! help.
 
-/// Command lines in a text whose examples are indented: all lines below `Examples:`, and elsewhere those that begin with the
-/// command and one of its subcommands. What a line says of itself, after two spaces, is left out.
+/// Command lines in a text. Examples are indented: all lines below `Examples:`, and elsewhere lines that
+/// begin with the command and one of its subcommands. The explanation behind a line, after two spaces, is
+/// left out.
 pub(crate) fn command_lines(text: &str, subcommands: &[String]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut is_example = false;
@@ -33,7 +35,8 @@ pub(crate) fn pageset_parts(line: &str) -> impl Iterator<Item = Vec<String>> {
     commands.filter(|words| words.first().is_some_and(|first| first == "pageset"))
 }
 
-/// The commands of a line, as words: what is between `;`, `|` and `&&`, without redirections. Single quotes are understood.
+/// The commands of a line, as words: what is between `;`, `|` and `&&`, without redirections. Single quotes
+/// are understood.
 fn commands(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![vec![String::new()]];
     let mut is_quoted = false;

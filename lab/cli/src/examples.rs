@@ -1,4 +1,4 @@
-//! Every command line that a text shows can be typed: those of all help texts, of the book, and of the READMEs.
+//! Checks that clap accepts every command line in help texts, in the book, and in the READMEs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use clap::Command;
 use crate::args::definition;
 use crate::example_lines::{command_lines, pageset_parts};
 
-/// Examples below `Examples:` and elsewhere, of a command and of those below it.
+/// The examples in the help of a command and of its subcommands.
 fn helps(command: &Command, found: &mut Vec<(String, String)>) {
     let texts = [command.get_long_about(), command.get_after_help(), command.get_after_long_help()];
     for text in texts.into_iter().flatten() {
@@ -21,9 +21,9 @@ fn subcommands() -> Vec<String> {
     definition().get_subcommands().map(|command| command.get_name().to_owned()).collect()
 }
 
-/// Whether clap takes each call of pageset in a line; what it says if not.
+/// clap's error for a call of pageset in a line, if there is one.
 fn refused(line: &str) -> Option<String> {
-    // Examples name a policy file of the reader's.
+    // Examples name a policy file that only the reader has.
     let mine = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/policies/half-drain.toml");
     let refused = |words: Vec<String>| {
         let there = words.iter().map(|word| word.replace("data/policies/half-drain.toml", mine));
@@ -70,7 +70,7 @@ fn documents(root: &Path) -> Vec<PathBuf> {
     while let Some(directory) = directories.pop() {
         for path in fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()) {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            // Transcripts are run, and some of them show what is refused.
+            // Transcripts are left out: they are run, and some of them show errors.
             if path.is_dir() && !matches!(name, "target" | "tests") && !path.is_symlink() {
                 directories.push(path);
             } else if name.ends_with(".md") {
@@ -101,7 +101,7 @@ fn every_command_of_the_book_can_be_typed() {
             let line = line.trim_start().trim_start_matches("$ ");
             let words_of_prose = line.split("  #").next().unwrap_or_default();
             for typed in command_lines(&format!("  {words_of_prose}"), &subcommands) {
-                // `...` and names in capitals stand for what the reader has.
+                // `...` and names in capitals stand for files and values of the reader's own.
                 assert_eq!(refused(&typed), None, "{}:{number}", path.display());
                 count += 1;
             }

@@ -1,4 +1,4 @@
-//! A fleet: what the subcommands have in common that read many recordings of one load.
+//! A fleet: many recordings of one load. This is the part that its subcommands share.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::args::exit_with_usage;
 use crate::options::{OpeningArgs, SourceArgs};
 use crate::progress::Progress;
 
-/// Whether these are a fleet. A folder is one, whatever it holds.
+/// Whether these are a fleet. A folder is always one.
 pub(crate) fn is_one(recordings: &[PathBuf]) -> bool {
     if !fleet::is_fleet(recordings) {
         return false;
@@ -24,23 +24,24 @@ pub(crate) fn is_one(recordings: &[PathBuf]) -> bool {
     true
 }
 
-/// What became of one recording.
+/// One recording, with its result or error.
 pub(crate) struct Member<R> {
     file: PathBuf,
-    /// What is printed of it, or why nothing is.
+    /// The result, or the error.
     pub(crate) read: Result<R, String>,
-    /// What the subcommand prints in JSON for this recording alone, if JSON was asked for.
+    /// The subcommand's JSON document for this recording alone, if JSON was asked for.
     document: Option<Box<RawValue>>,
 }
 
 /// All recordings of a fleet.
 pub(crate) struct Fleet<R> {
     pub(crate) members: Vec<Member<R>>,
-    /// What stands in tables instead of paths: the names of the files without `.pgtrace`, if no two are equal.
+    /// Names in tables instead of paths: the names of the files without `.pgtrace`, if no two are equal.
     names: Vec<String>,
 }
 
-/// Does `work` for each recording, on all CPUs. It gives what is printed, and with `is_json` the document.
+/// Does `work` for each recording, on all CPUs. `work` returns the result, and with `--format json` the
+/// document.
 pub(crate) fn read<R: Send>(
     (recordings, opening): (&[PathBuf], &OpeningArgs),
     work: impl Fn(&SourceArgs) -> Result<(R, Option<Box<RawValue>>)> + Sync,
@@ -69,7 +70,7 @@ pub(crate) fn read<R: Send>(
     Ok(Fleet { names: names.collect(), members })
 }
 
-/// An error as it stands beside the name of its file.
+/// An error without the file's name, since the name stands beside it.
 fn without_path(error: &str, file: &Path) -> String {
     error.strip_prefix(&format!("{}: ", file.display())).unwrap_or(error).to_owned()
 }
@@ -95,7 +96,7 @@ struct MemberDocument<'a> {
     file: String,
     /// Why there is no result.
     error: Option<&'a str>,
-    /// What the subcommand prints for this recording alone.
+    /// The subcommand's result for this recording alone.
     result: Option<&'a RawValue>,
 }
 
@@ -104,12 +105,12 @@ impl<R> Fleet<R> {
         &self.names[at]
     }
 
-    /// What is printed of those that could be read, in the order in which they were named.
+    /// The results of the recordings that could be read, in the order of the command line.
     pub(crate) fn known(&self) -> impl Iterator<Item = &R> {
         self.members.iter().filter_map(|member| member.read.as_ref().ok())
     }
 
-    /// Above a line for each.
+    /// The heading above the lines.
     pub(crate) fn title(&self) -> String {
         format!("A fleet of {} recordings", self.members.len())
     }
@@ -118,7 +119,7 @@ impl<R> Fleet<R> {
         self.members.iter().filter(|member| member.read.is_err()).count()
     }
 
-    /// Writes one object for each recording, in the order in which they were named, and the summary.
+    /// Writes one object for each recording, in the order of the command line, and the summary.
     pub(crate) fn write_json(
         &self,
         summary: impl Serialize,
@@ -136,7 +137,7 @@ impl<R> Fleet<R> {
         Ok(json_document(&document, out)?)
     }
 
-    /// Notes what could not be read below the table of lines.
+    /// Adds notes below the table for recordings that could not be read.
     pub(crate) fn note_unread(&self, table: &mut Table) {
         for (at, member) in self.members.iter().enumerate() {
             if let Err(problem) = &member.read {
@@ -145,7 +146,8 @@ impl<R> Fleet<R> {
         }
     }
 
-    /// An error if a recording could not be read: the exit status has to say so, after all others are printed.
+    /// An error if a recording could not be read. It comes after all results are printed, and sets the exit
+    /// status.
     pub(crate) fn finish(&self) -> Result<()> {
         match self.unread() {
             0 => Ok(()),
@@ -154,7 +156,7 @@ impl<R> Fleet<R> {
     }
 }
 
-/// Median, least and most of what is known.
+/// Median, least and most of the known values.
 pub(crate) fn spread(values: impl IntoIterator<Item = Option<f64>>) -> Option<Spread> {
     Spread::of(&values.into_iter().flatten().collect::<Vec<_>>())
 }

@@ -1,9 +1,9 @@
-//! What a person can do about an error, added to it.
+//! Adds a remedy to an error, if one is known.
 
 use anyhow::anyhow;
 use pageset_trace::TraceError;
 
-/// Adds a remedy to errors of the system, and the option that helps to those that have one.
+/// Adds a remedy to errors of the system, and to others the option that helps.
 pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
     let hint = match &error {
         TraceError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Some(
@@ -19,7 +19,7 @@ pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
     }
 }
 
-/// As [`of_trace`], for subcommands that cannot be told how to open a trace.
+/// Like [`of_trace`], for subcommands without the options for opening a trace.
 pub(crate) fn of_conversion(error: anyhow::Error) -> anyhow::Error {
     let option = match error.downcast_ref() {
         Some(TraceError::Damaged { .. }) => "--recover",

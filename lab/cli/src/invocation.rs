@@ -1,4 +1,4 @@
-//! The command line again, as it has to be typed to get the same result.
+//! The command line that gives the same result again.
 
 use std::ffi::OsStr;
 
@@ -6,8 +6,8 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use pageset_report::{Provenance, shell_word};
 
-/// Options that say where a result goes, how it is written, and how many CPUs and whose work on it, and never what it is.
-/// All others belong to the command line that gives it again.
+/// Options that do not change a result: its place and format, the number of CPUs, and the workers. All other
+/// options belong to the command line that repeats the result.
 const OUTSIDE: [&str; 12] = [
     "format",
     "output",
@@ -23,12 +23,13 @@ const OUTSIDE: [&str; 12] = [
     "keep_recording",
 ];
 
-/// A command line without what does not change the result.
+/// A command line, without options that do not change the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Invocation(String);
 
 impl Invocation {
-    /// Of what clap has parsed, so that no option can be forgotten. `definition` must be the one that has parsed it.
+    /// The command line that clap has parsed. It is made from clap's own lists, so no option can be
+    /// forgotten. `definition` must be the one that has parsed it.
     pub(crate) fn of(definition: &Command, matches: &ArgMatches) -> Self {
         let mut line = definition.get_name().to_owned();
         let (mut definition, mut matches) = (definition, matches);
@@ -46,8 +47,8 @@ impl Invocation {
         let options: Vec<_> = options.flat_map(|arg| option(arg, matches)).collect();
         let places = definition.get_positionals().filter(typed).flat_map(|arg| values(arg, matches));
         let places: Vec<_> = places.flatten().collect();
-        // An option that takes many values would take what stands behind it too. What looks like an option stands behind
-        // all of them, and behind the word that says so.
+        // An option that takes many values would also take the arguments behind it. Arguments that look like
+        // options stand last, behind `--`.
         let parts = if places.iter().any(|place| place.len() > 1 && place.starts_with('-')) {
             [options, vec!["--".to_owned()], quoted_all(&places)].concat()
         } else {
@@ -57,7 +58,7 @@ impl Invocation {
         Self(line)
     }
 
-    /// Command, version and commit; machine, policies and seed are added by who knows them.
+    /// Command, version and commit. The subcommand adds machine, policies and seed.
     pub(crate) fn provenance(&self) -> Provenance {
         Provenance {
             command: self.0.clone(),
@@ -68,7 +69,7 @@ impl Invocation {
     }
 }
 
-/// What was typed for an argument: a list for each time it occurs.
+/// The typed values of an argument: a list for each time it occurs.
 fn values(arg: &Arg, matches: &ArgMatches) -> Vec<Vec<String>> {
     let occurrences = matches.get_raw_occurrences(arg.get_id().as_str());
     let text = |value: &OsStr| value.to_string_lossy().into_owned();
@@ -97,7 +98,7 @@ fn option(arg: &Arg, matches: &ArgMatches) -> Vec<String> {
     };
     let all = values(arg, matches);
     match arg.get_value_delimiter() {
-        // Lists that are typed one after the other are one list.
+        // If an option with a list is typed twice, both lists become one.
         Some(delimiter) => occurrence(vec![all.concat().join(&delimiter.to_string())]),
         None => all.into_iter().flat_map(occurrence).collect(),
     }
@@ -114,7 +115,7 @@ mod tests {
     use super::*;
     use crate::args::{Args, definition};
 
-    /// Words as a shell makes them of a line that [`shell_word`] has written.
+    /// Splits a line that [`shell_word`] has written into words, as a shell does.
     fn words(line: &str) -> Vec<String> {
         let mut words = vec![String::new()];
         let mut is_quoted = false;
@@ -145,7 +146,7 @@ mod tests {
         Invocation::of(&definition, &matches).0
     }
 
-    /// Between them, these have every option of every command that prints where its result is from.
+    /// Together, these command lines have every option of every command that prints a provenance.
     const LINES: [&str; 31] = [
         "pageset replay --lenient --recover -p linux-6.1,linux-6.6 -p linux-6.12 -c 4 --layout m.toml --page-size 64K --node-cpus 0=0-3,1=4-7 t",
         "pageset replay t --series",
@@ -199,7 +200,7 @@ mod tests {
                 each(below, &format!("{path} {}", below.get_name()), out);
             }
         }
-        // These print no provenance.
+        // These commands print no provenance.
         const OTHERS: [&str; 6] = ["record", "convert", "policies", "completions", "man", "help"];
         let mut definition = definition();
         definition.build();

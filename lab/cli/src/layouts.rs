@@ -21,11 +21,11 @@ pub(crate) enum LayoutOrigin {
     Given,
     /// Made up from the events.
     Guessed,
-    /// From a copy of `/proc/zoneinfo` that stands for the trace.
+    /// From a copy of `/proc/zoneinfo` that is read in place of a trace.
     Copied,
 }
 
-/// A layout in short.
+/// A summary of a layout.
 #[derive(Debug, Serialize)]
 pub(crate) struct LayoutSummary {
     origin: LayoutOrigin,
@@ -36,7 +36,7 @@ pub(crate) struct LayoutSummary {
     /// Frames the allocator manages, in bytes.
     managed_bytes: u64,
     zones: Vec<ZoneSummary>,
-    /// What the layout's source does not say and is assumed.
+    /// Facts that the layout's source lacks, and that are assumed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     assumed: Vec<String>,
 }
@@ -93,8 +93,8 @@ impl LayoutSummary {
     }
 }
 
-/// The machine to replay `source` on. For a recording that does not say, it is made up from a first reading, so the recording must
-/// be one that can be read twice.
+/// The machine to replay `source` on. If the recording does not describe its machine, the layout is made up
+/// from a first reading. Then the recording must be one that can be read twice.
 pub(crate) fn find(
     source: &Source,
     args: &SourceArgs,

@@ -1,4 +1,5 @@
-//! Settings that a killed command did not put back: said by every command that looks at the running kernel.
+//! Settings that a killed command did not put back. Every command that looks at the running kernel reports
+//! them.
 
 use anyhow::{Result, bail};
 use pageset_measure::host::Settings;
@@ -7,7 +8,7 @@ use pageset_measure::host::settings::{Left, PutBack};
 use crate::output::say;
 use crate::{rights, terminal};
 
-/// Says what was left, and offers to put it back to a person who may do that.
+/// Reports settings that were left changed, and offers to put them back to a person who may do that.
 pub(crate) fn offer(settings: &Settings) -> Result<()> {
     let Some(left) = settings.left() else { return Ok(()) };
     let is_root = rustix::process::geteuid().is_root();
@@ -30,7 +31,7 @@ pub(crate) fn offer(settings: &Settings) -> Result<()> {
     }
 }
 
-/// Puts back what was left, without asking: this was asked for.
+/// Puts back settings that were left changed, without a question: the user has asked for it.
 pub(crate) fn put_back(settings: &Settings) -> Result<()> {
     match settings.left() {
         Some(left) => told(&left.put_back()?),
@@ -50,7 +51,7 @@ fn way_back() -> String {
     format!("`{}` puts them back.", rights::as_root(&["advise", "--put-back"]))
 }
 
-/// Says what became of each, and fails if one is not as it was before.
+/// Reports each setting, and fails if one is not as it was before.
 fn told(all: &[PutBack]) -> Result<()> {
     all.iter().for_each(|one| say(&one.to_string()));
     if all.iter().any(|one| !one.is_settled()) {

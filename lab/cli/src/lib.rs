@@ -1,10 +1,18 @@
-//! The `pageset` command: what a recording of a kernel's page events contains, and what other kernels would have made
-//! of it.
+//! The `pageset` command: the contents of a recording of a kernel's page events, and forecasts for other
+//! kernels.
 //!
-//! One file for each subcommand, and beside it `args`, what can be typed behind it. `args` here is all of it, `options` what several have in common; `fleet` reads many recordings, `source` opens recordings, `layouts` finds the layout of a trace's machine,
-//! `output`, `page` and `paragraph` write results, `limits` makes a limit of files an error, `invocation` and `origin` say where they come from, `progress`
-//! shows that a long run is alive. `signals` end what must be put away first, `left` says what a killed command did not put
-//! back, `terminal` asks, `units` knows times and sizes, `rights` says what only root may do. `examples` parses what texts show, in tests. What is computed is computed in `pageset-replay`, `pageset-study` and `pageset-measure`.
+//! Each subcommand has one file, and beside it `args` with its options. `args` here is the whole command
+//! line, `options` has options that several subcommands share.
+//! - Reading: `fleet` reads many recordings, `source` opens recordings, `layouts` finds the layout of a
+//!   trace's machine.
+//! - Writing: `output`, `page` and `paragraph` write results, `limits` makes a limit of files an error,
+//!   `invocation` and `origin` name the sources of a result, `progress` shows that a long run is alive.
+//! - Ending: `signals` delays the end until settings are put back, `left` finds settings that a killed
+//!   command left changed.
+//! - Helpers: `terminal` asks, `units` knows times and sizes, `rights` names the work that only root may do,
+//!   and `examples` parses the command lines in texts, in tests.
+//!
+//! Results are computed in `pageset-replay`, `pageset-study` and `pageset-measure`.
 #![forbid(unsafe_code)]
 
 mod advise;
@@ -59,8 +67,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use args::{Args, Command};
 use invocation::Invocation;
 
-/// Runs the command as it was typed, its name first, and gives the status that the process is to end with. A command line
-/// that makes no sense ends the process.
+/// Runs the command as it was typed, its name first, and gives the status that the process is to end with. A
+/// command line that makes no sense ends the process.
 #[must_use]
 pub fn command(typed: impl IntoIterator<Item = OsString>) -> u8 {
     limits::make_errors();
@@ -76,7 +84,7 @@ pub fn command(typed: impl IntoIterator<Item = OsString>) -> u8 {
         Args::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.format(&mut definition).exit());
     match check.and_then(|()| run(args.command, &invocation)) {
         Ok(()) => 0,
-        // Whoever read our output has seen enough.
+        // The reader of our output has closed the pipe: it has seen enough.
         Err(error) if is_broken_pipe(&error) => 0,
         Err(error) => {
             if let Some(answer) = error.downcast_ref::<advise::Answer>() {
@@ -88,7 +96,7 @@ pub fn command(typed: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-/// Says to whom types a command to be recorded without dashes what is missing.
+/// Adds a tip to the error if a command to be recorded was typed without `--` before it.
 fn with_dashes(mut error: clap::Error, words: &[String]) -> clap::Error {
     let [verb, rest @ ..] = words else { return error };
     let records = ["record", "advise"].contains(&verb.as_str());
@@ -133,7 +141,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// What is said to who types this.
+    /// The error for this command line.
     fn said(typed: &str) -> String {
         let words: Vec<String> = typed.split(' ').map(str::to_owned).collect();
         let matches =

@@ -1,4 +1,4 @@
-//! A limit that a user has set for this process is an error, and not its end.
+//! Makes a limit that a user has set for this process an error, instead of this process's end.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Once};
@@ -6,13 +6,14 @@ use std::sync::{Arc, Once};
 use signal_hook::consts::SIGXFSZ;
 use signal_hook::flag;
 
-/// A write past the limit of file sizes (`ulimit -f`) then fails, like one to a full disk. The kernel would end the process
-/// by a signal, with a half-written file beside the result.
+/// After this call, a write past the limit of file sizes (`ulimit -f`) fails, like a write to a full disk.
+/// Without it the kernel ends the process by a signal, and a half-written file stays beside the result.
 ///
-/// The signal has a handler and is not ignored: commands that are recorded would inherit that, and not a handler.
+/// The signal gets a handler instead of being ignored: recorded commands inherit an ignored signal, but not a
+/// handler.
 pub(crate) fn make_errors() {
     // Python calls more than one command in a process.
     static ONCE: Once = Once::new();
-    // Without the handler a limit ends the process, as it does any other.
+    // If the handler cannot be set, a limit ends the process, as it ends any other.
     ONCE.call_once(|| drop(flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))));
 }

@@ -23,8 +23,8 @@ pub(crate) struct SourceArgs {
 /// Which recordings, and how they are opened.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SourcesArgs {
-    /// Recording to read, of any known format; `-` is the standard input. Several, or a folder with .pgtrace files, are a
-    /// fleet: one line each, and a summary [default: the bundled one]
+    /// Recording to read, of any known format; `-` is the standard input. Several, or a folder with .pgtrace
+    /// files, are a fleet: one line each, and a summary [default: the bundled one]
     #[arg(value_name = "RECORDING", value_hint = ValueHint::AnyPath)]
     pub(crate) recordings: Vec<PathBuf>,
     #[command(flatten)]
@@ -41,8 +41,8 @@ impl SourcesArgs {
 /// How a recording is opened.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct OpeningArgs {
-    /// Skip damaged lines, samples and ring-buffer pages, read a cut .gz, .xz or .zst up to the cut, and count what is
-    /// missing as lost
+    /// Skip damaged lines, samples and ring-buffer pages, read a cut .gz, .xz or .zst up to the cut, and
+    /// count what is missing as lost
     #[arg(long, help_heading = "Reading")]
     pub(crate) lenient: bool,
     /// Read a damaged .pgtrace up to the damage, and count the rest as lost
@@ -53,14 +53,15 @@ pub(crate) struct OpeningArgs {
 /// Another machine than the recorded one.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct MachineArgs {
-    /// Machine to use, instead of the recorded one: a file as `pageset convert --to layout` writes it, or a copy of /proc/zoneinfo
+    /// Machine to use, instead of the recorded one: a file as `pageset convert --to layout` writes it, or a
+    /// copy of /proc/zoneinfo
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) layout: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) facts: MachineFacts,
 }
 
-/// What neither text of events nor a copy of /proc/zoneinfo says of a machine.
+/// Facts about a machine that neither a text of events nor a copy of /proc/zoneinfo has.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct MachineFacts {
     /// Size of a page, as 4K, 16K or 64K: `getconf PAGESIZE` prints it, /proc/zoneinfo does not say it
@@ -72,7 +73,7 @@ pub(crate) struct MachineFacts {
 }
 
 impl MachineFacts {
-    /// The same, for reading a layout.
+    /// These facts as options for reading a layout.
     pub(crate) fn options(&self) -> LayoutOptions {
         let options = self.node_cpus.clone().unwrap_or_default();
         match self.page_size {
@@ -134,7 +135,7 @@ impl RowsFormat {
 }
 
 impl RowsOutputArgs {
-    /// Refuses what this build cannot write, before hours of work go into it.
+    /// Refuses a format that this build cannot write, before hours of work go into the result.
     pub(crate) fn check(&self) -> Result<()> {
         let RowsFormat::Columnar(format) = self.format else { return Ok(()) };
         format.check()?;
@@ -162,7 +163,7 @@ impl TargetArgs {
         Self { output, force }
     }
 
-    /// What becomes of files that exist.
+    /// Whether an existing file is replaced.
     pub(crate) fn existing(&self) -> Existing {
         if self.force { Existing::Replace } else { Existing::Refuse }
     }

@@ -8,12 +8,12 @@ use serde::Serialize;
 
 use crate::layouts::{LayoutOrigin, LayoutSummary};
 
-/// What a recording is, in JSON.
+/// The description of a recording, in JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct TraceDocument {
     /// Path as given.
     path: String,
-    /// As the recorder called it.
+    /// The recorder's name for the recording.
     name: Option<String>,
     /// Format of the first file of this recording; a converted one keeps its origin.
     format: &'static str,
@@ -27,9 +27,9 @@ pub(crate) struct TraceDocument {
     cpus: Option<u32>,
     /// Zones of the machine.
     zones: Vec<String>,
-    /// What is missing or could not be used, by reason.
+    /// Events that are missing or could not be used, by reason.
     lost: LostEvents,
-    /// What the recording does not say and is assumed.
+    /// Facts that the recording lacks, and that are assumed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     assumed: Vec<String>,
     machine: Option<LayoutSummary>,
@@ -61,7 +61,7 @@ impl TraceDocument {
     }
 }
 
-/// Sentences about what is missing; one that nothing is.
+/// Sentences about missing events, or one sentence that none is missing.
 pub(crate) fn lost_notes(lost: &LostEvents) -> Vec<String> {
     let missing = reasons([
         (lost.overrun, "overwritten in the kernel's buffer"),
@@ -108,7 +108,7 @@ fn reasons<const N: usize>(counts: [(u64, &str); N]) -> Option<String> {
     (!list.is_empty()).then(|| list.join(", "))
 }
 
-/// What could not be recorded, and why: a line each.
+/// Prints a line for each thing that could not be recorded, with the reason.
 pub(crate) fn print_not_recorded(out: &mut dyn Write, not_recorded: &[String]) -> io::Result<()> {
     for what in not_recorded {
         writeln!(out, "Not recorded: {}.", printable(what))?;

@@ -1,5 +1,6 @@
-//! Where results go: the standard output, or a file that appears whole or not at all. Whatever text of others is in them,
-//! no control character of it leaves this file; a test says that nothing else writes to a terminal.
+//! Where results go: the standard output, or a file that appears whole or not at all. Results may hold texts
+//! from other programs, but no control character of these leaves this file. A test shows that no other file
+//! writes to a terminal.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -15,8 +16,8 @@ use pageset_report::printable_lines;
 
 use crate::options::TargetArgs;
 
-/// Writes a result to the target's file, or to the standard output if it names none. The result is made in memory first,
-/// so that nothing is written of one that fails, and errors of writing are the system's own.
+/// Writes a result to the target's file, or to the standard output if it names none. The result is made in
+/// memory first. If making it fails, nothing is written, and errors of writing are the system's own.
 pub(crate) fn write(target: &TargetArgs, make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     match &target.output {
         None => print(make),
@@ -35,7 +36,7 @@ pub(crate) fn print(make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<(
     Ok(out.flush()?)
 }
 
-/// A result, in memory. Columns of numbers for other programs are no text, and stay as they are.
+/// A result, in memory. Binary columns for other programs are not text, and stay as they are.
 fn made(make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Vec<u8>> {
     let mut result = Vec::new();
     make(&mut result)?;
@@ -45,14 +46,14 @@ fn made(make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Vec<u8>> {
     })
 }
 
-/// Says something on the standard error, beside the result: what a person should know, or why there is none.
+/// Prints a message on the standard error, beside the result: a fact that the user should know, or an error.
 pub(crate) fn say(text: &str) {
-    // No other place is left to say that this failed.
+    // If the standard error cannot be written to, there is no other place for the message.
     drop(writeln!(io::stderr(), "{}", printable_lines(text)));
 }
 
-/// Refuses a file that must not be written, before hours of work go into what would be written there. Of any subcommand:
-/// those with `--output` or `--html`, and `--force`.
+/// Refuses an output file that must not be written, before hours of work go into the result. Works for any
+/// subcommand with `--output` or `--html`, and `--force`.
 pub(crate) fn check(matches: &ArgMatches) -> Result<()> {
     if let Some((_, below)) = matches.subcommand() {
         return check(below);

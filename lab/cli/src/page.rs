@@ -1,4 +1,4 @@
-//! `--html FILE`: what a subcommand prints, as a page too.
+//! `--html FILE`: the output of a subcommand as a page, too.
 
 use std::path::PathBuf;
 
@@ -88,7 +88,7 @@ pub(crate) fn multiples(table: &Table) -> Section {
     section
 }
 
-/// Where it all comes from.
+/// The provenance of the page.
 pub(crate) fn origin(provenance: &Provenance) -> Section {
     let mut section = Section::new("Where this comes from");
     let facts = provenance.facts().into_iter().map(|(name, value)| (name.to_owned(), value));

@@ -1,4 +1,4 @@
-//! `pageset policies`: what the names stand for.
+//! `pageset policies`: the rules behind the names.
 
 pub(crate) mod args;
 mod wording;

@@ -1,5 +1,5 @@
-//! Names of policies, as people type them: `6.12` is `linux-6.12`, and a wrong name gets the nearest ones. A file stands
-//! for the policy in it.
+//! Names of policies, as people type them: `6.12` is `linux-6.12`, and a wrong name gets the nearest ones. A
+//! file stands for the policy in it.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use pageset_study::contest::AllocatorKind;
 /// The name that stands for the recorded kernel's own policy.
 pub(crate) const AUTO: &str = "auto";
 
-/// How like a name has to be to what was typed, of 1 for the same, to be shown as what may be meant.
+/// A name is suggested if its likeness to the typed word is at least this; 1 is the same word.
 const ALIKE: f64 = 0.8;
 
 /// The policy that was named, or the recorded kernel's own.
@@ -59,7 +59,7 @@ pub(crate) fn policy_or_ours() -> impl TypedValueParser<Value = String> {
                 .find(|ours| *ours == name)
                 .map(str::to_owned),
         },
-        // A run reads it again, as it does the machine's file.
+        // Only the path is kept: a run reads the file again, as it does with the machine's file.
         of_file: |path: &str, _: &'static Policy| path.to_owned(),
     }
 }
@@ -74,12 +74,12 @@ fn described() -> Vec<PossibleValue> {
     POLICIES.iter().map(named).collect()
 }
 
-/// Takes names, and gives what has the name.
+/// Parses a name into the value with that name.
 #[derive(Clone)]
 struct Names<P, K, F> {
     possible: P,
     known: K,
-    /// What stands for a file, and the policy in it.
+    /// Makes the result from a file's path and the policy in it.
     of_file: F,
 }
 
@@ -136,7 +136,8 @@ where
     }
 }
 
-/// What may be meant: the name itself; a release without `linux-`; a release of which only the first two numbers matter.
+/// Names that may be meant: the name itself; a release without `linux-`; a release whose first two numbers
+/// have a policy.
 fn full_names(typed: &str) -> Vec<String> {
     let release = typed.strip_prefix("linux-").unwrap_or(typed);
     let numbers: Vec<_> = release.splitn(3, '.').take(2).collect();
@@ -145,7 +146,7 @@ fn full_names(typed: &str) -> Vec<String> {
 
 /// The name that is most like what was typed, if one is like it.
 fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
-    // What nearly all names begin with says nothing.
+    // Nearly all names begin with `linux-`, so this beginning does not count as likeness.
     let own = |name: &str| name.strip_prefix("linux-").unwrap_or(name).to_owned();
     let likeness =
         |name: &str| strsim::jaro_winkler(&own(typed), &own(name)).max(strsim::jaro(typed, name) - 0.05);

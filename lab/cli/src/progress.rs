@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use pageset_report::Cancelled;
 
-/// Nothing is shown before.
+/// Work that ends sooner shows nothing.
 const DELAY: Duration = Duration::from_secs(1);
 
 /// Shows stages of work, one after another, on a terminal.
@@ -16,7 +16,7 @@ pub(crate) struct Progress {
     stage: Option<Stage>,
 }
 
-/// What goes on.
+/// A stage of work.
 struct Stage {
     what: &'static str,
     unit: &'static str,
@@ -26,12 +26,12 @@ struct Stage {
 }
 
 impl Progress {
-    /// Of work that says itself what goes on.
+    /// Progress of work that begins its stages itself.
     pub(crate) fn on_terminal() -> Self {
         Self { is_terminal: io::stderr().is_terminal(), stage: None }
     }
 
-    /// `what` goes on, counted in `unit`.
+    /// Begins a stage with the name `what`, counted in `unit`.
     pub(crate) fn new(what: &'static str, unit: &'static str, total: Option<u64>) -> Self {
         let mut progress = Self::on_terminal();
         progress.start(what, unit, total);
@@ -42,7 +42,7 @@ impl Progress {
         self.stage = Some(Stage { what, unit, total, started: Instant::now(), bar: None });
     }
 
-    /// So many are done.
+    /// Shows that `done` units are done.
     pub(crate) fn show(&mut self, done: u64) {
         let Some(stage) = self.stage.as_mut().filter(|_| self.is_terminal) else { return };
         if stage.started.elapsed() < DELAY {
@@ -83,7 +83,7 @@ fn bar(what: &'static str, unit: &str, total: Option<u64>) -> ProgressBar {
     };
     let style = ProgressStyle::with_template(&template).expect("the template is right");
     let style = style.with_key("rate", |state: &ProgressState, out: &mut dyn fmt::Write| {
-        // What cannot be written on a terminal is not shown.
+        // If the terminal cannot be written to, the progress is not shown, and the work goes on.
         let _ = write!(out, "{}/s", rounded(state.per_sec()));
     });
     bar.set_style(style.progress_chars("=> "));
@@ -91,12 +91,12 @@ fn bar(what: &'static str, unit: &str, total: Option<u64>) -> ProgressBar {
     bar
 }
 
-/// A number as it is said: two digits or three, and the letter of a power of a thousand.
+/// A short form of a number: two digits or three, and the letter of a power of a thousand.
 fn rounded(number: f64) -> String {
     const LETTERS: [&str; 5] = ["", " k", " M", " G", " T"];
     let mut scaled = number;
     let mut power = 0;
-    // What would be printed as 1000 has the next letter.
+    // A number that would be printed as 1000 gets the next letter.
     while scaled >= 999.5 && power + 1 < LETTERS.len() {
         scaled /= 1000.0;
         power += 1;

@@ -1,4 +1,4 @@
-//! `pageset record`: what this machine's kernel allocates and frees, as a trace.
+//! `pageset record`: this machine's allocations and frees, as a trace.
 
 pub(crate) mod args;
 mod ending;
@@ -21,9 +21,9 @@ use args::RecordArgs;
 pub(crate) use ending::is_running;
 pub(crate) use live::Live;
 
-/// The file of a recording that nobody has named.
+/// The file of a recording without a name.
 const FILE: &str = "recording.pgtrace";
-/// What a shell says of a program that an interrupt ended.
+/// A shell's status of a program that an interrupt ended.
 const STATUS_INTERRUPTED: i32 = 130;
 
 pub(crate) fn run(args: &RecordArgs) -> Result<()> {
@@ -75,10 +75,10 @@ fn run_counts(options: &Options, path: &Path, existing: Existing, is_interrupted
     end(path, recording)
 }
 
-/// Says what was recorded, or why nothing was.
+/// Prints a summary of the recording, or the reason why there is none.
 fn end(path: &Path, recording: Result<Recording, RecordError>) -> Result<()> {
     if matches!(recording, Err(RecordError::Command { .. } | RecordError::Refused { .. })) {
-        // It has no event that anybody asked for.
+        // Nothing that was asked for has been recorded.
         output::remove_begun(path);
     }
     let recording = recording.map_err(|error| match error {

@@ -1,6 +1,6 @@
 //! `pageset replay`: a recording under several policies, one row each.
 //!
-//! `result` is what is printed. `fleet` replays many recordings.
+//! `result` has the printed result. `fleet` replays many recordings.
 
 pub(crate) mod args;
 mod fleet;
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
     output::write(&args.output.target, |out| finished.write(args.output.format, out))
 }
 
-/// Replays one recording, beside repeats of its load. `is_shown` is whether a person sees how far it is.
+/// Replays one recording, beside repeats of its load. `is_shown` shows progress to a person.
 fn finished(
     args: &ReplayArgs,
     (source_args, repeats): (&SourceArgs, &[PathBuf]),
@@ -88,7 +88,7 @@ fn releases(recorded: Option<Policy>) -> Vec<Policy> {
     recorded.into_iter().chain(others.filter(is_other)).collect()
 }
 
-/// The kernels that are asked for.
+/// The kernels to replay under.
 fn choose(args: &ReplayArgs, recorded: Option<Policy>) -> Vec<Candidate> {
     let of = |policies: Vec<Policy>| policies.into_iter().map(Candidate::from).collect();
     if let Some(ladder) = args.series {
@@ -126,23 +126,23 @@ fn choose(args: &ReplayArgs, recorded: Option<Policy>) -> Vec<Candidate> {
     policies.iter().flat_map(|policy| set.candidates(policy)).collect()
 }
 
-/// A replay under several policies, as a subcommand asks for it.
+/// The request of a subcommand: a replay under several policies.
 pub(crate) struct Comparison<'a> {
-    /// The command line that asks for it.
+    /// The command line.
     pub(crate) invocation: &'a Invocation,
     /// The kernels to ask; the first is the base.
     pub(crate) candidates: Vec<Candidate>,
     /// CPUs to share the memory between.
     pub(crate) cpus: Option<u32>,
-    /// What is printed for people.
+    /// Columns of the table for people.
     pub(crate) columns: Columns,
     /// Another machine.
     pub(crate) machine: &'a MachineArgs,
-    /// Whether all is said that can be said.
+    /// Whether all notes are printed.
     pub(crate) is_verbose: bool,
     /// Further recordings of the load.
     pub(crate) repeats: usize,
-    /// Whether a person sees how far it is.
+    /// Whether progress is shown.
     is_shown: bool,
 }
 
@@ -171,7 +171,8 @@ impl Comparison<'_> {
             }
             progress.lock().unwrap_or_else(PoisonError::into_inner).show(done);
         };
-        // A recorded machine is left to the replay, which then uses the recorded state of its memory too.
+        // A recorded machine is not passed on: the replay finds it itself, and then also uses the recorded
+        // state of its memory.
         let machine = Some(machine).filter(|_| origin != LayoutOrigin::Recorded);
         let options = ReplayOptions {
             candidates: self.candidates.clone(),

@@ -1,8 +1,8 @@
 //! `pageset report`: recordings as one HTML file, to send and to keep.
 //!
-//! In the order of the page: `comparison` (of several recordings), `verdict`, `over_time`, `traffic` (who frees what),
-//! `elsewhere` (other kernels and settings), `evidence`. `cpu_rows` names the rows of charts that have one for each CPU,
-//! `settings` the settings in force and their changes.
+//! In the order of the page: `comparison` (of several recordings), `verdict`, `over_time`, `traffic` (blocks
+//! by CPU, lifetimes), `elsewhere` (other kernels and settings), `evidence`. `cpu_rows` names the rows of
+//! charts that have one for each CPU, `settings` the settings in force and their changes.
 
 pub(crate) mod args;
 mod comparison;
@@ -78,7 +78,7 @@ fn page(dossiers: &[ReportData], provenance: &Provenance) -> Page {
         let is_one = dossiers.len() == 1;
         let heading = |words: &str| if is_one { words.to_owned() } else { format!("{}: {words}", names[at]) };
         let first = verdict::section(report_data, heading("Verdict"));
-        // Of several recordings, each is listed once.
+        // In the page's list, each of several recordings is one entry.
         let rest = [
             over_time::section(report_data, at, heading("Over time")),
             over_time::map(report_data, at, heading("Which CPU, and when")),

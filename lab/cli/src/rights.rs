@@ -12,11 +12,12 @@ use crate::left;
 
 /// Name of the command.
 const NAME: &str = "pageset";
-/// Where `sudo` looks for a command, whatever the user's PATH is. Source: sudoers(5), `secure_path` of distributions.
+/// Directories where `sudo` looks for a command, instead of the user's PATH. Source: sudoers(5),
+/// `secure_path` of distributions.
 const PATHS_OF_ROOT: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
-/// The text of an error. Each cause is said once. An error of a missing right shows the command line that would work. `typed` are the
-/// words of the command line behind the program's name.
+/// The text of an error. Each cause stands there once. An error of a missing right shows the command line
+/// that would work. `typed` are the words of the command line behind the program's name.
 pub(crate) fn told(error: &Error, typed: &[String]) -> String {
     let missing = error.chain().find_map(|cause| {
         let not_root = |what: &str| Some(format!("{what}: run `{}`", as_root(typed)));
@@ -34,7 +35,7 @@ pub(crate) fn told(error: &Error, typed: &[String]) -> String {
     missing.unwrap_or_else(|| causes(error))
 }
 
-/// An error and its causes, without those that the text before has already.
+/// An error and its causes. A cause that an earlier text contains is left out.
 fn causes(error: &Error) -> String {
     let mut told = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -47,9 +48,9 @@ fn causes(error: &Error) -> String {
     told
 }
 
-/// This program with these words, run by root.
+/// The command line that runs this program with these words as root.
 pub(crate) fn as_root(words: &[impl AsRef<str>]) -> String {
-    // As a part of another program, such as Python, it is a command of its own name.
+    // If another program, such as Python, runs this code, that program's name is not the command's.
     let found = env::current_exe()
         .ok()
         .filter(|found| found.file_name().is_some_and(|name| name.to_string_lossy().starts_with(NAME)));
@@ -59,7 +60,7 @@ pub(crate) fn as_root(words: &[impl AsRef<str>]) -> String {
     line
 }
 
-/// The program as root finds it: a bare name only if it is where root looks.
+/// The program's name if root's PATH finds this program by it, or else its path.
 fn program_of_root(typed: &str, found: Option<&Path>) -> String {
     match found {
         Some(found) if !typed.contains('/') => {

@@ -1,4 +1,5 @@
-//! Signals that end the command. It goes on until it has put away what it made in the kernel, and put its settings back.
+//! Signals that end the command. Before it ends, it removes its tracing instances from the kernel, and puts
+//! its settings back.
 
 use std::error::Error;
 use std::fmt;
@@ -59,14 +60,14 @@ impl Signals {
         self.0.load(Ordering::Relaxed) != 0
     }
 
-    /// Goes on unless a signal has come.
+    /// An error once a signal has come.
     pub(crate) fn check(&self) -> Result<(), Interrupted> {
         if self.has_come() { Err(Interrupted) } else { Ok(()) }
     }
 
-    /// Sleeps so long, or until a signal comes; whether it was the whole time.
+    /// Sleeps for `interval`, or until a signal comes. Returns whether the whole time has passed.
     pub(crate) fn sleep(&self, interval: Duration) -> bool {
-        // An end could be later than the clock reaches.
+        // The end is not computed: it could be later than the clock can show.
         let began = Instant::now();
         loop {
             let left = interval.saturating_sub(began.elapsed());
@@ -77,8 +78,8 @@ impl Signals {
         }
     }
 
-    /// Does `work` on another thread, and returns as soon as it is done or a signal comes. After a signal the work goes on
-    /// until the process ends: whatever has to be put back must not depend on it.
+    /// Does `work` on another thread, and returns as soon as it is done or a signal comes. After a signal the
+    /// work runs on until the process ends. So nothing that must be put back may depend on the work.
     pub(crate) fn during<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -90,7 +91,7 @@ impl Signals {
             match receiver.recv_timeout(PATIENCE) {
                 Ok(done) => return Ok(done),
                 Err(RecvTimeoutError::Timeout) => {}
-                // It ends without a result only by a panic.
+                // The thread ends without a result only by a panic.
                 Err(RecvTimeoutError::Disconnected) => match worker.join() {
                     Ok(()) => return Err(Interrupted),
                     Err(panic) => resume_unwind(panic),
@@ -99,7 +100,7 @@ impl Signals {
         }
     }
 
-    /// Ends the process by the signal that has come, so that whoever waits for it learns that; returns if there was none.
+    /// If a signal has come, ends the process by this signal, so that its parent sees the cause.
     pub(crate) fn pass_on(&self) -> Result<()> {
         let number = i32::try_from(self.0.load(Ordering::Relaxed)).unwrap_or_default();
         if number != 0 {

@@ -1,6 +1,7 @@
 //! `pageset simulate`: a workload on a simulated machine, one row for each policy.
 //!
-//! `recording` plays a recording's blocks on whole allocators. `played` says what was left out of a recording, `list` names machines and workloads, `table` prints.
+//! `recording` plays a recording's blocks on whole allocators. `played` counts the requests of a recording
+//! that were played or left out, `list` names machines and workloads, `table` prints.
 
 pub(crate) mod args;
 mod list;
@@ -57,7 +58,7 @@ fn specs(args: &SimulateArgs) -> Vec<RunSpec> {
         cpus: args.cpus,
         batch: None,
         high: None,
-        // One kernel surrounds all policies that are compared: the base's.
+        // All compared policies run inside one kernel's allocator: the base's.
         kernel_of: policies(args).first().cloned(),
         tick_phase: None,
         seed,

@@ -16,7 +16,7 @@ use crate::options::{OpeningArgs, SourceArgs};
 /// An open recording that remembers when its events happened.
 pub(crate) struct Source {
     reader: Box<dyn TraceReader>,
-    /// What a person would type to get the same recording; empty for the bundled one.
+    /// The argument for a command line that reads the same recording; empty for the bundled one.
     pub(crate) argument: String,
     times_ns: Option<(u64, u64)>,
 }
@@ -35,7 +35,8 @@ impl Source {
         }
     }
 
-    /// Opens the recording at a path; `-` is the standard input. A layout file replaces the trace's own description.
+    /// Opens the recording at a path; `-` is the standard input. A layout file replaces the trace's own
+    /// description.
     pub(crate) fn open_path(
         path: &Path,
         args: &OpeningArgs,

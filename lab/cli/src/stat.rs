@@ -1,7 +1,7 @@
-//! `pageset stat`: what is in a trace.
+//! `pageset stat`: the contents of a trace.
 //!
-//! `sections` turns a survey into tables, `counts` a recording that has no events, `document` into JSON. `fleet` tells of many
-//! recordings.
+//! `sections` turns a survey into tables, `counts` a recording that has no events, `document` into JSON.
+//! `fleet` has a line for each of many recordings.
 
 pub(crate) mod args;
 mod counts;
@@ -93,11 +93,11 @@ fn write(
     Ok(())
 }
 
-/// What the recording does not say, and what changed while it was made.
+/// Facts that the recording lacks, and settings that changed while it was made.
 fn warnings(info: &TraceInfo, survey: &Survey) -> Vec<String> {
     // The tables of counts mark each unknown number themselves.
     let unsaid = survey.recorded.unsaid_beside(needs::VISITS, needs::WAITS).filter(|_| info.counts.is_none());
-    let unsaid = unsaid.map(|why| format!("What stands as `-` is unknown. {why}"));
+    let unsaid = unsaid.map(|why| format!("`-` is unknown. {why}"));
     let changes = info.setting_changes.iter().map(|change| {
         let SettingChange { name, from, to, before_ns, .. } = change;
         let seconds = before_ns.saturating_sub(survey.first_ns.unwrap_or(0)) as f64 / 1e9;
@@ -106,7 +106,8 @@ fn warnings(info: &TraceInfo, survey: &Survey) -> Vec<String> {
     unsaid.into_iter().chain(survey.extent.part(info)).chain(changes).collect()
 }
 
-/// All sections as one table, a line for each number that there is: CSV has no place for tables of different shapes.
+/// All sections as one table, a line for each number that there is: CSV has no place for tables of different
+/// shapes.
 fn long(sections: &[Section], provenance: &Provenance, out: &mut dyn Write) -> Result<()> {
     let columns = vec![
         Column::label("section", "section"),
@@ -145,13 +146,13 @@ fn plain(cell: &Cell) -> String {
     }
 }
 
-/// A share in percent; `None` of nothing.
+/// A share in percent; `None` if the whole is 0.
 fn percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64 * 100.0)
 }
 
-/// Allocations that the recorded kernel's page sets served without a refill, in percent of those of the orders that page
-/// sets hold since Linux 5.14; `None` if refills were not recorded.
+/// Percentage of allocations that the recorded kernel's page sets served without a refill. Only orders that
+/// page sets hold since Linux 5.14 count. `None` if refills were not recorded.
 fn kernel_hit_percent(survey: &Survey) -> Option<f64> {
     let refills = survey.kernel.refills.total();
     let blocks = |order: usize| survey.orders.allocated[order].iter().sum::<u64>();

@@ -1,7 +1,7 @@
 //! `pageset sweep`: many simulations from one plan.
 //!
-//! `args` is what can be typed; `elsewhere` lets other processes and computers work; `table` and `figure` show what is
-//! finished.
+//! `args` has the options; `elsewhere` gives runs to other processes and computers; `table` and `figure` show
+//! finished runs.
 
 pub(crate) mod args;
 mod elsewhere;
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &SweepArgs, invocation: &Invocation) -> Result<()> {
     })
 }
 
-/// Draws what is to be drawn. Returns the table.
+/// Draws the figures that were asked for. Returns the table.
 fn show(args: &SweepArgs, mut provenance: Provenance, plan: &Plan, finished: &[Shown]) -> Result<Table> {
     provenance.policies = distinct(finished, "policy");
     provenance.machine = distinct(finished, "machine").join(", ");

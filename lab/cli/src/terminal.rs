@@ -10,7 +10,7 @@ pub(crate) fn open() -> Option<File> {
     OpenOptions::new().read(true).write(true).open("/dev/tty").ok().filter(File::is_terminal)
 }
 
-/// Whether a question beside other work would be seen: the command was typed at a terminal, and is no part of a script.
+/// Whether a user would see a question: the command was typed at a terminal, and is no part of a script.
 pub(crate) fn is_attended() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }

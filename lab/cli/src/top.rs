@@ -1,5 +1,6 @@
-//! `pageset top`: what the page sets of this machine do. `args` says what can be typed, `tables` turns a view into
-//! tables. `once` prints them; `frame` makes lines of them, of what `selection` chose, for `plain` or `screen`.
+//! `pageset top`: the activity of this machine's page sets. `args` has the options, `tables` turns a view
+//! into tables. `once` prints them; `frame` makes lines from the part that `selection` chose, for `plain` or
+//! `screen`.
 
 pub(crate) mod args;
 mod frame;
@@ -24,7 +25,7 @@ use crate::left;
 use crate::signals::Signals;
 use args::TopArgs;
 
-/// Lines of a terminal that does not say how many it has.
+/// Lines to assume for a terminal whose size is not known.
 const HEIGHT: usize = 24;
 
 pub(crate) fn run(args: &TopArgs, invocation: &Invocation) -> Result<()> {
@@ -61,7 +62,7 @@ fn show(args: &TopArgs, monitor: Monitor, signals: &Signals) -> Result<()> {
     plain::run(args, monitor, signals, "No keys here: the default build has them. Ctrl-C ends.")
 }
 
-/// Columns of the terminal; those of a file are enough for every table.
+/// Columns of the terminal. Where the output is no terminal, as many as every table needs.
 fn width() -> usize {
     let size = rustix::termios::tcgetwinsize(io::stdout());
     size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(frame::WIDTH)

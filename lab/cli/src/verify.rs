@@ -62,7 +62,7 @@ pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
     output::write(&args.output.target, |out| write(&verified, provenance, format, out))
 }
 
-/// The machine to use instead of those of the recordings.
+/// The machine to use instead of the recordings' own.
 fn given(args: &VerifyArgs) -> Result<Option<Layout>> {
     let MachineArgs { layout, facts } = &args.machine;
     if layout.is_none() && (facts.page_size.is_some() || facts.node_cpus.is_some()) {
@@ -73,7 +73,7 @@ fn given(args: &VerifyArgs) -> Result<Option<Layout>> {
     layout.as_deref().map(|path| layouts::load(path, &facts.options())).transpose()
 }
 
-/// A forecast beside what happened, with its notes.
+/// A forecast beside the measurement, with its notes.
 pub(crate) fn compared(found: &Against) -> Table {
     against::compared(found)
 }
@@ -86,7 +86,7 @@ struct Verified {
     /// Empty if the policy was named, or if the recording can be read once only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     neighbours: Vec<Fit>,
-    /// What neither the recording nor the description of its machine says.
+    /// Facts that neither the recording nor the description of its machine has, and that are assumed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     assumed: Vec<String>,
 }
@@ -127,7 +127,7 @@ fn verify_under(args: &SourceArgs, options: &VerifyOptions) -> Result<(Verificat
     }
 }
 
-/// What was found in one recording, and where that comes from.
+/// The verification of one recording, and its provenance.
 #[derive(Serialize)]
 struct VerifyDocument<'a> {
     #[serde(flatten)]
@@ -138,7 +138,7 @@ struct VerifyDocument<'a> {
 fn write(verified: &[Verified], provenance: Provenance, format: Format, out: &mut dyn Write) -> Result<()> {
     if format == Format::Json {
         let document = |verified| VerifyDocument { verified, provenance: &provenance };
-        // One recording gives an object, several an array of them.
+        // One recording is written as an object, several as an array.
         match verified {
             [one] => json_document(&document(one), out)?,
             several => json_document(&several.iter().map(document).collect::<Vec<_>>(), out)?,
@@ -222,7 +222,7 @@ fn notes(verified: &[Verified]) -> Vec<String> {
         .map(|class| format!("{} {}", sum(class), class.name()))
         .collect();
     if !classes.is_empty() {
-        notes.push(format!("What differs, by reason: {}.", classes.join(", ")));
+        notes.push(format!("Differences by reason: {}.", classes.join(", ")));
     }
     let cold: u64 = verified.iter().map(|one| one.verification.refills.cold).sum();
     notes.push(format!(
@@ -237,7 +237,8 @@ fn notes(verified: &[Verified]) -> Vec<String> {
     notes
 }
 
-/// What is taken for a refill, since no event of these recordings says it, and how often that is not certain.
+/// The rule that finds refills, since no event of these recordings names one, and the number of uncertain
+/// cases.
 fn taken_for_refills(verified: &[Verified]) -> String {
     let fetches = verified.iter().map(|one| one.verification.fetches());
     let [all, past, unknown] = fetches.fold([0; 3], |[all, past, unknown], fetches| {

@@ -3,17 +3,18 @@
 use pageset_replay::who::{Part, PartOf, Who};
 use pageset_report::{Cell, Column, Row, Table, printable};
 
-/// Rows of a table; further ones are put together.
+/// Rows of a table; further parts share one row.
 const ROWS: usize = 10;
 
-/// Those that have a row of their own, and those that are put together. One more row is no shorter than that of the others.
+/// Splits parts into rows of their own and parts to be summed in the row `others`. A single part more than
+/// [`ROWS`] gets a row of its own: the table would be no shorter with `others`.
 pub(crate) fn own_rows<'p, T>(all: &'p [&T]) -> (&'p [&'p T], &'p [&'p T]) {
     all.split_at(if all.len() > ROWS + 1 { ROWS } else { all.len() })
 }
 
 /// Characters of a control group's path that are shown: its end.
 const PATH_CHARACTERS: usize = 24;
-/// A word of so many hexadecimal digits in a path is the number of a container.
+/// A word of this many hexadecimal digits in a path is the number of a container.
 const NUMBER_DIGITS: usize = 32;
 /// The first digits tell a container from others: these are shown.
 const SHOWN_DIGITS: usize = 12;
@@ -34,7 +35,7 @@ pub(crate) fn tables(who: &Who) -> Vec<(&'static str, Table)> {
         tables.push(("parties", table));
     }
     if let Some(parts) = &who.by_process {
-        let mut table = table("Who it was, by process", "process", "processes", parts, name);
+        let mut table = table("Load by process", "process", "processes", parts, name);
         let is_of_events = parts.iter().any(|part| part.allocated_pages.is_some());
         table.note(if is_of_events {
             "Page blocks are those that changed their migratetype or became mixed. What happened in interrupts is charged to no \
@@ -52,7 +53,7 @@ pub(crate) fn tables(who: &Who) -> Vec<(&'static str, Table)> {
         tables.push(("processes", table));
     }
     if let Some(parts) = &who.by_cgroup {
-        let title = "Who it was, by control group";
+        let title = "Load by control group";
         tables.push(("cgroups", table(title, "control group", "processes", parts, path)));
     }
     tables
@@ -73,7 +74,8 @@ fn table(title: &str, what: &str, number: &str, parts: &[Part], name: fn(&Part) 
         share("pageblocks_percent"),
     ];
     let mut table = Table::new(title, columns);
-    // Interrupts and the unknown part stand at the end. Neither is a process, so no other row is added to them.
+    // Interrupts and the unknown part stand at the end. Neither is a process, so the row `others` does not
+    // include them.
     let is_apart = |part: &&Part| matches!(part.of, PartOf::Interrupts | PartOf::Unknown);
     let (apart, known): (Vec<_>, Vec<_>) = parts.iter().partition(is_apart);
     let (first, others) = own_rows(&known);
@@ -106,7 +108,8 @@ fn row(name: &str, part: &Part) -> Row {
     ])
 }
 
-/// The name of a row. A process may call itself anything: nothing of it reaches a terminal that the terminal would obey.
+/// The name of a row. A process may have any name, so control characters are replaced: none reaches a
+/// terminal.
 fn name(part: &Part) -> String {
     match part.of {
         PartOf::Named => printable(part.name.as_deref().unwrap_or_default()).into_owned(),
@@ -147,7 +150,8 @@ mod tests {
 
     use super::*;
 
-    /// A recording of so many processes, each with more pages than the one before, and one of which nothing is known.
+    /// A recording with a process of each name, and a task without a known process. Each process has more
+    /// pages than the one before.
     fn recorded(names: &[&[u8]]) -> (TraceInfo, Survey) {
         let mut book = TaskBook::default();
         let mut events = Vec::new();

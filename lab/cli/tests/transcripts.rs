@@ -1,12 +1,14 @@
-//! The transcripts of commands in `cmd/`, which the book shows: each command is run and prints what the page says.
+//! The transcripts of commands in `cmd/`, which the book shows. Each command is run, and must print the text
+//! on the page.
 //!
-//! After a change that is meant: `TRYCMD=overwrite cargo test -p pageset-cli --test transcripts`, and look at the diff.
+//! After a change that is meant: `TRYCMD=overwrite cargo test -p pageset-cli --test transcripts`, and look at
+//! the diff.
 
 use std::path::Path;
 
 #[test]
 fn commands_print_what_the_book_shows() {
-    // Paths in the transcripts are those a reader has who stands at the root of the sources.
+    // Paths in the transcripts are relative to the root of the sources.
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     std::env::set_current_dir(root).expect("the root exists");
     let Some(commit) = option_env!("PAGESET_COMMIT") else {

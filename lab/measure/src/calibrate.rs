@@ -1,8 +1,8 @@
 //! Which order, kernel and neighbourhood clear and copy huge pages fastest here.
 //!
-//! The time is short, so it goes in two steps: first the orders and kernels, all with one neighbourhood, then the
-//! neighbourhoods of the winner. What is compared is measured in turn, in blocks of one method, since dirty lines that one
-//! method leaves in the caches are paid for by the next.
+//! The time is short, so it goes in two steps: first the orders and kernels, all with one neighbourhood, then
+//! the neighbourhoods of the winner. The methods are measured in turn, in blocks of one method each: the
+//! dirty lines that one block leaves in the caches are paid for by the next.
 
 use std::time::{Duration, Instant};
 
@@ -17,22 +17,22 @@ use crate::pageops::load::Load;
 use crate::pageops::memory::HUGE_PAGE_BYTES;
 use crate::pageops::way::{Operation, Way};
 
-/// Huge pages used in turn, and as many sources: 128 MiB together, four times a third-level cache of 32 MiB. Making more
-/// of them resident would take longer than measuring.
+/// Huge pages used in turn, and as many sources: 128 MiB together, four times a third-level cache of 32 MiB.
+/// Making more of them resident would take longer than measuring.
 const PAGES: usize = 32;
-/// When the orders and kernels are done, and when the neighbourhoods are, after the start: on a busy machine, where pages
-/// become resident slowly, there are fewer samples.
+/// When the orders and kernels are done, and when the neighbourhoods are, after the start: on a busy machine,
+/// where pages become resident slowly, there are fewer samples.
 const DEADLINES: [Duration; 2] = [Duration::from_millis(600), Duration::from_millis(850)];
-/// Neighbourhoods whose cost is so near to the least count as equal; the largest is taken, which helps programs that touch
-/// more than is measured. A guess, about what two runs differ by.
+/// Neighbourhoods whose cost is at most this factor above the least count as equal. The largest of them is
+/// taken, which helps programs that touch more than is measured. A guess: two runs differ by about as much.
 const EQUAL: f64 = 1.01;
 /// Neighbourhoods that are tried.
 const NEIGHBOURHOODS: [usize; 6] = [0, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10];
 
-/// What was measured, and what follows.
+/// The measured methods and the choice.
 #[derive(Clone, Debug, Serialize)]
 pub struct Calibration {
-    /// What each method costs; the neighbourhoods of the best one stand last.
+    /// Cost of each method. The last rows are the fastest order and instructions with each neighbourhood.
     pub rows: Vec<MethodCost>,
     /// The method with the least cost.
     pub chosen: Choice,
@@ -45,7 +45,8 @@ pub struct Calibration {
 /// Memory that is measured on.
 pub const RESIDENT_MIB: usize = PAGES * 2 * (HUGE_PAGE_BYTES >> 20);
 
-/// Chooses how this machine clears and copies huge pages, in a second; keeps this thread on one CPU from then on.
+/// Chooses how this machine clears and copies huge pages, in a second; keeps this thread on one CPU from then
+/// on.
 ///
 /// # Errors
 ///
@@ -64,15 +65,15 @@ pub fn calibrate() -> Result<Calibration> {
 /// A method in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Choice {
-    /// Order in which base pages are visited.
+    /// In which order base pages are visited.
     pub order: &'static str,
     /// Instructions.
     pub kernel: &'static str,
-    /// What is cleared or copied last, around the target; 0 for orders that do not look at it so.
+    /// Bytes around the target that are cleared or copied last; 0 for orders without such a part.
     pub neighbourhood_bytes: usize,
 }
 
-/// What a method costs.
+/// Cost of one method.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct MethodCost {
     /// The method.

@@ -1,15 +1,15 @@
-//! What this machine does: page faults on its threads and through its kernel, clearing and copying pages, what a visit to a
-//! zone costs.
+//! Measurements of this machine: page faults on its threads and through its kernel, clearing and copying
+//! pages, the cost of a zone visit.
 //!
-//! | module | what it does |
+//! | module | measures |
 //! |---|---|
 //! | [`pft`] | the page fault test, through the fault engine and through the kernel |
-//! | [`pageops`] | what clearing and copying pages costs |
+//! | [`pageops`] | clearing and copying pages |
 //! | [`calibrate`] | which way of clearing and copying is the fastest |
-//! | [`visit_cost`] | what a visit to a zone costs the running kernel |
+//! | [`visit_cost`] | the running kernel's cost of a zone visit |
 //! | [`host`] | CPUs, memory, CPU time, settings that are changed and put back |
 //!
-//! Nothing here knows a recording or a simulation. Nothing prints.
+//! This crate knows neither recordings nor simulations, and prints nothing.
 //!
 //! ```
 //! println!("{}", pageset_measure::host::line());

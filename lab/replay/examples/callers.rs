@@ -1,4 +1,4 @@
-//! How well waits for zone locks are told from others where there are no call chains: recordings made with `pageset record
+//! Checks how well waits for zone locks are found without call chains: recordings made with `pageset record
 //! --stack` are surveyed twice, with their call chains and without.
 //!
 //! `cargo run --release -p pageset-replay --example callers -- FILE...`

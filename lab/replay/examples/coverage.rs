@@ -1,12 +1,17 @@
-//! How often intervals hold what happened, by class: `cargo run --release --example coverage FOLDER [--rows] [--together]`.
+//! How often intervals hold the true value, by class: `cargo run --release --example coverage FOLDER [--rows]
+//! [--together]`.
 //!
-//! The folder is one of recordings as for the example `pairs`; in a name without `_rN`, a last part such as `f64` is the
-//! setting. Each recording forecasts the visits of the same load under each other kernel and setting; each run of those is one
-//! truth. Of two runs one of which was made on a busy machine (`.busy` in its name), the forecast is in the class `busy`.
-//! Prints Markdown: coverage, median width (upper end by lower end), the interval score of the logarithm of visits, lower is
-//! better: width, and 10 times the distance of each truth that lies outside, since intervals are meant to hold 80 %; how many
-//! of the truths outside are within a factor of 2 of the nearer end; the ten worst. With `--rows`, every forecast, too. With
-//! `--together`, the runs of a load under one kernel and setting make one forecast, as files of `pageset replay` do.
+//! FOLDER has recordings as for the example `pairs`. In a name without `_rN`, a last part such as `f64` is
+//! the setting. Each recording forecasts the visits of the same load under each other kernel and setting;
+//! each run under that kernel or setting is one truth. If one of the two runs was made on a busy machine
+//! (`.busy` in its name), the forecast is in the class `busy`.
+//!
+//! Prints Markdown: coverage, median width (upper end by lower end), score, the truths outside that are
+//! within a factor of 2 of the nearer end, and the ten worst. The score is the interval score of the
+//! logarithm of visits, where lower is better. It is the width, plus 10 times the distance of each truth that
+//! lies outside, since intervals are meant to hold 80 %. `--rows` prints every forecast, too. With
+//! `--together`, the runs of a load under one kernel and setting make one forecast, like several files of
+//! `pageset replay`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +23,7 @@ use pageset_trace::TraceReader;
 
 /// The part that intervals are meant to miss.
 const MISSED: f64 = 0.2;
-/// Repeats that agree within this say what is true; others span a range.
+/// If repeats agree within this, each is a truth; else their range is.
 const QUIET: f64 = 0.25;
 
 #[derive(Default)]
@@ -28,12 +33,12 @@ struct Class {
     covered: usize,
     widths: Vec<f64>,
     scores: Vec<f64>,
-    /// For each truth outside: by what factor from the nearer end.
+    /// Each truth outside, as a factor from the nearer end.
     outside: Vec<f64>,
 }
 
 impl Class {
-    /// Adds a truth; by what factor it lies outside.
+    /// Adds a truth. Returns how far outside it lies, as a factor; 1 is inside.
     fn add(&mut self, Interval(low, high): Interval, truth: u64) -> f64 {
         let log = |value: u64| (value as f64 + 1.0).ln();
         let (low, high, truth) = (log(low), log(high), log(truth));
@@ -197,7 +202,7 @@ fn width(Interval(low, high): Interval) -> &'static str {
     }
 }
 
-/// The kernel and settings of one recording, as a candidate for the load of another one.
+/// The kernel and settings of the recording `from`, as a candidate for the load of `to`.
 fn candidate(from: &Path, to: &Path) -> Candidate {
     let (from, to) = (open(from), open(to));
     let machine = to.info().machine.as_ref().expect("a recording of this project describes its machine");

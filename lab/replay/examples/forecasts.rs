@@ -1,6 +1,7 @@
-//! How far replays are from the kernels that were recorded: `cargo run --release --example forecasts FILE...`.
+//! Compares replays with the kernels that were recorded: `cargo run --release --example forecasts FILE...`.
 //!
-//! Each recording is replayed under its own kernel's policy; printed are both totals, and the errors of all together.
+//! Each recording is replayed under its own kernel's policy. Prints both totals, and the errors over all
+//! recordings.
 
 use pageset_replay::{Outcome, ReplayOptions, replay};
 

@@ -1,5 +1,5 @@
-//! Runs of high-order frees in recordings: how many blocks of orders 1 to 3 a CPU frees one after another, before it frees one of
-//! another order. A page set's rule of `free_high` asks for such runs.
+//! Runs of high-order frees in recordings: how many blocks of orders 1 to 3 a CPU frees one after another,
+//! before it frees one of another order. A page set's rule of `free_high` asks for such runs.
 //!
 //! `cargo run --release -p pageset-replay --example high_order_runs -- FILE...`
 

@@ -1,9 +1,9 @@
 //! Every forecast that a folder of recordings can check: `cargo run --release --example pairs FOLDER`.
 //!
 //! The folder has recordings of loads under several kernels and settings, several times each, called
-//! `KERNEL_LOAD_SETTING_rN.*` by whoever recorded them, or `KERNEL_LOAD.*` where each is recorded once. Each load under each kernel and setting is predicted from each other
-//! one on the same machine. Prints Markdown: the sums of all, what repeats themselves would be worth as forecasts, then one
-//! row a pair.
+//! `KERNEL_LOAD_SETTING_rN.*` by whoever recorded them, or `KERNEL_LOAD.*` where each is recorded once. Each
+//! load under each kernel and setting is predicted from each other one on the same machine. Prints Markdown:
+//! the sums of all, what repeats themselves would be worth as forecasts, then one row a pair.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use pageset_replay::{Change, KernelTotals, against};
 use pageset_trace::TraceReader;
 
-/// Repeats that agree within this say what is true; others span a range.
+/// If repeats agree within this, each is a truth; else their range is.
 const QUIET: f64 = 0.25;
 
 type Group = BTreeMap<(String, String), Vec<PathBuf>>;
@@ -94,8 +94,8 @@ fn range(values: &[u64]) -> (u64, u64) {
     (least, values.iter().copied().max().unwrap_or(0))
 }
 
-/// Prints what a forecast would be worth that knew all about kernel and settings: another run of the same load under the
-/// same kernel and settings. What it misses is the load's and not the forecast's.
+/// Prints the value of a forecast that knew all about kernel and settings: another run of the same load under
+/// the same kernel and settings. Its misses come from the load, not from forecasting.
 fn print_repeats(groups: &[Vec<u64>]) {
     let noisy = groups.iter().filter(|runs| {
         let mean = runs.iter().sum::<u64>() as f64 / runs.len().max(1) as f64;
@@ -132,7 +132,7 @@ fn print_repeats(groups: &[Vec<u64>]) {
     println!();
 }
 
-/// What all pairs have in common, for pairs whose repeats agree and for others.
+/// Sums over all pairs: first the pairs whose repeats agree, then the others.
 #[derive(Default)]
 struct Sums {
     off_by: [Vec<f64>; 2],

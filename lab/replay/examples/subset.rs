@@ -1,8 +1,8 @@
-//! What recording only some CPUs costs: `cargo run --release --example subset FILE...`.
+//! The error of recording only some CPUs: `cargo run --release --example subset FILE...`.
 //!
-//! Each recording is replayed whole, and then as if only one of its CPUs had been recorded, for each CPU. Printed are the
-//! visits to the zones of all these parts together, beside those of the whole, under the recorded kernel's policy and
-//! under others.
+//! Each recording is replayed whole, and then once for each CPU as if only that CPU had been recorded. Prints
+//! the zone visits of all these parts together beside those in the whole recording, under the recorded
+//! kernel's policy and under others.
 
 use pageset_core::Policy;
 use pageset_replay::{Candidate, ReplayOptions, replay};
@@ -67,7 +67,7 @@ fn played(mut reader: Box<dyn TraceReader>) -> Played {
     }
 }
 
-/// A recording of which one CPU's events are left.
+/// A recording reduced to one CPU's events.
 struct OneCpu {
     reader: Box<dyn TraceReader>,
     cpu: u16,

@@ -10,12 +10,12 @@ use crate::replay::{
     Candidate, Interval, KernelTotals, Replay, ReplayError, ReplayOptions, VmSettings, replay,
 };
 
-/// What the recordings of one side have in common, and what their kernels did.
+/// Recordings of one kernel and setting, and the counts of their kernels.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Side {
     /// The policy of its kernel.
     pub policy: &'static str,
-    /// What each of its runs did.
+    /// The counts of each run's kernel.
     pub runs: Vec<KernelTotals>,
 }
 
@@ -39,19 +39,19 @@ pub struct Change {
 }
 
 impl Change {
-    /// By what the quantity changed.
+    /// The measured factor of the change.
     #[must_use]
     pub fn real_ratio(&self) -> f64 {
         ratio(self.to, self.from)
     }
 
-    /// By what it was predicted to change.
+    /// The predicted factor of the change.
     #[must_use]
     pub fn predicted_ratio(&self) -> f64 {
         ratio(self.predicted, self.from)
     }
 
-    /// How far the prediction is off, as a factor of at least 1.
+    /// The factor between prediction and truth, at least 1.
     #[must_use]
     pub fn off_by(&self) -> f64 {
         let ratio = ratio(self.predicted, self.to);
@@ -59,7 +59,7 @@ impl Change {
     }
 }
 
-/// Of counts, so that nothing is divided by zero.
+/// The half that is added keeps a count of 0 from dividing by zero.
 fn ratio(a: f64, b: f64) -> f64 {
     (a + 0.5) / (b + 0.5)
 }
@@ -67,9 +67,9 @@ fn ratio(a: f64, b: f64) -> f64 {
 /// The comparison of two sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Against {
-    /// Where the load was recorded that is replayed.
+    /// The side whose load is replayed.
     pub from: Side,
-    /// What its replay is compared with.
+    /// The side that its replay is compared with.
     pub to: Side,
     /// The second side's settings that are not the first side's.
     pub settings: String,
@@ -77,11 +77,12 @@ pub struct Against {
     pub changes: Vec<Change>,
 }
 
-/// Predicts what the kernel of the second recordings makes of the load in each of the first, and compares. Repeats of
-/// either side show how far the kernel itself differs from run to run.
+/// Forecasts the load of each of the first recordings under the kernel of the second recordings, and
+/// compares. Repeats of either side show how far the kernel itself differs from run to run.
 ///
 /// # Errors
-/// If a recording is damaged, does not describe its machine, lacks events, or comes from a kernel whose policy is not known.
+/// If a recording is damaged, does not describe its machine, lacks events, or comes from a kernel whose
+/// policy is not known.
 pub fn against(
     from: &mut [Box<dyn TraceReader>],
     to: &mut [Box<dyn TraceReader>],
@@ -163,7 +164,7 @@ pub fn against(
     })
 }
 
-/// A replay of a recording that shows what its kernel did.
+/// A replay of a recording that shows its kernel's visits.
 fn replayed(reader: &mut dyn TraceReader, options: &ReplayOptions) -> Result<Replay, ReplayError> {
     let replay = replay(reader, options, |_| {})?;
     replay.recorded.require(needs::VISITS, reader.info())?;

@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all, and never in the place of somebody else's.
+//! Files that appear whole or not at all, and that never replace another file unasked.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 /// What to do with an existing file of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// It stays, and the new one is an error: it may be somebody's only copy of something else.
+    /// The file stays, and writing is an error: it may be the only copy of something else.
     Refuse,
     /// The new one takes its place.
     Replace,
@@ -29,18 +29,19 @@ pub fn write_file(
     file.finish()
 }
 
-/// A file that has its name at once, for what must be there even if this process is killed. A device or a pipe is written
-/// to. As long as the file is open, no other process can begin it too: what two write at once is damaged.
+/// Creates a file that has its name at once, for content that must be there even if this process is killed. A
+/// device or a pipe is written to. The file is locked while it is open: if two processes begin the same file,
+/// the second gets an error, so their writes never mix.
 ///
 /// # Errors
 ///
-/// The name is taken and stays, another process writes the file, or the system refuses.
+/// A file of this name exists and stays, another process writes the file, or the system refuses.
 pub fn begin_file(path: &Path, existing: Existing) -> Result<File> {
     check_file(path, existing)?;
     open_unlooked(path, existing)
 }
 
-/// Begins a file without having looked at what has its name: another process may make that at any moment.
+/// Begins a file without relying on `check_file`: another process may create one of this name at any moment.
 fn open_unlooked(path: &Path, existing: Existing) -> Result<File> {
     match File::options().write(true).create_new(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -50,7 +51,7 @@ fn open_unlooked(path: &Path, existing: Existing) -> Result<File> {
             return Ok(made);
         }
     }
-    // Nothing is cut off before it is known what was opened.
+    // Nothing is cut off before the file is open: it may be a device or a pipe.
     let opened = File::options().write(true).create(existing == Existing::Replace).truncate(false).open(path);
     let file = opened.with_context(|| cannot_write(path))?;
     if file.metadata().with_context(|| cannot_write(path))?.is_file() {
@@ -63,7 +64,8 @@ fn open_unlooked(path: &Path, existing: Existing) -> Result<File> {
     Ok(file)
 }
 
-/// Refuses a file that another process has begun and not ended. A file system without locks is as it was.
+/// Refuses a file that another process has begun and not ended. On a file system without locks, the file is
+/// not protected from a second process.
 fn lock(file: &File, path: &Path) -> Result<()> {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => {
@@ -92,10 +94,11 @@ fn writer(file: &File) -> Option<u32> {
     })
 }
 
-/// Removes a file that [`begin_file`] has begun and that has nothing of worth in it. A device or a pipe stays.
+/// Removes a file that [`begin_file`] has begun and that has nothing of worth in it. A device or a pipe
+/// stays.
 pub fn remove_begun(path: &Path) {
     if fs::symlink_metadata(path).is_ok_and(|kind| kind.is_file()) {
-        // The caller has an error of its own to tell.
+        // If this fails, the file stays; the caller reports its own error.
         drop(fs::remove_file(path));
     }
 }
@@ -205,7 +208,8 @@ impl AtomicFile {
                     Existing::Replace => file.persist(&target),
                 };
                 match named.map_err(|error| error.error) {
-                    // Somebody has made it meanwhile.
+                    // Another process has created the file since `check_file` looked. Nothing was
+                    // overwritten.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                         return Err(exists(&target));
                     }
@@ -244,14 +248,14 @@ impl Sink {
             use std::os::unix::fs::OpenOptionsExt as _;
             let flags = rustix::fs::OFlags::TMPFILE.bits().cast_signed();
             let nameless = File::options().write(true).custom_flags(flags).mode(0o666).open(&directory);
-            // A name is given to it through /proc.
+            // The file gets its name later, through /proc.
             if let Ok(file) = nameless
                 && fs::symlink_metadata(own(&file)).is_ok()
             {
                 return Ok(Self::Nameless(file, directory));
             }
         }
-        // The error of the library names its temporary file, which nobody has asked for.
+        // The library's error names its temporary file, which means nothing to the user.
         new_file_in(&directory).map(Self::Beside).map_err(|error| io::Error::from(error.kind()))
     }
 }
@@ -270,7 +274,7 @@ fn link(file: &File, directory: &Path, target: &Path, existing: Existing) -> io:
     let name = |name: &Path| linkat(CWD, own(file), CWD, name, AtFlags::SYMLINK_FOLLOW);
     match (name(target), existing) {
         (Err(rustix::io::Errno::EXIST), Existing::Replace) => {
-            // No call replaces by linking: a second name is renamed.
+            // `linkat` cannot replace a file, so the file gets a second name, which is then renamed.
             let beside =
                 tempfile::Builder::new().prefix(".pageset-").make_in(directory, |path| Ok(name(path)?))?;
             beside.persist(target).map(drop).map_err(|error| error.error)
@@ -279,7 +283,7 @@ fn link(file: &File, directory: &Path, target: &Path, existing: Existing) -> io:
     }
 }
 
-/// Readable by whom the user's mask allows, unlike other temporary files.
+/// Creates a file with the permissions that the user's mask allows, unlike other temporary files.
 fn new_file_in(directory: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".pageset-");
@@ -352,7 +356,7 @@ mod tests {
         let mut file = AtomicFile::create(&target, Existing::Refuse).unwrap();
         file.write_all(b"half").unwrap();
         file.flush().unwrap();
-        // A process that is killed now leaves what is there now.
+        // The directory now is the directory after a kill at this point.
         if matches!(file.out.get_ref(), Sink::Nameless(..)) {
             assert!(names(directory.path()).is_empty());
         }
@@ -397,7 +401,7 @@ mod tests {
     fn fault_13_a_file_that_appears_after_the_look_stays() {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("result");
-        // As if it had appeared when `check_file` had found nothing.
+        // The file appears after `check_file` found nothing.
         fs::write(&target, "precious").unwrap();
         let error = open_unlooked(&target, Existing::Refuse).unwrap_err().to_string();
         assert!(

@@ -18,16 +18,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::advise::{Advice, Verdict, Why};
 
-/// How the name of a recording in a folder ends. A folder has other files beside: layouts, notes, results.
+/// The end of a recording's name in a folder. A folder has other files beside: layouts, notes, results.
 const SUFFIX: &str = ".pgtrace";
 
-/// Whether several recordings are named: more than one path, or a folder.
+/// Whether the user names several recordings: more than one path, or a folder.
 #[must_use]
 pub fn is_fleet(paths: &[PathBuf]) -> bool {
     paths.len() > 1 || paths.iter().any(|path| path.is_dir())
 }
 
-/// The recordings that are named, each once: files as they are, and of each folder the files that end in `.pgtrace`, by name.
+/// The recordings that are named, each once: files as they are, and of each folder the files that end in
+/// `.pgtrace`, by name.
 ///
 /// # Errors
 /// A folder cannot be read, or has no recording.
@@ -61,8 +62,9 @@ pub fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Does `work` for each recording, on all CPUs. The results have the order of `files`. A recording is read by one thread, so no
-/// more of them are in memory at once than there are CPUs. If there are fewer recordings than CPUs, `work` may use several.
+/// Does `work` for each recording, on all CPUs. The results have the order of `files`. A recording is read by
+/// one thread, so no more of them are in memory at once than there are CPUs. If there are fewer recordings
+/// than CPUs, `work` may use several.
 ///
 /// # Errors
 /// [`Cancelled`](pageset_report::Cancelled), as soon as the recordings at hand are done, or that the system gives no threads.
@@ -76,10 +78,11 @@ pub fn each<R: Send>(
     let cpus = cpus_of_this_machine();
     let workers = cpus.min(files.len()).max(1);
     let pool = || rayon::ThreadPoolBuilder::new().num_threads(cpus.div_ceil(workers)).build();
-    // Not the threads of one pool: while one of them waits for its own work, it would begin another recording.
+    // Each worker has a pool of its own. In a shared pool, a thread that waits for its recording's work would
+    // begin another recording.
     let pools = (0..workers).map(|_| pool()).collect::<Result<Vec<_>, _>>().context("cannot make threads")?;
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    // The results, how many there are, who is told, and whether that goes on.
+    // The results, their number, the receiver of progress, and its answer whether to go on.
     let results = Mutex::new((files.iter().map(|_| None).collect::<Vec<Option<R>>>(), 0, progress, Ok(())));
     thread::scope(|scope| {
         for pool in &pools {
@@ -107,7 +110,7 @@ pub fn each<R: Send>(
     Ok(results.into_iter().flatten().collect())
 }
 
-/// What advice says, in a word.
+/// The verdict of advice, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -134,7 +137,7 @@ impl Answer {
         }
     }
 
-    /// As a person says it.
+    /// In words.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -145,7 +148,8 @@ impl Answer {
     }
 }
 
-/// What is advised: settings as `sysctl` takes them, or a kernel; and the CPU time that it saves in percent, least and most.
+/// The advice: settings as `sysctl` takes them, or a kernel; and the CPU time that it saves in percent, least
+/// and most.
 fn advised(advice: &Advice) -> Option<(&str, Option<(f64, f64)>)> {
     let (Verdict::Set { forecast, .. } | Verdict::ChangeKernel { forecast, .. }) = advice.verdict else {
         return None;
@@ -171,10 +175,10 @@ fn why_unknown(advice: &Advice) -> Option<&'static str> {
     })
 }
 
-/// What is said of one recording, in a line.
+/// The answer for one recording, in a line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Line {
-    /// As a person says it; `None` if the recording could not be read.
+    /// In words; `None` if the recording could not be read.
     pub answer: Option<String>,
     /// The setting or kernel that is advised.
     pub advised: Option<String>,
@@ -182,7 +186,7 @@ pub struct Line {
     pub saved_percent_least: Option<f64>,
     /// At most.
     pub saved_percent_most: Option<f64>,
-    /// What any setting could save at most, in percent.
+    /// The most that any setting could save, in percent.
     pub most_percent: Option<f64>,
     /// Visits to the zones a second.
     pub visits_per_s: Option<f64>,
@@ -193,7 +197,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// What an advice says, or why there is none.
+    /// The line for an advice, or for the reason why there is none.
     #[must_use]
     pub fn new(read: Result<&Advice, String>) -> Self {
         let advice = match read {
@@ -217,22 +221,22 @@ impl Line {
     }
 }
 
-/// What a fleet says together.
+/// The answers of all recordings of a fleet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Answers {
     /// Recordings.
     pub recordings: usize,
     /// The recordings that say *Yes*, by their places in the fleet: the worst first.
     pub yes: Vec<usize>,
-    /// How many say *No*.
+    /// The number of recordings that say *No*.
     pub no: usize,
-    /// How many do not say.
+    /// The number of recordings that do not say.
     pub unknown: usize,
-    /// Why they do not, and how many: the most frequent reason first.
+    /// The reasons why recordings do not say, with their numbers: the most frequent first.
     pub why_unknown: Vec<(String, usize)>,
-    /// How many could not be read.
+    /// The number of recordings that could not be read.
     pub unread: usize,
-    /// What is advised, and for how many recordings: the most frequent first.
+    /// Each advice with its number of recordings, the most frequent first.
     pub advised: Vec<(String, usize)>,
     /// All recordings, the worst first: Yes, then unknown, then No, then those that could not be read.
     #[serde(skip)]
@@ -240,7 +244,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// What these say; `None` stands for a recording that could not be read.
+    /// Sums the answers up; `None` stands for a recording that could not be read.
     pub fn new<'a>(fleet: impl IntoIterator<Item = Option<&'a Advice>>) -> Self {
         let mut answers = Self::default();
         let mut keys = Vec::new();
@@ -251,7 +255,7 @@ impl Answers {
                 keys.push((3, 0.0, at));
                 continue;
             };
-            // What certainly is saved, or else what could be at most.
+            // The least saving that is certain, or else the most that is possible.
             let most = || advice.findings.spending.most_percent.unwrap_or(0.0);
             let saved = advised(advice).and_then(|(_, saved)| saved).map_or_else(most, |(least, _)| least);
             let class = match Answer::of(advice) {
@@ -323,7 +327,7 @@ mod tests {
         let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let results = each(&files, &mut (), |file| {
             most.fetch_max(now.fetch_add(1, Relaxed) + 1, Relaxed);
-            // What waits for work of its own begins no other recording meanwhile.
+            // A thread that waits for parallel work of its own must not begin another recording meanwhile.
             (0..8).into_par_iter().for_each(|_| thread::sleep(Duration::from_micros(50)));
             now.fetch_sub(1, Relaxed);
             file.to_owned()

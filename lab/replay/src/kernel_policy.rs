@@ -2,8 +2,8 @@
 
 use pageset_core::Policy;
 
-/// First release of each policy, oldest first. 6.2 to 6.6 decide as the base of the auto-tuning series; stable 6.1 has one of
-/// its patches. Source: `Policy::kernel` and `Policy::summary` of each.
+/// First release of each policy, oldest first. 6.2 to 6.6 decide as the base of the auto-tuning series;
+/// stable 6.1 has one of its patches. Source: `Policy::kernel` and `Policy::summary` of each.
 const SINCE: [(Release, &str); 11] = [
     ((4, 0, 0), "linux-4.9"),
     ((4, 18, 0), "linux-4.18"),
@@ -17,14 +17,14 @@ const SINCE: [(Release, &str); 11] = [
     ((6, 19, 0), "linux-6.19"),
     ((7, 2, 0), "linux-7.2"),
 ];
-/// Stable series in which a later change came, from this release on, with the policy that has it.
+/// Changes that came to a stable series later: the first release with the change, and its policy.
 const STABLE: [(Release, &str); 2] = [((6, 12, 67), "linux-6.12"), ((6, 18, 7), "linux-6.18")];
 
 /// Major, minor and stable number.
 type Release = (u32, u32, u32);
 
-/// The policy of the kernel with this release, as `uname -r` prints it. A guess: vendors take changes into older kernels, and
-/// some print no stable number. [`neighbours`] are the next guesses.
+/// The policy of the kernel with this release, as `uname -r` prints it. A guess: vendors take changes into
+/// older kernels, and some print no stable number. [`neighbours`] are the next guesses.
 #[must_use]
 pub fn policy_of_kernel(release: &str) -> Option<&'static Policy> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
@@ -37,7 +37,8 @@ pub fn policy_of_kernel(release: &str) -> Option<&'static Policy> {
     Policy::named(name)
 }
 
-/// The policies of the kernels before and after this one's, for what a vendor may have taken or left.
+/// The policies of the kernels before and after this one. A vendor may have left out the last changes, or
+/// taken the next ones.
 #[must_use]
 pub fn neighbours(policy: &Policy) -> Vec<&'static Policy> {
     let mut names: Vec<(Release, &str)> = [SINCE.as_slice(), &STABLE].concat();

@@ -1,4 +1,5 @@
-//! Ladders: rows of policies that belong together, as the published tables have them; and sweeps over their constants.
+//! Ladders: rows of policies that belong together, as the published tables have them; and sweeps over their
+//! constants.
 
 use std::str::FromStr;
 
@@ -7,13 +8,13 @@ use pageset_core::policy::{BatchRule, HighRule, fixed};
 
 use crate::replay::{Candidate, VmSettings};
 
-/// A published row of policies. The first is what the others are compared with.
+/// A published row of policies. The others are compared with the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ladder {
     /// The 2023 auto-tuning series: base, the patches its tables show, and the merged form.
     #[default]
     Series,
-    /// The 2016 high-order series: vanilla 4.9, version 5, and what its reviewers proposed.
+    /// The 2016 high-order series: vanilla 4.9, version 5, and its reviewers' proposals.
     HighOrder,
     /// The 2018 batch-size study, phase one: batches from 31 to 511, each with six times as much as limit.
     Batch,
@@ -85,7 +86,7 @@ pub struct Sweep {
     pub batch: Vec<i32>,
     /// Limit of a page set, in pages; a fixed one, so nothing tunes it.
     pub high: Vec<i32>,
-    /// Power of two by which refills and drains may exceed `batch`.
+    /// Values of `scale_max`: refills and drains may exceed `batch` by that power of two.
     pub scale_max: Vec<u8>,
     /// Settings of `/proc/sys/vm`: for each key the values to try.
     pub settings: Vec<Vec<VmSettings>>,
@@ -98,7 +99,7 @@ impl Sweep {
     /// Parses settings such as `batch=31,63,127` and `high=186,378`.
     ///
     /// # Errors
-    /// A sentence that names the setting and says what may stand there.
+    /// A sentence with the setting and its possible values.
     pub fn parse<'s>(settings: impl IntoIterator<Item = &'s str>) -> Result<Self, String> {
         let mut sweep = Self::default();
         for setting in settings {
@@ -138,7 +139,8 @@ impl Sweep {
         constants.into_iter().chain(self.settings.iter().map(Vec::len)).all(|count| count <= 1)
     }
 
-    /// `base` with every combination of the values, in the order given: constants of the policy first, then settings.
+    /// `base` with every combination of the values, in the order given: constants of the policy first, then
+    /// settings.
     #[must_use]
     pub fn candidates(&self, base: &Policy) -> Vec<Candidate> {
         let mut candidates: Vec<Candidate> = self.policies(base).into_iter().map(Candidate::from).collect();
@@ -203,7 +205,8 @@ where
         .collect()
 }
 
-/// The policy under another name. Policies have static names; the few that a command makes up live as long as it does.
+/// The policy under another name. Policies have static names; the few that a command makes up live as long as
+/// it does.
 fn labelled(mut policy: Policy, label: String) -> Policy {
     policy.name = label.leak();
     policy

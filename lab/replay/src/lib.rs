@@ -1,22 +1,22 @@
-//! What a recording of page events says: what it contains, whether a policy explains it, what another one would have made of
-//! it, and what to do about the machine.
+//! Analyses of a recording of page events: its contents, whether a policy explains it, forecasts for other
+//! policies, and advice about the machine.
 //!
 //! | what | where |
 //! |---|---|
 //! | counts of what a recording itself contains | [`survey()`], [`timeline`] |
 //! | its allocations and frees put to the core's page sets, under any number of policies and settings | [`replay`](fn@replay) |
-//! | such a forecast beside what another kernel or setting really made of the load | [`against`](fn@against) |
+//! | such a forecast beside a recording of the load under another kernel or setting | [`against`](fn@against) |
 //! | each decision of the recorded kernel beside a policy's | [`verify`](fn@verify) |
 //! | what to do about a machine, from a recording of its load | [`advise`] |
 //! | many recordings of one load: which files they are, and what they say together | [`fleet`] |
 //! | everything that a recording shows, over time and per CPU, for a report | [`report_data`] |
 //! | what each process did, and each call site, and how much was the command's | [`who`], [`sites`] |
-//! | its allocations and frees one by one, for those who play its blocks elsewhere | [`operations`] |
+//! | its allocations and frees one by one, for programs that play its blocks on another allocator | [`operations`] |
 //! | a recording in the formats of other programs | [`export`] |
 //! | recordings that are built in | [`recordings`] |
 //!
-//! Both `replay` and `verify` take place on the recording's own machine, and say how far they may be off. Long work says how
-//! far it is to a [`Progress`](pageset_report::Progress), which may end it. Nothing here prints.
+//! Both `replay` and `verify` use the recorded machine, and say how far they may be off. Long work reports
+//! its progress to a [`Progress`](pageset_report::Progress), which may end it. This crate prints nothing.
 #![forbid(unsafe_code)]
 
 pub mod advise;

@@ -7,7 +7,7 @@ use pageset_trace::{Layout, ZoneDescription};
 
 use crate::caches::cache_slice;
 
-/// What the kernel printed, or else what the policy's formula gives (spec §2.2, §2.3).
+/// The limits that the kernel printed, or else those that the policy's formula gives (spec §2.2, §2.3).
 pub(crate) fn printed_or_computed(policy: &Policy, machine: &Layout, zone: &ZoneDescription) -> Limits {
     let printed = zone.pagesets.iter().find_map(|set| {
         Some(Limits {
@@ -19,7 +19,7 @@ pub(crate) fn printed_or_computed(policy: &Policy, machine: &Layout, zone: &Zone
     printed.unwrap_or_else(|| computed(policy, machine, zone))
 }
 
-/// What the policy's formula gives.
+/// The limits that the policy's formula gives.
 pub(crate) fn computed(policy: &Policy, machine: &Layout, zone: &ZoneDescription) -> Limits {
     let on_node = machine.nodes.iter().filter(|node| node.id == zone.node);
     let cpus: usize = on_node.map(|node| node.cpus.len()).sum();

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
-/// Bytes that are to be had: the least of what the machine has free, what the control groups leave, and what `ulimit -v` leaves.
-/// `None` if none of them is known.
+/// The memory that this process can still get, in bytes: the least of the machine's free memory, the rest of
+/// its control groups, and the rest of `ulimit -v`. `None` if none of them is known.
 pub(crate) fn to_be_had() -> Option<u64> {
     [free_of_machine(), left_of_groups(), left_of_address_space()].into_iter().flatten().min()
 }
@@ -32,7 +32,8 @@ fn left_of_groups() -> Option<u64> {
     left_of(&fs::read_to_string("/proc/self/cgroup").ok()?, Path::new("/sys/fs/cgroup"))
 }
 
-/// What the memory limits of a process's control groups leave, of each group and of those that it is in. Source: cgroups(7).
+/// The memory that remains in a process's control groups and their parents: the least of them. Source:
+/// cgroups(7).
 fn left_of(groups: &str, root: &Path) -> Option<u64> {
     let left = groups.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);

@@ -1,6 +1,8 @@
-//! What a recorded load asked of its allocator, one thing after another, with names for its blocks. This is for those who play
-//! a recording's blocks on another allocator. A replay of page sets reads for itself: page sets do not care which page comes,
-//! and what an event told of a page set is mended when later events tell more.
+//! The requests of a recorded load to its allocator, in order, with names for its blocks: for programs that
+//! play a recording's blocks on another allocator.
+//!
+//! A replay of page sets does not use this. To a page set all pages are alike, and the replay corrects an
+//! event when later events tell more.
 
 use std::collections::HashMap;
 
@@ -18,11 +20,11 @@ pub struct Operation {
     pub ts_ns: u64,
     /// The CPU.
     pub cpu: u16,
-    /// What it asked for.
+    /// The request.
     pub what: What,
 }
 
-/// What is asked for.
+/// The kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// A block that has this name from now on.
@@ -33,7 +35,7 @@ pub enum What {
         order: Order,
         /// Its type.
         migratetype: MigrateType,
-        /// The highest zone that it may be from.
+        /// The highest zone that the block may be from.
         highest: ZoneKind,
     },
     /// Single pages at once, whose names are numbers from `first` on.
@@ -50,7 +52,7 @@ pub enum What {
     },
 }
 
-/// What tells the blocks of a recording apart.
+/// The name of a block, unique in a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockName {
     /// The block of the allocation with this number.
@@ -59,7 +61,7 @@ pub enum BlockName {
     Bulk(u32),
 }
 
-/// Events of a recording that are not played, or not as they stand.
+/// Events of a recording that are not played, or are changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LeftOut {
@@ -69,14 +71,14 @@ pub struct LeftOut {
     pub failed_in_recording: u64,
     /// Allocations of an order or of a number of pages that cannot be.
     pub impossible: u64,
-    /// Allocations of frames that were in use. Their free is lost, and is made up just before.
+    /// Allocations of frames that were in use. Their free is lost, so one is played just before.
     pub allocated_twice: u64,
 }
 
 /// Most pages of one bulk allocation that are believed.
 pub const BULK_PAGES_MAX: u32 = 1 << 16;
 
-/// The blocks of a recording that is read, and what of it is left out.
+/// The blocks in use while a recording is read, and counts of requests that are left out.
 #[derive(Clone, Debug, Default)]
 pub struct Blocks {
     /// The blocks in use, by first frame.
@@ -85,19 +87,21 @@ pub struct Blocks {
     pub allocated: u32,
     /// Pages that were allocated in bulk.
     pub bulk_pages: u32,
-    /// Those of them that were freed. The events do not name their frames, so the oldest goes first.
+    /// Pages of bulk allocations that were freed. The events do not name their frames, so the oldest page
+    /// goes first.
     pub bulk_freed: u32,
     /// CPUs that the recording names: the highest number plus 1.
     pub cpus: u32,
-    /// What is not played.
+    /// Requests that are not played.
     pub left_out: LeftOut,
 }
 
 impl Blocks {
-    /// Reads a whole recording, and gives what it asked for to `each`, in its order. `progress` hears how many events were read.
+    /// Reads a whole recording, and passes its requests to `each`, in order. `progress` hears how many events
+    /// were read.
     ///
     /// # Errors
-    /// If it cannot be read, or has no allocations or no frees; those of `each`.
+    /// The recording cannot be read, or has no allocations or no frees; an error of `each`.
     pub fn read(
         reader: &mut dyn TraceReader,
         each: &mut dyn FnMut(Operation) -> Result<(), TraceError>,
@@ -121,10 +125,10 @@ impl Blocks {
         self.in_use.values().copied()
     }
 
-    /// Gives what an event asked for to `each`.
+    /// Passes the requests of an event to `each`.
     ///
     /// # Errors
-    /// Those of `each`.
+    /// An error of `each`.
     pub fn take<E>(
         &mut self,
         event: &Event,
@@ -159,7 +163,7 @@ impl Blocks {
             return None;
         };
         let number = std::mem::replace(&mut self.allocated, next);
-        // A block that is in use when its frame is allocated once more was freed unseen.
+        // If the frame of a block in use is allocated once more, the free of the block was lost.
         let lost = self.in_use.insert(event.pfn, number);
         self.left_out.allocated_twice += u64::from(lost.is_some());
         let migratetype = event.block_type().filter(|of| of.is_mergeable()).unwrap_or(MigrateType::Movable);

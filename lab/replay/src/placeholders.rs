@@ -1,11 +1,11 @@
-//! Frames that stand for any page: where only numbers matter, page sets hold these.
+//! Frames that stand for any page. Page sets hold these where only numbers of pages matter.
 
 use pageset_core::FrameIndex;
 
 /// Frames of a zone that are in no page set.
 #[derive(Debug)]
 pub(crate) struct Placeholders {
-    /// From here on none was used yet.
+    /// The first placeholder that was not used yet.
     fresh: FrameIndex,
     end: FrameIndex,
     returned: Vec<FrameIndex>,

@@ -1,4 +1,4 @@
-//! Policies that users write: TOML files that begin with a named policy, and say what differs.
+//! Policies that users write: TOML files that name a base policy, and the differences.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,8 +12,8 @@ use serde::Deserialize as _;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
-/// Tables whose keys are rules and amounts: what a file leaves out there is the base's. Another table is one choice of
-/// several, so it replaces the base's.
+/// Tables whose keys are rules and amounts. A file may leave some out: these are the base's. Another table is
+/// one choice of several, so it replaces the base's.
 const OF_KEYS: [&str; 7] = [
     "tuning",
     "tuning.decay",
@@ -30,18 +30,18 @@ const SHOWN: &str = "`pageset policies linux-6.18 --toml` shows what may stand t
 /// `scale_max` above this says nothing more: a batch is scaled to all that a page set can hold.
 const SCALE_MAX: u8 = 24;
 
-/// Why a file is no policy: the file, line and column, and what is wrong there.
+/// The reason why a file is no policy: file, line, column, and the mistake there.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct PolicyFileError(String);
 
-/// Whether what stands for a policy is a file: it has a `/`, or ends in `.toml`.
+/// Whether the name of a policy is a file: it has a `/`, or ends in `.toml`.
 #[must_use]
 pub fn names_policy_file(name: &str) -> bool {
     name.contains('/') || name.ends_with(".toml")
 }
 
-/// The policy in this file. It is kept until the process ends, as named policies are.
+/// The policy in this file. The policy is kept until the process ends, like named policies.
 ///
 /// # Errors
 ///
@@ -82,7 +82,7 @@ pub fn policy_to_toml(policy: &Policy) -> String {
     text += &rules(policy);
     _ = writeln!(text, "\n# Other choices:");
     let own = choices(policy);
-    // Those of named policies, and amounts that no named policy has.
+    // Sources are from named policies; constants differ from all of them.
     let mut fixed = *policy;
     (fixed.batch, fixed.high) = (BatchRule::Fixed(31), HighRule::Fixed(186));
     let others = POLICIES.iter().chain([&fixed]).flat_map(choices).collect::<BTreeMap<_, _>>();
@@ -104,7 +104,8 @@ fn choices(policy: &Policy) -> BTreeMap<(String, String), String> {
     found
 }
 
-/// A word is a choice, and so is a table of one key that says which table it is. Other tables have more rules.
+/// A word is a choice, and so is a table of one key that says which table it is. Other tables have more
+/// rules.
 fn find_choices(path: &str, value: &toml::Value, found: &mut BTreeMap<(String, String), String>) {
     match value {
         toml::Value::String(word) => {
@@ -131,7 +132,7 @@ fn rules(policy: &Policy) -> String {
     toml::to_string(policy).expect("tables, words and numbers are TOML")
 }
 
-/// What is wrong, and where if it is at a place in the text.
+/// The mistake, and its place in the text if it has one.
 type Wrong = (Option<Range<usize>>, String);
 
 fn policy_from_toml(text: &str, stem: &str) -> Result<Policy, Wrong> {
@@ -278,7 +279,7 @@ mod tests {
         for policy in POLICIES {
             let text = policy_to_toml(policy);
             let mut again = policy_from_toml(&text, "mine").unwrap_or_else(|why| panic!("{why:?}\n{text}"));
-            // From another base, too: a file says all.
+            // The result does not depend on the base: a written file has all rules.
             let other = text.replace(&format!("base = \"{}\"", policy.name), "base = \"linux-4.9\"");
             let of_other = policy_from_toml(&other, "mine").unwrap_or_else(|why| panic!("{why:?}\n{other}"));
             for read in [&mut again, &mut { of_other }] {

@@ -1,4 +1,5 @@
-//! What the zone's flags were: below its high watermark, being reclaimed. No event says so; both follow from others.
+//! A zone's flags at each moment: below its high watermark, being reclaimed. No event reports a flag; both
+//! follow from events.
 
 use pageset_core::pcp::Pressure;
 use pageset_trace::ZoneDescription;
@@ -8,18 +9,20 @@ use crate::gfp;
 /// A zone's free pages as far as the events tell, and its flags.
 #[derive(Clone, Debug)]
 pub(crate) struct ZonePressure {
-    /// Free pages: the last sample's, and what refills, drains and others did since.
+    /// Free pages: the last sample's, changed by all refills, drains and other events since.
     pub(crate) free: i64,
-    /// What `/proc/zoneinfo` and the watermark checks see: changes reach it when a CPU's share exceeds a threshold.
+    /// The number of free pages that `/proc/zoneinfo` and the watermark checks see. A CPU's changes reach it
+    /// once their sum exceeds a threshold.
     visible: i64,
     /// Changes that are still with their CPU.
     pending: Vec<i32>,
     threshold: i32,
     high: i64,
     protection: Vec<i64>,
-    /// Pages that count as free but not for the checks, such as a reserve for atomic requests: what decisions showed.
+    /// Pages that count as free, but not in the checks, such as a reserve for atomic requests. The kernel's
+    /// decisions show them.
     unusable: i64,
-    /// What was visible when a drain cleared the flag.
+    /// `visible` when a drain last cleared the flag `below_high`.
     cleared_at: Option<i64>,
     below_high: bool,
     pub(crate) reclaim_active: bool,
@@ -50,7 +53,7 @@ impl ZonePressure {
         Pressure { reclaim_active: self.reclaim_active, below_high: self.below_high }
     }
 
-    /// The kernel's decision showed what the flags are.
+    /// Takes the flags that the kernel's decision showed.
     pub(crate) fn learn(&mut self, flags: Pressure) {
         let above = |visible: i64| (visible - self.high - self.reserve(usize::MAX)).clamp(0, self.high);
         match (self.below_high, flags.below_high, self.cleared_at) {
@@ -97,14 +100,15 @@ impl ZonePressure {
         }
     }
 
-    /// A sample shows what the checks see.
+    /// Takes the number of free pages from a sample, as the checks see it.
     pub(crate) fn set_visible(&mut self, free: u64) {
         let free = i64::try_from(free).unwrap_or(i64::MAX / 2);
         self.free += free - self.visible;
         self.visible = free;
     }
 
-    /// An allocation of `pages` with these flags walks past: below the high watermark it sets the flag (spec §2.9).
+    /// An allocation of `pages` with these flags walks past: below the high watermark it sets the flag (spec
+    /// §2.9).
     pub(crate) fn walk(&mut self, gfp: u32, pages: i64) {
         self.walk_to(highest_zone(gfp), pages);
     }
@@ -152,7 +156,7 @@ pub(crate) const fn highest_zone(gfp: u32) -> usize {
     }
 }
 
-/// From how many pages on a CPU's changes become visible to others (spec §6).
+/// The pages that a CPU's changes must exceed to become visible to other CPUs (spec §6).
 fn stat_threshold(cpus: u32, managed: u64) -> i32 {
     let fls = |value: u64| u64::from(u64::BITS - value.leading_zeros());
     let chunks = managed >> 15;

@@ -1,26 +1,27 @@
-//! Which kinds of events were recorded. What was not recorded is unknown, not zero: no figure is made from its absence.
+//! Which kinds of events were recorded. Data that was not recorded is unknown, not zero: no figure is made
+//! from its absence.
 //!
-//! A recording of `pageset record` names its tracepoints, and so does a `perf.data`. Text does not: there, one event of a kind
-//! shows that the kind was recorded, and no event shows nothing.
+//! A recording of `pageset record` names its tracepoints, and so does a `perf.data`. Text does not: there,
+//! one event of a kind shows that the kind was recorded, and no event shows nothing.
 
 use pageset_trace::{Event, EventKind, SourceFormat, TraceError, TraceInfo, TraceReader};
 
 /// Whether events of a kind were recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recorded {
-    /// They were. If there is none, none happened.
+    /// They were. If the recording has no event of this kind, none happened.
     Yes,
     /// They were not.
     No,
-    /// There is none, and the recording does not say whether they were recorded.
+    /// The recording has no event of this kind, and does not tell whether the kind was recorded.
     Unknown,
 }
 
-/// Of each kind of events, whether it was recorded.
+/// Whether each kind of event was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedKinds([Recorded; EventKind::COUNT]);
 
-/// Of a recording that was not read.
+/// The kinds of a recording that was not read.
 impl Default for RecordedKinds {
     fn default() -> Self {
         Self([Recorded::Unknown; EventKind::COUNT])
@@ -30,31 +31,31 @@ impl Default for RecordedKinds {
 /// Events of each kind, by [`EventKind::index`].
 pub type KindCounts = [u64; EventKind::COUNT];
 
-/// What figures are made from.
+/// The kinds of events that each figure needs.
 pub mod needs {
     use pageset_trace::EventKind::{
         self, ContentionBegin, ContentionEnd, DirectReclaimBegin, KswapdWake, MmPageAlloc,
         MmPageAllocZoneLocked, MmPageFree, MmPageFreeBatched, MmPagePcpuDrain,
     };
 
-    /// What was allocated.
+    /// Allocations.
     pub const ALLOCATIONS: &[EventKind] = &[MmPageAlloc];
-    /// What was freed.
+    /// Frees.
     pub const FREES: &[EventKind] = &[MmPageFree];
-    /// The load: who allocates and frees what.
+    /// The load: allocations and frees.
     pub const LOAD: &[EventKind] = &[MmPageAlloc, MmPageFree];
     /// Pages that left the zones.
     pub const ZONE_PAGES: &[EventKind] = &[MmPageAllocZoneLocked];
-    /// Refills one by one: an allocation ends each.
+    /// Each single refill: an allocation ends it.
     pub const REFILLS: &[EventKind] = &[MmPageAlloc, MmPageAllocZoneLocked];
-    /// Drains one by one: what comes between two of them is an allocation or a free, perhaps of a batch.
+    /// Each single drain. The event between two drains is an allocation or a free, perhaps of a batch.
     pub const DRAINS: &[EventKind] = &[MmPageAlloc, MmPageFree, MmPageFreeBatched, MmPagePcpuDrain];
-    /// Refills and drains one by one, and so how long zone locks were held.
+    /// Each single refill and drain, and so how long zone locks were held.
     pub const VISITS: &[EventKind] =
         &[MmPageAlloc, MmPageFree, MmPageFreeBatched, MmPagePcpuDrain, MmPageAllocZoneLocked];
     /// Waits for locks.
     pub const WAITS: &[EventKind] = &[ContentionBegin, ContentionEnd];
-    /// Waits for the zones' locks: which lock is a zone's shows in what its holder does next.
+    /// Waits for zone locks. Whether a lock is a zone's shows in the waiter's next events.
     pub const ZONE_WAITS: &[EventKind] = &[
         MmPageAlloc,
         MmPageFree,
@@ -76,7 +77,7 @@ const NOT_ALWAYS: [EventKind; 3] =
 const BULK: [EventKind; 2] = [EventKind::BulkAllocEntry, EventKind::BulkAllocReturn];
 
 impl RecordedKinds {
-    /// By what a recording says about itself, and by the events that are in it.
+    /// From a recording's description of itself, and from the kinds of its events.
     #[must_use]
     pub fn new(info: &TraceInfo, counts: &KindCounts) -> Self {
         Self(EventKind::ALL.map(|kind| match announced(info, kind, counts) {
@@ -87,7 +88,7 @@ impl RecordedKinds {
         }))
     }
 
-    /// As far as a reader's first events show.
+    /// Tells kinds apart by the recording's description, and by the reader's first events.
     ///
     /// # Errors
     /// The recording cannot be read.
@@ -116,19 +117,19 @@ impl RecordedKinds {
         self.has(needed).then_some(figure)
     }
 
-    /// Those of these kinds that are not known to be recorded.
+    /// The kinds among `needed` that are not known to be recorded.
     #[must_use]
     pub fn lacking(&self, needed: &[EventKind]) -> Vec<EventKind> {
         needed.iter().copied().filter(|kind| self.of(*kind) != Recorded::Yes).collect()
     }
 
-    /// What is missing of these kinds, and how it is recorded, as a sentence; `None` if nothing is.
+    /// A sentence with the missing kinds, and how to record them; `None` if none is missing.
     #[must_use]
     pub fn unsaid(&self, needed: &[EventKind]) -> Option<String> {
         self.unsaid_beside(needed, &[])
     }
 
-    /// As [`RecordedKinds::unsaid`], and says how to record those of `others` that are missing, too.
+    /// Like [`RecordedKinds::unsaid`], and also tells how to record missing kinds of `others`.
     #[must_use]
     pub fn unsaid_beside(&self, needed: &[EventKind], others: &[EventKind]) -> Option<String> {
         let lacking = self.lacking(needed);
@@ -136,10 +137,11 @@ impl RecordedKinds {
         (!lacking.is_empty()).then(|| format!("It has no {} events; {}.", listed(&lacking), remedy(&all)))
     }
 
-    /// That a recording has these kinds.
+    /// Requires that a recording has these kinds.
     ///
     /// # Errors
-    /// It is not known to have them. The error names those, and how they are recorded.
+    /// A kind is not known to be recorded. The error names the missing kinds, and how to record
+    /// them.
     pub fn require(&self, needed: &[EventKind], info: &TraceInfo) -> Result<(), TraceError> {
         let lacking = self.lacking(needed);
         if lacking.is_empty() {
@@ -169,14 +171,16 @@ fn remedy(lacking: &[EventKind]) -> String {
     format!("record them with `pageset record`, or with `perf record -a -e {}`", groups.join(" -e "))
 }
 
-/// What perf calls the groups of events that figures need. All of a group are recorded: the next figure needs the others.
+/// perf's names for groups of events that figures need. A group is recorded whole, since other figures need
+/// the rest.
 const GROUPS: [(&[EventKind], &str); 3] = [
     (needs::VISITS, "'kmem:mm_page_*'"),
     (needs::WAITS, "'lock:contention_*'"),
     (needs::SHORTAGE, "'vmscan:mm_vmscan_kswapd_*' -e 'vmscan:mm_vmscan_direct_*'"),
 ];
 
-/// Whether a recording says that a kind was recorded; `None` if it does not say. One of counts has no events.
+/// Whether a recording says that a kind was recorded; `None` if it does not say. A recording of counts has no
+/// events.
 fn announced(info: &TraceInfo, kind: EventKind, counts: &KindCounts) -> Option<bool> {
     if info.counts.is_some() {
         return Some(false);
@@ -193,7 +197,8 @@ fn announced(info: &TraceInfo, kind: EventKind, counts: &KindCounts) -> Option<b
     if !is_ours || NOT_ALWAYS.contains(&kind) {
         return None;
     }
-    // Some left out waits, both ends of them. A filter on the beginnings leaves ends alone.
+    // Some of these recorders left out waits, both ends of them. A filter on the beginnings leaves ends
+    // alone.
     if needs::WAITS.contains(&kind) && needs::WAITS.iter().all(|kind| counts[kind.index()] == 0) {
         return None;
     }

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use pageset_trace::{OpenOptions, TraceError, TraceReader};
 
-/// Recorded on Linux 6.18.44 with 2 CPUs: `make -j4` of Lua, 1.1 million events. It is built in, so that nobody needs a
-/// recording to begin with.
+/// Recorded on Linux 6.18.44 with 2 CPUs: `make -j4` of Lua, 1.1 million events. It is built in, so that a
+/// first try needs no recording.
 pub static BUNDLED: &[u8] = include_bytes!("../bundled/k618_2c_make_lua_j4.pgtrace");
-/// What stands in messages and results instead of its path.
+/// Its name in messages and results, instead of a path.
 const BUNDLED_NAME: &str = "k618_2c_make_lua_j4 (bundled)";
 
-/// All recordings that are built in, by name: that of Lua, and the first 4 s of `make -j4` of OpenSSL on the same machine, with no
-/// file in memory before, of which a study plays copies.
+/// All recordings that are built in, by name: `make -j4` of Lua, and the first 4 s of `make -j4` of OpenSSL
+/// on the same machine, with no file in memory before. A study plays copies of the second.
 const ALL: [(&str, &[u8]); 2] = [
     ("k618_2c_make_lua_j4", BUNDLED),
     ("k618_2c_make_openssl_j4", include_bytes!("../bundled/k618_2c_make_openssl_j4.pgtrace")),
@@ -35,7 +35,7 @@ pub fn bundled() -> Result<Box<dyn TraceReader>, TraceError> {
     bundled_with(&OpenOptions::new())
 }
 
-/// The same with options.
+/// Opens the recording that is built in, with options.
 ///
 /// # Errors
 /// As [`pageset_trace::open`], for the files that the options name.

@@ -1,4 +1,5 @@
-//! Where it was: visits to zones and waits for their locks by call site, and the names of the other locks that CPUs wait for.
+//! Where it was: visits to zones and waits for their locks by call site, and the names of the other locks
+//! that CPUs wait for.
 //!
 //! A call site is the function that wanted pages or gave them back. The recorder found its name.
 
@@ -12,12 +13,12 @@ use crate::Survey;
 use crate::recorded::needs;
 use crate::who::{VISITS_MIN, percent};
 
-/// Call sites and locks. What the recording does not say is `None`.
+/// Call sites and locks. `None` is not recorded.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sites {
-    /// Most visits first, or the longest waits where visits have no call sites; what is unknown at the end.
+    /// Most visits first, or the longest waits where visits have no call sites. The unknown site stands last.
     pub call_sites: Option<Vec<Site>>,
-    /// Spinning locks that are no zone's, the longest waits first; what is unknown at the end.
+    /// Spinning locks that are no zone's, the longest waits first. The unknown lock stands last.
     pub other_locks: Option<Vec<Lock>>,
 }
 
@@ -41,7 +42,7 @@ pub struct Site {
 /// Waits for a lock, or for several of one name.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Lock {
-    /// What is known of it.
+    /// The lock's name, as far as it is known.
     pub lock: LockName,
     /// How many waits.
     pub waits: u64,
@@ -52,7 +53,8 @@ pub struct Lock {
 }
 
 impl Sites {
-    /// By what a recording says about itself, and a survey of it. `None` if it has no call chain.
+    /// The call sites of a recording, from its description of itself and its survey. `None` if it has no call
+    /// chain.
     #[must_use]
     pub fn new(info: &TraceInfo, survey: &Survey) -> Option<Self> {
         let found = match (&info.counts, &info.call_sites) {
@@ -83,7 +85,7 @@ impl Sites {
         }
     }
 
-    /// Events say where CPUs waited, and not where a visit came from.
+    /// Events have the call sites of waits, but not of visits.
     fn of_events(names: &CallSites, survey: &Survey) -> Self {
         let locks = &survey.kernel.zone_locks;
         let mut sites: HashMap<Option<&str>, (u64, u64)> = HashMap::new();
@@ -116,7 +118,7 @@ impl Sites {
     }
 }
 
-/// In order, with their shares.
+/// Sorts call sites, and adds their shares.
 fn shares(mut sites: Vec<Site>) -> Vec<Site> {
     let sum = |of: fn(&Site) -> Option<u64>| sites.iter().filter_map(of).fold(0, u64::saturating_add);
     let (visits, wait_ns) = (sum(|site| site.visits), sum(|site| site.zone_wait_ns));
@@ -131,7 +133,7 @@ fn shares(mut sites: Vec<Site>) -> Vec<Site> {
     sites
 }
 
-/// Locks of one name are one.
+/// Locks of one name share a row.
 fn ranked(locks: impl Iterator<Item = (LockName, (u64, u64))>) -> Vec<Lock> {
     let mut all: HashMap<LockName, (u64, u64)> = HashMap::new();
     for (lock, (waits, wait_ns)) in locks {
@@ -159,7 +161,7 @@ mod tests {
     use super::*;
     use crate::{SurveyOptions, survey};
 
-    /// What a recording of these waits says: address, caller, call site, time.
+    /// The sites of a recording with these waits: address, caller, call site, time.
     fn of_waits(waits: &[(u64, Caller, Option<u16>, u64)], call_sites: Option<CallSites>) -> Option<Sites> {
         let mut events = Vec::new();
         for (at, (lock, caller, site, wait_ns)) in waits.iter().enumerate() {

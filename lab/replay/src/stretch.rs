@@ -1,11 +1,11 @@
-//! The longest part of a recording under one setting. What is said of a kernel is said of its settings: where they change, no
-//! forecast and no comparison goes across.
+//! The longest part of a recording under one setting. A kernel decides by its settings, so no forecast and no
+//! comparison goes across a change of settings.
 
 use pageset_trace::{Event, Layout, LostEvents, SettingChange, Sysctls, TraceError, TraceInfo, TraceReader};
 
 use crate::replay::VmSettings;
 
-/// What recorders wrote where they knew that a setting had changed, and not when.
+/// The beginning of a recorder's note that a setting had changed at an unknown time.
 const UNTIMED: &str = "when vm.";
 /// Settings that decide nothing about pages.
 const IDLE: [&str; 1] = ["numa_stat"];
@@ -27,7 +27,7 @@ pub fn untimed(info: &TraceInfo) -> Option<String> {
 }
 
 impl<R: TraceReader> OneSetting<R> {
-    /// Of this recording.
+    /// The longest part of `reader` under one setting.
     ///
     /// # Errors
     /// A setting changed, and the recording does not say when.
@@ -54,13 +54,13 @@ impl<R: TraceReader> OneSetting<R> {
         Ok(Self { reader, info, part: Some(part), said: Some(said) })
     }
 
-    /// All of this recording, whatever its settings: events are counted under any.
+    /// All of this recording, even if its settings changed: events can be counted under any.
     pub fn whole(reader: R) -> Self {
         let info = reader.info().clone();
         Self { reader, info, part: None, said: None }
     }
 
-    /// Which part it is, and why; `None` if it is the whole recording.
+    /// The part and the reason for it, in words; `None` if it is the whole recording.
     #[must_use]
     pub fn said(&self) -> Option<&str> {
         self.said.as_deref()
@@ -102,7 +102,7 @@ fn said(info: &TraceInfo, changes: &[SettingChange], (from_ns, to_ns): (u64, u64
     )
 }
 
-/// What is true of the part.
+/// Drops information that is true of the whole recording only.
 fn narrow(info: &mut TraceInfo, changes: &[SettingChange], (from_ns, to_ns): (u64, u64)) {
     info.samples.retain(|sample| sample.t0_ns >= from_ns && sample.t1_ns < to_ns);
     (info.pgalloc_delta, info.pgfree_delta, info.events) = (None, None, None);
@@ -112,7 +112,7 @@ fn narrow(info: &mut TraceInfo, changes: &[SettingChange], (from_ns, to_ns): (u6
     if from_ns == 0 {
         return;
     }
-    // What page sets held then is not known.
+    // The contents of page sets at that time are not known.
     info.before = None;
     if let Some(machine) = &mut info.machine {
         let past = changes.iter().filter(|change| change.before_ns <= from_ns);

@@ -1,8 +1,8 @@
-//! Who it was: pages, visits to zones, waits for their locks and spoilt pageblocks, by process, by control group, and by whose
-//! tasks they are.
+//! Pages, zone visits, waits for zone locks, and pageblocks changed or mixed: by process, by control group,
+//! and by owner (the command, the recorder, interrupts, the rest).
 //!
-//! Processes and control groups are known where the recorder was asked for names (`record --names`). The command's part is
-//! known without names.
+//! Processes and control groups are known where the recorder was asked for names (`record --names`). The
+//! command's part is known without names.
 
 use pageset_trace::{Counts, EventKind, Tasks, TraceInfo};
 use serde::Serialize;
@@ -10,27 +10,28 @@ use serde::Serialize;
 use crate::recorded::needs;
 use crate::{Group, GroupName, RecordedKinds, Survey, TaskShare, TaskTotals};
 
-/// What tasks did, put together in three ways. A way that the recording does not allow is `None`.
+/// The parts of tasks in three groupings. `None` is a grouping that the recording does not allow.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Who {
     /// The command's part, the recorder's, that of interrupts, and the rest of the machine's.
     pub by_party: Option<Vec<Part>>,
-    /// By the name of the process, most pages first, and what is unknown at the end.
+    /// Parts by the name of the process, most pages first. Tasks of unknown processes stand at the end.
     pub by_process: Option<Vec<Part>>,
     /// The same by control group.
     pub by_cgroup: Option<Vec<Part>>,
     /// Tasks that were too many for the file: they are among the unknown.
     pub tasks_left_out: u64,
-    /// Whether events are missing: tasks whose fork is among them count as the rest of the machine's.
+    /// Whether events are missing. A task whose fork is missing counts as one of the rest.
     pub is_incomplete: bool,
 }
 
-/// What some tasks did. Percentages are of all tasks together. What the recording does not say is `None`.
+/// The part of some tasks. Percentages are of all tasks together. `None` is not recorded.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
-    /// Whose part it is.
+    /// The tasks.
     pub of: PartOf,
-    /// The name of the processes, or the path of the control group: whatever they call themselves. Print it through an escape.
+    /// The name of the processes, or the path of the control group. Programs choose these texts. Print it
+    /// through an escape.
     pub name: Option<String>,
     /// Processes; where their names are not known, tasks.
     pub processes: u64,
@@ -56,11 +57,11 @@ pub struct Part {
     pub pageblocks_percent: Option<f64>,
 }
 
-/// Whose part it is.
+/// The tasks of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartOf {
-    /// What has the name.
+    /// The tasks of the process or control group with the name.
     Named,
     /// The recorded command, and all that it started.
     Command,
@@ -68,14 +69,14 @@ pub enum PartOf {
     Recorder,
     /// All other tasks of the machine.
     Rest,
-    /// Interrupts, whatever task they interrupted.
+    /// Interrupts of any task.
     Interrupts,
     /// Tasks whose name is not known.
     Unknown,
 }
 
 impl Who {
-    /// What a survey found, by what the recording says about itself. `None` if the recording tells no task from another.
+    /// The parts in a survey. `None` if the recording does not tell tasks apart.
     #[must_use]
     pub fn new(info: &TraceInfo, survey: &Survey) -> Option<Self> {
         let (who, known) = match &info.counts {
@@ -99,7 +100,7 @@ impl Who {
         (found.by_party.is_some() || found.by_process.is_some()).then_some(found)
     }
 
-    /// How much of what was seen is the command's, as a sentence.
+    /// A sentence with the command's part of all pages, visits and waits.
     #[must_use]
     pub fn sentence(&self) -> Option<String> {
         let parts = self.by_party.as_ref()?;
@@ -128,7 +129,8 @@ impl Who {
     }
 }
 
-/// With fewer visits that counting has seen, it is not said whose they were, or where: shares would be off by more than 10 points.
+/// If counting has seen fewer visits, their tasks and call sites are not reported: shares would be off by
+/// more than 10 points.
 pub(crate) const VISITS_MIN: u64 = 25;
 
 /// Which of a recording's figures are known by task.
@@ -160,7 +162,7 @@ impl Known {
     }
 }
 
-/// What counts say of tasks.
+/// The totals of tasks in a recording of counts.
 fn of_counts(counts: &Counts) -> crate::Who {
     let mut who = crate::Who { is_command_known: counts.is_command_known, ..crate::Who::default() };
     for task in &counts.tasks {
@@ -171,7 +173,7 @@ fn of_counts(counts: &Counts) -> crate::Who {
             ..TaskTotals::default()
         };
         match task.tid {
-            // Of tasks with the same number, the last one is meant.
+            // If tasks have had the same number, the last one is meant.
             Some(tid) => who.tasks.push(TaskShare { tid, first_ns: u64::MAX, party: task.party, totals }),
             None => who.unlisted.add(&totals),
         }
@@ -184,7 +186,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64 * 100.0)
 }
 
-/// A percentage in words. What is little is no zero.
+/// A percentage in words. A small share is not printed as zero.
 fn whole(percent: f64) -> String {
     if percent > 0.0 && percent < 1.0 { "less than 1 %".to_owned() } else { format!("{percent:.0} %") }
 }

@@ -27,7 +27,7 @@ const FRAMES_OF_NODE: u64 = 1 << 26;
 const BATCH: usize = 63;
 /// A page set with more single pages than this is drained.
 const HIGH: usize = 500;
-/// File pages of one CPU that are in memory.
+/// Pages of files that each simulated CPU keeps in memory.
 const FILE_PAGES: usize = 1 << 12;
 const EVENTS_OF_BLOCK: usize = 32 << 10;
 

@@ -16,10 +16,11 @@ use crate::output::say;
 use crate::signals::Signals;
 use crate::{rights, terminal};
 
-/// A setting that every machine has, and root may write where it may write others.
+/// A setting that every machine has. Root may write it wherever root may write settings at all.
 const ANY_SETTING: &str = "vm.min_free_kbytes=65536";
 
-/// A setting that can be tried: rights and terminal are there, and no other process changes settings meanwhile.
+/// A setting that can be tried: rights and terminal are there, and no other process changes settings
+/// meanwhile.
 pub(super) struct Trial<'a> {
     args: &'a AdviseArgs,
     changes: Changes,
@@ -41,7 +42,7 @@ pub(super) struct Compared {
     pub(super) run_times: RunTimes,
     /// The result in a few sentences.
     pub(super) sentences: Vec<String>,
-    /// Whether the setting is as it was before, or as it was asked to be.
+    /// Whether the setting has its old value again, or its new value as `--keep` asks.
     pub(super) is_settled: bool,
 }
 
@@ -64,7 +65,7 @@ impl TrialResult {
 }
 
 impl<'a> Trial<'a> {
-    /// Checks all that a trial needs, before anything runs. `None` if none was asked for.
+    /// Checks rights, terminal and settings of a trial, before anything runs. `None` without `--apply`.
     pub(super) fn begin(args: &'a AdviseArgs, settings: &Settings, command: &str) -> Result<Option<Self>> {
         let Some(named) = &args.apply else { return Ok(None) };
         settings.check(named.as_deref().unwrap_or(ANY_SETTING))?;
@@ -85,7 +86,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Makes the setting, records again, and compares. `open` opens a recording that was made before.
+    /// Makes the setting, records again, and compares. `open` opens the recordings from before the setting.
     pub(super) fn run(
         mut self,
         advice: &Advice,
@@ -104,7 +105,7 @@ impl<'a> Trial<'a> {
         let way_back = rights::as_root(&["advise", "--put-back"]);
         say(&format!("Set {setting}. Should this be killed, `{way_back}` puts it back."));
         let after = recorder.record_settled("after", self.args.times, None);
-        // First of all: what comes then takes time, and needs the setting no longer.
+        // The setting is put back first: the work that follows takes time, and does not need the setting.
         let (after, ended) = self.end(after, &setting)?;
         let traces = (before.traces.clone(), after.traces);
         let found = signals.during(move || {
@@ -127,7 +128,8 @@ impl<'a> Trial<'a> {
         })))
     }
 
-    /// Keeps the setting or puts it back. If nothing could be recorded, it is put back in any case.
+    /// Keeps the setting or puts it back. If nothing could be recorded, the old value is put back in any
+    /// case.
     fn end(self, after: Result<Runs>, setting: &str) -> Result<(Runs, Ended)> {
         if self.args.keep
             && let Ok(after) = after
@@ -147,7 +149,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// How the setting is at the end.
+/// The state of the setting at the end.
 struct Ended {
     sentences: Vec<String>,
     is_settled: bool,

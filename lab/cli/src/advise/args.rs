@@ -1,4 +1,4 @@
-//! What can be typed for `pageset advise`.
+//! Options and arguments of `pageset advise`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -20,34 +20,35 @@ Without a RECORDING:
 
 How it decides:
   The answer is yes if a setting certainly saves 1 % of the CPU time, or halves
-  what page sets hold where that is 1 % of a memory that is short. Otherwise it
-  is no. A setting saves visits to the zones, and waits for zone locks. What a
-  visit costs stands in the recording, if `pageset bench machine` had measured
-  it there; the machine that reads does not count. Without it, there is no yes.
+  the pages in page sets where memory is short and these pages are 1 % of it.
+  Otherwise it is no. A setting saves visits to the zones, and waits for zone
+  locks. The cost of a visit stands in the recording, if `pageset bench machine`
+  had measured it there; the machine that reads the recording does not count.
+  Without a cost, there is no yes.
   The lower end of the saving is the least cost, times the fewest visits that
   the forecast saves. If several settings save enough, pageset advises the one
   whose page sets hold the fewest pages. It tries what sysctl can change:
   vm.percpu_pagelist_high_fraction, vm.min_free_kbytes and
   vm.watermark_scale_factor. It tries other kernels last.
 
-  CPU time is the time for which CPUs were busy. Of recordings that do not say
-  that, it is the time of all CPUs. Waits are measured if the recording has
+  CPU time is the busy time of all CPUs. If the recording does not have it, it
+  is all their time. Waits are measured if the recording has
   lock:contention_begin and contention_end. If not, the time that locks were
   held is an upper bound.
 
 Try it:
   --apply changes the advised setting, or the one you name. It records again,
-  and prints the forecast beside what happened, and what COMMAND took before and
-  with the setting. Before anything runs, it checks that it may do all of that.
+  and prints the forecast beside the measurement, and the time of COMMAND before
+  and with the setting. First of all it checks that it may do all of that.
   At the end it restores the old value, also after Ctrl-C; --keep keeps the new
   one. A COMMAND runs once unrecorded before each recording, to bring page sets
   into its steady state; --prepare runs before each of these runs. Without a
   COMMAND, pageset waits as long as one recording lasts instead.
 
   A setting is written down in /run/pageset/settings before it is changed. If
-  pageset is killed, the next advise, record or top says so and offers to put the
-  setting back; `pageset advise --put-back` does that without asking. What
-  another process changed meanwhile is said, and left alone.
+  pageset is killed, the next advise, record or top says so and offers to put
+  the setting back; `pageset advise --put-back` does that without asking. If
+  another process has changed it meanwhile, pageset says so and leaves it alone.
 
 Examples:
   pageset advise my.pgtrace
@@ -59,13 +60,14 @@ Examples:
 
 /// Say whether page sets are this machine's problem, and which setting helps
 ///
-/// Answers in a few sentences: is it the page sets, what would help, what does it cost? Each sentence names the figures
-/// it rests on. Below them stands the evidence: what the load would have done under other settings and kernels.
+/// Answers in a few sentences: is it the page sets, what would help, what does it cost? Each sentence names
+/// the figures it rests on. Below them stands the evidence: forecasts for the load under other settings and
+/// kernels.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_ADVISE)]
 pub(crate) struct AdviseArgs {
-    /// Recording to judge. Several, or a folder with .pgtrace files, are a fleet: one line each, and a summary [default:
-    /// record this machine now]
+    /// Recording to judge. Several, or a folder with .pgtrace files, are a fleet: one line each, and a
+    /// summary [default: record this machine now]
     #[arg(value_name = "RECORDING", value_hint = ValueHint::AnyPath)]
     pub(super) recordings: Vec<PathBuf>,
     #[command(flatten)]
@@ -97,7 +99,7 @@ pub(crate) struct AdviseArgs {
     /// Do not ask before the setting is made
     #[arg(short, long, requires = "apply", help_heading = "Trying it")]
     pub(super) yes: bool,
-    /// Show the evidence behind an answer other than Yes, too: what other settings and kernels would have made of the load
+    /// Show the evidence behind an answer other than Yes, too: forecasts for other settings and kernels
     #[arg(long, help_heading = "Output")]
     pub(super) evidence: bool,
     /// Only put back the settings of a command that was killed
@@ -111,7 +113,7 @@ pub(crate) struct AdviseArgs {
 }
 
 impl AdviseArgs {
-    /// Whether forecasts are asked for, whatever the verdict: counts have none.
+    /// Whether forecasts are asked for, even with a No: counts have none.
     pub(super) fn needs_events(&self) -> bool {
         let names_setting = self.apply.as_ref().is_some_and(Option::is_some);
         self.evidence || names_setting || self.output.format() == Format::Csv

@@ -1,4 +1,4 @@
-//! Which recording is judged: counts, which cost the load little, or events, which a forecast takes.
+//! Chooses the recording to judge: counts, which cost the load little, or events, which a forecast needs.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use pageset_replay::advise::{Advice, Verdict};
 use super::recorder::Runs;
 use crate::output::say;
 
-/// Lets the load run: a recorder, or what stands for one in a test.
+/// Runs the load. This is a recorder, or its double in a test.
 pub(super) trait Load {
     /// Counts while the load runs once.
     fn count(&self) -> Result<Counted>;
@@ -18,7 +18,7 @@ pub(super) trait Load {
     fn record(&self, before: Option<Duration>) -> Result<Runs>;
 }
 
-/// What came of counting.
+/// The result of counting.
 pub(super) enum Counted {
     /// The load ran so long.
     Counts(Runs, Duration),
@@ -26,7 +26,8 @@ pub(super) enum Counted {
     Refused(String),
 }
 
-/// Counts, and records events only if counts leave the answer open. Returns what was judged, and the judgement.
+/// Counts, and records events only if counts leave the answer open. Returns the recordings, and the advice
+/// from them.
 pub(super) fn counts_first(
     load: &impl Load,
     mut advise: impl FnMut(&[PathBuf]) -> Result<Advice>,
@@ -47,7 +48,7 @@ pub(super) fn counts_first(
     say("Counts do not settle it. Events are recorded now, for a forecast.");
     let events = load.record(Some(took))?;
     if events.had_nothing_left {
-        // A recording of no work would say No.
+        // The command had nothing to do in this recording, so advice from it would say No.
         counts.warnings.extend(events.warnings);
         return Ok((counts, counted));
     }
@@ -66,7 +67,7 @@ mod tests {
     use crate::options::{OpeningArgs, SourceArgs};
     use crate::source::Source;
 
-    /// Notes what was asked of it.
+    /// A double that notes its calls.
     struct Asked {
         can_count: bool,
         had_nothing_left: bool,
@@ -98,7 +99,7 @@ mod tests {
         }
     }
 
-    /// Counts say `verdict`, and events name a setting.
+    /// Judges counts by `verdict`, and events by advice to change a setting.
     fn judged(load: &Asked, verdict: Verdict) -> (String, Runs, Verdict, Vec<String>) {
         let advice = |paths: &[PathBuf]| {
             let verdict = match paths[0].to_str() {

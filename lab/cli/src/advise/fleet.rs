@@ -1,4 +1,4 @@
-//! Many recordings of one load: what is said of each, and how many say it.
+//! Many recordings of one load: the answer for each, and how many have each answer.
 
 use std::io::Write;
 
@@ -37,7 +37,7 @@ pub(super) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
             provenance: &provenance,
         };
         let document = (format == Format::Json).then(|| fleet::document(&document)).transpose()?;
-        // What no line shows may be long.
+        // No line shows these, and they may be long.
         (advice.who, advice.sites) = (None, None);
         Ok((advice, document))
     })?;
@@ -57,7 +57,7 @@ pub(super) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
 struct Summary<'a> {
     #[serde(flatten)]
     answers: &'a Answers,
-    /// The same in words.
+    /// The fleet's answers in words.
     sentences: Vec<String>,
 }
 
@@ -94,7 +94,7 @@ fn write(
     Ok(format.exporter().export(&table.with_provenance(provenance.clone()), out)?)
 }
 
-/// Who says Yes, the worst first, and what helps how many.
+/// The recordings that say Yes, the worst first, and how many each advice helps.
 fn sentences(fleet: &Fleet<Advice>, answers: &Answers) -> Vec<String> {
     let Answers { recordings, yes, no, unknown, why_unknown, unread, advised, .. } = answers;
     let mut said = vec![format!("{} of {recordings} recordings say Yes, {no} say No.", yes.len())];

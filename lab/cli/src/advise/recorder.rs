@@ -19,21 +19,22 @@ use crate::output::say;
 use crate::record::{Live, is_running};
 use crate::signals::Signals;
 
-/// A command that is so many times faster when it runs again has probably nothing left to do.
+/// A command whose second run is this many times faster has probably nothing left to do.
 const DONE_FACTOR: u32 = 5;
-/// A command that ends sooner says nothing of that.
+/// The rule does not hold for a command that ends sooner.
 const DONE_MIN: Duration = Duration::from_secs(1);
 /// Time for a command that got the signal too, as from Ctrl-C, to end.
 const FAREWELL: Duration = Duration::from_millis(100);
 
-/// Records the same load as often as it is asked to.
+/// Records the same load once or several times.
 pub(super) struct Recorder<'a> {
-    /// Where recordings are, gone at the end.
+    /// The directory of the recordings, which is removed at the end.
     directory: TempDir,
     duration: Duration,
     command: &'a [OsString],
     prepare: Option<&'a OsString>,
-    /// How many recordings are made once page sets are as the load leaves them; `None`: one, and they may be as they are.
+    /// The number of recordings, each after a run that brings page sets into the load's steady state. `None`:
+    /// one recording without that run.
     settled: Option<u32>,
     /// A signal does not end the process: a setting may have to be put back.
     signals: &'a Signals,
@@ -45,9 +46,9 @@ pub(super) struct Runs {
     pub(super) traces: Vec<PathBuf>,
     /// Times of the command in each, if there is a command.
     pub(super) seconds: Vec<f64>,
-    /// Notes about them that are easily overlooked.
+    /// Notes about the recordings that are easily overlooked.
     pub(super) warnings: Vec<String>,
-    /// Whether the command probably had nothing left to do in the first.
+    /// Whether the command probably had nothing left to do in the first recording.
     pub(super) had_nothing_left: bool,
 }
 
@@ -63,7 +64,7 @@ impl<'a> Recorder<'a> {
         })
     }
 
-    /// Whether it could record now, before anything runs.
+    /// Checks that recording is possible, before anything runs.
     pub(super) fn check(&self) -> Result<()> {
         match check(self.options()).refused {
             Some(refused) => Err(refused.into()),
@@ -71,14 +72,14 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// The command as it has to be typed.
+    /// The command in the form of a shell's line.
     pub(super) fn command(&self) -> String {
         let words = self.command.iter().map(|word| word.to_string_lossy());
         command_line(&words.collect::<Vec<_>>())
     }
 
-    /// Records so many times, each once page sets are as the load leaves them. `settled` is how long the load took if it has
-    /// just run.
+    /// Records the load several times. Before each recording the load runs once, so that page sets are as it
+    /// leaves them. `settled` is how long the load took if it has just run.
     pub(super) fn record_settled(
         &self,
         name: &str,
@@ -94,7 +95,7 @@ impl<'a> Recorder<'a> {
         Ok(runs)
     }
 
-    /// Records the load, which took so long when it ran before.
+    /// Records the load. `before` is its time in the run before.
     fn record_again(&self, name: &str, before: Duration, runs: &mut Runs) -> Result<()> {
         let recorded = self.record_into(name, runs)?;
         if before >= DONE_MIN && recorded * DONE_FACTOR < before && self.prepare.is_none() {
@@ -125,7 +126,7 @@ impl<'a> Recorder<'a> {
         Ok(recording.duration)
     }
 
-    /// Adds what was recorded, unless a signal ended it.
+    /// Adds the recording, unless a signal ended it.
     fn note(&self, path: PathBuf, recording: &Recording, runs: &mut Runs) -> Result<()> {
         if self.signals.has_come()
             && let Some(pid) = recording.still_running
@@ -145,7 +146,7 @@ impl<'a> Recorder<'a> {
         Options {
             duration: self.command.is_empty().then_some(self.duration),
             command: self.command.to_vec(),
-            // Which waits are for zone locks is then known, and not inferred.
+            // With call chains, zone locks are known and not inferred.
             with_call_chains: true,
             visit_cost: visit_cost::kept(),
             ..Options::default()
@@ -159,7 +160,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Lets the load run unrecorded; returns how long it took.
+    /// Runs the load unrecorded, and returns its time.
     fn settle(&self) -> Result<Duration> {
         let [program, arguments @ ..] = self.command else {
             self.signals.sleep(self.duration);
@@ -172,7 +173,7 @@ impl<'a> Recorder<'a> {
         Ok(self.run(command, &self.command())?.1)
     }
 
-    /// Makes the command's work undone again.
+    /// Runs `--prepare`, which undoes the command's work, so that it can run again.
     fn prepare(&self) -> Result<()> {
         let Some(prepare) = self.prepare else { return Ok(()) };
         let mut command = Command::new("sh");

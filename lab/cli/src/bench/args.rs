@@ -1,4 +1,4 @@
-//! What can be typed after `pageset bench`.
+//! Options and arguments of `pageset bench`.
 
 use std::path::PathBuf;
 
@@ -59,8 +59,8 @@ Examples:
 
 /// Clear and copy huge pages in every order, with every kernel; takes five minutes
 ///
-/// Measures the operation, and what the program that caused it pays afterwards: orders x kernels x place of the touch x
-/// size of the touch x what the other CPUs do. Also single base pages and a page of 1 GiB.
+/// Measures the operation, and its cost to the program that caused it: orders x kernels x place of the touch
+/// x size of the touch x load of the other CPUs. Also single base pages and a page of 1 GiB.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_PAGES)]
 pub(crate) struct BenchPagesArgs {

@@ -1,4 +1,5 @@
-//! `pageset bench machine`: what steps cost on this machine, as a machine file for `pageset simulate`.
+//! `pageset bench machine`: the cost of the allocator's steps on this machine, as a machine file for `pageset
+//! simulate`.
 
 use std::path::PathBuf;
 
@@ -39,9 +40,10 @@ Examples:
   pageset simulate --machine here.toml --workload page_fault1
   pageset bench machine --check";
 
-/// Measure this machine: a file that simulates it, and what a visit to a zone costs
+/// Measure this machine: a file that simulates it, and the cost of a zone visit
 ///
-/// Takes about a minute, on a machine that does nothing else meanwhile. The cost of a visit needs root; -o writes the file.
+/// Takes about a minute, on a machine that does nothing else meanwhile. The cost of a visit needs root; -o
+/// writes the file.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING)]
 pub(crate) struct MachineCostsArgs {

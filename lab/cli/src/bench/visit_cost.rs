@@ -1,4 +1,4 @@
-//! What a visit to a zone costs this machine's kernel: measured by root, and kept for later recordings.
+//! The cost of a visit to a zone on this machine: measured by root, and kept for later recordings.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::progress::Progress;
 use crate::signals::Signals;
 use crate::source::Source;
 
-/// Measures and keeps it.
+/// Measures the cost of a visit, and keeps it for later recordings.
 pub(super) fn run(invocation: &Invocation) -> Result<()> {
     let settings = Settings::of_this_machine();
     settings.check("vm.percpu_pagelist_high_fraction=8")?;
@@ -67,7 +67,7 @@ fn record(work: Work, signals: &Signals) -> Result<Box<dyn TraceReader>> {
     let session = Session::prepare(Options::default())?;
     let (mut work, mut worker) = (Some(work), None);
     session.run(File::create(&path)?, &mut |_| {
-        // It begins once recording is switched on.
+        // The work begins once recording is switched on.
         if let Some(work) = work.take() {
             worker = Some(thread::spawn(work));
         }

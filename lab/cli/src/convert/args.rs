@@ -1,4 +1,4 @@
-//! What is typed after `pageset convert`.
+//! Options and arguments of `pageset convert`.
 
 use std::path::PathBuf;
 
@@ -47,15 +47,16 @@ Examples:
 
 /// Write a recording in another format
 ///
-/// Reads a recording of any known format, and writes it as this tool's own, for the Perfetto UI, or as the layout of its
-/// machine.
+/// Reads a recording of any known format, and writes it as this tool's own, for the Perfetto UI, or as the
+/// layout of its machine.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_CONVERT)]
 pub(crate) struct ConvertArgs {
     /// Recording to read; `-` is the standard input
     #[arg(value_name = "IN", value_hint = ValueHint::FilePath)]
     pub(crate) input: PathBuf,
-    /// File to write; it appears whole or not at all [default: IN's name with .pgtrace or .pftrace, here; a layout is printed]
+    /// File to write; it appears whole or not at all [default: IN's name with .pgtrace or .pftrace, here; a
+    /// layout is printed]
     #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
     /// What to write
@@ -65,7 +66,8 @@ pub(crate) struct ConvertArgs {
     /// Replace OUT if it exists
     #[arg(long, help_heading = "Output")]
     pub(crate) force: bool,
-    /// Policy to show beside the recorded kernel, with --to perfetto. May be repeated, or be a list with commas
+    /// Policy to show beside the recorded kernel, with --to perfetto. May be repeated, or be a list with
+    /// commas
     #[arg(
         short,
         long = "policy",
@@ -77,7 +79,8 @@ pub(crate) struct ConvertArgs {
     pub(crate) policies: Vec<&'static Policy>,
     #[command(flatten)]
     pub(crate) machine: MachineArgs,
-    /// Leave out the pages that the recorder itself used, with --to pgtrace. Only files of `pageset record` tell them apart
+    /// Leave out the pages that the recorder itself used, with --to pgtrace. Only files of `pageset record`
+    /// tell them apart
     #[arg(long)]
     pub(crate) without_recorder: bool,
     /// Leave out the names of tasks and their control groups, which `record --names` keeps

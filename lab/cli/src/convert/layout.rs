@@ -1,4 +1,5 @@
-//! `pageset convert --to layout`: the layout of a recording's machine, or of a copy of `/proc/zoneinfo`, as a file to edit.
+//! `pageset convert --to layout`: the layout of a recording's machine, or of a copy of `/proc/zoneinfo`, as a
+//! file to edit.
 
 use anyhow::{Result, anyhow};
 use pageset_trace::{Layout, TraceReader as _};

@@ -1,4 +1,4 @@
-//! What is typed after `pageset policies`.
+//! Options and arguments of `pageset policies`.
 
 use pageset_core::Policy;
 
@@ -7,9 +7,9 @@ use crate::policy_name::policy;
 
 const READING_POLICIES: &str = "\
 How to read this:
-  A policy is what one kernel version decides: how many pages a refill
+  A policy is the rules of one kernel version: how many pages a refill
   fetches, when and how much a page set gives back, how its limit moves.
-  Names are stable; a change in what one means is listed in the changelog.
+  Names are stable; the changelog lists changes of a policy.
   A policy of your own is a file: edit what --toml prints, and name the file
   where a policy is named (a name with a `/`, or that ends in `.toml`). The
   book has it in \"Try your patch before you write it\".

@@ -12,9 +12,9 @@ use serde::Serialize;
 /// A rule of a policy in words.
 #[derive(Debug, Serialize)]
 pub(super) struct Rule {
-    /// What it decides.
+    /// The decision.
     pub(super) name: &'static str,
-    /// How, with the constants.
+    /// The rule, with its constants.
     pub(super) value: String,
 }
 
@@ -142,8 +142,8 @@ fn refill_rule(refill: RefillRule, scale_max: u8) -> String {
 
 fn raise_rule(raise: RaiseHigh) -> &'static str {
     match raise {
-        RaiseHigh::UnlessReclaimActive => "by what a refill fetches, unless the zone is being reclaimed",
-        RaiseHigh::UnlessBelowHigh => "by what a refill fetches, unless the zone is below its high watermark",
+        RaiseHigh::UnlessReclaimActive => "by the pages of a refill, unless the zone is being reclaimed",
+        RaiseHigh::UnlessBelowHigh => "by the pages of a refill, unless the zone is below its high watermark",
     }
 }
 
@@ -152,7 +152,7 @@ fn decay_rule(decay: Decay) -> String {
     format!("by {}{unused}", part_words(decay.part))
 }
 
-/// A part of something, in words where there are short ones.
+/// A fraction: in words where there are short ones.
 fn part_words(part: Part) -> String {
     match part.parts() {
         (1, 2) => "a half".to_owned(),
@@ -277,7 +277,7 @@ fn free_drain_rule(drain: FreeDrain) -> &'static str {
     match drain {
         FreeDrain::Whole => "in one hold of the lock",
         FreeDrain::Slices(NextSlice::WhileDue) => {
-            "a batch for each hold of the lock; the rest stays if somebody else has it"
+            "a batch for each hold of the lock; the rest stays if another CPU has it"
         }
         FreeDrain::Slices(NextSlice::WhileAtLimit) => {
             "a batch for each hold of the lock, while the page set is at its limit"
@@ -368,7 +368,8 @@ mod tests {
 
     use super::*;
 
-    /// What the pattern in `rules` cannot say of a type of another crate that may get fields.
+    /// `rules` must have a pattern with `..`, since `Policy` is of another crate and may get fields. So the
+    /// compiler does not find a forgotten field; this test does.
     #[test]
     fn no_field_of_a_policy_is_forgotten() {
         let text = format!("{:#?}", POLICIES[0]);

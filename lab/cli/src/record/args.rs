@@ -1,4 +1,4 @@
-//! What can be typed for `pageset record`.
+//! Options and arguments of `pageset record`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,15 +14,15 @@ const READING_RECORD: &str = "\
 How it works:
   The kernel writes its page events into a buffer of each CPU, in a tracing
   instance of this recorder alone; other users of tracing are not disturbed.
-  They are written to FILE while the recording runs. Nothing is recorded of
-  what memory holds. A recorder that is killed leaves a file that can be read
-  with --recover, and the next recorder cleans up behind it.
+  They are written to FILE while the recording runs. The contents of memory are
+  not recorded. A recorder that is killed leaves a file that can be read with
+  --recover, and the next recorder cleans up behind it.
 
-What is in the file besides events:
+The file also has:
   zones, free lists and counters before and after; the page sets of each CPU,
   fifty times a second; CPUs, caches, nodes and settings; what was lost, and
-  where; what could not be recorded, and why. No name of a task is among that,
-  but for the recorded command line. --names keeps the names of all tasks, and
+  where; what could not be recorded, and why. It has no name of a task, except
+  in the recorded command line. --names keeps the names of all tasks, and
   their control groups: look at them before you send FILE to others.
 
 Privileges:
@@ -76,23 +76,25 @@ pub(crate) struct RecordArgs {
     /// Record who waits for each spin lock: a refill, a drain, or a request that goes past the page set
     #[arg(long)]
     stack: bool,
-    /// Keep names of tasks and their control groups in FILE, to see who it was. Without this, FILE has no name of a task
+    /// Keep names of tasks and their control groups in FILE, to see the load of each. Without this, FILE has
+    /// no name of a task
     #[arg(long)]
     names: bool,
-    /// Keep the latest events, and stop when this condition is met: 'zone_wait_us > 500', 'spin_wait_us > 500' or
-    /// 'reclaim_us > 10000'
+    /// Keep the latest events, and stop when this condition is met: 'zone_wait_us > 500', 'spin_wait_us >
+    /// 500' or 'reclaim_us > 10000'
     #[arg(long, value_name = "CONDITION")]
     when: Option<Condition>,
-    /// Count events in the kernel instead of recording each: it costs little, and is enough for `stat` and for the verdict of
-    /// `advise`. What is frequent is counted for part of the time, and its sum is an estimate
+    /// Count events in the kernel instead of recording each: it costs little, and is enough for `stat` and
+    /// for the verdict of `advise`. Frequent events are counted for part of the time, and their sum is an
+    /// estimate
     #[arg(long, conflicts_with_all = ["buffer", "faults", "flight_recorder", "stack", "when", "check"])]
     pub(crate) counts: bool,
-    /// First measure how much recording slows COMMAND down, in N pairs of runs without and with a recorder. Print the
-    /// result, and keep it in FILE
+    /// First measure how much recording slows COMMAND down, in N pairs of runs without and with a recorder.
+    /// Print the result, and keep it in FILE
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "5", require_equals = true,
         value_parser = clap::value_parser!(u32).range(1..=1000), requires = "command")]
     pub(crate) calibrate_cost: Option<u32>,
-    /// Only check whether this machine can be recorded, and say what would be missing
+    /// Only check whether this machine can be recorded, and name what is missing
     #[arg(long, conflicts_with_all = ["output", "force", "command"])]
     pub(crate) check: bool,
     /// Command to record, with its arguments

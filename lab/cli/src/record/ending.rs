@@ -1,4 +1,4 @@
-//! What is said about a recording when it is over.
+//! The messages at the end of a recording.
 
 use std::io::Write;
 use std::path::Path;
@@ -66,7 +66,7 @@ pub(crate) fn print(out: &mut dyn Write, path: &Path, recording: &Recording) -> 
     Ok(())
 }
 
-/// What recording costs, by pairs of runs.
+/// Prints the cost of recording, from pairs of runs.
 pub(super) fn print_cost(out: &mut dyn Write, cost: &RecordingCost) -> Result<()> {
     for (what, range) in [("time", cost.wall_percent), ("CPU time of the machine", cost.cpu_percent)] {
         if let Some(CostRange { min, median, max }) = range {
@@ -80,7 +80,8 @@ pub(super) fn print_cost(out: &mut dyn Write, cost: &RecordingCost) -> Result<()
     Ok(())
 }
 
-/// Whether a process goes on. One that has ended has a number until somebody asks how it ended. Source: proc_pid_stat(5).
+/// Whether a process is running. A process that has ended keeps its number until its parent waits for it.
+/// Source: proc_pid_stat(5).
 pub(crate) fn is_running(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next());

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use pageset_record::Status;
 
-/// Between two states of the line.
+/// Time between two updates of the line.
 const PERIOD: Duration = Duration::from_millis(250);
 
-/// The line; it goes away at the end.
+/// The line, which is removed at the end.
 pub(crate) struct Live {
     bar: Option<ProgressBar>,
     shown: Instant,
@@ -19,7 +19,8 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// If it is wanted: a command has the terminal to itself. `ctrl_c` is what Ctrl-C does.
+    /// Shows progress if `is_wanted`. With a command to record it is not wanted: the command has the terminal
+    /// to itself. `ctrl_c` names the effect of Ctrl-C.
     pub(crate) fn new(is_wanted: bool, ctrl_c: &'static str) -> Self {
         let bar = (is_wanted && io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new_spinner();
@@ -30,7 +31,7 @@ impl Live {
         Self { bar, shown: Instant::now(), events: 0, is_counting: false, ctrl_c }
     }
 
-    /// The same for counts, which have no events.
+    /// Shows progress of counting, which has no number of events.
     pub(crate) fn counting(is_wanted: bool, ctrl_c: &'static str) -> Self {
         let mut live = Self::new(is_wanted, ctrl_c);
         live.is_counting = true;

@@ -1,4 +1,4 @@
-//! What is typed after `pageset replay`.
+//! Options and arguments of `pageset replay`.
 
 use pageset_core::Policy;
 use pageset_replay::Ladder;
@@ -9,7 +9,7 @@ use crate::policy_name::policy;
 
 const REPLAY_RECORDINGS: &str = "\
 Recording to read, of any known format; `-` is the standard input. Several are repeats of one load, on one machine and \
-kernel, under the same settings: intervals are then of all. A folder with .pgtrace files is a fleet: one line each, and \
+kernel, under the same settings: intervals then use all of them. A folder with .pgtrace files is a fleet: one line each, and \
 a summary [default: the bundled one]";
 
 const READING_REPLAY: &str = "\
@@ -24,7 +24,7 @@ How to read this:
   PCP pages, peak and idle  what it costs: memory that other CPUs cannot use;
                             \"idle\" is after a minute without work
 
-  With --all there are besides:
+  --all adds:
   zone lock acquisitions    visits, further slices of a drain, and blocks that
                             went past the page sets
   pages per acquisition     how well each taking of the lock is used
@@ -66,16 +66,16 @@ Examples:
 
 /// Run a recording under other kernels' policies, one row each
 ///
-/// Plays every allocation and free of a recording on the page sets of each policy, on the recorded CPUs and in the recorded
-/// order. Counts what the page sets do.
+/// Plays every allocation and free of a recording on the page sets of each policy, on the recorded CPUs and
+/// in the recorded order. Counts what the page sets do.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_REPLAY)]
 #[command(mut_arg("recordings", |recordings| recordings.help(REPLAY_RECORDINGS)))]
 pub(crate) struct ReplayArgs {
     #[command(flatten)]
     pub(crate) source: SourcesArgs,
-    /// Policy to replay under; the first is the base. May be repeated, or be a list with commas [default: the recorded
-    /// kernel's, then the releases from 5.14 on]
+    /// Policy to replay under; the first is the base. May be repeated, or be a list with commas [default: the
+    /// recorded kernel's, then the releases from 5.14 on]
     #[arg(
         short,
         long = "policy",
@@ -91,15 +91,16 @@ pub(crate) struct ReplayArgs {
     /// Say where each count comes from, what was left out, and how to get the result again
     #[arg(short, long, help_heading = "Output")]
     pub(crate) verbose: bool,
-    /// Policies of a published table: the 2023 series patch by patch, the 2016 high-order series, or the batch sizes of
-    /// the 2018 study [default: series]
+    /// Policies of a published table: the 2023 series patch by patch, the 2016 high-order series, or the
+    /// batch sizes of the 2018 study [default: series]
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "series")]
     #[arg(conflicts_with_all = ["policies", "sweep"], value_parser = one_of(Ladder::ALL.map(|ladder| (ladder.name(), ladder))))]
     pub(crate) series: Option<Ladder>,
-    /// Try values for a policy's constants (batch, high, scale-max) and for settings (vm.percpu_pagelist_high_fraction,
-    /// vm.min_free_kbytes, vm.watermark_scale_factor, vm.stat_interval), in every combination. The policy is the one
-    /// that -p names, else the recorded kernel's. A RECORDING stands before it
+    /// Try values for a policy's constants (batch, high, scale-max) and for settings
+    /// (vm.percpu_pagelist_high_fraction, vm.min_free_kbytes, vm.watermark_scale_factor, vm.stat_interval),
+    /// in every combination. The policy is the one that -p names, else the recorded kernel's. A RECORDING
+    /// stands before it
     #[arg(long, value_name = "KEY=VALUES", num_args = 1..)]
     pub(crate) sweep: Vec<String>,
     /// Replay every policy with this constant or setting, of those that --sweep knows. May be repeated

@@ -1,4 +1,4 @@
-//! Many recordings of one load: what each policy makes of all of them.
+//! Many recordings of one load: each policy's rows, summed up.
 
 use std::io::Write;
 
@@ -19,7 +19,7 @@ const READING: &str = "`visits` are those of `base`, the first policy; `fewest` 
 const READING_POLICIES: &str = "In percent of the base's visits with the same recording. `certain` counts the recordings where the whole 80 % \
     interval is below the base's visits. Counted, not timed.";
 
-/// One recording's replay, as far as it is printed.
+/// The printed part of one recording's replay.
 struct Replayed {
     events: u64,
     is_far_off: bool,
@@ -66,13 +66,13 @@ pub(super) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
     fleet.finish()
 }
 
-/// What all recordings say of one policy.
+/// One policy's rows in all recordings, summed up.
 #[derive(Serialize)]
 struct PolicySummary {
     policy: String,
     /// Recordings that were replayed under it.
     recordings: usize,
-    /// How many of them have certainly fewer visits than under the base.
+    /// The number of these recordings whose visits are certainly fewer than under the base.
     certain: usize,
     /// Visits in percent of the base's.
     percent: Option<Spread>,
@@ -137,7 +137,8 @@ fn write(
     }
 }
 
-/// All counts: a row for each recording and policy. A recording that could not be read has a row with its error.
+/// All counts: a row for each recording and policy. A recording that could not be read has a row with its
+/// error.
 fn counts(fleet: &Fleet<Replayed>) -> Table {
     let read = fleet.known().next();
     let mut columns = vec![Column::label("recording", "recording")];

@@ -1,4 +1,4 @@
-//! What is printed of a replay: the rows, what follows from them, and what has to be said about them.
+//! The printed result of a replay: the rows, the figures that follow, and notes.
 
 use std::io::Write;
 
@@ -19,7 +19,7 @@ use crate::origin::{self, TraceDocument};
 use crate::paragraph;
 use crate::source::{self, Source};
 
-/// A replay with all that has to be said about it.
+/// A replay with the data for its notes.
 pub(super) struct Finished {
     pub(super) source: Source,
     pub(super) replay: Replay,
@@ -28,16 +28,16 @@ pub(super) struct Finished {
     pub(super) columns: Columns,
     /// CPUs that share the memory, if others than recorded.
     pub(super) cpus: Option<u32>,
-    /// Whether all is said that can be said.
+    /// Whether all notes are printed.
     pub(super) is_verbose: bool,
     /// Further recordings of the load.
     pub(super) repeats: usize,
 }
 
-/// What is printed for people.
+/// Columns of the table for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Columns {
-    /// What one compares first.
+    /// The counts that are compared first.
     Brief,
     /// All counts, and the same relative to the first row.
     Full,
@@ -45,7 +45,7 @@ pub(crate) enum Columns {
     Series,
 }
 
-/// Columns of the brief table, by their keys in the counts, and what they are called there.
+/// Columns of the brief table: the key in the counts, and the heading here.
 const BRIEF: [(&str, &str); 7] = [
     ("policy", "policy"),
     ("visits", "visits"),
@@ -56,7 +56,7 @@ const BRIEF: [(&str, &str); 7] = [
     ("pcp_pages_idle", "PCP pages, idle"),
 ];
 
-/// Columns of a series, and what they are called in the tables that patches are posted with.
+/// Columns of a series: the key in the counts, and the heading in the tables that patches are posted with.
 const LADDER: [(&str, &str); 6] = [
     ("free_high_drains", "free_high"),
     ("refilled_pages", "alloc_zone"),
@@ -66,7 +66,7 @@ const LADDER: [(&str, &str); 6] = [
     ("pcp_pages_idle", "PCP idle"),
 ];
 
-/// What is said where the machine is not recorded.
+/// The note for a recording that does not describe its machine.
 const MADE_UP: &str = "The recording does not describe its machine: CPUs and frames are those that occur in it, zones and \
     watermarks are Linux's defaults. `pageset convert --to layout` prints them, `--layout` replaces them.";
 
@@ -85,7 +85,8 @@ const RELATIVE: [&str; 11] = [
     "pcp_pages_idle",
 ];
 
-/// An interval in the table for people: the key of its lower end in the counts, key and heading here, and what it is of.
+/// An interval in the table for people: the key of its lower end in the counts, its key and heading here, and
+/// its value.
 type IntervalColumn = (&'static str, &'static str, &'static str, fn(&Intervals) -> Interval);
 
 impl Finished {
@@ -172,7 +173,7 @@ impl Finished {
         table
     }
 
-    /// The same for people: both ends of an interval are in one column.
+    /// All counts for people: both ends of an interval are in one column.
     fn counts_with_intervals(&self) -> Table {
         let visits: IntervalColumn =
             ("visits_low", "visits_interval", "visits, 80 % interval", |of| of.visits);
@@ -198,7 +199,7 @@ impl Finished {
         table
     }
 
-    /// What one compares first, in one table of 80 columns.
+    /// The counts that are compared first, in one table of 80 columns.
     fn brief(&self) -> Table {
         let counts = self.counts_with_intervals();
         let at = BRIEF.map(|(key, _)| counts.column_index(key).expect("the counts have these columns"));
@@ -212,7 +213,7 @@ impl Finished {
         table
     }
 
-    /// What has to be said below a table: how far it can be trusted, and the rest if that was asked for.
+    /// Adds the notes below a table: how far it can be trusted, and with `-v` the rest.
     fn with_notes(&self, mut table: Table) -> Table {
         if self.is_verbose {
             self.notes().into_iter().for_each(|note| table.note(note));
@@ -226,7 +227,7 @@ impl Finished {
         table
     }
 
-    /// What was made up, and what was lost.
+    /// Facts that were assumed, and events that were lost.
     fn assumed(&self) -> Vec<String> {
         let lost = if self.replay.lost == LostEvents::default() {
             Vec::new()
@@ -245,7 +246,7 @@ impl Finished {
         let relative = relative_to_first(&self.counts(), &RELATIVE);
         let keys = std::iter::once("policy").chain(RELATIVE);
         let kept: Vec<_> = keys.filter_map(|key| relative.column_index(key)).collect();
-        // The title says what the unit and the notes of the full table would say.
+        // The title replaces the unit and the notes of the full table.
         let plain = |index: &usize| relative.columns()[*index].clone().with_unit("");
         let title = format!("The same relative to {} (= 100; a `-` where that has 0)", self.base_name());
         let mut table = Table::new(title, kept.iter().map(plain).collect());
@@ -275,7 +276,7 @@ impl Finished {
         table
     }
 
-    /// What 100 stands for.
+    /// The base row's own values, which are 100.
     fn base(&self) -> String {
         self.replay.outcomes.first().map_or_else(String::new, |base| {
             format!(
@@ -351,7 +352,7 @@ impl Finished {
         notes
     }
 
-    /// How far the table can be trusted: what the recorded kernel did, and what its own policy makes of the recording.
+    /// Notes on trust: the recorded kernel's own counts, and its own row.
     fn trust(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(kernel) = self.kernel() {
@@ -382,7 +383,7 @@ impl Finished {
             ));
         } else if !is_start_known {
             notes.push(
-                "What page sets held at the beginning is not known, and the recording is too short to see them turn over: \
+                "The contents of page sets at the beginning are not known, and the recording is too short to see them turn over: \
                  record longer, or with snapshots of /proc/zoneinfo."
                     .to_owned(),
             );
@@ -423,10 +424,10 @@ impl Finished {
 /// The memory that a replay took.
 fn room(Room { acts_bytes, file_bytes, plays_at_once }: Room) -> String {
     let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
-    let mut said = format!("What is played takes {}", mib(acts_bytes));
+    let mut said = format!("The load as it is played takes {}", mib(acts_bytes));
     if file_bytes > 0 {
         let directory = std::env::temp_dir();
-        said += &format!(", of which {} are in a file below {}", mib(file_bytes), directory.display());
+        said += &format!("; {} of that are in a file below {}", mib(file_bytes), directory.display());
     }
     if let Some(plays) = plays_at_once {
         said += &format!("; memory is short, so the number of plays at once is {plays}");
@@ -434,7 +435,8 @@ fn room(Room { acts_bytes, file_bytes, plays_at_once }: Room) -> String {
     said + "."
 }
 
-/// Both ends of an interval in percent of the base row's value: `0.6 to 12`. Nothing where that has 0.
+/// Both ends of an interval in percent of the base row's value: `0.6 to 12`. An empty text if the base's
+/// value is 0.
 fn range(Interval(low, high): Interval, base: u64) -> String {
     if base == 0 {
         return String::new();
@@ -477,10 +479,10 @@ fn row(outcome: &Outcome) -> Row {
 #[derive(Serialize)]
 pub(super) struct ReplayDocument<'a> {
     trace: TraceOfReplay,
-    /// What of the recording is counted, in the rows and of the kernel itself.
+    /// The part of the recording that is counted, in the rows and in `kernel_itself`.
     window: Window,
     rows: Vec<RowDocument<'a>>,
-    /// What the recording does not say, and how far it can be trusted if that is not far.
+    /// Facts that the recording lacks, and how far it can be trusted if that is not far.
     warnings: &'a [String],
     notes: Vec<String>,
     provenance: &'a Provenance,
@@ -493,12 +495,12 @@ struct TraceOfReplay {
     unreplayed: Unreplayed,
     /// None if the recording has ticks of its own.
     tick_interval_s: Option<u32>,
-    /// What the recorded kernel did in the window, as far as its events show.
+    /// The recorded kernel's own counts in the window, as far as its events show them.
     kernel_itself: Option<KernelTotals>,
     unseen: Unseen,
 }
 
-/// One policy's row: the counts, and what follows from them.
+/// One policy's row: the counts, and the figures that follow.
 #[derive(Serialize)]
 struct RowDocument<'a> {
     #[serde(flatten)]
@@ -522,9 +524,9 @@ mod tests {
     #[test]
     fn what_a_replay_took_is_said() {
         let acts_bytes = 3 << 20;
-        assert_eq!(room(Room { acts_bytes, ..Room::default() }), "What is played takes 3.0 MiB.");
+        assert_eq!(room(Room { acts_bytes, ..Room::default() }), "The load as it is played takes 3.0 MiB.");
         let short = Room { acts_bytes, file_bytes: 2 << 20, plays_at_once: Some(1) };
-        assert!(room(short).contains(", of which 2.0 MiB are in a file below "), "{}", room(short));
+        assert!(room(short).contains("; 2.0 MiB of that are in a file below "), "{}", room(short));
         assert!(room(short).ends_with("so the number of plays at once is 1."), "{}", room(short));
     }
 

@@ -1,4 +1,4 @@
-//! What can be typed for `pageset report`.
+//! Options and arguments of `pageset report`.
 
 use std::path::PathBuf;
 
@@ -12,12 +12,12 @@ What is on the page, from top to bottom:
   pages in page sets against their limits, refills, drains and free pages,
   over time
   which CPU refilled, drained and waited for zone locks, and when
-  which CPU frees what another one allocated; lifetimes, bursts, orders
-  what other kernels and settings would have made of the load
+  blocks by allocating and by freeing CPU; lifetimes, bursts, orders
+  forecasts for other kernels and settings
   the evidence: every table, what is missing, and where it comes from
 
-  Several recordings are compared first. Of two, the first sentence says what
-  differs most; of more, the one that differs most from the others comes first.
+  Several recordings are compared first. For two, the first sentence has the
+  largest difference. For more, the one that differs most comes first.
 
   Settings that changed while it was recorded are in all time lines, and terms
   explain themselves where the mouse rests on them.
@@ -36,8 +36,8 @@ Examples:
 
 /// Write recordings as one HTML page: verdict, time lines, heat maps, forecasts, tables
 ///
-/// Gathers what `advise`, `stat` and `replay` tell of a recording, and what happened when, in one file that a browser
-/// shows without a network.
+/// Gathers the results of `advise`, `stat` and `replay`, with the recording's course over time, in one file
+/// that a browser shows without a network.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_REPORT)]
 pub(crate) struct ReportArgs {

@@ -12,13 +12,14 @@ use super::settings;
 struct Figure {
     title: &'static str,
     unit: &'static str,
-    /// So much more or less takes nothing that anyone would notice.
+    /// A difference up to this is too small to notice.
     little: f64,
-    /// Of a recording, in units that are shown as whole numbers; `None` if the recording does not have it.
+    /// The figure of a recording, in units that are shown as whole numbers; `None` if the recording does not
+    /// have it.
     of: fn(&ReportData) -> Option<u64>,
 }
 
-// What is little is a guess: a thousandth of a CPU, at 2 us a visit and 50 pages in it.
+// The smallest noticeable difference is a guess: a thousandth of a CPU, at 2 us a visit and 50 pages in it.
 const FIGURES: [Figure; 6] = [
     Figure {
         title: "Refills and drains",
@@ -69,14 +70,16 @@ const HELD_SAMPLED: Figure = Figure {
     little: 256.0,
     of: |report_data| report_data.samples.held_peak(),
 };
-/// The same of a replay, which sees every event. The two differ for one and the same recording.
+/// Pages held in a replay, which sees every event. For the same recording, samples and replay give different
+/// values.
 const HELD_REPLAYED: Figure = Figure {
     title: "Held in page sets at most, as replayed",
     of: |report_data| report_data.examined.advice.findings.held_pages_peak,
     ..HELD_SAMPLED
 };
 
-/// What is compared: of the pages held, what all recordings have, so that like is compared with like.
+/// The figures that are compared. Held pages are sampled if all recordings have samples, and else replayed,
+/// so that like is compared with like.
 fn figures(dossiers: &[ReportData]) -> [Figure; 6] {
     let mut figures = FIGURES;
     if dossiers.iter().any(|report_data| report_data.samples.held_peak().is_none()) {
@@ -85,7 +88,7 @@ fn figures(dossiers: &[ReportData]) -> [Figure; 6] {
     figures
 }
 
-/// Differences in percent that are told. Guess: two runs of one load differ by less.
+/// The smallest difference, in percent, that gets a sentence. Guess: two runs of one load differ by less.
 const TOLD_PERCENT: f64 = 5.0;
 
 fn per_second(report_data: &ReportData, count: Option<u64>) -> Option<u64> {
@@ -93,7 +96,7 @@ fn per_second(report_data: &ReportData, count: Option<u64>) -> Option<u64> {
     (seconds > 0.0).then(|| (count as f64 / seconds).round() as u64)
 }
 
-/// The recordings in the order in which they are shown, and what they have in common.
+/// The order of the recordings on the page, and their comparison.
 pub(super) fn section(dossiers: &[ReportData], names: &[String]) -> (Vec<usize>, Section) {
     let figures = figures(dossiers);
     let values: Vec<Vec<Option<u64>>> =
@@ -124,7 +127,8 @@ pub(super) fn section(dossiers: &[ReportData], names: &[String]) -> (Vec<usize>,
     (order, section)
 }
 
-/// How the second recording differs from the first: what differs most comes first. Ten times next to nothing is little.
+/// The differences of the second recording from the first, the largest first. A small value may grow tenfold
+/// and still be small.
 fn differences(
     figures: impl Iterator<Item = (Figure, Option<u64>, Option<u64>)>,
     first: &str,
@@ -159,14 +163,14 @@ fn differences(
     sentences
 }
 
-/// What differs in how the two were made: kernel, settings and command.
+/// Differences in the making of the two recordings: kernel, settings and command.
 fn made_differently(first: &ReportData, second: &ReportData) -> Vec<String> {
     let (before, after) = (&first.examined.advice, &second.examined.advice);
     let mut all = Vec::new();
     if let Some((from, to)) =
         before.kernel.as_ref().zip(after.kernel.as_ref()).filter(|(from, to)| from != to)
     {
-        all.push(format!("The kernel is another one: {from}, then {to}."));
+        all.push(format!("The kernel differs: {from}, then {to}."));
     }
     let (from, to) = (&first.settings, &second.settings);
     if let Some((from, to)) = from.as_ref().zip(to.as_ref()) {
@@ -174,18 +178,18 @@ fn made_differently(first: &ReportData, second: &ReportData) -> Vec<String> {
         for (name, from) in settings::named(from) {
             let value = to.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
             if let Some(to) = value.filter(|to| **to != from) {
-                all.push(format!("A setting is another one: vm.{name} was {from}, then {to}."));
+                all.push(format!("A setting differs: vm.{name} was {from}, then {to}."));
             }
         }
     }
     if !before.command.is_empty() && !after.command.is_empty() && before.command != after.command {
         let (from, to) = (command_line(&before.command), command_line(&after.command));
-        all.push(format!("The command is another one: {from}, then {to}."));
+        all.push(format!("The command differs: {from}, then {to}."));
     }
     all
 }
 
-/// Places by how far the figure that differs most is from the median, as a ratio.
+/// Recordings, sorted by their largest deviation from the median, as a ratio.
 fn outliers_first(values: &[Vec<Option<u64>>]) -> Vec<usize> {
     let medians: Vec<u64> = values.iter().map(|values| median(values)).collect();
     let count = values.first().map_or(0, Vec::len);
@@ -244,7 +248,9 @@ fn table(dossiers: &[ReportData], names: &[String], order: &[usize]) -> Table {
     if dossiers.iter().any(|report_data| {
         matches!(report_data.examined.advice.findings.waiting, Some(Waiting::AtMost { .. }))
     }) {
-        table.note("Where waits were not recorded, waiting is at most what stands there: no longer than others held the locks.");
+        table.note(
+            "Where waits were not recorded, the number is an upper bound: the time that the locks were held.",
+        );
     }
     table
 }

@@ -1,4 +1,4 @@
-//! Rows of charts that have one for each CPU: neighbours stand together.
+//! Rows of charts with a row for each CPU: neighbours stand together.
 
 use pageset_replay::report_data::ReportData;
 use pageset_report::page::Group;
@@ -7,7 +7,7 @@ use pageset_report::page::Group;
 pub(super) struct CpuRows {
     /// Numbers of the CPUs.
     pub(super) cpus: Vec<u32>,
-    /// Those of a node and a last-level cache.
+    /// CPUs of one node and last-level cache.
     pub(super) groups: Vec<Group>,
 }
 
@@ -15,7 +15,7 @@ impl CpuRows {
     pub(super) fn new(report_data: &ReportData) -> Self {
         let mut named = None;
         let groups = report_data.neighbours.iter().map(|group| {
-            // Of a node's caches, the first says which node it is.
+            // The first cache of a node has the name of the node; the others have none.
             let is_first = named.replace(group.node) != Some(group.node);
             let name = match group.node {
                 _ if !is_first => String::new(),
@@ -33,7 +33,7 @@ impl CpuRows {
         self.cpus.iter().map(u32::to_string).collect()
     }
 
-    /// Lists by number of the CPU, as rows.
+    /// Sorts lists by CPU into the order of rows.
     pub(super) fn cells(&self, of: impl Fn(usize) -> Vec<u64>) -> Vec<Vec<u64>> {
         self.cpus.iter().map(|cpu| of(*cpu as usize)).collect()
     }

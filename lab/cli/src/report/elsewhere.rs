@@ -1,4 +1,4 @@
-//! What other kernels and settings would have made of the load.
+//! Forecasts for other kernels and settings.
 
 use pageset_replay::report_data::ReportData;
 use pageset_replay::{INTERVAL_COVERAGE, Interval, Outcome};

@@ -1,4 +1,4 @@
-//! Every table, what is missing, and where the numbers come from.
+//! Every table, missing events, and the provenance of the numbers.
 
 use pageset_replay::report_data::ReportData;
 use pageset_report::Provenance;
@@ -6,7 +6,8 @@ use pageset_report::page::{Part, Section};
 
 use crate::{origin, stat};
 
-/// Rows of a table that is shown. Longer ones are those of machines with many CPUs, whose charts have all of it.
+/// Rows of a table that is shown. Longer tables come from machines with many CPUs, whose charts have all of
+/// it.
 const ROWS_MAX: usize = 2000;
 
 pub(super) fn section(report_data: &ReportData, provenance: &Provenance, heading: String) -> Section {
@@ -21,7 +22,7 @@ pub(super) fn section(report_data: &ReportData, provenance: &Provenance, heading
     for what in &examined.info.not_recorded {
         section.push(Part::Text(format!("Not recorded: {what}.")));
     }
-    // Orders stand where they are explained.
+    // The table of orders is in another section, beside its explanation.
     for each in
         stat::sections(&examined.info, &examined.survey).into_iter().filter(|each| each.key != "orders")
     {

@@ -1,4 +1,4 @@
-//! What happened when: lines for the busiest CPUs and for the zones, a map for all CPUs.
+//! The course of a recording: lines for the busiest CPUs and for the zones, a map for all CPUs.
 
 use pageset_replay::recorded::needs;
 use pageset_replay::report_data::{CpuSamples, Extremes, ReportData, ZoneSamples};
@@ -27,7 +27,7 @@ pub(super) fn section(report_data: &ReportData, link: usize, heading: String) ->
     let active = report_data.examined.survey.cpus.active();
     if active > shown.len() {
         section.push(Part::Text(format!(
-            "Of {active} CPUs that did something, the {} that went to their zones most often have lines; the map below has all.",
+            "{active} CPUs have events. The {} with the most zone visits have lines; the map below has all.",
             shown.len()
         )));
     }
@@ -174,15 +174,15 @@ pub(super) fn map(report_data: &ReportData, link: usize, heading: String) -> Sec
         return section;
     }
     section.push(Part::Text(format!(
-        "A row for each CPU, grouped by node and last-level cache. A column stands for {:.3} ms; drawn narrower, it shows \
-         the largest of what it stands for.",
+        "A row for each CPU, grouped by node and last-level cache. A column stands for {:.3} ms. If several columns \
+         share a pixel, it shows the largest value.",
         timeline.interval_ns as f64 / 1e6
     )));
     section.push(Part::Chart(Chart::Heat(heat)));
     section
 }
 
-/// The most that was held in each interval; between two samples it is what the earlier one says.
+/// The most held pages in each interval. Between two samples, the earlier sample counts.
 fn held(samples: &CpuSamples, timeline: &Timeline) -> Vec<u64> {
     let mut known = samples.held.iter().peekable();
     let mut last = 0;

@@ -4,7 +4,7 @@ use pageset_replay::report_data::ReportData;
 use pageset_report::page::Change;
 use pageset_trace::{SettingChange, Sysctls};
 
-/// All that decide about pages, on one line. What is not known is not among them.
+/// All settings that decide about pages, on one line. Unknown settings are left out.
 pub(super) fn in_force(report_data: &ReportData) -> String {
     let known = report_data.settings.as_ref().map(named).unwrap_or_default();
     if known.is_empty() {
@@ -14,7 +14,7 @@ pub(super) fn in_force(report_data: &ReportData) -> String {
     known.join(", ")
 }
 
-/// Names and values of those that are known.
+/// Names and values of the known settings.
 pub(super) fn named(settings: &Sysctls) -> Vec<(&'static str, String)> {
     let Sysctls {
         percpu_pagelist_high_fraction,

@@ -1,4 +1,4 @@
-//! Who frees what, and how soon.
+//! Blocks by the CPUs that allocate and free them, and their lifetimes.
 
 use pageset_replay::Log2Counts;
 use pageset_replay::recorded::needs;

@@ -1,4 +1,4 @@
-//! What to do, and what was recorded.
+//! The verdict, and a summary of the recording.
 
 use pageset_replay::report_data::ReportData;
 use pageset_report::command_line;

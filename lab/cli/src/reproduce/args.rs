@@ -1,4 +1,4 @@
-//! What is typed after `pageset reproduce`.
+//! Options and arguments of `pageset reproduce`.
 
 use std::path::PathBuf;
 

@@ -9,7 +9,7 @@ use pageset_study::reproduce::{Findings, Group, Reproduction};
 
 use crate::paragraph;
 
-/// Tables, what to know about them, how well they agree, and what did not reproduce.
+/// Writes the tables with their notes, how well they agree, and the differences that remain.
 pub(crate) fn write(
     reproduction: &Reproduction<'_>,
     findings: &Findings,
@@ -53,7 +53,7 @@ pub(crate) fn write(
     Ok(provenance(reproduction, format, out)?)
 }
 
-/// The counts of directions as sentences, and where they are worth nothing.
+/// The counts of directions as sentences, and the groups where they mean nothing.
 pub(super) fn agreement(reproduction: &Reproduction<'_>) -> Vec<String> {
     let Skill { directions, directions_agreed, null_model, changes_published, changes_met, .. } =
         reproduction.skill;
@@ -72,7 +72,7 @@ pub(super) fn agreement(reproduction: &Reproduction<'_>) -> Vec<String> {
     let misses = &reproduction.misses;
     if misses.opposite + misses.close > 0 {
         sentences.push(format!(
-            "{} changes go the opposite way. In {} of the directions that differ, both changes are nearer to each other than \
+            "{} changes go the opposite way. In {} of the directions that differ, the two changes differ by less than \
              what counts as no change.",
             misses.opposite, misses.close
         ));
@@ -80,7 +80,7 @@ pub(super) fn agreement(reproduction: &Reproduction<'_>) -> Vec<String> {
     sentences
 }
 
-/// Why a group's directions say nothing.
+/// The reason why a group's directions mean nothing.
 fn no_skill(group: &Group) -> String {
     let Skill { changes_published, changes_met, changes_seen_only_here, .. } = group.skill;
     format!(
@@ -91,7 +91,7 @@ fn no_skill(group: &Group) -> String {
     )
 }
 
-/// What stands above the differences and their reasons; a study of our own has no published tables.
+/// The heading above the differences and their reasons; a study of our own has no published tables.
 pub(super) fn differences_heading(findings: &Findings) -> &'static str {
     if findings.tables.is_empty() { "What was missed, and why" } else { "What did not reproduce, and why" }
 }

@@ -1,4 +1,4 @@
-//! What is typed after `pageset simulate`.
+//! Options and arguments of `pageset simulate`.
 
 use std::path::PathBuf;
 
@@ -21,8 +21,8 @@ How to read this:
   PCP pages, peak   most pages in all page sets at once
   PCP pages, idle   what they keep after 30 idle seconds
   alloc p50, p99    half, or 99 %, of the allocations take no longer than this
-  behind drains     how long the average allocation waited while another CPU gave
-                    pages back: what bulk frees cost others
+  behind drains     how long the average allocation waited while another CPU
+                    gave pages back: the cost of bulk frees to other CPUs
   digest            equal digests, equal runs: same seed, machine and commit
 
   With owned-blocks, which has no page sets and no locks, there are besides:
@@ -50,8 +50,8 @@ Examples:
 
 /// Run a workload on a simulated machine, one row for each policy
 ///
-/// Runs the allocator on virtual CPUs in virtual time: locks are waited for, cache lines travel, work takes as long as
-/// the machine's file says. So it shows what a policy would do on a machine that is not here.
+/// Runs the allocator on virtual CPUs in virtual time: locks are waited for, cache lines travel, work takes
+/// as long as the machine's file says. So it shows a policy's effect on a machine that is not here.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = [READING_SIMULATE, READING, "", SIMULATE_EXAMPLES].join("\n"))]
 pub(crate) struct SimulateArgs {
@@ -78,11 +78,12 @@ pub(crate) struct SimulateArgs {
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// How many seeds to run each policy with, from --seed on: the table then has means, and how far they vary
+    /// How many seeds to run each policy with, from --seed on: the table then has means, and how far they
+    /// vary
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) seeds: u64,
-    /// Set a parameter of the workload, or of the kernel: vm.percpu_pagelist_high_fraction, vm.min_free_kbytes,
-    /// vm.watermark_scale_factor, vm.stat_interval; may be repeated
+    /// Set a parameter of the workload, or of the kernel: vm.percpu_pagelist_high_fraction,
+    /// vm.min_free_kbytes, vm.watermark_scale_factor, vm.stat_interval; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub(crate) set: Vec<(String, u64)>,
     /// Virtual time before measuring begins [default: the workload's]
@@ -94,7 +95,8 @@ pub(crate) struct SimulateArgs {
     /// How many runs to do at once; the result is the same [default: one for each CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
-    /// Play a recording's blocks on whole allocators instead, and count how often CPUs meet; without FILE the bundled one
+    /// Play a recording's blocks on whole allocators instead, and count how often CPUs meet; without FILE the
+    /// bundled one
     #[arg(long, value_name = "FILE", num_args = 0..=1, value_hint = ValueHint::FilePath, help_heading = "A recording")]
     #[arg(conflicts_with_all = ["machine", "workload", "cpus", "seed", "seeds", "set", "warmup_ms", "duration_ms", "check", "list"])]
     pub(crate) recording: Option<Option<PathBuf>>,

@@ -1,4 +1,4 @@
-//! What can be simulated: machines and workloads, by name.
+//! Lists the machines and workloads that can be simulated.
 
 use anyhow::Result;
 use pageset_report::Format;

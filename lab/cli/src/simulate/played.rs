@@ -1,10 +1,10 @@
-//! What a simulation played of a recording, and what it left out.
+//! A recording's requests that a simulation played, and those that it left out.
 
 use pageset_study::load::Played;
 
-/// Each count, with its key in JSON and CSV and what a reader is told of it.
+/// Each count, with its key in JSON and CSV and its description for a reader.
 fn table(played: &Played) -> [(&'static str, u64, &'static str); 7] {
-    // Taken apart, so that no count is forgotten.
+    // The pattern names all fields, so that no count is forgotten.
     let Played {
         events,
         bulk_pages,
@@ -30,11 +30,11 @@ pub(super) fn counts(played: &Played) -> Vec<(&'static str, u64)> {
     table(played).map(|(key, count, _)| (key, count)).to_vec()
 }
 
-/// The same in words, without what did not occur.
+/// The counts in words, without those that are 0.
 pub(super) fn note(played: &Played) -> String {
     let occurred = table(played).into_iter().enumerate().filter(|(at, (_, count, _))| *at == 0 || *count > 0);
     let parts: Vec<_> = occurred.map(|(_, (_, count, what))| format!("{count} {what}")).collect();
-    format!("Of the recording: {}.", parts.join("; "))
+    format!("From the recording: {}.", parts.join("; "))
 }
 
 #[cfg(test)]
@@ -46,7 +46,7 @@ mod tests {
         let played = Played { events: 9, unmatched_frees: 2, ..Played::default() };
         assert_eq!(
             note(&played),
-            "Of the recording: 9 allocations and frees are played; 2 frees of pages whose allocation it does not show are left out."
+            "From the recording: 9 allocations and frees are played; 2 frees of pages whose allocation it does not show are left out."
         );
         let all = Played {
             events: 1,

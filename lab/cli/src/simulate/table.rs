@@ -13,7 +13,7 @@ use crate::simulate::args::SimulateArgs;
 /// A figure of a run: its column, how many decimals are printed, its value.
 type Figure = (Column, u8, fn(&RunResult) -> f64);
 
-/// The figures of runs; if an allocator without locks and page sets is among them, what it has in their place besides.
+/// The figures of runs. An allocator without locks and page sets adds figures of its own.
 fn figures(specs: &[RunSpec]) -> Vec<Figure> {
     let mut figures = of_linux().to_vec();
     if has_ours(specs) {
@@ -22,7 +22,7 @@ fn figures(specs: &[RunSpec]) -> Vec<Figure> {
     figures
 }
 
-/// Whether there is an allocator of our own among them.
+/// Whether a run is of our own allocator.
 fn has_ours(specs: &[RunSpec]) -> bool {
     specs.iter().any(|spec| Policy::named(&spec.policy).is_none() && !names_policy_file(&spec.policy))
 }
@@ -63,7 +63,7 @@ pub(super) fn table(
     specs: &[RunSpec],
     results: &[RunResult],
 ) -> Table {
-    // People read means, and what is played of a recording in a note.
+    // The table for people has means instead of all runs, and the counts of a played recording in a note.
     let is_for_programs = matches!(args.output.format(), Format::Json | Format::Csv);
     let mut table = if args.seeds > 1 && !is_for_programs {
         means(args, specs, results)

@@ -1,4 +1,4 @@
-//! What is typed after `pageset stat`.
+//! Options and arguments of `pageset stat`.
 
 use crate::options::{OutputArgs, SourcesArgs};
 
@@ -10,8 +10,8 @@ How to read this:
   lifetimes     blocks that live short come back to the page set they are
                 from; a load whose blocks live long goes through the zone
   runs          how much a CPU allocates before it frees: a run longer than
-                what the page set holds takes the zone lock
-  what the kernel itself moved
+                the page set's contents takes the zone lock
+  moved between zones and page sets
                 a replay under the recorded kernel's own policy should come
                 near. Refills and drains are grouped from single events:
                 those of one CPU without another event between
@@ -23,10 +23,10 @@ Examples:
   pageset stat my.pgtrace --format json | jq .cpus.remote_percent
   pageset stat data/pairs                all .pgtrace files of a folder";
 
-/// Tell what is in a recording, without replaying it
+/// Show the contents of a recording, without replaying it
 ///
-/// Reads a recording once and counts: orders and migratetypes, which CPU frees whose pages, how long blocks live, bursts,
-/// what the kernel itself refilled and drained, and the zones before and after.
+/// Reads a recording once and counts: orders and migratetypes, frees of other CPUs' pages, lifetimes of
+/// blocks, bursts, the kernel's own refills and drains, and the zones before and after.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_STAT)]
 pub(crate) struct StatArgs {

@@ -37,8 +37,7 @@ fn row(what: &str, hits: Option<HitEstimate>, counted_ns: Option<u64>, counts: &
 }
 
 fn hits(info: &TraceInfo, counts: &Counts) -> Table {
-    let mut title =
-        format!("What was counted for {:.1} s in {}", counts.elapsed_ns as f64 / 1e9, source::title(info));
+    let mut title = format!("Counts of {:.1} s in {}", counts.elapsed_ns as f64 / 1e9, source::title(info));
     if !info.command.is_empty() {
         title += &format!(": `{}`", command_line(&info.command));
     }
@@ -54,7 +53,7 @@ fn hits(info: &TraceInfo, counts: &Counts) -> Table {
         );
     }
     if counts.tracepoints.iter().any(|tracepoint| tracepoint.hits.is_none()) {
-        table.note("What stands as `-` is unknown: it was switched on too rarely to say. Count for longer.");
+        table.note("`-` is unknown: its counter was switched on too rarely. Count for longer.");
     }
     table.note("contention_begin counts locks that spin only.");
     table
@@ -78,7 +77,7 @@ fn visits(info: &TraceInfo, counts: &Counts) -> Table {
         high: waits.wait_ns.saturating_add(waits.unknown_wait_ns),
     });
     table.push(row("ns of these waits", ns, waits.and(throughout), counts));
-    // The kernel counts these anyway, for /proc/vmstat.
+    // The kernel counts these events for /proc/vmstat in any case.
     table.push(row("pages allocated", info.pgalloc_delta.map(HitEstimate::exact), throughout, counts));
     table.push(row("pages freed", info.pgfree_delta.map(HitEstimate::exact), throughout, counts));
     table.note(

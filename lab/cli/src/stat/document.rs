@@ -20,14 +20,14 @@ pub(super) struct StatDocument<'a> {
     trace: TraceDocument,
     /// Events by tracepoint.
     events: BTreeMap<&'static str, u64>,
-    /// Tracepoints that are not known to be recorded. What needs their events is `null`.
+    /// Tracepoints that are not known to be recorded. Figures that need their events are `null`.
     not_recorded: Vec<&'static str>,
     orders: Orders,
     cpus: Cpus,
     lifetimes: Option<&'a Lifetimes>,
     bursts: Option<&'a Bursts>,
     kernel: Kernel<'a>,
-    /// What the kernel counted, in a recording without events.
+    /// The kernel's counts, in a recording without events.
     #[serde(skip_serializing_if = "Option::is_none")]
     counts: Option<Counts>,
     /// Each task's part. It is absent if the recording does not tell tasks apart.
@@ -97,7 +97,7 @@ struct Pair {
     blocks: u64,
 }
 
-/// Waits for zone locks: known by call chains, or by what the waiter did next.
+/// Waits for zone locks: known by call chains, or by the waiter's next event.
 #[derive(Serialize)]
 struct ZoneLockWaits {
     waits: u64,
@@ -105,7 +105,7 @@ struct ZoneLockWaits {
     by_caller: Vec<CallerWaits>,
 }
 
-/// Those of which a call chain says who waited.
+/// The waits whose call chain names this caller.
 #[derive(Serialize)]
 struct CallerWaits {
     caller: &'static str,

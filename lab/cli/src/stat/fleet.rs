@@ -1,4 +1,4 @@
-//! Many recordings of one load: a line for each, and what they have in common.
+//! Many recordings of one load: a line for each, and their spread.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -29,7 +29,7 @@ const FIGURES: [Figure; 7] = [
     ("waits_percent", "waits", "%", 2, |of| of.waiting.map(pageset_replay::advise::Waiting::percent)),
     ("remote_percent", "remote frees", "%", 1, |of| of.remote_percent),
 ];
-/// By which figure lines are sorted.
+/// The figure that lines are sorted by.
 const VISITS: usize = 4;
 
 const READING: &str = "The most visits to the zones a second stand first. `pages` were allocated, `waits` are for zone locks in percent \

@@ -1,4 +1,4 @@
-//! A survey as tables, in the order in which they are read.
+//! A survey as tables, in reading order.
 
 use std::fmt::Write as _;
 
@@ -15,13 +15,13 @@ use crate::sites;
 use crate::source;
 use crate::who;
 
-/// Titles of what needs both ends of a block.
-const MATRIX: &str = "Who frees what whom allocated, in blocks";
+/// Titles of tables that need both ends of a block.
+const MATRIX: &str = "Blocks by allocating and by freeing CPU";
 const LIFETIMES: &str = "Lifetimes of blocks, from allocation to free";
-/// Page sets of more CPUs are not shown one by one to people.
+/// On machines with more CPUs, tables for people do not have each page set.
 const CPUS_SHOWN: usize = 16;
 
-/// One table, and how it is drawn for people if not as a table.
+/// A table, with a drawing for people if it has one.
 pub(crate) struct Section {
     /// Name in CSV.
     pub(crate) key: &'static str,
@@ -101,7 +101,7 @@ fn summary(info: &TraceInfo, survey: &Survey) -> Table {
     let freed = orders.freed_blocks();
     let matched = cpus.local_blocks + cpus.remote_blocks;
     let (allocations, frees) = (needs::ALLOCATIONS, needs::FREES);
-    // A share is of what its row counts, and needs the same events.
+    // The share has the same unit as its row's count, and needs the same events.
     let rows: [(&str, &[EventKind], Cell, Option<f64>); 12] = [
         ("events", &[], survey.events.into(), None),
         ("seconds", &[], Cell::real(seconds, 3), None),
@@ -191,7 +191,7 @@ fn orders(survey: &Survey) -> Table {
         table.push(Row::new(std::iter::once(Cell::from(order as u64)).chain(counts).chain(sums)));
     }
     if orders.freed_in_batches > 0 {
-        table.note(format!("Of the blocks freed, {} were freed in batches.", orders.freed_in_batches));
+        table.note(format!("{} of the freed blocks were freed in batches.", orders.freed_in_batches));
     }
     table
 }
@@ -240,7 +240,7 @@ fn lifetimes(survey: &Survey) -> Section {
     let mut section = distribution("lifetimes", LIFETIMES, &lifetimes.ns);
     if let Some((half, most)) = lifetimes.ns.percentile_at_most(50).zip(lifetimes.ns.percentile_at_most(90)) {
         section.table.note(format!(
-            "Half of the blocks live at most {}, nine of ten at most {}, the longest {}.",
+            "Half of the blocks live at most {}, 90 % at most {}, the longest {}.",
             duration(half),
             duration(most),
             duration(lifetimes.ns.max)
@@ -287,7 +287,7 @@ fn runs(key: &'static str, title: &str, runs: &pageset_replay::Runs) -> Section 
     section
 }
 
-/// What went between zones and page sets in the recorded kernel.
+/// Pages between zones and page sets in the recorded kernel.
 fn moved(survey: &Survey) -> Table {
     let columns = vec![
         Column::label("what", "what"),
@@ -297,9 +297,10 @@ fn moved(survey: &Survey) -> Table {
         Column::count("largest", "largest"),
     ];
     let kernel = &survey.kernel;
-    let mut table = Table::new("What the kernel itself moved between zones and page sets", columns);
+    let mut table = Table::new("Moved between zones and page sets by the kernel itself", columns);
     let recorded = &survey.recorded;
-    // Pages need the events of their blocks only; how often they moved, what comes between.
+    // The number of pages needs only the events of their blocks. The number of runs also needs the events
+    // that end a run.
     for (what, counts, pages, runs) in [
         ("refills of page sets", &kernel.refills, needs::ZONE_PAGES, needs::REFILLS),
         ("drains of page sets", &kernel.drains, &[EventKind::MmPagePcpuDrain], needs::DRAINS),
@@ -326,10 +327,10 @@ fn moved(survey: &Survey) -> Table {
     table
 }
 
-/// What a bulk allocation was asked for, and what it gave.
+/// A bulk allocation's requested and received pages.
 pub(super) const BULK: &[EventKind] = &[EventKind::BulkAllocEntry, EventKind::BulkAllocReturn];
 
-/// What else the recorded kernel did that has to do with its memory.
+/// Other work of the recorded kernel on its memory.
 fn activity(survey: &Survey) -> Table {
     let columns = vec![
         Column::label("what", "what"),
@@ -338,7 +339,7 @@ fn activity(survey: &Survey) -> Table {
         Column::measure("longest_us", "longest").with_unit("us"),
     ];
     let (kernel, recorded) = (&survey.kernel, &survey.recorded);
-    let mut table = Table::new("What else the kernel did", columns);
+    let mut table = Table::new("Other work of the kernel", columns);
     for (what, waits) in [
         ("waits for other locks", other_waits(survey)),
         ("waits for spinning locks", recorded.known(needs::WAITS, &kernel.spin_waits)),
@@ -398,7 +399,8 @@ fn activity(survey: &Survey) -> Table {
     table
 }
 
-/// Waits for locks for which nobody spins. Recorders leave them out, so none means nothing.
+/// Waits for locks whose waiters sleep instead of spinning. Recorders leave these waits out, so none means
+/// nothing.
 pub(super) fn other_waits(survey: &Survey) -> Option<&Log2Counts> {
     let waits = &survey.kernel.other_waits;
     Some(waits).filter(|waits| waits.total() > 0 && survey.recorded.has(needs::WAITS))

@@ -1,4 +1,4 @@
-//! What can be typed after `pageset sweep`.
+//! Options and arguments of `pageset sweep`.
 
 use std::path::PathBuf;
 
@@ -53,8 +53,8 @@ pub(crate) struct SweepArgs {
     /// How many runs to do at once; the result is the same [default: one for each CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
-    /// Run on a Dask cluster (dask://HOST:PORT), as an array of Slurm jobs (slurm), or in processes of this computer
-    /// (processes), with Python's pageset
+    /// Run on a Dask cluster (dask://HOST:PORT), as an array of Slurm jobs (slurm), or in processes of this
+    /// computer (processes), with Python's pageset
     #[arg(long, value_name = "ENGINE", conflicts_with = "rows")]
     pub(crate) on: Option<Engine>,
     /// Directory of finished runs, one Parquet file each [default: the plan's name with .results]

@@ -1,4 +1,5 @@
-//! A sweep on other processes and computers: Python starts the engine, and the results come back as a dataset.
+//! A sweep on other processes and computers: Python starts the engine, and the results come back as a
+//! dataset.
 
 use std::env;
 use std::path::Path;
@@ -10,10 +11,10 @@ use pageset_study::sweep::Sweep;
 
 use crate::columnar::Columnar;
 
-/// The Python that has `pageset`; the command of its package says which one that is.
+/// The environment variable with the Python that has `pageset`; the package's own command sets it.
 const PYTHON: &str = "PAGESET_PYTHON";
 
-/// Who works: what Python's `pageset.engines` is told.
+/// The workers of a sweep, as an argument of Python's `pageset.engines`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Engine(String);
 
@@ -48,7 +49,7 @@ impl Engine {
         Columnar::Parquet.check()?;
         let python = env::var_os(PYTHON).unwrap_or_else(|| "python3".into());
         let cannot_start = || format!("cannot start {}; {PYTHON} names another Python", python.display());
-        // Not what lies in the current directory.
+        // `-P` keeps a directory named `pageset` in the current directory from being taken for the package.
         let has_package = Command::new(&python)
             .args(["-P", "-c", "import pageset.engines"])
             .stderr(Stdio::null())

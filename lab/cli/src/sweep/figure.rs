@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::table::{Flat, Shown, text};
 
-/// Draws a question. Runs that differ only in keys that the question does not name, such as the seed, become one point:
-/// their median, with their range.
+/// Draws a question. Runs that differ only in keys that the question does not name, such as the seed, become
+/// one point: their median, with their range.
 pub(crate) fn figure(question: &Question, runs: &[Shown]) -> Result<Figure> {
     let chosen: Vec<_> = runs.iter().filter(|run| is_chosen(question, &run.keys)).collect();
     if chosen.is_empty() {

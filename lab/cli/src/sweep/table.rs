@@ -6,13 +6,13 @@ use serde_json::{Map, Value};
 /// Names and values on one level.
 pub(crate) type Flat = Map<String, Value>;
 
-/// A finished run: what was asked, and what came out.
+/// A finished run: its parameters, and its results.
 pub(crate) struct Shown {
     pub(crate) keys: Flat,
     pub(crate) results: Flat,
 }
 
-/// Keys in the order in which people name them; all others follow.
+/// The usual order of keys; all others follow.
 const KEYS: [&str; 6] = ["machine", "workload", "policy", "cpus", "batch", "high"];
 
 /// One row for each run: the keys that differ between runs, then all results that are numbers.
@@ -32,8 +32,8 @@ pub(crate) fn table(title: &str, runs: &[Shown]) -> Table {
     table
 }
 
-/// Keys that do not have the same value in all runs, in the order of [`KEYS`]; the first of all if there is only one
-/// run.
+/// Keys that do not have the same value in all runs, in the order of [`KEYS`]; the first of all if there is
+/// only one run.
 fn varying(runs: &[Shown]) -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
     for run in runs {
@@ -60,7 +60,7 @@ fn label_cell(value: &Value) -> Cell {
     Cell::Text(text(value))
 }
 
-/// A value as it is typed.
+/// A value in the form of a command line.
 pub(crate) fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

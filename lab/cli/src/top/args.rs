@@ -1,4 +1,4 @@
-//! What can be typed after `pageset top`.
+//! Options of `pageset top`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,7 +18,8 @@ How to read this:
   free, above low   free pages of a zone, and how many of them lie above the low
                     watermark; below it the reclaimer wakes
   PCP pages         pages in the zone's page sets, which other CPUs cannot use
-  free change       what came back to the zone less what left it, in a second.
+  free change       pages that came back to the zone minus pages that left it,
+                    in a second.
                     /proc counts neither; JSON has bounds for both
   count, change     pages in a CPU's page set, and since the reading before
   high              its limit, which the kernel moves between high_min and
@@ -27,8 +28,8 @@ How to read this:
 
   With privileges, tracepoints are counted, not recorded: blocks refilled and
   drained on each CPU, exactly, and spin locks that had to be waited for, those
-  of zones among all others. As root, waits for zone locks are shown by who
-  waits, and as a part of the time of all CPUs. With both, and with the cost of
+  of zones among all others. As root, waits for zone locks are shown by
+  caller, and as a part of the time of all CPUs. With both, and with the cost of
   a visit from `pageset bench machine`, one interval has a verdict: whether page
   sets may take CPU time that is worth a change.
 
@@ -41,12 +42,13 @@ Examples:
 
 /// Show what the page sets of this machine do, once a second
 ///
-/// Reads /proc/zoneinfo and /proc/vmstat, which needs no privileges, and shows page sets by zone and CPU, what moves
-/// between them and the zones, and how far the zones are from their watermarks.
+/// Reads /proc/zoneinfo and /proc/vmstat, which needs no privileges. Shows page sets by zone and CPU, pages
+/// that move between them and the zones, and the zones' distance from their watermarks.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING)]
 pub(crate) struct TopArgs {
-    /// Time between two readings: 500ms, 1s, 2m; a minute for openmetrics, since a second says little of a machine
+    /// Time between two readings: 500ms, 1s, 2m; a minute for openmetrics, since a second says little of a
+    /// machine
     #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     #[arg(default_value_if("format", "openmetrics", "1m"))]
     pub(crate) interval: Duration,
@@ -56,7 +58,8 @@ pub(crate) struct TopArgs {
     /// Read the files of another directory
     #[arg(long, value_name = "DIR", default_value = "/proc", hide = true, value_hint = ValueHint::DirPath)]
     pub(crate) proc: PathBuf,
-    /// How to write the interval: `table` is for people, 80 columns of plain ASCII; the others have every digit
+    /// How to write the interval: `table` is for people, 80 columns of plain ASCII; the others have every
+    /// digit
     #[arg(short, long, default_value = "table", help_heading = "Output", value_name = "FORMAT")]
     #[arg(value_parser = one_of(TopFormat::named()))]
     pub(crate) format: TopFormat,
@@ -67,7 +70,7 @@ pub(crate) struct TopArgs {
 /// How one interval is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TopFormat {
-    /// As any other result.
+    /// A format of other results.
     Printed(Format),
     /// For programs that collect metrics.
     OpenMetrics,
@@ -81,14 +84,14 @@ impl TopFormat {
 }
 
 impl TopArgs {
-    /// What makes no sense together.
+    /// The error if options exclude each other.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         let is_written = self.format != TopFormat::Printed(Format::Table) || self.target.output.is_some();
         (is_written && !self.once).then_some("--format and --output write one interval: add --once")
     }
 }
 
-/// A time that is no longer than a table may be old, and no shorter than reading takes.
+/// Parses an interval within `INTERVAL_S`: reading takes time, and a table must not be too old.
 fn interval(typed: &str) -> Result<Duration, String> {
     let interval = time(typed)?;
     if !INTERVAL_S.contains(&interval.as_secs_f64()) {

@@ -8,7 +8,7 @@ use pageset_report::{Table, wrap};
 use super::selection::Selection;
 use super::tables;
 
-/// Columns of a line at most, however wide the terminal is.
+/// Most columns of a line, even on a wider terminal.
 pub(super) const WIDTH: usize = 80;
 
 /// Columns that lines need at least.
@@ -17,10 +17,11 @@ pub(super) const WIDTH_MIN: usize = 60;
 /// Rows of zones at most, so that there is room for page sets.
 const ZONES_SHOWN: usize = 4;
 
-/// Columns that are left out on a narrow terminal, one after the other. A node is, where there is one only.
+/// Columns that are left out on a narrow terminal, one after the other. On a machine with one node, the
+/// column of nodes is left out as well.
 const LEFT_OUT: [&str; 7] = ["node", "high_min", "high_max", "batch", "high", "unchanged_s", "change"];
 
-/// Lines from top to bottom. What does not fit is left out of `rows`.
+/// Lines from top to bottom. Rows that do not fit are left out of `rows`.
 pub(super) struct Frame {
     /// The machine and its zones.
     pub(super) head: Vec<String>,
@@ -52,7 +53,7 @@ impl Frame {
         Self { head, heading, rows }
     }
 
-    /// All that fits into so many lines; the last says how many rows do not.
+    /// The rows that fit into the given lines; the last line counts the rows that do not.
     pub(super) fn lines(&self, height: usize) -> Vec<String> {
         let above = self.head.len() + self.heading.len();
         let room = height.saturating_sub(above);
@@ -108,8 +109,8 @@ fn waited(view: &ZoneLockView) -> String {
     )
 }
 
-/// The heading of a table, and its rows, without columns that have no value. Of those in `dropped`, as many are left out as
-/// are too many for the width.
+/// The heading of a table, and its rows, without columns that have no value. If the table is too wide,
+/// columns in `dropped` are left out, one after the other.
 fn parts(table: Table, width: usize, dropped: &[&str]) -> (Vec<String>, Vec<String>) {
     let mut table = table.without_empty_columns();
     let mut dropped = dropped.iter();
@@ -122,7 +123,8 @@ fn parts(table: Table, width: usize, dropped: &[&str]) -> (Vec<String>, Vec<Stri
             _ => break text,
         }
     };
-    // Title and a blank line before, notes after a blank line behind.
+    // The text has the title and a blank line above the table, and notes after a blank line below. All of
+    // these are dropped.
     let lines: Vec<_> = text.lines().map(str::to_owned).collect();
     let from = lines.iter().position(String::is_empty).map_or(0, |blank| blank + 1);
     let rule = lines.iter().position(|line| line.starts_with("---")).map_or(from, |rule| rule + 1);

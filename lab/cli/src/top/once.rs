@@ -21,7 +21,7 @@ use crate::paragraph;
 use crate::signals::Signals;
 use crate::terminal;
 
-/// An interval after which a person would ask what is going on.
+/// From this interval on, a message tells the user that reading takes a while.
 const LONG: Duration = Duration::from_secs(5);
 
 #[derive(Serialize)]
@@ -73,7 +73,7 @@ fn write(view: &View, provenance: &Provenance, format: Format, out: &mut dyn Wri
     Ok(())
 }
 
-/// Text, no wider than a terminal that it goes to. A column without any value says nothing.
+/// The view as text, no wider than the terminal. A column without any value is left out.
 fn printed(table: Table, format: Format) -> String {
     let table = table.without_empty_columns();
     match format {

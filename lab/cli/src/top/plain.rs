@@ -10,10 +10,10 @@ use super::frame::Frame;
 use super::selection::Selection;
 use crate::signals::Signals;
 
-/// Goes to the first line, and clears what is below. Source: ECMA-48, CUP and ED.
+/// Goes to the first line, and clears the lines below. Source: ECMA-48, CUP and ED.
 const CLEAR: &str = "\x1b[H\x1b[J";
 
-/// `no_keys` is why keys do nothing, on one line.
+/// `no_keys` is a line with the reason why keys do nothing.
 pub(super) fn run(args: &TopArgs, mut monitor: Monitor, signals: &Signals, no_keys: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     let selection = Selection::default();

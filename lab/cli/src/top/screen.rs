@@ -1,4 +1,4 @@
-//! A screen with keys. The terminal is as before when it ends, by a key, a signal, an error or a panic.
+//! A screen with keys. At the end the terminal is as before: after a key, a signal, an error or a panic.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use super::frame::{Frame, WIDTH_MIN};
 use super::selection::Selection;
 use crate::signals::{PATIENCE, Signals};
 
-/// Least height: all but the page sets, and three of them.
+/// Least height: everything except page sets, and three of these.
 const HEIGHT_MIN: u16 = 18;
 
 const HELP: &[&str] = &[
@@ -32,14 +32,14 @@ const HELP: &[&str] = &[
     "",
 ];
 
-/// What a key asks for.
+/// The effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Draw,
     End,
 }
 
-/// What is shown, and how.
+/// The state of the screen.
 #[derive(Default)]
 struct Screen {
     view: Option<View>,
@@ -51,7 +51,7 @@ struct Screen {
 }
 
 pub(super) fn run(args: &TopArgs, monitor: Monitor, signals: &Signals) -> Result<()> {
-    // This also has panics restore the terminal.
+    // `try_init` also makes a panic restore the terminal.
     let mut terminal = ratatui::try_init().context("the terminal cannot be used for a screen; use --once")?;
     let ended = watch(args, monitor, &mut terminal, signals);
     ratatui::restore();

@@ -1,4 +1,4 @@
-//! Which page sets are shown, and in which order. What keys choose is in `keys`.
+//! The page sets that are shown, and their order. The effects of keys are in `keys`.
 
 #[cfg(any(feature = "screen", test))]
 mod keys;
@@ -10,13 +10,13 @@ use pageset_live::{PagesetView, View, ZoneView};
 /// Order of page sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Sort {
-    /// Those that changed most first.
+    /// The largest change first.
     #[default]
     Change,
-    /// Those that hold most first.
+    /// The most pages first.
     #[cfg_attr(not(any(feature = "screen", test)), expect(dead_code, reason = "chosen by a key"))]
     Count,
-    /// Those that have been unchanged for longest first.
+    /// The longest time without a change first.
     #[cfg_attr(not(any(feature = "screen", test)), expect(dead_code, reason = "chosen by a key"))]
     Unchanged,
     /// As `/proc/zoneinfo` lists them.
@@ -24,7 +24,7 @@ pub(super) enum Sort {
     Place,
 }
 
-/// What was chosen.
+/// The user's choice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Selection {
     sort: Sort,
@@ -45,7 +45,7 @@ impl Selection {
         match self.sort {
             Sort::Change => {
                 let moved = |set: &&PagesetView| set.change.unwrap_or(0).unsigned_abs();
-                // Page sets at rest in the order of what they hold.
+                // Page sets at rest are sorted by their count.
                 chosen.sort_by_key(|set| Reverse((moved(set), set.count)));
             }
             Sort::Count => chosen.sort_by_key(|set| Reverse(set.count)),

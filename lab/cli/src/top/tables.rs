@@ -4,17 +4,17 @@ use pageset_live::{Answer, Counted, Flow, PagesetView, View, Why, ZoneLockView, 
 use pageset_replay::advise::SAVED_PERCENT;
 use pageset_report::{Cell, Column, Row, Table};
 
-/// What becomes of pages between a zone and its page sets.
-const CHANGE: &str = "A zone's free pages change by what page sets give back less what they fetch. How much of each it was, \
-                      only counted tracepoints say.";
-/// What a lock counter counts.
+/// A zone's pages and its page sets' pages.
+const CHANGE: &str = "A zone's free pages change by the pages that page sets give back, minus the pages that they fetch. Only \
+                      counted tracepoints tell how many each are.";
+/// The meaning of a lock counter.
 const LOCKS: &str = "Spin locks waited for are all of the kernel's; the zone lock is one of them.";
 
-/// What the rows mean.
+/// The meaning of the rows.
 const WAITS: &str = "Waits for spinning locks, by call chain: to refill a page set, to drain one, to allocate or free past \
                      them, elsewhere in the page allocator (other). 'elsewhere' are other locks.";
 
-/// What it is about, on one line.
+/// Totals of the view, on one line.
 pub(super) fn headline(view: &View) -> String {
     let totals = &view.totals;
     let rates = [(totals.allocated_pages_per_s, "allocated"), (totals.freed_pages_per_s, "freed")];
@@ -53,7 +53,7 @@ pub(super) fn verdict(view: &View) -> String {
             "Whether page sets take CPU time is unknown: {}.",
             match why {
                 Some(Why::CostNotMeasured) =>
-                    "what a visit costs was not measured; `pageset bench machine` does, as root",
+                    "the cost of a visit was not measured; `pageset bench machine` does, as root",
                 Some(Why::NoBusyTime) => "it is not known for how long CPUs were busy",
                 Some(Why::WaitsNotWatched) => "waits for zone locks were not watched",
                 Some(Why::NotCounted) | None => "tracepoints were not counted, which needs root",
@@ -82,7 +82,7 @@ pub(super) fn zones(view: &View, is_shown: impl Fn(&ZoneView) -> bool) -> Table 
 }
 
 fn zone_row(zone: &ZoneView) -> Row {
-    // One of the two lower bounds is 0: nothing but the difference is certain.
+    // Refills and drains are known only by their difference, so one of the two lower bounds is 0.
     let change = |flow: &Flow| flow.drained_pages_per_s.at_least - flow.refilled_pages_per_s.at_least;
     Row::new([
         format!("{} {}", zone.node, zone.zone).into(),
@@ -181,6 +181,6 @@ pub(super) fn zone_lock(view: &ZoneLockView) -> Table {
 }
 
 fn rate(rate: Option<f64>) -> Cell {
-    // No change is no negative zero.
+    // A change of zero is printed as `0`, never as `-0`.
     rate.map_or(Cell::Absent, |rate| Cell::real(rate + 0.0, 0))
 }

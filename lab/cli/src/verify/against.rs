@@ -1,4 +1,4 @@
-//! `pageset verify --against`: a forecast beside what another kernel or setting really made of the load.
+//! `pageset verify --against`: a forecast beside a recording of the load under another kernel or setting.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ use crate::source::Source;
 use crate::verify::args::VerifyArgs;
 use crate::{output, page};
 
-/// Repeats that differ by more say little about a single value.
+/// If repeats differ by more, a single value means little.
 const QUIET_PERCENT: f64 = 25.0;
 
 pub(super) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
@@ -52,7 +52,7 @@ pub(super) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
     })
 }
 
-/// What was, what is, and what was predicted, beside each other.
+/// Bars for each quantity: before, after, and predicted.
 fn as_page(found: &Against, provenance: &Provenance) -> Page {
     let whole = |value: f64| value.round().max(0.0) as u64;
     let bars = found.changes.iter().map(|change| {
@@ -68,7 +68,7 @@ fn as_page(found: &Against, provenance: &Provenance) -> Page {
             ],
         }
     });
-    let mut drawn = Section::new("What happened, and what was predicted");
+    let mut drawn = Section::new("Measured and predicted");
     drawn.push(Part::Bars(bars.collect()));
     page::page(&title(found), [drawn, page::tables([compared(found)]), page::origin(provenance)])
 }
@@ -118,7 +118,7 @@ fn table(found: &Against) -> Table {
 fn title(found: &Against) -> String {
     let settings =
         if found.settings.is_empty() { String::new() } else { format!(" with {}", found.settings) };
-    format!("From {} to {}{settings}: the forecast, and what happened", found.from.policy, found.to.policy)
+    format!("From {} to {}{settings}: the forecast and the measurement", found.from.policy, found.to.policy)
 }
 
 fn notes(found: &Against) -> Vec<String> {

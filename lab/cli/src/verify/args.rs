@@ -1,4 +1,4 @@
-//! What is typed after `pageset verify`.
+//! Options and arguments of `pageset verify`.
 
 use std::path::PathBuf;
 
@@ -30,9 +30,9 @@ Modes:
   free    the policy's own decisions are carried out, so errors add up
 
 Against another kernel or setting:
-  --against names recordings of the same load under another kernel or setting. The
-  first recordings are replayed under that kernel and setting, and the forecast is
-  compared with what really happened. Nothing is compared step by step.
+  --against names recordings of the same load under another kernel or setting.
+  The first recordings are replayed under that kernel and setting, and the
+  forecast is compared with these recordings. Nothing is compared step by step.
   was, is, predicted  means over the runs
   noise               how far the runs behind --against differ from each other
   last columns        how many of those runs lie in the forecast's interval
@@ -45,8 +45,8 @@ Examples:
 
 /// Compare each decision of the recorded kernel with a policy's
 ///
-/// Plays the recorded allocations and frees on the core's page sets, and compares every refill, drain, tick and sample
-/// with the kernel's own events. With --against, checks forecasts for another kernel or setting.
+/// Plays the recorded allocations and frees on the core's page sets, and compares every refill, drain, tick
+/// and sample with the kernel's own events. With --against, checks forecasts for another kernel or setting.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_VERIFY)]
 pub(crate) struct VerifyArgs {
@@ -57,7 +57,7 @@ pub(crate) struct VerifyArgs {
     #[arg(short, long, value_name = "NAME", default_value = AUTO, hide_possible_values = true)]
     #[arg(value_parser = policy_or_auto())]
     pub(crate) policy: AutoOr,
-    /// How far the kernel's own events steer the comparison
+    /// How much the kernel's own events correct the comparison
     #[arg(long, value_name = "MODE", default_value = Mode::Step.name())]
     #[arg(value_parser = one_of(Mode::ALL.map(|mode| (mode.name(), mode))))]
     pub(crate) mode: Mode,
@@ -70,11 +70,13 @@ pub(crate) struct VerifyArgs {
     pub(crate) class: Option<Class>,
     #[command(flatten)]
     pub(crate) machine: MachineArgs,
-    /// Judge the kernel under a setting that the recorded machine did not have: vm.percpu_pagelist_high_fraction, vm.min_free_kbytes,
-    /// vm.watermark_scale_factor or vm.stat_interval. May be repeated
+    /// Judge the kernel under a setting that the recorded machine did not have:
+    /// vm.percpu_pagelist_high_fraction, vm.min_free_kbytes, vm.watermark_scale_factor or vm.stat_interval.
+    /// May be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<VmSettings>,
-    /// Check forecasts instead: recordings of the same load under another kernel or setting, and repeats of them
+    /// Check forecasts instead: recordings of the same load under another kernel or setting, and repeats of
+    /// them
     #[arg(long, value_name = "RECORDING", num_args = 1.., value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["policy", "mode", "explain", "layout", "page_size", "node_cpus", "set"])]
     pub(crate) against: Vec<PathBuf>,

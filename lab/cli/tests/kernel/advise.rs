@@ -1,4 +1,5 @@
-//! `pageset advise` on the machine that the test runs on. What needs root or tracefs is skipped aloud without them.
+//! `pageset advise` on the machine that the test runs on. Tests that need root or tracefs say aloud that they
+//! are skipped without them.
 
 use std::fs;
 use std::io::Write as _;
@@ -209,7 +210,7 @@ fn fault_07_every_signal_acts_while_the_command_runs_unrecorded() {
             "{said}"
         );
     }
-    // Under nohup, SIGHUP does nothing.
+    // Under nohup, SIGHUP does not end the command.
     let child = Command::new("env")
         .args(["--default-signal=INT,TERM", "--ignore-signal=HUP", env!("CARGO_BIN_EXE_pageset")])
         .args(["advise", TRACE, "--yes", "--apply", "vm.stat_interval=7", "--for", "2s"])
@@ -242,7 +243,7 @@ fn nothing_runs_before_rights_and_terminal_are_there() {
     let _guard = crate::one_at_a_time();
     let directory = tempfile::tempdir().unwrap();
     let marker = directory.path().join("it ran");
-    // Without a terminal, nobody can be asked.
+    // Without a terminal, the command cannot ask.
     let output = Command::new("setsid")
         .args(["-w", env!("CARGO_BIN_EXE_pageset"), "advise", "--apply", "vm.stat_interval=7", "--", "touch"])
         .arg(&marker)
@@ -312,7 +313,8 @@ fn an_answer_of_no_keeps_the_verdict() {
     assert_eq!(value(INTERVAL), before);
 }
 
-/// The cost is measured, kept, and in the header of the next recording; the setting is as before, also after an interrupt.
+/// The cost is measured, kept, and in the header of the next recording; the setting is as before, also after
+/// an interrupt.
 #[test]
 #[ignore = "needs root and tracefs, changes vm.percpu_pagelist_high_fraction, and takes a minute"]
 fn the_cost_of_a_visit_is_measured_and_recordings_carry_it() {
@@ -389,7 +391,7 @@ fn a_counted_no_takes_one_run_and_other_answers_take_events() {
     let keys = |said: &serde_json::Value| said.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&said), keys(&of_file));
 
-    // Counts of so short a time say nothing.
+    // Counts of such a short time show nothing.
     let (said, runs) = advised(&[], |log| format!("echo run >>{log}"));
     assert_eq!((&said["findings"]["is_counted"], runs), (&serde_json::Value::Bool(false), 2), "{said}");
 }

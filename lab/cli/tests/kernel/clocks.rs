@@ -1,4 +1,5 @@
-//! Recordings of other tools under each of the kernel's clocks: read if the clock counts nanoseconds, refused if not.
+//! Recordings of other tools under each of the kernel's clocks: read if the clock counts nanoseconds, refused
+//! if not.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,12 +39,12 @@ impl Instance {
         fs::write(self.0.join(name), text).unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 
-    /// What it recorded, as the kernel's text.
+    /// The recorded events, as the kernel's text.
     fn text(&self) -> String {
         fs::read_to_string(self.0.join("trace")).unwrap()
     }
 
-    /// What it recorded, as a file of trace-cmd.
+    /// The recorded events, as a file of trace-cmd.
     fn extract(&self, to: &Path) {
         let output = Command::new("trace-cmd")
             .current_dir(to.parent().unwrap())
@@ -62,15 +63,15 @@ impl Drop for Instance {
     }
 }
 
-/// The clock of the kernel's main buffer, of which trace-cmd says that it is that of an instance. It is put back when this is
-/// dropped.
+/// The clock of the kernel's main buffer, which trace-cmd mistakes for the clock of an instance. It is put
+/// back when this is dropped.
 struct MainClock {
     file: PathBuf,
     before: String,
 }
 
 impl MainClock {
-    /// Unless somebody may be using the main buffer, which a new clock empties.
+    /// The clock, unless another program may be using the main buffer: a new clock empties it.
     fn unused() -> Option<Self> {
         let main = Path::new(INSTANCES).parent().unwrap();
         let file = main.join("trace_clock");
@@ -94,7 +95,7 @@ impl Drop for MainClock {
     }
 }
 
-/// Converts `from`, and returns what is said: of success, or the error.
+/// Converts `from`, and returns the output, or the error.
 fn convert(from: &Path) -> Result<String, String> {
     let to = from.with_extension("pgtrace");
     let output = pageset(&["convert", "--force", from.to_str().unwrap(), to.to_str().unwrap()]);
@@ -109,7 +110,8 @@ fn converts(clock: &str, from: &Path) {
     assert!(events > 20, "{clock}: {said}");
 }
 
-/// Calls `record`, which says where it has put it, with what was recorded under each clock, and looks at what becomes of it.
+/// Converts the recording that `record` makes under each clock, and checks the outcome. `record` returns its
+/// path.
 fn under_each_clock(refusal: impl Fn(&str) -> String, record: impl Fn(&Instance, &str) -> PathBuf) {
     for clock in OF_TIME {
         if let Some(instance) = Instance::under(clock) {

@@ -1,4 +1,5 @@
-//! `pageset record --counts` against the running kernel, and against a recording of all events at the same time.
+//! `pageset record --counts` against the running kernel, and against a recording of all events at the same
+//! time.
 
 use std::fs;
 
@@ -65,8 +66,9 @@ fn counts_hold_what_all_events_show() {
     assert!(is_near(visits, estimate), "visits: {visits} in {estimate:?}");
 }
 
-/// Exact counts are those of all events, but for what happens while counting begins and ends. An estimate is not far off, though
-/// this load is one of bursts on a machine that does other things: how often intervals hold the truth is a test of their own.
+/// An exact count has all events except a few while counting begins and ends. An estimate is not far off,
+/// although this load comes in bursts on a machine that does other things. How often intervals hold the truth
+/// is a test of its own.
 fn is_near(truth: u64, estimate: HitEstimate) -> bool {
     let room = if estimate.is_exact() {
         estimate.hits / 50 + 1000
@@ -105,8 +107,8 @@ fn counts_know_where_visits_come_from() {
     let Some(_guard) = machine() else { return };
     let (directory, path, name) = directory();
     let memory = Tmpfs::mount("64m");
-    // One CPU allocates and another frees. On the same CPU, the page set would hold the file's pages after a while, and there
-    // would be too few visits to say where they come from.
+    // One CPU allocates and another frees. On the same CPU, the page set would hold the file's pages after a
+    // while, and there would be too few visits to say where they come from.
     let load = LOAD.replace("dd ", "taskset -c 0 dd ").replace("rm ", "taskset -c $(($(nproc) - 1)) rm ");
     let load = format!("cd {}; {load}", memory.0.path().display());
     succeeds(&["record", "--counts", "-o", &name, "--", "sh", "-c", &load]);

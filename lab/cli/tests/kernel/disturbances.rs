@@ -1,4 +1,4 @@
-//! What happens to a machine while it is recorded.
+//! Events on a machine while it is recorded.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,17 +12,18 @@ use crate::record::{
     directory, instance_of, machine, pageset, read, send, start, succeeds, text, wait_until,
 };
 
-/// How long a CPU is off at least.
+/// The shortest time that a CPU is off.
 const OFF: Duration = Duration::from_millis(200);
 
-/// The last of this machine's CPUs, which is switched off for less than a second, and on again when this is dropped.
+/// The last of this machine's CPUs, which is switched off for less than a second, and on again when this is
+/// dropped.
 struct SwitchedOff {
     cpu: u16,
     switch: PathBuf,
 }
 
 impl SwitchedOff {
-    /// Says why there is none.
+    /// Prints the reason if there is none.
     fn last() -> Option<Self> {
         let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
         let cpu = online.trim().rsplit(['-', ',']).next().and_then(|cpu| cpu.parse().ok()).unwrap();
@@ -56,7 +57,7 @@ fn load(cpu: u16) {
     assert!(status.is_ok_and(|status| status.success()));
 }
 
-/// What a recording that went well said.
+/// The output of a recording that went well.
 #[track_caller]
 fn ends_well(child: Child) -> String {
     let output = child.wait_with_output().unwrap();
@@ -88,7 +89,8 @@ fn a_cpu_that_goes_and_comes_back_is_recorded_while_it_is_there() {
     let Some(cpu) = cpu else { return };
     assert!(said.contains("Lost events: 0."), "{said}");
     let (info, events) = read(&path, Recovery::Refuse);
-    // It was silent while it was off, and recorded again afterwards: a load of 40 MB takes some hundred pages.
+    // The CPU had no events while it was off, and events again afterwards. A load of 40 MB takes some hundred
+    // pages.
     let times: Vec<_> = events.iter().filter(|event| event.cpu == cpu).map(|event| event.ts_ns).collect();
     let silence = times.windows(2).position(|pair| pair[1] - pair[0] >= OFF.as_nanos() as u64);
     let again = times.len() - silence.expect("it was off") - 1;
@@ -188,7 +190,8 @@ fn a_setting_that_changes_meanwhile_is_named() {
         ("stat_interval", (then + 1).to_string().as_str())
     );
     let (on_ns, off_ns) = info.t_on_ns.zip(info.t_off_ns).unwrap();
-    // Looks come every 20 ms, so the last one before may be before it was switched on, and the first one after behind its end.
+    // The recorder reads the setting every 20 ms. So the last reading with the old value may be earlier than
+    // the change, and the first with the new value later.
     assert!(change.after_ns < change.before_ns, "{change:?}");
     assert!(change.after_ns <= off_ns && change.before_ns >= on_ns, "{change:?}, {on_ns} to {off_ns}");
 }

@@ -1,4 +1,5 @@
-//! What a recorder must not miss, nor do to others. All need root and tracing files; none passes by being skipped.
+//! Disturbances that a recorder must notice, and effects that it must not have on other programs. All tests
+//! need root and tracing files; none passes by being skipped.
 
 use std::fs;
 use std::path::Path;
@@ -46,7 +47,8 @@ fn fault_08_a_recorder_in_a_pid_namespace_knows_its_threads() {
         let recorded = in_pid_namespace(&[&["record"], options, &load].concat()).output().unwrap();
         ends_well(&recorded);
         let (info, events) = read(&path, Recovery::Refuse);
-        // Numbers of the namespace begin at 1; those of the machine are those of the samples' marks.
+        // Thread numbers in the namespace begin at 1. The marks of samples have the machine's numbers, and so
+        // must `recorder_pids`.
         assert_eq!(info.recorder_pids.len(), 3, "{options:?}: {:?}", info.not_recorded);
         assert!(info.recorder_pids.iter().all(|pid| *pid > 100), "{:?}", info.recorder_pids);
         let marks = events.iter().filter(|event| event.kind == EventKind::Marker);
@@ -134,7 +136,7 @@ fn fault_09_a_limit_of_file_sizes_ends_a_recording_like_a_full_disk() {
     let mut left = left.map(|entry| entry.file_name().into_string().unwrap());
     assert_eq!(left.find(|name| name.starts_with("pageset-")), None);
     assert!(fs::metadata(&path).unwrap().len() > 0);
-    // What is recorded has the signal as it was: a command that goes past its limit ends by it.
+    // The recorded command has the signal's default action: if it writes past its limit, the signal ends it.
     let script = format!(
         "ulimit -f 4000; exec {PAGESET} record --force -o {name} -- \
          dd if=/dev/zero of={name}.large bs=1M count=64"
@@ -149,7 +151,7 @@ fn disturbed(options: &[&str], script: &str) -> (String, TraceInfo, Vec<Event>) 
     let (_directory, path, name) = directory();
     let command = format!("I=$(echo {INSTANCES}/pageset-*); {LOAD}; {script}; {LOAD}; wait");
     let said = succeeds(&[&["record"], options, &["-o", &name, "--", "bash", "-c", &command]].concat());
-    // All verbs read what is missing in the file.
+    // All verbs find the missing events in the file.
     let stat = succeeds(&["stat", &name]);
     let again = format!("{name}.again");
     let converted = succeeds(&["convert", &name, &again]);
@@ -173,14 +175,14 @@ fn disturbed(options: &[&str], script: &str) -> (String, TraceInfo, Vec<Event>) 
 fn fault_10_an_undisturbed_recording_has_all_that_the_kernel_counted() {
     let _guard = this_machine();
     for options in [&[][..], &["--stack"], &["--cpus", "0"], &["--flight-recorder", "--buffer", "64K"]] {
-        // Looking, marking and more room take nothing away.
+        // Reading the buffer's state, writing marks and enlarging it lose no event.
         let look =
             "cat $I/trace >/dev/null; cat $I/per_cpu/cpu*/stats >/dev/null; echo hello >$I/trace_marker";
         let (said, info, _) = disturbed(options, look);
         assert_eq!(info.lost.missing(), 0, "{options:?}: {said}");
         assert!(!said.contains("another program"), "{options:?}: {said}");
     }
-    // Losses in a buffer that is too small are counted to the last event, and are nothing else.
+    // All losses in a buffer that is too small are counted, and there are no other losses.
     let (said, info, events) = disturbed(&["--buffer", "8K"], "true");
     assert!(info.lost.overrun > 0 && !events.is_empty(), "{said}");
     assert_eq!((info.lost.taken, info.lost.gaps_of_unknown_size), (0, 0), "{said}");
@@ -233,7 +235,8 @@ fn fault_10_what_another_program_did_to_the_instance_is_a_loss_of_unknown_size()
     }
 }
 
-/// What another program does to a recorder at a moment that a test cannot meet: a library for `LD_PRELOAD`.
+/// A library for `LD_PRELOAD` that does another program's work to a recorder, at a moment that a test could
+/// not meet.
 fn meddling_library(directory: &Path) -> String {
     let library = directory.join("meddling.so").display().to_string();
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernel/meddling.c");

@@ -1,4 +1,5 @@
-//! The steps of the book's first ten minutes that need the running kernel: what they print has the shape that the page shows.
+//! The steps of the book's first ten minutes that need the running kernel: what they print has the shape that
+//! the page shows.
 
 use std::path::Path;
 use std::process::Command;
@@ -28,7 +29,8 @@ fn steps() -> Vec<Step> {
         .collect()
 }
 
-/// Whether a line has the shape of another: the same words, and any number where there is one. `[..]` stands for the rest.
+/// Whether a line has the shape of another: the same words, and any number where there is one. `[..]` stands
+/// for the rest.
 fn is_alike(shown: &str, printed: &str) -> bool {
     if let Some(begin) = shown.strip_suffix(" [..]") {
         let words = begin.split_whitespace().count();
@@ -48,7 +50,7 @@ fn is_unit(word: &str) -> bool {
     ["B", "kB", "MB"].contains(&word)
 }
 
-/// What of the shape is missing: `...` stands for any lines.
+/// The first line of the shape that is missing: `...` stands for any lines.
 fn missing<'a>(expected: &'a [String], printed: &str) -> Option<&'a str> {
     let mut lines = printed.lines();
     let mut may_skip = false;
@@ -87,7 +89,7 @@ fn the_first_ten_minutes_on_a_live_machine_print_what_the_book_shows() {
     assert_eq!(steps.len(), 3, "steps of the page that need root");
     for Step { arguments, expected } in steps {
         let mut command = Command::new(PAGESET);
-        // What is measured here is not kept for this machine's recordings.
+        // The measured cost is kept in a temporary directory, so this machine's recordings do not carry it.
         command.args(&arguments).current_dir(directory.path()).env("XDG_STATE_HOME", directory.path());
         let output = command.output().expect("the command can be started");
         let printed = text(&output.stdout) + &text(&output.stderr);

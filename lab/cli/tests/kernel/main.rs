@@ -1,4 +1,5 @@
-//! What records the running kernel or changes its settings: one test at a time, in a process that does nothing else.
+//! Tests that record the running kernel or change its settings: one test at a time, in a process that does
+//! nothing else.
 
 mod advise;
 mod clocks;
@@ -12,7 +13,8 @@ mod refusals;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A recorder that is killed must not be cleaned up by another test's, nor a setting put back to another test's.
+/// A recorder that is killed must not be cleaned up by another test's, nor a setting put back to another
+/// test's.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// The running kernel, until it is dropped.

@@ -1,4 +1,4 @@
-//! `pageset record --names`: who it was. Without it, no name of a task is in the file.
+//! `pageset record --names` records names of tasks. Without it, no name of a task is in the file.
 
 use std::fs;
 use std::io::Read as _;
@@ -12,9 +12,9 @@ use pageset_trace::Recovery;
 
 use crate::record::{directory, machine, read, succeeds};
 
-/// What no other task is called, nor any file of the command.
+/// A name that no other task has, nor any file of the command.
 const NAME: &str = "zqx7unusual";
-/// What a packed part of a file begins with. Source: RFC 8878.
+/// The first bytes of a packed part of a file. Source: RFC 8878.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Runs tasks of this name as long as `work` takes: one all the time, and others that are gone soon.
@@ -46,7 +46,7 @@ fn everything(path: &Path) -> Vec<u8> {
     for at in (0..bytes.len()).filter(|at| bytes[*at..].starts_with(&ZSTD)) {
         let decoder =
             zstd::stream::read::Decoder::new(&bytes[at..]).expect("it begins as one").single_frame();
-        // What only looks like a packed part ends with an error, and adds little.
+        // Bytes that only look like a packed part end with an error, and add little.
         parts += usize::from(decoder.take(64 << 20).read_to_end(&mut all).is_ok());
     }
     assert!(parts >= 1, "a description at least");
@@ -68,7 +68,7 @@ fn without_names_no_name_of_a_task_is_in_the_file() {
     let all = everything(&path);
     assert!(holds(&all, "sched_process_fork"), "descriptions are looked through");
     assert!(!holds(&all, NAME) && !holds(&all, &NAME[..8]));
-    // Nor is the recorder's own name, or that of a task of every kernel.
+    // The recorder's own name, or the name of a task of every kernel, is not in it either.
     assert!(!holds(&all, "kthreadd"));
     let said = succeeds(&["stat", &name]);
     assert!(!said.contains("by process") && said.contains("Record with --names"), "{said}");
@@ -91,7 +91,7 @@ fn names_are_kept_where_they_are_asked_for() {
     let called = |wanted: &str| tasks.all().iter().filter(|task| tasks.name(task) == Some(wanted)).count();
     assert!(called("dd") >= 8 && called(NAME) >= 2, "{} and {}", called("dd"), called(NAME));
     let said = succeeds(&["stat", &name]);
-    let said = said.split("Who it was, by process").nth(1).expect("names make a table");
+    let said = said.split("Load by process").nth(1).expect("names make a table");
     let row =
         |wanted: &str| said.lines().find(|line| line.starts_with(wanted)).unwrap_or_else(|| panic!("{said}"));
     assert!(row("dd ").split_whitespace().nth(1).is_some_and(|processes| processes == "8"), "{said}");
@@ -104,7 +104,7 @@ fn names_are_kept_where_they_are_asked_for() {
     assert!(!holds(&everything(&shared), NAME) && !holds(&everything(&shared), "kthreadd"));
     let html = directory.path().join("r.html").display().to_string();
     succeeds(&["report", &name, "-o", &html]);
-    assert!(fs::read_to_string(&html).expect("it was written").contains("Who it was, by process"));
+    assert!(fs::read_to_string(&html).expect("it was written").contains("Load by process"));
     let advised = succeeds(&["advise", &name, "--evidence"]);
     assert!(
         advised.contains("The command and its children took") && advised.contains("by process"),
@@ -143,7 +143,7 @@ fn counts_know_who_visited_the_zones() {
     assert!(said.contains("(--names)"), "{said}");
     assert!(holds(&everything(&path), "kthreadd"));
     let said = succeeds(&["stat", &name]);
-    assert!(said.contains("Who it was, by process") && said.contains("the command "), "{said}");
+    assert!(said.contains("Load by process") && said.contains("the command "), "{said}");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! `pageset record` against the running kernel. Without root or tracing files each test says that it is skipped.
+//! `pageset record` against the running kernel. Without root or tracing files each test says that it is
+//! skipped.
 
 use std::fs;
 use std::io::Read as _;
@@ -30,7 +31,7 @@ pub(crate) fn refused() -> Option<&'static str> {
         let check = || pageset(&["record", "--check"]);
         let mut answer = check();
         if !answer.status.success() && !Path::new(INSTANCES).exists() {
-            // A test may do what the message says.
+            // The message names the remedy, and the test applies it.
             drop(Command::new("mount").args(["-t", "tracefs", "nodev", "/sys/kernel/tracing"]).output());
             answer = check();
         }
@@ -54,7 +55,7 @@ pub(crate) fn succeeds(arguments: &[&str]) -> String {
     text(&output.stdout)
 }
 
-/// Starts the command with the signals of a terminal: who runs tests in the background may have them ignored.
+/// Starts the command with the signals of a terminal: a test runner in the background may have them ignored.
 pub(crate) fn start(arguments: &[&str]) -> Child {
     let mut command = Command::new("env");
     command

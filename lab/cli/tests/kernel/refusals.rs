@@ -1,4 +1,5 @@
-//! Why a recording does not begin. Each reason is made in a mount namespace of its own, so that nobody else meets it.
+//! Reasons why a recording does not begin. Each test makes one in a mount namespace of its own, so that no
+//! other program meets it.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +9,8 @@ use tempfile::TempDir;
 
 use crate::record::{PAGESET, Tmpfs, instance_of, machine, start, text};
 
-/// Runs a script of the shell where mounts are its own. `$PAGESET` is the command, which any user may start there.
+/// Runs a script of the shell where mounts are its own. `$PAGESET` is the command, which any user may start
+/// there.
 fn in_namespace(script: &str) -> Output {
     let directory = TempDir::new().expect("a directory can be made");
     let copy = directory.path().join("pageset");
@@ -148,7 +150,8 @@ fn a_locked_down_kernel_is_named_as_the_reason() {
     if !has_namespaces() {
         return;
     }
-    // This kernel cannot be unlocked again, so its file is played; cargo xtask ci night guest locks a real one.
+    // This kernel cannot be unlocked again, so its file is played; cargo xtask ci night guest locks a real
+    // one.
     let script = |state: &str| {
         format!(
             "mount -t tmpfs own /sys/kernel; mkdir /sys/kernel/security /sys/kernel/tracing; \

@@ -1,5 +1,5 @@
-//! The examples of every help text, run in a directory with small recordings under the names that they use. Those that need
-//! root or minutes are run by `cargo xtask ci night`.
+//! The examples of every help text, run in a directory with small recordings under the names that they use.
+//! Those that need root or minutes are run by `cargo xtask ci night`.
 
 use std::fs;
 use std::path::Path;
@@ -10,8 +10,8 @@ mod example_lines;
 
 use example_lines::{command_lines, pageset_parts};
 
-/// Beginnings of examples that take long where every test is run: they simulate large machines, play long recordings under
-/// every policy, or measure this machine.
+/// Beginnings of examples that take long where every test is run: they simulate large machines, play long
+/// recordings under every policy, or measure this machine.
 const MINUTES: [&str; 12] = [
     "pageset replay --layout big.toml",
     "pageset convert my.pgtrace big.toml --to layout; $EDITOR big.toml",
@@ -27,7 +27,8 @@ const MINUTES: [&str; 12] = [
     "pageset replay --sweep",
 ];
 
-/// Beginnings of examples that nothing here can run: they wait for Ctrl-C, for a cluster, or for a wait that may never come.
+/// Beginnings of examples that nothing here can run: they wait for Ctrl-C, for a cluster, or for a wait that
+/// may never come.
 const ENDLESS: [&str; 7] = [
     "pageset top",
     "sudo pageset top",
@@ -38,11 +39,12 @@ const ENDLESS: [&str; 7] = [
     "perf script",
 ];
 
-/// Of these, what root can run in seconds.
+/// Examples from this list that root can run in seconds.
 const ROOT: [&str; 3] =
     ["sudo pageset record -- ", "sudo pageset record --for 10s", "sudo pageset top --once"];
 
-/// What `reproduce` of an example takes longer than a night's turn. `cargo xtask ci night` leaves it out: see the guide to `reproduce`.
+/// Examples of `reproduce` that take longer than a night's turn. `cargo xtask ci night` leaves it out: see
+/// the guide to `reproduce`.
 const HOURS: [&str; 2] = ["pageset reproduce batch-size", "pageset reproduce high-order-pcp"];
 
 fn starts_with_any(line: &str, beginnings: &[&str]) -> bool {
@@ -57,7 +59,7 @@ fn help(command: &[String]) -> String {
     String::from_utf8(output.expect("pageset can be started").stdout).expect("help is text")
 }
 
-/// Names of the subcommands that a help text lists, the last of which is `help`.
+/// Names of the subcommands in a help text. The list ends with `help`, which is left out.
 fn subcommands(help: &str) -> Vec<String> {
     // The whole command lists them in groups, others behind one heading with `help` as the last one.
     let is_list = |paragraph: &&str| paragraph.contains("\n  help ");
@@ -102,7 +104,7 @@ fn is_in_a_transcript(line: &str) -> bool {
     })
 }
 
-/// What the examples find: recordings, texts and plans of a reader, all small.
+/// Makes the files that the examples name: a reader's recordings, texts and plans, all small.
 fn prepare(directory: &Path) {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data");
     let traces = data.join("traces");
@@ -133,7 +135,8 @@ fn prepare(directory: &Path) {
     }
 }
 
-/// Runs a line of a shell as a reader would. Each line begins from nothing, but for what its section of the help has made.
+/// Runs a line of a shell as a reader would. Each line begins in a new directory, except for files that an
+/// earlier line of its section of the help has made.
 #[track_caller]
 fn run(line: &str) {
     let directory = tempfile::tempdir().expect("a directory can be made");
@@ -141,7 +144,7 @@ fn run(line: &str) {
     prepare(here);
     let command = Path::new(env!("CARGO_BIN_EXE_pageset")).parent().expect("it is in a directory");
     let path = std::env::var("PATH").unwrap_or_default();
-    // What is not ours need not be installed.
+    // Programs of other projects need not be installed.
     let others = "sudo() { \"$@\"; }; jq() { cat; }; zcat() { cat trace.txt; }";
     // Nothing is written over without --force.
     let free = if line.contains("convert") && line.ends_with(" my.pgtrace") { "rm my.pgtrace; " } else { "" };
@@ -174,7 +177,7 @@ fn examples_on_bundled_input_run() {
     here.iter().for_each(|line| run(line));
 }
 
-/// A list that names what no help has would hide that an example was lost.
+/// If a list names an example that no help has, an example may have been lost.
 #[test]
 fn every_exception_is_an_example() {
     let all = examples();

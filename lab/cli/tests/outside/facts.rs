@@ -16,7 +16,7 @@ fn text(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// What stands in backquotes in the first column of a Markdown table's rows, between two lines that begin so.
+/// The words in backquotes in the first column of a Markdown table, between two lines with these beginnings.
 fn first_column(text: &str, from: &str, to: &str) -> Vec<String> {
     let lines =
         text.lines().skip_while(|line| !line.starts_with(from)).take_while(|line| !line.starts_with(to));
@@ -91,7 +91,7 @@ fn files(directory: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
     }
 }
 
-/// An 80 % interval is called so, and how often it holds stands beside it.
+/// No text calls an 80 % interval `four of five`.
 #[test]
 fn nothing_promises_four_of_five() {
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! What the command does to files and pipes.
+//! The command's handling of files and pipes.
 
 use std::fs;
 use std::io::Read as _;

@@ -1,4 +1,4 @@
-//! Many recordings of one load: a line for each, whatever becomes of the others.
+//! Many recordings of one load: a line for each, even if others cannot be read.
 
 use std::fs;
 use std::path::Path;
@@ -35,7 +35,7 @@ fn json(output: &Output) -> Value {
 
 const VERBS: [&[&str]; 3] = [&["stat"], &["advise"], &["replay", "-p", "linux-6.12,linux-6.18"]];
 
-/// Reading goes on behind a recording that is cut.
+/// A recording that is cut does not end the reading of the others.
 #[test]
 fn a_broken_recording_has_its_line_and_the_exit_status_says_so() {
     let folder = folder(true);
@@ -70,7 +70,7 @@ fn a_broken_recording_has_its_line_and_the_exit_status_says_so() {
     }
 }
 
-/// A recording of a fleet says what it says alone, but for the command line.
+/// A recording in a fleet has the same result as alone, except for the command line.
 #[test]
 fn a_recording_of_a_fleet_says_what_it_says_alone() {
     let folder = folder(false);
@@ -87,7 +87,8 @@ fn a_recording_of_a_fleet_says_what_it_says_alone() {
     }
 }
 
-/// A replay's rows are those of the recordings, one after the other, with their names before them.
+/// A replay's rows are the rows of the recordings, one recording after the other, with their names before
+/// them.
 #[test]
 fn a_fleets_rows_are_those_of_its_recordings() {
     let folder = folder(true);
@@ -95,7 +96,7 @@ fn a_fleets_rows_are_those_of_its_recordings() {
         let output =
             run(&["replay", "-p", "linux-6.12,linux-6.18", path.to_str().unwrap(), "--format", "csv"]);
         let text = String::from_utf8(output.stdout).unwrap();
-        // Behind the counts stands where they come from, which is another command line.
+        // The columns behind the counts are the provenance; its command line differs, so it is cut off.
         let text = text.replace(",\"pageset replay", "\n#");
         text.lines().filter(|line| !line.starts_with('#')).skip(1).map(str::to_owned).collect::<Vec<_>>()
     };

@@ -1,4 +1,5 @@
-//! Text of others: a recording's command, kernel and notes, and names of files. A terminal obeys none of it.
+//! Texts from other programs: a recording's command, kernel and notes, and names of files. None of these
+//! texts has an effect on a terminal.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -9,7 +10,8 @@ use pageset_trace::{Event, LostEvents, TraceError, TraceInfo, TraceReader, Write
 
 const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/traces/k61_2c_tcp.pgtrace");
 const TEXT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/formats/ftrace-old.txt");
-/// Red, a title, the same with a control character beyond ASCII, text that runs backwards, and a line of its own.
+/// Red, a title, the same with a control character beyond ASCII, text that runs backwards, and a line of its
+/// own.
 const HOSTILE: &str = "\u{1b}[31mred\u{1b}]0;title\u{7}\u{9b}1m\u{202e}\r\nerror: forged";
 
 /// A recording with another description.
@@ -55,7 +57,7 @@ fn forged(directory: &Path) -> PathBuf {
     path
 }
 
-/// Whether a terminal would show every character where it stands, on lines that are ours.
+/// Checks that a terminal shows every character in its place, and that no foreign text begins a line.
 #[track_caller]
 fn is_harmless(what: &str, bytes: &[u8]) {
     hides_nothing(what, bytes);
@@ -63,7 +65,7 @@ fn is_harmless(what: &str, bytes: &[u8]) {
     assert!(!text.lines().any(|line| line.starts_with("error: forged")), "{what}: a line of its own: {text}");
 }
 
-/// Whether a terminal would show every character where it stands.
+/// Checks that no character is hidden from the user of a terminal.
 #[track_caller]
 fn hides_nothing(what: &str, bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);

@@ -1,5 +1,5 @@
-//! The command as a program, and the repository as a whole. What changes its directory, or records the running kernel, is
-//! a test target of its own.
+//! The command as a program, and the repository as a whole. Tests that change their directory, or record the
+//! running kernel, are targets of their own.
 
 mod documents;
 mod examples;

@@ -1,5 +1,5 @@
-//! Every result says which command gives it again. Each such command is typed again here, as it is printed, and gives the
-//! same result.
+//! Every result names the command that repeats it. Each of these commands is run here as it is printed, and
+//! gives the same result.
 
 use std::fs;
 use std::path::Path;
@@ -93,7 +93,7 @@ fn a_printed_command_gives_the_same_result_again() {
     }
 }
 
-/// What is measured differs, but not the command.
+/// Measured values differ, but not the command.
 #[test]
 fn a_printed_command_of_a_measurement_can_be_typed_again() {
     let directory = directory();

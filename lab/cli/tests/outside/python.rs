@@ -1,4 +1,5 @@
-//! The Python package has what the laboratory's values have. Its own tests need Python: `cargo xtask ci night python`.
+//! The Python package has the fields of the laboratory's values. Its own tests need Python: `cargo xtask ci
+//! night python`.
 
 use std::path::Path;
 

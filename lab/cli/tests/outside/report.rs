@@ -1,4 +1,4 @@
-//! `pageset report`: what its page shows is what `pageset stat` counts.
+//! `pageset report`: the numbers on its page are those that `pageset stat` counts.
 
 use std::path::Path;
 use std::process::Command;
@@ -31,7 +31,7 @@ fn parts<'p>(page: &'p Value, kind: &'p str) -> impl Iterator<Item = &'p Value> 
     parts.filter_map(move |part| part.get(kind))
 }
 
-/// Sum of a layer of the heat map that has it.
+/// The sum over all cells of one layer of the heat map.
 fn total(page: &Value, layer: &str) -> u64 {
     let layers = parts(page, "chart").filter_map(|chart| chart["layers"].as_array()).flatten();
     let mut named = layers.filter(|found| found["name"] == layer);
@@ -92,7 +92,7 @@ fn two_recordings_lead_with_their_difference() {
     assert!(lead.starts_with("From k61_tmpfs_def_r1.pgtrace to k61_tmpfs_f64_r1.pgtrace: "), "{lead}");
     assert!(lead.contains('%') || lead.contains("from 0"), "{lead}");
     let texts: Vec<_> = parts(&page, "text").filter_map(Value::as_str).collect();
-    let setting = "A setting is another one: vm.percpu_pagelist_high_fraction was 0, then 64.";
+    let setting = "A setting differs: vm.percpu_pagelist_high_fraction was 0, then 64.";
     assert!(texts.contains(&setting), "{texts:#?}");
     // Samples with samples, or replays with replays: never one with the other.
     let titles: Vec<_> = parts(&page, "bars")

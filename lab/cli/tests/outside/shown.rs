@@ -1,5 +1,5 @@
-//! Code that pages of the book show is that of a file: pages name it in a comment, and repeat it, so that it also stands where
-//! pages are read without mdbook.
+//! Code on pages of the book is the code of a file: pages name the file in a comment, and repeat it. So the
+//! code also stands where pages are read without mdbook.
 
 use std::fs;
 use std::path::Path;

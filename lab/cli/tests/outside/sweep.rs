@@ -1,4 +1,4 @@
-//! A sweep gives the same rows however it is cut up, ended and gone on with.
+//! A sweep gives the same rows, even if it is divided, ended or continued.
 
 use std::fs;
 use std::path::Path;
@@ -64,7 +64,8 @@ fn rows_do_not_depend_on_jobs_or_interruptions() {
     assert_eq!(sorted_lines(&here.join("plan.rows.jsonl")), finished);
     assert!(here.join("plots/waiting.svg").is_file());
 
-    // Four runs have many figures each: the page has a column for each run, and figures that follow dark colours.
+    // Four runs have many figures each, so the page has a column for each run instead of a row. Its figures
+    // change colour with a dark page.
     assert_eq!(rows(here, &["sweep", "plan.toml", "--html", "plan.html"]), whole);
     let page = fs::read_to_string(here.join("plan.html")).expect("the page is there");
     let (table, after) = page
@@ -135,7 +136,7 @@ fn a_plan_that_cannot_run_leaves_no_file_and_runs_nothing() {
     }
 }
 
-/// Rows of another simulator, and of another recording, are computed again.
+/// Finished rows are computed again if the simulator or the recording has changed since.
 #[test]
 fn a_row_of_another_recording_is_not_used_again() {
     let directory = tempfile::tempdir().expect("a directory can be made");

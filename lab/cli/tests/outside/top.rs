@@ -1,5 +1,5 @@
-//! `pageset top` on the machine that the test runs on: fields are there and agree with each other, and every mistake is
-//! answered with a remedy. How fast anything is, is never looked at.
+//! `pageset top` on the machine that the test runs on: fields are there and agree with each other, and every
+//! mistake is answered with a remedy. No test checks a time.
 
 use std::fs;
 use std::path::Path;
@@ -90,7 +90,7 @@ fn tables_have_no_more_than_80_columns() {
     assert!(printed.contains("is unknown: ") && printed.contains("No waits for zone locks"), "{printed}");
 }
 
-/// `refilled 0 to 171870` said nothing, and neither does a column of dashes.
+/// A range such as `refilled 0 to 171870` means nothing, nor does a column of dashes.
 #[test]
 fn no_column_says_nothing() {
     let machine = machine();
@@ -155,7 +155,8 @@ fn one_interval_is_written_for_collectors_of_metrics() {
         "{printed}"
     );
     assert!(printed.ends_with("# EOF\n"), "{printed}");
-    // Waits of another machine's readings are not watched, so there is no verdict; it is said, and no figure made up.
+    // Waits are not watched for another machine's readings, so there is no verdict. The output says so, and
+    // has no made-up figure.
     assert!(printed.contains("\npageset_verdict{answer=\"unknown\"} 1\n"), "{printed}");
     assert!(!printed.contains("pageset_cpu_time_ratio"), "{printed}");
 }
@@ -175,7 +176,8 @@ fn a_file_of_metrics_appears_whole_and_is_replaced_by_force_only() {
     refused(&arguments, 1, "exists already; choose another name, or replace it with --force");
     let opened = fs::File::open(&file).expect("it is there");
     assert!(output(&[&arguments[..], &["--force"]].concat()).status.success());
-    // A reader that has opened the former file goes on with it: the name went to a new one.
+    // A reader that opened the file before the second interval still has that file: its name now belongs to a
+    // new one.
     assert_eq!(std::io::read_to_string(opened).expect("it can be read"), first);
     #[cfg(unix)]
     {

@@ -1,6 +1,7 @@
-//! What was not recorded is unknown, not zero: variants of a bundled recording without the events of some kinds.
+//! Data that was not recorded is unknown, not zero: variants of a bundled recording without the events of
+//! some kinds.
 //!
-//! Every number that a verb prints of a variant is that of the whole recording, or it is not there.
+//! Every number that a verb prints for a variant is the number for the whole recording, or it is absent.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -11,7 +12,7 @@ use tempfile::TempDir;
 
 const TRACE: &str = "data/traces/k612_2c_tcp.pgtrace";
 
-/// What may be missing, kind by kind; both ends of a wait are one.
+/// Parts that a variant may lack: a kind of events each, but both ends of a wait together.
 const PARTS: [&[EventKind]; 7] = {
     use EventKind::*;
     [
@@ -24,12 +25,13 @@ const PARTS: [&[EventKind]; 7] = {
         &[ContentionBegin, ContentionEnd],
     ]
 };
-/// Those without which no refill and no drain can be counted.
+/// Parts that counting refills and drains needs.
 const VISITS: u32 = 0b001_1111;
 /// Allocations and frees.
 const LOAD: u32 = 0b000_0011;
 
-/// Whether the file says what was recorded, as a recorder's does, or leaves it to be seen, as text does.
+/// Whether the file lists its recorded kinds, as a recorder's file does, or shows them only by its events, as
+/// text does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     Recorder,
@@ -45,7 +47,7 @@ fn run(arguments: &[&str]) -> Output {
     command.current_dir(root()).args(arguments).output().expect("pageset can be started")
 }
 
-/// What is printed, of an error too.
+/// The output, errors included.
 fn said(arguments: &[&str]) -> String {
     let output = run(arguments);
     let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
@@ -58,7 +60,7 @@ fn json(arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// Writes the recording with those parts whose bit is set, and changes what it says about itself.
+/// Writes the recording with the parts whose bit is set. `change` changes its description of itself.
 fn write(directory: &TempDir, parts: u32, source: Source, change: impl Fn(&mut TraceInfo)) -> String {
     let mut reader = pageset_trace::open(&root().join(TRACE)).expect("it is bundled");
     let left_out = PARTS.iter().enumerate().filter(|(at, _)| parts >> at & 1 == 0);
@@ -84,7 +86,8 @@ fn write(directory: &TempDir, parts: u32, source: Source, change: impl Fn(&mut T
     path.display().to_string()
 }
 
-/// Counts of what is in the file, whatever it is of; and a bound, which stands only where nothing was measured.
+/// Whether a number is about the file itself, or is a bound, which is printed only where nothing was
+/// measured.
 fn is_of_file(path: &str) -> bool {
     let last = path.rsplit('.').next().unwrap_or_default();
     path.starts_with("events.")
@@ -96,13 +99,13 @@ fn is_of_file(path: &str) -> bool {
             .any(|part| path.starts_with(&format!("findings.spending.{part}")))
 }
 
-/// What names an entry of a list.
+/// The field that identifies an entry of a list.
 fn name(value: &Value) -> Option<String> {
     let keys = ["order", "cpu", "policy", "zone", "from"];
     keys.iter().find_map(|key| value.get(key)).map(Value::to_string)
 }
 
-/// Numbers of a part that are not those of the whole.
+/// Collects numbers in `part` that differ from `whole`.
 fn differing(path: &str, whole: &Value, part: &Value, found: &mut Vec<String>) {
     match part {
         Value::Number(number) if part != whole && !is_of_file(path) => {
@@ -261,7 +264,7 @@ fn text_of_allocations_alone_says_nothing_of_page_sets() {
             assert!(error.contains("This recording does not say. It has no mm_page_free events"), "{error}");
         }
         let stat = said(&["stat", trace]);
-        assert!(stat.contains("What stands as `-` is unknown."), "{stat}");
+        assert!(stat.contains("`-` is unknown."), "{stat}");
     }
 }
 
@@ -338,7 +341,8 @@ fn what_is_said_is_of_the_longest_part_under_one_setting() {
     }
 }
 
-/// The load of one kernel, said to be that of another: its own row is far from what its kernel did.
+/// The load of one kernel, labelled as another kernel's: the own row is far from the recorded kernel's
+/// counts.
 #[test]
 fn beyond_the_limit_of_its_own_row_a_recording_gives_no_advice() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -11,8 +11,8 @@ pub fn usable_cpus() -> Vec<usize> {
     }
 }
 
-/// Keeps this thread on a CPU; says whether that worked. Where it does not, the thread may move, which costs measurements
-/// their accuracy.
+/// Keeps this thread on a CPU; says whether that worked. Where it does not, the thread may move, which costs
+/// measurements their accuracy.
 pub fn pin(cpu: usize) -> bool {
     let mut set = CpuSet::new();
     set.set(cpu);

@@ -7,12 +7,12 @@ use std::fs;
 pub struct Meminfo {
     /// All memory that the kernel has.
     pub total_bytes: Option<u64>,
-    /// What can be used without swapping, as the kernel estimates it.
+    /// Memory that can be used without swapping, as the kernel estimates it.
     pub available_bytes: Option<u64>,
 }
 
 impl Meminfo {
-    /// What it says now.
+    /// Reads `/proc/meminfo`.
     #[must_use]
     pub fn read() -> Self {
         Self::parse(&fs::read_to_string("/proc/meminfo").unwrap_or_default())

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-/// A clock that knows what reading it costs.
+/// A clock with the known cost of a reading.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     cost_ns: f64,
@@ -17,13 +17,13 @@ impl Clock {
         Self { cost_ns: costs[costs.len() / 2] as f64 }
     }
 
-    /// Nanoseconds between two readings, without what one reading costs.
+    /// Nanoseconds between two readings, minus the cost of one reading.
     pub(crate) fn between_ns(self, start: Instant, end: Instant) -> f64 {
         (end.duration_since(start).as_nanos() as f64 - self.cost_ns).max(0.0)
     }
 }
 
-/// Reads all of it, as a program would that uses what it has asked for.
+/// Reads all bytes, as a program reads the data that it has asked for.
 #[inline(never)]
 pub(crate) fn touch(bytes: &[u8]) -> u64 {
     let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));

@@ -18,13 +18,14 @@ use super::rendezvous::{Member, Rendezvous};
 use super::way::{Operation, Way};
 use crate::host::pin;
 
-/// Huge pages that are used in turn: 192 MiB, and as much again as sources. A third-level cache of 32 MiB has forgotten a
-/// page when its turn comes again.
+/// Huge pages that are used in turn: 192 MiB, and as much again as sources. A third-level cache of 32 MiB has
+/// forgotten a page when its turn comes again.
 pub(crate) const PAGES: usize = 96;
 
-/// Operations at the start of a block that are not counted. The way before has left its dirty lines in the caches,
-/// and whoever comes next pays for writing them: with 4 instead of 24, copies by streams took 135 us at the start of a
-/// block and 78 us at its end, on two CPUs at once. 24 pages are more than a third-level cache of 32 MiB holds.
+/// Operations at the start of a block that are not counted. The block before has left dirty lines in the
+/// caches, and the first operations pay for writing them back. With 4 instead of 24, copies by streams took
+/// 135 us at the start of a block and 78 us at its end, on two CPUs at once. The 24 pages are more than a
+/// third-level cache of 32 MiB holds.
 const WARM_UP: usize = 24;
 
 /// Sizes of the touch.
@@ -72,7 +73,8 @@ impl Target {
     }
 }
 
-/// What is read around an offset: as much on both sides of its base page, as far as the page goes.
+/// The bytes that are read around an offset: the same number on both sides of its base page, as far as the
+/// page goes.
 fn touched(page: &[u8], offset: usize, bytes: usize) -> &[u8] {
     let middle = offset / BASE_PAGE_BYTES * BASE_PAGE_BYTES + BASE_PAGE_BYTES / 2;
     let start = middle.saturating_sub(bytes / 2).min(page.len() - bytes);
@@ -103,7 +105,7 @@ impl Workspace {
         self.pages.is_huge() && self.sources.is_huge()
     }
 
-    /// Operations that are not counted, so that what follows is the way's own.
+    /// Runs operations that are not counted, so that the next ones pay only for their own dirty lines.
     pub(crate) fn warm_up(&mut self, way: Way, operation: Operation) {
         for _ in 0..WARM_UP {
             self.sample(way, operation, 0, TOUCHES[0]);
@@ -185,7 +187,7 @@ pub(crate) fn measure(
     Ok((rows(operation, load, &ways, samples), is_huge))
 }
 
-/// What one CPU measures: blocks of one way, in an order that is shuffled alike on all CPUs.
+/// Measures on one CPU: blocks of one way each, in a shuffled order that is the same on all CPUs.
 fn work(
     operation: Operation,
     ways: &[Way],
@@ -204,7 +206,7 @@ fn work(
             let way = ways[index];
             member.wait();
             workspace.warm_up(way, operation);
-            // Each cell is first as often as the others.
+            // A random cell goes first, so that each is first equally often.
             let first = random.random_range(0..cells);
             for cell in (first..cells).chain(0..first) {
                 let offset = Target::ALL[cell / TOUCHES.len()].offset(&mut random);

@@ -1,4 +1,4 @@
-//! What the other CPUs do meanwhile.
+//! The load that the other CPUs run during a measurement.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -10,12 +10,12 @@ const THRASH_BYTES: usize = 64 << 20;
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// What the other CPUs do.
+/// The load of the other CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
     /// Nothing that we have started.
     Alone,
-    /// One of them sweeps through memory.
+    /// One other CPU sweeps through memory.
     Thrash,
     /// The same as we, with pages of their own.
     EveryCpu,
@@ -65,7 +65,7 @@ impl Load {
     }
 }
 
-/// Says that work is over when it ends, in whatever way.
+/// Sets the flag when the work ends, also by a panic.
 pub(super) struct EndOnDrop<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for EndOnDrop<'_> {

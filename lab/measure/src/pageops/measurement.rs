@@ -2,22 +2,22 @@
 
 use serde::Serialize;
 
-/// What one way does in one place.
+/// One way, with one target, touch and load.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measurement {
     /// `clear` or `copy`.
     pub op: &'static str,
     /// Size of the page.
     pub page_bytes: usize,
-    /// Order in which base pages were visited.
+    /// In which order base pages were visited.
     pub order: &'static str,
     /// Instructions, or `libc`.
     pub kernel: &'static str,
     /// `none` where nothing is touched.
     pub target: &'static str,
-    /// What was read around the target afterwards.
+    /// Bytes read around the target afterwards.
     pub touch_bytes: usize,
-    /// What the other CPUs did.
+    /// The load of the other CPUs.
     pub load: &'static str,
     /// `cold`: forgotten by the caches; `hot`: just used.
     pub memory: &'static str,

@@ -19,7 +19,8 @@ pub struct HugeMemory {
 }
 
 impl HugeMemory {
-    /// So many huge pages, if the system has them; else base pages, which [`Self::is_huge`] tells.
+    /// Allocates memory of this many huge pages. If the system has no huge pages, base pages are used;
+    /// [`Self::is_huge`] tells.
     ///
     /// # Errors
     ///

@@ -1,7 +1,8 @@
-//! What clearing and copying pages costs on this machine, and what it costs those who touch them afterwards.
+//! The cost of clearing and copying pages on this machine, and of touching them afterwards.
 //!
-//! `way` says what is compared, `load` what the other CPUs do, `memory` and `clock` what is measured with; `grid`
-//! measures huge pages, on CPUs that wait for each other at a `rendezvous`, `sizes` the others. `measurement` is the result.
+//! `way` has the ways that are compared, `load` the work of the other CPUs. `memory` and `clock` are the
+//! means of measuring. `grid` measures huge pages, on CPUs that wait for each other at a `rendezvous`;
+//! `sizes` measures the other sizes. `measurement` is the result.
 
 pub(crate) mod clock;
 pub(crate) mod grid;
@@ -48,12 +49,12 @@ pub struct BenchSpec {
     pub seed: u64,
 }
 
-/// What was measured.
+/// The result of a measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measurements {
     /// Each way in each place.
     pub rows: Vec<Measurement>,
-    /// What there is on this machine, and what is missing.
+    /// Instructions for clearing and copying that this machine has or lacks.
     pub notes: Vec<String>,
 }
 
@@ -102,7 +103,7 @@ pub fn bench(spec: &BenchSpec, progress: &mut dyn Progress) -> Result<Measuremen
     Ok(Measurements { rows, notes })
 }
 
-/// What there is, and what is missing.
+/// The machine's instructions for clearing and copying, and missing features.
 fn notes() -> Vec<String> {
     let method = Method::chosen();
     let mut notes = vec![format!(
@@ -122,7 +123,7 @@ fn notes() -> Vec<String> {
     notes
 }
 
-/// Runs `work` while another thread tells how much of it is done. It looks ten times a second, so it does not disturb.
+/// Runs `work` while another thread reports progress. It looks ten times a second, so it does not disturb.
 fn with_progress<R>(
     done: &AtomicU64,
     progress: &mut dyn Progress,
@@ -151,7 +152,8 @@ mod tests {
 
     use super::*;
 
-    /// The thread that shows progress was never told, and waited for.
+    /// Once, the thread that shows progress never learned that the work had panicked, and was waited for for
+    /// ever.
     #[test]
     fn work_that_panics_ends() {
         let done = AtomicU64::new(0);

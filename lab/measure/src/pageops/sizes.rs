@@ -1,4 +1,5 @@
-//! The smallest and the largest page: 4 KiB, where a call must cost nothing, and 1 GiB, where only bandwidth counts.
+//! The smallest and the largest page: 4 KiB, where a call must cost nothing, and 1 GiB, where only bandwidth
+//! counts.
 
 use std::time::Instant;
 
@@ -51,7 +52,7 @@ pub(super) fn small(operation: Operation, rounds: usize) -> Result<Vec<Measureme
         let mut times_us = vec![Vec::new(); ways.len()];
         for round in 0..rounds {
             for turn in 0..ways.len() {
-                // Each goes first as often as the others, and each on every page.
+                // Each way goes first equally often, and each works on every page.
                 let which = (turn + round) % ways.len();
                 let index = (round * ways.len() + turn) % SMALL;
                 let time =
@@ -66,7 +67,8 @@ pub(super) fn small(operation: Operation, rounds: usize) -> Result<Vec<Measureme
     Ok(rows)
 }
 
-/// Microseconds for a base page, over as many as a huge page has; the same one again and again if it shall be hot.
+/// Microseconds for a base page, over as many as a huge page has; the same one again and again if it shall be
+/// hot.
 fn each_base_page(
     way: Way,
     operation: Operation,
@@ -88,8 +90,8 @@ fn each_base_page(
     start.elapsed().as_nanos() as f64 / 1e3 / count as f64
 }
 
-/// One page of 1 GiB: the bandwidth of each kernel's streamed stores, and the library's parts. `None` without the
-/// memory for it.
+/// One page of 1 GiB: the bandwidth of each kernel's streamed stores, and the library's parts. `None` without
+/// the memory for it.
 pub(super) fn gigantic(operation: Operation, rounds: usize) -> Result<Option<Vec<Measurement>>> {
     if Meminfo::read().available_bytes.is_some_and(|bytes| bytes < 3 << 30) {
         return Ok(None);
@@ -139,7 +141,8 @@ impl Gigantic {
     }
 }
 
-/// Longest range of a stream that copies: longer ones are slower, since kernels copy in two places of a range at once.
+/// Longest range of a stream that copies: longer ones are slower, since kernels copy in two places of a range
+/// at once.
 const STREAM_BYTES: usize = 2 << 20;
 
 fn stream(operation: Operation, kernel: Kernel, page: &mut [u8], source: &[u8]) {

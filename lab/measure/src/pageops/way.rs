@@ -1,8 +1,8 @@
-//! What is compared: an operation, an order, a kernel.
+//! The ways that are compared: an operation, an order, a kernel.
 
 use pageset_pageops::{Isa, Kernel, Method, VisitOrder};
 
-/// What is done to a page.
+/// The operation on a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Zeros.
@@ -29,7 +29,7 @@ impl Operation {
 pub(crate) enum Way {
     /// `memset` and `memcpy` of this system.
     Libc,
-    /// One of the library's.
+    /// A method of the library.
     Method(Method),
 }
 
@@ -96,7 +96,8 @@ impl Way {
     }
 }
 
-/// `portable` in one range is `libc`, and cannot stream; `clzero` differs from `rep` in what it streams of a clear.
+/// Whether another way is the same code. `portable` in one range is `libc`, and cannot stream. `clzero`
+/// differs from `rep` only in the streamed part of a clear.
 fn is_same_as_another(operation: Operation, order: VisitOrder, isa: Isa) -> bool {
     match isa {
         Isa::Portable => matches!(order, VisitOrder::Sequential | VisitOrder::StreamTargetLast),

@@ -1,4 +1,4 @@
-//! What is done before a page is asked for.
+//! Work before a page is asked for.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ahead {
-    /// A task whose faults come one after another gets runs of pages, each twice as long, up to 2^this; 0 maps what is asked for.
+    /// A task whose faults come one after another gets runs of pages, each twice as long, up to 2^this; 0
+    /// maps what is asked for.
     pub prefault_order: u8,
     /// Whether all pages were cleared before, when there was time.
     pub prezero: bool,

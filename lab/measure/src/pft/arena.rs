@@ -16,7 +16,8 @@ impl Contents for NoMemory {
     fn write(&self, _: Pfn, _: u32, _: u64) {}
 }
 
-/// Memory for `frames` frames, all of it present already: what faults cost the operating system is not measured.
+/// Memory for `frames` frames, all of it present already: what faults cost the operating system is not
+/// measured.
 pub(super) fn map(frames: u64, page_bytes: u64) -> Result<MmapMut> {
     let bytes = usize::try_from(frames * page_bytes)?;
     let mut map =
@@ -33,8 +34,8 @@ pub(super) fn clear(page: &mut [u8]) {
     pageset_pageops::clear(page, Some(0)).expect("a page of a mapping is one");
 }
 
-/// Frames of a mapping. Each has a lock of its own, so two tasks that hold one frame, which would be a bug of the engine,
-/// wait for each other instead of racing. Nobody else ever waits for these locks.
+/// Frames of a mapping. Each has a lock of its own. If a bug of the engine lets two tasks hold one frame,
+/// they wait for each other instead of racing. Without such a bug, no lock is ever contended.
 pub(super) struct Arena<'m>(Vec<Mutex<&'m mut [u8]>>);
 
 impl<'m> Arena<'m> {

@@ -1,4 +1,5 @@
-//! The fault engine on real threads: pages of a mapped arena, frames of the core's allocator, one task for each thread.
+//! The fault engine on real threads: pages of a mapped arena, frames of the core's allocator, one task for
+//! each thread.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -48,7 +49,7 @@ impl<M: Contents> World for ThreadWorld<M> {
         &self.memory
     }
 
-    /// Whoever is waited for may need this CPU.
+    /// The thread that holds the lock may need this CPU.
     fn relax(&self, _: CpuId) {
         std::thread::yield_now();
     }
@@ -60,7 +61,7 @@ impl<M: Contents> World for ThreadWorld<M> {
 pub enum Zero {
     /// As a kernel must.
     Real,
-    /// Not at all: what is left is the engine.
+    /// Not at all, so only the engine's work is left.
     Skip,
 }
 
@@ -120,7 +121,7 @@ impl Toucher for Clear<'_> {
     }
 }
 
-/// Enough for pages, tables, and what page sets keep.
+/// The number of frames for pages and tables, with room for pages that page sets keep.
 fn frames_for(shape: &Shape) -> u64 {
     let needed = shape.pages() + u64::from(shape.tables());
     needed + needed / 8 + 2048 * u64::from(shape.threads)
@@ -210,7 +211,8 @@ impl<M: Contents> Toucher for Touch<'_, M> {
                     contents.write(pfn, lines, line_bytes);
                 }
             };
-            // Only what is mapped ahead may be there: without, each page is a fault, and to look first would be time lost.
+            // Only pages that are mapped ahead can be there already. Without mapping ahead each page is a
+            // fault, and a look first would be time lost.
             if self.ahead.prefault_order > 0 {
                 self.task.access(address, Access::Write, write)?;
             } else {

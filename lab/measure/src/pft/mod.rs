@@ -1,7 +1,7 @@
 //! The page fault test on this machine: through the fault engine, and through the kernel.
 //!
-//! `shape` says what is touched, `ahead` what is done before, `result` what was found. `threads` runs the phases, `engine` is the
-//! fault engine over the memory of `arena`, `kernel` the operating system.
+//! `shape` has the memory that is touched, `ahead` the work before that, `result` the result. `threads` runs
+//! the phases, `engine` is the fault engine over the memory of `arena`, `kernel` the operating system.
 
 mod ahead;
 mod arena;

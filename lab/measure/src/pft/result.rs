@@ -1,4 +1,4 @@
-//! What a page fault test found.
+//! The result of a page fault test.
 
 use pageset_fault::{Census, Stats};
 
@@ -23,13 +23,13 @@ pub struct Run {
     pub imbalance: f64,
     /// Pages there in the end, from the size that was asked for.
     pub pages_computed: u64,
-    /// The same, counted by whoever handled the faults.
+    /// The same, counted by the engine or kernel that handled the faults.
     pub pages_counted: u64,
-    /// Pages there in the end that nobody touched: the price of mapping ahead.
+    /// Pages mapped in the end that no thread touched: the price of mapping ahead.
     pub pages_untouched: u64,
-    /// What the engine counted; nothing for others.
+    /// The engine's counters; `None` without the engine.
     pub stats: Option<Stats>,
-    /// What the invariants' check found at the end; nothing for others.
+    /// The result of the check of invariants at the end; `None` without the engine.
     pub census: Option<Census>,
 }
 
@@ -54,7 +54,8 @@ impl Run {
         self.touch_s * 1e9 * f64::from(threads) / self.pages_computed as f64
     }
 
-    /// CPU time of touching one page: waiting for a CPU that others use is not in it, and waiting asleep neither.
+    /// CPU time of touching one page. Time asleep, or waiting for a CPU that other programs use, is not in
+    /// it.
     pub fn touch_cpu_ns_per_page(&self) -> f64 {
         self.touch_cpu_s * 1e9 / self.pages_computed as f64
     }

@@ -1,11 +1,11 @@
-//! What a page fault test touches: how many pages, by how many threads, in which regions.
+//! The memory that a page fault test touches: regions, pages, and threads.
 
 use std::ops::Range;
 
 use pageset_fault::Geometry;
 use serde::{Deserialize, Serialize};
 
-/// How threads share what is touched.
+/// How threads share the touched memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Regions {
@@ -47,7 +47,7 @@ impl Regions {
     }
 }
 
-/// One test, whoever runs it.
+/// One test, the same for the engine and the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Threads that touch.
@@ -115,8 +115,8 @@ impl Shape {
         }
     }
 
-    /// Addresses of the region that a thread touches. Regions begin at a leaf table and have a gap of one between them,
-    /// so that they stay areas of their own.
+    /// Addresses of the region that a thread touches. Regions begin at a leaf table and have a gap of one
+    /// between them, so that they stay areas of their own.
     pub fn region(&self, thread: u32) -> Range<u64> {
         let bytes = self.region_pages() * self.geometry.page_bytes();
         let table = self.geometry.table_span(0);

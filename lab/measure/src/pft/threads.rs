@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, anyhow};
 use super::result::Run;
 use crate::host::{pin, thread_cpu, usable_cpus};
 
-/// What one thread does between the barriers.
+/// A thread's work between the barriers.
 pub(super) trait Toucher {
     /// What is left of it.
     type Left: Send;
@@ -21,7 +21,7 @@ pub(super) trait Toucher {
     fn leave(self) -> Self::Left;
 }
 
-/// What the operating system says of a thread.
+/// The operating system's account of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Account {
     pub(super) cpu: Duration,
@@ -41,7 +41,7 @@ struct Report<L> {
     outcome: Result<L>,
 }
 
-/// The first three phases, and what is left of the threads.
+/// The first three phases, and the values that the threads left behind.
 pub(super) struct Phases<L> {
     pub(super) run: Run,
     pub(super) minor_faults: u64,
@@ -101,7 +101,7 @@ fn one_thread<T: Toucher>(
     // A thread that may not be pinned runs where it can.
     pin(cpu);
     let made = make();
-    // Read before the barrier: opening the file is not part of what is timed.
+    // Read before the barrier, so that opening the file is not timed.
     let before = account();
     ready.wait();
     let (begin, cpu_begin) = (Instant::now(), thread_cpu());
@@ -119,7 +119,8 @@ fn one_thread<T: Toucher>(
     Report { begin, end, touch_cpu: cpu_end.saturating_sub(cpu_begin), touch_faults, account, outcome }
 }
 
-/// What the calling thread has used so far. System time has a resolution of 10 ms: Linux's clock ticks.
+/// The CPU time and faults of the calling thread until now. System time has a resolution of 10 ms, Linux's
+/// clock tick.
 pub(super) fn account() -> Result<Account> {
     const FILE: &str = "/proc/thread-self/stat";
     let text =
@@ -127,7 +128,8 @@ pub(super) fn account() -> Result<Account> {
     parse_stat(&text, thread_cpu()).ok_or_else(|| anyhow!("{FILE}: not as documented in proc(5)"))
 }
 
-/// Fields of proc(5), counted from the one after the name in parentheses: 3 is `state`, 10 `minflt`, 15 `stime`.
+/// Fields of proc(5), counted from the one after the name in parentheses: 3 is `state`, 10 `minflt`, 15
+/// `stime`.
 fn parse_stat(text: &str, cpu: Duration) -> Option<Account> {
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();

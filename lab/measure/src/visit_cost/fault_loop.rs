@@ -8,7 +8,8 @@ use memmap2::{Advice, MmapMut};
 use crate::host::thread_cpu;
 use crate::host::{pin, usable_cpus};
 
-/// Memory of a pass: many times a batch, and less than the largest limit allows on a machine with a gibibyte for each CPU.
+/// Memory of a pass: many times a batch, and less than the largest limit allows on a machine with a gibibyte
+/// for each CPU.
 const BYTES: usize = 32 << 20;
 /// After these passes the page sets are as full as the loop leaves them.
 pub(super) const PASSES_WARM: u32 = 3;

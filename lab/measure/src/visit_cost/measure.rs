@@ -11,7 +11,7 @@ use super::fault_loop::FaultLoop;
 use super::store::date;
 use crate::host::{self, Settings};
 
-/// The setting whose values differ.
+/// The setting that differs between the two runs of a pair.
 const SETTING: &str = "vm.percpu_pagelist_high_fraction";
 /// Page sets as small as they can be. The kernel never makes them smaller than four batches.
 const SMALL: u32 = 100_000;
@@ -19,13 +19,14 @@ const SMALL: u32 = 100_000;
 const LARGE: u32 = 8;
 /// Pairs of runs; the least and the most of their differences is the range.
 const ROUNDS: u32 = 7;
-/// Each run of a round is cut in so many parts, in turn with the other's: other work on the machine then meets both.
+/// Each run of a pair is cut into this many parts, in turn with the other run's, so that other work on the
+/// machine meets both.
 const PARTS: u32 = 8;
 /// Passes of a part: less than 0.1 s.
 const PASSES: u32 = 8;
 /// Passes that are counted.
 const PASSES_COUNTED: u32 = 8;
-/// The small limit must cause so many more visits in a pass, or there is no difference to divide.
+/// The small limit must cause this many more visits in a pass, or there is no difference to divide.
 const VISITS_MIN: f64 = 20.0;
 
 /// The caller's part of measuring: settings that no other process changes meanwhile, and a recorder.
@@ -33,7 +34,8 @@ const VISITS_MIN: f64 = 20.0;
 pub struct Measuring<'a> {
     /// The kernel's settings.
     pub settings: &'a Settings,
-    /// What others are told that changes them.
+    /// The command that is named as the one that changes the settings, for other processes that find them
+    /// changed.
     pub command: &'a str,
     /// Records this machine until the given work is done.
     pub record: &'a mut dyn FnMut(Work) -> Result<Box<dyn TraceReader>>,
@@ -49,15 +51,16 @@ struct Visits {
     pages: f64,
 }
 
-/// Measures what a visit costs here. The settings are as before when it returns.
+/// Measures the cost of a visit on this machine. The settings are as before when it returns.
 ///
 /// # Errors
-/// The setting cannot be changed, the machine cannot be recorded, the setting makes no difference, or `progress` ended it.
+/// The setting cannot be changed, the machine cannot be recorded, the setting makes no difference, or
+/// `progress` ended it.
 pub fn measure(measuring: Measuring<'_>, progress: &mut dyn Progress) -> Result<VisitCost> {
     let Measuring { settings, command, record } = measuring;
     settings.check(&assignment(SMALL))?;
     let under = |fraction: u32| -> Result<_> {
-        // One change at a time: what is put back is always the value that was there before all of them.
+        // One change at a time, so that the value put back is always the one from before all changes.
         let mut changes = settings.begin(command)?;
         changes.set(&assignment(fraction))?;
         Ok(changes)

@@ -12,7 +12,8 @@ use tempfile::NamedTempFile;
 
 use crate::host;
 
-/// `$XDG_STATE_HOME/pageset/visit-cost.json`, below `~/.local/state` where the variable is not set. `None` without a home.
+/// `$XDG_STATE_HOME/pageset/visit-cost.json`, below `~/.local/state` where the variable is not set. `None`
+/// without a home.
 #[must_use]
 pub fn path() -> Option<PathBuf> {
     let state = env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
@@ -53,7 +54,7 @@ pub fn date() -> String {
     date_of(seconds / 86_400)
 }
 
-/// The date so many days after 1970-01-01.
+/// The date `days` after 1970-01-01.
 fn date_of(mut days: u64) -> String {
     let is_leap =
         |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));

@@ -1,4 +1,5 @@
-//! What a recording of counts shows: enough to say whether page sets matter, and not what would help.
+//! Evidence from a recording of counts: enough to say whether page sets matter, but not which setting would
+//! help.
 
 use pageset_trace::{Counts, HitEstimate, TraceInfo, TracepointCount};
 
@@ -6,7 +7,8 @@ use super::findings::{CountedTime, Doubts, Evidence, Waiting};
 use super::spending::{Figure, Load, Spending};
 use crate::untimed;
 
-/// What counts show. Numbers that were counted in slices are estimates, and `spending` has what they may be.
+/// The evidence in counts. Numbers that were counted in slices are estimates, and `spending` has their
+/// ranges.
 pub(super) fn findings(info: &TraceInfo, counts: &Counts, part_of_machine: Option<String>) -> Evidence {
     let cpus = info.machine.as_ref().map(|machine| machine.cpus).or(info.cpus);
     let all_ns = counts.elapsed_ns.saturating_mul(u64::from(counts.cpus));
@@ -14,7 +16,8 @@ pub(super) fn findings(info: &TraceInfo, counts: &Counts, part_of_machine: Optio
     let (visits, moved) = (counts.zone_visits(), counts.moved_blocks());
     let load =
         Load { cpu_time_ns: None, visits: visits.map(figure), moved_pages: moved.map(figure), wait_ns: None };
-    // What visits take is the time for which zone locks are held, and a bit more.
+    // A visit lasts as long as its hold of the zone lock, and a bit longer. So the time of all visits bounds
+    // the time of all holds.
     let held_ns = Spending::visits_ns_of(info, load).map(|held| held.high);
     let is_never = counts.hits(TracepointCount::CONTENTION).is_some_and(|hits| hits.high == 0);
     let (waiting, wait_ns) = match (counts.zone_waits, held_ns) {

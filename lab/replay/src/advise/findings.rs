@@ -1,4 +1,4 @@
-//! What a recording shows of a machine's page sets, in figures.
+//! A machine's page sets in figures, from one recording.
 
 use pageset_trace::{EventKind, TraceInfo};
 use serde::Serialize;
@@ -7,12 +7,13 @@ use super::spending::{Figure, Load, Spending};
 use crate::recorded::needs;
 use crate::{Replay, Survey, untimed};
 
-/// What a recording shows. Percentages are of what their names say. What the recording does not say is `None`.
+/// Figures from one recording. `None` is a figure that the recording does not have. The name of each
+/// percentage says what 100 % is.
 #[derive(Clone, Debug, Serialize)]
 pub struct Evidence {
     /// Whether the recording has counts, and no events.
     pub is_counted: bool,
-    /// For what part of the time was counted, where there are counts.
+    /// The parts of the time with counting; `None` in a recording of events.
     pub counted_time: Option<CountedTime>,
     /// CPUs of the machine.
     pub cpus: Option<u32>,
@@ -22,7 +23,7 @@ pub struct Evidence {
     pub events: u64,
     /// Events known to be missing.
     pub lost_events: u64,
-    /// Whether the file is damaged, and all of this is of what stands before the damage.
+    /// Whether the file is damaged. All figures are then from the part before the damage.
     #[serde(skip)]
     pub is_cut: bool,
     /// Tracepoints that figures need, and that are not known to be recorded.
@@ -35,13 +36,14 @@ pub struct Evidence {
     pub visits: Option<u64>,
     /// How long the zones' locks were waited for, of all CPUs' time.
     pub waiting: Option<Waiting>,
-    /// What visits and waits took of the CPU time.
+    /// The share of the CPU time that visits and waits took.
     pub spending: Spending,
     /// How long all other spinning locks were waited for, in percent of all CPUs' time.
     pub other_spin_percent: Option<f64>,
-    /// Of those, the one that was waited for longest.
+    /// The largest part of `other_spin_percent` that belongs to a single lock.
     pub other_longest_percent: Option<f64>,
-    /// Pages freed by another CPU than the one that allocated them. In percent of pages with both ends recorded.
+    /// Pages freed by another CPU than the one that allocated them. In percent of pages with both ends
+    /// recorded.
     pub remote_percent: Option<f64>,
     /// Most pages that the recorded kernel's page sets held at once, as replayed.
     pub held_pages_peak: Option<u64>,
@@ -53,26 +55,27 @@ pub struct Evidence {
     pub kswapd_wakes: Option<u64>,
     /// Times a task had to reclaim for itself.
     pub direct_reclaims: Option<u64>,
-    /// How far the replay of the recorded kernel is off its own visits, in percent.
+    /// The difference between the visits in the replay under the recorded kernel's policy and that kernel's
+    /// own, in percent.
     pub own_off_percent: Option<f64>,
-    /// Whether that is too far for a forecast.
+    /// Whether the difference is too large for a forecast.
     #[serde(skip)]
     pub is_own_far_off: bool,
-    /// What makes the recording one that says nothing of its machine.
+    /// Reasons why the recording may say nothing about its machine.
     #[serde(skip)]
     pub doubts: Doubts,
 }
 
-/// What makes a recording one that says nothing of its machine, in words.
+/// Reasons, in words, why a recording may say nothing about its machine.
 #[derive(Clone, Debug, Default)]
 pub struct Doubts {
     /// Events that a verdict needs were not recorded.
     pub not_recorded: Option<String>,
-    /// The same of events that say whether memory was short.
+    /// Events that show whether memory was short were not recorded.
     pub shortage_not_recorded: Option<String>,
     /// A setting changed, and it is not known when.
     pub setting_changed: Option<String>,
-    /// It has a part of its machine's events.
+    /// The recording has only a part of its machine's events.
     pub part_of_machine: Option<String>,
 }
 
@@ -89,7 +92,8 @@ impl Doubts {
     }
 }
 
-/// For what part of the time was counted, in percent. What is frequent is counted in slices of time, to cost the load little.
+/// The parts of the time with counting, in percent. Frequent events are counted in slices of time, to cost
+/// the load little.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CountedTime {
     /// Visits to zones; `None` if they were not counted.
@@ -106,10 +110,11 @@ pub enum Waiting {
     Measured {
         /// Share of all CPUs' time.
         percent: f64,
-        /// How many there were.
+        /// The number of waits.
         waits: u64,
     },
-    /// It has not. While nobody holds a lock nobody waits for it, so holds bound waits.
+    /// It has not. A CPU waits for a lock only while another CPU holds it, so the time of all holds bounds
+    /// the waits.
     AtMost {
         /// Share of all CPUs' time.
         percent: f64,
@@ -117,7 +122,7 @@ pub enum Waiting {
 }
 
 impl Waiting {
-    /// The share, or what bounds it.
+    /// The share, or its upper bound.
     #[must_use]
     pub const fn percent(self) -> f64 {
         match self {
@@ -127,7 +132,7 @@ impl Waiting {
 }
 
 impl Evidence {
-    /// `replay` is `None` if the recording lacks what one is made from.
+    /// `replay` is `None` if the recording lacks events for a replay.
     pub(super) fn new(info: &TraceInfo, survey: &Survey, replay: Option<&Replay>) -> Self {
         let (kernel, locks, recorded) = (&survey.kernel, &survey.kernel.zone_locks, &survey.recorded);
         let ns = survey.first_ns.zip(survey.last_ns).map_or(0, |(first, last)| last - first);

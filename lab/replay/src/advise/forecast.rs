@@ -1,4 +1,4 @@
-//! What one setting or kernel would have made of the recording, beside what the recorded kernel did.
+//! The forecast for one setting or kernel, beside the recorded kernel.
 
 use pageset_core::Policy;
 use serde::{Deserialize, Serialize};
@@ -9,15 +9,15 @@ use crate::{Candidate, Outcome};
 /// One row: a forecast, and its 80 % interval.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Forecast {
-    /// The kernel's policy, if it is another one than the recorded.
+    /// The kernel's policy, if it differs from the recorded kernel's.
     pub kernel: Option<String>,
     /// The settings that are not the recorded ones, as `sysctl` takes them; empty if there are none.
     pub settings: String,
     /// Refills and drains.
     pub visits: u64,
-    /// What they may be.
+    /// Its 80 % interval.
     pub visits_range: Range,
-    /// What that is in percent of the recorded kernel's; `None` if that made none.
+    /// The interval in percent of the recorded kernel's visits; `None` if that kernel made none.
     pub visits_percent: Option<(f64, f64)>,
     /// CPU time that it saves, least and most, in percent. `None` if the cost of a visit is not known.
     pub saved_percent: Option<(f64, f64)>,
@@ -39,7 +39,7 @@ pub struct Range {
 }
 
 impl Forecast {
-    /// `None` if the recording does not show what its kernel did: there is nothing to compare with.
+    /// `None` if the recording does not show its kernel's visits: there is nothing to compare with.
     pub(super) fn new(
         candidate: &Candidate,
         outcome: &Outcome,
@@ -73,7 +73,7 @@ impl Forecast {
         self.visits_range.high < visits
     }
 
-    /// Whether both may be the same.
+    /// Whether the ranges overlap.
     #[must_use]
     pub const fn overlaps(&self, other: &Self) -> bool {
         self.visits_range.low <= other.visits_range.high && other.visits_range.low <= self.visits_range.high

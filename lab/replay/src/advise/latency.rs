@@ -1,4 +1,4 @@
-//! What an allocation would take, as whoever simulates the recording says.
+//! The time of an allocation, as a simulation of the recording gives it.
 
 use std::path::Path;
 
@@ -6,22 +6,22 @@ use serde::Serialize;
 
 use super::forecast::Forecast;
 
-/// Simulates the recording at a path, with so many CPUs, under this policy and under a forecast's. `None` if it cannot be
-/// simulated: it is an extra.
+/// Simulates the recording at a path, with so many CPUs, under this policy and under a forecast's. `None` if
+/// it cannot be simulated: it is an extra.
 pub type Simulate = fn(&Path, u32, &str, &Forecast) -> Option<Latency>;
 
-/// Times of an allocation in virtual time, now and with what is advised.
+/// Times of an allocation in virtual time, under the recorded settings and under the advised ones.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Latency {
     /// The machine that was simulated.
     pub machine: &'static str,
     /// As recorded.
     pub now: Times,
-    /// With what is advised.
+    /// Under the advised settings.
     pub advised: Times,
 }
 
-/// So much of the allocations takes no longer, in nanoseconds of virtual time.
+/// Percentiles of the time of an allocation, in nanoseconds of virtual time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Times {
     /// 99 %.

@@ -1,8 +1,9 @@
-//! What to do about a machine's page sets, from one recording of its load: mostly nothing.
+//! Advice about a machine's page sets, from one recording of its load: mostly to change nothing.
 //!
-//! `findings` is what the recording shows, `counted` the same of counts, `spending` what that takes of the CPUs' time, `options` which kernels and settings are asked, `forecast` what they would do,
-//! `verdict` what follows, `latency` what allocations would take then, `wording` the sentences that say so. `run_times` is
-//! what came of a setting that was tried. Each sentence names the figures it rests on.
+//! `findings` has the figures of a recording of events, `counted` those of counts, `spending` their cost in
+//! CPU time. `options` chooses kernels and settings to try, `forecast` has the results, `verdict` decides,
+//! `latency` has times of an allocation under the advice, and `wording` writes the sentences. `run_times`
+//! compares runs before and after a change. Each sentence names the figures it rests on.
 
 mod counted;
 mod findings;
@@ -37,50 +38,50 @@ pub use run_times::{Difference, RunTimes};
 pub use spending::{Figure, Load, Spending};
 pub use verdict::{Matter, SAVED_PERCENT, Verdict, Why};
 
-/// What is said about a machine.
+/// Advice about a machine.
 #[derive(Clone, Debug, Serialize)]
 pub struct Advice {
     /// Name of the recording.
     pub recording: String,
     /// Release of the recorded kernel.
     pub kernel: Option<String>,
-    /// The policy that stands for it.
+    /// The policy that describes the kernel.
     pub policy: Option<String>,
     /// The recorded command and its arguments; empty if it is not known.
     pub command: Vec<String>,
-    /// What the recording shows.
+    /// The recording's figures.
     pub findings: Evidence,
-    /// What other settings and kernels would have made of it: settings first.
+    /// Forecasts for other settings and kernels: settings first.
     pub forecasts: Vec<Forecast>,
-    /// What follows.
+    /// The verdict on these figures and forecasts.
     pub verdict: Verdict,
-    /// What allocations would take, where something is advised and the recording is a file.
+    /// Times of an allocation, where something is advised and the recording is a file.
     pub latency: Option<Latency>,
-    /// Who it was; `None` if the recording tells no task from another.
+    /// Pages and visits by task; `None` if the recording does not tell tasks apart.
     pub who: Option<Who>,
-    /// Where it was; `None` if the recording has no call chains.
+    /// Call sites of visits and waits; `None` if the recording has no call chains.
     pub sites: Option<Sites>,
     /// The verdict in words, a sentence or two each.
     pub sentences: Vec<String>,
-    /// What is easily overlooked when the advice is followed.
+    /// Consequences of the advice that are easily overlooked.
     pub warnings: Vec<String>,
 }
 
-/// Advice, and what it was made from.
+/// Advice, with its sources.
 #[derive(Clone, Debug)]
 pub struct Examined {
-    /// What is said.
+    /// The advice.
     pub advice: Advice,
-    /// What the recording says about itself.
+    /// The recording's description of itself.
     pub info: TraceInfo,
-    /// What is in it.
+    /// Its contents.
     pub survey: Survey,
-    /// What other settings and kernels would have made of it; `None` if the recording lacks what that is made from.
+    /// The replay under other settings and kernels; `None` if the recording lacks events for a replay.
     pub replay: Option<Replay>,
 }
 
-/// The part of a recording of which something can be said. Where a setting changed and it is not known when, that is all of
-/// it: its events are counted, and no forecast is made.
+/// The part of a recording that advice is about. If a setting changed at an unknown time, that is the whole
+/// recording: its events are counted, but no forecast is made.
 pub(crate) fn part<R: TraceReader>(reader: R) -> Result<OneSetting<R>, TraceError> {
     if untimed(reader.info()).is_some() { Ok(OneSetting::whole(reader)) } else { OneSetting::new(reader) }
 }
@@ -102,7 +103,8 @@ fn play(
             return;
         }
         let played = played.fetch_add(1, Ordering::Relaxed) + 1;
-        // Rows are played side by side: none waits until another one has told of itself. What ends the work is `cancel`.
+        // Rows are played on several threads. A thread that finds `told` locked skips its report instead of
+        // waiting. That is safe: `cancel` ends the work, and a later row reports the count.
         if let Ok(mut told) = told.try_lock() {
             told.update(played).ok();
         }
@@ -111,8 +113,8 @@ fn play(
     Ok(replayed)
 }
 
-/// Opens a recording. One that does not describe its machine is refused before all of it is read. If it lacks events as well,
-/// it is read: what it does have can be counted.
+/// Opens a recording. A recording that does not describe its machine is refused before all of it is read. If
+/// it lacks the events of visits as well, it is read, and the events that it has are counted.
 fn open_placed<R: TraceReader>(open: &mut impl FnMut() -> anyhow::Result<R>) -> anyhow::Result<R> {
     let mut reader = open()?;
     if reader.info().machine.is_some() || reader.info().counts.is_some() {
@@ -121,7 +123,7 @@ fn open_placed<R: TraceReader>(open: &mut impl FnMut() -> anyhow::Result<R>) -> 
     if RecordedKinds::at_the_start(&mut reader)?.has(needs::VISITS) {
         return Err(no_layout(reader.info()));
     }
-    // Its first events are read.
+    // The check has read the first events, so the recording is opened again.
     open()
 }
 
@@ -132,7 +134,7 @@ fn no_layout(info: &TraceInfo) -> anyhow::Error {
     )))
 }
 
-/// What a recording shows by itself, without a replay.
+/// The figures of a recording, without a replay.
 #[must_use]
 pub fn findings(info: &TraceInfo, survey: &Survey) -> Evidence {
     match &info.counts {
@@ -141,7 +143,7 @@ pub fn findings(info: &TraceInfo, survey: &Survey) -> Evidence {
     }
 }
 
-/// Reads a recording twice, by `open`, and says what to do.
+/// Reads a recording twice, by `open`, and gives advice.
 ///
 /// # Errors
 /// As [`examine`].
@@ -153,7 +155,7 @@ pub fn advise<R: TraceReader>(
     Ok(examine(open, simulate, progress)?.advice)
 }
 
-/// As [`advise`], with further recordings of the same load: intervals are of all.
+/// Like [`advise`], with further recordings of the same load: intervals are then from all of them.
 ///
 /// # Errors
 /// As [`examine`]; a recording is no repeat of the first.
@@ -166,7 +168,7 @@ pub fn advise_repeats<R: TraceReader>(
     Ok(examine_repeats(open, repeats, simulate, progress)?.advice)
 }
 
-/// As [`advise`], and keeps what the advice was made from.
+/// Like [`advise`], and keeps the sources of the advice.
 ///
 /// # Errors
 /// The recording cannot be read or describes no machine; [`Cancelled`](pageset_report::Cancelled).

@@ -1,13 +1,15 @@
-//! Which settings and kernels are asked: those that can be changed while the machine runs, and the kernels that people run.
+//! The settings and kernels to try: settings that can be changed while the machine runs, and kernels in
+//! common use.
 
 use pageset_core::{POLICIES, Policy};
 use pageset_trace::Layout;
 
 use crate::{Candidate, VmSettings};
 
-/// Values of `vm.percpu_pagelist_high_fraction`: 0 gives the limit back to the kernel; 8 is the least it takes.
+/// Values of `vm.percpu_pagelist_high_fraction`: 0 gives the limit back to the kernel; 8 is the least it
+/// takes.
 const FRACTIONS: [u32; 9] = [0, 8, 16, 32, 64, 128, 256, 512, 1024];
-/// By what `vm.min_free_kbytes` is multiplied.
+/// Factors for `vm.min_free_kbytes`.
 const MIN_FREE_TIMES: [u64; 2] = [2, 4];
 /// Values of `vm.watermark_scale_factor`, in 10 000ths; the kernel's default is 10.
 const SCALE_FACTORS: [u32; 3] = [50, 100, 200];

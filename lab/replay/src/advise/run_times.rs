@@ -2,13 +2,14 @@
 
 use serde::Serialize;
 
-/// Two groups of runs that do not differ lie this rarely as far apart as possible, if a change is to be claimed.
+/// Two groups of runs that do not differ lie this rarely as far apart as possible, if a change is to be
+/// claimed.
 const CHANCE_MAX: f64 = 0.05;
 
-/// Seconds that each run of a command took, all of them recorded.
+/// Seconds that each recorded run of a command took.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RunTimes {
-    /// As the machine was.
+    /// Times before the setting.
     pub before_s: Vec<f64>,
     /// With the setting.
     pub after_s: Vec<f64>,
@@ -17,9 +18,10 @@ pub struct RunTimes {
 /// The difference that run times show.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Difference {
-    /// One run of each says nothing of how far runs differ.
+    /// One run of each side does not show how far runs differ.
     OneRun,
-    /// Every run with the setting lies on one side of every run before, but runs are so few that chance does that too.
+    /// Every run with the setting lies on one side of every run before, but runs are so few that chance does
+    /// that too.
     TooFew,
     /// Runs before and with the setting overlap.
     WithinNoise,
@@ -27,14 +29,14 @@ pub enum Difference {
     Shown {
         /// Below 0 if the setting saves time.
         percent: f64,
-        /// Times that it takes.
+        /// Chance alone does the same once in this many times.
         one_in: u64,
     },
 }
 
 impl RunTimes {
-    /// The difference that they show. Any order of runs is equally likely if nothing has changed. Only two of these orders
-    /// have both groups apart.
+    /// The difference that they show. Any order of runs is equally likely if nothing has changed. Only two of
+    /// these orders have both groups apart.
     #[must_use]
     pub fn difference(&self) -> Difference {
         let (Some(before), Some(after)) = (Range::of(&self.before_s), Range::of(&self.after_s)) else {
@@ -57,7 +59,8 @@ impl RunTimes {
         }
     }
 
-    /// In words: what `command` took as the machine was and with `setting`. `None` if it did not run on both sides.
+    /// A sentence with the times of `command` before and with `setting`. `None` if it did not run on both
+    /// sides.
     #[must_use]
     pub fn sentence(&self, command: &str, setting: &str) -> Option<String> {
         let (before, after) = (Range::of(&self.before_s)?, Range::of(&self.after_s)?);
@@ -81,14 +84,14 @@ impl RunTimes {
         })
     }
 
-    /// So many runs of each side can show a change.
+    /// The least number of runs of each side that can show a change.
     fn enough() -> usize {
         let apart = |runs: usize| Self { before_s: vec![1.0; runs], after_s: vec![2.0; runs] };
         (1..).find(|runs| matches!(apart(*runs).difference(), Difference::Shown { .. })).unwrap_or(1)
     }
 }
 
-/// The middle of some times, and how far they reach.
+/// The median of some times, and their range.
 struct Range {
     median: f64,
     low: f64,

@@ -1,19 +1,19 @@
-//! What zone visits and waits for zone locks take of the CPUs' time.
+//! The share of the CPUs' time that zone visits and waits for zone locks take.
 //!
-//! [`Load`] is what was seen, from a whole recording or from counts. [`Spending`] is what follows with the cost of a visit that
-//! the recording carries. The machine that reads is never asked: another one has another cost.
+//! [`Load`] is measured: from a whole recording, or from counts. [`Spending`] adds the cost of a visit that
+//! the recording carries. If another machine reads the recording, its own cost is not used.
 
 use pageset_trace::{TraceInfo, VisitCost};
 use serde::Serialize;
 
-/// A number, and what it may be. Both ends are the number itself where it was counted.
+/// A number with its range. A counted number is both ends of its range.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Figure {
     /// The number.
     pub value: f64,
-    /// It is no less.
+    /// The lower end of its range.
     pub low: f64,
-    /// It is no more.
+    /// The upper end of its range.
     pub high: f64,
 }
 
@@ -24,7 +24,7 @@ impl Figure {
         Self { value, low: value, high: value }
     }
 
-    /// Nothing more is known than that it is no more.
+    /// A number with an upper bound only.
     #[must_use]
     pub const fn at_most(high: f64) -> Self {
         Self { value: high, low: 0.0, high }
@@ -48,29 +48,29 @@ impl Figure {
     }
 }
 
-/// What was seen of a load. `None` is what was not recorded.
+/// A load as it was recorded. `None` was not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Load {
-    /// Time for which CPUs were busy; of a recording that does not say that, all their time.
+    /// The busy time of all CPUs. If the recording does not say, the time of all CPUs, busy or idle.
     pub cpu_time_ns: Option<Figure>,
     /// Zone visits.
     pub visits: Option<Figure>,
     /// Pages that they moved.
     pub moved_pages: Option<Figure>,
-    /// Time for which CPUs waited for zone locks.
+    /// Time of all waits for zone locks.
     pub wait_ns: Option<Figure>,
 }
 
-/// No visit of a machine whose cost is unknown is taken to be dearer. Guess: a drain of the largest size that Linux makes moves
-/// 2016 pages, at 50 ns each.
+/// The most that a visit may cost on a machine whose cost is unknown. Guess: a drain of the largest size that
+/// Linux makes moves 2016 pages, at 50 ns each.
 const VISIT_NS_MAX: f64 = 100_000.0;
 
-/// What it took of the CPUs' time.
+/// The share of the CPUs' time that visits and waits took.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Spending {
-    /// What it follows from.
+    /// The load that the shares are computed from.
     pub load: Load,
-    /// Whether `cpu_time_ns` is the time for which CPUs were busy.
+    /// Whether `cpu_time_ns` is busy time only.
     pub is_busy_time: bool,
     /// The cost of a visit; `None` if it was not measured before the recording.
     pub cost: Option<VisitCost>,
@@ -78,7 +78,8 @@ pub struct Spending {
     pub waits_percent: Option<Figure>,
     /// Zone visits, in percent of the CPU time.
     pub visits_percent: Option<Figure>,
-    /// What a setting could save at most, in percent of the CPU time: all of both.
+    /// The most that any setting could save, in percent of the CPU time: the upper ends of `waits_percent`
+    /// and `visits_percent` together.
     pub most_percent: Option<f64>,
 }
 
@@ -98,7 +99,7 @@ impl Spending {
         visits_ns(&load, info.visit_cost.as_ref().filter(|cost| cost.is_sound())?)
     }
 
-    /// What follows from a load and a cost.
+    /// Computes the shares from a load and a cost.
     #[must_use]
     pub fn new(load: Load, cost: Option<VisitCost>) -> Self {
         let share = |part: Option<Figure>| part?.percent_of(load.cpu_time_ns?);
@@ -108,23 +109,24 @@ impl Spending {
         Self { load, is_busy_time: false, cost, waits_percent, visits_percent, most_percent }
     }
 
-    /// The same without a cost: what it would be if visits were as dear as they can be.
+    /// `most_percent` with the highest possible cost of a visit, for machines whose cost is unknown.
     pub(super) fn most_percent_at_any_cost(&self) -> Option<f64> {
         let visits_ns = self.load.visits?.times(Figure::exact(VISIT_NS_MAX));
         Some(self.waits_percent?.high + visits_ns.percent_of(self.load.cpu_time_ns?)?.high)
     }
 
-    /// What is saved where so many of the visits are left, from and to, as parts of all: least and most, in percent of the CPU
-    /// time. Waits are taken to fall as visits do; a queue falls faster.
+    /// The CPU time that a forecast saves, least and most, in percent. `left` is the range of the visits that
+    /// remain, as parts of all visits. Waits are taken to fall as visits do; a queue falls faster.
     pub(super) fn saved_percent(&self, left: (f64, f64)) -> Option<(f64, f64)> {
         let all = self.waits_percent?.plus(self.visits_percent?);
         let (least, most) = ((1.0 - left.1) * all.low, (1.0 - left.0) * all.high);
-        // More visits than now cost the more, the dearer they are.
+        // If visits increase, the highest cost of a visit gives the largest loss.
         Some(if left.1 > 1.0 { ((1.0 - left.1) * all.high, most) } else { (least, most) })
     }
 }
 
-/// By visits and by pages, whichever is wider: visits that move more pages than those that were measured cost more.
+/// Computes the time by the cost of a visit and by the cost of a page, and takes the wider range of both.
+/// Visits that move more pages than the measured ones cost more.
 fn visits_ns(load: &Load, cost: &VisitCost) -> Option<Figure> {
     let each = |range: pageset_trace::CostRange| Figure {
         value: range.median,

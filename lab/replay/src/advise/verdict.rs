@@ -1,19 +1,19 @@
-//! What follows from findings and forecasts. The limits here are all there are; each with its reason.
+//! The verdict on findings and forecasts. All limits of the advice are here, each with its reason.
 
 use serde::Serialize;
 
 use super::findings::Evidence;
 use super::forecast::Forecast;
 
-/// CPU time that is worth a change, in percent. Less than this, two runs of one benchmark differ by more.
+/// CPU time that is worth a change, in percent. Two runs of one benchmark differ by more than this.
 pub const SAVED_PERCENT: f64 = 1.0;
 /// Memory in page sets that is worth a change where memory is short, in percent of all.
 const HELD_PERCENT: f64 = 1.0;
 /// Memory that page sets may hold at most under a setting that is advised, in percent of all.
 const HELD_PERCENT_MAX: f64 = 5.0;
-/// Missing events, in percent, from which the figures are no longer those of the load.
+/// From this percentage of missing events on, the figures do not describe the load.
 const LOST_PERCENT: f64 = 5.0;
-/// Time from which a recording is a sample of a load.
+/// A recording must be this long to be a sample of a load.
 const SECONDS_MIN: f64 = 0.5;
 
 /// What to do.
@@ -24,26 +24,26 @@ pub enum Verdict {
     LeaveAlone,
     /// A setting that can be made now helps.
     Set {
-        /// What matters.
+        /// The matter that it helps.
         matter: Matter,
         /// Which forecast, by its place in [`Advice::forecasts`](super::Advice::forecasts).
         forecast: usize,
     },
     /// No setting certainly helps; another kernel does.
     ChangeKernel {
-        /// What matters.
+        /// The matter that it helps.
         matter: Matter,
         /// Which forecast.
         forecast: usize,
     },
     /// Something matters, and no forecast certainly helps.
     NothingHelps {
-        /// What matters.
+        /// The matter.
         matter: Matter,
     },
     /// Something matters. The recording has counts only, which do not say what helps.
     Matters {
-        /// What matters.
+        /// The matter.
         matter: Matter,
     },
     /// The recording does not say.
@@ -53,7 +53,7 @@ pub enum Verdict {
     },
 }
 
-/// What matters about page sets.
+/// Effects of page sets that matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Matter {
@@ -63,17 +63,17 @@ pub enum Matter {
     HeldMemory,
 }
 
-/// Why a recording does not say what to do.
+/// Reasons why a recording has no verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// It lacks events that the answer is made from.
+    /// The recording lacks events that the answer needs.
     NotRecorded,
-    /// A setting changed, and it does not say when.
+    /// A setting changed at an unknown time.
     SettingChanged,
-    /// It has a part of its machine's events.
+    /// The recording has only a part of its machine's events.
     PartOfMachine,
-    /// It has no allocations, or is very short.
+    /// The recording has no allocations, or is very short.
     TooShort,
     /// Too many events are missing.
     EventsLost,
@@ -83,9 +83,9 @@ pub enum Why {
     UnknownKernel,
     /// Waits were not recorded, and may be long.
     WaitsNotRecorded,
-    /// What a visit costs was not measured before the recording, and there are many visits.
+    /// The cost of a visit was not measured before the recording, and there are many visits.
     CostNotMeasured,
-    /// It has counts only, and something may matter.
+    /// The recording has counts only, and page sets may matter.
     EventsNeeded,
 }
 
@@ -99,7 +99,7 @@ pub(super) fn find(findings: &Evidence, forecasts: &[Forecast]) -> Verdict {
     }
 }
 
-/// Why nothing can be said, whatever matters.
+/// The reason why there can be no verdict, whether or not page sets matter.
 fn doubt(findings: &Evidence) -> Option<Why> {
     let lost_percent =
         100.0 * findings.lost_events as f64 / (findings.events + findings.lost_events).max(1) as f64;
@@ -116,7 +116,7 @@ fn doubt(findings: &Evidence) -> Option<Why> {
     checks.into_iter().find(|(is_so, _)| *is_so).map(|(_, why)| why)
 }
 
-/// What matters; `None` if nothing does.
+/// The effect of page sets that matters; `None` if none does.
 fn matter(findings: &Evidence) -> Result<Option<Matter>, Why> {
     let spending = &findings.spending;
     if spending.most_percent.is_some_and(|percent| percent >= SAVED_PERCENT) {
@@ -124,7 +124,7 @@ fn matter(findings: &Evidence) -> Result<Option<Matter>, Why> {
     }
     let is_cheap = spending.most_percent.or_else(|| spending.most_percent_at_any_cost());
     let is_cheap = is_cheap.is_some_and(|percent| percent < SAVED_PERCENT);
-    // Counts have what page sets held at the end, which may be less than they held when memory was short.
+    // Counts have the pages in page sets at the end. While memory was short, there may have been more.
     if findings.is_counted && findings.is_memory_short() == Some(true) {
         return Err(Why::EventsNeeded);
     }
@@ -138,7 +138,7 @@ fn matter(findings: &Evidence) -> Result<Option<Matter>, Why> {
     }
 }
 
-/// By counts, only what is so at the lower end of each interval is a yes.
+/// From counts, a Yes needs the lower ends of the intervals.
 fn certainly(findings: &Evidence, matter: Matter) -> Verdict {
     let spending = &findings.spending;
     let least =
@@ -166,8 +166,9 @@ fn what_helps(findings: &Evidence, forecasts: &[Forecast], matter: Matter) -> Ve
     }
 }
 
-/// The forecast to follow: of those that certainly help, and of those that cannot be told from the best of them, one that leaves
-/// the kernel its tuning, and then the one whose page sets hold least.
+/// The forecast to follow. Only forecasts that certainly help count. From the best of them and those whose
+/// intervals overlap its own, the kernel's own tuning is preferred, then the fewest held pages, then the
+/// fewest visits.
 fn best(findings: &Evidence, forecasts: &[Forecast], matter: Matter, is_kernel: bool) -> Option<usize> {
     let visits = findings.visits?;
     let held_max = (findings.managed_pages? as f64 * HELD_PERCENT_MAX / 100.0) as u64;
@@ -346,7 +347,7 @@ pub(super) mod tests {
         assert_eq!(find(&findings, &[saved]), Verdict::Set { matter, forecast: 0 });
     }
 
-    /// What page sets hold is too little to matter, whether or not memory was short.
+    /// Page sets hold too little to matter, whether or not memory was short.
     #[test]
     fn a_shortage_that_was_not_recorded_does_not_hide_that_page_sets_hold_little() {
         let findings = Evidence { kswapd_wakes: None, direct_reclaims: None, ..waiting(0.0) };

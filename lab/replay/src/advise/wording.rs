@@ -70,7 +70,7 @@ pub(super) fn sentences(
     }
     all.extend(latency.map(|latency| {
         format!(
-            "Simulated on {}: 99 % of the allocations take at most {:.0} ns, for {:.0} now; 99.9 % at most {:.0}, for {:.0}.",
+            "Simulated on {}: 99 % of the allocations take at most {:.0} ns, now {:.0}; 99.9 % at most {:.0} ns, now {:.0}.",
             latency.machine, latency.advised.p99_ns, latency.now.p99_ns, latency.advised.p999_ns, latency.now.p999_ns
         )
     }));
@@ -99,30 +99,30 @@ fn because(matter: Matter, findings: &Evidence) -> String {
     }
 }
 
-/// What waits and visits took of the CPU time.
+/// The share of the CPU time that waits and visits took.
 fn spent(findings: &Evidence) -> String {
     let waited = waited(findings);
     let spending = &findings.spending;
     let Some(cost) = &spending.cost else {
         return format!(
-            "{waited} What a visit to a zone costs was not measured; run `pageset bench machine`, then record again."
+            "{waited} The cost of a visit to a zone was not measured; run `pageset bench machine`, then record again."
         );
     };
     let Some(visits) = spending.visits_percent else { return waited };
-    let of = if spending.is_busy_time { "for which CPUs were busy" } else { "of all CPUs" };
+    let of = if spending.is_busy_time { "the busy time of all CPUs" } else { "the time of all CPUs" };
     let unsure = if cost.visit_ns.is_wide() {
         " (the machine was busy then: `pageset bench machine` on a quiet one narrows this)"
     } else {
         ""
     };
     format!(
-        "{waited} Visits to the zones took {} of the time {of}, at the cost measured there on {}{unsure}.",
+        "{waited} Visits to the zones took {} of {of}, at the cost measured there on {}{unsure}.",
         shares(visits.low, visits.high),
         cost.date
     )
 }
 
-/// What a setting could save at most.
+/// The most that a setting could save.
 fn most(findings: &Evidence) -> String {
     match findings.spending.most_percent {
         Some(percent) if percent < SAVED_PERCENT => {
@@ -137,7 +137,7 @@ fn most(findings: &Evidence) -> String {
                 "Even visits of 100 us each would be {} of the CPU time: nothing you would notice.",
                 share(percent)
             ),
-            None => "What a setting could save is not known.".to_owned(),
+            None => "The saving of a setting is not known.".to_owned(),
         },
     }
 }
@@ -159,7 +159,7 @@ fn waited(findings: &Evidence) -> String {
             format!("CPUs waited for zone locks for {} of their time ({waits} waits).", share(percent))
         }
         Some(Waiting::AtMost { percent }) => format!(
-            "CPUs waited for zone locks for {} of their time, at most: no longer than others held them.",
+            "CPUs waited for zone locks for {} of their time, at most: no longer than the locks were held.",
             share(percent)
         ),
     }
@@ -169,7 +169,7 @@ fn held(findings: &Evidence) -> String {
     let most = findings.held_pages_peak.max(findings.held_pages_end);
     match (most, findings.held_percent()) {
         (Some(pages), Some(percent)) => format!(
-            "Page sets held {} {pages} pages ({}), {} of what zones manage, {}.",
+            "Page sets held {} {pages} pages ({}), {} of the pages of all zones, {}.",
             if findings.is_counted { "at the end" } else { "at most" },
             mib(pages),
             share(percent),
@@ -219,7 +219,7 @@ fn reached(findings: &Evidence) -> String {
     }
 }
 
-/// What was counted, each number with its interval.
+/// The counts, each with its interval.
 fn counted(findings: &Evidence) -> String {
     let load = &findings.spending.load;
     let of = |figure: Option<Figure>, what: &str| match figure {
@@ -238,7 +238,7 @@ fn counted(findings: &Evidence) -> String {
     )
 }
 
-/// For what part of the time was counted.
+/// The parts of the time with counting.
 fn counted_time(findings: &Evidence) -> Option<String> {
     let time = findings.counted_time?;
     let of = |what: &str, percent: Option<f64>| percent.map(|percent| format!("{what} in {percent:.1} %"));
@@ -249,7 +249,7 @@ fn counted_time(findings: &Evidence) -> Option<String> {
     })
 }
 
-/// With a capital letter.
+/// The text with a capital letter at its beginning.
 fn sentence(text: String) -> String {
     match text.strip_prefix("an ") {
         Some(rest) => format!("An {rest}"),
@@ -263,7 +263,7 @@ fn would(forecast: &Forecast, findings: &Evidence) -> String {
         None => format!("{} visits to the zones", forecast.visits),
     };
     format!(
-        "would leave {parts}: {} are predicted for {}, the 80 % interval is {} to {}.",
+        "would leave {parts}: {} are predicted, now {}; the 80 % interval is {} to {}.",
         forecast.visits,
         findings.visits.unwrap_or(0),
         forecast.visits_range.low,
@@ -272,7 +272,7 @@ fn would(forecast: &Forecast, findings: &Evidence) -> String {
 }
 
 fn price(forecast: &Forecast, findings: &Evidence) -> String {
-    let now = findings.held_pages_peak.map_or_else(String::new, |pages| format!(", for {pages} now"));
+    let now = findings.held_pages_peak.map_or_else(String::new, |pages| format!(", now {pages}"));
     format!(
         "Page sets would hold {} pages ({}) at most{now}, and {} after a minute without work.",
         forecast.held_pages_peak,
@@ -313,7 +313,7 @@ fn unknown(why: Why, findings: &Evidence) -> String {
             "No policy is known for its kernel. `pageset policies` names those that are.".to_owned()
         }
         Why::CostNotMeasured => format!(
-            "Cost not measured: it has {:.0} visits to the zones a second, and what one costs was not measured on its \
+            "Cost not measured: it has {:.0} visits to the zones a second, and the cost of a visit was not measured on its \
              machine. Run `pageset bench machine` there when it is quiet: a minute, as root, under two settings by turns. \
              Then record again.",
             findings.visits.unwrap_or(0) as f64 / findings.seconds.max(f64::MIN_POSITIVE)
@@ -336,7 +336,8 @@ fn unknown(why: Why, findings: &Evidence) -> String {
     }
 }
 
-/// What is easily overlooked, behind what is `said` of the recording anyway.
+/// Warnings: the notes about the recording in `said`, then consequences of the advice that are easily
+/// overlooked.
 pub(super) fn warnings(
     findings: &Evidence,
     forecasts: &[Forecast],
@@ -372,7 +373,7 @@ pub(super) fn warnings(
         all.push(format!("{} events are missing from the recording.", findings.lost_events));
     }
     if findings.is_cut {
-        all.push("The file is damaged. All of this is of what stands before the damage.".to_owned());
+        all.push("The file is damaged. All figures are from the part before the damage.".to_owned());
     }
     all
 }
@@ -388,7 +389,7 @@ fn share(percent: f64) -> String {
     }
 }
 
-/// From and to, once if both are shown alike.
+/// A range of two numbers, or one number if both look the same.
 fn shares(low: f64, high: f64) -> String {
     match (share(low), share(high)) {
         (low, high) if low == high => low,
@@ -430,7 +431,7 @@ mod tests {
             "It would leave 8 to 13 %",
             "80 to 130",
             "9000 pages (35.2 MiB)",
-            "for 2000 now",
+            "now 2000",
         ] {
             assert!(said.contains(part), "{part}: {said}");
         }

@@ -1,4 +1,4 @@
-//! What a recording asks of page sets, one thing after another, in eight bytes each.
+//! The acts of page sets in a recording, in order, in eight bytes each.
 
 use pageset_core::{MigrateType, Order};
 
@@ -7,13 +7,13 @@ use pageset_core::{MigrateType, Order};
 pub(super) struct Act {
     pub(super) kind: ActKind,
     pub(super) block: BlockKind,
-    /// How many blocks; 1 but for bulk allocations, and for what happens between two runs of a load.
+    /// Blocks. More than 1 only for bulk allocations, and between two runs of a load.
     pub(super) count: u16,
     /// Zone · CPUs + CPU; of a tick the CPU, of the reclaimer the node.
     pub(super) at: u32,
 }
 
-/// What is to be done.
+/// The kind of act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ActKind {
     /// Nothing: a free that turned out to happen later.
@@ -35,7 +35,7 @@ pub(super) enum ActKind {
 }
 
 impl ActKind {
-    /// In the order of their numbers.
+    /// All kinds, in the order of their numbers.
     pub(super) const ALL: [Self; 8] = [
         Self::Nothing,
         Self::Alloc,

@@ -1,7 +1,8 @@
-//! The acts of a recording, in their order, in bounded memory: those of a long recording are in a file.
+//! The acts of a recording, in their order, in bounded memory: a long recording's acts are partly in a file.
 //!
-//! Acts are kept in portions. The first are kept in memory, and so are the last ones while a recording is read: later events
-//! still mend them. What is between goes to a file without a name, below `$TMPDIR`. A mend of an act that is there changes the file.
+//! Acts are kept in portions. The first portions stay in memory. While a recording is read, the last ones do,
+//! too, because later events still correct them. The others go to a nameless file below `$TMPDIR`; correcting
+//! an act there writes to the file.
 
 use std::fs::File;
 use std::io;
@@ -15,11 +16,11 @@ use crate::memory;
 pub(super) const PORTION: usize = 1 << 18;
 const ACT_BYTES: usize = size_of::<Act>();
 const PORTION_BYTES: usize = PORTION * ACT_BYTES;
-/// Portions in memory at most: 128 MiB, half of what a verb that reads a recording may take.
+/// Most portions in memory: 128 MiB, half of the memory that a verb may take for a recording.
 const IN_MEMORY_MAX: usize = 64;
 /// Fewest: 8 MiB.
 const IN_MEMORY_MIN: usize = 4;
-/// A portion in memory for each so many bytes that are to be had.
+/// Free memory, in bytes, for each portion that may stay in memory.
 const BYTES_FOR_ONE: usize = 4 * PORTION_BYTES;
 
 /// All acts.
@@ -33,14 +34,14 @@ pub(super) struct Acts {
     file: Option<File>,
     /// Portions in the file.
     in_file: usize,
-    /// Why acts are missing.
+    /// The error that lost acts, if one did.
     error: Option<io::Error>,
 }
 
 #[derive(Debug)]
 enum Portion {
     Memory(Vec<Act>),
-    /// Its number in the file.
+    /// The portion's number in the file.
     File(usize),
 }
 
@@ -54,7 +55,7 @@ impl Default for Acts {
 }
 
 impl Acts {
-    /// None yet, of which so many portions may be in memory.
+    /// No acts, and room for this many portions in memory.
     fn with_room(in_memory_max: usize) -> Self {
         Self {
             portions: Vec::new(),
@@ -93,7 +94,7 @@ impl Acts {
             match self.write_one() {
                 Ok(freed) => acts = freed,
                 Err(error) => {
-                    // The rest is of no use, and takes no memory.
+                    // After an error, further acts are of no use, and take no memory.
                     self.error.get_or_insert(error);
                     self.portions.clear();
                     (self.in_memory, self.in_file) = (0, 0);
@@ -105,7 +106,8 @@ impl Acts {
         self.in_memory += 1;
     }
 
-    /// Moves a portion from memory to the file, and gives its memory. Of those in memory, the first half and the last ones stay.
+    /// Moves a portion from memory to the file, and returns its memory. The middle one of the portions in
+    /// memory goes.
     fn write_one(&mut self) -> io::Result<Vec<Act>> {
         let candidates =
             self.portions.iter().enumerate().filter(|(_, portion)| matches!(portion, Portion::Memory(_)));
@@ -118,7 +120,7 @@ impl Acts {
             return Err(io::ErrorKind::OutOfMemory.into());
         };
         let mut bytes = Vec::new();
-        // In small pieces: memory is short.
+        // The portion is written in small pieces, since memory is short.
         for (piece, of_piece) in acts.chunks(PORTION / 64).enumerate() {
             bytes.clear();
             of_piece.iter().for_each(|act| bytes.extend(act.to_bytes()));
@@ -132,7 +134,7 @@ impl Acts {
         Ok(freed)
     }
 
-    /// Changes an act that may be mended.
+    /// Changes an act, in memory or in the file.
     #[inline]
     pub(super) fn mend<R>(&mut self, at: usize, mend: impl FnOnce(&mut Act) -> R) -> Option<R> {
         match self.portions.get_mut(at / PORTION)? {
@@ -155,7 +157,7 @@ impl Acts {
         }
     }
 
-    /// The same for every act.
+    /// Changes every act.
     pub(super) fn mend_all(&mut self, mut mend: impl FnMut(&mut Act)) {
         let mut bytes = Vec::new();
         for portion in &mut self.portions {
@@ -181,7 +183,7 @@ impl Acts {
         }
     }
 
-    /// Says whether all acts are there.
+    /// Checks that all acts are there.
     ///
     /// # Errors
     /// Neither memory nor a file had room for them.
@@ -222,7 +224,7 @@ impl Acts {
         Ok(())
     }
 
-    /// The same of all acts, one by one.
+    /// Passes all acts on, one by one.
     pub(super) fn each_act(&self, mut each: impl FnMut(&Act)) -> io::Result<()> {
         self.each(0..self.len, |acts| {
             acts.iter().for_each(&mut each);
@@ -281,7 +283,8 @@ mod tests {
         Act { kind: ActKind::ALL[at % ActKind::ALL.len()], block, count: (at % 70_000) as u16, at: at as u32 }
     }
 
-    /// Few portions are in memory, and most are in the file: they are the same acts in the same order, mended or not.
+    /// Few portions are in memory, and most are in the file: they are the same acts in the same order, mended
+    /// or not.
     #[test]
     fn acts_are_the_same_wherever_they_are() {
         const ALL: usize = 9 * PORTION + 5;

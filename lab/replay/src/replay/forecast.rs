@@ -1,10 +1,14 @@
-//! What one policy would have done, and how sure that is.
+//! The forecast for one policy, with plays that show how sure it is.
 //!
-//! The recorded kernel's own policy begins where that kernel was. Any other begins in its own steady state: the recording
-//! is played once to get there, and counted the second time. Another run would have gone a bit differently, so the recording
-//! is played some times more: from where the recorded kernel's page sets were; with page sets that hold more or less, which
-//! is as if the load had fewer or more pages in flight; and from a steady state that was reached by beginning with another
-//! quarter of the recording, and with CPUs that changed places.
+//! Under the recorded kernel's own policy, page sets begin as that kernel's were. Under any other policy they
+//! begin in that policy's own steady state: the recording is played once to get there, and counted the second
+//! time.
+//!
+//! Another run would have gone a bit differently, so the recording is played some times more.
+//! - Some plays begin with the recorded kernel's page sets.
+//! - Some have page sets that hold more or less, as if the load had fewer or more pages in flight.
+//! - Some begin in a steady state that was reached from another quarter of the recording on, with CPUs that
+//!   changed places.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -26,8 +30,8 @@ use crate::limits::{computed, printed_or_computed};
 
 /// Parts of the recording that a draw may begin with.
 const PARTS: usize = 4;
-/// Further plays from a steady state: with page sets of another size, each part first, and each part first with CPUs that
-/// changed places.
+/// Further plays from a steady state: with page sets of another size, each part first, and each part first
+/// with CPUs that changed places.
 const DRAWS: [Draw; 2 * PARTS + 1] = [
     Draw { part: 0, turn: 0, high: 1.0 / SIZE },
     Draw { part: 0, turn: 0, high: SIZE },
@@ -39,15 +43,16 @@ const DRAWS: [Draw; 2 * PARTS + 1] = [
     Draw { part: 2, turn: 0, high: 1.0 },
     Draw { part: 1, turn: 1, high: 1.0 },
 ];
-/// By what factor page sets are larger or smaller in the first two: chosen, a quarter.
+/// The factor of page sets' size in the first two draws: chosen, a quarter more or less.
 const SIZE: f64 = 1.25;
 /// Acts that all draws of a policy may play, so that a long recording does not take several times as long.
 const DRAWN_ACTS_MAX: usize = 16 << 20;
 /// Fewest draws all the same.
 const DRAWS_MIN: usize = 2;
 
-/// Acts that bring page sets into their steady state at most, the last ones before counting begins. Chosen: 65,000 for each CPU of a
-/// server with 64, where a page set turns over every hundred. No recording of a small machine had as many.
+/// The most acts that are played to bring page sets into their steady state; they are the last before
+/// counting begins. Chosen: 65,000 for each CPU of a server with 64, where a page set turns over every
+/// hundred. No recording of a small machine had as many.
 const STEADY_ACTS_MAX: usize = 4 << 20;
 
 /// How a play from a steady state differs from the row's own.
@@ -55,7 +60,7 @@ const STEADY_ACTS_MAX: usize = 4 << 20;
 struct Draw {
     /// Part of the recording that it began with.
     part: usize,
-    /// By how many CPUs each one is moved.
+    /// Each CPU plays the part of the CPU that is `turn` places further in its node.
     turn: usize,
     /// Factor of the page sets' limits.
     high: f64,
@@ -74,11 +79,12 @@ pub(super) struct Forecaster<'r> {
     pub(super) window: Window,
     /// The recorded kernel's policy, and where its page sets were; `None` if either is not known.
     pub(super) recorded: Option<(Policy, &'r [SetStart])>,
-    /// Looked at before each portion of acts, some ten milliseconds. What was broken off is no forecast.
+    /// Looked at before each portion of acts, some ten milliseconds. A play that was broken off is no
+    /// forecast.
     pub(super) cancel: &'r AtomicBool,
 }
 
-/// What came of playing a recording under one policy.
+/// The plays of a recording under one policy.
 #[derive(Clone)]
 pub(super) struct Forecast {
     pub(super) totals: Totals,
@@ -94,7 +100,8 @@ impl Forecast {
     }
 }
 
-/// The acts that bring page sets into their steady state if so many go round from one of their parts on: the last ones.
+/// The acts that bring page sets into their steady state, if the recording is played in a circle from `part`
+/// on: the last acts before the circle closes.
 fn steady_ranges(all: usize, part: usize) -> [Range<usize>; 2] {
     let split = all / PARTS * part;
     let skipped = all.saturating_sub(STEADY_ACTS_MAX);
@@ -102,7 +109,8 @@ fn steady_ranges(all: usize, part: usize) -> [Range<usize>; 2] {
 }
 
 impl Forecaster<'_> {
-    /// Whether this is the recorded kernel as it was recorded; settings may be said that are the recorded ones.
+    /// Whether this is the recorded kernel with its recorded settings. A candidate may name a setting with
+    /// its recorded value.
     pub(super) fn is_recorded(&self, candidate: &Candidate) -> bool {
         let layout = &self.machine.layout;
         let changed = VmSettings::between(layout, &candidate.settings.applied(layout));
@@ -158,10 +166,10 @@ impl Forecaster<'_> {
         }
     }
 
-    /// The candidate's page sets, filled with what the recorded kernel's held.
+    /// The candidate's page sets, filled with the pages that the recorded kernel's page sets held.
     fn recorded_start<'m>(&self, machine: &'m Machine, candidate: &Candidate) -> Option<PageSets<'m>> {
         let (_, starts) = self.recorded?;
-        // How far that kernel's page sets were tuned says nothing about another's.
+        // The tuning of that kernel's page sets says nothing about another kernel's.
         let start = |start: &SetStart| SetStart { high: None, alloc_factor: 0, ..start.clone() };
         let starts: Vec<SetStart> = starts.iter().map(start).collect();
         let mut sets = self.empty(machine, candidate, 1.0);
@@ -169,7 +177,8 @@ impl Forecaster<'_> {
         Some(sets)
     }
 
-    /// Page sets that played the recording once, from one of its parts on; of a long one, what came last of that.
+    /// Page sets that played the recording once, in a circle from one of its parts on. If the recording is
+    /// long, only the last part of the circle is played.
     fn steady<'m>(
         &self,
         machine: &'m Machine,
@@ -215,7 +224,7 @@ impl Forecaster<'_> {
         self.portions(range, |acts| sets.play(acts))
     }
 
-    /// The acts, until it is cancelled.
+    /// Plays the acts, unless the replay is cancelled.
     fn portions(&self, range: Range<usize>, mut each: impl FnMut(&[Act])) -> Result<(), ReplayError> {
         let acts = &self.load.acts;
         let played = acts.each(range, |acts| {
@@ -225,7 +234,8 @@ impl Forecaster<'_> {
         played.map_err(|error| ReplayError::no_room(acts, error))
     }
 
-    /// Plays the recording from one of its parts on, with each CPU in the place of one that is `turn` further in its node.
+    /// Plays the recording from one of its parts on, with each CPU in the place of one that is `turn` further
+    /// in its node.
     fn play_from(&self, sets: &mut PageSets<'_>, part: usize, turn: usize) -> Result<(), ReplayError> {
         let [last, first] = steady_ranges(self.load.acts.len(), part);
         if turn == 0 {
@@ -291,7 +301,7 @@ mod tests {
         assert_eq!(steady_ranges(all, 0), [7 * most..all, 0..0]);
         // The last acts before the split.
         assert_eq!(steady_ranges(all, 2), [all..all, 3 * most..4 * most]);
-        // The first part is shorter than they are: they begin before the end.
+        // The first part is shorter than the steady acts, so these begin before the end.
         let [last, first] = steady_ranges(2 * most, 1);
         assert_eq!([last, first], [2 * most - most / 2..2 * most, 0..most / 2]);
         for all in [0, 1, most + 3, all + 7] {

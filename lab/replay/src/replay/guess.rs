@@ -1,10 +1,12 @@
-//! A machine for a recording that does not describe its own: what the events show, and Linux's defaults.
+//! A machine for a recording that does not describe its own: CPUs and frames from the events, the rest from
+//! Linux's defaults.
 
 use pageset_core::ZoneKind;
 use pageset_trace::{Event, EventKind, Layout, Node, Sysctls, TraceError, TraceReader, ZoneDescription};
 
-/// Reads a recording to its end and makes up a machine that could have made it: as many CPUs and frames as occur, one
-/// node, x86-64's zones, half of the memory free. A page has 4 KiB unless `page_size` says otherwise.
+/// Reads a recording to its end and makes up a machine that could have made it: as many CPUs and frames as
+/// occur, one node, x86-64's zones, half of the memory free. A page has 4 KiB unless `page_size` says
+/// otherwise.
 ///
 /// # Errors
 /// If the recording is damaged.
@@ -40,7 +42,7 @@ fn last_frame(event: &Event) -> u64 {
 fn machine(cpus: u32, last_pfn: u64, kernel: String, page_size: u32) -> Layout {
     let frames = |bytes: u64| (bytes / u64::from(page_size)).max(1);
     let (dma_end, dma32_end) = (frames(16 << 20), frames(4 << 30));
-    // Whole 128 MiB, which is what memory is plugged in.
+    // Whole 128 MiB: memory is plugged in by units of this size.
     let end = (last_pfn + 1).next_multiple_of(frames(128 << 20));
     let zone = |kind, start: u64, end: u64| ZoneDescription {
         node: 0,

@@ -1,24 +1,27 @@
-//! How far off a forecast may be: an 80 % interval for each value, made from several plays of the recording.
+//! The 80 % interval of each forecast value, made from several plays of the recording.
 //!
-//! The recording is played under the candidate several times: from page sets in their steady state, from what the recorded
-//! kernel's page sets held, and as if a run had a fifth more or fewer pages in flight (`forecast`). Each play stands for
-//! [`RUNS`] runs of the load, whose values lie around the play's own as a normal distribution of the logarithm. The interval
-//! is from the 10th to the 90th percentile of all these runs.
+//! The recording is played under the candidate several times. Page sets begin in their steady state, or with
+//! the pages that the recorded kernel's page sets held, or as if a run had a fifth more or fewer pages in
+//! flight (`forecast`). Each play stands for [`RUNS`] runs of the load, whose values lie around the play's
+//! own as a normal distribution of the logarithm. The interval is from the 10th to the 90th percentile of all
+//! these runs.
 //!
-//! The spread around a play has three independent parts:
-//! - the distance of the recorded kernel's own row from that kernel, which the recording shows;
-//! - [`Kind::spread`], for other settings and kernels change what a load does;
-//! - how far runs of the load differ. Page sets keep most of the pages of most loads; what passes to and from the zone is
-//!   the rest. If runs keep [`KEPT_DIFFERS`] more or fewer of their pages, the rest differs by kept ÷ passed times that. So a
-//!   load of which all passes is as steady as its work, and one of which little passes is not steady at all. Several
-//!   recordings of one load replace this estimate by what they show.
+//! The spread around a play has three independent parts.
+//! - The distance of the recorded kernel's own row from that kernel, which the recording shows.
+//! - [`Kind::spread`], for other settings and kernels change the load's behaviour.
+//! - The differences between runs of the load. Page sets keep most of the pages of most loads; the rest
+//!   passes to and from the zone. If runs keep [`KEPT_DIFFERS`] more or fewer of their pages, the rest
+//!   differs by that, multiplied by kept ÷ passed. A load whose pages all pass is as steady as its work. A
+//!   load whose pages mostly stay is not steady at all. Several recordings of one load replace this estimate
+//!   by the differences that they show.
 //!
-//! The three constants were chosen on pairs of recordings, and checked on loads that were left out. The example `coverage`
-//! measures how they hold; the book's pages `forecasts` and `guide/advise` have the results.
+//! The three constants were chosen on pairs of recordings, and checked on loads that were left out. The
+//! example `coverage` measures how they hold; the book's pages `forecasts` and `guide/advise` have the
+//! results.
 
 use serde::{Deserialize, Serialize};
 
-/// What an interval promises, and how often real runs were found inside.
+/// The promise of an interval, and how often real runs were found inside.
 pub const INTERVAL_COVERAGE: &str = "An interval is meant to hold 80 % of the true values. Measured, it held 85 % of the runs \
 of loads whose repeats agree within 25 %, 81 % of those of other loads, and 55 % in trials of settings on a busy machine.";
 
@@ -34,7 +37,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// By how much a setting or kernel changes the load itself, as a spread of logarithms.
+    /// How much a setting or kernel changes the load itself, as a spread of logarithms.
     const fn spread(self) -> f64 {
         match self {
             Self::Recorded => 0.02,
@@ -44,14 +47,15 @@ impl Kind {
     }
 }
 
-/// Part of the pages that page sets keep by which runs of one load differ.
+/// Runs of one load differ by this part of the pages that page sets keep.
 const KEPT_DIFFERS: f64 = 0.07;
-/// The most by which runs of one load differ, as a spread of logarithms.
+/// The largest difference between runs of one load, as a spread of logarithms.
 const LOAD_SPREAD_MAX: f64 = 1.2;
 
 /// Runs that a play stands for.
 const RUNS: usize = 2 * NORMAL.len();
-/// The upper half of so many values that are spread evenly over a normal distribution: its quantiles at 0.525, 0.575, ... 0.975.
+/// The upper half of 20 values that are spread evenly over a normal distribution: its quantiles at 0.525,
+/// 0.575, ... 0.975.
 const NORMAL: [f64; 10] = [0.063, 0.189, 0.319, 0.454, 0.598, 0.755, 0.935, 1.150, 1.440, 1.960];
 /// Part of all runs on each side of an interval.
 const OUTSIDE: f64 = 0.1;
@@ -71,7 +75,7 @@ impl Interval {
     pub(super) fn of(plays: &[u64], spread: f64) -> Self {
         let mut runs = Vec::with_capacity(plays.len() * RUNS);
         for play in plays {
-            // Of counts, so that the logarithm of nothing is one, too.
+            // Plus 1, so that a count of 0 has a logarithm, too.
             let log = (*play as f64 + 1.0).ln();
             runs.extend(NORMAL.iter().flat_map(|by| [log - by * spread, log + by * spread]));
         }
@@ -82,13 +86,13 @@ impl Interval {
             let end = |at: usize| runs.get(at).or(runs.last()).copied().unwrap_or(0.0);
             (end(below) + rest * (end(below + 1) - end(below))).exp() - 1.0
         };
-        // A play whose value has no spread lies inside, whatever rounding makes of it.
+        // Rounding must not put a play whose value has no spread outside.
         let tiny = 1e-6;
         Self((at(OUTSIDE) + tiny).max(0.0).floor() as u64, (at(1.0 - OUTSIDE) - tiny).max(0.0).ceil() as u64)
     }
 }
 
-/// What the intervals of a row have in common.
+/// The common part of the intervals of a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Basis {
     pub(super) kind: Kind,
@@ -99,8 +103,8 @@ pub(super) struct Basis {
 }
 
 impl Basis {
-    /// The spread around a play of a value. Its own row is so far from the kernel; `rows` are the value in each repeat of the
-    /// recording, the first included.
+    /// The spread around a play of a value. `own_distance` is the distance of the own row from the kernel;
+    /// `rows` are the value in each repeat of the recording, the first included.
     pub(super) fn spread(self, own_distance: f64, rows: &[u64]) -> f64 {
         let of_load = if rows.len() > 1 { deviation_of_mean(rows) } else { self.spread_of_load() };
         (own_distance.powi(2) + self.kind.spread().powi(2) + of_load.powi(2)).sqrt()
@@ -115,8 +119,8 @@ impl Basis {
     }
 }
 
-/// Standard deviation of the mean of at least two counts' logarithms. The plays of each count are apart already; this is what so few
-/// of them leave open.
+/// Standard deviation of the mean of at least two counts' logarithms. The plays around each count have their
+/// own spread; this is the uncertainty that so few counts leave.
 fn deviation_of_mean(counts: &[u64]) -> f64 {
     let logs: Vec<f64> = counts.iter().map(|count| (*count as f64 + 1.0).ln()).collect();
     let n = logs.len() as f64;
@@ -125,7 +129,8 @@ fn deviation_of_mean(counts: &[u64]) -> f64 {
     (squares / (n - 1.0) / n).sqrt()
 }
 
-/// How far two counts are apart, as a logarithm of their ratio; of zero and one, too.
+/// The distance of two counts, as the logarithm of their ratio. Each count is raised by 1, so that 0 has a
+/// distance, too.
 pub(super) fn distance(a: u64, b: u64) -> f64 {
     ((a as f64 + 1.0) / (b as f64 + 1.0)).ln().abs()
 }
@@ -163,8 +168,8 @@ mod tests {
         assert!(Interval::of(&[u64::MAX, 0], 1e9).1 > 0, "no overflow");
     }
 
-    /// Repeats of a load differ the more, the less of it reaches the zone. It was modelled so that much load alone made
-    /// an interval narrow, whatever the page sets kept.
+    /// Repeats of a load differ the more, the less of it reaches the zone. Once, the model made an interval
+    /// narrow for a large load alone, however much the page sets kept.
     #[test]
     fn the_more_page_sets_keep_the_more_runs_differ() {
         let spread = |kind, passed_pages| Basis { kind, asked_pages: 1000, passed_pages }.spread(0.0, &[1]);

@@ -1,7 +1,7 @@
-//! A recording's load: what page sets were asked for, and what the recorded kernel decided meanwhile.
+//! A recording's load: the acts of its page sets, and the recorded kernel's decisions between them.
 //!
-//! Events tell some things late: that a free waits in a batch, that it went past a busy page set, which list it went to.
-//! An act is mended when that shows, so one reading suffices.
+//! Some facts come late in the events: that a free waits in a batch, that it went past a busy page set, which
+//! list it went to. The act is corrected when the fact shows, so one reading suffices.
 
 mod reading;
 mod remainder;
@@ -20,13 +20,14 @@ use super::ticks::Ticks;
 use crate::recorded::{self, RecordedKinds};
 use reading::Reading;
 
-/// A recording as page sets see it.
+/// A recording as a load for page sets.
 #[derive(Debug, Default)]
 pub(super) struct PageSetLoad {
     pub(super) acts: Acts,
-    /// When each act is done, in nanoseconds; empty if nobody asked.
+    /// The time of each act, in nanoseconds; empty with [`Times::Forget`].
     pub(super) times_ns: Vec<u64>,
-    /// What undoes the difference between all allocations and all frees: it happens before the load comes again.
+    /// Acts that make up for the difference between all allocations and all frees. They are played before the
+    /// load is repeated.
     pub(super) remainder: Vec<Act>,
     /// The recorded kernel's decisions.
     pub(super) decisions: Vec<Decided>,
@@ -45,7 +46,7 @@ pub(super) struct PageSetLoad {
     pub(super) unmatched_frees: u64,
     /// Pages that were freed twice in a row: allocated meanwhile without an event.
     pub(super) unseen_allocs: u64,
-    /// Pages that were allocated for stacks of forked tasks, of which there is no event.
+    /// Pages for stacks of forked tasks, whose allocations have no events.
     pub(super) stack_pages: u64,
     /// Frees that went past a busy page set.
     pub(super) diverted_frees: u64,
@@ -75,7 +76,7 @@ pub(super) struct Decided {
 /// Blocks that entered (or, negative, left) one list of a page set by the recorded kernel's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moved {
-    /// The act before which they did.
+    /// The act before which the blocks moved.
     pub(super) before: u32,
     pub(super) set: u32,
     pub(super) block: BlockKind,
@@ -83,7 +84,7 @@ pub(super) struct Moved {
 }
 
 impl PageSetLoad {
-    /// Reads a recording to its end. `progress` is told the events read so far, and may end it.
+    /// Reads a recording to its end. `progress` receives the number of events read, and may end the reading.
     pub(super) fn read(
         reader: &mut dyn TraceReader,
         machine: &Machine,

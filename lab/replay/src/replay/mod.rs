@@ -1,9 +1,14 @@
-//! Replay: what a recording asks of page sets, put to any policy.
+//! Replay: a recording's load, played on the page sets of any policy.
 //!
-//! A walk through: `prepared` (the recording is read), `load` (it becomes acts), `start` (what page sets held when it
-//! began), `window` (what of it is counted), `forecast` (play it under a policy), `page_sets` (which decide), `interval` (how sure that is), `outcome`
-//! (the row). Beside them `machine` and `vm_settings` (whose zones), `ticks` (when a CPU does its periodic work), `guess` (a
-//! machine for recordings that describe none), `frame_map` (a note for each frame), `steps` (one play, told step by step).
+//! A walk through:
+//! - `prepared` reads the recording, and `load` turns it into acts.
+//! - `start` finds the page sets' contents at its beginning, and `window` the part that is counted.
+//! - `forecast` plays it under a policy, and `page_sets` decide.
+//! - `interval` says how sure the result is, and `outcome` is the row.
+//!
+//! Beside them stand `machine` and `vm_settings` (whose zones), and `guess` (a machine for recordings that
+//! describe none). `ticks` knows when a CPU does its periodic work, `frame_map` keeps a note for each frame.
+//! `steps` tells one play step by step.
 
 mod act;
 mod acts;
@@ -50,7 +55,7 @@ use prepared::Prepared;
 /// A kernel to ask: a policy, and settings of `/proc/sys/vm`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
-    /// What it decides.
+    /// The rules of its page sets.
     pub policy: Policy,
     /// Settings that differ from the recorded ones.
     pub settings: VmSettings,
@@ -81,8 +86,8 @@ pub struct ReplayOptions {
     pub candidates: Vec<Candidate>,
     /// The machine to replay on, instead of the recording's own.
     pub machine: Option<Layout>,
-    /// Share that machine's memory between so many CPUs: the recorded ones, and others that stay idle. Each CPU's share
-    /// of the watermark, and so the limit of its page sets, gets smaller.
+    /// Share that machine's memory between so many CPUs: the recorded ones, and others that stay idle. Each
+    /// CPU's share of the watermark, and so the limit of its page sets, gets smaller.
     pub cpus: Option<u32>,
     /// Ends the replay once it is set, with [`ReplayError::Cancelled`].
     pub cancel: Arc<AtomicBool>,
@@ -95,7 +100,7 @@ pub struct Replay {
     pub machine: Layout,
     /// Events read.
     pub events: u64,
-    /// What the recording lacks.
+    /// Events that the recording lacks.
     pub lost: LostEvents,
     /// Which kinds of events were recorded.
     #[serde(skip)]
@@ -106,15 +111,16 @@ pub struct Replay {
     pub unseen: Unseen,
     /// Seconds between the ticks of all CPUs, where the recording has none of its own.
     pub tick_interval_s: Option<u32>,
-    /// What of the recording is counted.
+    /// The part of the recording that is counted.
     pub window: Window,
-    /// What the recorded kernel did in that window, by its events.
+    /// The recorded kernel's own counts in that window, from its events.
     pub kernel_itself: KernelTotals,
-    /// What its own policy makes of the recording; `None` if its policy is not known or the machine is another one.
+    /// The own row; `None` if the recorded kernel's policy is not known, or the replay is on a different
+    /// machine.
     pub own: Option<Outcome>,
     /// One row per candidate, in the order asked for.
     pub outcomes: Vec<Outcome>,
-    /// What the recording does not say, and which part of it is replayed, in words.
+    /// Facts that the recording lacks, and the part of it that is replayed, in words.
     pub warnings: Vec<String>,
     /// The memory that it took.
     #[serde(skip)]
@@ -124,7 +130,7 @@ pub struct Replay {
 /// The memory that a replay took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Room {
-    /// Bytes of what was played.
+    /// Bytes of all acts.
     pub acts_bytes: u64,
     /// Bytes of these that were in a file, since they are many or memory is short.
     pub file_bytes: u64,
@@ -132,7 +138,7 @@ pub struct Room {
     pub plays_at_once: Option<usize>,
 }
 
-/// What a kernel did: refills and drains of page sets. What was not recorded is `None`.
+/// A kernel's refills and drains of page sets. `None` was not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct KernelTotals {
     /// Refills.
@@ -154,7 +160,7 @@ impl KernelTotals {
 }
 
 impl Replay {
-    /// How far the replay of the recorded kernel is off that kernel's own visits to its zones, in percent; `None` if either is
+    /// The difference between the own row's visits and the recorded kernel's, in percent; `None` if either is
     /// not known.
     #[must_use]
     pub fn own_off_percent(&self) -> Option<f64> {
@@ -162,13 +168,14 @@ impl Replay {
         Some(100.0 * ((own + 1.0) / (itself + 1.0) - 1.0))
     }
 
-    /// The same in words, as in `12 % more zone visits than it made`. More than twice as many is a factor.
+    /// The difference in words, as in `12 % more zone visits than it made`. More than twice as many is a
+    /// factor.
     #[must_use]
     pub fn own_beside(&self) -> Option<String> {
         self.own_off_percent().map(visits_beside)
     }
 
-    /// Whether that is further than a forecast can be trusted. Of few visits, chance decides.
+    /// Whether the difference is too large to trust a forecast. With few visits, chance decides.
     #[must_use]
     pub fn is_far_off(&self) -> bool {
         let visits = self.own.as_ref().map(Outcome::visits).max(self.kernel_itself.visits());
@@ -177,7 +184,7 @@ impl Replay {
     }
 }
 
-/// How many visits a replay has beside the kernel, which it is so many percent above.
+/// The replay's visits beside the kernel's, in words, from their difference in percent.
 fn visits_beside(off_percent: f64) -> String {
     match off_percent.round() {
         0.0 => "as many zone visits as it made".to_owned(),
@@ -201,7 +208,7 @@ pub struct Unreplayed {
     pub failed_in_recording: u64,
     /// Events about frames outside the machine's zones.
     pub foreign_frames: u64,
-    /// Events with an order, CPU or node that cannot be.
+    /// Events with an impossible order, CPU or node.
     pub impossible: u64,
     /// Allocations of frames that the recording shows as in use: a free was lost.
     pub allocated_twice: u64,
@@ -212,9 +219,11 @@ pub struct Unreplayed {
 pub struct Unseen {
     /// Frees of pages whose allocation the recording does not show.
     pub unmatched_frees: u64,
-    /// How many of these the recording shows as free already: they were allocated without an event, as in bulk.
+    /// Pages among these that the recording shows as free already: they were allocated without an event, as
+    /// in bulk.
     pub allocations: u64,
-    /// Pages that stand for the stacks of forked tasks, where the recording has no events of bulk allocations.
+    /// Pages that stand for the stacks of forked tasks, where the recording has no events of bulk
+    /// allocations.
     pub stack_pages: u64,
     /// Frees that went past a page set whose lock was busy, as later events show.
     pub diverted_frees: u64,
@@ -223,7 +232,7 @@ pub struct Unseen {
 /// Why a replay could not be done.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// The recording is damaged or unreadable, or lacks what a replay is made from.
+    /// The recording is damaged or unreadable, or lacks events for a replay.
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// [`ReplayOptions::cancel`] was set.
@@ -246,24 +255,24 @@ pub enum ReplayError {
          `pageset simulate --recording` and `pageset simulate -w trace:FILE` play it"
     )]
     NeedsZone(&'static str),
-    /// Neither memory nor a file has room for what is played.
+    /// Neither memory nor a file has room for the acts.
     #[error(
         "this recording wants {} MiB to be replayed, in memory or in a file below {} ($TMPDIR): {source}",
         wanted >> 20,
         std::env::temp_dir().display()
     )]
     NoRoom {
-        /// Bytes of what is played, as far as it was read.
+        /// Bytes of the acts that were read so far.
         wanted: u64,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A recording that was given as a repeat of another one is none.
+    /// A recording that was given as a repeat is of another kernel, machine or setting.
     #[error("{path}: this is no repeat of the first recording: it is of another {what}")]
     NoRepeat {
         /// The recording.
         path: PathBuf,
-        /// What differs.
+        /// The difference.
         what: String,
     },
     /// The machine cannot be built.
@@ -289,23 +298,24 @@ fn check(candidate: &Candidate) -> Result<(), ReplayError> {
     if policy.is_of_page_sets_alone() { Ok(()) } else { Err(ReplayError::NeedsZone(policy.name)) }
 }
 
-/// How far a replay is.
+/// Progress of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// So many events are read.
+    /// Events read so far.
     Read(u64),
-    /// One more candidate is done.
+    /// One more candidate has been played.
     Played,
 }
 
-/// Replays a recording under each candidate. The recording is read once. Each allocation and free takes eight bytes, in
-/// memory up to 128 MiB and else in a file; candidates are played side by side. `progress` gets the number of events read, and each finished candidate.
+/// Replays a recording under each candidate. The recording is read once. Each allocation and free takes eight
+/// bytes, in memory up to 128 MiB and else in a file; candidates are played side by side. `progress` gets the
+/// number of events read, and each finished candidate.
 ///
 /// If settings changed while it was recorded, its longest part under one setting is replayed.
 ///
 /// # Errors
-/// If the recording is damaged, has no allocations or no frees, no machine is known that could be built, a setting changed and
-/// it does not say when, or it is cancelled.
+/// If the recording is damaged, has no allocations or no frees, no machine is known that could be built, a
+/// setting changed and it does not say when, or it is cancelled.
 pub fn replay(
     reader: &mut dyn TraceReader,
     options: &ReplayOptions,
@@ -314,11 +324,12 @@ pub fn replay(
     replay_repeats(reader, &mut [], options, progress)
 }
 
-/// As [`replay`], with further recordings of the same load. Counts are those of the first; the intervals are of all, and how
-/// far runs of the load differ is what these recordings show.
+/// Like [`replay`], with further recordings of the same load. Counts are those in the first recording. The
+/// intervals are from the plays of all, and the differences between runs of the load are those between these
+/// recordings.
 ///
 /// # Errors
-/// As [`replay`]; a recording is of another kernel, machine or setting than the first.
+/// The errors of [`replay`]; a recording is of another kernel, machine or setting than the first.
 pub fn replay_repeats(
     reader: &mut dyn TraceReader,
     repeats: &mut [Box<dyn TraceReader>],
@@ -342,7 +353,7 @@ pub fn replay_repeats(
     Ok(first.replay)
 }
 
-/// What to know before a replay is read.
+/// Notes to read before the rows.
 fn warnings(replay: &Replay) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(why) = replay.recorded.unsaid(needs::VISITS) {
@@ -362,10 +373,10 @@ fn warnings(replay: &Replay) -> Vec<String> {
 
 /// A recording that was played under every candidate.
 struct Played {
-    /// All but the outcomes.
+    /// The replay without its outcomes.
     replay: Replay,
     forecasts: Vec<(Kind, Forecast)>,
-    /// How far the recorded kernel's own row is from that kernel; `None` if that is not recorded.
+    /// The distance of the own row from the recorded kernel; `None` if that is not recorded.
     off: Option<OwnDistance>,
 }
 
@@ -377,7 +388,7 @@ impl Played {
         progress: impl Fn(Stage) + Sync,
     ) -> Result<Self, ReplayError> {
         if options.machine.is_some() {
-            // Its settings are one.
+            // A given machine has one setting throughout.
             return Self::part(&mut reader, options, progress);
         }
         let mut part = OneSetting::new(reader)?;
@@ -469,7 +480,7 @@ impl Played {
     /// Refuses a recording that is no repeat of this one.
     fn expect_repeat(&self, other: &Self, info: &TraceInfo) -> Result<(), ReplayError> {
         let (ours, theirs) = (&self.replay.machine, &other.replay.machine);
-        // What a kernel keeps for itself differs a bit from boot to boot; what is there does not.
+        // `present` is the same at each boot. `managed` is not: a kernel keeps a bit more or less for itself.
         let memory =
             |machine: &Layout| -> Vec<u64> { machine.zones.iter().map(|zone| zone.present).collect() };
         let settings = VmSettings::between(ours, theirs);
@@ -489,7 +500,8 @@ impl Played {
 /// How many plays there may be at once; `None` if memory has room for one on each CPU.
 fn room(prepared: &Prepared) -> (Option<usize>, Room) {
     let load = &prepared.load;
-    // A play has its page sets, and reads acts from a file in portions: bytes, acts, and acts with CPUs that changed places.
+    // A play has its page sets, and reads acts from a file in portions: bytes, acts, and acts with CPUs that
+    // changed places.
     let play = prepared.machine.sets() * page_sets::SET_BYTES + 3 * acts::PORTION * size_of::<act::Act>();
     let plays = memory::to_be_had()
         .map_or(usize::MAX, |bytes| usize::try_from(bytes / 2 / play as u64).unwrap_or(usize::MAX).max(1));
@@ -498,7 +510,7 @@ fn room(prepared: &Prepared) -> (Option<usize>, Room) {
     (plays, Room { acts_bytes, file_bytes, plays_at_once: plays })
 }
 
-/// Whether somebody still wants the result.
+/// An error once the caller has cancelled the replay.
 fn go_on(cancel: &AtomicBool) -> Result<(), ReplayError> {
     if cancel.load(Relaxed) { Err(ReplayError::Cancelled) } else { Ok(()) }
 }

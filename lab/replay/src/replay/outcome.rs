@@ -1,4 +1,4 @@
-//! What one policy made of a recording.
+//! The counts of one policy's replay.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::forecast::Forecast;
 use super::interval::{Basis, Interval, Kind};
 use super::totals::Totals;
 
-/// One policy's row. All counts are those of the [`Window`](super::Window).
+/// One policy's row. All counts are from the [`Window`](super::Window).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Name of the policy, and settings that are not the recorded ones.
@@ -36,29 +36,30 @@ pub struct Outcome {
     pub zone_lock_acquisitions: u64,
     /// Most pages that all page sets held together.
     pub pcp_pages_peak: u64,
-    /// Pages they held at the end.
+    /// Pages in page sets at the end.
     pub pcp_pages_end: u64,
-    /// Pages they hold after a minute without work.
+    /// Pages in page sets after a minute without work.
     pub pcp_pages_idle: u64,
-    /// 80 % intervals; [`INTERVAL_COVERAGE`](crate::INTERVAL_COVERAGE) says how often they were found to hold. `None` if the
-    /// recording does not show what its kernel did, and so not how near a replay of it comes.
+    /// 80 % intervals; [`INTERVAL_COVERAGE`](crate::INTERVAL_COVERAGE) says how often they were found to
+    /// hold. `None` if the recording does not show its kernel's decisions, and so not the distance of a
+    /// replay.
     pub interval: Option<Intervals>,
 }
 
 /// Intervals of a row's main values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intervals {
-    /// Of [`Outcome::refills`] + [`Outcome::drains`].
+    /// Interval of [`Outcome::refills`] + [`Outcome::drains`].
     pub visits: Interval,
-    /// Of [`Outcome::zone_lock_acquisitions`].
+    /// Interval of [`Outcome::zone_lock_acquisitions`].
     pub zone_lock_acquisitions: Interval,
-    /// Of [`Outcome::refilled_pages`].
+    /// Interval of [`Outcome::refilled_pages`].
     pub refilled_pages: Interval,
-    /// Of [`Outcome::drained_pages`].
+    /// Interval of [`Outcome::drained_pages`].
     pub drained_pages: Interval,
 }
 
-/// How far the recorded kernel's own row is from that kernel, as logarithms of ratios.
+/// The distance of the own row from the recorded kernel, as logarithms of ratios.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OwnDistance {
     pub(super) visits: f64,
@@ -67,7 +68,8 @@ pub(super) struct OwnDistance {
 }
 
 impl Outcome {
-    /// A row; without an own distance it has no interval. The same of each repeat of the recording stands in `repeats`.
+    /// A row; without an own distance it has no interval. `repeats` has the forecasts of each repeat of the
+    /// recording.
     pub(super) fn new(
         candidate: &Candidate,
         kind: Kind,

@@ -1,5 +1,5 @@
-//! A machine's page sets under one policy: the core's own, which count blocks and do not know them, since only what they
-//! decide matters. So a play needs no memory for frames.
+//! A machine's page sets under one policy. They are the core's own, but with counts of blocks instead of the
+//! blocks, since only their decisions matter. So a play needs no memory for frames.
 
 use pageset_core::pcp::{Activity, BlockCount, DrainFrom, DueDrain, Limits, ListIndex, Pcp, Place};
 use pageset_core::policy::DecayDrain;
@@ -24,13 +24,13 @@ pub(super) struct PageSets<'m> {
     /// By zone and CPU.
     sets: Vec<PageSet>,
     totals: Totals,
-    /// Of each CPU, seconds of recorded ticks since the last one that was done.
+    /// For each CPU: seconds of recorded ticks since the last tick that this play did.
     since_tick_s: Vec<u32>,
     /// Seconds between two recorded ticks, and between two that are done.
     tick_s: (u32, u32),
 }
 
-/// What the page sets of one zone share.
+/// The part that all page sets of one zone share.
 #[derive(Debug)]
 struct ZoneSets {
     /// Pages that are in no page set. Only a hostile recording makes page sets hold all of them.
@@ -50,7 +50,7 @@ struct PageSet {
     activity: Activity,
 }
 
-/// What a zone begins with: its limits, and the pages that are free or held.
+/// A zone at the beginning: its limits, and the pages that are free or held.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ZoneStart {
     pub(super) limits: Limits,
@@ -58,7 +58,7 @@ pub(super) struct ZoneStart {
 }
 
 impl ZoneSets {
-    /// How many blocks of so many can come into a page set.
+    /// How many of `blocks` can come into a page set.
     fn admit(&mut self, blocks: u32, order: Order) -> u32 {
         let room = self.outside >> order.get();
         let blocks = blocks.min(u32::try_from(room).unwrap_or(u32::MAX));
@@ -105,14 +105,14 @@ impl<'m> PageSets<'m> {
         }
     }
 
-    /// Ticks come at another interval than the recorded ones.
+    /// Sets the interval of ticks, if it differs from the recorded one.
     pub(super) fn with_ticks(self, recorded_s: Option<u32>, ours_s: Option<u32>) -> Self {
         // Longer than an hour is as good as never.
         let seconds = |interval: Option<u32>| interval.unwrap_or(1).clamp(1, 3600);
         Self { tick_s: (seconds(recorded_s), seconds(ours_s)), ..self }
     }
 
-    /// Fills the page sets with what the kernel's held.
+    /// Fills the page sets with the contents of the recorded kernel's.
     pub(super) fn fill(&mut self, starts: &[SetStart]) {
         for (at, start) in starts.iter().enumerate() {
             for list in 0..self.policy.lists.lists() {
@@ -149,7 +149,7 @@ impl<'m> PageSets<'m> {
         (pcp.count, pcp.high)
     }
 
-    /// Lets a minute pass in which nobody allocates or frees, and tells what the page sets hold then.
+    /// Lets a minute pass without allocations and frees. Returns the pages that page sets hold then.
     pub(super) fn rest(&mut self) -> u64 {
         const TICKS: u32 = 60;
         for _ in 0..TICKS {
@@ -158,7 +158,7 @@ impl<'m> PageSets<'m> {
         self.sets.iter().map(|set| set.pcp.count.max(0) as u64).sum()
     }
 
-    /// Does what a recording asks for.
+    /// Plays acts.
     pub(super) fn play(&mut self, acts: &[Act]) {
         for act in acts {
             match act.kind {
@@ -404,7 +404,8 @@ mod tests {
     }
 
     proptest! {
-        /// Pages are neither made nor lost: what came from the zones and from frees is held or went back or was allocated.
+        /// Pages are neither made nor lost: each page from a zone or a free is held, went back, or was
+        /// allocated.
         #[test]
         fn pages_are_conserved(acts in prop::collection::vec((0..7_u8, 0..4_u32, 0..11_u8), 0..400), policy in 0..replayable().len()) {
             let policy = replayable()[policy];

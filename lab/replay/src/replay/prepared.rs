@@ -1,4 +1,4 @@
-//! A recording that was read: whose machine, which load, and where its page sets were when it began.
+//! A recording that was read: its machine, its load, and the page sets' contents at its beginning.
 
 use std::sync::atomic::AtomicBool;
 
@@ -19,16 +19,17 @@ pub(super) struct Prepared {
     pub(super) machine: Machine,
     before: Option<Snapshot>,
     pub(super) load: PageSetLoad,
-    /// The recorded kernel's, if it is known and the machine is the recorded one.
+    /// The recorded kernel's policy, if it is known and the machine is the recorded one.
     pub(super) policy: Option<Policy>,
-    /// Where that kernel's page sets were, if that is known.
+    /// The contents of that kernel's page sets at the beginning, if known.
     starts: Option<Vec<SetStart>>,
     pub(super) window: Window,
 }
 
 impl Prepared {
-    /// Reads a recording to its end. It is played on its own machine, or on another one; that one's memory may be shared
-    /// between more CPUs. `progress` is told the events read, and may end it.
+    /// Reads a recording to its end, to be played on its own machine or on a given one. The memory of a given
+    /// machine may be shared between more CPUs. `progress` receives the number of events read, and may end
+    /// the reading.
     pub(super) fn read(
         reader: &mut dyn TraceReader,
         (other_machine, cpus): (Option<Layout>, Option<u32>),
@@ -52,7 +53,7 @@ impl Prepared {
         let load = PageSetLoad::read(reader, &machine, times, progress)?;
         load.recorded.require(needs::LOAD, reader.info())?;
         let policy = policy_of_kernel(&kernel).copied().filter(|_| is_recorded_machine);
-        // What the kernel decided says what its lists held, if all of it was recorded.
+        // If all decisions of the kernel were recorded, they show the contents of its lists.
         let shows_kernel = load.recorded.has(needs::VISITS);
         let is_start_known = shows_kernel && start::is_known(&machine, before.as_ref());
         let no_room = |error| ReplayError::no_room(&load.acts, error);
@@ -67,7 +68,7 @@ impl Prepared {
         Ok(Self { machine, before, load, policy, starts, window })
     }
 
-    /// What plays it until `cancel` is set.
+    /// A player of the recording that stops when `cancel` is set.
     pub(super) fn forecaster<'r>(&'r self, cancel: &'r AtomicBool) -> Forecaster<'r> {
         Forecaster {
             machine: &self.machine,

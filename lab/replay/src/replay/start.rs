@@ -1,7 +1,8 @@
-//! Where the recorded kernel's page sets were when the recording began.
+//! The contents of the recorded kernel's page sets at the beginning of the recording.
 //!
-//! How much each set held, and its `high`, were read from `/proc/zoneinfo`. What its lists held follows from the
-//! recording: a list was empty when the kernel refilled it, so what was taken from it until then was there before.
+//! How much each set held, and its `high`, were read from `/proc/zoneinfo`. The recording shows the contents
+//! of a list at its beginning: the list was empty when the kernel refilled it, so the blocks taken until then
+//! were there before.
 
 use std::io;
 
@@ -29,22 +30,23 @@ pub(super) struct SetStart {
     pub(super) alloc_factor: u8,
 }
 
-/// What the recording says of one page set while it goes on.
+/// One page set, as the events up to a moment show it.
 #[derive(Clone, Debug, Default)]
 struct Tracked {
-    /// What each list gained since the beginning.
+    /// Blocks that each list gained since the beginning.
     balance: [i32; LISTS_MAX],
-    /// The least it was.
+    /// The lowest balance of each list so far.
     least: [i32; LISTS_MAX],
-    /// What it held at the beginning, once that is known.
+    /// Blocks that each list held at the beginning, once that is known.
     known: [Option<i32>; LISTS_MAX],
     frees_before_refill: u32,
     first_refill_pages: Option<u32>,
 }
 
 impl SetStart {
-    /// Puts pages that no refill explains on lists that were not used up: pages of order 0 if there is such a list, most of
-    /// which are movable. Otherwise they were blocks of higher orders. Huge ones come last, since few loads have them.
+    /// Puts pages that no refill explains on lists whose contents at the beginning are not known. Pages of
+    /// order 0 come first, the movable list before the others, since most pages are movable. Then come higher
+    /// orders, and huge pages last, since few loads have them.
     fn place(&mut self, mut pages: i32, known: &[Option<i32>; LISTS_MAX], policy: &Policy) {
         let scheme = policy.lists;
         let mut open: Vec<usize> = (0..scheme.lists()).filter(|list| known[*list].is_none()).collect();
@@ -182,7 +184,8 @@ mod tests {
         vec![Act { kind, block, count: 1, at: 0 }; count]
     }
 
-    /// Three pages are taken, then the kernel refills the list: three were there. A fourth is freed and stays.
+    /// Three pages are taken, then the kernel refills the list: three were there. A fourth is freed and
+    /// stays.
     #[test]
     fn a_refill_tells_what_its_list_held_at_the_beginning() {
         let mut layout = small_layout();
@@ -206,7 +209,8 @@ mod tests {
         assert_eq!(starts[1], SetStart::default());
     }
 
-    /// A recording where the kernel refilled all lists of order 0 had what it printed on lists of higher orders.
+    /// A recording where the kernel refilled all lists of order 0 had what it printed on lists of higher
+    /// orders.
     #[test]
     fn what_no_refill_explains_was_on_a_list_that_was_not_refilled() {
         let mut start = SetStart::default();

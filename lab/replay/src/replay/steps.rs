@@ -1,4 +1,4 @@
-//! One play of a recording, step by step: what each page set holds, and what it decides, when.
+//! One play of a recording, step by step: the contents and decisions of each page set, with their times.
 
 use std::sync::atomic::AtomicBool;
 
@@ -12,7 +12,8 @@ use super::prepared::Prepared;
 use super::{Candidate, ReplayError};
 use crate::stretch::OneSetting;
 
-/// A recording that was read to be played step by step. It takes 16 bytes of memory for each allocation and free.
+/// A recording that was read to be played step by step. It takes 16 bytes of memory for each allocation and
+/// free.
 pub struct Steps {
     prepared: Prepared,
 }
@@ -30,7 +31,7 @@ pub struct Step {
     pub count: i32,
     /// Its limit, in pages.
     pub high: i32,
-    /// What it decided.
+    /// The decision, if there was one.
     pub made: Option<Made>,
 }
 
@@ -55,12 +56,12 @@ pub enum Made {
     },
 }
 
-/// Whoever is told each step ends it by an error.
+/// A play that reports each step is ended by an error of the callback, never by this.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl Steps {
-    /// Reads a recording to its end. `machine` is played on instead of the recording's own. `progress` is told the
-    /// events read.
+    /// Reads a recording to its end. `machine` is played on instead of the recording's own. `progress`
+    /// receives the number of events read.
     ///
     /// # Errors
     /// As [`replay`](super::replay).
@@ -87,11 +88,12 @@ impl Steps {
         self.prepared.machine.zones.iter().map(|zone| (zone.node, zone.kind))
     }
 
-    /// Plays the recording once under a candidate, and tells `each` every step. It begins as the candidate's row of a
-    /// [`replay`](super::replay) does, so that its refills and drains are those of the row, if all is counted there.
+    /// Plays the recording once under a candidate, and calls `each` for every step. It begins like the
+    /// candidate's row of a [`replay`](super::replay). If the whole recording is counted there, both have the
+    /// same refills and drains.
     ///
     /// # Errors
-    /// What `each` returns; the candidate's settings describe a machine that cannot be built.
+    /// An error of `each`; the candidate's settings describe a machine that cannot be built.
     pub fn play<E: From<ReplayError>>(
         &self,
         candidate: &Candidate,
@@ -143,7 +145,7 @@ struct Player<'m> {
 }
 
 impl Player<'_> {
-    /// What a page set decides when one block is asked for, or comes back.
+    /// Plays an allocation or free of one block. Returns the page set's decision.
     fn play_one(&mut self, act: Act) -> Option<Made> {
         let moved = |sets: &PageSets<'_>| {
             let totals = sets.totals();

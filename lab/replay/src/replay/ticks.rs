@@ -1,4 +1,5 @@
-//! Where a replay's ticks come from: from the recording, or, where it has none, from the clock. Never from both.
+//! Where a replay's ticks come from: from the recording, or, where it has none, from the clock. Never from
+//! both.
 
 use pageset_core::CpuId;
 use pageset_trace::{Event, Layout, TraceError, TraceReader};
@@ -14,16 +15,16 @@ const MOST_INTERVALS: u32 = 100;
 pub(super) enum Ticks {
     /// The starts of `vmstat_update` in the recording.
     Recorded,
-    /// On every CPU once per interval.
+    /// A tick on every CPU, once per interval.
     Interval {
         interval_s: u32,
-        /// When the next one is due; `None` before the first event.
+        /// The time of the next tick; `None` before the first event.
         due_ns: Option<u64>,
     },
 }
 
 impl Ticks {
-    /// Those of the recording, if one of its events is a tick; else by the clock.
+    /// Recorded ticks, if the recording has any; else ticks by the clock.
     pub(super) fn find(reader: &mut dyn TraceReader, machine: &Layout) -> Result<Self, TraceError> {
         Ok(if reader.has_ticks()? { Self::Recorded } else { Self::by_the_clock(machine) })
     }
@@ -40,7 +41,7 @@ impl Ticks {
         }
     }
 
-    /// Adds the ticks that `event` brings: itself, or those of the time that has passed when it happens.
+    /// Adds the tick that `event` is, or the ticks that were due between the event before and this one.
     pub(super) fn bring(&mut self, event: &Event, cpus: u32, acts: &mut impl Extend<Act>) {
         let (interval_ns, due_ns) = match self {
             Self::Recorded => {

@@ -1,4 +1,4 @@
-//! What page sets did: counted while they play.
+//! Counts of the page sets' decisions during a play.
 
 /// Counts since the beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

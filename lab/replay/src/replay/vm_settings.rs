@@ -1,4 +1,4 @@
-//! VmSettings of `/proc/sys/vm` as a user would set them, and the machine that follows from them.
+//! Settings of `/proc/sys/vm` as a user would set them, and the machine that follows from them.
 
 use std::str::FromStr;
 
@@ -39,7 +39,7 @@ impl VmSettings {
         *self == Self::default()
     }
 
-    /// Both; what `other` sets wins.
+    /// Both settings; `other` wins where both have a value.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl VmSettings {
     /// Sets one of the [`KEYS`](Self::KEYS).
     ///
     /// # Errors
-    /// A sentence that says what may stand there.
+    /// A sentence with the possible values.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         let number = |least: u64, most: u64| {
             let parsed = value.parse().ok().filter(|number| (least..=most).contains(number));
@@ -81,7 +81,7 @@ impl VmSettings {
         Ok(())
     }
 
-    /// The settings in which `other` differs from `machine`: what turns one recorded machine into the other.
+    /// The settings of `other` that differ from those of `machine`.
     #[must_use]
     pub fn between(machine: &Layout, other: &Layout) -> Self {
         let (from, to) = (&machine.sysctls, &other.sysctls);
@@ -99,8 +99,8 @@ impl VmSettings {
         }
     }
 
-    /// The machine with these settings: watermarks as the kernel computes them from its own (spec §1.9), and no limits
-    /// that it printed under others.
+    /// The machine with these settings. The kernel computes its watermarks from settings (spec §1.9), and so
+    /// does this. Limits that the kernel printed under other settings are dropped.
     #[must_use]
     pub fn applied(&self, machine: &Layout) -> Layout {
         let mut machine = machine.clone();
@@ -118,7 +118,7 @@ impl VmSettings {
         for zone in &mut machine.zones {
             if moves_marks {
                 let min = zone.min.saturating_sub(zone.boost);
-                // Each zone keeps its share of what is kept free.
+                // Each zone keeps its share of `min_free_kbytes`.
                 let share =
                     |(old, new): (u64, u64)| u128::from(min) * u128::from(new) / u128::from(old.max(1));
                 let min = kbytes.map_or(min, |kbytes| u64::try_from(share(kbytes)).unwrap_or(zone.managed));
@@ -150,7 +150,7 @@ impl FromStr for VmSettings {
     }
 }
 
-/// As a user would type them.
+/// The settings as a user types them.
 impl std::fmt::Display for VmSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let values = [

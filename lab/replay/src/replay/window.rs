@@ -15,18 +15,19 @@ const PART_THAT_MATTERS: usize = 100;
 pub struct Window {
     /// Allocations, frees and ticks before it.
     pub skipped: u64,
-    /// Its part of all of them, from 0 to 1.
+    /// The window's part of all acts, from 0 to 1.
     pub share: f64,
-    /// Whether what the page sets hold at its beginning is known: from the recorded state of the machine, or since each
-    /// one that matters was refilled or drained before.
+    /// Whether the contents of the page sets at its beginning are known: from the recorded state of the
+    /// machine, or since each page set that matters was refilled or drained before.
     pub is_start_known: bool,
 }
 
 impl Window {
-    /// The whole recording, of which nothing is known besides its load.
+    /// The whole recording, whose kernel's decisions were not recorded.
     pub(super) const OF_LOAD: Self = Self { skipped: 0, share: 1.0, is_start_known: false };
 
-    /// The whole recording, if it is known what page sets held; else from where each that matters was refilled or drained.
+    /// The whole recording, if the page sets' contents at its beginning are known. Else it begins once each
+    /// page set that matters was refilled or drained.
     pub(super) fn find(machine: &Machine, load: &PageSetLoad, is_start_known: bool) -> io::Result<Self> {
         let whole = Self { skipped: 0, share: 1.0, is_start_known };
         if is_start_known {
@@ -47,7 +48,8 @@ impl Window {
         let matter = (0..sets).filter(|set| acts[*set] * PART_THAT_MATTERS >= all.max(1));
         let turned_over: Option<Vec<usize>> = matter.map(|set| first[set]).collect();
         let skipped = turned_over.and_then(|firsts| firsts.into_iter().max());
-        // A window that leaves less than half says less than a beginning that is not known.
+        // If less than half would be left, the whole recording is counted, although its beginning is not
+        // known.
         Ok(match skipped.filter(|skipped| skipped * 2 <= load.acts.len()) {
             Some(skipped) => Self {
                 skipped: skipped as u64,

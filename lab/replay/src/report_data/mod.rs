@@ -1,7 +1,7 @@
-//! Everything that a recording shows, gathered for a report: the advice and what it was made from, what happened when,
-//! and which CPUs are neighbours.
+//! Everything that a recording shows, gathered for a report: the advice and its sources, a timeline, and the
+//! CPUs in groups of neighbours.
 //!
-//! `samples` is what page sets and zones held over time, `neighbours` the order in which CPUs are shown.
+//! `samples` has the contents of page sets and zones over time, `neighbours` the order of CPUs on the page.
 
 mod neighbours;
 mod samples;
@@ -20,20 +20,21 @@ pub use samples::{CpuSamples, Extremes, Samples, ZoneSamples};
 pub struct ReportData {
     /// Advice, survey and replay.
     pub examined: Examined,
-    /// Settings that changed while it was recorded, by time. Where there are any, the verdict is of the longest part without
-    /// one, and `timeline` and `samples` are of all of the recording.
+    /// Settings that changed while it was recorded, by time. Where there are any, the verdict is of the
+    /// longest part without one, and `timeline` and `samples` are of all of the recording.
     pub changes: Vec<SettingChange>,
     /// Settings when the recording began; `None` if it does not describe its machine.
     pub settings: Option<Sysctls>,
-    /// What each CPU did when.
+    /// Each CPU's activity over time.
     pub timeline: Timeline,
-    /// What page sets and zones held when.
+    /// The contents of page sets and zones over time.
     pub samples: Samples,
-    /// The machine's CPUs, in the order in which they are shown.
+    /// The machine's CPUs, in the order of the page.
     pub neighbours: Vec<Neighbours>,
 }
 
-/// Reads a recording three times, by `open`, and twice more if a setting changed meanwhile, and gathers everything about it.
+/// Reads a recording three times, by `open`, and twice more if a setting changed meanwhile, and gathers
+/// everything about it.
 ///
 /// # Errors
 /// The recording cannot be read or describes no machine; [`Cancelled`](pageset_report::Cancelled).
@@ -54,7 +55,7 @@ pub fn report_data<R: TraceReader>(
     let whole = if info.setting_changes.is_empty() {
         None
     } else {
-        // The verdict is of a part, and its survey, too.
+        // The verdict is about a part of the recording, and so is its survey.
         progress.begin("reading all", "events", info.events);
         let mut going = Ok(());
         let whole = survey(&mut reader, &SurveyOptions::default(), |events| {

@@ -1,4 +1,4 @@
-//! Which CPUs are neighbours: of one node first, then below one last-level cache.
+//! Groups of neighbouring CPUs: by node, then by last-level cache.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,8 @@ pub struct Neighbours {
     pub cpus: Vec<u32>,
 }
 
-/// All CPUs of a machine, in groups, if it is described; and those that events name besides, up to `seen`.
+/// All CPUs of a machine in groups, if the machine is described, and further CPUs that events name, up to
+/// `seen`.
 #[must_use]
 pub fn neighbours(machine: Option<&Layout>, seen: usize) -> Vec<Neighbours> {
     let cpus = machine.map_or(0, |machine| machine.cpus);

@@ -1,4 +1,4 @@
-//! What page sets held, how much they might, and how much was free, over time: the extremes of each interval.
+//! Page sets' counts and limits, and zones' free pages, over time: the extremes of each interval.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use pageset_trace::TraceInfo;
 
 use crate::Timeline;
 
-/// Smallest and largest value of an interval: its beginning in nanoseconds from the first event on, and the two. Intervals
-/// without a sample are left out.
+/// Smallest and largest value of an interval: its beginning in nanoseconds from the first event on, and the
+/// two. Intervals without a sample are left out.
 pub type Extremes = Vec<(u64, u64, u64)>;
 
-/// What was sampled while recording.
+/// The samples of `/proc/zoneinfo`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Samples {
-    /// By CPU; those with samples.
+    /// CPUs with samples.
     pub cpus: Vec<CpuSamples>,
-    /// By node and kind; those with samples.
+    /// Zones with samples, by node and kind.
     pub zones: Vec<ZoneSamples>,
 }
 
@@ -36,11 +36,12 @@ pub struct CpuSamples {
 pub struct ZoneSamples {
     /// NUMA node.
     pub node: u16,
-    /// Which zone of the node.
+    /// The kind of the zone.
     pub kind: ZoneKind,
     /// Free pages.
     pub free: Extremes,
-    /// Watermarks when the recording began: min, low and high; `None` if the state of the zones is not recorded.
+    /// Watermarks when the recording began: min, low and high; `None` if the state of the zones is not
+    /// recorded.
     pub watermarks: Option<(u64, u64, u64)>,
 }
 
@@ -60,7 +61,8 @@ impl Samples {
         let interval_ns = timeline.interval_ns.max(1);
         let last = timeline.intervals.saturating_sub(1) as u64;
         for sample in &info.samples {
-            // Those from before the first event, or behind the last one, show how it begins and ends.
+            // A sample from before the first event counts in the first interval, a sample from behind the
+            // last event in the last.
             let interval = (sample.t0_ns.saturating_sub(timeline.first_ns) / interval_ns).min(last);
             let at_ns = interval * interval_ns;
             let cpu = cpus.entry(sample.cpu).or_default();
@@ -83,8 +85,8 @@ impl Samples {
         Self { zones: zones.collect(), cpus: cpus.into_values().collect() }
     }
 
-    /// Most pages that all page sets together held in an interval, at most: CPUs are sampled one after another. `None` without
-    /// samples.
+    /// Most pages that all page sets together held in an interval, at most: CPUs are sampled one after
+    /// another. `None` without samples.
     #[must_use]
     pub fn held_peak(&self) -> Option<u64> {
         let mut changes: Vec<(u64, usize, u64)> = Vec::new();

@@ -1,7 +1,7 @@
-//! Which blocks are allocated at the moment, since when, and by which CPU.
+//! Allocated blocks, each with the time and the CPU of its allocation.
 //!
-//! A table in chunks of 4096 frames, made when a frame of theirs is first allocated. Chunks are aligned and larger than
-//! the largest block, so no block crosses two of them.
+//! A table in chunks of 4096 frames. A chunk is made when one of its frames is first allocated. Chunks are
+//! aligned and larger than the largest block, so no block crosses two of them.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ pub(super) struct Block {
     pub(super) order: Order,
 }
 
-/// What a free found.
+/// The allocated blocks that a free ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     /// Blocks, or parts of a larger block, that were allocated in the recording.
@@ -48,7 +48,7 @@ pub(super) struct LiveBlocks {
 #[derive(Debug)]
 struct Chunk {
     since_ns: Box<[u64; CHUNK_FRAMES]>,
-    /// Of a block's first frame: CPU, and order plus 1. 0: no block begins here.
+    /// For the first frame of a block: CPU, and order plus 1. 0: no block begins here.
     tags: Box<[u32; CHUNK_FRAMES]>,
     /// Blocks of each order that begin in this chunk.
     live: [u16; NR_ORDERS],
@@ -65,8 +65,8 @@ impl LiveBlocks {
         }
     }
 
-    /// Notes a block as allocated. Blocks that were there before are forgotten and counted in the result; `None` if the
-    /// table is full.
+    /// Notes a block as allocated. Blocks that were there before are forgotten and counted in the result;
+    /// `None` if the table is full.
     #[inline]
     pub(super) fn insert(&mut self, pfn: Pfn, block: Block) -> Option<u32> {
         let index = frame_index(pfn);
@@ -76,7 +76,8 @@ impl LiveBlocks {
         Some(replaced)
     }
 
-    /// Takes out what is allocated within the block of `order` at `pfn`, and tells `each` of it.
+    /// Removes the allocated blocks, or parts of a block, within the block of `order` at `pfn`. Calls `each`
+    /// for each of them.
     #[inline]
     pub(super) fn remove(&mut self, pfn: Pfn, order: Order, each: impl FnMut(Block)) -> Found {
         match self.chunk(pfn) {
@@ -156,7 +157,7 @@ impl Chunk {
         self.live[order.index()] -= 1;
     }
 
-    /// Takes out what lies in the block of `order` at `index`, which is aligned.
+    /// Removes the allocated blocks in the block of `order` at `index`, which is aligned.
     #[inline]
     fn take(&mut self, index: usize, order: Order, mut each: impl FnMut(Block)) -> Found {
         if let Some(block) = self.block_at(index)
@@ -172,7 +173,8 @@ impl Chunk {
         }
     }
 
-    /// The same if the block is a part of a larger one: the larger one falls into the halves that the buddy would make.
+    /// The same if the block is a part of a larger one: the larger one falls into the halves that the buddy
+    /// would make.
     fn take_part(&mut self, index: usize, order: Order, each: &mut impl FnMut(Block)) -> Option<Found> {
         for larger in order.and_above().skip(1).filter(|larger| self.live[larger.index()] > 0) {
             let head = index & !(larger.frames() as usize - 1);
@@ -192,7 +194,7 @@ impl Chunk {
         None
     }
 
-    /// The same if smaller blocks may lie inside.
+    /// Removes a block that may consist of smaller blocks.
     fn take_all(&mut self, index: usize, order: Order, each: &mut impl FnMut(Block)) -> Found {
         let mut found = Found::default();
         let has_smaller = self.live[..order.index()].iter().any(|count| *count > 0);

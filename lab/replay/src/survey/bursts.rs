@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::log2::Log2Counts;
 
-/// Length of the windows in which the peak is looked for.
+/// Length of the windows that are searched for the peak.
 const WINDOW_NS: u64 = 1_000_000;
 
 /// Runs of one kind of event on one CPU without the other kind between.
@@ -16,7 +16,7 @@ pub struct Bursts {
     pub frees: Runs,
     /// Most allocations and frees within a millisecond of the recording's clock, all CPUs together.
     pub peak_per_ms: u64,
-    /// When that millisecond began.
+    /// The beginning of the window with the peak.
     pub peak_at_ns: u64,
 }
 

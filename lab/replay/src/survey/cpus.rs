@@ -1,13 +1,14 @@
 //! Which CPU allocates and which frees.
 
-/// CPUs that have a row and a column of the matrix. With more it would grow beyond 32 MiB; blocks of other CPUs are
-/// counted apart.
+/// CPUs that have a row and a column of the matrix. With more it would grow beyond 32 MiB; blocks of other
+/// CPUs are counted apart.
 pub const MATRIX_CPUS_MAX: usize = 2048;
 
-/// Who frees what whom allocated. Only blocks whose allocation the recording shows are counted here.
+/// Blocks by the CPUs that allocated and freed them. Only blocks whose allocation the recording shows are
+/// counted here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cpus {
-    /// What each CPU did, by id up to the last one that did anything.
+    /// Each CPU's totals, by id, up to the last CPU with an event.
     pub each: Vec<CpuTotals>,
     /// Blocks by allocating CPU, then by freeing CPU. A row ends with its last entry that is not 0.
     pub matrix: Vec<Vec<u64>>,
@@ -23,7 +24,8 @@ pub struct Cpus {
     pub remote_pages: u64,
 }
 
-/// What one CPU allocated and freed, in pages; all frees, known allocation or not.
+/// Pages that one CPU allocated and freed. All frees count, even those of pages allocated before the
+/// recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTotals {
     /// Events of any kind.

@@ -1,14 +1,14 @@
-//! Whose events a recording has: those of the whole machine, or of a part of it.
+//! The extent of a recording: the events of the whole machine, or of a part of it.
 
 use pageset_trace::{Event, EventKind, SourceFormat, TraceInfo};
 
-/// Events from which a recording of a whole machine has those of several threads.
+/// A recording of a whole machine with this many events has events of several threads.
 const EVENTS_MIN: u64 = 100;
 
-/// What the recorder says where it recorded some CPUs only.
+/// The beginning of a recorder's note that it recorded some CPUs only.
 const OTHER_CPUS: &str = "other CPUs than ";
 
-/// Whose events there are.
+/// Counts that show whether a recording has the events of the whole machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     events: u64,
@@ -29,7 +29,8 @@ impl Extent {
         }
     }
 
-    /// Which part of its machine a recording has, and what to do; `None` if nothing speaks against the whole machine.
+    /// The part of the machine that a recording has, and a remedy; `None` if nothing speaks against the whole
+    /// machine.
     #[must_use]
     pub fn part(&self, info: &TraceInfo) -> Option<String> {
         let cpus = info.not_recorded.iter().find_map(|what| what.strip_prefix(OTHER_CPUS));

@@ -1,4 +1,4 @@
-//! Tasks put together: by the name of their process, by control group, or by whose they are.
+//! Groups of tasks: by the name of their process, by control group, or by owner.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,10 +6,11 @@ use pageset_trace::{Party, Task, TaskIndex, Tasks};
 
 use super::who::{TaskShare, TaskTotals, Who};
 
-/// What a row of tasks has in common.
+/// The name of a group of tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum GroupName {
-    /// The name of a process, or the path of a control group: text of others, which may hold control characters.
+    /// The name of a process, or the path of a control group. Programs choose these texts, so they may hold
+    /// control characters.
     Named(String),
     /// The recorded command's tasks.
     Command,
@@ -17,20 +18,20 @@ pub enum GroupName {
     Recorder,
     /// All other tasks.
     Rest,
-    /// Interrupts, whatever task they interrupted.
+    /// Interrupts of any task.
     Interrupts,
     /// Tasks whose name is not known.
     Unknown,
 }
 
-/// Tasks that have something in common, and what they did together.
+/// Tasks with the same name or control group, and their totals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// What they have in common.
+    /// The name that they share.
     pub name: GroupName,
-    /// How many processes they are of; where names are not known, how many tasks they are.
+    /// The number of processes; where names are not known, the number of tasks.
     pub processes: u64,
-    /// What they did.
+    /// Their totals.
     pub totals: TaskTotals,
 }
 
@@ -38,7 +39,7 @@ pub struct Group {
 const KERNEL_WORKERS: &str = "kworker/";
 
 impl Who {
-    /// By the name of the process, most pages first, and what is unknown at the end.
+    /// Groups by the name of the process, most pages first. Tasks of unknown processes stand at the end.
     #[must_use]
     pub fn by_process(&self, tasks: &Tasks) -> Vec<Group> {
         let index = tasks.index();
@@ -51,7 +52,8 @@ impl Who {
         })
     }
 
-    /// By control group, most pages first, and what is unknown at the end. Empty if no control group is known.
+    /// Groups by control group, most pages first. Tasks of unknown groups stand at the end. Empty if no
+    /// control group is known.
     #[must_use]
     pub fn by_cgroup(&self, tasks: &Tasks) -> Vec<Group> {
         if !tasks.has_cgroups() {
@@ -64,7 +66,8 @@ impl Who {
         })
     }
 
-    /// The command, the recorder, interrupts, and the rest of the machine; `None` if the command's tasks are not known.
+    /// The command, the recorder, interrupts, and the rest of the machine; `None` if the command's tasks are
+    /// not known.
     #[must_use]
     pub fn by_party(&self) -> Option<Vec<Group>> {
         if !self.is_command_known {
@@ -88,7 +91,7 @@ impl Who {
         ])
     }
 
-    /// `name` gives what a task has in common with others, and the process it is of.
+    /// `name` gives a task's group, and its process.
     fn grouped(&self, name: impl Fn(&TaskShare) -> Option<(String, (u32, u64))>) -> Vec<Group> {
         let mut groups: HashMap<String, (TaskTotals, HashSet<(u32, u64)>)> = HashMap::new();
         let mut unknown = Group { name: GroupName::Unknown, processes: 0, totals: self.unlisted };
@@ -117,7 +120,7 @@ impl Who {
             let size = |group: &Group| (group.totals.allocated_pages, group.totals.visits);
             size(b).cmp(&size(a)).then_with(|| a.name.cmp(&b.name))
         });
-        // It stands there even if it is nothing: then all names are known.
+        // The unknown group stands there even if it is empty: then all names are known.
         all.push(unknown);
         all
     }

@@ -1,4 +1,4 @@
-//! What the recorded kernel itself did: refills, drains, fallbacks, ticks, reclaim.
+//! The recorded kernel's own work: refills, drains, fallbacks, ticks, reclaim.
 
 use pageset_trace::{Decision, Decisions, Event, EventKind, LockWaits, PFN_NONE, TraceInfo, Work};
 
@@ -9,25 +9,25 @@ use super::zone_lock::{ZoneLockCounter, ZoneLocks};
 /// The recorded kernel's own decisions, as far as its events show them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernel {
-    /// Refills of page sets, in pages. A refill is a run of `mm_page_alloc_zone_locked` events of one order and type on
-    /// one CPU. A single block taken past a busy page set looks the same, and is counted too.
+    /// Refills of page sets, in pages. A refill is a run of `mm_page_alloc_zone_locked` events of one order
+    /// and type on one CPU. A single block taken past a busy page set looks the same, and is counted too.
     pub refills: Log2Counts,
     /// Blocks taken from the zone that no page set could hold.
     pub direct_blocks: u64,
     /// Their pages.
     pub direct_pages: u64,
-    /// Drains of page sets, in pages. A drain is a run of `mm_page_pcpu_drain` events on one CPU; a drain in slices
-    /// looks like one.
+    /// Drains of page sets, in pages. A drain is a run of `mm_page_pcpu_drain` events on one CPU; a drain in
+    /// slices looks like one.
     pub drains: Log2Counts,
     /// Blocks that were served from another migratetype (`mm_page_alloc_extfrag`).
     pub extfrag: u64,
-    /// Of those, how often a pageblock changed its migratetype.
+    /// Fallbacks that changed the migratetype of a pageblock.
     pub extfrag_ownership_changes: u64,
     /// Calls of the bulk allocator.
     pub bulk_calls: u64,
-    /// Pages it was asked for.
+    /// Pages that the bulk allocator was asked for.
     pub bulk_pages_asked: u64,
-    /// Pages it gave; they have no allocation event.
+    /// Pages that the bulk allocator gave; they have no allocation event.
     pub bulk_pages_got: u64,
     /// Periodic ticks (`vmstat_update`), which decay page sets.
     pub vmstat_ticks: u64,
@@ -43,7 +43,7 @@ pub struct Kernel {
     pub unpaired_waits: u64,
     /// Times kswapd was woken.
     pub kswapd_wakes: u64,
-    /// Times it went to sleep.
+    /// Times kswapd went to sleep.
     pub kswapd_sleeps: u64,
     /// Times a task reclaimed for itself.
     pub direct_reclaims: u64,
@@ -55,7 +55,8 @@ pub struct Kernel {
     pub forks: u64,
 }
 
-/// Groups the kernel's events into refills, drains and waits; for programs that read a recording for another purpose too.
+/// Groups the kernel's events into refills, drains and waits; for programs that read a recording for another
+/// purpose too.
 #[derive(Debug, Default)]
 pub struct KernelCounter {
     kernel: Kernel,
@@ -66,7 +67,7 @@ pub struct KernelCounter {
 }
 
 impl KernelCounter {
-    /// Knows whose tasks are whose, by what the recording says about itself.
+    /// A counter that tells the command's tasks from others by the recording's description of itself.
     pub(super) fn of(info: &TraceInfo) -> Self {
         Self { who: WhoCounter::new(info), ..Self::default() }
     }
@@ -132,13 +133,13 @@ impl KernelCounter {
         }
     }
 
-    /// What the events have shown.
+    /// The counts so far.
     #[must_use]
     pub fn finish(self) -> Kernel {
         self.finish_with_tasks().0
     }
 
-    /// As [`KernelCounter::finish`], and what each task did.
+    /// Like [`KernelCounter::finish`], with the totals of each task.
     pub(super) fn finish_with_tasks(mut self) -> (Kernel, Who) {
         for (_, decision) in std::mem::take(&mut self.decisions).finish() {
             self.add(decision);

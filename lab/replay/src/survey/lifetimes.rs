@@ -13,8 +13,8 @@ pub struct Lifetimes {
     pub alive_at_end: u64,
     /// Their pages.
     pub alive_pages_at_end: u64,
-    /// Frees of blocks whose allocation the recording does not show: older than the recording, allocated in bulk, or
-    /// the event is lost.
+    /// Frees of blocks whose allocation the recording does not show: older than the recording, allocated in
+    /// bulk, or the event is lost.
     pub unmatched_frees: u64,
     /// Pages freed without a known allocation, those in partly known blocks included.
     pub unmatched_pages: u64,

@@ -58,8 +58,8 @@ impl Log2Counts {
         histogram
     }
 
-    /// Upper end of the range in which the value at `percent` of all values lies, from the smallest on; the true
-    /// value is at least half of it. `None` without values.
+    /// An upper bound for the value at `percent` of all values, counted from the smallest: the end of its
+    /// range. The value itself is at least half as large. `None` without values.
     #[must_use]
     pub fn percentile_at_most(&self, percent: u64) -> Option<u64> {
         let wanted = (u128::from(self.total()) * u128::from(percent)).div_ceil(100).max(1);
@@ -75,7 +75,7 @@ impl Log2Counts {
     }
 }
 
-/// What is written of the values. A percentile is the end of the range it lies in.
+/// The written form of the values. A percentile is the end of the range it lies in.
 #[derive(Serialize)]
 struct Distribution {
     count: u64,

@@ -1,12 +1,18 @@
-//! What a recording contains: who allocates and frees what, for how long, and what the kernel itself did.
+//! The contents of a recording: allocations and frees by CPU and task, lifetimes of blocks, and the kernel's
+//! own work.
 //!
-//! [`survey`] reads a recording once, in bounded memory. Nothing is replayed: every number is the recorded kernel's.
+//! [`survey`] reads a recording once, in bounded memory. Nothing is replayed: every number is the recorded
+//! kernel's.
 //!
-//! One concept a file: `orders` (sizes and types), `cpus` (who frees whose pages), `lifetimes`, `bursts`, `kernel` (the
-//! kernel's refills and drains; `zone_lock` knows its locks), `who` (what each task did; `groups` puts tasks together), `zones` (before and after), `timeline` (when, in a second
-//! reading), `extent` (whose events). `blocks` follows what is allocated.
+//! Each file has one concept.
+//! - `orders` has sizes and types, `cpus` frees of other CPUs' pages; `lifetimes`, `bursts`.
+//! - `kernel` has the kernel's refills and drains, `zone_lock` its locks, `zones` the zones before and after.
+//! - `who` has totals of each task, `groups` puts tasks together, `extent` tells whose events a recording
+//!   has.
+//! - `timeline` has counts over time, in a second reading. `blocks` has the blocks that are allocated.
 //!
-//! A count is of events. Where [`Survey::recorded`] does not have their kind, it is no figure of the load.
+//! All counts are of events. If [`Survey::recorded`] lacks an event's kind, its count says nothing about the
+//! load.
 
 mod blocks;
 mod bursts;
@@ -45,11 +51,11 @@ pub use who::{TaskShare, TaskTotals, Who};
 pub use zone_lock::{CallerWaits, OtherLock, ZoneLocks};
 pub use zones::{PagesetState, ZoneState, ZoneSurvey};
 
-/// How a survey is done.
+/// Options of a survey.
 #[derive(Clone, Debug)]
 pub struct SurveyOptions {
-    /// Bytes that the table of allocated blocks may use. The default of 1 GiB follows blocks in 350 GiB of memory;
-    /// allocations elsewhere are then counted as [`Lifetimes::not_followed`].
+    /// Bytes that the table of allocated blocks may use. The default of 1 GiB follows blocks in 350 GiB of
+    /// memory; allocations elsewhere are then counted as [`Lifetimes::not_followed`].
     pub table_bytes_max: u64,
 }
 
@@ -59,7 +65,7 @@ impl Default for SurveyOptions {
     }
 }
 
-/// What a recording contains.
+/// The contents of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survey {
     /// Events read.
@@ -68,31 +74,31 @@ pub struct Survey {
     pub kinds: [(EventKind, u64); EventKind::COUNT],
     /// Which kinds were recorded.
     pub recorded: RecordedKinds,
-    /// Whose events they are.
+    /// Whether the events are of the whole machine.
     pub extent: Extent,
     /// Time of the earliest event; `None` without events.
     pub first_ns: Option<u64>,
     /// Time of the latest event.
     pub last_ns: Option<u64>,
-    /// What is missing, or could not be used.
+    /// Events that are missing, or that could not be used.
     pub lost: LostEvents,
     /// Sizes and types.
     pub orders: Orders,
-    /// Who frees whose pages.
+    /// Allocations and frees by CPU.
     pub cpus: Cpus,
     /// How long blocks stay allocated.
     pub lifetimes: Lifetimes,
     /// Runs of allocations and of frees.
     pub bursts: Bursts,
-    /// What the kernel itself did.
+    /// The kernel's own work.
     pub kernel: Kernel,
-    /// What each task did.
+    /// Totals of each task.
     pub who: Who,
     /// The zones before and after.
     pub zones: Vec<ZoneSurvey>,
 }
 
-/// Reads a recording to its end and counts. `progress` is told the events read so far, block by block.
+/// Reads a recording to its end and counts. `progress` receives the number of events read, block by block.
 ///
 /// # Errors
 /// The recording is damaged or unreadable.
@@ -142,7 +148,8 @@ impl Counter {
         }
     }
 
-    /// A loop of this crate, and not of the generic function that calls it, so that it is optimised as this crate is.
+    /// A loop of this crate, and not of the generic function that calls it, so that it is optimised as this
+    /// crate is.
     fn record_all(&mut self, events: &[Event]) {
         events.iter().for_each(|event| self.record(event));
     }
@@ -161,7 +168,7 @@ impl Counter {
             EventKind::MmPageFree => self.freed(event),
             EventKind::MmPageFreeBatched => {
                 self.orders.freed_in_batches += 1;
-                // Mostly it is the second event of a free that `MmPageFree` has counted.
+                // Mostly this is the second event of a free that `MmPageFree` has counted.
                 if event.is_free() {
                     self.freed(event);
                 }

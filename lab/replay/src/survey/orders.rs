@@ -1,4 +1,4 @@
-//! What was allocated and freed, by order and migratetype.
+//! Allocated and freed blocks, by order and migratetype.
 
 use pageset_core::{MigrateType, NR_ORDERS, Order};
 use pageset_trace::Event;
@@ -9,15 +9,17 @@ pub const TYPE_COLUMNS: usize = MigrateType::COUNT + 1;
 /// Blocks by order and migratetype.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Orders {
-    /// Blocks allocated, by order, then by the migratetype asked for; the last column has no known migratetype.
+    /// Blocks allocated, by order, then by the migratetype asked for; the last column has no known
+    /// migratetype.
     pub allocated: [[u64; TYPE_COLUMNS]; NR_ORDERS],
     /// Blocks freed, by order. The kernel does not record their migratetype.
     pub freed: [u64; NR_ORDERS],
-    /// Of those, blocks freed in a batch (`mm_page_free_batched`), which are of order 0.
+    /// Blocks freed in a batch (`mm_page_free_batched`), which are of order 0; [`Self::freed`] has them, too.
     pub freed_in_batches: u64,
     /// Allocations that failed.
     pub failed: u64,
-    /// Events whose order no block can have, or whose frame is not aligned to it. They are counted nowhere else.
+    /// Events whose order no block can have, or whose frame is not aligned to it. They are counted nowhere
+    /// else.
     pub impossible: u64,
 }
 

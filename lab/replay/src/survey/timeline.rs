@@ -1,20 +1,20 @@
 //! When each CPU went to its zones, and for how long it waited for their locks: counts by intervals of time.
 //!
-//! A recording's whole time falls into intervals of equal length. Nothing is left out: the sums over all intervals are the
-//! recording's.
+//! A recording's whole time falls into intervals of equal length. Nothing is left out: the sums over all
+//! intervals are the recording's.
 
 use pageset_trace::{Decision, Decisions, Event, EventKind, LockWaits, TraceError, TraceReader};
 
 use super::Survey;
 
-/// Intervals of all CPUs together, at most: what a picture can show, and what a page can hold.
+/// Most intervals, summed over all CPUs: a picture shows no more, and a page has no room for more.
 const CELLS_MAX: usize = 80_000;
 /// Intervals of one CPU at most: a screen has no more columns.
 const INTERVALS_MAX: usize = 1000;
 /// Intervals of one CPU at least, however many CPUs there are.
 const INTERVALS_MIN: usize = 16;
 
-/// What the CPUs did over time.
+/// Zone visits and waits of the CPUs over time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
     /// Time of the first event.
@@ -27,7 +27,7 @@ pub struct Timeline {
     pub cpus: Vec<CpuTimeline>,
 }
 
-/// What one CPU did in each interval.
+/// One CPU's visits and waits in each interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimeline {
     /// Refills, by the time of their last block.
@@ -38,7 +38,8 @@ pub struct CpuTimeline {
     pub wait_ns: Vec<u64>,
 }
 
-/// Reads a recording that was surveyed, once more. `progress` is told the events read so far, block by block.
+/// Reads a recording that was surveyed, once more. `progress` receives the number of events read, block by
+/// block.
 ///
 /// # Errors
 /// The recording is damaged or unreadable.
@@ -79,7 +80,8 @@ impl<'s> Counter<'s> {
         }
     }
 
-    /// A loop of this crate, and not of the generic function that calls it, so that it is optimised as this crate is.
+    /// A loop of this crate, and not of the generic function that calls it, so that it is optimised as this
+    /// crate is.
     fn record_all(&mut self, events: &[Event]) {
         events.iter().for_each(|event| self.record(event));
     }

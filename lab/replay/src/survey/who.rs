@@ -1,8 +1,9 @@
-//! Who it was: what each task allocated, how often it visited zones, how long it waited for their locks, and which pageblocks
-//! it spoilt.
+//! Totals of each task: allocated pages, zone visits, waits for zone locks, and pageblocks that it changed or
+//! mixed.
 //!
-//! What happens in an interrupt is charged to no task: the one that runs meanwhile has nothing to do with it. The tasks of the
-//! recorded command are the one that the recorder's own thread forked, and all that descend from it by recorded forks.
+//! Interrupts are counted apart: the task that runs meanwhile has nothing to do with them. The tasks of the
+//! recorded command are the task that the recorder's own thread forked, and all its descendants by recorded
+//! forks.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,12 +11,12 @@ use pageset_trace::{Decision, Event, EventKind, Party, TraceInfo};
 
 use super::zone_lock::CallerWaits;
 
-/// Tasks that are told apart. Further ones are counted together.
+/// The most tasks with totals of their own. All further tasks share one total.
 const TASKS_MAX: usize = 1 << 20;
 /// Tasks that are found without a search.
 const RECENT: usize = 64;
 
-/// What tasks did. What needs events that were not recorded is 0 here, and not known.
+/// Totals of one or more tasks. A total whose events were not recorded is 0 here, although it is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskTotals {
     /// Pages allocated.
@@ -33,7 +34,7 @@ pub struct TaskTotals {
 }
 
 impl TaskTotals {
-    /// Adds what others did.
+    /// Adds the totals of `other`.
     pub const fn add(&mut self, other: &Self) {
         self.allocated_pages = self.allocated_pages.saturating_add(other.allocated_pages);
         self.visits = self.visits.saturating_add(other.visits);
@@ -57,20 +58,20 @@ pub struct TaskShare {
     pub tid: u32,
     /// When it was first seen. Numbers are used again.
     pub first_ns: u64,
-    /// Whose it is.
+    /// Whether it belongs to the command, to the recorder, or to neither.
     pub party: Party,
-    /// What it did.
+    /// Its totals.
     pub totals: TaskTotals,
 }
 
-/// What each task did.
+/// Totals of all tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Who {
-    /// Tasks that did something, in the order in which they were first seen.
+    /// Tasks with events, in the order of their first events.
     pub tasks: Vec<TaskShare>,
-    /// What happened in interrupts.
+    /// Totals of interrupts.
     pub interrupts: TaskTotals,
-    /// What tasks did that are not listed: there were too many.
+    /// Totals of further tasks: there were too many to list.
     pub unlisted: TaskTotals,
     /// Whether the tasks of the recorded command are known.
     pub is_command_known: bool,
@@ -106,7 +107,8 @@ pub(super) struct WhoCounter {
     /// Tasks of the command, by number.
     command: HashSet<u32>,
     slots: HashMap<u32, TaskSlot>,
-    /// Tasks that were looked up lately, each at the place of its number's last digits: most events are of few tasks.
+    /// Tasks that were looked up lately, each at the place of its number's last digits: most events are of
+    /// few tasks.
     recent: [Option<(u32, TaskSlot)>; RECENT],
 }
 

@@ -1,8 +1,8 @@
 //! Zone locks: how long they were held, and how long they were waited for.
 //!
-//! No event names a lock. Where call chains were recorded, they say who waited, and for what. Elsewhere a zone's lock is known
-//! by what its holder does next: the first event after it was obtained is that of a block that enters or leaves a free list.
-//! One lock is the same for the whole recording, so most of its waits decide.
+//! No event names a lock. A recorded call chain shows the lock and the caller that waited for it. Elsewhere a
+//! zone's lock shows in its holder's next event, which moves a block to or from a free list. A lock is a
+//! zone's for the whole recording or never, so the majority of its waits decides.
 
 use std::collections::HashMap;
 
@@ -10,23 +10,27 @@ use pageset_trace::{Caller, Event, EventKind, LockWait};
 
 use super::who::TaskSlot;
 
-/// Locks that are told apart; more than a kernel has contended ones, unless the recording is hostile.
+/// The most locks with counts of their own: more than a kernel has contended locks, unless the recording is
+/// hostile.
 const LOCKS_MAX: usize = 64 << 10;
-/// Between two blocks under one hold lies less than this. Longer gaps are two holds: a kernel moves a block in 0.1 to 2 us.
+/// Two blocks under one hold are less than this apart. Longer gaps are two holds: a kernel moves a block in
+/// 0.1 to 2 us.
 const GAP_NS_MAX: u64 = 20_000;
-/// Pairs of a lock and a task that are told apart. The waits of further ones are counted together.
+/// The most pairs of a lock and a task with counts of their own. Waits of all further pairs are counted
+/// together.
 const PAIRS_MAX: usize = 1 << 20;
 
-/// What a recording shows of its zone locks. Times are sums over all CPUs, in nanoseconds.
+/// The zone locks of a recording. Times are sums over all CPUs, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZoneLocks {
-    /// Time they were held to move blocks, from the first to the last block of each hold, and one block's time more.
+    /// Time they were held to move blocks, from the first to the last block of each hold, and one block's
+    /// time more.
     pub held_ns: u64,
     /// Waits for them; 0 where waits were not recorded.
     pub waits: u64,
     /// Time of these waits.
     pub wait_ns: u64,
-    /// Of these, those of which the call chain says who waited, by [`Caller::ALL`] without the last.
+    /// The waits whose call chain names the caller, in the order of [`Caller::ALL`] without its last.
     pub callers: [CallerWaits; CALLERS],
     /// Waits for zone locks by call site, the longest first; `None` is unknown.
     pub sites: Vec<(Option<u16>, CallerWaits)>,
@@ -34,11 +38,11 @@ pub struct ZoneLocks {
     pub others: Vec<OtherLock>,
     /// Addresses of the locks that were found to be zones' without a call chain, in ascending order.
     pub addresses: Vec<u64>,
-    /// Waits for spinning locks that are none of them.
+    /// Waits for spinning locks that are no zone's.
     pub other_waits: u64,
     /// Time of those.
     pub other_wait_ns: u64,
-    /// Of those, time for the one lock that was waited for longest.
+    /// The part of `other_wait_ns` for the one lock with the longest waits.
     pub other_longest_wait_ns: u64,
 }
 
@@ -98,11 +102,11 @@ pub(super) struct ZoneLockCounter {
     by_task: HashMap<TaskSlot, CallerWaits>,
     /// Pairs of a lock and a task without a call chain.
     pairs: usize,
-    /// By CPU, what its last event may be continued by.
+    /// The last event of each CPU, which its next event may continue.
     last: Vec<Last>,
     gaps: u64,
     gaps_ns: u64,
-    /// Holds of which one block is seen.
+    /// Holds with at least one block.
     holds: u64,
 }
 
@@ -111,11 +115,11 @@ struct Lock {
     /// Waits without a call chain.
     waits: u64,
     wait_ns: u64,
-    /// Of those, after which the waiter moved a block.
+    /// Waits after which the waiter moved a block; a part of `waits`.
     moved: u64,
     /// Waits whose call chain says that the lock is no zone's.
     elsewhere: CallerWaits,
-    /// Those without a call chain, by task.
+    /// Waits without a call chain, by task.
     by_task: HashMap<TaskSlot, CallerWaits>,
 }
 
@@ -138,7 +142,8 @@ impl ZoneLockCounter {
     /// Notes an event of any kind but the end of a wait.
     #[inline]
     pub(super) fn record(&mut self, event: &Event) {
-        // The event of a fallback comes before that of its block. Many recordings do not have it, and none needs it.
+        // The event of a fallback comes before that of its block. Many recordings do not have it, and none
+        // needs it.
         if event.kind == EventKind::MmPageAllocExtfrag {
             return;
         }
@@ -209,7 +214,7 @@ impl ZoneLockCounter {
         &mut self.last[cpu]
     }
 
-    /// What was found, and the waits for zone locks by task.
+    /// The totals, and the waits for zone locks by task.
     pub(super) fn finish(mut self) -> (ZoneLocks, HashMap<TaskSlot, CallerWaits>) {
         let of_one = self.gaps_ns.checked_div(self.gaps).unwrap_or(0);
         let mut found = ZoneLocks {
@@ -225,7 +230,7 @@ impl ZoneLockCounter {
         for (address, lock) in known.chain([(None, &self.beyond)]) {
             let mut other = lock.elsewhere;
             let inferred = CallerWaits { waits: lock.waits, wait_ns: lock.wait_ns };
-            // A lock without an address may be any: text does not tell them apart.
+            // Text has no addresses of locks, so a lock without an address may be several.
             if lock.moved * 2 > lock.waits {
                 found.addresses.extend(address);
                 found.waits += lock.waits;

@@ -12,7 +12,7 @@ pub struct ZoneSurvey {
     /// NUMA node.
     #[serde(serialize_with = "number_of")]
     pub node: NodeId,
-    /// Which zone of the node.
+    /// The kind of the zone.
     #[serde(rename = "name", serialize_with = "name_of")]
     pub kind: ZoneKind,
     /// Before the recording.
@@ -83,7 +83,8 @@ fn name_of<S: Serializer>(kind: &ZoneKind, serializer: S) -> Result<S::Ok, S::Er
     serializer.serialize_str(kind.name())
 }
 
-/// The zones that either state has, by node and kind. Without states it is the machine's, which is that of before.
+/// The zones that either state has, by node and kind. Without states, the zones of the machine's description
+/// are used, which was read before the recording.
 pub(super) fn zones(info: &TraceInfo) -> Vec<ZoneSurvey> {
     let mut zones: BTreeMap<(u16, ZoneKind), ZoneSurvey> = BTreeMap::new();
     let mut note = |zone: &ZoneDescription, is_before: bool| {

@@ -1,23 +1,24 @@
-//! What a frame's next event says about its free: whether it reached a page set, and on which list.
+//! The fate of a free, from the next event about its frame: whether the block reached a page set, and which
+//! list.
 
 use pageset_core::{MigrateType, Order};
 use pageset_trace::EventKind;
 
 use super::links::Chunk;
 
-/// What happens to a freed frame next.
+/// The fate of a freed frame.
 pub(super) enum AfterFree {
-    /// It reaches its page set with a later event.
+    /// The block reaches its page set with a later event.
     Batched,
-    /// It leaves the free lists without having been drained: its page set's lock was busy.
+    /// The block leaves the free lists although no drain returned it: its page set's lock was busy.
     Diverted,
     /// Its list shows.
     Type(MigrateType),
-    /// It is not seen again, or was taken without an event.
+    /// The block is not seen again, or was taken without an event.
     Unknown,
 }
 
-/// What happens next to the block that is freed at `index`.
+/// The fate of the block that is freed at `index`.
 pub(super) fn after_free(chunk: &Chunk, index: usize, (order, cpu): (Order, u16)) -> AfterFree {
     let Some(next) = chunk.events.get(chunk.links[index].of_frame as usize) else {
         return AfterFree::Unknown;
@@ -33,7 +34,8 @@ pub(super) fn after_free(chunk: &Chunk, index: usize, (order, cpu): (Order, u16)
                 _ => AfterFree::Unknown,
             }
         }
-        // It was allocated without an event of its own: in bulk, which is how the kernel takes unmovable pages.
+        // The block was allocated without an event of its own: in bulk, the kernel's way of taking unmovable
+        // pages.
         EventKind::MmPageFree if order == Order::ZERO => AfterFree::Type(MigrateType::Unmovable),
         _ => AfterFree::Unknown,
     }

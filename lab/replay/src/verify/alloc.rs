@@ -13,7 +13,7 @@ use super::page_set::Home;
 
 /// Events of the same CPU that are searched for the allocation that a refill was made for.
 const SEARCHED: usize = 512;
-/// Events that are searched for what tasks report that are stopped.
+/// Events that are searched for the late report of a task that was stopped.
 const LATE_SEARCHED: usize = 1 << 14;
 /// Blocks above an allocated one that are looked at.
 const LOOKED_AT: usize = 32;
@@ -76,8 +76,8 @@ impl Engine {
         }
     }
 
-    /// The blocks that were fetched under one hold of the zone's lock, with the next event about each. Returns the
-    /// last of their events.
+    /// The blocks that were fetched under one hold of the zone's lock, with the next event about each.
+    /// Returns the last of their events.
     fn collect(&mut self, chunk: &mut Chunk, index: usize, run: &mut Vec<(Place, u32)>) -> usize {
         let first = chunk.events[index];
         let takes_stolen = self.takes_stolen();
@@ -116,7 +116,7 @@ impl Engine {
         }
     }
 
-    /// Whether a stolen block is itself what was fetched, without another event.
+    /// Whether a stolen block is itself the fetched one, so that no other event follows.
     pub(super) fn takes_stolen(&self) -> bool {
         self.policy.buddy.fallback == Fallback::ClaimOrTakeOne
     }
@@ -141,7 +141,7 @@ impl Engine {
         if self.policy.split_frees == SplitFrees::Joined && order != Order::ZERO {
             self.split.insert(place.frame, order);
         }
-        // The list that a block comes from is that of its pageblock's type, unless an event has said more.
+        // A block comes from the list of its pageblock's type, unless an event has shown otherwise.
         if self.block_type(place).is_none() {
             self.see_block_type(place, event.migratetype);
         }
@@ -191,7 +191,8 @@ impl Engine {
         (found.set % self.cpus.len() == usize::from(before.cpu)).then_some(found)
     }
 
-    /// Whether a lone block may be a whole refill: the list is empty, and one is all that is wanted or all there was.
+    /// Whether a lone block may be a whole refill: the list is empty, and one is all that is wanted or all
+    /// there was.
     fn is_refill_of_one(&mut self, home: Home, order: Order) -> bool {
         let pressure = &self.geometry.zones[home.set / self.cpus.len()].pressure;
         let (flags, is_tight) = (pressure.flags(), pressure.is_tight());
@@ -217,7 +218,8 @@ impl Engine {
             }
             _ => {
                 self.displace(place);
-                // From another CPU's page set, or from nowhere: it may have come to this list without an event.
+                // The block comes from another CPU's page set, or from nowhere: it may have come to this list
+                // without an event.
                 if self.has_bulk_events || !self.sets[home.set].is_warm(home.list) {
                     self.sets[home.set].pcp.count -= pages;
                 }
@@ -236,8 +238,8 @@ impl Engine {
         }
     }
 
-    /// A list gives what came last. So if a block is freed to it, and a task that is stopped reports the block below while the
-    /// freed one is still there, it had taken that before it was stopped.
+    /// A list gives the block that came last. So if a block is freed to it, and a task that is stopped
+    /// reports the block below while the freed one is still there, it had taken that before it was stopped.
     pub(super) fn take_before_free(&mut self, chunk: &Chunk, index: usize, home: Home) {
         // Where pages come and go without events, the order of a list is not known well enough.
         if !self.has_bulk_events {
@@ -257,14 +259,14 @@ impl Engine {
         }
     }
 
-    /// Takes a block whose allocation is reported later.
+    /// Takes a block whose allocation is reported later, on the CPU `reported_on`.
     pub(super) fn take_early(&mut self, place: Place, home: Home, reported_on: u16) {
         self.evict(place);
         self.expect_report(place, reported_on);
         self.sets[home.set].note_alloc(&self.policy);
     }
 
-    /// Notes that an allocation was dealt with whose event comes later, on this CPU.
+    /// Notes that an allocation is done, although its event comes later, on this CPU.
     pub(super) fn expect_report(&mut self, place: Place, reported_on: u16) {
         // The machine may not have the CPU that a recording names.
         if let Some(cpu) = self.cpus.get_mut(usize::from(reported_on)) {
@@ -286,7 +288,7 @@ impl Engine {
             .collect()
     }
 
-    /// Blocks that are believed to lie above the one that was allocated: those that were taken without an event go.
+    /// Removes the blocks that lie above the allocated one in the model: they were taken without an event.
     fn drop_missed(&mut self, chunk: &Chunk, index: usize, place: Place, home: Home) {
         let frames = &self.geometry.frames;
         let set = &self.sets[home.set];
@@ -306,14 +308,14 @@ impl Engine {
             let missed = self.place(place.zone, frame);
             let is_gone = match self.future(chunk, missed.frame).map(|(at, event)| (at, *event)) {
                 Some((at, event)) if self.has_bulk_events && is_late(chunk, (index, at)) => {
-                    // A task took it that was stopped before it reported that.
+                    // A task took the block, and was stopped before it reported that.
                     self.take_early(missed, home, event.cpu);
                     continue;
                 }
                 Some((at, event)) => {
                     matches!(event.kind, EventKind::MmPageFree | EventKind::MmPageFreeBatched) && at > index
                 }
-                // Never seen again: its list was a guess, and a wrong one.
+                // The block is never seen again: its list was guessed wrongly.
                 None => true,
             };
             if is_gone {
@@ -326,7 +328,8 @@ impl Engine {
     }
 }
 
-/// Whether the event at `at` reports an allocation that a task made before `now`, when it was stopped and others ran.
+/// Whether the event at `at` reports an allocation that a task made before `now`, when it was stopped and
+/// others ran.
 pub(super) fn is_late(chunk: &Chunk, (now, at): (usize, usize)) -> bool {
     let is_alloc = chunk.events.get(at).is_some_and(|event| event.kind == EventKind::MmPageAlloc);
     is_alloc && chunk.stopped_at(at, now).is_some()

@@ -44,7 +44,7 @@ impl Engine {
             Some(Bulk { home, left, nameless, wanted: Vec::new(), entry });
     }
 
-    /// How many pages a bulk allocation gets past the ordinary way, and from which zone.
+    /// The number of pages that a bulk allocation gets beside ordinary allocations, and their zone.
     pub(super) fn outcome_of_bulk(&self, chunk: &Chunk, index: usize) -> Option<(u32, usize)> {
         let entry = &chunk.events[index];
         let (mut ordinary, mut zone) = (0, None);
@@ -103,7 +103,7 @@ impl Engine {
         bulk.as_ref().is_some_and(|bulk| same_context(&bulk.entry, event))
     }
 
-    /// A refill for a bulk allocation: the list was empty, and what is left is taken from what came.
+    /// A refill for a bulk allocation: the list was empty, so the rest of the pages is taken from the refill.
     pub(super) fn bulk_refilled(&mut self, chunk: &Chunk, index: usize, run: &[(Place, u32)]) {
         let cpu = usize::from(chunk.events[index].cpu);
         let Some(mut bulk) = self.cpus[cpu].bulk.take() else { return };
@@ -125,7 +125,7 @@ impl Engine {
             let is_last = bulk.left as usize <= wanted || rest.len() <= wanted;
             let (part, later) = rest.split_at(if is_last { rest.len() } else { wanted.max(1) });
             if !self.sets[bulk.home.set].is_warm(bulk.home.list) {
-                // What the unknown part gave is known now.
+                // The list was empty, so its unknown part is known now.
                 self.sets[bulk.home.set].warm_up(bulk.home.list);
                 self.out.refills.cold += 1;
                 self.sets[bulk.home.set].refill_size(&self.policy, flags, Order::ZERO);
@@ -133,7 +133,8 @@ impl Engine {
                     self.displace(place);
                     self.append(place, bulk.home, Order::ZERO, next);
                 }
-                // The first ones went to the bulk allocation: they are freed, if at all, without an allocation.
+                // The first blocks went to the bulk allocation: they are freed, if at all, without an
+                // allocation.
                 let gone = part.iter().take(bulk.nameless as usize).take_while(|(_, next)| {
                     chunk.events.get(*next as usize).is_none_or(|event| event.kind != EventKind::MmPageAlloc)
                 });

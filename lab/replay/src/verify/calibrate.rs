@@ -1,7 +1,8 @@
-//! What page sets held when the recording began: the first sample of each, less what the events before it changed.
+//! The page sets' contents at the beginning: the first sample of each, minus the changes by the events before
+//! it.
 //!
-//! `/proc/zoneinfo` was read a little earlier, and not by the CPU itself. Possible only where every page that comes or
-//! goes has an event.
+//! `/proc/zoneinfo` was read a little earlier, and not by the CPU itself. The result is right only if every
+//! page that comes or goes has an event.
 
 use pageset_trace::EventKind;
 

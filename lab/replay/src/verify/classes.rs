@@ -1,8 +1,10 @@
-//! Why a decision differed from the kernel's: the eleven things that a recording hides or blurs, and everything else.
+//! Reasons why a decision differs from the kernel's: the eleven things that a recording hides or blurs, and
+//! everything else.
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-/// Why a prediction and the kernel's event differ. The first eleven are what a recording is known to hide or blur.
+/// The reason why a prediction and the kernel's event differ. The first eleven are what a recording is known
+/// to hide or blur.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Class {
@@ -24,8 +26,8 @@ pub enum Class {
     ZonePressure,
     /// A huge page in a page set overshoots a drain by up to 511 pages.
     HugeOvershoot,
-    /// A drain in slices ended after a whole slice although more was due, while another CPU was at the same zone. No recorded
-    /// event says why.
+    /// A drain in slices ended after a whole slice although more was due, while another CPU was at the same
+    /// zone. No recorded event says why.
     EndedEarly,
     /// The recorded kernel follows a rule that its policy does not have.
     KernelRule,

@@ -1,4 +1,4 @@
-//! The heart: what a free should have drained, and what the kernel drained.
+//! Compares the drain that a free should cause with the kernel's drain: the heart of the verification.
 
 use std::collections::HashSet;
 
@@ -16,12 +16,12 @@ use super::geometry::Place;
 use super::links::Chunk;
 use super::page_set::{Home, Scalars};
 
-/// Events of the same CPU that are searched for what an interrupt interrupted.
+/// Events of the same CPU that are searched for the work that an interrupt interrupted.
 const SEARCHED: usize = 4096;
 
 impl Engine {
-    /// Compares what a free drains with what the page set, which holds the block already, would drain; then carries
-    /// out what the kernel did.
+    /// Compares a free's drain with the drain that the policy decides for the page set, which already holds
+    /// the block. Then carries out the kernel's drain.
     pub(super) fn compare_free(
         &mut self,
         chunk: &Chunk,
@@ -58,8 +58,8 @@ impl Engine {
             self.note_ended_early(chunk, index, home, (due, observed));
         } else {
             let class = match self.class_of_free((home, order), (before, other), flags, (due, observed)) {
-                // In an interrupt, no drain where one is due may mean that the block, which is not seen again, never
-                // got there.
+                // In an interrupt, no drain where one is due may mean that the block, which is not seen
+                // again, never got there.
                 Class::Unexplained
                     if observed.is_empty()
                         && chunk.events[index].interrupt_level() > 0
@@ -89,7 +89,7 @@ impl Engine {
         }
     }
 
-    /// Compares further slices of a drain, between which others ran, and carries them out.
+    /// Compares further slices of a drain that other tasks interrupted, and carries them out.
     pub(super) fn compare_slices(
         &mut self,
         chunk: &Chunk,
@@ -123,8 +123,8 @@ impl Engine {
         self.carry_out_drain(home, observed);
     }
 
-    /// Whether a drain that differs took whole slices of what is due, and ended while another CPU was at the zone. Why it ended
-    /// is not recorded (decision 0037).
+    /// Whether a drain that differs consists of whole slices of the due drain, and ended while another CPU
+    /// was at the zone. The reason for its end is not recorded (decision 0037).
     fn ended_early(
         &self,
         chunk: &Chunk,
@@ -137,7 +137,8 @@ impl Engine {
         took_slices && self.is_accompanied(chunk, index, home)
     }
 
-    /// Whether an event of another CPU at the same zone lies between a free and what its CPU does after the drain.
+    /// Whether an event of another CPU at the same zone lies between a free and the first event of its CPU
+    /// after the drain.
     fn is_accompanied(&self, chunk: &Chunk, index: usize, home: Home) -> bool {
         let zone = home.set / self.cpus.len();
         let is_drain = |at: &usize| chunk.events[*at].kind == EventKind::MmPagePcpuDrain;
@@ -172,7 +173,7 @@ impl Engine {
         self.cpus[cpu].slices.push(slices);
     }
 
-    /// Carries out what the kernel drained.
+    /// Carries out the kernel's drain.
     fn carry_out_drain(&mut self, home: Home, observed: &[(Place, Order)]) {
         let zone = home.set / self.cpus.len();
         self.carry_out(home, observed);
@@ -182,7 +183,8 @@ impl Engine {
         pressure.drained();
     }
 
-    /// Whether the drained blocks are as many as due, or fewer whole slices if the task moved to another CPU.
+    /// Whether the drained blocks are the whole due drain, or whole slices of it if the task moved to another
+    /// CPU.
     fn agrees_with(
         &self,
         home: Home,
@@ -198,7 +200,7 @@ impl Engine {
         }
     }
 
-    /// Whether the drained blocks are as many as due.
+    /// Whether the drained blocks are the whole due drain.
     pub(super) fn agrees(
         &self,
         home: Home,
@@ -209,7 +211,7 @@ impl Engine {
         self.agrees_with(home, due, count, (observed, DrainEnds::Here))
     }
 
-    /// How far the drained blocks are what is due.
+    /// How much of the due drain the drained blocks are.
     fn progress(&self, home: Home, due: DueDrain, count: i32, observed: &[(Place, Order)]) -> Progress {
         let is_whole = |is_it: bool| if is_it { Progress::Whole } else { Progress::Differs };
         let (rule, batch) = (self.policy.free_drain, self.sets[home.set].limits.batch);
@@ -236,7 +238,7 @@ impl Engine {
         }
     }
 
-    /// What the decision would be from other scalars; the page set is left as that makes it.
+    /// Decides again, from other scalars. The page set is left in the state of that decision.
     fn retry(&mut self, (home, order): (Home, Order), from: Scalars, flags: Pressure) -> Option<DueDrain> {
         let policy = self.policy;
         let set = &mut self.sets[home.set];
@@ -244,7 +246,8 @@ impl Engine {
         set.pcp.note_free(&policy, set.limits, flags, order)
     }
 
-    /// Whether the decision is right if what an interrupt came between is put in its true place.
+    /// Whether the decision is right if events are put in their true order: an interrupt may come between a
+    /// thread's action and the event that reports it.
     fn explain_by_order(
         &mut self,
         chunk: &Chunk,
@@ -333,7 +336,7 @@ impl Engine {
         false
     }
 
-    /// Why a free's drain differs, and what that says about the page set.
+    /// The class of a free's drain that differs. Corrects the page set by the kernel's decision.
     fn class_of_free(
         &mut self,
         (home, order): (Home, Order),
@@ -369,8 +372,9 @@ impl Engine {
         self.sets[home.set].set_scalars(after);
         let class = self.count_class(home.set);
         let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
-        // What the kernel did says what it saw: another `count`, or where every page is counted another `high`, which
-        // pressure that was not there (or was) has moved.
+        // The kernel's decision shows the value that it saw: another `count`. Where every page is counted, it
+        // is another `high`, which pressure changed that the model did not see, or did not change although
+        // the model saw pressure.
         let is_high_wrong = self.has_bulk_events && class == Class::ZonePressure && !is_edge;
         let limits = self.sets[home.set].limits;
         let corrected = match due {
@@ -427,8 +431,8 @@ impl Engine {
             let drained: HashSet<FrameIndex> = observed.iter().map(|(place, _)| place.frame).collect();
             let is_drained = |(frame, _): &(FrameIndex, Order)| drained.contains(frame);
             let last = predicted.iter().rposition(is_drained).unwrap_or(0);
-            // Those that were not drained go back to the cold ends they came from, the last first; but a block that the
-            // kernel passed over was not there.
+            // Blocks that were not drained go back to the cold ends of their lists, the last first. A block
+            // that the kernel passed over was not there.
             for &(at, place, list, order) in wrong.iter().rev() {
                 if at > last || drained.contains(&place.frame) {
                     let next = self.next_of(place);
@@ -446,12 +450,12 @@ impl Engine {
     }
 }
 
-/// How far a kernel's drain is what was due.
+/// How much of the due drain a kernel's drain is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     /// All of it.
     Whole,
-    /// Whole slices of it; so many pages are left.
+    /// Whole slices of it. The number is the pages that are left.
     Ends(i32),
     Differs,
 }

@@ -1,4 +1,5 @@
-//! What goes on on one CPU at a moment of the trace: what has begun and not ended, and what is kept of what was.
+//! The state of one CPU at a moment of the trace: work that has begun and not ended, and notes about earlier
+//! events.
 
 use pageset_core::FrameIndex;
 use pageset_core::pcp::DueDrain;
@@ -6,14 +7,14 @@ use pageset_trace::Event;
 
 use super::page_set::Home;
 
-/// What goes on on one CPU.
+/// The state of one CPU.
 #[derive(Debug, Default)]
 pub(super) struct CpuState {
     /// Drains that go on later.
     pub(super) slices: Vec<Slices>,
     /// Commits whose drain comes later than an interrupt: the free's and the drain's first event.
     pub(super) deferred: Vec<(usize, usize)>,
-    /// Allocations that were dealt with ahead of their events.
+    /// Blocks whose allocation was done in the model ahead of its event.
     pub(super) popped_early: Vec<FrameIndex>,
     pub(super) tick: Option<Tick>,
     pub(super) bulk: Option<Bulk>,
@@ -23,20 +24,20 @@ pub(super) struct CpuState {
     pub(super) sampling: Option<usize>,
     /// The last event at each depth of interrupts.
     pub(super) last_by_level: [Option<usize>; 4],
-    /// The last block that was drained on demand, and whose it was.
+    /// The last block that was drained on demand, and the page set that held it.
     pub(super) drained_owner: Option<(usize, usize)>,
     /// The last free of this CPU that needed no drain.
     pub(super) last_free: Option<usize>,
 }
 
-/// A free's drain that its task has not ended: between two slices others ran.
+/// A free's drain that its task has not ended: other tasks run between two slices.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slices {
     /// The list of the freed block.
     pub(super) home: Home,
     /// The first event of the next slice.
     pub(super) next: usize,
-    /// What is still to be drained, by the policy; `None` once it differed.
+    /// The rest of the drain that the policy wants; `None` after a mismatch.
     pub(super) left: Option<DueDrain>,
 }
 
@@ -44,7 +45,7 @@ pub(super) struct Slices {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tick {
     pub(super) start: Event,
-    /// The next zone to be dealt with.
+    /// The next zone whose drain is due.
     pub(super) zone: usize,
     /// Whether a zone's drain differed.
     pub(super) differs: bool,
@@ -56,7 +57,8 @@ pub(super) struct Bulk {
     pub(super) home: Home,
     /// Pages that are still to be taken.
     pub(super) left: u32,
-    /// Pages that were counted off a list whose contents are not known; a refill may have given some of them.
+    /// Pages that were counted as taken from a list with unknown contents; a refill may have given some of
+    /// them.
     pub(super) nameless: u32,
     /// Sizes of the refills that the page set made for it by itself, in mode `free`.
     pub(super) wanted: Vec<u32>,

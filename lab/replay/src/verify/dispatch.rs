@@ -1,4 +1,5 @@
-//! Which part of the comparison each event concerns, and what comes before the first event and behind the last.
+//! Sends each event to its part of the comparison, and does the work before the first event and behind the
+//! last.
 //!
 //! It stands above the files for each kind of event, which all act on the same [`Engine`].
 
@@ -10,7 +11,7 @@ use super::links::Chunk;
 use super::mode::Mode;
 
 impl Engine {
-    /// Brings what is known before the first event.
+    /// Sets the state before the first event.
     pub(super) fn prepare(&mut self, limits: LimitsFrom) {
         if limits == LimitsFrom::Samples {
             self.learn_limits();
@@ -20,7 +21,7 @@ impl Engine {
         }
     }
 
-    /// Compares a part of the recording, which has been linked, up to `end`; what lies behind is looked at only.
+    /// Compares a part of the recording, which has been linked, up to `end`. Later events are only looked at.
     pub(super) fn compare(&mut self, chunk: &mut Chunk, end: usize) {
         let has_begun = std::mem::replace(&mut self.has_begun, true);
         if has_begun {
@@ -77,7 +78,7 @@ impl Engine {
             EventKind::Marker => self.marker(chunk, index),
             EventKind::BulkAllocEntry => self.bulk_starts(chunk, index),
             EventKind::BulkAllocReturn => self.bulk_ends(chunk, index),
-            // It failed in every zone that it may use.
+            // The allocation failed in every zone that it may use.
             EventKind::DirectReclaimBegin => self.walk_past(None, event.gfp),
             EventKind::KswapdWake => self.reclaim(event.pfn, true),
             EventKind::KswapdSleep => self.reclaim(event.pfn, false),

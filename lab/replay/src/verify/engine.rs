@@ -1,5 +1,5 @@
-//! The comparison's state: page sets, what is on their lists, zones, CPUs. The files above it say what each kind of event does
-//! to it.
+//! The comparison's state: page sets, what is on their lists, zones, CPUs. The files above it have the
+//! effects of each kind of event.
 
 use std::collections::HashMap;
 
@@ -109,7 +109,8 @@ impl Engine {
         Ok(())
     }
 
-    /// An allocation walks to a zone, past the higher ones of its node that it may use too, or past all (`None`).
+    /// An allocation walks to a zone, past the higher ones of its node that it may use too, or past all
+    /// (`None`).
     pub(super) fn walk_past(&mut self, taken: Option<usize>, gfp: u32) {
         let highest = highest_zone(gfp);
         // Movable memory has index 3 on x86-64, which has no high memory (spec §1.13).
@@ -169,7 +170,7 @@ impl Engine {
         self.notes[place.frame as usize] = u64::from(next.wrapping_add(1)) << 32 | owner;
     }
 
-    /// Forgets what comes next about every frame, but not where it is.
+    /// Forgets the next event about every frame, but not the frame's place.
     pub(super) fn forget_links(&mut self) {
         self.notes.iter_mut().filter(|note| **note >> 32 != 0).for_each(|note| *note &= u64::from(u32::MAX));
     }
@@ -189,8 +190,8 @@ impl Engine {
         Some(home)
     }
 
-    /// Takes a frame off a list where it cannot be any more. Where every page that comes or goes is counted by an
-    /// event, only its name was wrong, and some other page is there; else it left without an event.
+    /// Takes a frame off a list where it cannot be any more. Where every page that comes or goes is counted
+    /// by an event, only its name was wrong, and some other page is there; else it left without an event.
     pub(super) fn displace(&mut self, place: Place) -> Option<Home> {
         let home = self.evict(place)?;
         if self.has_bulk_events {
@@ -222,7 +223,7 @@ impl Engine {
         usize::from(self.block_types[place.frame as usize / PAGEBLOCK_FRAMES as usize]).checked_sub(1)
     }
 
-    /// Counts a mismatch; `what` describes it if somebody asked.
+    /// Counts a mismatch. `what` describes it, and is called only for the mismatch that is to be explained.
     pub(super) fn mismatch(
         &mut self,
         chunk: &Chunk,

@@ -20,12 +20,12 @@ pub struct ExplainRequest {
     pub class: Option<Class>,
 }
 
-/// A mismatch and what happened around it.
+/// A mismatch and the events around it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     /// Why it differs.
     pub class: &'static str,
-    /// What differs.
+    /// The difference, in words.
     pub what: String,
     /// Events of the same CPU, in order; `>` marks the one that the decision belongs to.
     pub events: Vec<String>,
@@ -44,7 +44,7 @@ impl Explainer {
         Self { request, ..Self::default() }
     }
 
-    /// Counts a mismatch, and says whether it is the one.
+    /// Counts a mismatch, and returns whether it is the one to explain.
     pub(super) fn wants(&mut self, class: Class) -> bool {
         let Some(request) = self.request else { return false };
         if request.class.is_some_and(|wanted| wanted != class) {

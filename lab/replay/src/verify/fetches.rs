@@ -1,17 +1,20 @@
-//! What the recorded kernel's fetches from its zones were, as far as its events tell.
+//! The recorded kernel's fetches from its zones, sorted as far as their events tell.
 
 use super::{PassedOver, Refills, Verification};
 
-/// Runs of blocks that a CPU fetched from a zone, of an order and type that page sets hold. `mm_page_alloc_zone_locked` marks all
-/// of them `percpu_refill`: it says that the blocks could live in a page set, not that they went there.
+/// Runs of blocks that a CPU fetched from a zone, of an order and type that page sets hold.
+/// `mm_page_alloc_zone_locked` marks all of them `percpu_refill`: it says that the blocks could live in a
+/// page set, not that they went there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fetches {
     /// All runs.
     pub all: u64,
-    /// Those that went past the page set: a lone block while its list had blocks, or while more than one would be fetched.
+    /// Fetches past the page set: a lone block while its list had blocks, or while more than one would be
+    /// fetched.
     pub past_page_sets: u64,
-    /// Those whose events are the same for a refill and for a block past the page set: a lone block for an empty list that wants
-    /// one, taken for a refill; and runs that no allocation follows.
+    /// Fetches whose events are the same for a refill and for a block past the page set. Some are a lone
+    /// block for an empty list that wants one, taken for a refill; the others are runs that no allocation
+    /// follows.
     pub unknown: u64,
 }
 

@@ -30,18 +30,19 @@ impl Verification {
     }
 }
 
-/// So many wrong decisions more are chance: the first of each list, and what interrupts came between.
+/// A policy may have this many more wrong decisions by chance: the first of each list, and interrupts that
+/// came between.
 const CHANCE: u64 = 4;
 
 impl Fit {
-    /// Decisions that are not right.
+    /// The number of decisions that differ from the kernel's.
     #[must_use]
     pub const fn wrong(&self) -> u64 {
         self.decisions.saturating_sub(self.right)
     }
 
-    /// Whether another policy of the same recording is nearer by more than chance: half as many wrong decisions, and a few
-    /// besides.
+    /// Whether another policy of the same recording is nearer by more than chance: half as many wrong
+    /// decisions, and a few besides.
     #[must_use]
     pub const fn is_worse_than(&self, other: &Self) -> bool {
         self.wrong() > 2 * other.wrong() + CHANCE

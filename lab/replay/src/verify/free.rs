@@ -53,8 +53,8 @@ impl Engine {
         self.commit_or_defer(chunk, index);
     }
 
-    /// The order of the block whose pages are freed one after the other from here on, if the kernel takes them as that block.
-    /// The events of the other pages are dealt with.
+    /// The pages of one block may be freed one after the other. If that begins here, and the kernel takes
+    /// them as one block, returns the block's order. The events of the other pages are dealt with.
     fn join_split(&mut self, chunk: &mut Chunk, index: usize, place: Place) -> Option<Order> {
         if self.policy.split_frees == SplitFrees::Singly {
             return None;
@@ -149,8 +149,8 @@ impl Engine {
         }
     }
 
-    /// Whose page set a demand drains, if it is not known who held the block: the one that the blocks around it come
-    /// from, since one page set is drained after the other.
+    /// The page set that a demand drains, if the CPU that held the block is not known. It is the page set
+    /// that the blocks around it come from, since page sets are drained one after the other.
     fn drained_owner(&self, chunk: &Chunk, index: usize, zone: usize) -> usize {
         let event = &chunk.events[index];
         let own = self.set_index(zone, event.cpu);
@@ -170,7 +170,8 @@ impl Engine {
             .unwrap_or(own)
     }
 
-    /// Whether an interrupt frees in the middle of a batch of the thread that it interrupted, which holds the lock.
+    /// Whether an interrupt frees in the middle of a batch of the thread that it interrupted, which holds the
+    /// lock.
     fn is_lock_held(&self, chunk: &Chunk, index: usize) -> bool {
         let event = &chunk.events[index];
         let depth = event.interrupt_level();
@@ -181,7 +182,7 @@ impl Engine {
         let Some(interrupted) = last[..usize::from(depth)].iter().flatten().max() else { return false };
         let interrupted = &chunk.events[*interrupted];
         match interrupted.kind {
-            // In the middle of a batch, if that goes on afterwards.
+            // The interrupt came in the middle of a batch, if the batch goes on afterwards.
             EventKind::MmPageFreeBatched => {
                 let mut later = chunk.after(index).take(SEARCHED).map(|at| &chunk.events[at]);
                 later.find(|next| next.interrupt_level() < depth).is_some_and(|resumed| {
@@ -189,7 +190,8 @@ impl Engine {
                         && matches!(resumed.kind, EventKind::MmPageFreeBatched | EventKind::MmPagePcpuDrain)
                 })
             }
-            // Interrupts that waited for the end of a drain or refill come before its thread gives the lock back.
+            // Interrupts that waited for the end of a drain or refill come before its thread gives the lock
+            // back.
             EventKind::MmPagePcpuDrain | EventKind::MmPageAllocZoneLocked => {
                 let zone = |event: &Event| self.geometry.locate(event.pfn).map(|place| place.zone);
                 zone(interrupted) == zone(event)
@@ -240,7 +242,7 @@ impl Engine {
         self.observed = observed;
     }
 
-    /// A task goes on with a drain, after others ran between two slices.
+    /// A task continues its drain, after other tasks ran between two slices.
     fn next_slices(&mut self, chunk: &mut Chunk, index: usize, slices: Slices) {
         let event = chunk.events[index];
         let mut observed = std::mem::take(&mut self.observed);
@@ -250,7 +252,8 @@ impl Engine {
         self.observed = observed;
     }
 
-    /// The blocks that one thread of control drains from one zone's page set, as far as nobody else runs in between.
+    /// Collects the blocks that one thread of control drains from one zone's page set, up to the first event
+    /// of another thread on its CPU.
     fn collect_drain(
         &mut self,
         chunk: &mut Chunk,
@@ -310,16 +313,16 @@ impl Engine {
 pub(super) enum DrainEnds {
     /// With the last of its blocks.
     Here,
-    /// Others run, and then the task goes on with this event.
+    /// Other tasks run, and then the task continues with this event.
     GoesOn(usize),
-    /// The task does what comes next on another CPU.
+    /// The task continues on another CPU.
     TaskMoved,
 }
 
 /// The first event of the drain that follows a commit, and whether it follows at once.
 fn drain_of(chunk: &Chunk, index: usize) -> Option<(usize, bool)> {
     let commit = &chunk.events[index];
-    // A task that is stopped between its free and the page set goes on later.
+    // If a task is stopped between its free and the page set, its drain comes later.
     if commit.interrupt_level() == 0
         && let Some(at) = chunk.next_in_task(index)
         && let Some(next) = chunk.events.get(at)

@@ -1,7 +1,8 @@
 //! Mode `free`: the page sets decide for themselves from the first event to the last.
 //!
-//! Which page is which does not matter then, so the lists hold placeholders: numbers of frames that stand for any page. What
-//! the lists held at the start is not known; they start with as many movable pages as `/proc/zoneinfo` counted.
+//! Which page is which does not matter then, so the lists hold placeholders: numbers of frames that stand for
+//! any page. The contents of the lists at the start are not known, so they start with as many movable pages
+//! as `/proc/zoneinfo` counted.
 
 use pageset_core::Order;
 
@@ -16,7 +17,7 @@ use super::page_set::Home;
 const MOVABLE_PAGES: usize = 1;
 
 impl Engine {
-    /// Fills the page sets with what they are said to hold.
+    /// Fills each page set with as many placeholders as its count says.
     pub(super) fn seed_placeholders(&mut self) {
         for set in 0..self.sets.len() {
             let pages = std::mem::take(&mut self.sets[set].pcp.count);
@@ -38,7 +39,7 @@ impl Engine {
         }
     }
 
-    /// An allocation; `observed` is the size of the kernel's refill.
+    /// Plays an allocation on the model. `observed` is the size of the kernel's refill, if there was one.
     pub(super) fn free_alloc(
         &mut self,
         chunk: &Chunk,
@@ -151,7 +152,8 @@ impl Engine {
         self.predicted = removed;
     }
 
-    /// Nothing is ever corrected, so one difference makes others; what was not known at the start is the usual first.
+    /// Nothing is ever corrected, so one difference makes others. Usually the first comes from unknown
+    /// contents at the start.
     pub(super) fn class_when_free(&self, set: usize) -> Class {
         match self.count_class(set) {
             Class::Unexplained => Class::HiddenAtStart,

@@ -1,4 +1,4 @@
-//! The recorded machine's zones: which frame is whose, and the limits of each zone's page sets.
+//! The recorded machine's zones: the zone of each frame, and the limits of each zone's page sets.
 
 use pageset_core::pcp::Limits;
 use pageset_core::{
@@ -10,13 +10,14 @@ use crate::limits::{computed, printed_or_computed};
 use crate::placeholders::Placeholders;
 use crate::pressure::ZonePressure;
 
-/// Frames that all zones together may span: 64 TiB of 4 KiB frames. Each stretch takes four bytes before it is seen.
+/// Frames that all zones together may span: 64 TiB of 4 KiB frames. Each stretch takes four bytes before it
+/// is seen.
 const SPAN_MAX: u64 = 1 << 34;
 /// Frames in stretches that were seen: 1 TiB, whose tables take 6 GiB.
 const FRAMES_MAX: usize = 1 << 28;
 /// Page sets at most; each takes half a kibibyte.
 const PAGE_SETS_MAX: usize = 1 << 18;
-/// Frames of a stretch, in which each frame has a number behind the one before: as many as the largest block has.
+/// Frames of a stretch, whose numbers are consecutive: as many as the largest block has.
 const STRETCH: u64 = 1 << pageset_core::MAX_ORDER;
 
 /// One zone.
@@ -33,7 +34,7 @@ pub(super) struct Zone {
 /// Where the limits of page sets come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LimitsFrom {
-    /// What the recorded kernel printed, where it did.
+    /// The limits that the recorded kernel printed; formulas for zones without.
     Samples,
     /// The formulas alone: settings are not the recorded ones, or the policy's formulas are its own.
     Formulas,
@@ -48,8 +49,8 @@ pub(super) struct Place {
 
 /// All zones, by node and kind, as the kernel visits them in a tick.
 ///
-/// All frames of a stretch get numbers when the recording first shows one of them. So tables of frames grow with the recording
-/// and not with the machine.
+/// All frames of a stretch get numbers when the recording first shows one of them. So tables of frames grow
+/// with the recording and not with the machine.
 #[derive(Debug)]
 pub(super) struct Geometry {
     pub(super) zones: Vec<Zone>,
@@ -57,7 +58,7 @@ pub(super) struct Geometry {
     pub(super) nodes: Vec<u16>,
     /// Links and states of each frame that has a number.
     pub(super) frames: FrameTables<'static>,
-    /// Numbers that stand for any page.
+    /// Numbers for blocks of a page set that are not known by frame.
     pub(super) placeholders: Placeholders,
     /// The first frame of each stretch that was seen.
     seen: Vec<u64>,

@@ -1,4 +1,5 @@
-//! Looking ahead: what comes next on the same CPU, what the same task does next, and what happens next to the same frame.
+//! Links to later events: the next on the same CPU, the next of the same task, and the next about the same
+//! frame.
 
 use std::collections::HashMap;
 
@@ -20,7 +21,7 @@ pub(super) struct Link {
     pub(super) in_task: u32,
     /// The last event of this task before this one.
     pub(super) before_in_task: u32,
-    /// Order of the block; for the commit of a batched free, that of the free it belongs to.
+    /// Order of the block. The commit of a batched free has the order of its free.
     pub(super) order: u8,
 }
 
@@ -92,7 +93,7 @@ impl Chunk {
         Ok(())
     }
 
-    /// Drops the events up to `end`. Which of the others are done stays known.
+    /// Drops the events up to `end`. The marks of later events that are done stay.
     pub(super) fn forget(&mut self, end: usize) {
         self.events.drain(..end.min(self.events.len()));
         self.done.drain(..end.min(self.done.len()));
@@ -104,7 +105,8 @@ impl Chunk {
         (next != NEVER).then_some(next as usize)
     }
 
-    /// Where the task of the event at `at` did something last, if that was before `now`: it was stopped then, and others ran.
+    /// The last event of the task of event `at`, if it came before `now`: the task was stopped then, and
+    /// other tasks ran.
     pub(super) fn stopped_at(&self, at: usize, now: usize) -> Option<usize> {
         let before = self.links.get(at)?.before_in_task as usize;
         (before < now && now < at && self.events[at].interrupt_level() == 0).then_some(before)

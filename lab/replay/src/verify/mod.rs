@@ -1,15 +1,19 @@
 //! Verification: does the core decide as the recorded kernel decided?
 //!
-//! [`verify`] drives the core's own page sets ([`pageset_core::pcp::Pcp`]) with a recording's allocations and frees,
-//! and compares each of their decisions with the events of the kernel's: refills (when, how many blocks), drains (when,
-//! how many pages, which), ticks, and `count` and `high` wherever `/proc/zoneinfo` was sampled. What differs is put in
-//! a [`Class`].
+//! [`verify`] drives the core's own page sets ([`pageset_core::pcp::Pcp`]) with a recording's allocations and
+//! frees, and compares each decision with the kernel's events: refills (when, how many blocks), drains (when,
+//! how many pages, which), ticks, and `count` and `high` wherever `/proc/zoneinfo` was sampled. Each mismatch
+//! has a [`Class`].
 //!
-//! Files, from the ground up. What a comparison consists of: `classes`, `mode`, `geometry` (zones and limits), `links` (what
-//! comes next on a CPU and to a frame), `after_free` (what that says of a free), `explain`, `report`, `page_set` (the core's page set
-//! and what is not known of it), `cpu_state`, and `engine`, which holds them together. What events do to it: `compare` (the drain of a
-//! free), `free_run` (mode `free`), `refill`, `bulk`, `alloc`, `tick`, `free`, `sample`, and `calibrate` (what the page sets held at
-//! the start). Above them: `dispatch` (which event concerns which part), `options`, `fit` (which of several policies is nearest), and this file.
+//! Files, from the ground up.
+//! - Parts of a comparison: `classes`, `mode`, `geometry` (zones and limits), `links` (the next event on a
+//!   CPU and about a frame), `after_free` (the fate of a free), `explain`, `report`.
+//! - State: `page_set` (the core's page set and its unknown parts), `cpu_state`, and `engine`, which holds
+//!   all parts together.
+//! - Effects of events: `compare` (the drain of a free), `free_run` (mode `free`), `refill`, `bulk`, `alloc`,
+//!   `tick`, `free`, `sample`, and `calibrate` (the page sets' contents at the start).
+//! - Above them: `dispatch` (which event concerns which part), `options`, `fit` (which of several policies is
+//!   nearest), and this file.
 
 mod after_free;
 mod alloc;
@@ -56,14 +60,15 @@ use links::Chunk;
 
 /// Events that are looked at together: with their links, 90 MiB.
 const CHUNK_EVENTS_MAX: usize = 2 << 20;
-/// Events that are kept for the next part of the recording, since those before them have to see what comes.
+/// Events at the end of a part that are compared with the next part, since their comparison needs later
+/// events.
 const LOOK_AHEAD: usize = 64 << 10;
 
 /// Compares a recording with a policy. `progress` gets the number of events compared so far.
 ///
 /// # Errors
-/// The recording is damaged, lacks events, does not describe its machine or its kernel, or the machine is too large for the
-/// tables; a setting changed, and it does not say when.
+/// The recording is damaged, lacks events, does not describe its machine or its kernel, or the machine is too
+/// large for the tables; a setting changed, and it does not say when.
 pub fn verify(
     reader: &mut dyn TraceReader,
     options: &VerifyOptions,
@@ -116,7 +121,8 @@ pub fn verify(
             }
         }
         engine.link(&mut chunk).map_err(|problem| unusable(problem, "verify a part of it"))?;
-        // The last events are only looked at, so that those before them see what comes.
+        // The last events are compared with the next part; until then they show the future of the events
+        // before them.
         let seen = if is_read { 0 } else { LOOK_AHEAD };
         let end = chunk.events.len().saturating_sub(seen);
         engine.compare(&mut chunk, end);

@@ -1,6 +1,6 @@
-//! How far the kernel's own events steer a comparison.
+//! Modes of a comparison: how much the kernel's events correct the page sets.
 
-/// How far the kernel's own events steer the comparison.
+/// How much the kernel's events correct the page sets during a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Each decision is predicted, then the kernel's is carried out; samples reset `count` and `high`.

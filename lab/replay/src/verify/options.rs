@@ -1,4 +1,4 @@
-//! What to verify, how, and why it could not be done.
+//! Options of a verification, and its errors.
 
 use pageset_core::Policy;
 use pageset_trace::{Layout, TraceError};
@@ -16,7 +16,7 @@ pub struct VerifyOptions {
     pub machine: Option<Layout>,
     /// Settings that the recorded machine did not have.
     pub settings: VmSettings,
-    /// How far the kernel's own events steer the comparison.
+    /// How much the kernel's events correct the page sets.
     pub mode: Mode,
     /// A mismatch to show.
     pub explain: Option<ExplainRequest>,
@@ -25,7 +25,7 @@ pub struct VerifyOptions {
 /// Why a verification could not be done.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    /// The recording is damaged or unreadable, or lacks what a comparison is made from.
+    /// The recording is damaged or unreadable, or lacks events for a comparison.
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// The recording lacks something, or has too much of it.

@@ -1,4 +1,4 @@
-//! One CPU's page set of one zone, as far as the recording tells: the core's own, and what is not known of it.
+//! One CPU's page set of one zone: the core's own, and notes about its unknown parts.
 
 use std::fmt;
 
@@ -47,9 +47,9 @@ pub(super) struct PageSet {
     pub(super) limits: Limits,
     /// Blocks on each list that are known by name.
     len: [u32; LISTS_MAX],
-    /// Lists that hold nothing but what is known by name.
+    /// Lists whose blocks are all known by frame.
     warm: u16,
-    /// The other extreme of what the hidden state could have been; `None` once that no longer matters.
+    /// The page set with the other extreme of its hidden state; `None` once the difference no longer matters.
     shadow: Option<Box<Pcp>>,
     /// Whether this CPU changed the zone's counters since its last tick.
     pub(super) touched: bool,
@@ -59,7 +59,7 @@ pub(super) struct PageSet {
     pub(super) count_known: bool,
     /// At the mark in front of a sample: whether count and high were the sample's, and the count.
     pub(super) sampled: (bool, bool, i32),
-    /// By how much count and high differed at the last sample.
+    /// The errors of count and high at the last sample.
     pub(super) sample_error: (i32, i32),
 }
 
@@ -116,7 +116,7 @@ impl PageSet {
         pcp.previous_was_high_order = scalars.previous_was_high_order;
     }
 
-    /// What the scalars would be if the hidden state had been the other extreme; `None` if that no longer matters.
+    /// The scalars with the other extreme of the hidden state; `None` if the difference no longer matters.
     pub(super) fn other_scalars(&self) -> Option<Scalars> {
         let shadow = self.shadow.as_ref()?;
         Some(Scalars {
@@ -219,7 +219,7 @@ impl PageSet {
             .sum()
     }
 
-    /// Removes what the core's drain order says, and tells which blocks from which lists.
+    /// Removes blocks in the core's drain order, and adds them to `removed`.
     pub(super) fn remove(
         &mut self,
         frames: &FrameTables<'_>,

@@ -14,7 +14,7 @@ use super::page_set::{Home, Scalars};
 const SEARCHED: usize = 512;
 
 impl Engine {
-    /// Compares a refill with what the page set would do, and carries it out.
+    /// Compares a refill with the policy's, and carries it out.
     pub(super) fn refilled(
         &mut self,
         chunk: &Chunk,
@@ -61,8 +61,8 @@ impl Engine {
         self.sets[home.set].warm_up(home.list);
     }
 
-    /// What is believed to be on a list that the kernel found empty. `None`: nothing, once allocations whose events
-    /// come late are taken into account. Otherwise the class of the mismatch.
+    /// Clears blocks from a list that the kernel found empty. `None`: the list is empty once allocations with
+    /// late events are taken into account.  Otherwise the class of the mismatch.
     fn clear_leftovers(
         &mut self,
         chunk: &Chunk,
@@ -126,7 +126,8 @@ impl Engine {
             && chunk.after(now).take(SEARCHED).any(|next| next == at)
     }
 
-    /// A refill of another size: why, and what that says about the page set.
+    /// The class of a refill whose size differs. Leaves the page set with the scalars that explain it, if any
+    /// do.
     fn class_of_refill(
         &mut self,
         (home, order): (Home, Order),

@@ -1,4 +1,4 @@
-//! The result of a verification: what the kernel did, what the policy said, where they differ.
+//! The result of a verification: the kernel's decisions, the policy's, and the mismatches.
 
 use serde::Serialize;
 
@@ -26,7 +26,7 @@ pub struct Verification {
     pub decay: Decays,
     /// Comparisons with `/proc/zoneinfo` while recording.
     pub samples: Samples,
-    /// What differs, by reason.
+    /// Mismatches by class.
     pub mismatches: Mismatches,
     /// Events that could not be compared.
     pub passed_over: PassedOver,
@@ -46,10 +46,10 @@ pub struct Refills {
     pub predicted: u64,
     /// The same moment and number.
     pub exact: u64,
-    /// The first one of each list: what the list held before is not known.
+    /// The first refill of each list: the list's contents before it are not known.
     pub cold: u64,
-    /// Of one block, taken for a refill since the list was empty and one block was wanted. The events would be the same if it had
-    /// gone past the page set.
+    /// Refills of one block. The list was empty and wanted one block, so this may also have been a block past
+    /// the page set: the events would be the same.
     pub of_one: u64,
 }
 
@@ -62,12 +62,12 @@ pub struct Drains {
     pub predicted: u64,
     /// The same moment and number.
     pub exact: u64,
-    /// The same moment, and whole slices of what is due, while another CPU was at the same zone. None of [`Self::exact`]: the
-    /// policy does not say that the drain ends there.
+    /// The same moment, and whole slices of the due drain, while another CPU was at the same zone.
+    /// [`Self::exact`] does not count these: the policy does not say that the drain ends there.
     pub ended_early: u64,
     /// Pages drained from lists whose contents are known (ticks included).
     pub identity_pages: u64,
-    /// Those of them that the policy drains at the same place of the same drain.
+    /// Pages that the policy drains at the same place of the same drain.
     pub identity_exact: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Samples: what a CPU's own `/proc/zoneinfo` said about its page sets.
+//! Samples: a CPU's page sets in `/proc/zoneinfo`, compared with the model.
 
 use pageset_core::pcp::Limits;
 use pageset_trace::Event;
@@ -9,7 +9,8 @@ use super::links::Chunk;
 use super::mode::Mode;
 use crate::limits::to_i32;
 
-/// Marks that the recorder writes around a sample: one of these, the sample's number, the CPU in the low 12 bits.
+/// Marks that the recorder writes around a sample: one of these, the sample's number, the CPU in the low 12
+/// bits.
 const MARK_BEFORE: u64 = 0x5a;
 const MARK_AFTER: u64 = 0x5b;
 const MARK_SHIFT: u32 = 24;
@@ -17,14 +18,14 @@ const MARK_CPU: u64 = 0xfff;
 /// A sample is at most this far from its mark.
 const NEAR_NS: u64 = 2_000_000;
 
-/// At most this part of a zone is given back after boot (a 24th of 320 MiB was); less than the eighth by which a tick
-/// lowers `high`.
+/// After boot, at most this part of a zone is given back; a 24th of 320 MiB was. A tick lowers `high` by
+/// more: an eighth.
 const BOOT_SHARE: i32 = 12;
 
 impl Engine {
-    /// Limits that samples print, for zones where the machine's description has none. Where none are printed, the
-    /// ceiling of `high` shows: the zone was a little smaller when the kernel computed its share, since memory that is
-    /// needed at boot only was given back later.
+    /// Limits that samples print, for zones where the machine's description has none. Where none are printed,
+    /// the ceiling of `high` shows: the zone was a little smaller when the kernel computed its share, since
+    /// memory that is needed at boot only was given back later.
     pub(super) fn learn_limits(&mut self) {
         for zone in 0..self.geometry.zones.len() {
             let description = &self.geometry.zones[zone].description;
@@ -138,7 +139,7 @@ impl Engine {
             let (model_count, model_high) = (set.pcp.count, set.pcp.high);
             set.count_known = true;
             if self.mode == Mode::Step || !known && self.mode == Mode::Blind {
-                // What happened between the marks is kept.
+                // Changes between the two marks are kept.
                 if !count_exact {
                     set.pcp.count += count - old;
                 }

@@ -1,4 +1,4 @@
-//! Ticks: `high` decays, what exceeds it is drained, page sets of remote nodes expire.
+//! Ticks: `high` decays, the pages above it are drained, page sets of remote nodes expire.
 
 use pageset_core::Order;
 use pageset_core::policy::DecayDrain;
@@ -15,7 +15,7 @@ use super::page_set::Home;
 /// Ticks that an idle page set of a remote node survives. Source: spec §2.11.
 const REMOTE_EXPIRE_TICKS: u8 = 3;
 
-/// What a tick drains from one page set, in drains of so many pages each.
+/// The pages that a tick drains from one page set, and the sizes of its drains.
 #[derive(Clone, Copy, Debug)]
 struct Due {
     excess: i32,

@@ -69,7 +69,7 @@ fn a_refill_of_pages_of_64_kib_has_fewer_pages() {
     let large = of(65_536).load(&field("zoneinfo-64k.txt")).unwrap();
     let text = std::fs::read_to_string(field("zoneinfo-64k.txt")).unwrap().replace("batch: 3", "batch: 63");
     let small = of(4096).parse("z.txt".as_ref(), &text).unwrap();
-    // What the kernel printed is known no more: the rule decides.
+    // Without the printed limits, the rule decides.
     let by_rule = |mut machine: Layout| {
         machine.zones.iter_mut().for_each(|zone| zone.pagesets.clear());
         machine

@@ -1,5 +1,5 @@
-//! Replays of the bundled recordings: every event accounted for, the same result twice, and the story of the 2023
-//! series on a build.
+//! Replays of the bundled recordings: every event accounted for, the same result twice, and the story of the
+//! 2023 series on a build.
 
 use std::mem::discriminant;
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ const SMALL: [&str; 4] = [
     "traces/k618_2c_hackbench_sock.pgtrace",
 ];
 
-/// What the recording's own events say: allocations, bulk pages, frees.
+/// Allocations, bulk pages and frees in the recording's own events.
 fn counted(name: &str) -> (u64, u64, u64) {
     let (mut allocs, mut bulk, mut frees) = (0, 0, 0);
     let (mut reader, mut events) = (open(name), Vec::new());
@@ -125,7 +125,8 @@ fn replayed_as_repeats(names: &[&str]) -> Result<Replay, ReplayError> {
     replay_repeats(open(names[0]).as_mut(), &mut repeats, &options, |_| {})
 }
 
-/// A run that is repeated exactly shows that runs of this load do not differ; the estimate from one says that they might.
+/// A run that is repeated exactly shows that runs of this load do not differ; the estimate from one says that
+/// they might.
 #[test]
 fn repeats_of_a_load_replace_the_estimate_of_how_far_runs_differ() {
     let name = "traces/k612_2c_unix_stream.pgtrace";
@@ -160,8 +161,8 @@ fn outcome<'r>(replay: &'r Replay, policy: &str) -> &'r Outcome {
     replay.outcomes.iter().find(|outcome| outcome.policy == policy).unwrap()
 }
 
-/// The directions that the series' tables show for a kernel build on a socket with 112 CPUs, where each CPU's share of
-/// the watermark is small.
+/// The directions that the series' tables show for a kernel build on a socket with 112 CPUs, where each CPU's
+/// share of the watermark is small.
 #[test]
 fn the_series_on_a_build_whose_memory_112_cpus_share() {
     let name = "traces/k618_2c_make_lua_j4.pgtrace";
@@ -180,7 +181,7 @@ fn the_series_on_a_build_whose_memory_112_cpus_share() {
 
 #[test]
 fn locks_are_taken_for_refills_drains_and_blocks_past_the_page_sets() {
-    // Nothing of 6.1 is in slices, each of which would take the lock anew.
+    // Linux 6.1 drains in one piece, so no slice takes the lock anew.
     let replay = replayed("traces/k618_2c_hackbench_sock.pgtrace", &[*Policy::named("linux-6.1").unwrap()]);
     let outcome = &replay.outcomes[0];
     let explained = outcome.refills + outcome.drains + outcome.direct_pages;
@@ -188,7 +189,8 @@ fn locks_are_taken_for_refills_drains_and_blocks_past_the_page_sets() {
     assert!(outcome.zone_lock_acquisitions <= explained, "{} of {explained}", outcome.zone_lock_acquisitions);
 }
 
-/// The bundled recordings are replayed under their own kernels' policies: a median of their errors, and the worst.
+/// The bundled recordings are replayed under their own kernels' policies: a median of their errors, and the
+/// worst.
 #[test]
 fn own_totals_are_those_of_the_kernel() {
     let names = SMALL.into_iter().chain([
@@ -216,7 +218,7 @@ fn own_totals_are_those_of_the_kernel() {
     assert!(errors[errors.len() / 2] < 0.02, "{errors:?}");
 }
 
-/// What 6.12 makes of a TCP stream that was recorded under 6.1: the forecast has the direction and the size.
+/// A TCP stream recorded under 6.1, forecast for 6.12: the forecast has the direction and the size.
 #[test]
 fn a_forecast_is_compared_with_another_kernel() {
     let found = against(&mut [open("traces/k61_2c_tcp.pgtrace")], &mut [open("traces/k612_2c_tcp.pgtrace")]);
@@ -228,7 +230,8 @@ fn a_forecast_is_compared_with_another_kernel() {
     assert!(against(&mut [], &mut []).unwrap_err().to_string().contains("at least one"));
 }
 
-/// `vm.percpu_pagelist_high_fraction` turns tuning off and fixes the limit; a smaller limit means more visits.
+/// `vm.percpu_pagelist_high_fraction` turns tuning off and fixes the limit; a smaller limit means more
+/// visits.
 #[test]
 fn a_setting_is_applied_as_a_user_would_set_it() {
     let policy = *Policy::named("linux-6.18").unwrap();
@@ -244,8 +247,8 @@ fn a_setting_is_applied_as_a_user_would_set_it() {
     assert!(tight.pcp_pages_peak < generous.pcp_pages_peak);
 }
 
-/// Socket hackbench under patch 10 drains at runs of high-order frees that patch 9 let pass; the threshold of 6.16,
-/// which 6.18 has, lets them pass again.
+/// Socket hackbench under patch 10 drains at runs of high-order frees that patch 9 let pass; the threshold of
+/// 6.16, which 6.18 has, lets them pass again.
 #[test]
 fn the_later_threshold_mends_what_patch_10_costs_hackbench() {
     let policies = ["patch9", "patch10", "linux-6.18"].map(|step| *Policy::named(step).unwrap());

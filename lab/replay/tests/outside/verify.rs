@@ -21,8 +21,8 @@ fn in_mode(name: &str, mode: Mode) -> Verification {
     run(name, &VerifyOptions { mode, ..VerifyOptions::default() })
 }
 
-/// Refills observed, predicted, exact, cold; drains observed, predicted, exact; identity pages, exact; ticks, exact;
-/// samples, count exact, high exact; mismatches.
+/// Refills observed, predicted, exact, cold; drains observed, predicted, exact; identity pages, exact; ticks,
+/// exact; samples, count exact, high exact; mismatches.
 type Counts = [u64; 15];
 
 fn counts(v: &Verification) -> Counts {
@@ -54,8 +54,9 @@ fn expect(name: &str, mode: Mode, expected: Counts) {
     }
 }
 
-/// Two recordings of each kernel: every decision is predicted but for what was hidden when the recording began, and (on
-/// 6.18, whose bulk allocations were not recorded) what was allocated and freed unseen.
+/// Two recordings of each kernel. Every decision is predicted, with two exceptions: decisions that depend on
+/// state from before the recording, and on 6.18, whose bulk allocations were not recorded, on pages that were
+/// allocated and freed unseen.
 #[test]
 fn step_by_step_the_core_decides_as_the_kernels_did() {
     for (name, expected) in STEP {
@@ -106,7 +107,7 @@ const FREE: [(&str, Counts); 2] = [
     ("k61_2c_unix_stream", [84, 80, 78, 0, 1, 1, 1, 0, 0, 9, 9, 712, 535, 712, 11]),
 ];
 
-/// A recording of Linux 7.1 or later, in which tasks are stopped in the middle of what they do.
+/// A recording of Linux 7.1 or later, where tasks may be stopped between taking a page and reporting it.
 fn open_kernel_7(name: &str) -> Box<dyn TraceReader> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/kernels-7").join(name);
     pageset_trace::open(&path.with_extension("pgtrace")).expect("a bundled recording")
@@ -128,7 +129,7 @@ fn a_stopped_task_goes_on_with_its_drain() {
     assert_eq!(whole.drains.exact, 1, "in one hold of the lock nobody could have run in between");
 }
 
-/// A recording of which only the first slice of each drain is left.
+/// A recording with only the first slice of each drain.
 struct FirstSlices {
     reader: Box<dyn TraceReader>,
     /// Pages of its drain that each CPU and task has given back.
@@ -141,7 +142,7 @@ impl TraceReader for FirstSlices {
     }
 
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
-        // An empty block would be the end.
+        // Reads on if a block has no event left, since an empty block means the end of the recording.
         while self.reader.read_block(events)? > 0 {
             events.retain(|event| {
                 let given = self.given.entry((event.cpu, event.pid)).or_default();
@@ -164,7 +165,8 @@ impl TraceReader for FirstSlices {
     }
 }
 
-/// A drain that ends after a slice is none that the policy predicts, and stands apart where another CPU was at the zone.
+/// A drain that ends after a slice is none that the policy predicts, and stands apart where another CPU was
+/// at the zone.
 #[test]
 fn a_drain_whose_last_slices_are_missing_ended_early() {
     assert_eq!(of_kernel_7("k71_faults_f8", None).drains.ended_early, 0, "all slices are there");

@@ -1,10 +1,12 @@
 //! Mutations: with any rule or constant of a policy changed, the bundled recordings are verified less well.
 //!
-//! What unpressured recordings cannot show (`raise`, `below_high`, `reclaim` and the step of `high` under pressure) is
-//! held by the core's vectors `nr_pcp_alloc.csv` and `nr_pcp_high_and_free.csv`; `demand_drain`, the source of `slice`
-//! and the rules of the free lists by the core's own tests. No bundled recording of 6.1 frees an order 1 to 3 between
-//! others often enough to need `previous`, none of 6.18 enough to reach free_high: the traces of the vectors do. Where a tick's or a free's drain takes the lock once or in
-//! slices differs only by the blocks that overshoot.
+//! Some rules do not show in recordings without pressure: `raise`, `below_high`, `reclaim` and the step of
+//! `high` under pressure. The core's vectors `nr_pcp_alloc.csv` and `nr_pcp_high_and_free.csv` test these
+//! rules. The core's own tests have `demand_drain`, the source of `slice` and the rules of the free lists.
+//!
+//! No bundled recording of 6.1 frees an order 1 to 3 between others often enough to need `previous`, none of
+//! 6.18 enough to reach free_high; the traces of the vectors do. If a tick's or a free's drain takes the lock
+//! in slices instead of once, the difference is only the blocks that overshoot.
 
 use std::path::Path;
 
@@ -16,7 +18,8 @@ use pageset_core::policy::{
 use pageset_core::{ListScheme, Policy};
 use pageset_replay::{VerifyOptions, verify};
 
-/// Everything that agrees in a recording.
+/// The number of decisions, pages and samples in a recording that agree with the policy, minus the
+/// mismatches.
 fn agreeing(name: &str, policy: Policy) -> u64 {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/traces").join(name);
     let mut reader = pageset_trace::open(&path.with_extension("pgtrace")).expect("a bundled recording");
@@ -32,7 +35,7 @@ fn agreeing(name: &str, policy: Policy) -> u64 {
     exact.saturating_sub(v.mismatches.total())
 }
 
-/// A change, and what it is called.
+/// A name, and a change of a policy.
 type Mutation = (&'static str, fn(&mut Policy));
 
 #[track_caller]

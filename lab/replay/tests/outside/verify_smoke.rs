@@ -33,7 +33,7 @@ impl TraceReader for Events {
     }
 }
 
-/// Two nodes, of which the second has no CPU, and 8000 frames each.
+/// Two nodes with 8000 frames each. The second has no CPU.
 fn machine(kernel: &str) -> Layout {
     let zone = |node, start_pfn| ZoneDescription {
         start_pfn,

@@ -30,7 +30,7 @@ enum Column {
     Rescheduling,
     Context,
     Depth,
-    /// Other meanings: lazy rescheduling, its depth, migration.
+    /// Flags that are not read: lazy rescheduling, its depth, migration.
     Other,
 }
 

@@ -342,7 +342,8 @@ fn the_nodes_of_the_recording_serve_a_layout_for_it() {
     assert!(assumes(&given, "that the recording names"), "{:?}", given.assumed);
     let cpus = |machine: &Layout| machine.nodes.iter().map(|node| node.cpus.clone()).collect::<Vec<_>>();
     assert_eq!(cpus(&given), cpus(&own));
-    // The page size comes from the recording too. A different one is listed as an assumption.
+    // The page size comes from the recording too. If the layout has another page size than the recording,
+    // this is listed as an assumption.
     assert!(!assumes(&given, "a page has"), "{:?}", given.assumed);
     let options = LayoutOptions::new().recorded_on(&own).page_size(65_536);
     let other = options.load(&field("zoneinfo-64k.txt")).unwrap();

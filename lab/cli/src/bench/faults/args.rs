@@ -1,4 +1,4 @@
-//! What can be typed after `pageset bench faults`.
+//! Options of `pageset bench faults`.
 
 use clap::ValueHint;
 use pageset_fault::Strategy;
@@ -15,7 +15,7 @@ How to read this:
   everything (thread creation, mapping, faults, exit, teardown), and pages
   divided by these.
 
-  The second has what that hides, as medians over the repetitions:
+  The second has the phases that the totals hide, as medians:
   start     until every thread is ready and has its region
   touch     from then until the last thread has touched its last page, and the
             middle half of it over the repetitions (IQR)
@@ -28,7 +28,7 @@ How to read this:
 
   The third is about one page while touching: time and CPU time of one thread
   for it, how many times as much CPU time the kernel takes in the same run, and
-  what happened on the way: pages prepared in vain, locks waited for.
+  events on the way: pages prepared in vain, locks waited for.
 
   A strategy is one name of each axis, page table, areas, counters:
   P0 P0n P1 P2 P3, V0 V1 V2 V3 V7, R0 R1 R1b R1p R2 R3 R4. P1,V1,R1 is the
@@ -45,7 +45,7 @@ Examples:
 
 /// Touch memory with many threads, through the fault engine or the kernel
 ///
-/// The page fault test with which page-fault scalability has been measured since 2004, on this machine with real threads
+/// The page fault test that has measured page-fault scalability since 2004, on this machine with real threads
 /// and memory, or on a simulated one in virtual time.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = READING)]
@@ -66,17 +66,20 @@ pub(crate) struct FaultsArgs {
     #[arg(long = "strategy", value_name = "P,V,R", num_args = 1.., value_parser = strategy_choice)]
     #[arg(default_values = ["P1,V1,R1", "P2,V1,R1", "P1,V2,R4", "P2,V7,R3"])]
     pub(crate) strategies: Vec<StrategyChoice>,
-    /// How threads share what is touched: regions of their own, slices, every N-th page, all the same pages
+    /// How threads share the touched memory: regions of their own, slices, every N-th page, all the same
+    /// pages
     #[arg(long, value_name = "MODE", default_value = Regions::Percore.name())]
     #[arg(value_parser = one_of(Regions::ALL.map(|regions| (regions.name(), regions))))]
     pub(crate) regions: Regions,
     /// Pages of 4 KiB (12) or 16 KiB (14) [default: 12, with --machine the machine's]
     #[arg(long, value_name = "BITS", value_parser = one_of([("12", 12_u32), ("14", 14)]))]
     pub(crate) page_shift: Option<u32>,
-    /// Frames that a thread fetches with one call of the allocator, 0 for a call per fault [default: 16, with --machine 0]
+    /// Frames that a thread fetches with one call of the allocator, 0 for a call per fault [default: 16, with
+    /// --machine 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=32))]
     pub(crate) magazine: Option<u32>,
-    /// Map runs of pages for a thread whose faults come one after another, each run twice as long, up to 2^ORDER pages
+    /// Map runs of pages for a thread whose faults come one after another, each run twice as long, up to
+    /// 2^ORDER pages
     #[arg(long, value_name = "ORDER", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=5))]
     pub(crate) prefault: u8,
     /// Clear all pages before they are touched, outside the measured time
@@ -93,7 +96,8 @@ pub(crate) struct FaultsArgs {
     /// Simulate instead: a bundled machine, or a machine file
     #[arg(short, long, value_name = "MACHINE", conflicts_with_all = ["peers", "zero"], value_hint = ValueHint::FilePath)]
     pub(crate) machine: Option<String>,
-    /// Where a simulated machine has the counters of R1, R1b, R2 and R3: on the line of mmap_sem, or on their own
+    /// Where a simulated machine has the counters of R1, R1b, R2 and R3: on the line of mmap_sem, or on their
+    /// own
     #[arg(long, value_name = "LINE", default_value = RssLine::WithMmapLock.name(), requires = "machine")]
     #[arg(value_parser = one_of(RssLine::ALL.map(|line| (line.name(), line))))]
     pub(crate) rss_line: RssLine,
@@ -108,7 +112,7 @@ pub(crate) enum StrategyChoice {
     One(Strategy),
 }
 
-/// Who can be compared with the strategies, in the order of the result.
+/// Fault handlers that can be compared with the strategies, in the order of the result.
 const PEERS: [(&str, FaultHandler); 2] = [("kernel", FaultHandler::Kernel), ("clear", FaultHandler::Clear)];
 
 impl FaultsArgs {

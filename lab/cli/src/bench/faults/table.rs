@@ -36,14 +36,14 @@ fn kind(test: &Test) -> &'static str {
     if test.machine.is_some() { "simulated" } else { "measured" }
 }
 
-/// Gibibytes as short as they can be written.
+/// Gibibytes, without needless decimals.
 fn gib(test: &Test) -> Cell {
     let bytes = test.shape.pages() * test.shape.geometry.page_bytes();
     let gib = bytes as f64 / f64::from(1 << 30);
     Cell::real(gib, if gib >= 10.0 { 0 } else { 3 })
 }
 
-/// What the program of 2005 prints.
+/// The table that the program of 2005 prints.
 fn original(test: &Test, series: &[Series]) -> Table {
     let columns = vec![
         Column::label("strategy", "strategy"),
@@ -77,7 +77,7 @@ fn original(test: &Test, series: &[Series]) -> Table {
     table
 }
 
-/// What that hides.
+/// The phases that the totals of the first table hide.
 fn phases(series: &[Series]) -> Table {
     let columns = vec![
         Column::label("strategy", "strategy"),
@@ -112,7 +112,7 @@ fn phases(series: &[Series]) -> Table {
     table
 }
 
-/// What one page costs.
+/// The cost of one page.
 fn pages(test: &Test, series: &[Series]) -> Table {
     let columns = vec![
         Column::label("strategy", "strategy"),
@@ -156,8 +156,8 @@ fn pages(test: &Test, series: &[Series]) -> Table {
 fn notes(test: &Test, table: &mut Table) {
     if test.machine.is_some() {
         table.note(
-            "Simulated: each thread touches a few thousand pages on a machine that is as much smaller; touching and \
-             teardown are multiplied by what was left out, the start is not.",
+            "Simulated: each thread touches only a few thousand pages, on a machine that is smaller by the same factor. \
+             Touching and teardown are multiplied by that factor, the start is not.",
         );
     } else {
         table.note(
@@ -184,7 +184,7 @@ fn notes(test: &Test, table: &mut Table) {
     }
 }
 
-/// Every repetition, in seconds.
+/// Every repetition, with its times in seconds.
 fn runs(series: &[Series]) -> Table {
     let columns = vec![
         Column::label("strategy", "strategy"),
@@ -227,7 +227,7 @@ fn runs(series: &[Series]) -> Table {
     table
 }
 
-/// What it ran on.
+/// The machine of the test.
 fn machine(test: &Test) -> String {
     match &test.machine {
         Some(machine) => format!("{}: {}", machine.name, machine.title),

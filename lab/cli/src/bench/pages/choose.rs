@@ -1,4 +1,5 @@
-//! `pageset bench pages --choose`: which order, kernel and neighbourhood clear and copy huge pages fastest here.
+//! `pageset bench pages --choose`: which order, kernel and neighbourhood clear and copy huge pages fastest
+//! here.
 
 use anyhow::Result;
 use pageset_measure::calibrate::{Calibration, Choice, RESIDENT_MIB, calibrate};
@@ -11,7 +12,7 @@ use crate::invocation::Invocation;
 use crate::output;
 
 pub(crate) fn choose(args: &BenchPagesArgs, invocation: &Invocation) -> Result<()> {
-    // Before the thread is kept on one CPU, which hides the others.
+    // This comes before the thread is kept on one CPU: from then on, the other CPUs are not seen.
     let machine = host::line();
     let calibration = calibrate()?;
     let document =

@@ -1,4 +1,4 @@
-//! What the library aims at, as ratios of one run.
+//! Aims of the library, as ratios of one run.
 
 use pageset_measure::pageops::{Measurement, Operation, Target};
 use pageset_pageops::{Method, VisitOrder};
@@ -7,11 +7,11 @@ use pageset_report::{Cell, Column, Row, Table};
 /// Size of the touch that the aims are about.
 const TOUCH_BYTES: usize = 16 << 10;
 
-/// An aim, and what was measured.
+/// An aim beside its measurement.
 struct Goal {
     what: String,
     wanted: f64,
-    /// Smallest and largest over the targets; for [`Bound::AtMost`], what counts is the largest.
+    /// Smallest and largest ratio over the targets. [`Bound::AtMost`] compares the largest.
     measured: (f64, f64),
     bound: Bound,
 }
@@ -31,7 +31,7 @@ impl Goal {
     }
 }
 
-/// The aims beside what this run has measured.
+/// The aims beside this run's measurements.
 pub(crate) fn table(rows: &[Measurement]) -> Table {
     let columns = vec![
         Column::label("aim", "aim"),
@@ -40,10 +40,8 @@ pub(crate) fn table(rows: &[Measurement]) -> Table {
         Column::ratio("most", "most"),
         Column::label("reached", "reached"),
     ];
-    let mut table = Table::new(
-        "What the library aims at, as ratios of this run (least and most over the targets)",
-        columns,
-    );
+    let mut table =
+        Table::new("Aims of the library, as ratios of this run (least and most over the targets)", columns);
     for goal in goals(rows) {
         table.push(Row::new([
             goal.what.as_str().into(),
@@ -98,7 +96,7 @@ struct Huge<'r> {
 }
 
 impl Huge<'_> {
-    /// The least of `others`, of those that were measured, divided by ours: the extremes over the targets.
+    /// The fastest measured way of `others`, divided by ours: the extremes over the targets.
     fn over_targets(
         &self,
         operation: Operation,

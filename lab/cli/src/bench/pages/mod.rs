@@ -1,4 +1,5 @@
-//! `pageset bench pages`: what clearing and copying pages costs here. `tables`, `goals` and `figure` show it.
+//! `pageset bench pages`: the cost of clearing and copying pages here. `tables`, `goals` and `figure` show
+//! it.
 
 mod choose;
 mod figure;
@@ -59,7 +60,7 @@ fn provenance(args: &BenchPagesArgs, invocation: &Invocation) -> Provenance {
     Provenance { machine: host::line(), seeds: Some(Seeds::one(args.seed)), ..invocation.provenance() }
 }
 
-/// Tables for people, the notes below the last.
+/// Tables for people, with the notes below the last table.
 fn sections(Measurements { rows, notes }: &Measurements, provenance: Provenance) -> Vec<Table> {
     let mut tables = Vec::new();
     for operation in Operation::ALL {

@@ -7,7 +7,7 @@ use pageset_report::{Cell, Column, Row, Table};
 /// Size of the touch that is part of the total.
 const TOTAL_TOUCH_BYTES: usize = TOUCHES[1];
 
-/// What contenders are compared with: one range of `rep stos` or `rep movs`, else libc.
+/// The ways that contenders are compared with: one range of `rep stos` or `rep movs`, else libc.
 const BASES: [(&str, &str); 2] =
     [(VisitOrder::Sequential.name(), "rep"), (VisitOrder::Sequential.name(), "libc")];
 

@@ -1,16 +1,15 @@
-//! What can be typed for `pageset simulate --recording`.
+//! Options and arguments of `pageset simulate --recording`.
 
 use crate::options::{MachineArgs, OpeningArgs};
 
 /// How to read its result.
 pub(crate) const READING: &str = "\
 With --recording:
-  The load is the same in every row; what differs is the allocator: Linux's
-  under a policy, then ours, in which CPUs reserve pageblocks: owned-blocks, where
-  each CPU has arrays of the blocks that it freed last, and
-  owned-blocks-straight, without them. Each block that the recording allocates is
-  allocated, and the same one is freed where the recording frees it, on the same
-  CPU.
+  The load is the same in every row; the allocator differs. Linux's comes first,
+  under a policy, then ours, whose CPUs reserve pageblocks. In owned-blocks each
+  CPU has arrays of the blocks that it freed last, in owned-blocks-straight
+  none. Each block that the recording allocates is allocated, and the same block
+  is freed where the recording frees it, on the same CPU.
 
   visits              times a CPU met others: it took a zone's lock, or changed
                       what all CPUs of a zone share
@@ -20,7 +19,7 @@ With --recording:
                       changes of a page set, where pages of others go back
   passed              such changes, however long ago the other CPU's was
   fallbacks           requests that got memory of another type
-  held                free pages that a CPU keeps back: nobody else gets them
+  held                free pages that a CPU keeps back: no other CPU gets them
                       until it gives them back; \"idle\" is two idle seconds
                       after the last event
   at hand             free pages that are meant for one CPU, but that others

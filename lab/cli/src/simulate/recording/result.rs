@@ -1,4 +1,4 @@
-//! What is printed of a contest: a row for each allocator, and what has to be said about them.
+//! The printed result of a contest: a row for each allocator, and notes.
 
 use std::io::Write;
 
@@ -12,7 +12,7 @@ use crate::layouts::LayoutOrigin;
 use crate::origin::{self, TraceDocument};
 use crate::source::{self, Source};
 
-/// A contest with all that has to be said about it.
+/// A contest with the data for its notes.
 pub(super) struct Finished {
     pub(super) source: Source,
     pub(super) machine: Layout,
@@ -110,7 +110,7 @@ impl Finished {
         notes
     }
 
-    /// What in this recording is not played as it stands.
+    /// Requests of this recording that are changed or left out.
     fn oddities(&self) -> Vec<String> {
         let LeftOut { failed_in_recording, impossible, allocated_twice, .. } = self.recording.left_out;
         let counts = [
@@ -171,7 +171,7 @@ fn row(found: &ContestRow) -> Row {
 /// The result in JSON. Keys are stable.
 #[derive(Serialize)]
 struct ContestDocument<'a> {
-    /// Its events are those that are played.
+    /// The recording; `events` counts the played ones.
     trace: TraceDocument,
     left_out: LeftOut,
     rows: Vec<RowDocument<'a>>,

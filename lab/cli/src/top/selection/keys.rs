@@ -1,4 +1,4 @@
-//! What keys change in a selection, and how the footer tells.
+//! Changes of the selection by keys, and the keys in the footer.
 
 use pageset_live::View;
 

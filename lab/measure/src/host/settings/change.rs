@@ -1,4 +1,5 @@
-//! One change: a setting with its values before and after, and with the other setting that the kernel resets by it.
+//! One change: a setting with its values before and after, and with the other setting that the kernel resets
+//! by it.
 
 use std::path::Path;
 
@@ -6,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{SettingError, read, write};
 
-/// Two names of one limit: the kernel sets one to 0 when the other is written. The first is in bytes or KiB, the second in
-/// percent. Source: the kernel's documentation of `vm` sysctls; every setting of `vm` tried on Linux 6.18.
+/// Two names of one limit: the kernel sets one to 0 when the other is written. The first is in bytes or KiB,
+/// the second in percent. Source: the kernel's documentation of `vm` sysctls; every setting of `vm` tried on
+/// Linux 6.18.
 const PAIRS: [(&str, &str); 3] = [
     ("vm.dirty_bytes", "vm.dirty_ratio"),
     ("vm.dirty_background_bytes", "vm.dirty_background_ratio"),
@@ -37,7 +39,7 @@ pub(super) struct Values {
 pub(super) struct Change {
     /// The setting that is written.
     pub(super) written: Values,
-    /// The one that the kernel resets then.
+    /// The other setting of the pair, which the kernel resets when this one is written.
     pub(super) reset: Option<Values>,
 }
 
@@ -88,7 +90,7 @@ impl Assignment {
             key if key == *other => Some(*one),
             _ => None,
         });
-        // A kernel that has only one of them resets nothing.
+        // A kernel with only one setting of the pair resets nothing.
         let reset = other.and_then(|key| {
             let before = read(root, key).ok()?;
             Some(Values { key: key.to_owned(), before, after: "0".to_owned() })
@@ -123,8 +125,8 @@ impl Change {
         write(root, &self.written.key, &self.written.after)
     }
 
-    /// The setting that undoes it when it is written. Of a pair, it is the one that was in force: the kernel sets the
-    /// other one to 0 then.
+    /// The setting that undoes it when it is written. Of a pair, it is the one that was in force: the kernel
+    /// sets the other one to 0 then.
     pub(super) fn undoing(&self) -> &Values {
         let Some(reset) = &self.reset else { return &self.written };
         let [bytes, percent] = if PAIRS.iter().any(|(bytes, _)| *bytes == self.written.key) {
@@ -139,7 +141,8 @@ impl Change {
     pub(super) fn undo(&self, root: &Path) -> Result<(), SettingError> {
         let Values { key, before, .. } = self.undoing();
         write(root, key, before)?;
-        // The kernel has reset the other one of a pair by now. One that has not is written, too.
+        // By now the kernel has reset the other setting of the pair. If it has not, that setting is written,
+        // too.
         let others = self.all().filter(|values| values.key != *key);
         others
             .filter(|values| read(root, &values.key).is_ok_and(|now| now != values.before))

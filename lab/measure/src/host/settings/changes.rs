@@ -7,7 +7,8 @@ use super::change::{Assignment, Change, Now};
 use super::record::Record;
 use super::told::PutBack;
 
-/// Changed settings. They are put back when this goes out of scope. No other process changes settings as long as it lives.
+/// Changed settings. They are put back when this goes out of scope. No other process changes settings as long
+/// as it lives.
 #[derive(Debug)]
 pub struct Changes {
     root: PathBuf,
@@ -21,11 +22,12 @@ impl Changes {
         Self { root, record, made: Vec::new() }
     }
 
-    /// Changes a setting of `vm`, written as `sysctl` takes it: `vm.percpu_pagelist_high_fraction=64`. It is written down
-    /// before it is made.
+    /// Changes a setting of `vm`, written as `sysctl` takes it: `vm.percpu_pagelist_high_fraction=64`. It is
+    /// written down before it is made.
     ///
     /// # Errors
-    /// It is no setting of `vm`, or the kernel refuses it or makes another value of it; then nothing is changed.
+    /// It is no setting of `vm`, or the kernel refuses it or makes another value of it; then nothing is
+    /// changed.
     pub fn set(&mut self, text: &str) -> Result<(), SettingError> {
         let assignment = Assignment::parse(text)?;
         let change = assignment.change(&self.root)?;
@@ -58,7 +60,7 @@ impl Changes {
         self.record.clear()
     }
 
-    /// Puts back what still is as it was changed, and tells what became of each.
+    /// Puts back each setting that still has its changed value, and reports on each.
     #[must_use]
     pub fn put_back(mut self) -> Vec<PutBack> {
         self.undo()

@@ -37,7 +37,7 @@ impl Left {
         self.changes.iter().rev().map(Change::way_back).collect()
     }
 
-    /// Puts back what still is as it was left, and tells what became of each.
+    /// Puts back each setting that still has the value that was left, and reports on each.
     ///
     /// # Errors
     /// Another process changes settings now, or this one may not.

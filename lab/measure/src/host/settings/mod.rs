@@ -1,11 +1,11 @@
-//! Settings of the running kernel that are changed for a while. They are put back whatever ends the program.
+//! Settings of the running kernel that are changed for a while. They are put back however the program ends.
 //!
-//! Code that changes a setting goes through [`Settings::begin`]. `record` is the file where changes are written down
-//! first. `change` is a setting with its values before and after. `changes` makes and undoes them. `left` has the changes
-//! that a killed process did not undo. `told` has the sentences about them.
+//! Code that changes a setting goes through [`Settings::begin`]. `record` is the file where changes are
+//! written down first. `change` is a setting with its values before and after. `changes` makes and undoes
+//! them. `left` has the changes that a killed process did not undo. `told` has the sentences about them.
 //!
-//! A setting lasts until the machine stops, and so does what was written to a file of `/proc/sys`. The file of changes
-//! therefore needs no flush to the disk: it outlives processes, and a boot makes it void.
+//! A setting below `/proc/sys` lasts until the machine stops. The file of changes therefore needs no flush to
+//! the disk: it outlives processes, and a boot makes it void.
 
 mod change;
 mod changes;
@@ -86,7 +86,8 @@ pub enum SettingError {
         /// The value that is read then.
         now: String,
     },
-    /// Another process changes settings. Two at once would each take the other's value for the one to put back.
+    /// Another process changes settings. If two processes changed settings at once, each would take the
+    /// other's value for the one to put back.
     #[error("another process changes settings now: {owner}; wait until it has ended")]
     Busy {
         /// Which one.
@@ -133,11 +134,12 @@ impl Settings {
         })
     }
 
-    /// Takes the file of changes, so that no other process changes settings until the result is gone. `command` is what
-    /// others are told of this process.
+    /// Takes the file of changes, so that no other process changes settings until the result is gone.
+    /// `command` is the name of this process in other processes' messages.
     ///
     /// # Errors
-    /// Another process has the file, one that was killed left settings changed, or the file cannot be written.
+    /// Another process has the file, one that was killed left settings changed, or the file cannot be
+    /// written.
     pub fn begin(&self, command: &str) -> Result<Changes, SettingError> {
         let mut record = Record::lock(&self.records)?;
         // The locked file is read first: between a look and the lock, its owner could be killed.
@@ -148,8 +150,8 @@ impl Settings {
         Ok(Changes::new(self.root.clone(), record))
     }
 
-    /// Changes that a killed process did not put back; `None` if there are none, or if they are undone already.
-    /// Needs no privileges.
+    /// Changes that a killed process did not put back; `None` if there are none, or if they are undone
+    /// already. Needs no privileges.
     #[must_use]
     pub fn left(&self) -> Option<Left> {
         self.records.iter().find_map(|path| Left::of(Content::of_killed(path)?, &self.root, path))

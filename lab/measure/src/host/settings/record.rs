@@ -1,9 +1,9 @@
 //! The file where changes are written down before they are made.
 //!
-//! A line in JSON says which process has the file, and each line after it is a change. The process keeps the file locked as
-//! long as it lives: the kernel drops the lock of a killed one. So lines in a file without a lock are of a process that
-//! was killed, and an empty file is of one that has put everything back. A line without its end was not written
-//! completely, and its change was not made.
+//! A line in JSON says which process has the file, and each line after it is a change. The process keeps the
+//! file locked as long as it lives: the kernel drops the lock of a killed one. So lines in a file without a
+//! lock are of a process that was killed, and an empty file is of one that has put everything back. A line
+//! without its end was not written completely, and its change was not made.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -23,8 +23,8 @@ use super::change::Change;
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 /// Longest file that is read. Each change has less than 300 bytes.
 const BYTES_MAX: u64 = 64 << 10;
-/// A process that looks for changes that were left has the lock for a moment. So often, and after such a pause, it is tried
-/// again.
+/// A process that looks for changes that were left has the lock for a moment. So the lock is tried this
+/// often, with this pause in between.
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -46,7 +46,8 @@ impl Owner {
         Self { pid: std::process::id(), command: command.to_owned(), began_s: now_s(), boot: boot() }
     }
 
-    /// Whether the machine was not started again since. If it was, its settings are those that it starts with.
+    /// Whether the machine was not started again since. If it was, its settings are those that it starts
+    /// with.
     pub(super) fn is_of_this_boot(&self) -> bool {
         self.boot == boot()
     }
@@ -74,7 +75,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Writes its owner down, and forgets what was in it.
+    /// Clears the file, and writes its owner.
     pub(super) fn begin(&mut self, owner: &Owner) -> Result<(), SettingError> {
         self.clear()?;
         self.append(owner)
@@ -137,13 +138,13 @@ impl Record {
 
 fn open(path: &Path) -> io::Result<File> {
     if let Some(directory) = path.parent() {
-        // Whatever the mask is: only root may write what root reads.
+        // The mode does not depend on the umask: only root may write a file that root reads.
         DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
     }
     OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o644).open(path)
 }
 
-/// What is written down.
+/// The contents of the file of changes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Content {
     pub(super) owner: Option<Owner>,

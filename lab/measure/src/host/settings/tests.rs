@@ -1,5 +1,5 @@
-//! On a directory that stands for `/proc/sys`. A killed process leaves the lines that stand in the file while it lives. So a
-//! copy of the file, which no process has locked, stands for a kill.
+//! On a directory that stands for `/proc/sys`. A killed process leaves the lines that stand in the file while
+//! it lives. So a copy of the file, which no process has locked, stands for a kill.
 
 use std::path::Path;
 

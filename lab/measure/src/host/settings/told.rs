@@ -26,15 +26,16 @@ pub enum Outcome {
     Done,
     /// Another process gave it its old value already.
     WasDone,
-    /// It is neither as it was changed nor as it was before: another process wrote it, so it is left alone. Its value.
+    /// It is neither as it was changed nor as it was before: another process wrote it, so it is left alone.
+    /// Its value.
     ChangedByAnother(String),
     /// The kernel refuses the old value. Why.
     Refused(String),
 }
 
 impl PutBack {
-    /// Compares, and undoes a change that is still there. Between the two, another process may write the setting too: the
-    /// kernel offers no way to do both at once.
+    /// Compares, and undoes a change that is still there. Between the two, another process may write the
+    /// setting too: the kernel offers no way to do both at once.
     pub(super) fn try_on(root: &Path, change: &Change) -> Self {
         let refused = |error: super::SettingError| Outcome::Refused(error.to_string());
         let outcome = match change.now(root) {

@@ -4,8 +4,9 @@ use std::io;
 
 use super::packets::{Packets, Sequence, TrackId, What};
 
-/// Between two values lies at least this, but for those around a decision. Guess: a CPU that allocates all the time does so
-/// every few 100 ns, and a part of the file that shows less than a millisecond is seldom looked at.
+/// Between two values lies at least this, but for those around a decision. Guess: a CPU that allocates all
+/// the time does so every few 100 ns, and a part of the file that shows less than a millisecond is seldom
+/// looked at.
 const GAP_NS: u64 = 1_000;
 /// The same of counters that only grow.
 const RARE_GAP_NS: u64 = 1_000_000;
@@ -21,12 +22,12 @@ pub(super) struct Curve {
 }
 
 impl Curve {
-    /// One whose steps are to be seen.
+    /// A counter that is drawn in steps.
     pub(super) const fn new(track: TrackId) -> Self {
         Self { track, value: None, written: None, written_ns: None, gap_ns: GAP_NS }
     }
 
-    /// One whose slope is to be seen.
+    /// A counter that is drawn as a slope, since it has few values.
     pub(super) const fn rare(track: TrackId) -> Self {
         Self { gap_ns: RARE_GAP_NS, ..Self::new(track) }
     }
@@ -35,7 +36,7 @@ impl Curve {
         self.value
     }
 
-    /// It has this value from now on. It is written if the last one was not written just before.
+    /// Sets the value from now on. It is written if the last one was not written just before.
     #[inline]
     pub(super) fn note(
         &mut self,
@@ -51,13 +52,13 @@ impl Curve {
         self.write(packets, sequence, at_ns)
     }
 
-    /// It has this value from now on, but that is not yet written.
+    /// Sets the value from now on, but does not write it yet.
     #[inline]
     pub(super) fn hold(&mut self, value: i64) {
         self.value = Some(value);
     }
 
-    /// What it has now is written, if that is not so already.
+    /// Writes the current value, unless it is written already.
     pub(super) fn write(
         &mut self,
         packets: &mut Packets<'_>,

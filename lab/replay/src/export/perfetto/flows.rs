@@ -1,20 +1,21 @@
-//! Blocks that are followed from their allocation to their free: some of them, since all would be too many arrows.
+//! Blocks that are followed from their allocation to their free: some of them, since all would be too many
+//! arrows.
 
 use std::collections::HashMap;
 
-/// One allocation in so many is followed.
+/// One allocation in this many is followed.
 pub const FOLLOWED_ONE_IN: u64 = 16;
 /// Blocks that may be followed at once.
 const FOLLOWED_MAX: usize = 64 << 10;
 
-/// What became of the blocks that were followed.
+/// The fates of the followed blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Followed {
     /// Allocations that were to be followed: one in 16.
     pub allocations: u64,
-    /// Of these, freed by another CPU: each has an arrow.
+    /// Followed blocks that another CPU freed: each has an arrow.
     pub arrows: u64,
-    /// Of these, not followed, since too many others were.
+    /// Allocations that were not followed, since too many blocks were followed at the time.
     pub given_up: u64,
 }
 
@@ -41,7 +42,7 @@ impl Flows {
         let is_chosen = self.seen.is_multiple_of(FOLLOWED_ONE_IN);
         self.seen += 1;
         if !is_chosen {
-            // Its free was lost.
+            // If the block was followed until now, its free was lost.
             self.followed.remove(&pfn);
             return;
         }
@@ -53,7 +54,7 @@ impl Flows {
         self.followed.insert(pfn, origin);
     }
 
-    /// Where a block comes from, if it was followed and is another CPU's.
+    /// The allocation of a block, if it was followed and is another CPU's.
     #[inline]
     pub(super) fn freed(&mut self, pfn: u64, cpu: u16) -> Option<Origin> {
         let origin = self.followed.remove(&pfn).filter(|origin| origin.cpu != cpu)?;

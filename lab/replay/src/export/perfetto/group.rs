@@ -1,4 +1,5 @@
-//! The tracks of one kernel, recorded or replayed: below one root a track for each zone, in it one for each CPU's page set.
+//! The tracks of one kernel, recorded or replayed: below one root a track for each zone, in it one for each
+//! CPU's page set.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,13 +11,13 @@ use super::packets::{Descriptor, Packets, Sequence, TrackId, TrackKind};
 
 /// One kernel.
 pub(super) struct Group {
-    /// What its slices' category is.
+    /// The category of its slices.
     category: String,
-    /// The sequence of what is not one CPU's.
+    /// The sequence for events that belong to no single CPU.
     pub(super) sequence: Sequence,
     pub(super) root: TrackId,
     zones: Vec<Zone>,
-    /// By CPU. CPUs come as they have events: a hostile recording names any.
+    /// By CPU. A CPU is added at its first event, since a hostile recording may name any number.
     sequences: BTreeMap<u32, Sequence>,
     sets: BTreeMap<(usize, u32), PageSet>,
 }
@@ -74,7 +75,7 @@ impl Group {
         })
     }
 
-    /// The sequence of what happens on a CPU. There, one thing comes after another.
+    /// The sequence for one CPU's events. Their times are in order.
     pub(super) fn of_cpu(&mut self, packets: &mut Packets<'_>, cpu: u32) -> io::Result<Sequence> {
         if let Some(sequence) = self.sequences.get(&cpu) {
             return Ok(*sequence);
@@ -84,7 +85,7 @@ impl Group {
         Ok(sequence)
     }
 
-    /// A counter of a zone's pages. Those of one zone have one scale.
+    /// A counter of a zone's pages. Counters of one zone have one scale.
     pub(super) fn zone_counter(
         &self,
         packets: &mut Packets<'_>,
@@ -123,7 +124,7 @@ impl Group {
         let Zone { name: zone_name, track: parent } = &zones[zone];
         let [slices, count, high] = [(); 3].map(|()| packets.new_track());
         let name = format!("{zone_name} CPU {cpu}");
-        // Watermarks and what is free stand above.
+        // Watermarks and free pages stand above.
         let rank = i64::from(cpu) + 10;
         packets.describe(
             sequence,
@@ -154,7 +155,7 @@ impl Group {
         Ok(entry.insert(set))
     }
 
-    /// What each page set of a CPU holds, by zone.
+    /// The count of each page set of a CPU, by zone.
     pub(super) fn counts_of(&self, cpu: u32) -> Vec<(usize, i64)> {
         let of_cpu = self.sets.iter().filter(|((_, other), _)| *other == cpu);
         of_cpu.filter_map(|((zone, _), set)| Some((*zone, set.count.value()?))).collect()

@@ -25,9 +25,9 @@ use super::zones::Zones;
 pub(super) struct Kernel<'info> {
     group: Group,
     zones: Zones,
-    /// Of each zone: its free pages, and the min, low and high watermark.
+    /// For each zone: its free pages, and the min, low and high watermark.
     zone_counters: Vec<[TrackId; 4]>,
-    /// Which orders its page sets hold.
+    /// The lists of the kernel's page sets, by order.
     lists: ListScheme,
     cpus: Cpus,
     decisions: Decisions,
@@ -44,7 +44,7 @@ pub(super) struct Kernel<'info> {
 }
 
 impl<'info> Kernel<'info> {
-    /// Its tracks, and what was known when the recording began.
+    /// Describes its tracks, and writes the values at the beginning of the recording.
     pub(super) fn begin(
         packets: &mut Packets<'_>,
         (name, description): (&str, &str),
@@ -197,7 +197,8 @@ impl<'info> Kernel<'info> {
         let set = self.group.set(packets, zone, cpu)?;
         let Some(count) = set.count.value() else { return Ok(()) };
         let count_now = (count + direction * i64::from(order.frames())).max(0);
-        // What it was before is written when the first block moves, what it is then when the last one has.
+        // A run of blocks is one step of the curve: the count before it is written at its first block, the
+        // count after it once the last block has moved.
         if is_first {
             set.count.write(packets, set.sequence, event.ts_ns)?;
         }
@@ -228,7 +229,8 @@ impl<'info> Kernel<'info> {
         Ok(())
     }
 
-    /// Pages of a bulk allocation have no events of their own; nearly all such requests may use every ordinary zone.
+    /// Pages of a bulk allocation have no events of their own; nearly all such requests may use every
+    /// ordinary zone.
     fn bulk_allocated(&mut self, packets: &mut Packets<'_>, event: &Event) -> io::Result<()> {
         let zone = self.cpus.node(event.cpu).and_then(|node| self.zones.highest(node));
         let pages = event.bulk_frames().and_then(|pages| i64::try_from(pages).ok()).unwrap_or(0);
@@ -325,7 +327,7 @@ impl<'info> Kernel<'info> {
         Ok(())
     }
 
-    /// What is not over yet, and what was known at the end.
+    /// Closes the slices that are still open, and writes the values at the end of the recording.
     pub(super) fn finish(&mut self, packets: &mut Packets<'_>, info: &TraceInfo) -> io::Result<()> {
         for (cpu, decision) in std::mem::take(&mut self.decisions).finish() {
             self.decided(packets, cpu, decision)?;
@@ -367,7 +369,7 @@ fn number<'a>(number: impl Into<u64>) -> Value<'a> {
     Value::Number(number.into())
 }
 
-/// What is said of a block at one end of its life: by whom, and the CPU of the other end.
+/// Facts about a block at one end of its life: the thread and process there, and the CPU of the other end.
 fn facts_of_block<'a>(
     event: &Event,
     (thread, process): (u32, Option<&'a str>),

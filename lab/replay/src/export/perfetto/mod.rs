@@ -1,8 +1,11 @@
 //! A recording as a trace of Perfetto: tracks by node, zone and CPU, which a browser shows and SQL queries.
 //!
-//! Files in the order in which an event meets them: `kernel` (what it means for the recorded kernel, with `kernel/cpu`,
-//! `kernel/reclaim`, `zones`, `samples`, `waits`, `flows`), `policy` (the same load replayed), `group` (the tracks of one
-//! kernel), `curve` (counters), `threads`, `names`, `packets` (what the format is made of), `wire` (its bytes).
+//! Files, from an event to its bytes:
+//! - `kernel` has the recorded kernel's tracks, with `kernel/cpu`, `kernel/reclaim`, `zones`, `samples`,
+//!   `waits` and `flows`.
+//! - `policy` has the tracks of the same load replayed.
+//! - `group` has the tracks of one kernel, `curve` counters; `threads`, `names`.
+//! - `packets` has the parts of the format, `wire` its bytes.
 
 mod curve;
 mod flows;
@@ -37,15 +40,15 @@ pub use samples::SampledSets;
 /// What is exported.
 #[derive(Clone, Debug)]
 pub struct PerfettoOptions {
-    /// The machine whose zones are shown. It is replayed on too, if it is not the recording's own.
+    /// The machine whose zones are shown. If it is not the recording's own, policies are replayed on it, too.
     pub machine: Layout,
     /// Policies that are shown beside the recorded kernel.
     pub policies: Vec<Candidate>,
-    /// Who writes: a program and its version.
+    /// The program that writes the trace, and its version.
     pub written_by: String,
 }
 
-/// What was exported.
+/// Counts of the exported events and slices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PerfettoSummary {
     /// Events read.
@@ -62,19 +65,20 @@ pub struct PerfettoSummary {
     pub followed: Followed,
     /// How well the recorded kernel's counts agree with its samples.
     pub samples: SampledSets,
-    /// Beginnings without an end, and ends without a beginning: they have no slice, or one that ends elsewhere.
+    /// Beginnings without an end, and ends without a beginning: they have no slice, or one that ends
+    /// elsewhere.
     pub unpaired: u64,
-    /// What the recording lacks.
+    /// Events that the recording lacks.
     pub lost: LostEvents,
 }
 
-/// Writes a recording as a trace of Perfetto. `open` opens it from its beginning: once for the recorded kernel, and once
-/// more if there are policies. The recorded kernel takes memory that does not depend on the number of events; policies take
-/// 16 bytes for each allocation and free.
+/// Writes a recording as a trace of Perfetto. `open` opens the recording from its beginning: once for the
+/// recorded kernel, and once more if there are policies. The recorded kernel takes memory that does not
+/// depend on the number of events; policies take 16 bytes for each allocation and free.
 ///
 /// # Errors
-/// The recording cannot be read, or no machine can be built of its description; `out` cannot be written; the work was
-/// cancelled.
+/// The recording cannot be read, or no machine can be built of its description; `out` cannot be written; the
+/// work was cancelled.
 pub fn perfetto(
     open: &mut dyn FnMut() -> Result<Box<dyn TraceReader>>,
     options: &PerfettoOptions,
@@ -152,7 +156,7 @@ fn recorded(
     Ok(summary)
 }
 
-/// A slice over the whole recording that says what it is, and one for each place where events are missing.
+/// A slice over the whole recording with its description, and a slice for each gap.
 fn about(
     packets: &mut Packets<'_>,
     info: &pageset_trace::TraceInfo,
@@ -168,7 +172,7 @@ fn about(
             id,
             parent: None,
             name: "about this recording",
-            description: "What was recorded, and what is missing.",
+            description: "Information about the recording, and its gaps.",
             kind: TrackKind::Slices,
             rank: -1,
         },

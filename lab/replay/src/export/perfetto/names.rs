@@ -1,7 +1,7 @@
-//! What slices, and facts about them, are called. The lists are closed: each sequence of packets says them once, and then
-//! names them by number.
+//! Names of slices, and of facts about them. The lists are closed: each sequence of packets gives the names
+//! once, and then refers to them by number.
 
-/// What a slice or a moment is.
+/// The name of a slice or a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
     Refill,
@@ -60,7 +60,7 @@ impl Name {
     }
 }
 
-/// What a fact is about. Counts are pages.
+/// The name of a fact. Counts are pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Pages,

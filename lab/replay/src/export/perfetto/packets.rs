@@ -1,9 +1,10 @@
-//! Packets: what a trace of Perfetto is made of.
+//! Packets, the parts of a trace of Perfetto.
 //!
-//! Packets come in sequences. The packets of one sequence share numbers for names, and a clock that counts from its packet
-//! before. Field numbers and meanings are those of Perfetto's published protos (`trace_packet.proto`, `track_event.proto`,
-//! `track_descriptor.proto`, `interned_data.proto`, `clock_snapshot.proto`), and of its page "Writing TrackEvent Protos
-//! Synthetically" (<https://perfetto.dev/docs/reference/synthetic-track-event>).
+//! Packets come in sequences. The packets of one sequence share numbers for names, and a clock that counts
+//! from its packet before. Field numbers and meanings are those of Perfetto's published protos
+//! (`trace_packet.proto`, `track_event.proto`, `track_descriptor.proto`, `interned_data.proto`,
+//! `clock_snapshot.proto`), and of its page "Writing TrackEvent Protos Synthetically"
+//! (<https://perfetto.dev/docs/reference/synthetic-track-event>).
 
 use std::io::{self, Write};
 
@@ -62,14 +63,14 @@ pub(super) struct TrackId(pub(super) u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sequence(usize);
 
-/// What a track holds.
+/// The contents of a track.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum TrackKind<'a> {
     /// Slices, or other tracks.
     Slices,
     /// Numbers of pages. Counters with the same key have the same scale.
     Pages { scale: Option<&'a str> },
-    /// What a thread does.
+    /// The slices of a thread.
     Thread { tid: u32 },
 }
 
@@ -79,14 +80,14 @@ pub(super) struct Descriptor<'a> {
     pub(super) id: TrackId,
     pub(super) parent: Option<TrackId>,
     pub(super) name: &'a str,
-    /// What the viewer tells about it.
+    /// The description that the viewer shows.
     pub(super) description: &'a str,
     pub(super) kind: TrackKind<'a>,
     /// Its place among the tracks with the same parent.
     pub(super) rank: i64,
 }
 
-/// What happens on a track.
+/// An event on a track.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
     /// A slice begins.
@@ -106,7 +107,7 @@ pub(super) enum Flow {
     Ends(u64),
 }
 
-/// What is known about an event.
+/// A fact about an event.
 pub(super) type Fact<'a> = (Key, Value<'a>);
 
 /// The value of a fact.
@@ -121,7 +122,7 @@ pub(super) enum Value<'a> {
 pub(super) struct Packets<'w> {
     out: &'w mut dyn Write,
     message: Message,
-    /// Of each sequence, where its clock is.
+    /// The clock of each sequence, as of its last packet.
     clocks_ns: Vec<u64>,
     first_ns: u64,
     tracks: u64,
@@ -181,7 +182,7 @@ impl<'w> Packets<'w> {
         Ok(sequence)
     }
 
-    /// Describes a track. It may be described again, in the same words.
+    /// Describes a track. The same track may be described again, in the same words.
     pub(super) fn describe(&mut self, sequence: Sequence, track: &Descriptor<'_>) -> io::Result<()> {
         self.packet(sequence, |packet| {
             packet.message(packet::TRACK_DESCRIPTOR, |descriptor| {
@@ -230,7 +231,7 @@ impl<'w> Packets<'w> {
         self.linked_event(sequence, at_ns, track, what, facts, None)
     }
 
-    /// The same, at an end of an arrow.
+    /// Writes an event, at an end of an arrow if `flow` is given.
     pub(super) fn linked_event(
         &mut self,
         sequence: Sequence,
@@ -248,7 +249,7 @@ impl<'w> Packets<'w> {
             packet.uint(packet::SEQUENCE_FLAGS, STATE_IS_NEEDED);
             match since_ns {
                 Some(since_ns) => packet.uint(packet::TIMESTAMP, since_ns),
-                // What is told late, and clocks that went back.
+                // Events that are reported late, and clocks that went back.
                 None => {
                     packet.uint(packet::TIMESTAMP, at_ns);
                     packet.uint(packet::TIMESTAMP_CLOCK, CLOCK_BOOT);

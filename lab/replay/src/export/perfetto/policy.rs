@@ -1,4 +1,5 @@
-//! A policy that the recording is replayed under: its page sets beside the recorded kernel's, with its own decisions.
+//! A policy that the recording is replayed under: its page sets beside the recorded kernel's, with its own
+//! decisions.
 
 use anyhow::Result;
 use pageset_core::DrainReason;
@@ -8,17 +9,17 @@ use super::names::{Key, Name};
 use super::packets::{Packets, Value, What};
 use crate::{Candidate, Made, Step, Steps};
 
-/// What came of it.
+/// The decisions of the policy, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decisions {
     pub(super) refills: u64,
     pub(super) drains: u64,
 }
 
-const DESCRIPTION: &str = "What this policy makes of the recorded allocations and frees, in their recorded order and at \
-their recorded times. A replay decides, it does not take time: refills and drains have no length.";
+const DESCRIPTION: &str = "The recorded allocations and frees under this policy, in their recorded order and at their recorded \
+times. A replay decides, it does not take time: refills and drains have no length.";
 
-/// Plays the recording under a candidate, and writes what its page sets hold and decide.
+/// Plays the recording under a candidate, and writes the contents and decisions of its page sets.
 pub(super) fn write(
     packets: &mut Packets<'_>,
     steps: &Steps,
@@ -45,7 +46,7 @@ pub(super) fn write(
     Ok(made)
 }
 
-/// Steps after which progress is told.
+/// Steps between two reports of progress.
 const PROGRESS_STEPS: u64 = 1 << 16;
 
 fn one_step(
@@ -98,7 +99,7 @@ fn one_step(
     Ok(())
 }
 
-/// As the recorded kernel's reasons are called, where they are the same.
+/// The names of reasons are the recorded kernel's, where the reasons are the same.
 const fn word(reason: DrainReason) -> &'static str {
     match reason {
         DrainReason::High => "free",

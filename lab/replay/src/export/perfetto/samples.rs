@@ -1,7 +1,8 @@
 //! Samples of page sets, put to the counts that follow from events.
 //!
-//! A sample says what a page set held at some moment between two times. Events say nearly the same: what went past a busy
-//! page set looks like what did not. If no count between the two times is the sampled one, the count is set right.
+//! A sample has the count of a page set at some moment between two times. Counts from events can be wrong: a
+//! free that went past a busy page set looks like a free that reached it. If no count between the two times
+//! is the sampled one, the count is set right.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +13,16 @@ use pageset_trace::{Sample, TraceInfo, ZoneSample};
 pub struct SampledSets {
     /// Page sets that were sampled, each time.
     pub taken: u64,
-    /// Of these, where no count since the sample began was the sampled one.
+    /// Page sets that never held the sampled number between the beginning and the end of the sample.
     pub off: u64,
-    /// By how many pages, all together.
+    /// The pages that these were off by, summed.
     pub off_pages: u64,
 }
 
 /// The samples of each CPU, the first one last.
 pub(super) struct Samples {
     waiting: BTreeMap<u32, Vec<Sample>>,
-    /// Of a CPU whose sample has begun: what its page sets held at least and at most since.
+    /// For each CPU whose sample has begun: the least and the most that each of its page sets has held since.
     begun: BTreeMap<u32, Vec<(usize, i64, i64)>>,
 }
 
@@ -47,7 +48,7 @@ impl Samples {
         next.is_some_and(|next| next.t0_ns <= now_ns)
     }
 
-    /// A sample of the CPU that ends until `now_ns`. `counts` is what its page sets hold, by zone.
+    /// A sample of the CPU that ends until `now_ns`. `counts` are the counts of its page sets, by zone.
     pub(super) fn take(
         &mut self,
         cpu: u32,
@@ -69,7 +70,7 @@ impl Samples {
         Some((samples.pop()?, ranges))
     }
 
-    /// A page set holds so many now.
+    /// Notes the new count of a page set.
     #[inline]
     pub(super) fn note(&mut self, cpu: u32, zone: usize, count: i64) {
         let Some(begun) = self.begun.get_mut(&cpu) else { return };
@@ -95,8 +96,8 @@ impl SampledSets {
     }
 }
 
-/// What a page set holds after a sample: as many as before, if it held the sampled number meanwhile, else so many more or
-/// less as it was off.
+/// The count of a page set after a sample. If the page set held the sampled number while the sample was
+/// taken, its count is right and stays; else the count moves by the distance to the nearer end of `range`.
 pub(super) fn corrected(count: Option<i64>, range: Option<(i64, i64)>, sampled: &ZoneSample) -> i64 {
     let sampled = i64::from(sampled.count);
     match count.zip(range) {

@@ -1,5 +1,5 @@
-//! The tracks of threads. A recording may name any number of them: only those with slices of their own have a track, and
-//! which of them were described is forgotten now and then, so that some are described again.
+//! The tracks of threads. A recording may name any number of them: only those with slices of their own have a
+//! track, and which of them were described is forgotten now and then, so that some are described again.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -32,7 +32,7 @@ impl<'info> Threads<'info> {
         Self { described: HashSet::new(), names: info.tasks.as_ref().map(Tasks::index) }
     }
 
-    /// The name of a thread's process, without what a reader would not see.
+    /// The name of a thread's process, without characters that a reader would not see.
     pub(super) fn process(&self, tid: u32, at_ns: u64) -> Option<Cow<'info, str>> {
         let names = self.names.as_ref()?;
         names.process_name(names.find(tid, at_ns)?).map(printable)

@@ -1,13 +1,13 @@
-//! Waits for locks: from when to when, whether for a zone's, and who held that.
+//! Waits for locks: their begin and end, whether the lock is a zone's, and which CPU held it.
 //!
-//! No event names a lock. It was a zone's if the call chain says so, or, without one, if the waiter moves blocks next; its holder
-//! is who moved blocks of that zone last, while it was waited for.
+//! No event names a lock. It is a zone's if the call chain says so, or, without a call chain, if the waiter
+//! moves blocks next. Its holder is the last CPU that moved blocks of that zone during the wait.
 
 use std::collections::BTreeMap;
 
 use pageset_trace::{Caller, Event, EventKind, LockWaits};
 
-/// Between obtaining the lock and the first block under it lies less than this.
+/// The longest time between obtaining the lock and moving the first block under it.
 const GAP_NS_MAX: u64 = 20_000;
 
 /// A wait that is over.
@@ -20,13 +20,13 @@ pub(super) struct Wait {
     /// Where it ended.
     pub(super) cpu: u16,
     pub(super) kind: LockKind,
-    /// What the lock was wanted for, if the call chain was recorded.
+    /// The reason for taking the lock, if the call chain was recorded.
     pub(super) caller: Option<Caller>,
-    /// Who moved blocks meanwhile: the holder, if it is a zone's lock.
+    /// The last CPU that moved blocks during the wait: the holder, if the lock is a zone's.
     pub(super) holder: Option<Mover>,
 }
 
-/// What was waited for.
+/// The kind of lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LockKind {
     /// A zone's.
@@ -37,7 +37,7 @@ pub(super) enum LockKind {
     Other,
 }
 
-/// Who moved a block between a free list and a page set.
+/// A CPU and task that moved a block between a free list and a page set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mover {
     pub(super) cpu: u16,
@@ -57,7 +57,7 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    /// Adds an event. Returns a wait of which all is known now.
+    /// Adds an event. Returns a wait about which later events will tell nothing more.
     #[inline]
     pub(super) fn record(&mut self, event: &Event, zone: Option<usize>) -> Option<Wait> {
         match event.kind {
@@ -117,7 +117,7 @@ impl Waits {
         self.open.unpaired()
     }
 
-    /// The waits of which no more will be known.
+    /// The waits that are still undecided at the end of the recording.
     pub(super) fn finish(&mut self) -> impl Iterator<Item = Wait> + use<> {
         std::mem::take(&mut self.ended).into_values().map(without_holder)
     }

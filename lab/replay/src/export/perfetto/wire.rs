@@ -47,8 +47,8 @@ impl Message {
         let Ok(()) = self.encoder().encode_string(value);
     }
 
-    /// A field that is a message: `make` adds its fields. Its length stands before it, and is known afterwards; most are
-    /// shorter than 128 bytes, so that one byte is left for it.
+    /// A field that is a message: `make` adds its fields. Its length stands before it, and is known
+    /// afterwards; most are shorter than 128 bytes, so that one byte is left for it.
     pub(super) fn message(&mut self, field: u32, make: impl FnOnce(&mut Self)) {
         self.tag(field, WIRE_TYPE_LEN);
         let at = self.0.len();
@@ -67,8 +67,8 @@ impl Message {
 mod tests {
     use super::*;
 
-    /// The examples of the format's description: a field 1 of 150, a field 2 of text, that message as field 3.
-    /// Source: <https://protobuf.dev/programming-guides/encoding/>.
+    /// The examples of the format's description: a field 1 of 150, a field 2 of text, that message as field
+    /// 3. Source: <https://protobuf.dev/programming-guides/encoding/>.
     #[test]
     fn fields_are_those_of_the_formats_description() {
         let mut message = Message::default();

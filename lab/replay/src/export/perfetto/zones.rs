@@ -32,7 +32,7 @@ impl Zones {
         Some(found)
     }
 
-    /// The zone that `/proc/zoneinfo` calls so.
+    /// The zone with this name in `/proc/zoneinfo`.
     pub(super) fn named(&self, node: u16, kind: pageset_core::ZoneKind) -> Option<usize> {
         self.zones.iter().position(|zone| (zone.node, zone.kind) == (node, kind))
     }

@@ -16,7 +16,8 @@ use crate::replay::ticks::Ticks;
 /// Largest bulk allocation that is believed: twice what a page of pointers holds.
 const BULK_PAGES_MAX: u64 = 1 << 10;
 
-/// Pages of a task's kernel stack on x86-64: allocated in bulk at a fork, unless a stack is left from a task that ended.
+/// Pages of a task's kernel stack on x86-64: allocated in bulk at a fork, unless a stack is left from a task
+/// that ended.
 const STACK_PAGES: u64 = 4;
 
 /// A reading under way.
@@ -28,7 +29,7 @@ pub(super) struct Reading<'m> {
     zones: Vec<ZoneNotes>,
     cpus: Vec<CpuNotes>,
     has_bulk_events: bool,
-    /// The acts that stand for the stacks of forked tasks.
+    /// The acts for the stacks of forked tasks.
     forks: Vec<u32>,
 }
 
@@ -41,7 +42,7 @@ struct ZoneNotes {
     block_types: Vec<u8>,
 }
 
-/// What an earlier event said about a frame.
+/// The last event about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Note {
     Allocated,
@@ -64,7 +65,7 @@ impl Note {
     }
 }
 
-/// What goes on on one CPU.
+/// Work that has begun on one CPU.
 #[derive(Debug, Default)]
 struct CpuNotes {
     /// The zone of the bulk allocation's refills; the outer `None` outside of one.
@@ -109,7 +110,8 @@ impl<'m> Reading<'m> {
         self.load
     }
 
-    /// That a block left the zone shows that it was freed past its page set only where drains show, too.
+    /// A block that leaves the zone had gone past its page set. That is known only where drains were
+    /// recorded, too.
     fn take_back_diverted(&mut self) {
         self.load.acts.mend_all(|act| {
             if act.kind == ActKind::PastSet {
@@ -119,8 +121,9 @@ impl<'m> Reading<'m> {
         self.load.diverted_frees = 0;
     }
 
-    /// Without events of bulk allocations, stacks of forked tasks come from nowhere. As many pages are allocated for them,
-    /// evenly, as are freed without having been allocated, and a whole stack for each task at most.
+    /// Without events of bulk allocations, stacks of forked tasks come from nowhere. As many pages are
+    /// allocated for them, evenly, as are freed without having been allocated, and a whole stack for each
+    /// task at most.
     fn give_stacks(&mut self) {
         let forks = self.forks.len() as u64;
         let pages = self.load.unmatched_frees.min(forks * STACK_PAGES);
@@ -143,7 +146,8 @@ impl<'m> Reading<'m> {
         self.forks.push(act);
     }
 
-    /// A loop of this crate, and not of the generic function that calls it, so that it is optimised as this crate is.
+    /// A loop of this crate, and not of the generic function that calls it, so that it is optimised as this
+    /// crate is.
     pub(super) fn events(&mut self, events: &[Event], times: Times) {
         for event in events {
             self.event(event);
@@ -197,7 +201,7 @@ impl<'m> Reading<'m> {
         self.cpus[usize::from(event.cpu)].last[usize::from(event.interrupt_level())] = Some(*event);
     }
 
-    /// Acts that have no time yet have this one.
+    /// The time of acts whose time is not known yet.
     fn note_time(&mut self, at_ns: u64) {
         self.load.times_ns.resize(self.load.acts.len(), at_ns);
     }
@@ -305,7 +309,8 @@ impl<'m> Reading<'m> {
         }
     }
 
-    /// A block leaves the zone that was freed and not drained: it went past its page set, whose lock was busy.
+    /// A block leaves the zone although no drain returned it: its free had gone past its page set, whose lock
+    /// was busy.
     fn forget_diverted(&mut self, event: &Event) {
         let Some(zone) = event.frame().and_then(|pfn| self.machine.zone_of(pfn.0)) else { return };
         let frames = event.block_order().map_or(1, |order| u64::from(order.frames()));
@@ -338,7 +343,7 @@ impl<'m> Reading<'m> {
         self.moved(event, zone, order, -1);
     }
 
-    /// The list that a freed block was on shows when it leaves it.
+    /// A freed block's list shows when the block leaves it.
     fn reveal_type(&mut self, act: u32, event: &Event, zone: usize) {
         let set = self.machine.set(zone, event.cpu);
         let Some(migratetype) = event.block_type() else { return };
@@ -351,7 +356,8 @@ impl<'m> Reading<'m> {
     }
 
     fn bulk_ends(&mut self, event: &Event) {
-        // Some record the return alone; nearly all such requests may use every ordinary zone.
+        // Some recordings have the return alone. Then the request may use every ordinary zone, like nearly
+        // all such requests.
         self.has_bulk_events = true;
         let cpu = &mut self.cpus[usize::from(event.cpu)];
         let highest = if cpu.bulk.is_some() { cpu.bulk_highest } else { highest_zone(0) };
@@ -369,7 +375,7 @@ impl<'m> Reading<'m> {
     }
 
     fn reclaim(&mut self, event: &Event, kind: ActKind) {
-        // The event's node is where others have their frame.
+        // This event has its node in the field of the frame.
         match u16::try_from(event.pfn) {
             Ok(node) => drop(self.push(kind, BlockKind::PAGE, u32::from(node))),
             Err(_) => self.load.unreplayed.impossible += 1,
@@ -397,7 +403,7 @@ impl<'m> Reading<'m> {
         }
     }
 
-    /// Zone and order of the block that an event is about; what cannot be is counted.
+    /// Zone and order of the block that an event is about. Impossible blocks are counted.
     #[inline]
     fn place(&mut self, event: &Event, order: u8) -> Option<(usize, Order)> {
         let Some(zone) = self.machine.zone_of(event.pfn) else {

@@ -1,7 +1,8 @@
-//! What a load leaves behind, or takes from what was there before.
+//! The pages that a load leaves allocated, or takes from earlier allocations.
 //!
-//! A recording may free more pages than it allocates, of which some were allocated before it began; or fewer. If the load
-//! comes again and again, that is made up for in between: otherwise page sets would fill up, or run dry, from run to run.
+//! A recording may free more pages than it allocates, since some were allocated before it began; or it may
+//! free fewer. If the load is repeated, the difference is made up for in between. Otherwise page sets would
+//! fill up, or run dry, from run to run.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,8 +11,8 @@ use crate::replay::act::{Act, ActKind, BlockKind};
 use crate::replay::acts::Acts;
 use crate::replay::machine::Machine;
 
-/// Allocations (of what was freed too much) and frees (of what was allocated too much), zone by zone and kind by kind, on
-/// the CPUs that have the difference.
+/// Allocations for surplus frees, and frees for surplus allocations, by zone and kind, on the CPUs that have
+/// the surplus.
 pub(super) fn remainder(machine: &Machine, acts: &Acts) -> io::Result<Vec<Act>> {
     let mut nets: BTreeMap<(usize, BlockKind), Vec<i64>> = BTreeMap::new();
     acts.each_act(|act| {

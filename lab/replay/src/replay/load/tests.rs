@@ -1,4 +1,4 @@
-//! What is made of events that tell something late.
+//! The acts that follow from events that report something late.
 
 use pageset_core::{MigrateType, Order, ZoneKind};
 use pageset_trace::{
@@ -24,7 +24,7 @@ fn recording(events: &[Event], info: &TraceInfo) -> Box<dyn TraceReader> {
     OpenOptions::new().open_bytes("t.pgtrace".as_ref(), bytes).unwrap()
 }
 
-/// Of a recorder that recorded all kinds of events.
+/// Information from a recorder that recorded all kinds of events.
 fn all_recorded() -> TraceInfo {
     let recorded = EventKind::ALL.map(|kind| kind.name().to_owned()).into();
     TraceInfo { recorded, ..TraceInfo::default() }
@@ -153,7 +153,8 @@ fn any_event() -> impl Strategy<Value = Event> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// No recording makes a replay panic, whatever the policy and the settings; and nothing is counted twice or lost.
+    /// No recording makes a replay panic, whatever the policy and the settings; and nothing is counted twice
+    /// or lost.
     #[test]
     fn any_recording_can_be_replayed(
         mut events in prop::collection::vec(any_event(), 0..300),

@@ -1,4 +1,4 @@
-//! What goes on on one CPU: its periodic work, how much it allocates and frees, and why its page sets give pages back.
+//! One CPU's activity: its periodic work, its rates of allocations and frees, and why its page sets drain.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,7 +13,7 @@ use crate::export::perfetto::packets::{Descriptor, Packets, Sequence, TrackId, T
 
 /// The CPUs that had an event.
 pub(super) struct Cpus {
-    /// Of each CPU of the machine.
+    /// The node of each CPU of the machine.
     nodes: Vec<u16>,
     seen: BTreeMap<u16, Cpu>,
 }
@@ -26,9 +26,9 @@ pub(super) struct Cpu {
     freed: Curve,
     /// The work item that runs, and since when.
     work: Option<(Name, u64)>,
-    /// The last event that was not about a lock: what came before a drain says why it happened.
+    /// The last event that was not about a lock: it shows why a drain happened.
     last: Option<(EventKind, u32)>,
-    /// Why the last run of moved blocks began, and whose it is.
+    /// The reason of the last run of moved blocks, and its task.
     run: (&'static str, u32),
     unpaired: u64,
 }
@@ -120,7 +120,8 @@ impl Cpu {
         self.track
     }
 
-    /// Notes what may be the reason of a drain. Tells whether the event is the first of a run of moved blocks.
+    /// Notes an event that may be the reason of a drain. Returns whether the event is the first of a run of
+    /// moved blocks.
     #[inline]
     pub(super) fn follow(&mut self, event: &Event) -> bool {
         use EventKind::{
@@ -150,7 +151,7 @@ impl Cpu {
         true
     }
 
-    /// Why a run that is over began, and the thread.
+    /// The reason of the last run of moved blocks, and its thread.
     pub(super) const fn reason(&self, decision: &Decision) -> (&'static str, u32) {
         match decision.refill {
             Some(_) => ("empty list", self.run.1),
@@ -183,7 +184,7 @@ impl Cpu {
             return Ok(());
         }
         if self.work.is_some() {
-            // Its end was lost.
+            // The end of the work item before was lost.
             self.unpaired += 1;
             self.end_work(packets, event.ts_ns)?;
         }
@@ -191,7 +192,7 @@ impl Cpu {
         packets.event(self.sequence, event.ts_ns, self.track, What::Begin(name), &[])
     }
 
-    /// The work item that runs ends; not before it began, even if the clock went back.
+    /// Ends the current work item. Its end is never before its beginning, even if the clock went back.
     fn end_work(&mut self, packets: &mut Packets<'_>, at_ns: u64) -> io::Result<()> {
         let Some((_, since_ns)) = self.work.take() else { return Ok(()) };
         packets.event(self.sequence, at_ns.max(since_ns), self.track, What::End, &[])

@@ -15,21 +15,22 @@ const NODES_MAX: usize = 1 << 10;
 /// Tasks that may reclaim at once.
 const TASKS_MAX: usize = 64 << 10;
 
-/// Who reclaims at the moment.
+/// Tasks and kswapds that reclaim at the moment.
 #[derive(Debug, Default)]
 pub(super) struct Reclaim {
     /// By node: the track, and since when kswapd is awake.
     nodes: BTreeMap<u64, (TrackId, Option<u64>)>,
-    /// Which node's kswapd a thread is.
+    /// The node of each kswapd, by thread.
     kswapds: BTreeMap<u32, u64>,
-    /// Since when tasks reclaim, by pid and, of idle tasks, CPU.
+    /// The time when each task began to reclaim, by pid. Idle tasks share a pid, so these are told apart by
+    /// CPU.
     tasks: HashMap<(u32, u16), u64>,
     /// Beginnings without an end, and ends without a beginning.
     pub(super) unpaired: u64,
 }
 
 impl Reclaim {
-    /// Adds an event; of another kind than these, nothing happens.
+    /// Adds an event of reclaim; other events change nothing.
     pub(super) fn event(
         &mut self,
         packets: &mut Packets<'_>,
@@ -39,7 +40,7 @@ impl Reclaim {
         match event.kind {
             EventKind::KswapdWake => self.wakes(packets, group, event),
             EventKind::KswapdSleep => self.sleeps(packets, group, event.pfn, event.ts_ns),
-            // It sleeps between two rounds without a sleep event.
+            // Between two rounds, kswapd sleeps without a sleep event.
             EventKind::KswapdSwitchedOut if event.pfn == 1 => match self.kswapds.get(&event.pid) {
                 Some(&node) => self.sleeps(packets, group, node, event.ts_ns),
                 None => Ok(()),
@@ -52,7 +53,7 @@ impl Reclaim {
 
     fn wakes(&mut self, packets: &mut Packets<'_>, group: &Group, event: &Event) -> io::Result<()> {
         let node = event.pfn;
-        // It may wake up without having slept.
+        // kswapd may wake up without an earlier sleep event.
         self.sleeps(packets, group, node, event.ts_ns)?;
         let track = match self.nodes.get(&node) {
             Some((track, _)) => *track,
@@ -91,7 +92,7 @@ impl Reclaim {
         }
         let track = threads.track(packets, group.sequence, (event.pid, event.cpu), event.ts_ns)?;
         if let Some(since_ns) = self.tasks.insert(task(event), event.ts_ns) {
-            // Its end was lost.
+            // The end of the reclaim before was lost.
             self.unpaired += 1;
             packets.event(group.sequence, event.ts_ns.max(since_ns), track, What::End, &[])?;
         }
@@ -114,7 +115,7 @@ impl Reclaim {
         packets.event(group.sequence, event.ts_ns.max(since_ns), track, What::End, &[pages])
     }
 
-    /// Who still reclaims at the end is counted, and has a slice without an end; kswapd's slices end there.
+    /// Ends kswapd's slices. A task that still reclaims is counted, and its slice stays without an end.
     pub(super) fn finish(
         &mut self,
         packets: &mut Packets<'_>,

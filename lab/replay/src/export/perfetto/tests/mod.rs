@@ -1,4 +1,4 @@
-//! What is written is read back and compared with what the survey and the replay count.
+//! The written trace is read back and compared with the counts of the survey and the replay.
 
 mod read_back;
 
@@ -66,7 +66,7 @@ fn recording(info: &TraceInfo, events: &[Event]) -> impl Fn() -> Box<dyn TraceRe
     move || OpenOptions::new().open_bytes("t.pgtrace".as_ref(), bytes.clone()).unwrap()
 }
 
-/// Of a recorder that recorded all kinds of events.
+/// Information from a recorder that recorded all kinds of events.
 fn all_recorded() -> TraceInfo {
     let recorded = EventKind::ALL.map(|kind| kind.name().to_owned()).into();
     TraceInfo { recorded, ..TraceInfo::default() }

@@ -1,7 +1,8 @@
-//! A reader of what was written, which shares nothing with the writer: bytes to fields, fields to slices and counters.
+//! A reader of the written format, which shares nothing with the writer: bytes to fields, fields to slices
+//! and counters.
 //!
-//! It follows the format's published description: sequences with numbers for names, and a clock of their own that counts
-//! from packet to packet.
+//! It follows the format's published description: sequences with numbers for names, each with a clock of its
+//! own that counts from packet to packet.
 
 use std::collections::BTreeMap;
 
@@ -112,7 +113,7 @@ struct State {
     sequences: BTreeMap<u64, Sequence>,
     /// By number: the whole name, and whether it is a counter.
     tracks: BTreeMap<u64, (String, bool)>,
-    /// Of each packet with an event: time, place in the file, sequence, and the event.
+    /// For each packet with an event: time, place in the file, sequence, and the event.
     events: Vec<(u64, usize, u64, usize)>,
 }
 
