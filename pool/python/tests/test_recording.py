@@ -1,7 +1,6 @@
 """What a recording says about itself."""
 
 import os
-import pickle
 from pathlib import Path
 
 import pytest
@@ -53,8 +52,3 @@ def test_a_damaged_file_is_read_up_to_the_damage_if_asked(traces: Path, tmp_path
     with pytest.raises(pageset.Error, match="recover=True"):
         pageset.open(damaged)
     assert pageset.replay(pageset.open(damaged, recover=True), "linux-6.18").lost["damaged_blocks"] > 0
-
-
-def test_a_recording_is_no_value_to_be_copied(recording: pageset.Recording) -> None:
-    with pytest.raises(TypeError):
-        pickle.dumps(recording)
