@@ -3,8 +3,8 @@
 
 /// `axis!` turns a list `Name = module::Type, "summary";` into:
 /// - `$kind`: the public enum of names, with `ALL`, `name`, `summary` and `from_name`,
-/// - - `$any`: an enum of the strategies' values, built by `new`,
-/// - - `each!(value, strategy => call)`: makes the call on the strategy inside the value.
+/// - `$any`: an enum of the strategies' values, built by `new`,
+/// - `each!(value, strategy => call)`: makes the call on the strategy inside the value.
 macro_rules! axis {
     (
         ($d:tt)
