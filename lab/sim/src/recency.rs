@@ -219,7 +219,7 @@ mod tests {
                 if let Some(step) = steps[line] {
                     let place = order.iter().position(|other| *other == line).unwrap() as u64;
                     let held = recency.holder(step);
-                    // A step is one line here, and the line itself is not between it and its next use.
+                    // Each step holds one line here, so `place` is the number of lines used since.
                     let expected = match place {
                         place if place < near => Held::Near,
                         place if place < all => Held::Shared,

@@ -49,7 +49,8 @@ fn tree(root: &Path) -> std::path::PathBuf {
         .flat_map(|at| [format!("../../{at}/src/lib.rs"), format!("../../{at}/Cargo.toml")]);
     let also = ["src/simulate/spec.rs", "../../machines/m.toml", "../../Cargo.lock"];
     for file in crates.chain(also.map(str::to_owned)) {
-        // No `..` in between: not all of the directories exist yet.
+        // These paths have no `..`: the system resolves `..` only in directories that exist, and some do not
+        // exist yet.
         let path = file.strip_prefix("../../").map_or_else(|| package.join(&file), |below| root.join(below));
         fs::create_dir_all(path.parent().expect("it has a directory")).expect("a directory can be made");
         fs::write(path, "1").expect("a file can be written");

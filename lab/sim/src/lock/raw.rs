@@ -70,7 +70,7 @@ impl VirtualLock {
         self.class.store(class as u8, Ordering::Relaxed);
     }
 
-    /// Takes it if it is free.
+    /// Takes the lock if it is free. Returns whether the lock was taken.
     #[inline]
     pub(super) fn take(&self) -> bool {
         self.flag.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok()

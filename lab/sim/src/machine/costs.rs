@@ -85,8 +85,8 @@ pub struct Costs {
     pub clear_4k: ByLevel,
     /// Reading 4 KiB.
     pub read_4k: ByLevel,
-    /// Copying 4 KiB that near caches have: the time beyond reading it. Default: the time to read it from
-    /// there.
+    /// Copying 4 KiB that the core's own caches hold, without the time to read it. Default: the time to read
+    /// 4 KiB from these caches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_4k: Option<Cost>,
     /// An atomic read-modify-write on a line that this CPU owns.

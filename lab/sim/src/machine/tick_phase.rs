@@ -21,7 +21,7 @@ impl TickPhase {
     pub(crate) fn first(self, interval: Span, cpu: u32, cpus: u32) -> u64 {
         match self {
             Self::Aligned => interval.0,
-            // One step late, since CPU 0 would tick at the beginning otherwise.
+            // The next CPU's offset: CPU 0's own is 0, so CPU 0 would tick when the simulation begins.
             Self::Spread => spread_tick_offset(CpuId(cpu.saturating_add(1)), cpus, interval.0),
         }
     }

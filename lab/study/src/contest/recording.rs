@@ -9,7 +9,7 @@ pub struct Recording {
     pub(super) operations: Vec<Operation>,
     /// Blocks that it allocates.
     pub(super) blocks: usize,
-    /// CPUs that it names: the highest number plus 1.
+    /// The highest CPU number in the recording, plus 1.
     pub cpus: u32,
     /// The part of the recording that is not played. Bulk allocations are not counted here: a recording does
     /// not name their frames, so their frees count as frees of blocks whose allocation it does not show.

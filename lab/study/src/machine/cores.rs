@@ -23,9 +23,9 @@ const BACK: ChannelId = ChannelId(1);
 /// Copying 4 KiB in place, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CopyCosts {
-    /// If the core's own caches have it.
+    /// The time if the core's own caches hold the page.
     pub(super) near: f64,
-    /// If another core wrote it.
+    /// The time if another core wrote the page last.
     pub(super) from_core: f64,
 }
 

@@ -81,7 +81,7 @@ pub struct PftSpec {
     pub contestants: Vec<FaultHandler>,
     /// A bundled machine or a machine file to simulate. Default: this machine.
     pub machine: Option<String>,
-    /// Where a simulated machine has its counters.
+    /// The cache line that holds a simulated process's counters of resident pages.
     pub rss_line: RssLine,
 }
 

@@ -28,7 +28,7 @@ const CLEANING_UP: &str = "Those of the copies are not the build's. In its 4 s t
      machine. A player that keeps them has no drain of free_high at all, and alloc_zone is 23.9 with patch9 and 24.2 with patch10. So \
      the copies say nothing of free_high, nor of what patch10 costs.";
 
-/// The text of a quick run in its place.
+/// The note of a quick run, which plays no copies.
 pub(super) const LEFT_OUT: &str =
     "A quick run plays no copies of a recorded build: each takes half a minute of CPU time.";
 

@@ -122,7 +122,7 @@ impl Work {
     }
 }
 
-/// A spec whose names are found.
+/// A [`RunSpec`] after the machine, workload and policy that it names were looked up.
 #[derive(Debug)]
 pub(super) struct Resolved {
     pub(super) machine: Machine,

@@ -7,7 +7,7 @@ use pageset_report::{Cell, Column, Origin, Row, Table};
 use super::runs::{Days, MOMENTS};
 
 impl Days {
-    /// The mean over the seeds of a figure at one moment, counted from the first.
+    /// The mean of a figure over all seeds at moment number `moment`. The first moment is 0.
     fn mean_at(&self, moment: usize, figure: impl Fn(&Moment) -> f64) -> Option<f64> {
         let there = self.courses.iter().filter_map(|course| course.moments.get(moment));
         mean(there.map(figure))
