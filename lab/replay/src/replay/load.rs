@@ -64,7 +64,7 @@ pub(super) enum Times {
 /// A decision of the recorded kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decided {
-    /// The act before which it was made.
+    /// The index of the act that follows the decision.
     pub(super) before: u32,
     /// The page set.
     pub(super) set: u32,

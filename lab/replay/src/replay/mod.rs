@@ -324,9 +324,9 @@ pub fn replay(
     replay_repeats(reader, &mut [], options, progress)
 }
 
-/// Like [`replay`], with further recordings of the same load. Counts are those in the first recording. The
-/// intervals are from the plays of all, and the differences between runs of the load are those between these
-/// recordings.
+/// Like [`replay`], with further recordings of the same load. A row's counts come from the first recording.
+/// Its interval comes from plays of all recordings. The difference between runs of the load is the difference
+/// between these recordings.
 ///
 /// # Errors
 /// The errors of [`replay`]; a recording is of another kernel, machine or setting than the first.

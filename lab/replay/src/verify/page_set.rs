@@ -146,7 +146,7 @@ impl PageSet {
         }
     }
 
-    /// The hidden state was the other extreme, or is known for another reason.
+    /// Forgets the other extreme, because the hidden state is known now.
     pub(super) fn reveal(&mut self) {
         self.shadow = None;
     }

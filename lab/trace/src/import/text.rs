@@ -50,7 +50,7 @@ pub(super) enum OtherLine {
 pub(super) struct TextReader<F> {
     format: F,
     info: TraceInfo,
-    /// The headings, until the first event is requested.
+    /// The text, while its headings are read. `None` once the first event was requested.
     lines: Option<TextLines>,
     /// The lines after the headings.
     chunks: Option<Chunks<Vec<Item>>>,
