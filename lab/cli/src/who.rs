@@ -3,7 +3,7 @@
 use pageset_replay::who::{Part, PartOf, Who};
 use pageset_report::{Cell, Column, Row, Table, printable};
 
-/// Rows of a table; further parts share one row.
+/// Parts that get a row of their own in a table. The parts after these share one row.
 const ROWS: usize = 10;
 
 /// Splits parts into rows of their own and parts to be summed in the row `others`. A single part more than

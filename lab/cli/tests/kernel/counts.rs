@@ -86,7 +86,6 @@ fn counts_are_printed_and_replays_say_what_is_missing() {
     assert!(said.contains("exit status: 3") && said.contains("without events"), "{said}");
     let counts = counted(&path);
     assert!(counts.elapsed_ns > 900_000_000 && counts.cpus > 0);
-    // It may hold no name of a task but the command's.
     let said = succeeds(&["stat", &name]);
     assert!(said.contains("What was counted") && said.contains("mm_page_alloc_zone_locked"), "{said}");
     assert!(succeeds(&["stat", &name, "--format", "json"]).contains("\"counts\""));
@@ -107,8 +106,8 @@ fn counts_know_where_visits_come_from() {
     let Some(_guard) = machine() else { return };
     let (directory, path, name) = directory();
     let memory = Tmpfs::mount("64m");
-    // One CPU allocates and another frees. On the same CPU, the page set would hold the file's pages after a
-    // while, and there would be too few visits to say where they come from.
+    // One CPU allocates and another frees. If one CPU did both, its page set would soon hold all of the
+    // file's pages. Then visits to the zone would be too few to tell which function causes them.
     let load = LOAD.replace("dd ", "taskset -c 0 dd ").replace("rm ", "taskset -c $(($(nproc) - 1)) rm ");
     let load = format!("cd {}; {load}", memory.0.path().display());
     succeeds(&["record", "--counts", "-o", &name, "--", "sh", "-c", &load]);

@@ -73,7 +73,7 @@ fn subcommands(help: &str) -> Vec<String> {
     names.filter(|name| *name != "help").map(str::to_owned).collect()
 }
 
-/// The examples of a command and of those below it.
+/// Collects the examples in the help of a command and of its subcommands.
 fn examples_below(command: &[String], top: &[String], found: &mut Vec<String>) {
     let help = help(command);
     for line in command_lines(&help, top) {

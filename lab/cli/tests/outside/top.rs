@@ -131,7 +131,7 @@ fn mistakes_are_answered_with_a_remedy() {
     refused(&["--once", "--proc", text(&machine)], 1, "/proc/zoneinfo, line 1");
 }
 
-/// A server that reads requests is no part of the command: a slow client has nothing to block.
+/// `pageset top` has no HTTP server, so a slow client cannot block anything.
 #[test]
 fn fault_17_nothing_listens_on_the_network() {
     for arguments in [["--listen", "127.0.0.1:0"], ["-l", "127.0.0.1:0"]] {
