@@ -32,11 +32,11 @@ pub(crate) enum Choice {
 /// The allocator of a simulation.
 #[derive(Debug)]
 pub(crate) enum Allocator {
-    /// Its events are charged as time, and its locks are waited for.
+    /// Linux's allocator. Its events are charged as time, and CPUs wait for its locks.
     Linux(Box<PageAllocator<'static, VirtualPlatform>>),
-    /// Its lines are charged as time.
+    /// Our allocator with an array for each CPU. Each access to its cache lines is charged as time.
     OwnedBlocks(WithArrays),
-    /// The same.
+    /// Our allocator without arrays, charged in the same way.
     OwnedBlocksStraight(Box<BlockAllocator<'static>>),
 }
 

@@ -29,11 +29,11 @@ pub(crate) struct World {
 /// The purpose of touching memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {
-    /// It is cleared.
+    /// The memory is cleared.
     Clear,
-    /// It is read or written.
+    /// The memory is read or written.
     Access,
-    /// It is filled with a copy of memory that is in cache, or copied to such memory.
+    /// The memory is the source or the target of a copy whose other end is in cache.
     Copy,
 }
 
@@ -60,7 +60,7 @@ impl VirtualCpu {
         NodeId(self.engine().cpus[self.id.index()].node)
     }
 
-    /// Its clock.
+    /// The time on this CPU's clock.
     #[must_use]
     pub fn now(&self) -> Time {
         Time(self.engine().cpus[self.id.index()].clock.get())
@@ -90,7 +90,7 @@ impl VirtualCpu {
         self.interrupt();
     }
 
-    /// As [`advance`](Self::advance). The time counts as the user program's, not the kernel's.
+    /// Works like [`advance`](Self::advance). The time counts as the user program's, not the kernel's.
     pub fn advance_in_user_mode(&self, span: Span) {
         let engine = self.engine();
         let begin = engine.cpu().clock.get();
@@ -117,7 +117,7 @@ impl VirtualCpu {
     /// Allocates a block.
     ///
     /// # Errors
-    /// As the allocator's.
+    /// Returns the allocator's error.
     pub fn alloc(&self, request: &Request) -> Result<Pfn, AllocError> {
         self.begin(1);
         let engine = self.engine();
@@ -147,7 +147,7 @@ impl VirtualCpu {
     /// Frees a block.
     ///
     /// # Errors
-    /// As the allocator's.
+    /// Returns the allocator's error.
     pub fn free(&self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         self.begin(1);
         let engine = self.engine();
@@ -169,7 +169,7 @@ impl VirtualCpu {
     /// Frees a list of blocks, as a kernel does at the end of an address space.
     ///
     /// # Errors
-    /// As the allocator's.
+    /// Returns the allocator's error.
     pub fn free_list(&self, blocks: &[(Pfn, Order)]) -> Result<(), (usize, FreeError)> {
         self.begin(blocks.len());
         let engine = self.engine();
@@ -183,7 +183,7 @@ impl VirtualCpu {
     /// Fills the empty slots of `pages` with single pages.
     ///
     /// # Errors
-    /// As the allocator's.
+    /// Returns the allocator's error.
     pub fn alloc_bulk(&self, request: &Request, pages: &mut [Option<Pfn>]) -> Result<usize, AllocError> {
         self.begin(pages.len());
         let engine = self.engine();

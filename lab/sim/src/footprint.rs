@@ -38,7 +38,7 @@ impl Mark {
     }
 }
 
-/// What is touched.
+/// The part of a frame that an access touches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Touched<'p> {
     /// The frame's metadata: one line, its whole latency is waited for.

@@ -42,11 +42,11 @@ struct Edge {
 /// Which of a CPU's caches has a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// One of its own.
+    /// A cache of the core's own.
     Near,
-    /// Its part of the last level.
+    /// The CPU's part of the last-level cache.
     Shared,
-    /// None.
+    /// No cache of this CPU.
     Nowhere,
 }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use pageset_blocks::{BlockAllocator, BlockCounters, EveryCpu};
 use pageset_core::{ConfigError, FrameAllocator};
 
-/// An allocator, and the arrays over it.
+/// The allocator of blocks, and the array of blocks of each CPU on top of it.
 ///
 /// # Invariants
 /// The arrays go first: fields are dropped in this order.

@@ -34,7 +34,7 @@ const RUN_AHEAD_PS: u64 = 20_000_000;
 /// Marks an entry of the agenda that is not a CPU's: the beginning or end of measuring.
 const MARK: u32 = u16::MAX as u32;
 
-/// What happens next.
+/// The next step of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// This CPU goes on.
@@ -114,8 +114,8 @@ impl Engine {
         clock.set(clock.get().saturating_add(ps));
     }
 
-    /// As [`charge`](Self::charge), for work of the core itself: it takes longer if its other thread works
-    /// too.
+    /// Charges work of the core itself, which takes longer than with [`charge`](Self::charge) if the core's
+    /// other hardware thread works too.
     #[inline]
     pub(crate) fn work(&self, ps: u64) {
         self.charge(ps.saturating_add(ps.saturating_mul(self.cpu().slowdown.get()) >> SLOWDOWN_BITS));
@@ -175,7 +175,7 @@ impl Engine {
         self.enter(cpu, Time::ZERO);
     }
 
-    /// What happens next; `None` if nothing can.
+    /// Finds the next step. `None` if no CPU can go on.
     pub(crate) fn next(&self) -> Option<Next> {
         let mut agenda = self.agenda.borrow_mut();
         loop {

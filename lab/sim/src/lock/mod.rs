@@ -82,7 +82,7 @@ pub struct LockUse {
 }
 
 impl LockUse {
-    /// Counts one acquisition, and how long was waited for it in picoseconds, if at all.
+    /// Counts one acquisition. `waited_ps` is the time that the CPU waited for it, `None` if it did not wait.
     pub(crate) fn took(&mut self, waited_ps: Option<u64>) {
         self.acquisitions += 1;
         if let Some(wait_ps) = waited_ps {

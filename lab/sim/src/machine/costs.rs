@@ -149,7 +149,7 @@ pub struct Factor {
 }
 
 impl Cost {
-    /// As a span.
+    /// The cost as a span of virtual time.
     #[must_use]
     pub fn span(&self) -> Span {
         Span::from_ns_f64(self.ns)

@@ -25,7 +25,7 @@ pub enum Compaction {
     Rfc,
 }
 
-/// Free pageblocks among a hundred, below which pageblocks are emptied (guess).
+/// Compaction empties pageblocks while less than this percentage of them is free (guess).
 const FREE_PERCENT: usize = 1;
 /// Pageblocks that are emptied in a step at most (guess).
 const EMPTIED_MAX: usize = 32;

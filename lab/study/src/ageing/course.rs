@@ -166,7 +166,7 @@ impl EventSink for Host {
     }
 }
 
-/// The requests of a day, without an allocator.
+/// Counts of the requests of a day. They do not depend on the allocator that serves them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {

@@ -14,7 +14,8 @@ const LOOKS: u64 = 500;
 /// Ticks that are two idle seconds.
 const IDLE_TICKS: u32 = 2;
 
-/// Most ticks to catch up with: after a longer silence, all CPUs have long been idle.
+/// The most ticks that are made up for after a gap in the recording. After more ticks than these, all page
+/// sets are idle already.
 const MOST_TICKS: u64 = 100;
 
 /// An allocator with counters of its own.

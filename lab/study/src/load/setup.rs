@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pageset_core::{CpuId, NodeId};
 use thiserror::Error;
 
-/// The surroundings that a plan is made for.
+/// The machine, kernel and settings that a plan is made for.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
     /// The machine's shape.

@@ -10,9 +10,9 @@ use super::start::{self, START_SPREAD_US};
 /// A benchmark.
 #[derive(Clone, Copy, Debug)]
 pub struct Workload {
-    /// Its name on the command line, e.g. `page_fault1`.
+    /// The benchmark's name on the command line, e.g. `page_fault1`.
     pub name: &'static str,
-    /// Its work, in one line.
+    /// What the benchmark does, in one line.
     pub summary: &'static str,
     /// Source of its definition.
     pub source: &'static str,

@@ -46,11 +46,11 @@ fn on(cpu: CpuId) -> VirtualCpu {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RssLine {
-    /// On the line of mmap_sem, after the words "the same line as other hot words". Source: spec fault.md
-    /// §1.6, R1.
+    /// On the cache line of mmap_sem: the source says "the same line as other hot words". Source: spec
+    /// fault.md §1.6, R1.
     #[default]
     WithMmapLock,
-    /// On a line of their own.
+    /// On a cache line of their own.
     Own,
 }
 

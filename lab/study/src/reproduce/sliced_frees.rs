@@ -86,7 +86,7 @@ const EXPLANATIONS: [&str; 2] = [
      here, except where the other thread of its core is idle.",
 ];
 
-/// One for each machine: the base row, and the row with the series.
+/// Makes one experiment for each machine, with two rows: the base, and the series.
 fn experiments(table: &Published) -> Result<Vec<Experiment>> {
     MACHINES.iter().map(|(name, machine)| experiment(table, name, machine)).collect()
 }

@@ -30,7 +30,7 @@ pub fn simulate(spec: &RunSpec) -> Result<RunResult> {
     simulate_until(spec, &Arc::default())
 }
 
-/// As [`simulate`], but [`Cancelled`] once `cancel` is set.
+/// Simulates like [`simulate`], but ends with [`Cancelled`] once `cancel` is set.
 pub(super) fn simulate_until(spec: &RunSpec, cancel: &Arc<AtomicBool>) -> Result<RunResult> {
     let resolved = spec.resolve()?;
     let plan = plan(spec, &resolved)?;
@@ -51,7 +51,7 @@ pub(super) fn simulate_until(spec: &RunSpec, cancel: &Arc<AtomicBool>) -> Result
 ///
 /// # Errors
 ///
-/// As [`simulate`].
+/// Fails for the reasons for which [`simulate`] refuses a spec.
 pub(crate) fn check(spec: &RunSpec) -> Result<()> {
     if recording(&spec.workload).is_some() {
         return Ok(());

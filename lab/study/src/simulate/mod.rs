@@ -22,7 +22,7 @@ pub use spec::{RunSpec, machine_text, parse_machine, recording};
 ///
 /// # Errors
 ///
-/// As [`simulate`]; [`Cancelled`](pageset_report::Cancelled).
+/// Fails like [`simulate`], or with [`Cancelled`](pageset_report::Cancelled).
 pub fn simulate_all(specs: &[RunSpec], jobs: usize, progress: &mut dyn Progress) -> Result<Vec<RunResult>> {
     let mut results: Vec<Option<RunResult>> = specs.iter().map(|_| None).collect();
     let cancel = progress.cancel();

@@ -243,7 +243,7 @@ fn milliseconds(what: &str, ms: u64, min: u64) -> Result<u64> {
 ///
 /// # Errors
 ///
-/// It is neither, or the file cannot be read.
+/// Fails if `machine` is neither a bundled name nor a file, or if the file cannot be read.
 pub fn machine_text(machine: &str) -> Result<String> {
     if let Some(bundled) = MACHINES.iter().find(|bundled| bundled.name == machine) {
         return Ok(bundled.text().to_owned());

@@ -163,7 +163,7 @@ impl Lists {
 pub(super) struct Cursor {
     cpu: usize,
     chunk: Option<usize>,
-    /// The chunk, as in the file.
+    /// The bytes of the chunk, as they are in the file.
     bytes: Vec<u8>,
 }
 

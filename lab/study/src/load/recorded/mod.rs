@@ -33,7 +33,8 @@ impl Recorded {
     /// Reads a recording of any length in bounded memory: its acts go to a temporary file.
     ///
     /// # Errors
-    /// As the reader's, and if the temporary file cannot be written, or there are no allocations or no frees.
+    /// Returns an error of the reader. Fails also if the temporary file cannot be written, or if the
+    /// recording has no allocations or no frees.
     pub fn read(reader: &mut dyn TraceReader) -> Result<Self, TraceError> {
         let (recording, played) = reading::read(reader)?;
         Ok(Self { recording: Arc::new(recording), played })

@@ -44,7 +44,8 @@ pub(super) enum Sharing {
     Interleaved,
 }
 
-/// Pages of all threads that a simulation of a printed row touches, and the fewest and most of one thread.
+/// The most pages that a simulation of a printed row touches with all threads together. [`THREAD_PAGES`] are
+/// the fewest and the most pages of one thread.
 /// Guess: a few hundred faults reach the steady state, and a run takes a second.
 pub(super) const PAGES_MAX: u64 = 1 << 17;
 const THREAD_PAGES: (u64, u64) = (256, 8192);
