@@ -32,7 +32,7 @@ pub trait Target {
     /// Allocates a block.
     ///
     /// # Errors
-    /// As the allocator's; the worker should go on without the block.
+    /// Returns the allocator's error. The worker should go on without the block.
     fn alloc(&mut self, order: Order, migratetype: MigrateType, fill: Fill) -> Result<Pfn, AllocError>;
 
     /// Frees a block that this or another worker allocated.
@@ -59,7 +59,7 @@ pub trait Target {
     /// Puts a message at the end of a channel; waits while the channel is full.
     fn send(&mut self, channel: ChannelId, message: Message);
 
-    /// As [`send`](Self::send), but gives the message back instead of waiting.
+    /// Sends like [`send`](Self::send), but gives the message back instead of waiting.
     ///
     /// # Errors
     /// The message, if the channel is full.

@@ -44,8 +44,8 @@ pub(crate) fn outside<R>(body: impl FnOnce() -> R) -> R {
 #[inline]
 pub(crate) fn with<R>(body: impl FnOnce(Option<&Engine>) -> R) -> R {
     let engine = CURRENT.get();
-    // SAFETY: `enter` put the pointer there and holds the borrow it was made from until it has taken it away
-    // again. A virtual CPU that is suspended in `body` is resumed or unwound inside that `enter`: its
-    // coroutine belongs to `run`, which drops all coroutines before it leaves `enter`.
+    // SAFETY: `enter` stored the pointer, which it made from a borrow. It holds this borrow until it has
+    // removed the pointer. A virtual CPU that is suspended in `body` is resumed or unwound inside that
+    // `enter`: its coroutine belongs to `run`, which drops all coroutines before it leaves `enter`.
     body(engine.map(|engine| unsafe { engine.as_ref() }))
 }

@@ -17,7 +17,7 @@ pub enum Act {
     Alloc {
         /// Which CPU.
         cpu: u32,
-        /// The number by which the block is freed.
+        /// The number that names this block when it is freed.
         slot: u32,
         /// Order of the block.
         order: u8,

@@ -8,7 +8,7 @@ use super::census::Uses;
 use super::course::Work;
 use super::day::{Act, Urgency};
 
-/// Where a block is.
+/// The place of a block.
 #[derive(Clone, Copy, Debug)]
 struct Placed {
     pfn: u32,

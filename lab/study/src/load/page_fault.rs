@@ -37,7 +37,7 @@ pub(super) const PAGE_FAULT1: Workload = Workload {
     build: |setup| build(setup, Backing::Anonymous, Tasks::Processes),
 };
 
-/// As the first, in one address space.
+/// page_fault1 with threads, which share one address space.
 pub(super) const PAGE_FAULT1_THREADS: Workload = Workload {
     name: "page_fault1-threads",
     summary: "will-it-scale page_fault1, threads: as page_fault1, in one address space",
@@ -54,7 +54,7 @@ pub(super) const PAGE_FAULT2: Workload = Workload {
     ..PAGE_FAULT1
 };
 
-/// As page_fault2, in one address space.
+/// page_fault2 with threads, which share one address space.
 pub(super) const PAGE_FAULT2_THREADS: Workload = Workload {
     name: "page_fault2-threads",
     summary: "will-it-scale page_fault2, threads: as page_fault2, in one address space",
@@ -72,7 +72,7 @@ pub(super) const PAGE_FAULT3: Workload = Workload {
     ..PAGE_FAULT1
 };
 
-/// As page_fault3, in one address space.
+/// page_fault3 with threads, which share one address space.
 pub(super) const PAGE_FAULT3_THREADS: Workload = Workload {
     name: "page_fault3-threads",
     summary: "will-it-scale page_fault3, threads: as page_fault3, in one address space",

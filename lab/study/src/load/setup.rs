@@ -24,7 +24,7 @@ impl Setup<'_> {
         self.settings.0.get(parameter.key).copied().unwrap_or(parameter.default)
     }
 
-    /// As [`get`](Self::get), if the value is at most `max`.
+    /// Returns the value like [`get`](Self::get). Fails if the value is above `max`.
     pub(crate) fn at_most(&self, parameter: &Parameter, max: u64) -> Result<u64, PlanError> {
         let value = self.get(parameter);
         if value > max {

@@ -114,11 +114,11 @@ const SIMULATED_PAGES: u64 = 1 << 18;
 const MAGAZINE: u32 = 16;
 
 impl Test {
-    /// Makes the test of a request.
+    /// Makes a test from its description.
     ///
     /// # Errors
     ///
-    /// The machine is unknown or has too few CPUs, or this machine has too little memory.
+    /// Fails if the machine is unknown or has too few CPUs, or this machine has too little memory.
     pub fn new(spec: &PftSpec) -> Result<Self> {
         let machine = spec.machine.as_deref().map(machine).transpose()?;
         let shift = match (spec.page_shift, &machine) {

@@ -99,7 +99,7 @@ pub struct SharedUse {
     pub fallbacks: u64,
     /// Free pages that a CPU kept back, on average.
     pub held_mean: f64,
-    /// Most pages in use or kept back by a CPU. A system calls this used memory.
+    /// Most pages in use or kept back by a CPU. A tool such as `free` reports these pages as used memory.
     #[serde(default)]
     pub used_peak: u64,
     /// Free pages that a CPU kept back, after two ticks of a machine that is idle.

@@ -114,7 +114,7 @@ fn name_of(spec: &RunSpec) -> String {
     format!("the run {}", grid::canonical(spec))
 }
 
-/// Where a plan's rows are kept if nothing else is said: `plan.toml` has them in `plan.rows.jsonl`.
+/// The file that keeps a plan's rows by default: `plan.toml` has them in `plan.rows.jsonl`.
 #[must_use]
 pub fn rows_path(plan: &Path) -> PathBuf {
     plan.with_extension("rows.jsonl")

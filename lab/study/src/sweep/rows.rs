@@ -124,7 +124,7 @@ impl Rows {
         self.finished.get(key)
     }
 
-    /// All of them, in no order.
+    /// All finished runs, in no order.
     pub fn all(&self) -> impl Iterator<Item = &FinishedRun> {
         self.finished.values()
     }

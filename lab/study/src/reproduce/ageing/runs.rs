@@ -22,7 +22,7 @@ const fn candidate(name: &'static str, entrant: &'static str, compaction: Compac
     Candidate { name, entrant, compaction }
 }
 
-/// All of them, in the order of the rows.
+/// All candidates, in the order of the table's rows.
 pub(super) const CANDIDATES: [Candidate; 6] = [
     candidate("linux-6.18", "linux-6.18", Compaction::None),
     candidate("linux-6.18+compaction", "linux-6.18", Compaction::Linux),

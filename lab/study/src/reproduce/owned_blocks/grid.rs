@@ -36,11 +36,11 @@ const QUICK_MACHINES: usize = 1;
 /// Time before measuring, and measured, in milliseconds. Guess: page sets fill within the first on each
 /// machine.
 const MS: (u64, u64) = (10, 20);
-/// For workloads whose pages live for microseconds.
+/// The times of [`MS`] for workloads whose pages live for microseconds.
 const SHORT_MS: (u64, u64) = (5, 10);
-/// For workloads whose processes all end together.
+/// The times of [`MS`] for workloads whose processes all end together.
 const LONG_MS: (u64, u64) = (50, 100);
-/// For workloads whose unit of work is a process, some of them long.
+/// The times of [`MS`] for workloads whose unit of work is a process, some of them long.
 const LONGEST_MS: (u64, u64) = (100, 200);
 const QUICK_MS: (u64, u64) = (5, 10);
 /// Programs start within this time. If all started at once, they would queue in the order of their CPUs'

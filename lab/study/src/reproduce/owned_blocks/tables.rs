@@ -113,7 +113,7 @@ fn row(place: Place, policy: &str, results: &[RunResult], base: Option<&Spread>)
     Row::new(names.into_iter().chain(figures().map(mean)))
 }
 
-/// The tables whose lines our allocator's CPUs get from each other.
+/// Makes the table of cache lines that pass from CPU to CPU, by the allocator's table that they belong to.
 pub(super) fn lines(found: &[Found]) -> Table {
     let mut columns = vec![Column::label("workload", "lines, of 1000 pages"), Column::count("cpus", "CPUs")];
     columns.extend(LineTraffic::TABLES.map(|table| Column::ratio(table, table)));

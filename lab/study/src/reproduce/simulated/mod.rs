@@ -31,7 +31,7 @@ pub(crate) use search::{Range, nearest};
 /// The results of all experiments of a study.
 #[derive(Debug, Default)]
 pub(crate) struct Simulated {
-    /// One for each experiment.
+    /// A comparison for each experiment.
     pub(crate) tables: Vec<Comparison>,
     /// Runs that failed: which, and why.
     pub(crate) failures: Vec<String>,

@@ -11,7 +11,7 @@ const NEAR: f64 = 0.005;
 /// A part of the rounding that is near enough.
 const PART: f64 = 0.2;
 
-/// Where a value is looked for, both ends included.
+/// The range in which a parameter's value is searched, both ends included.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
     pub(crate) ends: (u64, u64),
