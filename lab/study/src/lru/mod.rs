@@ -37,13 +37,13 @@ pub(crate) struct Lru {
 }
 
 impl Lru {
-    /// Makes an LRU for each CPU that `setup` uses. The CPUs of a node share one lock.
+    /// Makes the access of each CPU that `setup` uses. The CPUs of a node share one lock.
     pub(crate) fn for_cpus(plan: &mut Plan, setup: &Setup<'_>) -> Vec<Self> {
         Self::for_cgroups(plan, setup, 1)
     }
 
-    /// Works like [`for_cpus`](Self::for_cpus), for programs in several memory cgroups. Each cgroup has a list of its
-    /// own on each node. The CPUs take turns among the cgroups.
+    /// Works like [`for_cpus`](Self::for_cpus), for programs in several memory cgroups. Each cgroup has a
+    /// list of its own on each node. The CPUs take turns among the cgroups.
     pub(crate) fn for_cgroups(plan: &mut Plan, setup: &Setup<'_>, cgroups: u64) -> Vec<Self> {
         let page_ns = setup.get(&HOLD_NS);
         let mut locks = BTreeMap::new();
