@@ -151,6 +151,7 @@ is_tried() {
 run "package lists" lists
 passed=()
 absent=()
+failed=()
 for version in "${versions[@]}"; do
     run "kernel $version" kernel "$version"
     if [[ ! -s $work/$version/vmlinuz ]]; then
@@ -160,8 +161,12 @@ for version in "${versions[@]}"; do
     if [[ $version == newest ]] && is_tried "$(cat "$work/newest/package")"; then
         continue
     fi
-    run "guest $version" guest "$version"
-    passed+=("$version")
+    # A version that fails does not hide what the others do.
+    if (run "guest $version" guest "$version"); then
+        passed+=("$version")
+    else
+        failed+=("$version")
+    fi
 done
 echo
 echo "| version | image | result |"
@@ -172,4 +177,8 @@ done
 for version in "${absent[@]}"; do
     echo "| $version | | not to be had |"
 done
-echo "ci/guest.sh: ${#passed[@]} guests passed, ${#absent[@]} not to be had, in $SECONDS s"
+for version in "${failed[@]}"; do
+    echo "| $version | $(cat "$work/$version/package" 2>/dev/null || echo '?') | FAILED |"
+done
+echo "ci/guest.sh: ${#passed[@]} guests passed, ${#failed[@]} failed, ${#absent[@]} not to be had, in $SECONDS s"
+((${#failed[@]} == 0))
