@@ -473,7 +473,7 @@ pub struct FreeHighRule {
     pub drains: FreeHighDrains,
 }
 
-/// The condition on the previous free for free_high.
+/// What the previous free must have been, so that a free drains by free_high.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
