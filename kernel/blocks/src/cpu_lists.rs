@@ -235,7 +235,7 @@ counters! {
     claimed,
     /// How often a CPU returned one or more whole pageblocks to the zone.
     published,
-    /// Pageblocks whose last frame in use was freed.
+    /// How often an open pageblock became whole, because its last frame in use was freed.
     closed,
     /// How often a CPU moved a pageblock to another set because the order of its largest free block changed.
     /// Counted only with the feature `line-counts`.

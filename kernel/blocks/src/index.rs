@@ -51,7 +51,7 @@ impl Index<'_> {
     }
 }
 
-/// Several sets of the same pageblocks.
+/// Several sets. Each set has a bit for every pageblock of the allocator.
 #[derive(Debug)]
 pub(crate) struct Index<'a> {
     words: Storage<'a, IndexWord>,

@@ -112,7 +112,7 @@ impl Row {
     /// One CPU has claimed the block that begins with this row. Only that CPU may change its rows.
     pub(crate) const CHANGING: Self = Self::of_order(PAGEBLOCK_ORDER + 1);
 
-    /// The first row of a block in use of this order, a row's or larger.
+    /// The first row of a block in use. The order is a row's or larger.
     ///
     /// For orders above a row's, it has a second upper bit at an odd place. Read as blocks of one row, the
     /// first would have an odd number of frames and the second would begin where no block can begin. So

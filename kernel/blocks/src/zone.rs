@@ -37,7 +37,8 @@ pub struct Zone {
 #[repr(align(64))]
 struct Gauges {
     whole: AtomicUsize,
-    /// Counted free frames in open pageblocks that no CPU reserves.
+    /// Free frames of open pageblocks that no CPU reserves. Frames freed since a pageblock was last counted
+    /// are missing.
     idle: AtomicUsize,
     /// Open pageblocks that CPUs reserve.
     reserved: AtomicUsize,

@@ -27,7 +27,8 @@
 //! - [`Pool::backing`] tells what memory the system really provided.
 //! - A free by another thread or CPU costs as much as a local one. Blocks belong to no thread, so a thread
 //!   that ends leaves nothing behind.
-//! - CPUs may come and go, ids may have holes (cpusets), and threads without a registered area use the base.
+//! - CPUs may come and go, and ids may have holes (cpusets). Threads that glibc did not register for
+//!   restartable sequences use the base.
 //! - A child of `fork` may read pages; all other calls do nothing: see [`Fork`].
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]

@@ -18,7 +18,7 @@ const PAGEBLOCK_SHARE: usize = 8;
 pub(crate) struct Passed([Vec<Entry>; CLASSES]);
 
 impl Passed {
-    /// For a pool of `pageblocks` pageblocks.
+    /// Makes empty lists, with room for the blocks that a pool of this many pageblocks may pass on.
     pub(crate) fn new(caps: Caps, pageblocks: usize) -> Result<Self, HeapExhausted> {
         let most = |class: Class| {
             let half = caps.of(class) as usize / 2;

@@ -13,7 +13,8 @@ use crate::rows::Use;
 use crate::state::{Phase, State};
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Makes frames that were holes until now free. They must lie in the spans of the zones. O(frames).
+    /// Adds memory: these frames were holes, and become free. They must lie in the spans of the zones.
+    /// O(frames).
     ///
     /// All watermarks are computed anew. `min_free_kbytes` and the reserves of low zones do not change: they
     /// depend on the memory that the allocator was built with.

@@ -106,7 +106,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub(super) fn is_bad(&self, block: BlockIndex, frame: usize, state: State) -> bool {
         match state.phase() {
             Phase::Block => state.has_bad(),
-            // If the first half is no pair any more, the second half is about to become a block of its own.
+            // If the first half's state no longer says that the block has two pageblocks, another CPU is
+            // about to make the second half a block of its own.
             Phase::SecondHalf => {
                 let head = self.states[head_of(block)].get();
                 head.phase() == Phase::Block && head.block_order() > Order::PAGEBLOCK && head.has_bad()
@@ -149,7 +150,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Withholds the block in use that begins at a frame.
     fn mark_used(&self, block: BlockIndex, start: usize) -> bool {
-        // The exchange tells the size of the block: another block may begin there than at the look before.
+        // Another block may begin there now than when the caller looked. So the exchange tells the size.
         let Some(frames) = self.rows[block].withhold_block(start) else { return false };
         self.mark_bits(block, start..start + frames);
         self.states[block].update::<A>(|state| Some(state.bad())).ok();

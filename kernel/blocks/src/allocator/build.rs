@@ -98,8 +98,8 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
     /// Makes the frames of a zone's regions free.
     fn populate(&self, id: ZoneId, regions: &[Range<u64>]) {
         let zone = &self.zones[id.index()];
-        // Pageblocks that lie in one region. Their states are `Whole` already. Their rows stay zeros, which
-        // no CPU can take from, so that the memory of the rows stays untouched until the pageblock is used.
+        // Pageblocks that lie in one region. Their states are `Whole` already. Their rows stay zeros. No CPU
+        // can take from zeros, and the memory of the rows stays untouched until the pageblock is used.
         let covered = |region: &Range<u64>| {
             let first =
                 (region.start.max(zone.span.start).wrapping_sub(zone.offset) as usize).div_ceil(FRAMES);

@@ -44,7 +44,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         Ok(filled)
     }
 
-    /// Frees blocks one after the other. Consecutive blocks of one order in one row are freed together.
+    /// Frees blocks in the order of the slice. One exchange frees consecutive blocks of one order in one row.
     ///
     /// # Errors
     /// The place of the first block that could not be freed, and why. The other blocks are freed
@@ -159,8 +159,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Frees pageblocks by the indices of their first frames, neighbours together. `otherwise` gets the
-    /// blocks that this cannot free.
+    /// Frees pageblocks by the indices of their first frames. Consecutive ones whose bits share a word of a
+    /// set return to the zone together. `otherwise` gets the blocks that this cannot free.
     fn free_pageblocks(
         &self,
         zone: &Zone,

@@ -122,7 +122,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         if self.stays_above_min(zone, request) {
             return Ok(());
         }
-        // Only this call owns them, so freeing them succeeds.
+        // Only this call owns the frames of the range, so freeing them succeeds.
         let freed = self.free_parts(cpu, pfns);
         debug_assert!(freed.is_ok(), "frames that were just taken are in use");
         Err(AllocError::OutOfMemory { order: request.order })

@@ -102,7 +102,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.states[index / FRAMES].get().owner()
     }
 
-    /// The type of the pageblock of a frame, if it is in use.
+    /// The type of the pageblock of a frame. `None` if the pageblock is free as a whole, is changing, or has
+    /// no memory.
     #[must_use]
     pub fn pageblock_type(&self, pfn: Pfn) -> Option<MigrateType> {
         let (_, index) = self.locate(pfn)?;

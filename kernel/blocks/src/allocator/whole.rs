@@ -241,7 +241,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Opens a claimed whole pageblock, with all of its frames free. `false` as for
     /// [`turn_into`](Self::turn_into).
     pub(super) fn open(&self, block: BlockIndex, open: State) -> bool {
-        // The rows are still withheld, so no CPU takes from them yet.
+        // The rows say that no frame is free yet, so no CPU takes from them.
         let opened = self.turn_into(block, |_| open);
         if opened {
             self.rows[block].open();

@@ -53,7 +53,7 @@ pub struct PageAllocator<'a, P: Platform> {
     zones: crate::Storage<'a, Zone<'a, P>>,
     pagesets: Pagesets<'a, P>,
     cpus: crate::Storage<'a, Cpu>,
-    /// One row of zones per node.
+    /// The zonelists of all nodes, one after the other.
     zonelists: crate::Storage<'a, ZoneId>,
     nodes: usize,
     page_bytes: u32,

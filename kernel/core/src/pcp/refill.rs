@@ -31,7 +31,8 @@ impl Pcp {
             if !zone.is_sound(frame, order, FoundAt::Refill) {
                 continue;
             }
-            // Remember the list it came from. Linux 6.1 drains it to that type again.
+            // Remember the type of the list that the block came from. Linux 6.1 drains the block to that
+            // type's list again.
             let came_from = match zone.body.frames.state(frame) {
                 State::Free { migratetype, .. } => migratetype,
                 _ => migratetype,

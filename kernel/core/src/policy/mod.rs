@@ -186,8 +186,8 @@ pub enum RefillRule {
     BatchOfBlocks,
     /// `max(batch >> o, 2)`.
     Batch,
-    /// As `Batch`, but order 0 doubles at each refill without a free in between. The limit is `batch <<
-    /// scale_max` and the room left below `high`.
+    /// As `Batch`, but for order 0 the number doubles at each refill without a free in between. The limit is
+    /// `batch << scale_max` and the room left below `high`.
     Doubling,
 }
 
@@ -445,7 +445,7 @@ impl FreeDrain {
 
 /// How pages enter the page set if a block was allocated whole, split, and freed at once, such as a task's
 /// stack. Only replays of recordings read this rule: the kernel emits an event per page, and the events do
-/// not show which of the two happened.
+/// not show whether the pages entered singly or as the block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -473,7 +473,7 @@ pub struct FreeHighRule {
     pub drains: FreeHighDrains,
 }
 
-/// The condition on the previous free for free_high.
+/// What the previous free must have been, so that a free drains by free_high.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -549,7 +549,8 @@ impl FreeHighDrains {
     /// At most `batch << scale_max` pages (patch 7).
     pub const CAPPED: Self = Self { part: Part::ALL, capped: true };
 
-    /// The number of pages out of `count`, if `most` is the cap.
+    /// How many of `count` pages a free drains: at least one, if there is one. A capped rule drains at most
+    /// `most`.
     pub(crate) fn of(self, count: i32, most: i32) -> i32 {
         let pages = self.part.of(count).max(count.min(1));
         if self.capped { pages.min(most) } else { pages }

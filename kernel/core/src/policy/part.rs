@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use crate::policy::Decay;
 
-    /// The kernels' shifts and divisions give the same results as parts.
+    /// A part of a number is what the kernels compute by a shift or a division.
     #[test]
     fn parts_are_the_integers_of_kernels() {
         for high in (0..20_000).chain([i32::MAX / 4, i32::MAX / 4 - 1]) {

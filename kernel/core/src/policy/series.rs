@@ -130,7 +130,7 @@ pub const PATCH_8: Policy = Policy {
     ..PATCH_7
 };
 
-/// Patch 9: keep the limit while its pages are used. Dropped before the merge.
+/// Patch 9: `high` stays while the pages below it are used. Dropped before the merge.
 pub const PATCH_9: Policy = Policy {
     name: "patch9",
     kernel: "6.6 + series v1, patches 1-9",

@@ -1,5 +1,6 @@
-//! R2: the task's deltas from the 2005 comparison (spec §1.6). They are plain numbers. They are folded when
-//! the task is scheduled away, if the page-table lock is free, and always when the task leaves.
+//! R2: each task counts its own changes in plain numbers, as in the 2005 comparison (spec §1.6). The task
+//! adds them to the address space's counters when it is scheduled away, if the page-table lock is free, and
+//! always when it leaves.
 
 use super::{Accountant, Tally};
 use crate::atomic::Padded;

@@ -51,7 +51,7 @@ impl<W: World> AddressSpace<W> {
             return Some(Step::Again);
         }
         let word = self.engine().tables.word(slot.table, slot.index);
-        // The word is held now. While it is unchanged, one of the block's references is this word's. The
+        // The word is held now. While the word is unchanged, it holds one of the block's references. The
         // frame may have been freed and reused in another block since the check above, so compare the block
         // again.
         if word.load(crate::atomic::Ordering::Acquire) != old.bits()

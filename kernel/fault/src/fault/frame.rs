@@ -34,7 +34,7 @@ impl<W: World> AddressSpace<W> {
         let start_ns = self.clock(local);
         self.world().memory().clear(local.cpu, pfn, order, target);
         // The fault's next atomic operation waits until the whole page is written, so clearing the next page
-        // cannot begin before. Its first cache lines can be prefetched.
+        // cannot begin before. Until then, the next page's first cache lines can be prefetched.
         if let Some(next) = local.magazine.peek() {
             self.world().memory().expect(local.cpu, next);
         }

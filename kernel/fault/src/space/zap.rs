@@ -132,7 +132,8 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Drops the page that a word mapped. Returns 1 for a page, huge or small, and 0 if there was none.
+    /// Drops the page that a word mapped. Returns 1 for a page, huge or small. Returns 0 if there was none,
+    /// or only the zero page.
     pub(super) fn drop_page(&self, local: &mut Local, old: Pte, blocks: &mut Vec<(Pfn, Order)>) -> i64 {
         if let Meaning::Reclaimed(slot) = old.meaning(0) {
             self.world().memory().drop_slot(slot);

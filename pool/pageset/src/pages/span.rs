@@ -29,9 +29,9 @@ impl Span {
         Self::new(frame, order.frames(), StackAt::of(order))
     }
 
-    /// Any frames, at most 2^30. If they have the place of a block, the base also has them as one block,
-    /// because it cuts into the largest blocks that fit. Two pageblocks of a larger run are the exception:
-    /// they stay two blocks.
+    /// Any frames, at most 2^30. If they could be one block by their number and alignment, the base has them
+    /// as one block: it cuts runs into the largest blocks that fit. Two pageblocks of a larger run are the
+    /// exception: they stay two blocks.
     pub(crate) const fn of(frame: u32, count: u32) -> Self {
         if count > Order::MAX.frames() {
             return Self::loose(frame, count);

@@ -38,8 +38,7 @@ impl Inner {
     }
 
     /// Begins an operation that takes locks, and frees the pages that could not be freed earlier. Refused in
-    /// a child, and where this thread is inside of another such operation, which a signal handler has
-    /// interrupted.
+    /// a child. Also refused in a signal handler that interrupted another such operation on its thread.
     pub(crate) fn enter(&self) -> Result<Inside, AllocError> {
         if self.is_in_child() {
             return Err(AllocError::Forked);

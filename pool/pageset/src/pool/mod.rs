@@ -142,7 +142,7 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    /// Whether neither a user nor an array has a page.
+    /// Whether all pages are free: no user and no array has any.
     pub(crate) fn is_all_free(&self) -> bool {
         self.capacity.out() == 0
     }

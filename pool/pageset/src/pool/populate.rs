@@ -98,8 +98,8 @@ impl Pool {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// The thread that populated 32 MiB calls `progress`; calls never overlap. [`ControlFlow::Break`] ends
-    /// the work.
+    /// Each thread calls `progress` after every 32 MiB that it populated; calls never overlap.
+    /// [`ControlFlow::Break`] ends the work.
     ///
     /// The caller is one of the threads. If the system starts no others, the caller does their work. To start
     /// a thread, the standard library asks the heap for memory, and ends the program if there is none; with

@@ -1,5 +1,5 @@
-//! Advice to the system about ranges that the pool owns for the moment: returning memory and fetching it.
-//! Also advice for a whole mapping.
+//! Advice to the system about ranges that the pool owns for the moment: to take their memory back, or to
+//! provide memory for them. Also advice for a whole mapping.
 
 use std::io;
 use std::ops::Range;

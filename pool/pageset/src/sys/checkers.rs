@@ -29,7 +29,8 @@ pub(crate) struct Checked {
     end: AtomicUsize,
 }
 
-// SAFETY: the address is a number here: only the tools' own memory for it is changed.
+// SAFETY: `start` serves as a number only. No access through it happens here: the tools change their own
+// notes about these addresses.
 unsafe impl Send for Checked {}
 // SAFETY: as above, and the tools' functions may be called by any thread.
 unsafe impl Sync for Checked {}

@@ -122,7 +122,7 @@ impl Drop for Mapping {
     }
 }
 
-/// A file of this size in memory.
+/// A memory file (`memfd`) of this size.
 fn file_of(bytes: usize) -> io::Result<OwnedFd> {
     let memfd = memfd_create(c"pageset", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     file_size::set(&memfd, bytes as u64)?;
