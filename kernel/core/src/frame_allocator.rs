@@ -21,9 +21,10 @@ pub trait FrameAllocator {
     /// See [`AllocError`].
     fn alloc(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError>;
 
-    /// As [`alloc`](Self::alloc). Before it fails for want of memory, it calls `reclaim` with the highest kind of zone that the request may
-    /// use and the frames that it wants, and tries again as long as `reclaim` says that it freed some. No lock is held meanwhile, so
-    /// `reclaim` may allocate and free by the same allocator. Who does not call this has no such code.
+    /// As [`alloc`](Self::alloc), but calls `reclaim` before it fails for want of memory. `reclaim` gets the
+    /// highest kind of zone that the request may use and the number of frames that it wants. As long as
+    /// `reclaim` returns that it freed some, the allocation tries again. No lock is held during the call, so
+    /// `reclaim` may use the same allocator. A program that does not call this method does not contain its code.
     ///
     /// # Errors
     /// See [`AllocError`].

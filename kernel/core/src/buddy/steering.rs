@@ -24,7 +24,8 @@ impl Kind {
 }
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Of the first blocks of a list of whole pageblocks, the one in the fullest unit of the kind that suits the type.
+    /// Looks at the first blocks of a list of whole pageblocks. Returns the one in the fullest unit of the kind
+    /// that suits the type.
     #[cold]
     pub(super) fn steered_whole(
         &self,

@@ -12,7 +12,7 @@ use super::start::{self, START_SPREAD_US};
 pub struct Workload {
     /// The benchmark's name on the command line, e.g. `page_fault1`.
     pub name: &'static str,
-    /// What the benchmark does, in one line.
+    /// The benchmark in one line.
     pub summary: &'static str,
     /// Source of its definition.
     pub source: &'static str,

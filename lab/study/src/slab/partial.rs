@@ -44,7 +44,7 @@ impl PartialRule {
         }
     }
 
-    /// Whether slabs of this total weight leave no room for another one.
+    /// Whether slabs of this total weight leave no room for a further slab.
     pub(super) fn is_full(self, counted: u32) -> bool {
         match self {
             Self::Objects(limit) => counted > limit,

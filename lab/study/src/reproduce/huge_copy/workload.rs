@@ -30,7 +30,7 @@ struct Child {
 /// One run: all children from begin to end.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
-    /// Of all children together, as in the published runs.
+    /// The sum of all children, as in the published runs.
     pub(super) bytes_per_s: f64,
     /// Mean for one huge page.
     pub(super) copy_us: f64,
