@@ -1,4 +1,4 @@
-//! Tables of a machine's size that take memory only where they are written.
+//! Tables as large as a machine's memory needs. They take this computer's memory only where they are written.
 #![expect(unsafe_code, reason = "asks for zeroed memory of types that zero is a value of")]
 
 use pageset_core::{FrameCounts, FrameLinks, FrameState, FrameTables, PageblockType, Storage};
