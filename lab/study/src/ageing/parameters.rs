@@ -82,7 +82,7 @@ pub struct Jobs {
     pub count: u32,
     /// Memory of one job. Guess.
     pub permille: u32,
-    /// Time for which one job runs. Guess.
+    /// Running time of one job. Guess.
     pub life_steps: u32,
 }
 
@@ -133,7 +133,7 @@ pub struct Slabs {
 pub struct Network {
     /// Memory of buffers under way, by day. Guess.
     pub permille: u32,
-    /// Factor by which the memory of buffers under way grows in bursts. Guess.
+    /// Growth of the memory of buffers under way in bursts, as a factor. Guess.
     pub burst: u32,
     /// Steps in a thousand that belong to a burst. Guess.
     pub burst_permille: u32,
