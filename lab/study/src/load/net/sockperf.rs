@@ -14,7 +14,7 @@ use crate::target::{Message, Target};
 
 const BYTES: Parameter =
     Parameter { default: 100, source: "the tables of the 2016 series: 14 to 850", ..super::udp::BYTES };
-/// Largest message for which this model makes sense.
+/// Largest message that this model is made for.
 const BYTES_MAX: u64 = 16_000;
 
 /// Messages are sent as datagrams.

@@ -86,7 +86,7 @@ fn receive_until_moved(target: &mut dyn Target, ends: &mut impl Ends) -> bool {
     true
 }
 
-/// Time for which a CPU keeps its role: at most twice the average. A task that arrives has the same role as
+/// Time that a CPU keeps its role: at most twice the average. A task that arrives has the same role as
 /// the task that left in half of all cases. So the average is twice the time between two moves.
 fn stay_ns(target: &mut dyn Target, moves_per_s: u64) -> u64 {
     match 2_000_000_000_u64.checked_div(moves_per_s) {
