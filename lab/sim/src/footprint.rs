@@ -60,7 +60,7 @@ impl Touched<'_> {
     }
 }
 
-/// Where frames were touched last.
+/// For each frame, the CPU that touched it last, and when. Also the lines that each CPU's caches hold.
 pub(crate) struct Footprint {
     /// Marks of data and of metadata. They are integers, because the system zeroes a vector of integers.
     marks: Vec<[u64; 2]>,

@@ -57,7 +57,7 @@ impl WayBack {
     /// Goes back to the scheduler until it resumes this strand.
     ///
     /// # Panics
-    /// If the strand is not inside [`during`](Self::during).
+    /// Panics if the strand is not inside [`during`](Self::during).
     #[inline]
     pub(crate) fn suspend(&self) {
         let yielder = self.0.get().expect("only a virtual CPU's own code suspends it");

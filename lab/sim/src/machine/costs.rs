@@ -29,7 +29,7 @@ pub struct ByLevel {
     pub core_ns: Option<f64>,
     /// Nanoseconds if only memory of the CPU's own node has the data.
     pub memory_ns: f64,
-    /// Where the numbers are from.
+    /// Source of the numbers.
     pub source: String,
 }
 
@@ -123,7 +123,7 @@ pub struct AtDistance {
     pub cache_ns: f64,
     /// Nanoseconds from the other node's memory.
     pub memory_ns: f64,
-    /// Where the numbers are from.
+    /// Source of the numbers.
     pub source: String,
 }
 
@@ -136,7 +136,7 @@ pub struct MemoryBandwidth {
     /// Memory that is cleared. The value is half of the memory's bandwidth on processors that fetch a line
     /// before they overwrite it.
     pub clear_gb_per_s: f64,
-    /// Where the numbers are from.
+    /// Source of the numbers.
     pub source: String,
 }
 
@@ -146,7 +146,7 @@ pub struct MemoryBandwidth {
 pub struct Factor {
     /// The factor; 1 stands for no difference.
     pub factor: f64,
-    /// Where the number is from.
+    /// Source of the number.
     pub source: String,
 }
 

@@ -1,4 +1,4 @@
-//! Where CPUs are: cores, caches, nodes, and how far apart.
+//! The place of each CPU: its core, caches and node, and the distances between nodes.
 
 use pageset_core::{CacheSlice, CpuId, NodeId};
 use serde::{Deserialize, Serialize};

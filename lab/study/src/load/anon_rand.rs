@@ -37,7 +37,7 @@ pub(super) const ANON_R_RAND: Workload = Workload {
     build: |setup| build(setup, Tasks::Processes),
 };
 
-/// The same benchmark with threads, which share one address space.
+/// The benchmark anon-r-rand with threads, which share one address space.
 pub(super) const ANON_R_RAND_MT: Workload = Workload {
     name: "anon-r-rand-mt",
     summary: "vm-scalability anon-r-rand-mt: as anon-r-rand, threads in one address space",

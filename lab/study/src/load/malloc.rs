@@ -35,7 +35,7 @@ pub(super) const MALLOC1: Workload = Workload {
     build: |setup| build_large(setup, Tasks::Processes),
 };
 
-/// The same benchmark with threads, which share one address space.
+/// The benchmark malloc1 with threads, which share one address space.
 pub(super) const MALLOC1_THREADS: Workload = Workload {
     name: "malloc1-threads",
     summary: "will-it-scale malloc1, threads: as malloc1, in one address space",

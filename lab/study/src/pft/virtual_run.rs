@@ -32,7 +32,7 @@ pub struct VirtualSpec {
     pub ahead: Ahead,
     /// The cache line that holds the counters of resident pages.
     pub rss_line: RssLine,
-    /// Where the area that was used last is remembered.
+    /// Which part remembers the area that was used last.
     pub area_cache: AreaCache,
     /// Entry, walk and return of one fault: the machine file's `fault`, or another value on trial.
     pub fault_ns: f64,
@@ -40,7 +40,7 @@ pub struct VirtualSpec {
     pub thread_pages_max: u64,
 }
 
-/// Where the area that was used last is remembered.
+/// Which part remembers the area that was used last: each task, or the address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AreaCache {
     /// Each task remembers its own area: so since Linux 3.15, and in our engine.

@@ -12,9 +12,9 @@ use super::{MACHINE, THREADS_OF_LISTING};
 /// The number of threads of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// As many threads as the row prints ran.
+    /// The number of threads that the row prints.
     Printed,
-    /// At most as many threads ran as the program's listing has room for.
+    /// The printed number, but at most as many threads as the program's listing has room for.
     Listing,
 }
 
