@@ -1,5 +1,5 @@
-//! Parsers of option files, for fuzz targets. A target gives any bytes. The assertions here hold for all of
-//! them, and the ordinary tests call the same functions.
+//! Parsers of option files, for fuzz targets. A target calls them with any bytes. The assertions here hold
+//! for any bytes. The ordinary tests call the same functions.
 
 use std::collections::HashSet;
 

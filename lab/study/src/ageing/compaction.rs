@@ -19,9 +19,9 @@ pub enum Compaction {
     /// ends are the documented way. Guess for the amount of work: while less than a hundredth of all
     /// pageblocks is free, a step empties up to 32 pageblocks.
     Linux,
-    /// Pages are moved as Linux moves them, and also as the RFC of 2026 does: out of a unit that has pages
-    /// that cannot be moved. The unit has at most one free pageblock, or free pages for less than two. Moving
-    /// ends when the unit has three free pageblocks.
+    /// Pages are moved as Linux moves them. In addition, pages are moved as in the RFC of 2026: out of a unit
+    /// that has pages that cannot be moved and too little room. Too little room is at most one free
+    /// pageblock, or free pages for less than two. Moving ends when the unit has three free pageblocks.
     Rfc,
 }
 

@@ -169,7 +169,7 @@ impl<'a, A: FrameAllocator> Memory<'a, A> {
         self.allocator.alloc_at(CpuId(0), Pfn(pfn.into()), &request).is_ok()
     }
 
-    /// Allocates a block as the target of a move. Keeps it only if its frame is `good`.
+    /// Allocates a block as the target of a move. Keeps the block only if `good` accepts its first frame.
     pub(super) fn take_any(&self, order: u8, good: impl Fn(u64) -> bool) -> Option<u32> {
         let request = request(order, MigrateType::Movable);
         let Pfn(pfn) = self.allocator.alloc(CpuId(0), &request).ok()?;

@@ -99,8 +99,8 @@ pub struct Files {
     /// Part of read memory that comes in blocks of 4 pages: 616 blocks for 21 874 pages that stay in
     /// `k618_2c_make_openssl_j4`.
     pub folio_permille: u32,
-    /// Inodes and directory entries that share a block of 4 pages: `ext4_inode_cache` has 27 in 8 pages.
-    /// Rounded.
+    /// Inodes and directory entries that share a block of 4 pages. Rounded: `ext4_inode_cache` has 27 inodes
+    /// in 8 pages.
     pub inodes_in_slab: u32,
     /// Chance that a file about to be dropped was used again and stays. Guess.
     pub used_again_permille: u32,

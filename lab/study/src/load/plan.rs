@@ -21,8 +21,8 @@ pub struct Plan {
 pub struct Worker {
     /// The CPU.
     pub cpu: CpuId,
-    /// The work. The body returns when the target says that the time is over. Before it returns, it frees
-    /// everything.
+    /// The work. The body returns when the target says that the time is over. Before the body returns, it
+    /// frees all its memory.
     pub body: Body,
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct DrainPicks;
 /// For each row: its printed name, and the policy that it is simulated with.
 const STATES: [(&str, &str); 3] =
     [("v4.15-rc4", "linux-4.9"), ("patch 1", "linux-4.15-picks"), ("patch 2", "linux-4.15-prefetch")];
-/// The kernel around the allocator. It is the same for all rows.
+/// The kernel around the allocator, for all rows alike.
 const KERNEL: &str = "linux-4.18";
 /// For each machine: its name in the table, and the simulated machine. A quick run has the first two
 /// machines.

@@ -18,8 +18,8 @@ pub(super) enum PartialRule {
 }
 
 impl PartialRule {
-    /// The rule of a kernel for a cache. Its objects have `size` bytes each, and a slab has `objects` of
-    /// them.
+    /// The rule of a kernel for a cache whose objects have `size` bytes and whose slabs have `objects`
+    /// objects.
     pub(super) fn new(generation: Generation, size: u32, objects: u32) -> Self {
         if generation < Generation::V6_6 {
             return Self::Objects(match size {

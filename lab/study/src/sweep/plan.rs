@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 /// Most runs of one plan: a file of rows should not have more than a million lines.
 const RUNS_MAX: usize = 1_000_000;
-/// Most memory for all runs. It is enough for a million runs with short names and a few parameters.
+/// Most memory for all runs: enough for a million runs with short names and a few parameters.
 const BYTES_MAX: usize = 512 << 20;
 /// Memory of one run besides names and parameters, and of a parameter besides its name. Guess.
 const RUN_BYTES: usize = 256;

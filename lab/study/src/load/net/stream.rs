@@ -27,7 +27,7 @@ pub(super) trait Source: Send {
 /// A one-way flow of messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flow {
-    /// Memory of one message. It decides how many messages are under way.
+    /// Memory of one message. A socket's memory divided by this size is the number of messages under way.
     pub(super) message_bytes: u32,
     pub(super) freed_by: FreedBy,
     /// How often tasks move to other CPUs; see [`MOVES`](super::turns::MOVES).

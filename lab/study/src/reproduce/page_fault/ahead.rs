@@ -1,7 +1,7 @@
 //! The text's promises: pages that are mapped before they are requested, and pages that are cleared before.
 //!
 //! The text says that prefaulting raises the highest fault rate three-fold and may allocate pages that are
-//! not needed. It says that prezeroing pays if few cache lines of a page are used afterwards.
+//! not needed. The text also says that prezeroing pays if a program uses few cache lines of a page.
 
 use anyhow::Result;
 use pageset_fault::Strategy;

@@ -1,6 +1,6 @@
 //! A build without the feature `perf` counts nothing.
 
-/// The type of counters that do not exist.
+/// Stands for the counters in a build without `perf`. No value of this type exists.
 pub(in super::super) enum Counters {}
 
 impl Counters {
