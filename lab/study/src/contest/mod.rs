@@ -47,8 +47,8 @@ const MOST_FRAMES: u64 = 1 << 28;
 const MOST_CPU_ZONES: u64 = 1 << 17;
 
 impl Recording {
-    /// Plays the recording on an allocator of this kind on this machine. All memory is free at first. The
-    /// time is O(events). The memory is the machine's tables.
+    /// Plays the recording on an allocator of this kind on this machine, whose memory is all free at first.
+    /// The time grows with the number of events, and the memory needed with the machine's tables.
     ///
     /// # Errors
     /// Returns a [`ContestError`] if the machine is impossible.
