@@ -21,11 +21,11 @@ use crate::with_arrays::WithArrays;
 /// Which allocator a machine has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Choice {
-    /// Linux's, under a policy.
+    /// Linux's allocator, under a policy.
     Linux(Policy),
-    /// Ours, below arrays that each CPU has to itself.
+    /// Our allocator, below arrays that each CPU has to itself.
     OwnedBlocks,
-    /// Ours, called directly.
+    /// Our allocator, called directly.
     OwnedBlocksStraight,
 }
 
@@ -40,7 +40,7 @@ pub(crate) enum Allocator {
     OwnedBlocksStraight(Box<BlockAllocator<'static>>),
 }
 
-/// Whether `lines` hears of each atomic operation: unless this process has another observer.
+/// Whether `lines` is told of each atomic operation. False only if this process has another observer.
 static IS_OBSERVED: LazyLock<bool> = LazyLock::new(|| observe_lines(lines::observe));
 
 impl Choice {
@@ -52,7 +52,7 @@ impl Choice {
         }
     }
 
-    /// Builds the allocator, with what CPUs share of it.
+    /// Builds the allocator, with the data that CPUs share in it.
     pub(crate) fn build(
         self,
         config: &Config<'_>,
@@ -129,7 +129,7 @@ fn linux(config: &Config<'_>, machine: &Machine) -> Result<(Allocator, LockTable
 fn owned_blocks(config: &Config<'_>) -> Result<(BlockAllocator<'static>, Lines), ConfigError> {
     assert!(*IS_OBSERVED, "this process observes the lines of allocators for something else");
     let tables = pageset_blocks::Tables::on_heap(config)?;
-    // As in `LineTraffic::TABLES`; the most frequent first.
+    // The tables in the order of `LineTraffic::TABLES`, which begins with the most frequent.
     let lines = Lines::new(
         [
             addresses(&tables.rows),
@@ -144,12 +144,12 @@ fn owned_blocks(config: &Config<'_>) -> Result<(BlockAllocator<'static>, Lines),
     Ok((BlockAllocator::new(config, tables)?.with_clock(now_ns), lines))
 }
 
-/// The time of the CPU that runs.
+/// The time on the running CPU's clock.
 fn now_ns() -> u64 {
     current::with(|engine| engine.map_or(0, |engine| Time(engine.cpu().clock.get()).as_ns()))
 }
 
-/// Tables on the heap, those of frames only where they are written.
+/// Makes the tables on the heap. The tables of frames take memory only where they are written.
 fn tables(config: &Config<'_>) -> Result<Tables<'static, VirtualPlatform>, ConfigError> {
     let needed = TableCounts::for_config(config);
     let zones = config.zones.iter().enumerate().map(|(index, zone)| {
@@ -166,7 +166,7 @@ fn tables(config: &Config<'_>) -> Result<Tables<'static, VirtualPlatform>, Confi
     })
 }
 
-/// Where a table is. Moving its owner does not move it: it is on the heap.
+/// The addresses of a table. A table is on the heap, so it stays there when its owner moves.
 fn addresses<T>(table: &[T]) -> std::ops::Range<usize> {
     let range = table.as_ptr_range();
     range.start.addr()..range.end.addr()

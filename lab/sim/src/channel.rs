@@ -37,9 +37,9 @@ struct Sent<T> {
 pub enum TryReceived<T> {
     /// The first message.
     Message(T),
-    /// Nothing now.
+    /// The channel is empty now.
     Empty,
-    /// Nothing now or later.
+    /// The channel is empty and stays so: all senders have closed it.
     Closed,
 }
 
@@ -50,7 +50,7 @@ impl<T> Clone for Channel<T> {
 }
 
 impl<T> Channel<T> {
-    /// An empty channel for at most `capacity` messages (at least one) from `senders` CPUs.
+    /// Makes an empty channel for at most `capacity` messages (at least one) from `senders` CPUs.
     #[must_use]
     pub fn new(capacity: usize, senders: u32) -> Self {
         Self(Rc::new(Inner {
@@ -75,7 +75,7 @@ impl<T> Channel<T> {
     /// Sends a message if there is room.
     ///
     /// # Errors
-    /// The message, if the channel is full.
+    /// Returns the message, if the channel is full.
     pub fn try_send(&self, cpu: &VirtualCpu, message: T) -> Result<(), T> {
         let engine = cpu.engine();
         engine.sync();
@@ -90,8 +90,8 @@ impl<T> Channel<T> {
         Ok(())
     }
 
-    /// Takes the first message; waits while there is none. `None` if there is none and all senders have
-    /// closed.
+    /// Takes the first message; waits while there is none. Returns `None` if the channel is empty and all
+    /// senders have closed it.
     pub fn receive(&self, cpu: &VirtualCpu) -> Option<T> {
         loop {
             match self.try_receive(cpu) {
@@ -118,7 +118,7 @@ impl<T> Channel<T> {
         TryReceived::Message(message)
     }
 
-    /// Tells that one sender sends nothing more. After the last sender, waiting receivers go on.
+    /// Says that one sender sends nothing more. After the last sender, waiting receivers go on.
     pub fn close(&self, cpu: &VirtualCpu) {
         cpu.engine().sync();
         self.0.senders.set(self.0.senders.get().saturating_sub(1));
@@ -127,13 +127,13 @@ impl<T> Channel<T> {
         }
     }
 
-    /// Messages in it.
+    /// Number of messages in the channel.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.messages.borrow().len()
     }
 
-    /// Whether there is no message in it.
+    /// Whether the channel has no message.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -166,7 +166,7 @@ mod tests {
         let sender = channel.clone();
         let receive = move |cpu: &VirtualCpu| {
             channel.0.waiting_to_receive.borrow_mut().push_back(cpu.engine().cpu_index());
-            // As periodic work does: it takes time, and then others go first.
+            // Periodic work takes time as here, and then other CPUs go first.
             cpu.advance(Span::from_us(10));
             cpu.engine().sync();
             cpu.wait_to_be_woken();

@@ -1,4 +1,4 @@
-//! Charges the allocator's events and touched frames as time. Has the platform that receives the events.
+//! Charges the allocator's events and touched frames as time. [`Charges`] receives the events.
 
 use pageset_core::{CpuId, Event, EventSink, Order, Pfn, Platform};
 
@@ -82,8 +82,8 @@ impl Engine {
             Touched::Data(_, data) => &data.levels,
             Touched::Metadata => &prices.metadata,
         };
-        // The line cost is known from a core under the same last level. Farther cores cost more in
-        // proportion.
+        // The machine file has the cost of data from a core under the same last level. Data from farther
+        // cores costs more in proportion.
         let from = |last| self.line(last, me);
         let other = |last| match touched {
             Touched::Data(_, DataPrices { core: Some(core), .. }) => {
@@ -140,7 +140,7 @@ impl Engine {
         self.charge(self.prices.zone_lines * self.cpu().scratch.lock_line.get());
     }
 
-    /// The running CPU gets a block, or none.
+    /// Notes that the running CPU gets a block, or none.
     pub(crate) fn note_alloc(&self, pfn: Option<Pfn>, order: Order) {
         let Some(pfn) = pfn else {
             self.tally.borrow_mut().counts.failures += 1;
@@ -150,7 +150,7 @@ impl Engine {
         self.touch_metadata(pfn);
     }
 
-    /// The running CPU begins to free a block.
+    /// Notes that the running CPU begins to free a block.
     pub(crate) fn note_free(&self, pfn: Pfn) {
         self.work(self.prices.free);
         self.touch_metadata(pfn);

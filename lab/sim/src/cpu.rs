@@ -19,14 +19,14 @@ pub(crate) struct World {
     pub(crate) allocator: Allocator,
     pub(crate) seed: u64,
     pub(crate) page_bytes: u64,
-    /// When bodies should end.
+    /// Time at which bodies should end.
     pub(crate) deadline: Time,
     pub(crate) tick: Span,
     /// Set when the result is no longer wanted.
     pub(crate) cancel: Arc<AtomicBool>,
 }
 
-/// The purpose of touching memory.
+/// The reason why a body touches memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {
     /// The memory is cleared.
@@ -48,13 +48,13 @@ pub struct VirtualCpu {
 }
 
 impl VirtualCpu {
-    /// Which CPU it is.
+    /// The number of this CPU.
     #[must_use]
     pub fn id(&self) -> CpuId {
         self.id
     }
 
-    /// The node it belongs to.
+    /// The node that this CPU belongs to.
     #[must_use]
     pub fn node(&self) -> NodeId {
         NodeId(self.engine().cpus[self.id.index()].node)
@@ -73,13 +73,13 @@ impl VirtualCpu {
         self.now() < self.world.deadline && !self.world.cancel.load(Relaxed)
     }
 
-    /// The stream of random numbers for one purpose of this CPU's.
+    /// Returns the stream of random numbers that this CPU has for one purpose.
     #[must_use]
     pub fn rng(&self, purpose: &str) -> Stream {
         random::stream(self.world.seed, purpose, self.id)
     }
 
-    /// Counts units of work that are done: the run's score.
+    /// Counts finished units of work. Their sum is the run's score.
     pub fn score(&self, units: u64) {
         self.engine().tally.borrow_mut().counts.score += units;
     }
@@ -213,7 +213,8 @@ impl VirtualCpu {
         scratch.exchanges_included.set(blocks as u64);
     }
 
-    /// Touches the first `bytes` of a block: takes time by where the block's data is, and brings it here.
+    /// Touches the first `bytes` of a block. The time depends on where the data is. Afterwards this CPU's
+    /// caches have the data.
     pub fn touch(&self, pfn: Pfn, bytes: u64, touch: Touch) {
         let engine = self.engine();
         let levels = match touch {
@@ -238,7 +239,7 @@ impl VirtualCpu {
         &self.world.engine
     }
 
-    /// Leaves the CPU idle until another wakes it.
+    /// Leaves the CPU idle until another CPU wakes it.
     pub(crate) fn wait_to_be_woken(&self) {
         let engine = self.engine();
         loop {
@@ -263,7 +264,7 @@ impl VirtualCpu {
     #[cold]
     fn tick(&self) {
         let cpu = self.engine().cpu();
-        // A CPU that was busy for several periods does it once.
+        // A CPU that was busy for several periods does the work of only one.
         let period = self.world.tick.0.max(1);
         let late = cpu.clock.get() - cpu.next_tick.get();
         cpu.next_tick.set(cpu.next_tick.get() + (late / period + 1) * period);

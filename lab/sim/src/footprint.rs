@@ -1,9 +1,10 @@
 //! Which cache has a frame: the cache of the CPU that touched the frame last, unless that CPU has touched too
 //! much else since.
 //!
-//! A frame's data and its metadata each remember the CPU that touched them last, and when. That CPU's
-//! [`Recency`] knows which of its caches still holds the lines used then. This is an ideal fully associative
-//! cache that evicts the least recently used line. A workload's own data counts only if the workload says so.
+//! A frame's data and its metadata each have a mark: the CPU that touched them last, and when. That CPU's
+//! [`Recency`] knows which of the CPU's caches still holds the lines used then. The model is a fully
+//! associative cache that evicts the least recently used line. A workload's own data counts only if the
+//! workload says so.
 
 use pageset_core::{CpuId, Pfn};
 
@@ -30,7 +31,7 @@ impl Mark {
         Self((step << CPU_BITS | u64::from(cpu + 1)) << LINES_BITS | lines)
     }
 
-    /// CPU, step, lines.
+    /// The mark's CPU, step and number of lines. `None` if no CPU touched the thing.
     fn parts(self) -> Option<(u32, u64, u64)> {
         let above = self.0 >> LINES_BITS;
         let cpu = (above & ((1 << CPU_BITS) - 1)).checked_sub(1)?;
@@ -41,14 +42,15 @@ impl Mark {
 /// The part of a frame that an access touches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Touched<'p> {
-    /// The frame's metadata: one line, its whole latency is waited for.
+    /// The frame's metadata: one line. The CPU waits for the line's whole latency.
     Metadata,
-    /// Lines of the frame's data, or of the data of the block that begins there. They are fetched ahead.
+    /// Lines of the frame's data, or of the data of the block that begins there. The CPU fetches these lines
+    /// ahead.
     Data(u64, &'p DataPrices),
 }
 
 impl Touched<'_> {
-    /// How many lines.
+    /// Number of lines that the access touches.
     #[inline]
     pub(crate) fn lines(self) -> u64 {
         match self {
@@ -58,7 +60,7 @@ impl Touched<'_> {
     }
 }
 
-/// Where frames were touched last.
+/// For each frame, the CPU that touched it last, and when. Also the lines that each CPU's caches hold.
 pub(crate) struct Footprint {
     /// Marks of data and of metadata. They are integers, because the system zeroes a vector of integers.
     marks: Vec<[u64; 2]>,
@@ -68,7 +70,8 @@ pub(crate) struct Footprint {
 }
 
 impl Footprint {
-    /// For a run on the machine's first `cpus` CPUs: idle CPUs leave the last-level cache to the others.
+    /// Makes a footprint for a run on the machine's first `cpus` CPUs. Idle CPUs leave the last-level cache
+    /// to the others.
     pub(crate) fn of(machine: &Machine, cpus: u32) -> Self {
         let topology = &machine.topology;
         let slice = topology.cache_slice();
@@ -78,11 +81,11 @@ impl Footprint {
         let sharers_max = sharers.into_iter().max().unwrap_or(1).max(1);
         let shared_kib = topology.caches.l3_kib / sharers_max;
         let lines = |kib: u32| u64::from(kib) * 1024 / LINE_BYTES;
-        // Of a core's own caches, each hardware thread has its part. Of the last level, each CPU has the part
-        // that it has where most CPUs of the run share a cache.
+        // Each hardware thread has its part of the core's own caches. Each CPU has a part of the last level:
+        // the part that a CPU has where most CPUs of the run share a cache.
         let near_kib = slice.all_kib - slice.last_level_kib;
         Self {
-            // Zeroed memory of the system: it takes pages only where it is written.
+            // The system gives zeroed memory, which takes pages only where it is written.
             marks: vec![[0; 2]; machine.memory.end() as usize],
             recent: (0..cpus).map(|_| Recency::new(lines(near_kib), lines(near_kib + shared_kib))).collect(),
             frames_per_node: (machine.memory.end() / u64::from(machine.topology.nodes)).max(1),
@@ -109,7 +112,7 @@ impl Footprint {
         Mark(mark).parts().map(|(cpu, ..)| cpu)
     }
 
-    /// Which caches of the CPU that a mark names still hold what it touched.
+    /// The cache that still holds the touched lines, among the caches of the CPU that the mark names.
     #[inline]
     pub(crate) fn held(&self, mark: u64) -> Held {
         let held = Mark(mark).parts().map(|(cpu, step, _)| self.recent[cpu as usize].holder(step));

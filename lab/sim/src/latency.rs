@@ -1,8 +1,9 @@
 //! How long operations took: a histogram with logarithmic buckets.
 
-/// Bits of a value that a bucket keeps: buckets are at most 1/32 wide.
+/// Bits of a value, after its highest bit, that decide its bucket. So a bucket is at most 1/32 as wide as its
+/// values are large.
 const BITS: u32 = 5;
-/// Buckets for every 64-bit number of picoseconds.
+/// Number of buckets that cover every 64-bit number of picoseconds.
 const BUCKETS: usize = (64 - BITS as usize + 1) << BITS;
 
 /// A histogram of times. Percentiles are exact to 3 %.
@@ -47,32 +48,32 @@ impl Latency {
         self.max_ps = self.max_ps.max(ps);
     }
 
-    /// How many were recorded.
+    /// Number of times recorded.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Sum of all, in nanoseconds.
+    /// Sum of all times, in nanoseconds.
     #[must_use]
     pub fn total_ns(&self) -> u64 {
         self.total_ps / 1000
     }
 
-    /// Average, in nanoseconds; 0 if nothing was recorded.
+    /// Average time, in nanoseconds; 0 if no time was recorded.
     #[must_use]
     pub fn mean_ns(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.total_ps as f64 / 1000.0 / self.count as f64 }
     }
 
-    /// The longest, in nanoseconds.
+    /// The longest time, in nanoseconds.
     #[must_use]
     pub fn max_ns(&self) -> f64 {
         self.max_ps as f64 / 1000.0
     }
 
-    /// The time, in nanoseconds, that a share of all values did not exceed; 0 if nothing was recorded.
-    /// `share` is 0 to 1.
+    /// The time, in nanoseconds, that a share of all recorded times does not exceed; 0 if no time was
+    /// recorded. `share` is 0 to 1.
     #[must_use]
     pub fn percentile_ns(&self, share: f64) -> f64 {
         let wanted = ((self.count as f64 * share).ceil() as u64).max(1);

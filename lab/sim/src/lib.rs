@@ -72,7 +72,7 @@ mod time;
 mod variation;
 mod with_arrays;
 
-// Its types are in signatures here.
+// Public signatures of this crate use types of `pageset_core`.
 pub use pageset_core;
 
 pub use channel::{Channel, TryReceived};

@@ -23,13 +23,13 @@ impl SharedLine {
         Self { last: AtomicU32::new(NOBODY), free_at: AtomicU64::new(0) }
     }
 
-    /// Does an atomic read-modify-write by the running CPU. It waits for operations before it.
+    /// Does an atomic read-modify-write by the running CPU, which waits for earlier operations on the line.
     pub fn rmw(&self, cpu: &VirtualCpu) {
         self.rmw_by(cpu.engine());
     }
 
-    /// Does the same by the virtual CPU that runs on this OS thread now. Outside a simulation it costs
-    /// nothing.
+    /// Works like [`rmw`](Self::rmw), for the virtual CPU that runs on this OS thread now. Outside a
+    /// simulation the operation costs nothing.
     pub fn rmw_here(&self) {
         crate::engine::current::with(|engine| {
             if let Some(engine) = engine {

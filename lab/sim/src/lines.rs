@@ -20,9 +20,10 @@ use crate::recency::Held;
 pub(crate) struct Lines {
     /// Addresses of each table, and the number of its first line.
     tables: Vec<(Range<usize>, usize)>,
-    /// Integers, so that the system zeroes them, and they take memory only where they are written.
+    /// The fields of each [`Line`]. They are plain integers, so that the system zeroes them and they take
+    /// memory only where they are written.
     lines: RefCell<Vec<[u64; 3]>>,
-    /// CPUs that have copies of a line, a bit each.
+    /// For each line with copies, a set of CPUs: one bit for each CPU.
     copies: RefCell<Vec<Box<[Cell<u64>]>>>,
     cpus: usize,
 }
@@ -30,20 +31,20 @@ pub(crate) struct Lines {
 /// One line.
 #[derive(Clone, Copy, Debug)]
 struct Line {
-    /// The [`Footprint`]'s mark of the CPU that has it.
+    /// The [`Footprint`]'s mark of the CPU that wrote the line last.
     mark: u64,
     /// Time at which the line reached the CPU that fetched it last and that CPU's exchange was done, in
     /// picoseconds; 0 if no CPU fetched it.
     arrives_ps: u64,
-    /// Index of its copies, plus one; 0 if there never were copies.
+    /// Index of the line's set of copies in [`Lines::copies`], plus one; 0 if the line never had copies.
     copies: u64,
 }
 
-/// Copies in one word.
+/// Number of CPUs in one word of a set.
 const WORD_COPIES: u32 = u64::BITS;
 
 impl Lines {
-    /// Lines of tables at these addresses, for so many CPUs.
+    /// Makes the lines of tables at these addresses, for a machine with this many CPUs.
     pub(crate) fn new(tables: impl IntoIterator<Item = Range<usize>>, cpus: u32) -> Self {
         let mut all = 0;
         let tables = tables.into_iter().map(|addresses| {
@@ -60,7 +61,7 @@ impl Lines {
         }
     }
 
-    /// The table of a word, and the number of its line.
+    /// Index of the table that holds a word, and the number of the word's line.
     #[inline]
     fn find(&self, address: usize) -> Option<(usize, usize)> {
         let table = self.tables.iter().position(|(addresses, _)| addresses.contains(&address))?;
@@ -129,7 +130,7 @@ impl Lines {
     }
 }
 
-/// Hears of each atomic operation of an allocator without locks.
+/// Receives each atomic operation of an allocator without locks.
 pub(crate) fn observe(address: usize, how: LineUse) {
     current::with(|engine| {
         if let Some(engine) = engine {
@@ -139,7 +140,7 @@ pub(crate) fn observe(address: usize, how: LineUse) {
 }
 
 impl Engine {
-    /// The running CPU is about to do an atomic operation on a word of the allocator's.
+    /// Handles an atomic operation that the running CPU is about to do on a word of the allocator's.
     #[inline]
     fn use_word(&self, address: usize, how: LineUse) {
         let Some((table, number)) = self.lines.find(address) else { return };

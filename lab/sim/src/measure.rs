@@ -9,11 +9,11 @@ use crate::outcome::{MemoryUse, SharedCounts};
 use crate::tally::Tally;
 use crate::time::{Span, Time};
 
-/// A CPU's clock, and how long it was idle until then.
+/// The time on a CPU's clock, and how long the CPU was idle until then.
 type Clock = (u64, u64);
 
-/// Begins and ends the measuring. It reads the allocator's state outside the simulation, so that reading
-/// costs no virtual time.
+/// Begins and ends the measuring. `Measure` reads the allocator's state outside the simulation, so that
+/// reading costs no virtual time.
 #[derive(Debug)]
 pub(crate) struct Measure {
     workers: Vec<CpuId>,
@@ -95,7 +95,7 @@ impl Measure {
         }
     }
 
-    /// The result, whether or not the time is over.
+    /// Returns the result, whether or not the time is over.
     pub(crate) fn finish(mut self, world: &World) -> Measured {
         let cpus = &world.engine.cpus;
         let last = self.workers.iter().map(|cpu| cpus[cpu.index()].clock.get()).max().unwrap_or(0);
@@ -126,7 +126,7 @@ impl Measure {
         Measured { workers, span, busy, idle, tally, memory, digest }
     }
 
-    /// Each worker's clock at `now`. The clock of a waiting worker stands still.
+    /// The clock of each worker at `now`. The clock of a waiting worker stands still.
     fn clocks(&self, engine: &Engine, now: Time) -> Vec<Clock> {
         let of = |cpu: &CpuId| {
             let cpu = &engine.cpus[cpu.index()];

@@ -1,4 +1,5 @@
-//! Tables of a machine's size that take memory only where they are written.
+//! Tables for all frames of a simulated machine. They take this computer's memory only where they are
+//! written.
 #![expect(unsafe_code, reason = "asks for zeroed memory of types that zero is a value of")]
 
 use pageset_core::{FrameCounts, FrameLinks, FrameState, FrameTables, PageblockType, Storage};

@@ -31,7 +31,7 @@ pub struct Counts {
     pub drains: [u64; 5],
     /// Pages that drains returned.
     pub drained_pages: u64,
-    /// Meetings of CPUs.
+    /// Counts of how often CPUs used the same data.
     pub shared: SharedCounts,
     /// Times at which a kernel would have woken the reclaimer.
     pub kswapd_wakes: u64,
@@ -41,7 +41,7 @@ pub struct Counts {
     pub bad_pages: u64,
 }
 
-/// Meetings of CPUs in an allocator. Every allocator has the same counts.
+/// How often CPUs used the same data in an allocator. Every allocator has the same counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedCounts {
     /// Times a CPU took a zone's lock. In an allocator without locks: times a CPU changed data that all CPUs
@@ -95,15 +95,15 @@ impl Counts {
 /// Cache lines touched, by where they were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounts {
-    /// In the core's own caches.
+    /// Lines found in the core's own caches.
     pub near: u64,
-    /// In the last-level cache.
+    /// Lines found in the last-level cache.
     pub shared: u64,
-    /// In the own caches of another core under the same last-level cache.
+    /// Lines found in the own caches of another core under the same last-level cache.
     pub other_core: u64,
-    /// In caches under another last-level cache: of another node, or of another group of cores.
+    /// Lines found in caches under another last-level cache: of another node, or of another group of cores.
     pub other_cache: u64,
-    /// In memory.
+    /// Lines found in memory.
     pub memory: u64,
 }
 
@@ -123,12 +123,13 @@ impl CacheCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineTraffic {
     /// Times a CPU fetched a line that other CPUs had, by the table that the line belongs to, as in
-    /// [`LineTraffic::TABLES`]. The CPU read a line that another CPU wrote, or wrote a line that others had
-    /// read or written.
+    /// [`LineTraffic::TABLES`]. The CPU read a line that another CPU wrote, or wrote a line that other CPUs
+    /// had read or written.
     pub passes: [u64; Self::TABLES.len()],
-    /// Times the CPU waited because the line was still on its way to another CPU.
+    /// Times a CPU waited because the line was still on its way to another CPU.
     pub contended: u64,
-    /// Time until the line was there, waiting included, in picoseconds.
+    /// Time from asking for a line until the line arrived, waiting included, in picoseconds. Sum of all
+    /// fetches.
     pub(crate) pass_ps: u64,
 }
 
@@ -157,19 +158,19 @@ impl LineTraffic {
 pub struct MemoryUse {
     /// Free pages that a CPU kept back, on average over the measured time.
     pub held_mean: f64,
-    /// The largest number in the samples.
+    /// Most free pages that CPUs kept back, in any sample.
     pub held_peak: u64,
     /// Free pages that a CPU kept back at the end of the measured time.
     pub held_at_end: u64,
-    /// Pages in use or kept back by a CPU: the largest number in the samples. A system calls this used
+    /// Most pages that were in use or kept back by a CPU, in any sample. Tools such as `free` call this used
     /// memory.
     pub used_peak: u64,
     /// Free pages intended for one CPU that other CPUs could take, on average.
     pub at_hand_mean: f64,
     /// Pageblocks that were free as a whole at the end of the measured time.
     pub whole_at_end: u64,
-    /// Free pages outside of whole pageblocks. The whole pageblocks include those that CPUs have at hand, not
-    /// those in page sets.
+    /// Free pages outside of whole pageblocks. Whole pageblocks include the ones that CPUs have at hand, but
+    /// not those in page sets.
     pub apart_at_end: u64,
     /// Free pages that CPUs kept back when all bodies had ended and each CPU had ticked twice.
     pub held_after_two_ticks: u64,
@@ -182,7 +183,7 @@ pub struct MemoryUse {
 pub struct Outcome {
     /// The machine.
     pub machine: String,
-    /// The allocator's policy, or the allocator if it is not Linux's.
+    /// Name of the allocator's policy, or of the allocator if it is not Linux's.
     pub policy: &'static str,
     /// CPUs that existed.
     pub cpus: u32,
@@ -190,15 +191,15 @@ pub struct Outcome {
     pub workers: u32,
     /// The seed.
     pub seed: u64,
-    /// Fingerprint of everything that happened in order, until the end of the measured time: equal for equal
-    /// input.
+    /// Fingerprint of everything that happened in order, until the end of the measured time. Equal input
+    /// gives an equal fingerprint.
     pub digest: u64,
     /// Length of the measured time: from the end of the warm-up until the deadline, or until the last body
     /// ended.
     pub measured: Span,
-    /// For each worker, time it was busy while measured, waiting for spin locks included.
+    /// Time that each worker was busy while measured, waiting for spin locks included.
     pub busy: Vec<Span>,
-    /// For each worker, time it was idle while measured.
+    /// Time that each worker was idle while measured.
     pub idle: Vec<Span>,
     /// Part of all workers' busy time spent in the user program
     /// ([`VirtualCpu::advance_in_user_mode`](crate::VirtualCpu::advance_in_user_mode)). The rest is the
@@ -226,9 +227,9 @@ pub struct Outcome {
     pub cached_peak: u64,
     /// Pages in page sets at the end of the measured time.
     pub cached_at_end: u64,
-    /// Pages in page sets after all bodies had ended and the machine had been idle for as long as asked.
+    /// Pages in page sets after all bodies had ended and the machine had been idle for the time set.
     pub cached_after_idle: u64,
-    /// Where all frames were in the end, as `validate` counted them.
+    /// The place of each frame in the end, as `validate` counted.
     pub census: FrameCensus,
     /// Workers that never ended: they waited, and no running worker was left to wake them. The pages they
     /// held are lost.

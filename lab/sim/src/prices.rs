@@ -28,19 +28,20 @@ pub(crate) struct Prices {
     pub(crate) sibling: u64,
     pub(crate) cache: u64,
     pub(crate) node: u64,
-    /// (from its cache, from its memory), row by row for each pair of nodes.
+    /// Costs of a line from another node's cache, and from that node's memory, for each pair of nodes, row by
+    /// row.
     pub(crate) remote: Box<[(u64, u64)]>,
     pub(crate) nodes: usize,
     pub(crate) lock_pass: u64,
     pub(crate) wakeup: u64,
-    /// See [`Processor::slowdown`](crate::engine::Processor::slowdown).
+    /// Value of [`Processor::slowdown`](crate::engine::Processor::slowdown) for two busy threads of one core.
     pub(crate) slowdown: u64,
 }
 
 /// Cost of one line of data, in picoseconds.
 #[derive(Debug)]
 pub(crate) struct DataPrices {
-    /// By level: near, shared, memory.
+    /// Cost by the place of the line: near, shared, memory.
     pub(crate) levels: [u64; 3],
     /// Cost from another core's own caches under the same last level. `None` stands for the cost from memory.
     pub(crate) core: Option<u64>,

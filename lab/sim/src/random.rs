@@ -8,7 +8,7 @@ use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 /// A stream of random numbers.
 pub type Stream = Xoshiro256PlusPlus;
 
-/// The stream that (seed, purpose, CPU) name.
+/// Returns the stream that seed, purpose and CPU name.
 #[must_use]
 pub fn stream(seed: u64, purpose: &str, cpu: CpuId) -> Stream {
     let named = purpose.bytes().fold(mix(seed), |hash, byte| mix(hash ^ u64::from(byte)));

@@ -12,7 +12,7 @@ const STEPS_MAX: usize = 1 << 14;
 /// holes in older steps.
 const STEPS_OF_ALL: u64 = STEPS_MAX as u64 / 4;
 
-/// When lines were used last: the number of a step. Steps are numbered from 1.
+/// The number of a step, which stands for a time of use. Steps are numbered from 1.
 pub(crate) type Step = u64;
 
 /// The lines that one CPU used last, most recent first, divided into steps. Each of two caches holds the
@@ -21,7 +21,7 @@ pub(crate) type Step = u64;
 pub(crate) struct Recency {
     /// Lines whose last use was in each step, the oldest step first.
     steps: VecDeque<u64>,
-    /// The number of the oldest.
+    /// The number of the oldest step.
     first: Step,
     /// Lines after which a new step begins.
     step_lines: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Recency {
 #[derive(Debug)]
 struct Edge {
     capacity: u64,
-    /// The oldest step in the cache.
+    /// The oldest step that has lines in the cache.
     step: Step,
     /// Lines in that step and later ones.
     lines: u64,
@@ -42,7 +42,7 @@ struct Edge {
 /// Which of a CPU's caches has a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// A cache of the core's own.
+    /// One of the core's own caches.
     Near,
     /// The CPU's part of the last-level cache.
     Shared,
@@ -87,7 +87,7 @@ impl Recency {
         }
     }
 
-    /// Forgets lines: this CPU uses them again, or another took them.
+    /// Forgets lines, because this CPU uses them again, or because another CPU took them.
     #[inline]
     pub(crate) fn remove(&mut self, step: Step, lines: u64) {
         if step >= self.first {
@@ -117,7 +117,7 @@ impl Recency {
         now
     }
 
-    /// Begins a new step, and forgets those that no cache holds.
+    /// Begins a new step, and forgets steps that no cache holds.
     fn begin_step(&mut self) {
         self.steps.push_back(0);
         while self.first < self.all.step {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compared with an exact list of lines, last used first. Lines well within a cache's size are in the
+        /// Compares with an exact list of lines, last used first. Lines well within a cache's size are in the
         /// cache; lines well beyond are not.
         #[test]
         fn it_agrees_with_a_list_of_lines(uses in prop::collection::vec(0_usize..120, 0..600)) {

@@ -24,14 +24,14 @@ use crate::variation::Variation;
 /// Why a simulation cannot be built or run.
 #[derive(Debug, Error)]
 pub enum SimulationError {
-    /// More CPUs than the machine has, or none.
+    /// The builder asked for more CPUs than the machine has, or for none.
     #[error("cannot use {wanted} CPUs of {machine}: it has {present}")]
     Cpus {
         /// CPUs asked for.
         wanted: u32,
-        /// The machine.
+        /// The machine's name.
         machine: String,
-        /// CPUs it has.
+        /// CPUs that the machine has.
         present: u32,
     },
     /// The CPU does not exist, or already has a body.
@@ -40,7 +40,7 @@ pub enum SimulationError {
     /// The allocator refused the machine.
     #[error("the allocator refuses the machine: {0}")]
     Allocator(#[from] ConfigError),
-    /// No memory for a CPU's stack.
+    /// The system has no memory for a CPU's stack.
     #[error(
         "no memory for the stacks of {0} virtual CPUs: use fewer CPUs, or raise the limit on memory maps"
     )]
@@ -92,8 +92,8 @@ struct Labels {
 }
 
 impl Simulation {
-    /// Settings for a simulation of `machine`; the defaults are all its CPUs, the policy of Linux 6.12, seed
-    /// 0, 10 ms without warm-up, a tick every second, and no idle time afterwards.
+    /// Makes settings for a simulation of `machine`. The defaults are all CPUs of the machine, the policy of
+    /// Linux 6.12, seed 0, 10 ms without warm-up, a tick every second, and no idle time afterwards.
     #[must_use]
     pub fn builder(machine: &Machine) -> Builder<'_> {
         Builder {
@@ -116,7 +116,7 @@ impl Simulation {
     /// Gives a CPU its body: ordinary code that should end when [`VirtualCpu::running`] is false.
     ///
     /// # Errors
-    /// The CPU does not exist, or already has a body.
+    /// Fails if the CPU does not exist, or already has a body.
     pub fn spawn(
         &mut self,
         cpu: CpuId,
@@ -129,8 +129,8 @@ impl Simulation {
         Ok(())
     }
 
-    /// The allocator, to fill memory before the run, say. Any CPU may be named. Operations cost no virtual
-    /// time yet.
+    /// The allocator, for filling memory before the run, for example. The caller may name any CPU. Operations
+    /// cost no virtual time yet.
     #[must_use]
     pub fn allocator(&self) -> &dyn FrameAllocator {
         self.world.allocator.frames()
@@ -139,11 +139,11 @@ impl Simulation {
     /// Runs all bodies to their end.
     ///
     /// # Errors
-    /// There is no memory for stacks, the run was cancelled, or the allocator's state is wrong afterwards,
-    /// which is a bug.
+    /// Fails if there is no memory for stacks, if the run was cancelled, or if the allocator's state is wrong
+    /// afterwards, which is a bug.
     ///
     /// # Panics
-    /// If a body does.
+    /// Panics if a body panics.
     pub fn run(self) -> Result<Outcome, SimulationError> {
         let world = Rc::clone(&self.world);
         current::enter(&world.engine, || self.run_inside())?.finish(&world)
@@ -193,7 +193,7 @@ impl Simulation {
     }
 }
 
-/// Workers on one core slow each other down.
+/// Makes workers that share a core slow each other down.
 fn slow_down_siblings(engine: &Engine, workers: &[CpuId]) {
     for worker in workers {
         let cpu = &engine.cpus[worker.index()];
@@ -259,8 +259,8 @@ impl Finished {
         })
     }
 
-    /// Does the periodic work of a machine that is idle for the time set. Nothing else runs, so this needs no
-    /// virtual CPUs. Returns how many pages CPUs hold after two ticks.
+    /// Does the periodic work of a machine that is idle for the time set. Nothing else runs, so the work
+    /// needs no virtual CPUs. Returns how many pages CPUs hold after two ticks.
     fn rest(&self, world: &World) -> u64 {
         let allocator = world.allocator.frames();
         let tick = |()| {
@@ -276,92 +276,94 @@ impl Finished {
 }
 
 impl Builder<'_> {
-    /// How many CPUs exist: the first ones of the machine. The memory of all nodes exists, even without CPUs.
+    /// Sets how many CPUs exist: the first ones of the machine. The memory of all nodes exists, even of nodes
+    /// without CPUs.
     #[must_use]
     pub fn cpus(mut self, cpus: u32) -> Self {
         self.cpus = cpus;
         self
     }
 
-    /// Linux's allocator, under this policy.
+    /// Uses Linux's allocator, under this policy.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.choice = Choice::Linux(policy);
         self
     }
 
-    /// Our own allocator instead of Linux's, below arrays that each CPU has to itself, as kernels use it.
+    /// Uses our own allocator instead of Linux's, below arrays that each CPU has to itself, as kernels use
+    /// it.
     #[must_use]
     pub fn owned_blocks(mut self) -> Self {
         self.choice = Choice::OwnedBlocks;
         self
     }
 
-    /// The same without arrays: its operations are called directly.
+    /// Uses our own allocator without arrays: bodies call its operations directly.
     #[must_use]
     pub fn owned_blocks_straight(mut self) -> Self {
         self.choice = Choice::OwnedBlocksStraight;
         self
     }
 
-    /// The seed of all random numbers.
+    /// Sets the seed of all random numbers.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Time that passes before measuring begins.
+    /// Sets the time that passes before measuring begins.
     #[must_use]
     pub fn warm_up(mut self, warm_up: Span) -> Self {
         self.warm_up = warm_up;
         self
     }
 
-    /// Time after the warm-up, until bodies should end.
+    /// Sets the time from the end of the warm-up until bodies should end.
     #[must_use]
     pub fn duration(mut self, duration: Span) -> Self {
         self.duration = duration;
         self
     }
 
-    /// Length of the idle time after the last body ended. Periodic work goes on.
+    /// Sets the length of the idle time after the last body ended. Periodic work goes on in that time.
     #[must_use]
     pub fn idle_after(mut self, idle: Span) -> Self {
         self.idle_after = idle;
         self
     }
 
-    /// Time between two ticks of a CPU: a second in Linux. A simulation of less than a second must shorten it
-    /// to see any tick.
+    /// Sets the time between two ticks of a CPU: a second in Linux. A simulation of less than a second must
+    /// shorten the time to see any tick.
     #[must_use]
     pub fn tick(mut self, tick: Span) -> Self {
         self.tick = tick;
         self
     }
 
-    /// How CPUs wait for spin locks.
+    /// Sets how CPUs wait for spin locks.
     #[must_use]
     pub fn lock_model(mut self, model: LockModel) -> Self {
         self.model = model;
         self
     }
 
-    /// Linux's `percpu_pagelist_high_fraction`; 0 lets the policy decide.
+    /// Sets Linux's `percpu_pagelist_high_fraction`; 0 lets the policy decide.
     #[must_use]
     pub fn high_fraction(mut self, fraction: u32) -> Self {
         self.high_fraction = fraction;
         self
     }
 
-    /// `min_free_kbytes`. Default: Linux's for this much memory.
+    /// Sets `min_free_kbytes`. Default: Linux's value for this much memory.
     #[must_use]
     pub fn min_free_kbytes(mut self, kbytes: u64) -> Self {
         self.min_free_kbytes = Some(kbytes);
         self
     }
 
-    /// `watermark_scale_factor`, in 10 000ths of a zone. Default: Linux's.
+    /// Sets `watermark_scale_factor`, in 10 000ths of a zone. Default: Linux's value.
     #[must_use]
     pub fn watermark_scale_factor(mut self, factor: u32) -> Self {
         self.watermark_scale_factor = Some(factor);
@@ -378,7 +380,7 @@ impl Builder<'_> {
     /// Builds the machine with all its memory free.
     ///
     /// # Errors
-    /// The machine has fewer CPUs, or the allocator refuses the settings.
+    /// Fails if the machine has fewer CPUs, or if the allocator refuses the settings.
     pub fn build(self) -> Result<Simulation, SimulationError> {
         let Self { machine, cpus, .. } = self;
         if cpus == 0 || cpus > machine.cpus() {

@@ -19,7 +19,7 @@ pub(crate) struct Tally {
     /// The part of each allocation's time that was spent waiting for another CPU's drain.
     pub(crate) behind_drains: Latency,
     pub(crate) free: Latency,
-    /// Pages in page sets now, and at most so far.
+    /// Pages in page sets now, and the most so far.
     pub(crate) cached: i64,
     pub(crate) cached_peak: i64,
 }
@@ -32,7 +32,7 @@ impl Tally {
         self.cached_peak = self.cached_peak.max(self.cached);
     }
 
-    /// Begins to count anew; what is in page sets stays there.
+    /// Sets the counters to zero, except the number of pages in page sets.
     pub(crate) fn restart(&mut self) {
         *self = Self { cached: self.cached, cached_peak: self.cached, ..Self::default() };
     }

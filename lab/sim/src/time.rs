@@ -18,7 +18,7 @@ pub struct Time(pub(crate) u64);
 pub struct Span(pub(crate) u64);
 
 impl Time {
-    /// The beginning.
+    /// The beginning of the simulation.
     pub const ZERO: Self = Self(0);
 
     /// Whole nanoseconds since the beginning.
@@ -27,7 +27,7 @@ impl Time {
         self.0 / PS
     }
 
-    /// Time passed since `earlier`; zero if that is later.
+    /// Time passed since `earlier`; zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
@@ -35,7 +35,7 @@ impl Time {
 }
 
 impl Span {
-    /// Nothing.
+    /// A span without length.
     pub const ZERO: Self = Self(0);
 
     /// A span of whole nanoseconds.
@@ -80,7 +80,7 @@ impl Span {
         self.as_ns_f64() / 1e9
     }
 
-    /// A share of the span.
+    /// The span multiplied by `factor`.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor).round() as u64)

@@ -18,12 +18,12 @@ const FACTORS: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Variation {
     state: Cell<u64>,
-    /// Empty: nothing varies.
+    /// The factors. If there are none, nothing varies.
     factors: Box<[u32]>,
 }
 
 impl Variation {
-    /// Factors of an exponential distribution; always 1 unless `varies`.
+    /// Makes factors of an exponential distribution. Without `varies` there are none, and every factor is 1.
     pub(crate) fn new(varies: bool, seed: u64) -> Self {
         let part = |index: usize| -(1.0 - (index as f64 + 0.5) / FACTORS as f64).ln();
         // The middles of 256 parts have a mean slightly below 1.
@@ -33,7 +33,7 @@ impl Variation {
         Self { state: Cell::new(mix(seed)), factors }
     }
 
-    /// One move that takes `mean` on average.
+    /// A random time for one move that takes `mean` on average.
     #[inline]
     pub(crate) fn of(&self, mean: u64) -> u64 {
         if mean == 0 || self.factors.is_empty() {

@@ -9,10 +9,10 @@ use pageset_core::{ConfigError, FrameAllocator};
 /// The allocator of blocks, and the array of blocks of each CPU on top of it.
 ///
 /// # Invariants
-/// The arrays go first: fields are dropped in this order.
+/// The arrays are dropped before the allocator: fields are dropped in this order.
 #[derive(Debug)]
 pub(crate) struct WithArrays {
-    /// Only as long as this value lives: what the methods give says so.
+    /// The arrays, whose `'static` is only as long as this value. The methods lend them for no longer.
     arrays: EveryCpu<'static>,
     _allocator: Rc<BlockAllocator<'static>>,
 }
@@ -20,8 +20,8 @@ pub(crate) struct WithArrays {
 impl WithArrays {
     pub(crate) fn new(allocator: BlockAllocator<'static>) -> Result<Self, ConfigError> {
         let allocator = Rc::new(allocator);
-        // SAFETY: what an `Rc` points to stays where it is, nobody gets it mutably, and by the invariant it
-        // goes after the arrays.
+        // SAFETY: the value that an `Rc` points to stays at its place, no reference to it is mutable, and by
+        // the invariant it is dropped after the arrays.
         let lent = unsafe { &*Rc::as_ptr(&allocator) };
         Ok(Self { arrays: EveryCpu::new(lent)?, _allocator: allocator })
     }

@@ -1,5 +1,5 @@
-//! Parsers of option files, for fuzz targets. A target gives any bytes. The assertions here hold for all of
-//! them, and the ordinary tests call the same functions.
+//! Parsers of option files, for fuzz targets. A target calls them with any bytes. The assertions here hold
+//! for any bytes. The ordinary tests call the same functions.
 
 use std::collections::HashSet;
 
@@ -7,11 +7,11 @@ use crate::reproduce::Fitted;
 use crate::simulate::RunSpec;
 use crate::sweep::{Ending, Extent, Plan, Rows, runs};
 
-/// Most runs that one input may unfold to. More take longer and find no more.
+/// Most runs that one input may unfold to. Inputs with more runs take longer and find no more.
 const RUNS_MAX: usize = 10_000;
 
-/// A plan of a sweep. If the plan is accepted, it has at most as many runs as it says, each run once, and
-/// each run's text is read back as the same run.
+/// Checks a plan of a sweep. If the plan is accepted, it has at most as many runs as it says, and no run
+/// twice. Each run's text is read back as the same run.
 pub fn sweep_plan(text: &str) {
     let Ok(plan) = Plan::parse(text) else { return };
     if plan.runs() > RUNS_MAX {
@@ -27,8 +27,8 @@ pub fn sweep_plan(text: &str) {
     }
 }
 
-/// A file of rows. If the file parses, the part that is kept holds every complete row and parses again to the
-/// same rows. Each row's text is read back as the same row.
+/// Checks a file of rows. If the file parses, the part that is kept holds every complete row and parses again
+/// to the same rows. Each row's text is read back as the same row.
 pub fn sweep_rows(bytes: &[u8]) {
     let mut rows = Rows::default();
     let Ok(Extent { rows: kept, ending }) = rows.read_from(&mut &bytes[..]) else { return };
@@ -59,8 +59,8 @@ fn read(bytes: &[u8]) -> Rows {
 /// The first lines of a file of fitted parameters.
 pub const FITTED_HEADING: &str = Fitted::HEADING;
 
-/// A file of fitted parameters. If the file is accepted, its rewritten text is accepted and rewritten to
-/// itself.
+/// Checks a file of fitted parameters. If the file is accepted, its text is written anew. The new text is
+/// accepted, and writing it anew changes nothing.
 pub fn fitted(text: &str) {
     let Ok(fitted) = Fitted::parse(text) else { return };
     let written = fitted.text().expect("parameters are written");

@@ -9,7 +9,7 @@ use rayon::iter::{ParallelBridge as _, ParallelIterator as _};
 
 use pageset_report::{Cancelled, Progress};
 
-/// One job for each CPU of this machine.
+/// Number of jobs for this machine: one for each CPU.
 #[must_use]
 pub fn jobs_of_this_machine() -> usize {
     thread::available_parallelism().map_or(1, NonZeroUsize::get)
@@ -20,7 +20,7 @@ pub fn jobs_of_this_machine() -> usize {
 ///
 /// # Errors
 ///
-/// The first error of `done`, or that threads cannot be made.
+/// Returns the first error of `done`, or an error if threads cannot be made.
 pub(crate) fn each<T: Sync, R: Send>(
     items: &[T],
     jobs: usize,
@@ -39,7 +39,7 @@ pub(crate) fn each<T: Sync, R: Send>(
     })
 }
 
-/// A stage of progress that counts itself.
+/// A stage of progress that counts its finished steps.
 pub(crate) struct Stage<'p> {
     progress: &'p mut dyn Progress,
     done: u64,
@@ -56,7 +56,7 @@ impl<'p> Stage<'p> {
         Self { progress, done: 0 }
     }
 
-    /// One more is done.
+    /// Counts one more finished step.
     pub(crate) fn step(&mut self) -> Result<(), Cancelled> {
         self.done += 1;
         self.progress.update(self.done)
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_failure_ends_the_work() {
-        // All of them would take seconds: long enough for a thread to get a turn on a busy machine.
+        // All items together would take seconds: long enough for a thread to get a turn on a busy machine.
         let items: Vec<u64> = (0..10_000).collect();
         let begun = AtomicUsize::new(0);
         let work = |_: &u64| {

@@ -1,5 +1,5 @@
-//! Simulated times of allocations, on the bundled machine with as many CPUs as the recorded one, or with the
-//! next larger number.
+//! Simulated times of a recording's allocations. The simulation runs on the bundled machine with as many CPUs
+//! as the recorded one, or with the next larger number.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use pageset_sim::MACHINES;
 
 use crate::simulate::{RunSpec, simulate};
 
-/// Simulates the recording at `path` under the recorded kernel's policy and under a forecast's. Returns
-/// `None` if that fails: the times are an extra.
+/// Simulates the recording at `path` twice: under the recorded kernel's policy, and under a forecast's.
+/// Returns `None` if a simulation fails, because the report does without these times.
 #[must_use]
 pub fn simulated(path: &Path, cpus: u32, policy: &str, advised: &Forecast) -> Option<Latency> {
     let of_size = MACHINES.iter().map(|bundled| (bundled.parse().cpus(), bundled.name));

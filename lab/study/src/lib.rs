@@ -14,9 +14,9 @@
 //! | [`latency`] | how long allocations of a recording would take |
 //! | [`run_on_threads`] | a workload on threads of this machine |
 //!
-//! A function is given a spec and returns a result; both can be written as JSON. Long work says how far it is
-//! to a [`Progress`](pageset_report::Progress), which may end it. Nothing here prints, and nothing ends the
-//! process.
+//! A function is given a spec and returns a result. Both can be written as JSON. Long work reports its
+//! progress to a [`Progress`](pageset_report::Progress), which may end the work. No function here prints or
+//! ends the process.
 //!
 //! ```
 //! use pageset_study::simulate::{RunSpec, simulate};
@@ -46,7 +46,7 @@ pub mod sweep;
 mod target;
 mod threads;
 
-// Their types are in signatures here.
+// Public signatures of this crate use types of these crates.
 pub use {
     pageset_core, pageset_fault, pageset_measure, pageset_pageops, pageset_replay, pageset_report,
     pageset_sim, pageset_trace,

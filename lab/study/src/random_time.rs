@@ -1,8 +1,8 @@
 //! Random times with a known mean.
 //!
-//! With equal times, workers keep step: workers that queue for a lock come back in the order in which they
-//! left, for ever. The time that the lock takes to go round then depends on which worker was first. With
-//! varying times the order varies too.
+//! If all times are equal, workers keep step. Workers that queue for a lock come back in the order of their
+//! leaving, for ever. Then the time that the lock takes to go round depends on which worker was first. If
+//! times vary, the order varies too.
 
 use crate::target::Target;
 

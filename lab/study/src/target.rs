@@ -1,4 +1,4 @@
-//! The world a workload runs in: real threads, virtual CPUs, another allocator.
+//! The world that a workload runs in: real threads, virtual CPUs, or another allocator.
 
 use pageset_core::{AllocError, CpuId, MigrateType, Order, Pfn};
 
@@ -10,13 +10,13 @@ pub type Block = (Pfn, Order);
 /// The world of one worker of a workload. A worker stays on one CPU from beginning to end, and no other
 /// worker runs on that CPU.
 ///
-/// Calls may block the worker: on a lock, on a full or empty channel, for a while. A worker therefore holds
-/// no lock of the host language across a call.
+/// A call may block the worker: on a lock, on a full or empty channel, or for a while. So a worker holds no
+/// lock of the host language across a call.
 pub trait Target {
     /// The worker's CPU.
     fn cpu(&self) -> CpuId;
 
-    /// Time since the run began, in nanoseconds: of a clock, or virtual.
+    /// Time since the run began, in nanoseconds. It is the time of a clock, or virtual.
     fn now_ns(&self) -> u64;
 
     /// Whether the measured time is not over yet. A worker that sees `false` gives everything back and
@@ -26,7 +26,7 @@ pub trait Target {
     /// A random number. The world's seed decides it, and each worker has a sequence of its own.
     fn random(&mut self) -> u64;
 
-    /// Counts work that is done, in the unit that the workload is scored in.
+    /// Counts finished work, in the unit of the workload's score.
     fn score(&mut self, units: u64);
 
     /// Allocates a block.
@@ -44,8 +44,8 @@ pub trait Target {
     /// Works for `ns` nanoseconds outside the allocator.
     fn compute(&mut self, ns: u64);
 
-    /// As [`compute`](Self::compute), as the user's program: a world that tells user time from the kernel's
-    /// counts it there.
+    /// Works like [`compute`](Self::compute), in the user's program. A world that tells user time from the
+    /// kernel's counts the time as user time.
     fn compute_in_user_mode(&mut self, ns: u64) {
         self.compute(ns);
     }
@@ -62,27 +62,27 @@ pub trait Target {
     /// Sends like [`send`](Self::send), but gives the message back instead of waiting.
     ///
     /// # Errors
-    /// The message, if the channel is full.
+    /// Returns the message, if the channel is full.
     fn try_send(&mut self, channel: ChannelId, message: Message) -> Result<(), Message>;
 
-    /// Takes the first message of a channel; waits while the channel is empty. `None` if it is empty and all
-    /// its senders have closed it.
+    /// Takes the first message of a channel; waits while the channel is empty. Returns `None` if the channel
+    /// is empty and all its senders have closed it.
     fn receive(&mut self, channel: ChannelId) -> Option<Message>;
 
-    /// As [`receive`](Self::receive), but does not wait.
+    /// Receives like [`receive`](Self::receive), but does not wait.
     fn try_receive(&mut self, channel: ChannelId) -> Received;
 
     /// Says that this worker sends nothing more to a channel.
     fn close(&mut self, channel: ChannelId);
 
-    /// Takes one of the workload's locks; waits for it.
+    /// Takes one of the workload's locks; waits while the lock is not free.
     fn lock(&mut self, lock: LockId, hold: Hold);
 
     /// Releases a lock that this worker took in the same way.
     fn unlock(&mut self, lock: LockId, hold: Hold);
 }
 
-/// Runs `body` with a lock of the workload's held.
+/// Runs `body` while one of the workload's locks is held.
 pub fn locked<R>(
     target: &mut dyn Target,
     lock: LockId,
@@ -98,29 +98,29 @@ pub fn locked<R>(
 /// The contents that a new block needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
-    /// Zeros: the target clears it, which takes time.
+    /// Zeros. The target clears the block, which takes time.
     Zeroed,
-    /// Anything: it will be overwritten.
+    /// Any contents, because they will be overwritten.
     Undefined,
 }
 
-/// What is done to memory.
+/// The way in which memory is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It is read.
+    /// The memory is read.
     Read,
-    /// It is written.
+    /// The memory is written.
     Write,
-    /// It is filled with a copy of other memory, or copied to elsewhere.
+    /// The memory is filled with a copy of other memory, or copied to other memory.
     Copy,
 }
 
 /// How a lock is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// By any number of workers.
+    /// Any number of workers share the lock.
     Shared,
-    /// By one.
+    /// One worker holds the lock alone.
     Exclusive,
 }
 
@@ -132,14 +132,14 @@ pub struct LockId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChannelId(pub u32);
 
-/// Memory that goes from one worker to another.
+/// Memory that one worker sends to another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
     /// Blocks of pages.
     pub blocks: Vec<Block>,
     /// Objects of slab caches.
     pub objects: Vec<Object>,
-    /// Bytes of payload in them.
+    /// Bytes of payload in the blocks and objects.
     pub bytes: u64,
 }
 
@@ -148,8 +148,8 @@ pub struct Message {
 pub enum Received {
     /// The first message.
     Message(Message),
-    /// Nothing now.
+    /// The channel is empty now.
     Empty,
-    /// Nothing now or later: all senders have closed the channel.
+    /// The channel is empty and stays so: all senders have closed it.
     Closed,
 }

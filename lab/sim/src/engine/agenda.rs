@@ -1,4 +1,4 @@
-//! What happens next: CPUs by the time at which they go on.
+//! The agenda: each CPU with the time at which the CPU goes on.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -26,7 +26,8 @@ impl Entry {
     }
 }
 
-/// The entries to come, earliest first; of equal times, the one that was entered first.
+/// The entries to come, earliest first. Among entries of equal time, the one that was entered first comes
+/// first.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     entries: BinaryHeap<Reverse<Entry>>,
@@ -47,7 +48,7 @@ impl Agenda {
         self.sequence
     }
 
-    /// The earliest entry, replaced by `cpu` at `time`; as `push` and `pop`, in one step.
+    /// Takes the earliest entry and enters `cpu` at `time`: `push` and `pop` in one step.
     pub(crate) fn exchange(&mut self, time: u64, cpu: u32) -> (u64, Entry) {
         let entry = self.entry(time, cpu);
         match self.entries.peek_mut() {

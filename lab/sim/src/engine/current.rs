@@ -1,7 +1,7 @@
 //! The simulation that this OS thread is running.
 //!
-//! A raw lock is made by a constant and called without context, and an event sink must be `Sync`; so both
-//! find their simulation here.
+//! A raw lock is made by a constant and called without context. An event sink must be `Sync`. So neither can
+//! hold a reference to its simulation, and both find it here.
 #![expect(
     unsafe_code,
     reason = "a thread-local cannot hold a borrow; this file proves that the borrow is alive"
@@ -16,7 +16,7 @@ thread_local! {
     static CURRENT: Cell<Option<NonNull<Engine>>> = const { Cell::new(None) };
 }
 
-/// Restores what was current before.
+/// Restores the simulation that was current before.
 struct Restore(Option<NonNull<Engine>>);
 
 impl Drop for Restore {
@@ -40,7 +40,7 @@ pub(crate) fn outside<R>(body: impl FnOnce() -> R) -> R {
 
 /// Runs `body` with this thread's simulation, if there is one.
 ///
-/// `body` may suspend the virtual CPU it runs on; others may come here meanwhile.
+/// `body` may suspend the virtual CPU that it runs on. Other virtual CPUs may then call this function.
 #[inline]
 pub(crate) fn with<R>(body: impl FnOnce(Option<&Engine>) -> R) -> R {
     let engine = CURRENT.get();

@@ -27,11 +27,11 @@ use crate::time::Time;
 use crate::variation::Variation;
 
 /// The lead that a CPU may have over the others while it does nothing that they can see, in picoseconds: 20
-/// µs. It bounds how far counters that are read without a lock may be ahead. A guess: the time of forty
-/// allocations. Switching CPUs once in forty allocations costs a fortieth of switching at each.
+/// µs. The limit bounds how far counters that are read without a lock may be ahead. Guess: 20 µs are the time
+/// of forty allocations, so CPUs are switched once in forty allocations and not at each.
 const RUN_AHEAD_PS: u64 = 20_000_000;
 
-/// Marks an entry of the agenda that is not a CPU's: the beginning or end of measuring.
+/// Number in place of a CPU's, for the entries that begin and end the measuring.
 const MARK: u32 = u16::MAX as u32;
 
 /// The next step of the simulation.
@@ -54,7 +54,7 @@ pub(crate) struct Engine {
     upcoming: Cell<Option<Entry>>,
     /// Time of the earliest entry of the agenda.
     horizon: Cell<u64>,
-    /// CPUs that will go on without being woken by another.
+    /// Number of CPUs that will go on without being woken by another CPU.
     live: Cell<u32>,
     pub(crate) locks: LockTable,
     pub(crate) lines: Lines,
@@ -169,7 +169,7 @@ impl Engine {
         self.horizon.set(agenda.earliest());
     }
 
-    /// A CPU's first entry.
+    /// Makes a CPU's first entry.
     pub(crate) fn start(&self, cpu: u32) {
         self.live.set(self.live.get() + 1);
         self.enter(cpu, Time::ZERO);
@@ -182,7 +182,7 @@ impl Engine {
             let entry = self.upcoming.take().or_else(|| agenda.pop())?;
             self.horizon.set(agenda.earliest());
             let Some(cpu) = self.cpus.get(entry.cpu() as usize) else { return Some(Next::Mark) };
-            // A later entry of the same CPU replaced this one: the CPU was woken before its time.
+            // The CPU was woken before the time of this entry, so a later entry has replaced this one.
             if cpu.entry.get() != entry.sequence() {
                 continue;
             }
@@ -224,7 +224,7 @@ impl Engine {
     /// `is_promised`: whether the CPU will act by itself at `until`.
     pub(crate) fn idle(&self, until: Time, is_promised: bool) -> bool {
         let cpu = self.cpu();
-        // Another CPU woke it while it did its periodic work, between two waits.
+        // Another CPU woke the running CPU while it did its periodic work, between two waits.
         if cpu.is_woken.replace(false) {
             return true;
         }

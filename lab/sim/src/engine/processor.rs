@@ -10,20 +10,21 @@ use crate::lock::Held;
 pub(crate) struct Processor {
     pub(crate) clock: Cell<u64>,
     pub(crate) idle_ps: Cell<u64>,
-    /// Sequence number of its valid entry in the agenda; 0 for none.
+    /// Sequence number of this CPU's valid entry in the agenda; 0 if the CPU has none.
     pub(super) entry: Cell<u64>,
     pub(crate) way_back: WayBack,
-    /// Whether it is suspended until a lock is passed on to it.
+    /// Whether this CPU is suspended until a lock is passed on to it.
     pub(crate) is_spinning: Cell<bool>,
     pub(super) is_idle: Cell<bool>,
     pub(super) is_woken: Cell<bool>,
-    /// Whether the CPU counts among the CPUs that will go on by themselves.
+    /// Whether this CPU counts among the CPUs that will go on by themselves.
     pub(super) is_counted: Cell<bool>,
     pub(crate) next_tick: Cell<u64>,
     pub(crate) node: u16,
     pub(crate) core: u32,
     pub(crate) cache: u32,
-    /// Slowdown of each piece of work because another thread of the core works, in 256ths.
+    /// Extra time for each piece of work because another thread of the core works too, in 256ths of the
+    /// work's time.
     pub(crate) slowdown: Cell<u64>,
     pub(crate) scratch: Scratch,
     pub(crate) held: Held,
@@ -34,20 +35,20 @@ impl Processor {
         Self { node, core, cache, next_tick: Cell::new(first_tick), ..Self::default() }
     }
 
-    /// Whether it works or spins, in contrast to being idle.
+    /// Whether this CPU works or spins. Otherwise the CPU is idle.
     pub(crate) fn is_busy(&self) -> bool {
         !self.is_idle.get()
     }
 }
 
-/// Counts of the current operation.
+/// Counts of the operation that the CPU is doing.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
-    /// Zone locks it took.
+    /// Zone locks that the operation took.
     pub(crate) zone_visits: Cell<u32>,
-    /// Blocks its refills brought.
+    /// Blocks that the operation's refills brought.
     pub(crate) refilled: Cell<u32>,
-    /// Drains it did.
+    /// Drains that the operation did.
     pub(crate) drains: Cell<u32>,
     /// Blocks moved under the zone lock that is held.
     pub(crate) blocks_in_hold: Cell<u32>,
@@ -57,7 +58,7 @@ pub(crate) struct Scratch {
     pub(crate) lock_line: Cell<u64>,
     /// Time spent waiting for locks.
     pub(crate) waited: Cell<u64>,
-    /// The part of `waited` that other CPUs' drains caused.
+    /// The part of `waited` that was spent behind other CPUs' drains.
     pub(crate) waited_for_drains: Cell<u64>,
     /// Whether the held zone lock was used for a drain.
     pub(crate) is_drain: Cell<bool>,

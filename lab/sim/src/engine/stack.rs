@@ -10,8 +10,8 @@ use std::io;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-/// Bytes of stack of a virtual CPU. Only what is touched takes memory. A guess with room: the deepest path (a
-/// debug build's refill with fallback, under a workload) needs about 20 KiB.
+/// Bytes of stack of a virtual CPU. Only touched pages of a stack take memory. Guess, with room to spare: the
+/// deepest path (a debug build's refill with fallback, under a workload) needs about 20 KiB.
 const STACK_BYTES: usize = 256 << 10;
 
 /// One virtual CPU's coroutine.
@@ -22,24 +22,26 @@ pub(crate) struct Strand(Coroutine<(), (), ()>);
 pub(crate) struct WayBack(Cell<Option<*const Yielder<(), ()>>>);
 
 impl Strand {
-    /// A strand that will run `body`. `way_back` of the engine must be the argument of the same CPU.
+    /// Makes a strand that will run `body`. `body` must pass its argument to [`WayBack::during`] of the same
+    /// CPU.
     pub(crate) fn new(body: impl FnOnce(&Yielder<(), ()>) + 'static) -> io::Result<Self> {
         Ok(Self(Coroutine::with_stack(DefaultStack::new(STACK_BYTES)?, move |yielder, ()| body(yielder))))
     }
 
-    /// Runs it until it suspends or ends. Returns whether it has ended.
+    /// Runs the strand until it suspends or ends. Returns whether the strand has ended.
     pub(crate) fn resume(&mut self) -> bool {
         matches!(self.0.resume(()), CoroutineResult::Return(()))
     }
 
-    /// Whether its code has ended.
+    /// Whether the strand's code has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.0.done()
     }
 }
 
 impl WayBack {
-    /// Runs `body` on the strand that `yielder` belongs to, with the way back known.
+    /// Runs `body` on the strand that `yielder` belongs to. Meanwhile [`suspend`](Self::suspend) knows the
+    /// way back.
     pub(crate) fn during<R>(&self, yielder: &Yielder<(), ()>, body: impl FnOnce() -> R) -> R {
         struct Forget<'a>(&'a WayBack);
         impl Drop for Forget<'_> {
@@ -55,7 +57,7 @@ impl WayBack {
     /// Goes back to the scheduler until it resumes this strand.
     ///
     /// # Panics
-    /// If the strand is not inside [`during`](Self::during).
+    /// Panics if the strand is not inside [`during`](Self::during).
     #[inline]
     pub(crate) fn suspend(&self) {
         let yielder = self.0.get().expect("only a virtual CPU's own code suspends it");

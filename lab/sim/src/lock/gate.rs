@@ -51,10 +51,10 @@ impl Gate {
         self.enter(cpu.engine(), true);
     }
 
-    /// Releases a shared lock.
+    /// Releases the lock, which this CPU shares.
     ///
     /// # Panics
-    /// If no CPU shares it.
+    /// Panics if no CPU shares the lock.
     pub fn unlock_shared(&self, cpu: &VirtualCpu) {
         let engine = cpu.engine();
         self.line.rmw_by(engine);
@@ -63,10 +63,10 @@ impl Gate {
         self.admit(engine);
     }
 
-    /// Releases a lock that is held alone.
+    /// Releases the lock that this CPU holds alone.
     ///
     /// # Panics
-    /// If no CPU holds it alone.
+    /// Panics if no CPU holds the lock alone.
     pub fn unlock_exclusive(&self, cpu: &VirtualCpu) {
         let engine = cpu.engine();
         self.line.rmw_by(engine);
@@ -88,7 +88,7 @@ impl Gate {
 
     fn enter(&self, engine: &Engine, wants_alone: bool) {
         self.line.rmw_by(engine);
-        // The wait for the line took time: other CPUs' earlier acts come first.
+        // The running CPU waited for the line, so other CPUs' earlier acts come first.
         engine.sync();
         engine.tally.borrow_mut().locks[self.class as usize].acquisitions += 1;
         if self.queue.borrow().is_empty() && self.fits(wants_alone) {
@@ -99,7 +99,8 @@ impl Gate {
         engine.spin();
     }
 
-    /// Lets in CPUs from the head of the queue, as far as they fit.
+    /// Takes CPUs from the head of the queue and lets them in, as long as the lock's state allows the next
+    /// one.
     fn admit(&self, engine: &Engine) {
         engine.sync();
         let now = engine.cpu().clock.get();

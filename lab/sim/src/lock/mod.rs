@@ -51,7 +51,7 @@ impl LockClass {
     /// Number of classes.
     pub const COUNT: usize = Self::ALL.len();
 
-    /// Its name in results.
+    /// The class's name in results.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -82,7 +82,8 @@ pub struct LockUse {
 }
 
 impl LockUse {
-    /// Counts one acquisition. `waited_ps` is the time that the CPU waited for it, `None` if it did not wait.
+    /// Counts one acquisition. `waited_ps` is the time that the CPU waited for the lock; `None` if the CPU
+    /// did not wait.
     pub(crate) fn took(&mut self, waited_ps: Option<u64>) {
         self.acquisitions += 1;
         if let Some(wait_ps) = waited_ps {

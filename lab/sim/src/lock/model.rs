@@ -3,17 +3,17 @@
 /// How waiting CPUs wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LockModel {
-    /// In a queue, each spinning on a line of its own, as Linux's spin locks since 4.2. A hand-over moves the
-    /// lock's line and the next waiter's. It takes a little longer with every doubling of the queue, since
-    /// each CPU that joins takes the lock's line once.
+    /// CPUs wait in a queue, each spinning on a line of its own, as Linux's spin locks since 4.2. A hand-over
+    /// moves the lock's line and the next waiter's line. A hand-over takes a little longer with every
+    /// doubling of the queue, since each CPU that joins takes the lock's line once.
     #[default]
     Queued,
-    /// In a queue, all spinning on one line. A hand-over invalidates every waiter's copy, so its time grows
-    /// with their number.
+    /// CPUs wait in a queue, all spinning on one line. A hand-over invalidates every waiter's copy, so the
+    /// time of a hand-over grows with the number of waiters.
     Ticket,
-    /// All try to set the lock's word whenever it looks free. It costs as `Ticket`, and failing attempts
-    /// delay the one that succeeds. Here the first to come is served first; a real lock of this kind is
-    /// unfair.
+    /// All waiting CPUs try to set the lock's word whenever the lock looks free. A hand-over costs as much as
+    /// with `Ticket`, and failing attempts delay the one that succeeds. In the model the first CPU to come is
+    /// served first; a real lock of this kind is unfair.
     TestAndSet,
     /// Only waiting for the holder costs time: for tests and upper bounds.
     Free,
@@ -23,7 +23,7 @@ impl LockModel {
     /// Every model.
     pub const ALL: [Self; 4] = [Self::Queued, Self::Ticket, Self::TestAndSet, Self::Free];
 
-    /// Its name on the command line.
+    /// The model's name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

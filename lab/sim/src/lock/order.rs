@@ -12,7 +12,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// About to wait for, or try, a lock.
+    /// Checks the order of locks when a CPU is about to wait for, or try, a lock of this class.
     pub(super) fn check(&self, class: LockClass) {
         match class {
             LockClass::Zone => {

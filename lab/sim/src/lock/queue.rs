@@ -15,14 +15,15 @@ use super::LockClass;
 use super::raw::{Hold, VirtualLock};
 use crate::engine::Engine;
 
-/// No CPU.
+/// Stands for "no CPU".
 const NONE: u32 = u32::MAX;
 
 /// The queues of all locks that a simulation has met.
 #[derive(Debug)]
 pub(crate) struct LockTable {
     queues: RefCell<Vec<Queue>>,
-    /// Tells this table's slots from another simulation's.
+    /// Number of this simulation's table. A lock keeps it beside its slot, so a slot of another simulation's
+    /// table is recognised.
     epoch: u64,
     zones: Range<usize>,
     page_sets: Range<usize>,
@@ -85,7 +86,7 @@ struct Queue {
     last: u32,
     /// Holds that end after the current virtual time, in order.
     holds: VecDeque<PastHold>,
-    /// Time of all drains under it so far.
+    /// Time that drains have held this lock so far.
     drained_ps: u64,
     /// CPUs that are suspended until the suspended holder releases the lock.
     parked: VecDeque<Parked>,
@@ -95,7 +96,7 @@ struct Queue {
 struct PastHold {
     begin: u64,
     end: u64,
-    /// Time of all drains before it.
+    /// Time that drains had held the lock before this hold.
     drained_before: u64,
     is_drain: bool,
 }
@@ -120,7 +121,7 @@ impl Queue {
         }
     }
 
-    /// Time of drains until `now`. Holds that ended earlier are forgotten.
+    /// Time that drains have held the lock until `now`. Holds that ended earlier must be forgotten already.
     #[inline]
     fn drained_until(&self, now: u64) -> u64 {
         match self.holds.front() {

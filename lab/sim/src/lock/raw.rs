@@ -17,7 +17,7 @@ const TAKEN: u8 = 1;
 /// A CPU holds the lock, and suspended CPUs wait for it.
 pub(super) const WANTED: u8 = 2;
 
-/// The class is not known yet: the core's locks are made by a constant.
+/// The class is not known yet, because a constant makes the core's locks.
 const UNKNOWN: u8 = u8::MAX;
 
 /// A raw lock. A CPU takes it at once, or waits in the virtual time of the simulation that runs on this OS
@@ -29,16 +29,16 @@ const UNKNOWN: u8 = u8::MAX;
 pub struct VirtualLock {
     flag: AtomicU8,
     class: AtomicU8,
-    /// Where its queue is, see [`LockTable`](super::LockTable).
+    /// The place of the lock's queue; see [`LockTable`](super::LockTable).
     pub(super) place: AtomicU64,
 }
 
 /// One acquisition of a lock.
 #[derive(Debug)]
 pub struct Hold {
-    /// The queue's slot; `u32::MAX` for none.
+    /// The slot of the lock's queue; `u32::MAX` if the lock has no queue.
     pub(super) slot: u32,
-    /// When it began.
+    /// Time at which the hold began.
     pub(super) since: u64,
     /// The hold belongs to the CPU that took the lock.
     _not_send: PhantomData<*const ()>,
@@ -54,13 +54,13 @@ impl Hold {
 }
 
 impl VirtualLock {
-    /// A free lock of a class.
+    /// Makes a free lock of a class.
     #[must_use]
     pub const fn of(class: LockClass) -> Self {
         Self { flag: AtomicU8::new(FREE), class: AtomicU8::new(class as u8), place: AtomicU64::new(0) }
     }
 
-    /// The data that the lock protects; `None` if that is not known yet.
+    /// The data that the lock protects; `None` if the class is not known yet.
     #[inline]
     pub(super) fn class(&self) -> Option<LockClass> {
         LockClass::ALL.get(usize::from(self.class.load(Ordering::Relaxed))).copied()
@@ -76,7 +76,7 @@ impl VirtualLock {
         self.flag.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Notes that suspended CPUs wait for it, which is taken.
+    /// Notes whether suspended CPUs wait for the lock. The lock is taken.
     pub(super) fn set_wanted(&self, wanted: bool) {
         self.flag.store(if wanted { WANTED } else { TAKEN }, Ordering::Relaxed);
     }
@@ -130,7 +130,7 @@ pub struct Spin {
 }
 
 impl Spin {
-    /// A free lock of a class.
+    /// Makes a free lock of a class.
     #[must_use]
     pub const fn new(class: LockClass) -> Self {
         Self { lock: VirtualLock::of(class), hold: RefCell::new(None) }
@@ -149,10 +149,11 @@ impl Spin {
     /// Releases the lock.
     ///
     /// # Panics
-    /// If it is not held.
+    /// Panics if the lock is not held.
     pub fn unlock(&self) {
         let hold = self.hold.take().expect("a spin lock that nobody holds is unlocked");
-        // SAFETY: `lock` put this hold there when it got the lock, and it is gone now: it is given back once.
+        // SAFETY: `lock` stored this hold when it took the lock. The hold has just been removed from its
+        // place, so it is given back once.
         unsafe { self.lock.unlock(hold) };
     }
 }

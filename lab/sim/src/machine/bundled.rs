@@ -51,7 +51,7 @@ impl BundledMachine {
         Machine::parse(self.text, self.name).expect("bundled machine files are valid")
     }
 
-    /// The text of the file: a start for a file of your own.
+    /// The text of the file. A user may begin a machine file with this text.
     #[must_use]
     pub const fn text(&self) -> &'static str {
         self.text

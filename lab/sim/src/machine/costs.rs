@@ -4,37 +4,37 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Span;
 
-/// One cost: nanoseconds, and where the number is from.
+/// One cost: nanoseconds, and the source of the number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
     /// Nanoseconds, with a fraction.
     pub ns: f64,
-    /// "measured by pageset bench machine", a text, "fitted on …", or "guess: why".
+    /// Source of the number: "measured by pageset bench machine", a text, "fitted on …", or "guess: why".
     pub source: String,
 }
 
-/// A cost by the cache that has the data.
+/// Costs of one kind of access, by the cache that has the data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ByLevel {
-    /// Nanoseconds if the CPU's own caches (L1, L2) have it.
+    /// Nanoseconds if the CPU's own caches (L1, L2) have the data.
     pub near_ns: f64,
-    /// Nanoseconds if the last-level cache has it.
+    /// Nanoseconds if the last-level cache has the data.
     pub shared_ns: f64,
-    /// Nanoseconds if the own caches of another core under the same last-level cache have it. The cost from
-    /// cores farther away grows by the same factor as the cost of a single line. For data only. Default:
-    /// `memory_ns`.
+    /// Nanoseconds if the own caches of another core under the same last-level cache have the data. The cost
+    /// from cores farther away grows by the same factor as the cost of a single line. Only costs of data use
+    /// this value, costs of metadata do not. Default: `memory_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_ns: Option<f64>,
-    /// Nanoseconds if only memory of the CPU's own node has it.
+    /// Nanoseconds if only memory of the CPU's own node has the data.
     pub memory_ns: f64,
-    /// Where the numbers are from.
+    /// Source of the numbers.
     pub source: String,
 }
 
-/// How the metadata of frames lies in memory, and so which lines an operation under the zone's lock waits
-/// for.
+/// How the metadata of frames lies in memory. The layout decides which lines an operation under the zone's
+/// lock waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FrameLayout {
@@ -42,8 +42,8 @@ pub enum FrameLayout {
     /// its first frame, and so does each buddy that a free looks at.
     #[default]
     LinePerFrame,
-    /// Frames share lines, as in this project's tables of nine bytes a frame: a buddy is mostly on a line
-    /// that is here already.
+    /// Frames share lines, as in this project's tables of nine bytes a frame. A buddy's metadata is mostly on
+    /// a line that the CPU has already.
     SharedLines,
 }
 
@@ -53,7 +53,8 @@ impl FrameLayout {
     }
 }
 
-/// All costs of a machine. A cost that is called "work" below contains no cache misses; they are added.
+/// All costs of a machine. A cost that is called "work" below contains no cache misses; the simulation adds
+/// them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Costs {
@@ -68,10 +69,10 @@ pub struct Costs {
     pub give_block: Cost,
     /// Work of taking and releasing an uncontended zone lock.
     pub zone_visit: Cost,
-    /// Cache lines that follow a zone's lock from CPU to CPU: free-list heads, counters. As many follow the
-    /// lock of an LRU list.
+    /// Number of cache lines that follow a zone's lock from CPU to CPU: free-list heads, counters. The same
+    /// number of lines follows the lock of an LRU list.
     pub zone_lines: u32,
-    /// A frame's metadata, one line, per touch.
+    /// Touching a frame's metadata, which is one line.
     pub metadata: ByLevel,
     /// How frames share lines of metadata. Default: one line for each frame, as in Linux.
     #[serde(default, skip_serializing_if = "FrameLayout::is_default")]
@@ -97,8 +98,8 @@ pub struct Costs {
     pub line_from_cache: Cost,
     /// A line that another core of the node wrote, under another last-level cache.
     pub line_from_node: Cost,
-    /// A line that a core of another node wrote, or that node's memory, by distance; between the entries in
-    /// proportion.
+    /// A line that a core of another node wrote, or that node's memory, by the distance between the nodes. A
+    /// distance between two entries has a cost in proportion.
     pub line_from_distance: Vec<AtDistance>,
     /// Whether each move of a line between CPUs takes a random time, exponentially distributed with the cost
     /// as its mean. Otherwise each move takes the mean.
@@ -106,7 +107,7 @@ pub struct Costs {
     pub lines_vary: bool,
     /// Work of passing a contended lock on, besides moving its line.
     pub lock_pass: Cost,
-    /// From waking a sleeping CPU until it runs.
+    /// Time from waking a sleeping CPU until the CPU runs.
     pub wakeup: Cost,
     /// Entry, walk and return of one page fault, without allocating and clearing: workloads may use it.
     pub fault: Cost,
@@ -118,11 +119,11 @@ pub struct Costs {
 pub struct AtDistance {
     /// The node's distance, as in the firmware's table (10 is local).
     pub distance: u8,
-    /// From the other node's cache.
+    /// Nanoseconds from the other node's cache.
     pub cache_ns: f64,
-    /// From the other node's memory.
+    /// Nanoseconds from the other node's memory.
     pub memory_ns: f64,
-    /// Where the numbers are from.
+    /// Source of the numbers.
     pub source: String,
 }
 
@@ -132,19 +133,20 @@ pub struct AtDistance {
 pub struct MemoryBandwidth {
     /// Memory that is read.
     pub read_gb_per_s: f64,
-    /// Memory that is cleared: half of it on processors that fetch a line before they overwrite it.
+    /// Memory that is cleared. The value is half of the memory's bandwidth on processors that fetch a line
+    /// before they overwrite it.
     pub clear_gb_per_s: f64,
-    /// Where the numbers are from.
+    /// Source of the numbers.
     pub source: String,
 }
 
-/// A factor, and where it is from.
+/// A factor, and the source of the number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Factor {
-    /// 1 for no difference.
+    /// The factor; 1 stands for no difference.
     pub factor: f64,
-    /// Where the number is from.
+    /// Source of the number.
     pub source: String,
 }
 
@@ -159,7 +161,7 @@ impl Cost {
 /// Largest cost that a file may name: a second.
 const NS_MAX: f64 = 1e9;
 
-/// Bandwidths that a file may name.
+/// Range of bandwidths that a file may name.
 const GB_PER_S: std::ops::RangeInclusive<f64> = 0.001..=1e6;
 
 fn check_ns(key: &str, ns: f64, source: &str) -> Result<(), String> {
@@ -224,7 +226,7 @@ impl Costs {
         Ok(())
     }
 
-    /// The costs that are one number, by key.
+    /// The costs that consist of one number, each with its key.
     pub fn single(&self) -> [(&'static str, &Cost); 12] {
         [
             ("alloc", &self.alloc),
@@ -242,7 +244,8 @@ impl Costs {
         ]
     }
 
-    /// Cost of a line from another node's cache, and from its memory, at a distance.
+    /// Cost of a line from another node's cache, and from that node's memory, at a distance between the
+    /// nodes.
     pub(crate) fn at_distance(&self, distance: u8) -> (Span, Span) {
         let entries = &self.line_from_distance;
         let local = (10.0, self.line_from_node.ns, self.metadata.memory_ns);

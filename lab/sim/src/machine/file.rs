@@ -4,17 +4,17 @@ use serde::Deserialize;
 
 use super::{Caches, Costs, Machine, TickPhase, Topology, ZoneLayout};
 
-/// A machine file as it stands.
+/// A machine file, before it is checked.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     name: String,
     title: String,
-    /// Source of the figures that have none of their own.
+    /// Source of the figures that do not name their own source.
     source: String,
     #[serde(default = "kib_4")]
     page_bytes: u32,
-    /// Default: that of all simulations so far.
+    /// Default: the ticks of all CPUs are spread over the interval.
     #[serde(default)]
     tick_phase: TickPhase,
     #[serde(default)]
@@ -32,12 +32,12 @@ struct TopologyTable {
     nodes_per_socket: u32,
     cores_per_node: u32,
     threads_per_core: u32,
-    /// Default: all cores of a node.
+    /// Default: all cores of a node share one cache.
     cores_per_cache: Option<u32>,
-    /// One row per node, or empty: 10 and 20.
+    /// Distances between nodes, one row per node. If there are no rows, `levels` decides.
     #[serde(default)]
     distances: Vec<Vec<u8>>,
-    /// Replaces the matrix: nodes in a hierarchy, e.g. bricks under routers.
+    /// Groups of nodes in a hierarchy, e.g. bricks under routers. Nodes of no common group have distance 20.
     #[serde(default)]
     levels: Vec<Level>,
 }
@@ -46,7 +46,7 @@ struct TopologyTable {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Level {
-    /// Nodes of one group; a power of the next level's.
+    /// Number of nodes in one group: a multiple of the number of the level before.
     nodes: u32,
     /// Distance between nodes of one group that no smaller group holds.
     distance: u8,

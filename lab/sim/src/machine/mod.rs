@@ -21,21 +21,21 @@ pub use zones::ZoneLayout;
 /// A computer, checked and ready to be simulated.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// Its name on the command line.
+    /// The machine's name on the command line.
     pub name: String,
-    /// Description in one line.
+    /// The machine in one line.
     pub title: String,
-    /// Where its figures are from, unless they have a source of their own.
+    /// Source of the figures that do not name their own source.
     pub source: String,
     /// Bytes per page.
     pub page_bytes: u32,
-    /// Where its CPUs, caches and nodes are.
+    /// The place of the CPUs, caches and nodes.
     pub topology: Topology,
-    /// How its memory is cut into zones.
+    /// The zones that the memory is divided into.
     pub memory: ZoneLayout,
     /// Costs of single steps.
     pub costs: Costs,
-    /// When its CPUs do their periodic work.
+    /// When the CPUs do their periodic work.
     pub tick_phase: TickPhase,
     /// Notes for readers of the file.
     pub notes: Vec<String>,
@@ -45,7 +45,7 @@ impl Machine {
     /// Reads a machine from TOML. `origin` names the text in errors, usually a file.
     ///
     /// # Errors
-    /// Names the file and the key that is wrong, and the values that would be right.
+    /// Returns an error that names the file, the key that is wrong, and the values that would be right.
     pub fn parse(text: &str, origin: &str) -> Result<Self, MachineError> {
         file::parse(text).map_err(|problem| MachineError::new(origin, problem))
     }
@@ -62,7 +62,7 @@ impl Machine {
         self.topology.cpus()
     }
 
-    /// Bytes of memory, of all nodes.
+    /// Bytes of memory, of all nodes together.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.memory.pages().saturating_mul(u64::from(self.page_bytes))

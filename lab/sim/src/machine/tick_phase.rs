@@ -9,7 +9,8 @@ use crate::time::Span;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TickPhase {
-    /// All at the same moment: Linux to date, which rounds the moment to a whole second.
+    /// All CPUs tick at the same moment. Linux does so to date, because it rounds the moment to a whole
+    /// second.
     Aligned,
     /// CPU `i` of `n` ticks `i/n` of the interval later.
     #[default]
@@ -17,7 +18,7 @@ pub enum TickPhase {
 }
 
 impl TickPhase {
-    /// When a CPU ticks first: within one interval, and not at its beginning.
+    /// Time of a CPU's first tick: within the first interval, and not at its beginning.
     pub(crate) fn first(self, interval: Span, cpu: u32, cpus: u32) -> u64 {
         match self {
             Self::Aligned => interval.0,

@@ -1,18 +1,18 @@
-//! Where CPUs are: cores, caches, nodes, and how far apart.
+//! The place of each CPU: its core, caches and node, and the distances between nodes.
 
 use pageset_core::{CacheSlice, CpuId, NodeId};
 use serde::{Deserialize, Serialize};
 
 /// Sockets, cores, hardware threads, nodes and the distances between nodes.
 ///
-/// CPUs are numbered node by node; inside a node, the first hardware threads of all cores come before the
-/// second. So the first CPUs of a node are different cores. (Firmware numbers differ; only "the first n CPUs"
-/// depends on it.)
+/// CPUs are numbered node by node. Inside a node, the first hardware threads of all cores come before the
+/// second ones. So the first CPUs of a node are different cores. (Firmware numbers CPUs differently. The
+/// numbering decides only which CPUs "the first n CPUs" are.)
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
-    /// Packages.
+    /// Number of packages.
     pub sockets: u32,
-    /// Nodes of all sockets.
+    /// Number of nodes, of all sockets together.
     pub nodes: u32,
     /// Cores of one node.
     pub cores_per_node: u32,

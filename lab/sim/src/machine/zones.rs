@@ -17,8 +17,8 @@ pub struct ZoneLayout {
 }
 
 impl ZoneLayout {
-    /// The same memory for each node, one after another. With `has_dma`, the lowest 16 MiB and the rest of
-    /// the lowest 4 GiB are zones of their own, as on x86-64.
+    /// Makes a layout with the same amount of memory for each node, one node after another. With `has_dma`,
+    /// the lowest 16 MiB and the rest of the lowest 4 GiB are zones of their own, as on x86-64.
     ///
     /// A real computer's firmware keeps some memory, and has holes below 4 GiB; here every frame is usable.
     pub(super) fn even(nodes: u32, bytes_per_node: u64, page_bytes: u32, has_dma: bool) -> Self {
@@ -43,7 +43,7 @@ impl ZoneLayout {
         Self { zones }
     }
 
-    /// One zone of `pages` pages on one node.
+    /// Makes a layout of one zone with `pages` pages on one node.
     #[must_use]
     pub fn single(pages: u64) -> Self {
         Self { zones: vec![(ZoneKind::Normal, NodeId(0), 1..pages.saturating_add(1))] }

@@ -15,19 +15,19 @@ use super::memory::Memory;
 pub enum Compaction {
     /// No page is moved.
     None,
-    /// As Linux: from the lowest pageblocks to the highest. Scanners from both ends are the documented way.
-    /// The amount of work is a guess: up to 32 pageblocks are emptied in a step while less than a hundredth
-    /// of all is free.
+    /// Pages are moved as Linux moves them: from the lowest pageblocks to the highest. Scanners from both
+    /// ends are the documented way. Guess for the amount of work: while less than a hundredth of all
+    /// pageblocks is free, a step empties up to 32 pageblocks.
     Linux,
-    /// As Linux. In addition, as the RFC of 2026: pages move out of a unit that has pages that cannot be
-    /// moved, if the unit has at most one free pageblock, or free pages for less than two, until it has three
-    /// free pageblocks.
+    /// Pages are moved as Linux moves them. In addition, pages are moved as in the RFC of 2026: out of a unit
+    /// that has pages that cannot be moved and too little room. Too little room is at most one free
+    /// pageblock, or free pages for less than two. Moving ends when the unit has three free pageblocks.
     Rfc,
 }
 
 /// Compaction empties pageblocks while less than this percentage of them is free (guess).
 const FREE_PERCENT: usize = 1;
-/// Pageblocks that are emptied in a step at most (guess).
+/// Most pageblocks that a step empties (guess).
 const EMPTIED_MAX: usize = 32;
 const PAGEBLOCK: u32 = PAGEBLOCK_FRAMES;
 const PER_UNIT: usize = (UNIT_FRAMES / PAGEBLOCK_FRAMES as u64) as usize;
@@ -40,7 +40,7 @@ const SHORT_PAGEBLOCKS: u32 = 2;
 pub(super) struct Scanners {
     /// The next pageblock to empty.
     from: usize,
-    /// The next frame to fill, from the end.
+    /// The next frame to fill, counted from the end of memory.
     to: u32,
 }
 
@@ -79,7 +79,7 @@ impl Scanners {
         }
     }
 
-    /// Empties a pageblock. Returns `false` if there is no place left above.
+    /// Empties a pageblock. Returns `false` if there is no free place above the pageblock.
     fn empty<A: FrameAllocator>(&mut self, pageblock: u32, memory: &mut Memory<'_, A>) -> bool {
         let first = pageblock * PAGEBLOCK;
         (first..first + PAGEBLOCK)
@@ -104,7 +104,7 @@ impl Scanners {
     }
 }
 
-/// Moves pages out of units with pages that cannot be moved and little room.
+/// Moves pages out of units that have pages that cannot be moved and few free pages.
 fn evacuate<A: FrameAllocator>(memory: &mut Memory<'_, A>) {
     for unit in 0..memory.uses.units.len() {
         let Use { frames, pinned } = memory.uses.units[unit];

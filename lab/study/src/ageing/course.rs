@@ -17,7 +17,7 @@ use super::memory::Memory;
 use super::parameters::Parameters;
 use crate::contest::{AllocatorKind, ContestError};
 
-/// Work of an allocator, and its results.
+/// The work that an allocator did, and its results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Work {
@@ -43,7 +43,7 @@ pub struct Work {
 pub struct Moment {
     /// Steps done so far.
     pub step: u32,
-    /// The place of pages.
+    /// How memory lies at this moment.
     pub census: Census,
     /// Work done so far.
     pub work: Work,
@@ -53,12 +53,12 @@ pub struct Moment {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Course {
-    /// Evenly over the day; the last one is its end.
+    /// Samples, evenly over the day. The last sample is at the end of the day.
     pub moments: Vec<Moment>,
 }
 
 impl Course {
-    /// The end of the day.
+    /// The sample at the end of the day.
     #[must_use]
     pub fn end(&self) -> &Moment {
         self.moments.last().expect("a day has an end")
@@ -69,7 +69,7 @@ impl Course {
 /// step, and ends the day early if it returns `false`.
 ///
 /// # Errors
-/// The parameters are impossible, or the allocator cannot be built.
+/// Fails if the parameters are impossible, or if the allocator cannot be built.
 pub fn play(
     parameters: &Parameters,
     seed: u64,
@@ -170,21 +170,21 @@ impl EventSink for Host {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
-    /// Acts.
+    /// Number of acts.
     pub acts: u64,
     /// Blocks that are allocated, by type: unmovable, movable, reclaimable.
     pub blocks: [u64; 3],
-    /// Their pages.
+    /// Pages of these blocks, by type.
     pub pages: [u64; 3],
     /// The most pages that live at one time.
     pub live_peak: u64,
-    /// The most of them that cannot be moved.
+    /// The most pages that live at one time and cannot be moved.
     pub pinned_peak: u64,
     /// A hash of the stream of acts.
     pub digest: u64,
 }
 
-/// Counts a day without an allocator.
+/// Counts the requests of a day without an allocator.
 #[must_use]
 pub fn summary(parameters: &Parameters, seed: u64) -> Summary {
     let mut day = Day::new(parameters, seed);

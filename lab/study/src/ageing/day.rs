@@ -13,9 +13,9 @@ use super::sources::{Kind, Process, TURN_PAGES, Turn};
 /// An act of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// It allocates.
+    /// The CPU allocates a block.
     Alloc {
-        /// Which CPU.
+        /// The CPU that allocates.
         cpu: u32,
         /// The number that names this block when it is freed.
         slot: u32,
@@ -23,14 +23,14 @@ pub enum Act {
         order: u8,
         /// Type of the block.
         migratetype: MigrateType,
-        /// How urgent it is.
+        /// The request's urgency.
         urgency: Urgency,
     },
-    /// It frees a block.
+    /// The CPU frees a block.
     Free {
-        /// Which CPU.
+        /// The CPU that frees.
         cpu: u32,
-        /// Its number.
+        /// The number that named this block when it was allocated.
         slot: u32,
     },
 }
@@ -38,11 +38,11 @@ pub enum Act {
 /// How urgent a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
-    /// It waits for memory.
+    /// The request waits for memory.
     Waits,
-    /// An interrupt's: it cannot wait.
+    /// The request comes from an interrupt and cannot wait.
     Atomic,
-    /// A huge page: if there is none at once, single pages will do.
+    /// The request is for a huge page. If there is none at once, single pages will do.
     Huge,
 }
 
@@ -73,7 +73,7 @@ pub struct Day {
     buffer_pages: u64,
     /// Pages of buffers under way in this step.
     buffers_now: u64,
-    /// Pages that processes of each kind have or will have.
+    /// Pages that processes of each kind have now or will have.
     planned: [u64; 3],
 }
 
@@ -129,7 +129,7 @@ impl Day {
     }
 
     fn is_day(&self) -> bool {
-        // From six to nine in the evening.
+        // Whether it is day: from six in the morning to nine in the evening.
         let (step, steps) = (u64::from(self.step), u64::from(self.parameters.steps));
         (steps / 4..steps * 7 / 8).contains(&step)
     }
@@ -166,7 +166,7 @@ impl Day {
         let inodes = share(files.scan_permille) / 4 * u64::from(files.inodes_in_slab) / scan_steps;
         let slabs = &parameters.slabs;
         let short = self.busy(share(slabs.short_permille)) as f64 / f64::from(slabs.short_life_steps);
-        // Long-lived slabs grow, and the ones that die are replaced.
+        // Long-lived slabs grow. Slabs that die are replaced.
         let long_most = share(slabs.long_permille);
         let long_now = long_most / 5 + long_most * 4 / 5 * step / steps;
         let replaced = long_now as f64 / f64::from(slabs.long_life_steps);
@@ -230,7 +230,7 @@ impl Day {
         huge_permille: u32,
     ) {
         let pages = pages.max(1);
-        // It gets its memory in the first quarter of its life.
+        // The process gets its memory in the first quarter of its life.
         let pace = pages / (life_steps / 4).max(1) + 1;
         let huge = (pages * u64::from(huge_permille) / 1000) >> HUGE_ORDER;
         let process = Process {

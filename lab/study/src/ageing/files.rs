@@ -1,5 +1,5 @@
-//! The page cache and the inodes of its files. Files are dropped when memory is needed, the ones read first
-//! at first.
+//! The page cache and the inodes of its files. When memory is needed, files are dropped. The files that were
+//! read first are dropped first.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use super::slots::{Chain, Slot, Slots};
 /// Cached files.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    /// Longest unused first.
+    /// Files in the cache. The file that was unused for longest comes first.
     cached: VecDeque<File>,
     inodes: Vec<InodeSlab>,
     unused: Vec<u32>,

@@ -35,7 +35,7 @@ const NOBODY: u32 = u32::MAX;
 pub(super) struct Memory<'a, A> {
     pub(super) allocator: &'a A,
     placed: Vec<Placed>,
-    /// Single pages instead of a block, by the block's number.
+    /// Single pages in place of a block, by the block's number.
     scattered: HashMap<u32, Vec<u32>>,
     /// For each frame, the block that begins there. Empty if no pages are moved.
     begins: Vec<u32>,
@@ -96,7 +96,7 @@ impl<'a, A: FrameAllocator> Memory<'a, A> {
         self.placed[at] = Placed { pfn, order, form, is_movable };
     }
 
-    /// Single pages instead of a block.
+    /// Allocates single pages in place of a block.
     fn scatter(&mut self, cpu: CpuId, slot: u32, order: u8) {
         let request = request(0, MigrateType::Movable);
         let mut pages = Vec::with_capacity(1 << order);
@@ -169,7 +169,7 @@ impl<'a, A: FrameAllocator> Memory<'a, A> {
         self.allocator.alloc_at(CpuId(0), Pfn(pfn.into()), &request).is_ok()
     }
 
-    /// Allocates a block as the target of a move. Keeps it only if its frame is `good`.
+    /// Allocates a block as the target of a move. Keeps the block only if `good` accepts its first frame.
     pub(super) fn take_any(&self, order: u8, good: impl Fn(u64) -> bool) -> Option<u32> {
         let request = request(order, MigrateType::Movable);
         let Pfn(pfn) = self.allocator.alloc(CpuId(0), &request).ok()?;

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 /// Parameters of the day. Shares are in thousandths of all memory. Times are in steps; a day has
 /// [`steps`](Self::steps) steps.
 ///
-/// Where a value is from a recording, its comment names it (`pageset stat data/traces/NAME`). The others are
-/// guesses, because no recording of ours is as long as a day.
+/// If a value is from a recording, its comment names the recording (`pageset stat data/traces/NAME`). The
+/// other values are guesses, because no recording of ours is as long as a day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
@@ -39,15 +39,16 @@ pub struct Parameters {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Services {
-    /// Memory of all of them.
+    /// Memory of all services together.
     pub permille: u32,
-    /// Memory of each. Guess.
+    /// Memory of each service. Guess.
     pub each_permille: u32,
-    /// How long one lives on average before it is restarted: a third of a day. Guess.
+    /// Average life of a service before it is restarted: a third of a day. Guess.
     pub life_steps: u32,
-    /// Part of its memory requested as huge pages. Guess.
+    /// Part of a service's memory that is requested as huge pages. Guess.
     pub huge_permille: u32,
-    /// Receive rings and the like, which live as long as it does, beside its memory. Guess.
+    /// Memory of receive rings and the like, in thousandths of the service's memory. The rings live as long
+    /// as the service, and come on top of its memory. Guess.
     pub rings_permille: u32,
 }
 
@@ -55,13 +56,13 @@ pub struct Services {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Builds {
-    /// Memory of all of them at the busiest time of day; by night a tenth. Guess.
+    /// Memory of all processes at the busiest time of day; by night a tenth of it. Guess.
     pub permille: u32,
-    /// Pages of the smallest one; `k618_2c_make_lua_j4` has 687 pages a fork.
+    /// Pages of the smallest process; `k618_2c_make_lua_j4` has 687 pages a fork.
     pub pages_min: u32,
-    /// Pages of the largest one. Guess.
+    /// Pages of the largest process. Guess.
     pub pages_max: u32,
-    /// How long one lives on average. Guess: a real one lives for less, and there are more of them.
+    /// Average life of a process. Guess: a real process lives for less, and there are more processes.
     pub life_steps: u32,
     /// Pages of page tables, stacks and objects for a thousand pages: 47 in `k618_2c_make_lua_j4` (11 630 of
     /// 248 528 blocks) and in `k618_2c_make_openssl_j4` (10 706 of 228 559).
@@ -77,11 +78,11 @@ pub struct Builds {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Jobs {
-    /// How many there are on the day. Guess.
+    /// Number of jobs on the day. Guess.
     pub count: u32,
-    /// Memory of one. Guess.
+    /// Memory of one job. Guess.
     pub permille: u32,
-    /// How long one runs. Guess.
+    /// Running time of one job. Guess.
     pub life_steps: u32,
 }
 
@@ -98,8 +99,8 @@ pub struct Files {
     /// Part of read memory that comes in blocks of 4 pages: 616 blocks for 21 874 pages that stay in
     /// `k618_2c_make_openssl_j4`.
     pub folio_permille: u32,
-    /// Inodes and directory entries that share a block of 4 pages: `ext4_inode_cache` has 27 in 8 pages.
-    /// Rounded.
+    /// Inodes and directory entries that share a block of 4 pages. Rounded: `ext4_inode_cache` has 27 inodes
+    /// in 8 pages.
     pub inodes_in_slab: u32,
     /// Chance that a file about to be dropped was used again and stays. Guess.
     pub used_again_permille: u32,
@@ -113,11 +114,12 @@ pub struct Files {
 pub struct Slabs {
     /// Memory of short-lived objects, by day. Guess.
     pub short_permille: u32,
-    /// How long they live on average. Guess.
+    /// Average life of short-lived objects. Guess.
     pub short_life_steps: u32,
-    /// Memory of long-lived objects at the end of the day. It grows from a fifth of that. Guess.
+    /// Memory of long-lived objects at the end of the day. At the beginning they have a fifth of this memory.
+    /// Guess.
     pub long_permille: u32,
-    /// How long they live on average: a day. Guess.
+    /// Average life of long-lived objects: a day. Guess.
     pub long_life_steps: u32,
     /// Blocks of two pages among a thousand: 445 of `k618_2c_hackbench_sock` (20 487 of 45 993).
     pub pairs_permille: u32,
@@ -131,12 +133,12 @@ pub struct Slabs {
 pub struct Network {
     /// Memory of buffers under way, by day. Guess.
     pub permille: u32,
-    /// Factor of that memory in bursts. Guess.
+    /// Growth of the memory of buffers under way in bursts, as a factor. Guess.
     pub burst: u32,
     /// Steps in a thousand that belong to a burst. Guess.
     pub burst_permille: u32,
-    /// Buffers under way that are replaced in a step. Guess: in `k612_2c_tcp` half of them live 8 ms, so all
-    /// are replaced often; here a thousandth of that is played.
+    /// Buffers under way that are replaced in a step. Guess: in `k612_2c_tcp` half of the buffers live 8 ms,
+    /// so all are replaced often. The day plays a thousandth of these replacements.
     pub replaced_permille: u32,
     /// Blocks of 8 pages among a thousand: nearly all in `k612_2c_tcp` (8285 of 8371 unmovable ones), none in
     /// `k618_2c_hackbench_sock`. Guess: half.
@@ -232,7 +234,7 @@ impl Default for Network {
 
 /// Frames in a GiB.
 const GIB_FRAMES: u64 = 1 << 18;
-/// Most memory that the shares above may have together, in thousandths.
+/// Most memory that all shares above may have together, in thousandths.
 const USED_MOST_PERMILLE: u32 = 850;
 
 impl Parameters {
@@ -263,12 +265,13 @@ impl Parameters {
     /// Checks whether the day is possible.
     ///
     /// # Errors
-    /// A sentence with the reason.
+    /// Returns a sentence with the reason why the day is impossible.
     pub fn check(&self) -> Result<(), String> {
         let used = [
             self.services.permille,
             self.services.permille.saturating_mul(self.services.rings_permille) / 1000,
-            // The builds' kernel memory comes on top, and one job may still run when the next begins.
+            // The builds' kernel memory comes on top of the shares. One job may still run when the next one
+            // begins.
             self.builds.permille.saturating_mul(2),
             self.jobs.permille.saturating_mul(2),
             self.slabs.short_permille,

@@ -1,6 +1,7 @@
 //! Live blocks, by number, and chains of blocks that die together.
 
-/// A block, by its place in the table of live blocks. A place is used again.
+/// The number of a block: its place in the table of live blocks. After the block is freed, another block may
+/// get the same place.
 pub(super) type Slot = u32;
 
 const NONE: Slot = Slot::MAX;
@@ -27,7 +28,7 @@ impl Chain {
 }
 
 impl Slots {
-    /// A place for a block, at the end of a chain.
+    /// Takes a place for a block and adds the block to the end of a chain.
     pub(super) fn add(&mut self, chain: &mut Chain, order: u8) -> Slot {
         let slot = match self.unused {
             Some(slot) => {

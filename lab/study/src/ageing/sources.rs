@@ -5,7 +5,7 @@ use super::slots::Chain;
 /// Blocks that a source allocates or frees in one turn. Turns interleave, because CPUs work side by side.
 pub(super) const TURN_PAGES: u64 = 64;
 
-/// A process: its memory dies at one moment.
+/// A process. All of its memory is freed at one moment.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) cpu: u32,
@@ -15,12 +15,12 @@ pub(super) struct Process {
     pub(super) pages_left: u64,
     pub(super) huge_left: u64,
     pub(super) unmovable_left: u64,
-    /// Pages that it gets in a step.
+    /// Pages that the process gets in a step.
     pub(super) pace: u64,
     /// Kernel pages for a thousand of the process's own pages.
     pub(super) unmovable_permille: u32,
     pub(super) blocks: Chain,
-    /// All of its own pages.
+    /// Number of the process's own pages.
     pub(super) pages: u64,
 }
 
@@ -45,6 +45,6 @@ pub(super) enum Turn {
     Slabs { pages: u64, life_steps: u32 },
     /// Buffers are allocated, and as many freed.
     Buffers { pages: u64 },
-    /// Blocks die.
+    /// Blocks are freed.
     Free { cpu: u32, blocks: Chain, remote_permille: u32 },
 }

@@ -20,11 +20,11 @@ use super::{ContestError, ContestRow, Recording};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum AllocatorKind {
-    /// Linux's, under a policy.
+    /// Linux's allocator, under a policy.
     Linux(Box<Policy>),
-    /// Ours, below arrays that each CPU has to itself, as kernels use it.
+    /// Our allocator, below arrays that each CPU has to itself, as kernels use it.
     OwnedBlocks,
-    /// Ours, called directly.
+    /// Our allocator, called directly.
     OwnedBlocksStraight,
 }
 
@@ -32,14 +32,14 @@ impl AllocatorKind {
     /// Our allocator, with and without arrays.
     pub const OURS: [Self; 2] = [Self::OwnedBlocks, Self::OwnedBlocksStraight];
 
-    /// The one with this name.
+    /// The kind with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let ours = || Self::OURS.into_iter().find(|ours| ours.name() == name);
         Policy::named(name).map(|policy| Self::Linux(Box::new(*policy))).or_else(ours)
     }
 
-    /// Its name. A policy's name stands for Linux under that policy.
+    /// The name of the kind. A policy's name stands for Linux under that policy.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -110,7 +110,7 @@ impl Counting for PageAllocator<'_, Host> {
 }
 
 thread_local! {
-    /// Time of the current act of this thread. Our allocator takes the time from a function without
+    /// Time of the act that this thread plays. Our allocator takes the time from a function without
     /// arguments.
     static NOW_NS: Cell<u64> = const { Cell::new(0) };
 }
@@ -139,10 +139,10 @@ impl Counting for EveryCpu<'_> {
     }
 }
 
-/// A machine's memory, as allocators take it.
+/// A machine's memory, in the form that allocators take.
 struct Grounds<'m> {
     machine: &'m Layout,
-    /// Frames of each zone: as many as are managed, from the zone's start.
+    /// Frames of each zone: as many frames as the zone manages, from the zone's start.
     regions: Vec<[Range<u64>; 1]>,
     nodes: Vec<NodeId>,
 }

@@ -33,7 +33,7 @@ pub enum ContestError {
     /// The machine is impossible.
     #[error("the machine cannot be built: {0}; give another one with --layout")]
     Layout(String),
-    /// Its tables would take gigabytes.
+    /// The machine's tables would take gigabytes.
     #[error("the machine is too large: {0}; give a smaller one with --layout")]
     TooLarge(String),
     /// An allocator cannot be built for the machine.
@@ -43,15 +43,15 @@ pub enum ContestError {
 
 /// Frames of a machine: 1 TiB of 4 KiB each, whose tables take 2.3 GiB.
 const MOST_FRAMES: u64 = 1 << 28;
-/// Most pairs of a zone and a CPU. Each takes several KiB.
+/// Most pairs of a zone and a CPU. Each pair takes several KiB.
 const MOST_CPU_ZONES: u64 = 1 << 17;
 
 impl Recording {
-    /// Plays the recording on an allocator of this kind, empty at first, on this machine. O(events), and
-    /// memory for the machine's tables.
+    /// Plays the recording on an allocator of this kind on this machine, whose memory is all free at first.
+    /// The time grows with the number of events, and the memory needed with the machine's tables.
     ///
     /// # Errors
-    /// [`ContestError`] if the machine is impossible.
+    /// Returns a [`ContestError`] if the machine is impossible.
     pub fn play(&self, machine: &Layout, kind: &AllocatorKind) -> Result<ContestRow, ContestError> {
         machine.check().map_err(ContestError::Layout)?;
         check_size(machine)?;
@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    /// Some tens of MiB.
+    /// A machine with some tens of MiB of memory.
     fn small_layout() -> Layout {
         let mut machine = bundled().unwrap().info().machine.clone().unwrap();
         for zone in &mut machine.zones {

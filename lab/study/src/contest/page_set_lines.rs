@@ -4,21 +4,21 @@
 use pageset_blocks::CONTENDED_NS;
 use pageset_core::{CpuId, ZoneId};
 
-/// A page set: of a zone and a CPU.
+/// Names a page set: its zone and its CPU.
 type PageSet = (ZoneId, CpuId);
 
-/// The last CPU that changed each page set, and when.
+/// For each page set, the CPU that changed it last, and the time of the change.
 #[derive(Debug, Default)]
 pub(super) struct PageSetLines {
     last: std::collections::HashMap<PageSet, (CpuId, u64)>,
     /// Times a CPU changed a page set that another CPU had changed last.
     pub(super) passed: u64,
-    /// Changes that came soon after the other CPU's.
+    /// Changes that came soon after another CPU's change.
     pub(super) contended: u64,
 }
 
 impl PageSetLines {
-    /// A CPU changes a page set.
+    /// Notes that a CPU changes a page set.
     pub(super) fn note(&mut self, page_set: PageSet, cpu: CpuId, now_ns: u64) {
         let Some((before, then_ns)) = self.last.insert(page_set, (cpu, now_ns)) else { return };
         if before != cpu {

@@ -7,7 +7,7 @@ use pageset_trace::{TraceError, TraceReader};
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     pub(super) operations: Vec<Operation>,
-    /// Blocks that it allocates.
+    /// Number of blocks that the recording allocates.
     pub(super) blocks: usize,
     /// The highest CPU number in the recording, plus 1.
     pub cpus: u32,
@@ -21,7 +21,7 @@ impl Recording {
     /// frames. `progress` gets the number of events read so far.
     ///
     /// # Errors
-    /// If the recording cannot be read, or has no allocations or no frees.
+    /// Fails if the recording cannot be read, or has no allocations or no frees.
     pub fn read(reader: &mut dyn TraceReader, mut progress: impl FnMut(u64)) -> Result<Self, TraceError> {
         let (mut operations, mut bulk_frees) = (Vec::new(), 0);
         let mut each = |operation: Operation| {
@@ -37,7 +37,7 @@ impl Recording {
         Ok(Self { operations, blocks: allocated as usize, cpus, left_out })
     }
 
-    /// Allocations and frees that are played.
+    /// Number of allocations and frees that are played.
     #[must_use]
     pub fn events(&self) -> usize {
         self.operations.len()

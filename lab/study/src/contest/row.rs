@@ -3,18 +3,18 @@
 use pageset_sim::SharedCounts;
 use serde::{Deserialize, Serialize};
 
-/// How an allocator did on a recording. Frames are frames of the machine's.
+/// How an allocator did on a recording. Frames are the machine's frames.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ContestRow {
     /// The allocator's name.
     #[serde(rename = "entrant")]
     pub allocator: String,
-    /// Blocks that it allocated.
+    /// Blocks that the allocator handed out.
     pub allocs: u64,
     /// Requests that found no memory.
     pub failures: u64,
-    /// Meetings of CPUs.
+    /// Counts of how often CPUs used the same data.
     #[serde(flatten)]
     pub shared: SharedCounts,
     /// Frames that CPUs kept back: mean over the recording's time.

@@ -1,4 +1,4 @@
-//! A recording is played on an allocator.
+//! Plays a recording on an allocator.
 
 use pageset_core::{CpuId, FrameAllocator, Order, Pfn, Request};
 use pageset_replay::operations::{BlockName, What};
@@ -22,9 +22,10 @@ const MOST_TICKS: u64 = 100;
 pub(super) trait Counting: FrameAllocator {
     /// Sets the time of the next calls, for counters of changes at about the same time.
     fn set_time_ns(&self, now_ns: u64);
-    /// This CPU allocated a block of pages, or is about to free it.
+    /// Notes that this CPU allocated a block of pages, or is about to free it.
     fn note(&self, cpu: CpuId, pfn: Pfn);
-    /// Meetings of CPUs so far that the allocator's usage does not count.
+    /// Counts so far of how often CPUs used the same data. The allocator's usage does not contain these
+    /// counts.
     fn counted(&self) -> SharedCounts;
 }
 
@@ -69,7 +70,7 @@ impl<A: Counting> Stage<'_, A> {
                 next_look_ns = operation.ts_ns.saturating_add(look_ns);
             }
             self.allocator.set_time_ns(operation.ts_ns);
-            // A hostile recording may name any CPU.
+            // A hostile recording may name any CPU number.
             let cpu = CpuId(u32::from(operation.cpu) % self.cpus);
             match operation.what {
                 What::Alloc { block: BlockName::Alone(block), order, migratetype, highest } => {
@@ -89,7 +90,7 @@ impl<A: Counting> Stage<'_, A> {
         self.row.whole_at_end = usage.whole_pageblocks;
     }
 
-    /// The CPUs become idle, then all blocks are freed.
+    /// Leaves the CPUs idle, then frees all blocks.
     fn end(&mut self) {
         (0..IDLE_TICKS).for_each(|_| self.tick());
         self.row.held_idle = self.allocator.usage().held;

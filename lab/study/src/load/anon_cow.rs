@@ -28,7 +28,7 @@ const ORDER: Parameter = Parameter {
     source: "spec fault.md §3.2: since 5.8 a huge page is split, and single pages are copied",
 };
 
-/// Parent on the first CPU; a child on every CPU, and the next one when it ends.
+/// The parent works on the first CPU, a child on every CPU. When a child ends, the next one begins there.
 pub(super) const ANON_COW_SEQ: Workload = Workload {
     name: "anon-cow-seq",
     summary: "vm-scalability anon-cow-seq: children write all of their parent's memory, page by page",
@@ -70,7 +70,7 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// Fills its memory, forks, works as one of the children, and leaves last.
+/// Fills the parent's memory, forks, works as one of the children, and ends last.
 fn parent(child: Child, forks: &[ChannelId], exits: Option<ChannelId>, blocks: u64, target: &mut dyn Target) {
     let (inherited, order) = (Arc::clone(&child.inherited), child.order);
     let mut filled = Vec::new();
@@ -111,7 +111,7 @@ impl Child {
                     break;
                 }
                 if let Some((pfn, order)) = self.memory.copy_on_write(target, *source) {
-                    // The fault copied it; now each word is written.
+                    // The fault copied the block. Now the child writes each word.
                     let pages = u64::from(order.frames());
                     target.touch(pfn, pages * u64::from(PAGE_BYTES), Access::Write);
                     target.score(pages);

@@ -37,7 +37,7 @@ pub(super) const ANON_R_RAND: Workload = Workload {
     build: |setup| build(setup, Tasks::Processes),
 };
 
-/// anon-r-rand with threads, which share one address space.
+/// The benchmark anon-r-rand with threads, which share one address space.
 pub(super) const ANON_R_RAND_MT: Workload = Workload {
     name: "anon-r-rand-mt",
     summary: "vm-scalability anon-r-rand-mt: as anon-r-rand, threads in one address space",
@@ -60,7 +60,7 @@ fn build(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
         let present = if tasks == Tasks::Threads { Arc::clone(&shared) } else { fresh() };
         plan.work(cpu, move |target| {
             while target.running() {
-                // The read hits or misses the TLB and the caches.
+                // The time of a read varies, because the read hits or misses the TLB and the caches.
                 let ns = exponential_ns(target, read_ns);
                 target.compute(ns);
                 let place = (target.random() % tables) as usize;

@@ -1,4 +1,4 @@
-//! A file whose pages are cached, and the two tests that read and write one (spec fault.md §4.1).
+//! A file whose pages are cached, and the two tests that read and write such a file (spec fault.md §4.1).
 
 use pageset_core::{MigrateType, Order};
 
@@ -41,7 +41,7 @@ const CALL_NS: Parameter = Parameter {
     source: "guess",
 };
 
-/// Reads.
+/// The test that reads.
 pub(super) const READ1: Workload = Workload {
     name: "read1",
     summary: "will-it-scale read1: read a cached file of 1 MiB; a control, allocates nothing",
@@ -52,7 +52,7 @@ pub(super) const READ1: Workload = Workload {
     build,
 };
 
-/// Overwrites.
+/// The test that overwrites.
 pub(super) const WRITE1: Workload = Workload {
     name: "write1",
     summary: "will-it-scale write1: overwrite a cached file of 1 MiB; a control, allocates nothing",

@@ -1,8 +1,8 @@
 //! hackbench: groups of 20 senders and 20 receivers, each sender to each receiver, 100 bytes at a time,
 //! through pipes or sockets (spec fault.md §4.3).
 //!
-//! Tasks are many and wander, so a CPU is sender and receiver in turn, and the other end of a message is any
-//! CPU.
+//! There are many tasks, and they move between CPUs. So a CPU is sender and receiver in turn, and the other
+//! end of a message may be on any CPU.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ const MESSAGE_NS: Parameter = Parameter {
     source: "guess: a system call and a share of a context switch",
 };
 
-/// Pipes: a page for about 40 messages.
+/// Messages go through pipes. A page of a pipe holds about 40 messages.
 pub(super) const HACKBENCH_PIPES: Workload = Workload {
     name: "hackbench-pipes",
     summary: "hackbench -p: messages of 100 bytes through pipes, single pages from CPU to CPU",
@@ -50,7 +50,7 @@ pub(super) const HACKBENCH_PIPES: Workload = Workload {
     build: |setup| build(setup, Medium::Pipes),
 };
 
-/// Sockets: two objects for each message.
+/// Messages go through sockets. Each message takes two objects.
 pub(super) const HACKBENCH_SOCKETS: Workload = Workload {
     name: "hackbench-sockets",
     summary: "hackbench: messages of 100 bytes through sockets, slab objects from CPU to CPU",
@@ -71,7 +71,7 @@ fn build(setup: &Setup<'_>, medium: Medium) -> Result<Plan, PlanError> {
         let skbs = Skbs::new(&mut plan, setup, &[MESSAGE_BYTES]);
         Arc::new(skbs.used_by(setup.cpus as usize))
     });
-    // The messages that may be under way, in equal shares for the CPUs.
+    // The messages that may be under way. Each CPU has an equal share of them.
     let links = setup.get(&GROUPS).saturating_mul(GROUP * GROUP);
     let capacity = (links * PIPE_PAGES / MESSAGES_PER_PAGE / u64::from(setup.cpus)).clamp(1, INBOX_MAX);
     let inboxes: Vec<_> = setup.each_cpu().map(|_| plan.channel(capacity as u32, setup.cpus)).collect();
@@ -131,7 +131,7 @@ impl Tasks {
         };
         target.compute(self.message_ns * message.bytes);
         let refused = if allocated.is_ok() { target.try_send(to, message).err() } else { Some(message) };
-        // The receiver is behind: its CPU is busy, and this one reads in its place.
+        // The receiver is behind, because its CPU is busy. This CPU reads in its place.
         refused.into_iter().for_each(|message| self.consume(target, message));
     }
 

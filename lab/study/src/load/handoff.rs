@@ -49,7 +49,7 @@ const LARGEST_MESSAGE_PAGES: u64 = 1 << 16;
 /// Messages that may wait for a receiver. Guess: enough that a pause of one side does not stop the other.
 const WAITING: u32 = 16;
 
-/// Pairs of CPUs: one fills pages, the other reads and frees them.
+/// Pairs of CPUs: one CPU fills pages, the other reads and frees them.
 pub(super) const PRODUCER_CONSUMER: Workload = Workload {
     name: "producer-consumer",
     summary: "pairs of CPUs: one fills single pages, the other reads and frees them",
@@ -60,7 +60,7 @@ pub(super) const PRODUCER_CONSUMER: Workload = Workload {
     build: build_pairs,
 };
 
-/// Faults on all CPUs but a few, which free.
+/// All CPUs but a few take page faults. The few other CPUs free the pages.
 pub(super) const PURGER: Workload = Workload {
     name: "purger",
     summary: "faults on all CPUs but four, which free what the others have faulted in",
@@ -127,7 +127,7 @@ fn build_purgers(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// The program on a CPU that faults.
+/// The program on a CPU that takes page faults.
 struct Program {
     lru: Lru,
     heaps: Vec<ChannelId>,

@@ -1,5 +1,5 @@
-//! kbuild: `make -j N` for the page allocator: short processes one after another. Each process is born,
-//! faults in its memory, reads and writes files, and gives everything back at once when it ends (spec
+//! kbuild: `make -j N`, as the page allocator sees it. Short processes run one after another. Each process is
+//! born, faults in its memory, reads and writes files, and gives everything back at once when it ends (spec
 //! fault.md §4.3).
 
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ const COMPILER_PAGES: Parameter = Parameter {
     meaning: "anonymous pages of the smallest compiler; the largest has 50 times as many, all sizes are as likely",
     source: "spec fault.md §4.3: 1000 to 50000 per cc1",
 };
-/// The largest compiler by the smallest. Source: spec fault.md §4.3, 50000 by 1000.
+/// Size of the largest compiler, as a multiple of the smallest. Source: spec fault.md §4.3, 50000 by 1000.
 const LARGEST_BY_SMALLEST: u64 = 50;
 /// Doublings from the smallest compiler to the largest.
 const DOUBLINGS: u64 = LARGEST_BY_SMALLEST.ilog2() as u64 + 1;
@@ -68,8 +68,8 @@ const FAULTS_PER_CALL: u64 = 64;
 const GRACE_NS: u64 = 10_000_000;
 /// Processes that end on another CPU than the one they began on, in percent. Source: `pageset stat` on
 /// data/traces/k618_2c_make_lua_j4.pgtrace: 4.7 % of the blocks that a build frees were allocated by another
-/// CPU. An estimate: it counts blocks, not processes, and on two CPUs some processes that moved have come
-/// back.
+/// CPU. The value is an estimate: the source counts blocks and not processes, and on two CPUs some processes
+/// that moved have come back.
 const MOVED_PERCENT: u64 = 5;
 /// Pages of a kernel stack, allocated one by one. Source: spec fault.md §4.3, "4 x order-0 vmalloc stack
 /// pages".
@@ -78,8 +78,8 @@ const STACK_PAGES: usize = 4;
 const STACKS_KEPT: usize = 2;
 /// Page tables of a process besides the leaves of its heap: upper levels, stack, libraries. Guess.
 const OTHER_TABLES: u32 = 9;
-/// The top level of the page tables. Source: spec fault.md §4, "PGD order 0 or 1"; 1 with isolated page
-/// tables.
+/// The order of the page tables' top level. Source: spec fault.md §4, "PGD order 0 or 1"; 1 with isolated
+/// page tables.
 const PGD_ORDER: u8 = 1;
 /// Pages of files that a process leaves in the page cache: its output. Guess.
 const OUTPUT_PAGES: u64 = 12;
@@ -195,14 +195,14 @@ impl Slot {
         self.end(target);
     }
 
-    /// Every doubling has the same chance, and within it every size.
+    /// Pages of a compiler. Every doubling has the same chance, and every size within a doubling too.
     fn compiler_pages(&self, target: &mut dyn Target) -> u64 {
         let smallest = self.pages.0;
         let doubled = smallest << (target.random() % DOUBLINGS);
         (doubled + target.random() % doubled).min(smallest * LARGEST_BY_SMALLEST)
     }
 
-    /// From half of the average to one and a half of it.
+    /// Pages of a small process: from half of the average to one and a half of it.
     fn small_pages(&self, target: &mut dyn Target) -> u64 {
         let average = self.pages.1;
         average / 2 + target.random() % average
@@ -232,7 +232,8 @@ impl Slot {
             }
         }
         self.write_output(target);
-        // Exit: memory in bulk, then page tables; the process's structures a grace period later.
+        // At the exit, the memory is freed in bulk, then the page tables. The process's structures are freed
+        // a grace period later.
         let is_moved = target.random() % 100 < MOVED_PERCENT;
         let mut left = Vec::new();
         if is_moved {

@@ -1,5 +1,6 @@
-//! vm-scalability `lru-file-mmap-read`: files larger than memory are read through mappings, so the page cache
-//! takes pages as fast as reclaim gives them back, on other CPUs than they were read on (spec fault.md §4.2).
+//! vm-scalability `lru-file-mmap-read`: processes read files larger than memory through mappings. So the page
+//! cache takes pages as fast as reclaim gives them back, on other CPUs than they were read on (spec fault.md
+//! §4.2).
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,13 +35,13 @@ const RECLAIM_NS: Parameter = Parameter {
     meaning: "work to find, unmap and drop one page, in ns",
     source: "guess",
 };
-/// Pages that a sequential reader's miss brings. Source: readahead of 128 KiB, general knowledge, not in the
-/// spec.
+/// Pages that the system reads when a sequential reader misses one. Source: readahead of 128 KiB, general
+/// knowledge, not in the spec.
 const READAHEAD: u32 = 32;
 /// Sleep of the reclaimer when there is no work. Guess.
 const RECLAIM_SLEEP_NS: u64 = 20_000;
 
-/// Sequential: each miss reads ahead.
+/// Sequential reads. Each miss reads ahead.
 pub(super) const LRU_FILE_READ: Workload = Workload {
     name: "lru-file-mmap-read",
     summary: "vm-scalability lru-file-mmap-read: stream files through a full page cache",
@@ -51,7 +52,7 @@ pub(super) const LRU_FILE_READ: Workload = Workload {
     build: |setup| build(setup, READAHEAD),
 };
 
-/// Random: each miss brings one page.
+/// Random reads. Each miss reads one page.
 pub(super) const LRU_FILE_READ_RAND: Workload = Workload {
     name: "lru-file-mmap-read-rand",
     summary: "vm-scalability lru-file-mmap-read-rand: as lru-file-mmap-read, one page at a time",
@@ -189,7 +190,7 @@ impl Reader {
         self.empty(target);
     }
 
-    /// Takes the oldest pages off the list, and frees them as one.
+    /// Takes the oldest pages off the list, and frees them as one list.
     fn reclaim(&self, target: &mut dyn Target) {
         let mut oldest = Vec::with_capacity(REMOVE_BATCH as usize);
         self.cache.take_oldest(&mut oldest);

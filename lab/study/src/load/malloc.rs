@@ -19,7 +19,7 @@ const MMAP_NS: Parameter = Parameter {
     meaning: "work of one mmap or munmap outside the allocator, in ns",
     source: "guess",
 };
-/// Size of the structure that describes a mapping. Guess: about that in all kernels of the texts.
+/// Size of the structure that describes a mapping. Guess: about the size in all kernels of the texts.
 const VMA_BYTES: u32 = 192;
 /// Page tables above the leaf that one iteration needs. Source: spec fault.md §4.1, "leaf, maybe PMD/PUD".
 const UPPER_TABLES: u32 = 1;
@@ -35,7 +35,7 @@ pub(super) const MALLOC1: Workload = Workload {
     build: |setup| build_large(setup, Tasks::Processes),
 };
 
-/// malloc1 with threads, which share one address space.
+/// The benchmark malloc1 with threads, which share one address space.
 pub(super) const MALLOC1_THREADS: Workload = Workload {
     name: "malloc1-threads",
     summary: "will-it-scale malloc1, threads: as malloc1, in one address space",
@@ -58,7 +58,7 @@ fn build_large(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
         let slabs = Arc::clone(&slabs);
         let out_of_step_ns = mmap_ns.saturating_mul(setup.cpus.into());
         plan.work(cpu, move |target| {
-            // Tasks queue in any order after a while, not in the order of their CPUs.
+            // The time varies, so that after a while tasks do not queue in the order of their CPUs.
             let ns = exponential_ns(target, out_of_step_ns);
             target.compute(ns);
             while target.running() {
@@ -88,7 +88,7 @@ const CALL_NS: Parameter = Parameter {
     source: "guess",
 };
 
-/// A control: malloc serves it from its own cache.
+/// A control. malloc serves each request from its own cache.
 pub(super) const MALLOC2: Workload = Workload {
     name: "malloc2",
     summary: "will-it-scale malloc2: malloc and free 1 KiB; a control, allocates no page",

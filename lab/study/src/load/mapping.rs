@@ -1,4 +1,4 @@
-//! A mapping of one task: faults bring its pages one by one, an unmap gives all of them back.
+//! A mapping of one task. Faults bring its pages one by one, and an unmap gives all of them back.
 
 use pageset_core::{MigrateType, Order};
 
@@ -42,7 +42,7 @@ pub(super) enum Backing {
     Anonymous,
     /// A copy of a page of a file.
     PrivateFile,
-    /// The page of the file itself, which is there already.
+    /// The page of the file itself, which is in memory already.
     SharedFile,
 }
 
@@ -76,7 +76,7 @@ impl Mapping {
         }
     }
 
-    /// Writes to the next page: a page-table page first, where one begins.
+    /// Writes to the next page. If a page-table page begins there, allocates that first.
     pub(super) fn fault(&mut self, target: &mut dyn Target) {
         self.take(target, Hold::Shared);
         target.compute(self.fault_ns);
@@ -109,8 +109,8 @@ impl Mapping {
         self.lru.add(target);
     }
 
-    /// Writes to a page that is shared with other processes: a block of the same order, filled with the
-    /// contents of `source`. `None` if there is no memory.
+    /// Writes to a page that is shared with other processes. Allocates a block of the same order, filled with
+    /// the contents of `source`. Returns `None` if there is no memory.
     pub(super) fn copy_on_write(&mut self, target: &mut dyn Target, source: Block) -> Option<Block> {
         let (from, order) = source;
         target.compute(self.fault_ns);
@@ -145,7 +145,8 @@ impl Mapping {
         self.give(target, Hold::Exclusive);
     }
 
-    /// Unmaps everything, and returns the pages for another CPU to free: the task has moved.
+    /// Unmaps everything, and returns the pages for another CPU to free, because the task has moved to that
+    /// CPU.
     pub(super) fn unmap_for_another(&mut self, target: &mut dyn Target) -> Vec<Block> {
         self.lru.flush(target);
         target.compute(self.unmap_ns * self.pages.len() as u64);

@@ -43,13 +43,13 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// Memory that one process after another fills on a CPU.
+/// The memory that processes fill on one CPU, one process after another.
 struct Process {
     mapping: Mapping,
     pages: u64,
 }
 
-/// A signal with this many bytes is the last one.
+/// Number of bytes that marks a signal as the last one.
 const LAST: u64 = 1;
 
 impl Process {

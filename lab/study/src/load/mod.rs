@@ -5,10 +5,10 @@
 //! worker per CPU, and the channels and locks between them. To run a plan, give each worker a
 //! [`Target`](crate::Target) and call its body.
 //!
-//! This file lists all benchmarks. Each is described in a file of this folder, some together with similar
-//! ones. They share `mapping` (an address space), `file` (a file in the page cache) and `net` (sockets).
-//! Their descriptions use `workload`, `setup` and `plan`, which know no benchmark. `recorded` makes a plan of
-//! a recording.
+//! This file lists all benchmarks. Each benchmark is described in a file of this folder, some together with
+//! similar ones. The benchmarks share `mapping` (an address space), `file` (a file in the page cache) and
+//! `net` (sockets). Their descriptions use `workload`, `setup` and `plan`, which know no benchmark.
+//! `recorded` makes a plan from a recording.
 
 mod anon_cow;
 mod anon_rand;

@@ -9,7 +9,7 @@ use crate::target::{ChannelId, LockId, Target};
 /// The parts of a workload's run.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// At most one worker for each CPU.
+    /// The workers, at most one for each CPU.
     pub workers: Vec<Worker>,
     /// The channels, by [`ChannelId`].
     pub channels: Vec<ChannelSpec>,
@@ -21,8 +21,8 @@ pub struct Plan {
 pub struct Worker {
     /// The CPU.
     pub cpu: CpuId,
-    /// The work. The body returns when the target says that the time is over, and has freed everything by
-    /// then.
+    /// The work. The body returns when the target says that the time is over. Before the body returns, it
+    /// frees all its memory.
     pub body: Body,
 }
 
@@ -35,16 +35,16 @@ impl fmt::Debug for Worker {
     }
 }
 
-/// A first-in-first-out queue of messages.
+/// The description of a first-in-first-out queue of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChannelSpec {
-    /// Most messages in it.
+    /// Most messages in the queue.
     pub capacity: u32,
-    /// Workers that send to it; each closes it once.
+    /// Number of workers that send to the queue. Each of them closes it once.
     pub senders: u32,
 }
 
-/// The data that a lock of the workload protects. Reports tell the kinds apart.
+/// The data that a lock of the workload protects. Reports list each kind of lock separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LockKind {
     /// The LRU list of one node.

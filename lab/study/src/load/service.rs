@@ -1,5 +1,5 @@
-//! pigz and oltp: programs that compute with buffers they keep; few pages pass through them (spec fault.md
-//! §4.3).
+//! pigz and oltp: programs that compute with buffers that they keep. Few pages pass through these programs
+//! (spec fault.md §4.3).
 
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ const PAGES: Parameter = Parameter {
 /// Pages that wait to be written out, for each CPU. Guess.
 const DIRTY_PAGES: usize = 256;
 
-/// Compression of a file that is in the page cache.
+/// The program compresses a file that is in the page cache.
 pub(super) const PIGZ: Workload = Workload {
     name: "pigz",
     summary: "pigz: compress blocks of 128 KiB with buffers that are used again; nearly a control",
@@ -38,7 +38,7 @@ pub(super) const PIGZ: Workload = Workload {
     build,
 };
 
-/// Transactions of a database whose buffers are its own.
+/// Transactions of a database that keeps its data in buffers of its own.
 pub(super) const OLTP: Workload = Workload {
     name: "oltp",
     summary: "sysbench oltp: transactions in a database's own buffers; nearly a control",

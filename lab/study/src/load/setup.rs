@@ -10,7 +10,7 @@ use thiserror::Error;
 pub struct Setup<'a> {
     /// The machine's shape.
     pub topology: &'a Topology,
-    /// CPUs that the workload uses: the first ones.
+    /// Number of CPUs that the workload uses. They are the machine's first CPUs.
     pub cpus: u32,
     /// The generation of the kernel around the allocator.
     pub generation: Generation,
@@ -19,7 +19,7 @@ pub struct Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// The value of one of the workload's parameters: the setting, else the default.
+    /// The value of one of the workload's parameters: the value set, else the default.
     pub(crate) fn get(&self, parameter: &Parameter) -> u64 {
         self.settings.0.get(parameter.key).copied().unwrap_or(parameter.default)
     }
@@ -33,8 +33,8 @@ impl Setup<'_> {
         Ok(value)
     }
 
-    /// Neighbouring CPUs in pairs: a sender and a receiver run there, since a scheduler wakes a task near the
-    /// one that wakes it.
+    /// Pairs of neighbouring CPUs, for a sender and a receiver. A scheduler wakes a task near the task that
+    /// wakes it.
     pub(crate) fn each_pair(&self) -> Result<impl Iterator<Item = (CpuId, CpuId)> + use<>, PlanError> {
         if self.cpus < 2 {
             return Err(PlanError::TooFewCpus { needed: 2 });
@@ -61,7 +61,7 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// CPUs in equal shares on `nodes` nodes, the first CPUs on the first node.
+    /// Makes a machine with the CPUs in equal shares on `nodes` nodes, the first CPUs on the first node.
     #[must_use]
     pub fn even(cpus: u32, nodes: u16) -> Self {
         let share = cpus.div_ceil(u32::from(nodes.max(1))).max(1);
@@ -69,28 +69,28 @@ impl Topology {
     }
 }
 
-/// The generation of the kernel around the allocator. Slabs, sockets and LRU lists are not the allocator's,
-/// and changed too.
+/// The generation of the kernel around the allocator. Slabs, sockets and LRU lists are not part of the
+/// allocator, and also changed from kernel to kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Generation {
-    /// 4.9, of 2016.
+    /// Linux 4.9, of 2016.
     V4_9,
-    /// 4.18, of 2018.
+    /// Linux 4.18, of 2018.
     V4_18,
-    /// 6.6, of 2023.
+    /// Linux 6.6, of 2023.
     V6_6,
 }
 
 /// A setting of a workload: time spent outside the allocator, sizes, counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// Its name on the command line, units last.
+    /// The parameter's name on the command line, units last.
     pub key: &'static str,
-    /// Its default.
+    /// The parameter's default.
     pub default: u64,
     /// The smallest value that makes sense.
     pub min: u64,
-    /// Its meaning.
+    /// The parameter's meaning.
     pub meaning: &'static str,
     /// Source of the default, or "guess".
     pub source: &'static str,
@@ -135,7 +135,7 @@ impl Settings {
         Ok(())
     }
 
-    /// These settings, completed by defaults.
+    /// Returns these settings, completed by defaults.
     pub(super) fn completed(&self, parameters: &[Parameter]) -> Self {
         let defaults = parameters.iter().map(|parameter| (parameter.key.to_owned(), parameter.default));
         let mut all: BTreeMap<_, _> = defaults.collect();
@@ -147,7 +147,7 @@ impl Settings {
 /// Why a workload cannot run as asked.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlanError {
-    /// A setting that the workload does not have.
+    /// The workload has no parameter with this name.
     #[error("the workload has no parameter `{key}`; choose from: {known}")]
     Unknown {
         /// The unknown key.
@@ -155,19 +155,19 @@ pub enum PlanError {
         /// The known keys.
         known: String,
     },
-    /// A value out of range.
+    /// A parameter's value is out of range.
     #[error("{key}={value} is out of range: use {min} to {max}")]
     Value {
-        /// The key.
+        /// The parameter's name.
         key: String,
-        /// Its value.
+        /// The value that was set.
         value: u64,
-        /// Smallest value.
+        /// Smallest value allowed.
         min: u64,
-        /// Largest value.
+        /// Largest value allowed.
         max: u64,
     },
-    /// More CPUs than the machine has, or none.
+    /// The run uses more CPUs than the machine has, or none.
     #[error("cannot use {wanted} CPUs: the machine has {present}")]
     Cpus {
         /// CPUs asked for.
@@ -175,13 +175,13 @@ pub enum PlanError {
         /// CPUs of the machine.
         present: usize,
     },
-    /// A recording without allocations.
+    /// The recording has no allocations.
     #[error("the recording shows no allocation or free, so there is nothing to play")]
     EmptyRecording,
-    /// Fewer CPUs than the workload needs.
+    /// The run uses fewer CPUs than the workload needs.
     #[error("this workload needs at least {needed} CPUs")]
     TooFewCpus {
-        /// CPUs it needs.
+        /// CPUs that the workload needs.
         needed: u32,
     },
 }

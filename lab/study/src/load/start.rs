@@ -1,13 +1,13 @@
 //! Start times of a workload's programs.
 //!
 //! If all programs start at once, CPUs reach their first contended lock in the order of their numbers, and a
-//! fair lock keeps that order. Its cache lines then pass between neighbours. That is faster than in programs
-//! that were started one by one.
+//! fair lock keeps that order. Then the lock's cache lines pass between neighbouring CPUs. These passes are
+//! faster than in programs that were started one by one.
 
 use super::plan::Plan;
 use super::setup::{Parameter, PlanError, Setup};
 
-/// Every workload has it.
+/// Time within which the programs start. Every workload has this parameter.
 pub const START_SPREAD_US: Parameter = Parameter {
     key: "start_spread_us",
     default: 0,
@@ -16,7 +16,7 @@ pub const START_SPREAD_US: Parameter = Parameter {
     source: "all at once is simplest; published tables are fitted so",
 };
 
-/// A minute: a run ends when its last program has started and seen that the time is over.
+/// Longest such time: a minute. A run ends when its last program has started and seen that the time is over.
 const MAX_US: u64 = 60_000_000;
 
 /// Lets the programs of a plan start as `setup` says.

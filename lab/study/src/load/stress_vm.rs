@@ -33,7 +33,7 @@ pub(super) const STRESS_VM: Workload = Workload {
     build,
 };
 
-/// Pages checked between two readings of the clock. Guess: short against a tick.
+/// Pages checked between two readings of the clock. Guess: checking them takes a short part of a tick.
 const CHECKED_AT_ONCE: u64 = 64;
 
 fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {

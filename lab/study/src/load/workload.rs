@@ -14,24 +14,24 @@ pub struct Workload {
     pub name: &'static str,
     /// The benchmark in one line.
     pub summary: &'static str,
-    /// Source of its definition.
+    /// Source of the benchmark's definition.
     pub source: &'static str,
     /// Name of one unit of the score, e.g. "faults".
     pub unit: &'static str,
-    /// Durations in milliseconds of its own time: before measuring begins, and measured. Guess: a few of its
-    /// cycles.
+    /// Durations in milliseconds of virtual time: before measuring begins, and measured. Guess: a few of the
+    /// benchmark's cycles.
     pub duration_ms: (u64, u64),
-    /// Its parameters, with defaults.
+    /// The benchmark's parameters, with defaults.
     pub parameters: &'static [Parameter],
-    /// Makes a plan.
+    /// Makes a plan of the benchmark.
     pub(super) build: fn(&Setup<'_>) -> Result<Plan, PlanError>,
 }
 
 impl Workload {
-    /// The workers of a run, with the channels and locks between them.
+    /// Makes the workers of a run, with the channels and locks between them.
     ///
     /// # Errors
-    /// If a setting is unknown, or there are too few CPUs.
+    /// Fails if a setting is unknown, or if there are too few CPUs.
     pub fn plan(&self, setup: &Setup<'_>) -> Result<Plan, PlanError> {
         setup.settings.check_against(self.all_parameters())?;
         if setup.cpus == 0 || setup.cpus as usize > setup.topology.nodes_of_cpus.len() {
@@ -42,7 +42,7 @@ impl Workload {
         start::spread((self.build)(&setup)?, &setup)
     }
 
-    /// Its own parameters, and those that every workload has.
+    /// The benchmark's own parameters, and those that every workload has.
     fn all_parameters(&self) -> impl Iterator<Item = &Parameter> + Clone {
         self.parameters.iter().chain([&START_SPREAD_US])
     }
@@ -52,7 +52,8 @@ impl Settings {
     /// Checks that `workload` has all these parameters and can take their values.
     ///
     /// # Errors
-    /// Names the first parameter that it does not have.
+    /// Fails if `workload` lacks a parameter, or cannot take a value. The error names the first such
+    /// parameter.
     pub fn check(&self, workload: &Workload) -> Result<(), PlanError> {
         self.check_against(workload.all_parameters())
     }

@@ -56,7 +56,7 @@ impl Lru {
         locks.into_iter().map(|lock| Self { lock, page_ns, pending: 0 }).collect()
     }
 
-    /// Adds a page: at once to this CPU's batch, and the whole batch to the list when it is full.
+    /// Adds a page to this CPU's batch. When the batch is full, adds all of it to the list.
     pub(crate) fn add(&mut self, target: &mut dyn Target) {
         self.pending += 1;
         if self.pending == ADD_BATCH {
@@ -65,7 +65,7 @@ impl Lru {
         }
     }
 
-    /// Adds what waits in this CPU's batch.
+    /// Adds the pages of this CPU's batch to the list.
     pub(crate) fn flush(&mut self, target: &mut dyn Target) {
         let pending = std::mem::take(&mut self.pending);
         if pending > 0 {

@@ -7,11 +7,12 @@ use super::rig::{fixed, measure, score_per_ns};
 use super::shape::Shape;
 use crate::{Access, Block, Fill, Target};
 
-/// Blocks of a phase that is timed: long against the clock's reading, short against a page set's sawtooth.
+/// Blocks of a phase that is timed. A phase is long against the clock's reading, and short against a page
+/// set's sawtooth.
 const BLOCKS: usize = 2048;
 /// Blocks of a sawtooth, many times a page set's limit.
 const SAWTOOTH: usize = 16_384;
-/// Rounds of each measurement; the median counts.
+/// Rounds of each measurement. The result is the median of the rounds.
 const ROUNDS: usize = 21;
 /// Two batches. The difference between them shows the cost of a visit to the zone.
 const BATCHES: [i32; 2] = [15, 127];
@@ -29,10 +30,10 @@ pub(super) struct AllocatorCosts {
     pub(super) metadata: [f64; 2],
     /// Clearing a page in near caches, the last level, memory.
     pub(super) clear: [f64; 3],
-    /// Reading it.
+    /// Reading a page in near caches, the last level, memory.
     pub(super) read: [f64; 3],
-    /// Last-level cache that one CPU finds here, in KiB. A guest is told of its host's whole cache and has a
-    /// part of it.
+    /// Size of the last-level cache that one CPU finds here, in KiB. The system tells a guest the size of the
+    /// host's whole cache, but a guest has only a part of this cache.
     pub(super) last_level_kib: u32,
     /// Blocks that two CPUs together move through the zone's lock both ways, per nanosecond, with the smaller
     /// batch.
@@ -96,22 +97,22 @@ fn give(target: &mut dyn Target, block: Block) {
     target.free(block);
 }
 
-/// Frees a block and takes a cleared one: the same block, since a page set is a stack.
+/// Frees a block and takes a cleared one. The two are the same block, since a page set is a stack.
 fn renew(target: &mut dyn Target, block: Block) -> Block {
     target.free(block);
     let pfn = target.alloc(Order::ZERO, MigrateType::Movable, Fill::Zeroed);
     (pfn.expect("a page was just freed"), Order::ZERO)
 }
 
-/// Nanoseconds of one of [`BLOCKS`] pieces of work.
+/// Nanoseconds for one of [`BLOCKS`] pieces of work.
 fn time(target: &mut dyn Target, work: impl FnOnce(&mut dyn Target)) -> f64 {
     let began = target.now_ns();
     work(target);
     (target.now_ns() - began) as f64 / BLOCKS as f64
 }
 
-/// Takes many blocks and gives all back, nearly all through the zone's free lists. Nanoseconds for one block,
-/// one way.
+/// Takes many blocks and gives all back, nearly all through the zone's free lists. Returns the nanoseconds
+/// for one block, one way.
 fn sawtooth(batch: i32) -> Result<f64> {
     measure(fixed(batch), |target, found| {
         let mut held = Vec::with_capacity(SAWTOOTH);
@@ -124,8 +125,8 @@ fn sawtooth(batch: i32) -> Result<f64> {
     })
 }
 
-/// As [`sawtooth`], in phases with reads of `pages_between` other pages between them. Nanoseconds for one
-/// block, one way.
+/// Works like [`sawtooth`], in phases, and reads `pages_between` other pages between them. Returns the
+/// nanoseconds for one block, one way.
 fn phases(pages_between: usize) -> Result<f64> {
     measure(fixed(BATCHES[1]), move |target, found| {
         let others: Vec<_> = (0..pages_between).map(|_| take(target)).collect();
@@ -144,7 +145,7 @@ fn phases(pages_between: usize) -> Result<f64> {
     })
 }
 
-/// Does `work` on each of `pages` pages, over and over. Nanoseconds for one page.
+/// Does `work` on each of `pages` pages, over and over. Returns the nanoseconds for one page.
 fn sweep(pages: usize, work: impl Fn(&mut dyn Target, &mut Block) + Send + 'static) -> Result<f64> {
     measure(fixed(BATCHES[1]), move |target, found| {
         let mut held: Vec<_> = (0..pages).map(|_| take(target)).collect();
@@ -161,7 +162,7 @@ fn sweep(pages: usize, work: impl Fn(&mut dyn Target, &mut Block) + Send + 'stat
     })
 }
 
-/// Two CPUs that move blocks through one zone's lock all the time.
+/// Measures two CPUs that move blocks through one zone's lock all the time.
 fn contended() -> Result<f64> {
     let body = |target: &mut dyn Target| {
         let mut held = Vec::with_capacity(SAWTOOTH);

@@ -1,4 +1,4 @@
-//! A simulation of this machine against this machine.
+//! Compares a simulation of this machine with this machine.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ const PAGES: u64 = 1 << 18;
 const WARM_UP_MS: u64 = 100;
 /// Measured time of each run on threads. A simulation repeats itself sooner.
 const THREADS_MS: u64 = 500;
-/// Runs of each case on threads. The fastest one counts.
+/// Runs of each case on threads. The result is the fastest of the runs.
 const THREADS_RUNS: u32 = 3;
 const SIMULATED_MS: u64 = 200;
 /// Largest accepted error of a prediction.
@@ -27,7 +27,7 @@ const TOLERANCE: f64 = 0.25;
 /// Least share of the time that threads have their CPUs. Threads with less were disturbed by other programs.
 const CPU_SHARE_MIN: f64 = 0.9;
 
-/// A run that is compared.
+/// A run whose result is compared.
 struct Case {
     workload: &'static str,
     cpus: u32,
@@ -67,17 +67,17 @@ const CASES: &[Case] = &[
 /// Time and place of the measurement of the checked machine file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measured {
-    /// Here, just now: the cost of moving a line is measured again before each row.
+    /// The file was measured here, just now. The cost of moving a line is measured again before each row.
     Now,
-    /// Before, or elsewhere.
+    /// The file was measured before, or on another machine.
     Before,
 }
 
-/// Runs workloads on threads of this machine and on virtual CPUs of `machine`, and compares.
+/// Runs workloads on threads of this machine and on virtual CPUs of `machine`, and compares the results.
 ///
 /// # Errors
 ///
-/// The system gives no threads or memory.
+/// Fails if the system gives no threads or memory.
 pub fn compare(mut machine: Machine, measured: Measured) -> Result<Table> {
     machine.memory = pageset_sim::machine::ZoneLayout::single(PAGES);
     let columns = vec![
@@ -125,7 +125,8 @@ pub fn compare(mut machine: Machine, measured: Measured) -> Result<Table> {
     Ok(table)
 }
 
-/// The host of a guest moves its CPUs while we measure, near each other or far apart.
+/// Measures the cost of moving a line again. In a guest, the host moves our CPUs while we measure, near each
+/// other or far apart.
 fn measure_line_again(machine: &mut Machine) {
     let Some(turn) = lines::turn() else { return };
     let costs = &mut machine.costs;

@@ -13,9 +13,9 @@ use crate::{Access, ChannelId, Fill, Message, Target};
 
 /// Times that pages go to the other core and come back.
 const ROUNDS: usize = 101;
-/// Pages that go to and fro at once: a quarter, half, and all of the 208 KiB that a socket holds. The average
-/// counts, since pages that were written just before take longest. On a 2-CPU Xeon guest pages took 1130 ns
-/// up to 160 KiB, and 430 ns beyond.
+/// Pages that go to and fro at once: a quarter, half, and all of the 208 KiB that a socket holds. The result
+/// is the average of the three, since pages that were written just before take longest. On a 2-CPU Xeon guest
+/// pages took 1130 ns up to 160 KiB, and 430 ns beyond.
 const PAGES: [usize; 3] = [13, 26, 52];
 const THERE: ChannelId = ChannelId(0);
 const BACK: ChannelId = ChannelId(1);
@@ -29,7 +29,7 @@ pub(super) struct CopyCosts {
     pub(super) from_core: f64,
 }
 
-/// Two cores that copy the same pages in turn. `None` with one CPU.
+/// Measures two cores that copy the same pages in turn. Returns `None` if there is only one CPU.
 pub(super) fn copy(shape: &Shape) -> Result<Option<CopyCosts>> {
     if shape.cpus < 2 {
         return Ok(None);
@@ -75,7 +75,7 @@ fn copy_of(pages: usize) -> Result<CopyCosts> {
     Ok(CopyCosts { near: median(near), from_core: median(from_core) })
 }
 
-/// Copies each page in place. Nanoseconds for one.
+/// Copies each page in place. Returns the nanoseconds for one page.
 fn copy_each(target: &mut dyn Target, pages: &Message) -> f64 {
     let began = target.now_ns();
     pages.blocks.iter().for_each(|(pfn, _)| target.touch(*pfn, 4096, Access::Copy));

@@ -1,4 +1,4 @@
-//! The machine file from the measurements.
+//! Writes the machine file from the measurements.
 
 use anyhow::Result;
 
@@ -66,13 +66,13 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
     Ok(text)
 }
 
-/// Costs by level. No level costs less than a nearer one.
+/// Costs by the place of the data. No place costs less than a nearer one.
 fn by_level([near, shared, memory]: [f64; 3]) -> String {
     let [shared, memory] = [shared.max(near), memory.max(shared).max(near)];
     format!("near_ns = {near:.2}, shared_ns = {shared:.2}, memory_ns = {memory:.2}")
 }
 
-/// Costs of reading by level, and of copying without the reading.
+/// Costs of reading by the place of the data, and of copying without the reading.
 fn read_and_copy(read: [f64; 3], copy: Option<CopyCosts>, measured: &dyn Fn(&str) -> String) -> String {
     let sweeps = measured("sweeps over sets of pages of three sizes");
     let ([near, ..], levels) = (read, by_level(read));
@@ -128,7 +128,8 @@ fn cores_per_node(shape: &Shape) -> u32 {
     (shape.cpus / shape.nodes / shape.threads_per_core).max(1)
 }
 
-/// Rounds to whole groups of cores: figures that the system tells a guest may contradict each other.
+/// Rounds to whole groups of cores, because the figures that the system tells a guest may contradict each
+/// other.
 fn cores_per_cache(cores_per_node: u32, told: u32) -> u32 {
     let told = told.clamp(1, cores_per_node);
     if cores_per_node.is_multiple_of(told) { told } else { cores_per_node }

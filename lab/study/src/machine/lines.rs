@@ -15,21 +15,21 @@ use crate::{ChannelId, Message, Target};
 
 /// Atomics of one timing.
 const ATOMICS: u32 = 100_000;
-/// Turns of one timing: some microseconds, so that most timings are not interrupted.
+/// Turns of one timing. They take some microseconds, so most timings are not interrupted.
 const TURNS: u64 = 50;
-/// Timings of turns.
+/// Number of timings of turns.
 const CHUNKS: u64 = 2001;
-/// Timings; the median counts.
+/// Number of timings. The result is their median.
 const ROUNDS: usize = 11;
 /// Pages that a fault is measured on: 64 MiB.
 const FAULT_PAGES: usize = 16 << 10;
 const PAGE_BYTES: usize = 4096;
 
-/// A value alone on its line, and on the neighbouring line that is fetched with it.
+/// A value that is alone on its cache line, and on the neighbouring line that the processor fetches with it.
 #[repr(align(128))]
 struct Line(AtomicU64);
 
-/// An atomic on a line that this CPU owns, in nanoseconds.
+/// Time of an atomic operation on a line that this CPU owns, in nanoseconds.
 pub(super) fn atomic() -> f64 {
     let line = Line(AtomicU64::new(0));
     let mut times = (0..ROUNDS).map(|_| {
@@ -42,7 +42,8 @@ pub(super) fn atomic() -> f64 {
     median(&times.by_ref().collect::<Vec<_>>())
 }
 
-/// Two CPUs write one line in turn: nanoseconds from one write to the next. `None` with one CPU.
+/// Time from one write to the next, in nanoseconds, when two CPUs write one line in turn. `None` if there is
+/// only one CPU.
 pub(super) fn turn() -> Option<f64> {
     let cpus = usable_cpus();
     let [first, second] = *cpus.get(..2)? else { return None };
@@ -54,7 +55,7 @@ pub(super) fn turn() -> Option<f64> {
             let began = Instant::now();
             for turn in 0..TURNS {
                 let mine = 2 * (chunk * TURNS + turn) + parity;
-                // No pause: it would be longer than the line takes.
+                // The loop has no pause: a pause would take longer than the line takes to move.
                 while line.0.load(Relaxed) != mine {}
                 line.0.fetch_add(1, Relaxed);
             }
@@ -66,12 +67,12 @@ pub(super) fn turn() -> Option<f64> {
     thread::scope(|scope| {
         let other = scope.spawn(|| play(first, 0));
         let own = scope.spawn(|| play(second, 1)).join();
-        // Neither panics; without a result there is nothing to report.
+        // Neither thread panics. Without a result there is nothing to report.
         other.join().ok().and(own.ok())
     })
 }
 
-/// From sending a message to a CPU that waits for it until that CPU has it, in nanoseconds.
+/// Time from sending a message to a waiting CPU until that CPU has the message, in nanoseconds.
 pub(super) fn message() -> Result<f64> {
     const THERE: ChannelId = ChannelId(0);
     const BACK: ChannelId = ChannelId(1);
@@ -94,7 +95,7 @@ pub(super) fn message() -> Result<f64> {
     Ok(if round_trips > 0.0 { 0.5 / round_trips } else { 0.0 })
 }
 
-/// The first write to a page of new memory, in nanoseconds: the system's fault, clearing included.
+/// Time of the first write to a page of new memory, in nanoseconds: the system's fault, clearing included.
 pub(super) fn fault() -> f64 {
     let time = |_| {
         let mut memory = vec![0_u8; FAULT_PAGES * PAGE_BYTES];

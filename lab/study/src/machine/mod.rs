@@ -17,12 +17,12 @@ use anyhow::Result;
 pub use check::{Measured, compare};
 use shape::Shape;
 
-/// Measures this machine and writes a file that simulates it. Takes some ten seconds, during which the
-/// machine should be idle.
+/// Measures this machine and writes a file that simulates the machine. The measurement takes some ten
+/// seconds, during which the machine should be idle.
 ///
 /// # Errors
 ///
-/// The system gives no threads or memory.
+/// Fails if the system gives no threads or memory.
 pub fn measure() -> Result<String> {
     file::measured(&Shape::of_this_machine())
 }

@@ -11,7 +11,7 @@ use pageset_measure::pageops::median;
 use crate::load::{Body, ChannelSpec, Plan, Worker};
 use crate::{Target, ThreadOptions, ThreadOutcome, run_on_threads};
 
-/// Pages of the measured allocator: 1 GiB. Only touched pages exist.
+/// Pages of the measured allocator: 1 GiB. Only touched pages take memory.
 pub(super) const PAGES: u64 = 1 << 18;
 
 /// A policy with fixed limits, so that the place of each page is known.
@@ -22,8 +22,8 @@ pub(super) fn fixed(batch: i32) -> Policy {
     policy
 }
 
-/// Runs `body` once on the first CPU. It reports times by calling its second argument; their median is the
-/// result.
+/// Runs `body` once on the first CPU. `body` reports times by calling its second argument. The result is the
+/// median of these times.
 pub(super) fn measure(
     policy: Policy,
     body: impl FnOnce(&mut dyn Target, &mut dyn FnMut(f64)) + Send + 'static,

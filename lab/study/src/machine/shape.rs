@@ -7,7 +7,8 @@ use pageset_measure::host::{self, Meminfo, usable_cpus};
 
 use super::rig;
 
-/// CPUs, caches and memory, as far as a machine file names them. Nodes are taken to be like the first one.
+/// CPUs, caches and memory, as far as a machine file names them. All nodes are assumed to be like the first
+/// one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) title: String,
@@ -22,7 +23,7 @@ pub(super) struct Shape {
     pub(super) mib: u64,
 }
 
-/// Three quarters of the pages of the measured allocator.
+/// Most pages to measure with: three quarters of the pages of the measured allocator.
 const PAGES_MAX: usize = rig::PAGES as usize / 4 * 3;
 
 impl Shape {
@@ -58,32 +59,32 @@ impl Shape {
         }
     }
 
-    /// Pages that no cache holds any more once all of them have been touched. At most the pages of the
-    /// measured allocator: a guest is told of its host's whole last level and has a part of it.
+    /// A number of pages whose memory exceeds all caches. At most [`PAGES_MAX`]: the system tells a guest the
+    /// size of the host's whole last level, but a guest has only a part of it.
     pub(super) fn pages_beyond_caches(&self) -> usize {
         (3 * self.l3_kib as usize / 4).min(PAGES_MAX)
     }
 
-    /// Pages that the core's own caches do not hold, but the last level does.
+    /// Number of pages that the last level holds, but the core's own caches do not.
     pub(super) fn pages_in_last_level(&self) -> usize {
         (3 * (self.l1d_kib + self.l2_kib).min(self.l3_kib / 4) as usize / 4).min(PAGES_MAX)
     }
 }
 
-/// Nodes, and threads of a core, reduced until they divide the CPUs: a machine file has the same number of
-/// whole cores on each node.
+/// Numbers of nodes and of threads per core, reduced until they divide the CPUs. A machine file has the same
+/// number of whole cores on each node.
 fn fitting(cpus: u32, nodes: u32, siblings: u32) -> (u32, u32) {
     let threads_per_core = if cpus.is_multiple_of(siblings) { siblings } else { 1 };
     let nodes = if (cpus / threads_per_core).is_multiple_of(nodes) { nodes } else { 1 };
     (nodes, threads_per_core)
 }
 
-/// A file's text; empty if it cannot be read.
+/// Returns a file's text; an empty text if the file cannot be read.
 fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }
 
-/// How many numbers a list such as `0-3,8` names.
+/// Number of numbers that a list such as `0-3,8` names.
 fn list(text: &str) -> u32 {
     let count = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -105,7 +106,7 @@ mod tests {
         assert_eq!(list("7-3,x"), 0);
     }
 
-    /// 6 CPUs, 2 nodes and 2 threads a core made a machine of 4 CPUs.
+    /// A bug made a machine of 4 CPUs from 6 CPUs, 2 nodes and 2 threads a core.
     #[test]
     fn no_cpu_is_lost_whatever_the_system_tells() {
         assert_eq!(fitting(6, 2, 2), (1, 2));
@@ -118,7 +119,7 @@ mod tests {
         }
     }
 
-    /// 480 MiB of last-level cache asked for more pages than there were, and ended in a panic.
+    /// With 480 MiB of last-level cache, the measurement asked for more pages than there were, and panicked.
     #[test]
     fn a_cache_larger_than_the_memory_to_measure_with_is_no_panic() {
         let large = Shape { l2_kib: u32::MAX / 8, l3_kib: u32::MAX, ..Shape::of_this_machine() };

@@ -13,20 +13,20 @@ use super::virtual_world::RssLine;
 use crate::jobs::Stage;
 use crate::simulate::{machine_text, parse_machine};
 
-/// The handler of the faults. A document has its name.
+/// The handler of the page faults. A document contains the handler's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum FaultHandler {
-    /// The operating system's own faults.
+    /// The operating system handles the faults.
     Kernel,
-    /// Baseline without faults: clear and touch only.
+    /// A baseline without faults: threads only clear and touch pages.
     Clear,
-    /// The fault engine.
+    /// The fault engine handles the faults, with this strategy.
     Engine(Strategy),
 }
 
 impl FaultHandler {
-    /// "kernel", "clear", or the strategy.
+    /// Returns "kernel", "clear", or the strategy's name.
     #[must_use]
     pub fn name(self) -> String {
         match self {
@@ -55,23 +55,23 @@ impl TryFrom<String> for FaultHandler {
     }
 }
 
-/// A request for a test; `None` means the usual.
+/// A request for a test. `None` stands for the default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PftSpec {
-    /// Memory to touch, of all threads together, in GiB. Default: 0.25, on a simulated machine 64.
+    /// Memory to touch, of all threads together, in GiB. Default: 0.25, or 64 on a simulated machine.
     pub gib: Option<f64>,
-    /// Threads. Default: one for each CPU.
+    /// Number of threads. Default: one for each CPU.
     pub threads: Option<u32>,
-    /// Repetitions. Default: 10, in a simulation 1.
+    /// Number of repetitions. Default: 10, or 1 in a simulation.
     pub repetitions: Option<u32>,
     /// Cache lines to write in each page.
     pub lines: u32,
-    /// How threads share what is touched.
+    /// How threads share the memory that they touch.
     pub regions: Regions,
-    /// Page size: 4 KiB (12) or 16 KiB (14). Default: 12, or the simulated machine's.
+    /// Page size: 4 KiB (12) or 16 KiB (14). Default: 12, or the page size of the simulated machine.
     pub page_shift: Option<u32>,
-    /// Frames that a thread fetches with one call of the allocator. Default: 16, on a simulated machine 0.
+    /// Frames that a thread fetches with one call of the allocator. Default: 16, or 0 on a simulated machine.
     pub magazine: Option<u32>,
     /// Work done before a page is requested.
     pub ahead: Ahead,
@@ -90,7 +90,7 @@ pub struct PftSpec {
 pub struct Test {
     /// The memory to touch.
     pub shape: Shape,
-    /// Repetitions.
+    /// Number of repetitions.
     pub repetitions: u32,
     /// Work done before a page is requested.
     pub ahead: Ahead,
@@ -98,14 +98,14 @@ pub struct Test {
     pub zero: Zero,
     /// Fault handlers.
     pub contestants: Vec<FaultHandler>,
-    /// The simulated machine, if it is one.
+    /// The simulated machine. `None` if the test runs on this machine.
     pub machine: Option<Machine>,
-    /// Where its counters are.
+    /// The cache line that holds a simulated process's counters of resident pages.
     pub rss_line: RssLine,
 }
 
-/// Most pages of one thread in a simulation, and of all threads. Guess: enough for a steady state of some
-/// thousand faults, few enough for seconds.
+/// Most pages in a simulation: of one thread, and of all threads. Guess: enough for a steady state of some
+/// thousand faults, and few enough for a run of seconds.
 const SIMULATED_THREAD_PAGES: (u64, u64) = (1024, 16384);
 const SIMULATED_PAGES: u64 = 1 << 18;
 
@@ -158,11 +158,11 @@ impl Test {
         })
     }
 
-    /// Runs every handler in turn, so that a disturbance affects all alike.
+    /// Runs every handler in turn, so that a disturbance affects all handlers alike.
     ///
     /// # Errors
     ///
-    /// The system gives no threads or memory; [`Cancelled`](pageset_report::Cancelled).
+    /// Fails if the system gives no threads or memory, or with [`Cancelled`](pageset_report::Cancelled).
     pub fn run(&self, progress: &mut dyn Progress) -> Result<Vec<Series>> {
         let all = self.repetitions as usize * self.contestants.len();
         let mut stage = Stage::begin(progress, "touching", "runs", all);

@@ -30,9 +30,9 @@ pub struct VirtualSpec {
     pub strategy: Strategy,
     /// Work done before a page is requested.
     pub ahead: Ahead,
-    /// Where the counters are.
+    /// The cache line that holds the counters of resident pages.
     pub rss_line: RssLine,
-    /// The memory of the last used area.
+    /// Which part remembers the area that was used last.
     pub area_cache: AreaCache,
     /// Entry, walk and return of one fault: the machine file's `fault`, or another value on trial.
     pub fault_ns: f64,
@@ -40,26 +40,26 @@ pub struct VirtualSpec {
     pub thread_pages_max: u64,
 }
 
-/// Where the last used area is remembered.
+/// Which part remembers the area that was used last: each task, or the address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AreaCache {
-    /// Each task: since Linux 3.15, and here.
+    /// Each task remembers its own area: so since Linux 3.15, and in our engine.
     Task,
-    /// The address space: threads with areas of their own write it in turn, one store per fault. Source: the
-    /// changelog of "mm: per-thread vma caching" (3.15), "we currently cache the last used vma for the whole
-    /// address space", which counts hits below 2 % in a program of many threads. That it is on the line of
-    /// mmap_sem is a guess, the same as for the counters.
+    /// The address space remembers one area for all threads. Threads with areas of their own write it in
+    /// turn, one store per fault. Source: the changelog of "mm: per-thread vma caching" (3.15), "we currently
+    /// cache the last used vma for the whole address space". The changelog counts hits below 2 % in a program
+    /// of many threads. Guess, the same as for the counters: this memory is on the line of mmap_sem.
     Space,
 }
 
-/// Time between the creation of two threads by the one that creates all. Guess: a clone and the mapping of a
-/// stack, a few times the 10 us of a wake-up.
+/// Time between the creation of two threads by the thread that creates all. Guess: a clone and the mapping of
+/// a stack take a few times the 10 us of a wake-up.
 const CREATION: Span = Span::from_us(40);
-/// When threads begin to map, in virtual time: after the first has made the address space.
+/// Virtual time at which threads begin to map. The first thread has made the address space by then.
 const MAPPING: Span = Span::from_ms(1);
-/// When all begin to touch; mapping is over by then.
+/// Virtual time at which all threads begin to touch pages. Mapping is over by then.
 const TOUCHING: Span = Span::from_ms(100_000);
-/// End of all activity.
+/// Virtual time at which all activity is over.
 const END: Span = Span::from_ms(100_000_000);
 /// Time between two passes of a thread through the scheduler: the time slice. Guess: Linux 2.6's default, 100
 /// ms.
@@ -68,7 +68,7 @@ const SLICE: Span = Span::from_ms(100);
 /// pages, 512 KiB / 4 brought to 2^n - 1, and six batches.
 const BATCH: i32 = 7;
 const HIGH: i32 = 6 * BATCH;
-/// Most memory of a node, in pages of one thread. More would never be used.
+/// Most memory of a node, as a multiple of one thread's pages. More memory would never be used.
 const NODE_SHARES_MAX: u64 = 4;
 
 /// Runs the test. `machine` is any simulated machine with the shape's page size.
@@ -131,15 +131,16 @@ pub fn run(machine: &Machine, spec: &VirtualSpec) -> Result<Run> {
     Ok(found.into_run(&spec.shape, scale))
 }
 
-/// The same machine with memory in proportion to the smaller number of pages, and without nodes that would
-/// never be used. Memory is taken from the nearest nodes, and those are the first.
+/// Returns the machine with memory in proportion to the smaller number of pages, and without nodes that would
+/// never be used. Threads take memory from the nearest nodes, and these are the first nodes.
 fn shrunk(machine: &Machine, scale: f64, shape: &Shape) -> Machine {
     let (all, cpus_per_node) = (machine.topology.nodes, machine.topology.cpus_per_node());
     let real = machine.memory.pages() / u64::from(all);
     let needed = NODE_SHARES_MAX * shape.thread_pages * u64::from(cpus_per_node);
     let pages = ((real as f64 / scale) as u64).min(needed).max(64);
-    // A quarter more, for tables and for the pages that watermarks keep; whole groups of four, as nodes are
-    // wired. The part of a region that is not simulated may still be mapped ahead.
+    // The memory is a quarter larger, for tables and for the pages that watermarks keep. Nodes are used in
+    // whole groups of four, as they are wired. The part of a region that is not simulated may still be mapped
+    // ahead.
     let filled = (shape.mapped_pages() + u64::from(shape.tables())) * 5 / 4 / pages + 1;
     let used = u32::try_from(filled).unwrap_or(all).max(shape.threads.div_ceil(cpus_per_node));
     let nodes = used.next_multiple_of(4).min(all);
@@ -170,7 +171,7 @@ struct Shared {
     fault: Span,
     engine: Arc<Engine<VirtualWorld>>,
     space: RefCell<Option<Arc<AddressSpace<VirtualWorld>>>>,
-    /// Threads that are not through.
+    /// Number of threads that have not finished.
     left: Cell<u32>,
     found: RefCell<Found>,
 }
@@ -188,7 +189,7 @@ struct Found {
 }
 
 impl Shared {
-    /// One thread.
+    /// The work of one thread.
     fn body(&self, cpu: &VirtualCpu, thread: u32) -> Result<()> {
         let _present = Present::new(cpu);
         if thread == 0 {
@@ -246,8 +247,8 @@ impl Shared {
                 self.engine.world().shares(cpu.id(), Line::MmapLock { space: task.space().id() });
             }
             let backing = task.fault(address, Access::Write)?;
-            // Lines of a page that was cleared just now are near; those of one that was cleared long ago come
-            // from memory.
+            // The lines of a page that was cleared just now are near. The lines of a page that was cleared
+            // long ago come from memory.
             if self.writes_lines
                 && let Backing::Frame(pfn) = backing
             {
@@ -262,7 +263,7 @@ impl Shared {
         Ok(())
     }
 
-    /// The last thread proves the invariants, then frees everything, alone.
+    /// Proves the invariants and then frees everything. The last thread does this alone.
     fn tear_down(&self, cpu: &VirtualCpu) -> Result<()> {
         let space = self.space.take().context("the address space is there until now")?;
         let census = self.engine.check(&[&space])?;
@@ -370,7 +371,7 @@ mod tests {
     fn memory_suffices_for_what_is_mapped_ahead_of_few_threads() {
         let machine = Machine::named("altix-512").unwrap();
         let mut spec = spec("P2,V1,R1", 1);
-        // 512 GB of one thread: nodes are so small that nearly all that are kept are full.
+        // One thread with 512 GB: nodes are so small that nearly all nodes that are kept are full.
         (spec.shape.thread_pages, spec.thread_pages_max) = (1 << 25, 8192);
         (spec.shape.skipped, spec.ahead.prefault_order) = (16, 5);
         assert!(run(&machine, &spec).unwrap().pages_untouched > 0);

@@ -2,7 +2,7 @@
 //! travel, pages that take time to clear.
 //!
 //! The engine calls its world without naming the virtual CPU. All virtual CPUs of a simulation run on one OS
-//! thread, so a table of that thread has them.
+//! thread, so a thread-local table holds them.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -16,7 +16,7 @@ thread_local! {
     static CPUS: RefCell<Vec<Option<VirtualCpu>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Makes a virtual CPU known to the worlds of this OS thread until this is dropped.
+/// Makes a virtual CPU known to the worlds of this OS thread until this value is dropped.
 pub(super) struct Present(CpuId);
 
 impl Present {
@@ -36,29 +36,30 @@ impl Drop for Present {
     }
 }
 
-/// The virtual CPU that runs. Not borrowed while it works: others run meanwhile.
+/// A handle of a virtual CPU. The handle is a copy, so the table is not borrowed while the CPU works and
+/// other CPUs run.
 fn on(cpu: CpuId) -> VirtualCpu {
     let found = CPUS.with_borrow(|cpus| cpus.get(cpu.index()).cloned().flatten());
     found.expect("tasks run on virtual CPUs that are present")
 }
 
-/// Where the counters of an address space are.
+/// The cache line that holds the counters of an address space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RssLine {
-    /// On the cache line of mmap_sem: the source says "the same line as other hot words". Source: spec
-    /// fault.md §1.6, R1.
+    /// The counters are on the cache line of mmap_sem. The source says "the same line as other hot words".
+    /// Source: spec fault.md §1.6, R1.
     #[default]
     WithMmapLock,
-    /// On a cache line of their own.
+    /// The counters are on a cache line of their own.
     Own,
 }
 
 impl RssLine {
-    /// Both.
+    /// Both places.
     pub const ALL: [Self; 2] = [Self::WithMmapLock, Self::Own];
 
-    /// Name in options.
+    /// The place's name in options.
     pub const fn name(self) -> &'static str {
         match self {
             Self::WithMmapLock => "with-mmap-lock",
@@ -66,13 +67,13 @@ impl RssLine {
         }
     }
 
-    /// The one with this name.
+    /// The place with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|line| line.name() == name)
     }
 }
 
-/// A simulated machine, as the engine sees it.
+/// A simulated machine, seen by the engine.
 pub(super) struct VirtualWorld {
     frames: VirtualFrames,
     memory: VirtualMemory,
@@ -81,7 +82,8 @@ pub(super) struct VirtualWorld {
 }
 
 impl VirtualWorld {
-    /// `span` are the machine's frames. The engine may use `tables` tables of `lines_per_table` lines each.
+    /// Makes a world. `span` are the machine's frames. The engine may use `tables` tables of
+    /// `lines_per_table` lines each.
     pub(super) fn new(span: Range<u64>, tables: u32, lines_per_table: u32, rss_line: RssLine) -> Self {
         let line = |_| SharedLine::new();
         let lines = CounterLines {
@@ -96,7 +98,7 @@ impl VirtualWorld {
     }
 }
 
-/// Lines for areas' locks; areas beyond share them.
+/// Number of lines for areas' locks. Areas with higher numbers share these lines.
 const AREAS: usize = 4096;
 
 /// The lines of one address space. The engine has more lines, which are not shared here.
@@ -148,7 +150,7 @@ impl World for VirtualWorld {
         }
     }
 
-    /// One reading of a line that no other CPU writes: time passes, and other CPUs go on.
+    /// The time of reading a line that no other CPU writes passes, and other CPUs go on.
     fn relax(&self, _: CpuId) {
         SharedLine::new().rmw_here();
     }

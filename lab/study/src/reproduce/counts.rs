@@ -1,5 +1,5 @@
-//! The counts of directions that the book has, compared with the published tables and with its own list of
-//! those that differ.
+//! Compares the book's counts of directions with the published tables, and with the book's own list of
+//! directions that differ.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use super::batch_size::{phase_one, phase_two};
 use super::simulated::Experiment;
 use super::{high_order_pcp, pcp_auto_tuning};
 
-/// The score of the forecast that nothing ever changes, against a published table.
+/// Scores the forecast that nothing ever changes against a published table.
 fn null_model(experiment: &Experiment) -> Skill {
     let quantities = experiment.columns.iter().map(|(quantity, _)| quantity.clone()).collect();
     let mut table = Comparison::new(&experiment.id, "", "", quantities);
@@ -72,8 +72,8 @@ fn page(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src").join(name)).unwrap()
 }
 
-/// Directions that differ, by the group's name, and how many of them are changes in our table alone: as
-/// `reference/directions.md` lists them.
+/// The directions that differ, as `reference/directions.md` lists them. For each group: how many there are,
+/// and how many of them are changes in our table alone.
 fn listed() -> BTreeMap<&'static str, (u64, u64)> {
     let mut groups = BTreeMap::new();
     for line in page("reference/directions.md").lines() {
@@ -106,7 +106,7 @@ fn listed() -> BTreeMap<&'static str, (u64, u64)> {
     groups
 }
 
-/// Counted by hand, once, from the tables: 646 of 1167 directions need no model.
+/// The numbers were counted by hand, once, from the tables: 646 of 1167 directions need no model.
 #[test]
 fn nothing_ever_changes_has_more_than_half_of_the_directions() {
     let published = published();

@@ -15,12 +15,13 @@ use crate::simulate::RunSpec;
 #[derive(Debug)]
 pub(crate) struct DrainPicks;
 
-/// Printed name of a row, and the policy that it is simulated with.
+/// For each row: its printed name, and the policy that it is simulated with.
 const STATES: [(&str, &str); 3] =
     [("v4.15-rc4", "linux-4.9"), ("patch 1", "linux-4.15-picks"), ("patch 2", "linux-4.15-prefetch")];
-/// The kernel around the allocator, for all rows.
+/// The kernel around the allocator, for all rows alike.
 const KERNEL: &str = "linux-4.18";
-/// Name in the table, and simulated machine. A quick run has the first two.
+/// For each machine: its name in the table, and the simulated machine. A quick run has the first two
+/// machines.
 const MACHINES: [(&str, &str); 4] = [
     ("Broadwell-EP", "broadwell-ep"),
     ("Skylake-EP", "skylake-ep"),
@@ -81,7 +82,7 @@ const EXPLANATIONS: [&str; 3] = [
      waiting goes over from the zone's lock to the LRU lock: a little less of one is much more of the other.",
 ];
 
-/// One table for each machine.
+/// Makes one table for each machine.
 fn experiments(table: &Published) -> Result<Vec<Experiment>> {
     MACHINES.into_iter().map(|(name, machine)| experiment(table, name, machine)).collect()
 }

@@ -15,7 +15,7 @@ use crate::simulate::RunSpec;
 #[derive(Debug)]
 pub(crate) struct FreeHighThreshold;
 
-/// Published name of a row, and the policy that it is simulated with.
+/// For each row: its printed name, and the policy that it is simulated with.
 const STATES: [(&str, &str); 3] =
     [("v6.6", "linux-6.6"), ("v6.12", "linux-6.12.0"), ("v6.12+threshold", "linux-6.18.0")];
 const MACHINE: &str = "epyc-768";
@@ -32,7 +32,7 @@ impl Study for FreeHighThreshold {
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings> {
         let mut experiments = experiments(&published!("free-high-threshold/relative.csv")?)?;
         if options.is_quick {
-            // The build takes ten times as long as the others together.
+            // The build takes ten times as long as the other benchmarks together.
             experiments.truncate(3);
         }
         let simulated = simulated::run(&experiments, &Fitted::bundled()?, options, progress)?;
@@ -70,8 +70,8 @@ const EXPLANATIONS: [&str; 2] = [
      guesses for the most part.",
 ];
 
-/// Each benchmark: its column, its workload with CPUs, and the parameter that was chosen on another study's
-/// table.
+/// Makes an experiment for each benchmark: its column, its workload with CPUs, and the parameter that was
+/// chosen on another study's table.
 fn experiments(table: &Published) -> Result<Vec<Experiment>> {
     const SCORE: Figure = |run| run.score_per_s;
     let benchmarks: [(_, _, _, _, _, Figure); 4] = [

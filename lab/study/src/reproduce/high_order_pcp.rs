@@ -150,12 +150,12 @@ pub(super) fn experiments() -> Result<Vec<Experiment>> {
     Ok(tables.into_iter().zip(cases).map(experiment).collect())
 }
 
-/// Columns of before and after; the patch was called differently in different tables.
+/// Names of the columns of before and after. The text names the patch differently in different tables.
 const BEFORE: &str = "vanilla_4_9_0_rc5";
 const AFTER: [&str; 3] = ["hopcpu_v5", "hopcpu_v4", "highmark_v5"];
 
-/// Two cases for each row of means: before, and after compared with it. `parameter` turns the row's name into
-/// the workload's parameter, or leaves the row out.
+/// Makes two cases for each row of means: before, and after compared with before. `parameter` turns the row's
+/// name into the workload's parameter, or leaves the row out.
 fn cases(
     table: &Published,
     mean: &str,

@@ -6,9 +6,9 @@
 
 use crate::simulate::RunResult;
 
-/// Share of a build's CPU time that only one CPU at a time can do. The median of five published builds of
-/// Linux (0.7, 1.0, 1.1, 1.6 and 2.0 %). Each is `(elapsed x CPUs - CPU time) / (CPUs - 1) / CPU time`, as if
-/// all other work ran on all CPUs:
+/// Share of a build's CPU time that only one CPU at a time can do. The share is the median of five published
+/// builds of Linux (0.7, 1.0, 1.1, 1.6 and 2.0 %). Each share is `(elapsed x CPUs - CPU time) / (CPUs - 1) /
+/// CPU time`, as if all other work ran on all CPUs:
 ///
 /// | CPUs | elapsed, s | CPU time, s | published at |
 /// |---|---|---|---|
@@ -18,11 +18,11 @@ use crate::simulate::RunResult;
 /// | 16, AMD | 98.12 | 1269.7 | `perf.mvermeulen.com/workloads/phoronix/build-linux-kernel` |
 /// | 8, Intel | 160.12 | 1120.3 | the same |
 ///
-/// Some of it may be waiting for a disk: that is serial here too.
+/// Some of this time may be waiting for a disk, which is serial here too.
 const SERIAL_SHARE: f64 = 0.011;
 
 /// Time of a build for each page that it allocates, in milliseconds, if `BUILDS` of them share the CPUs
-/// evenly. It is counted by pages, because few large compilers end in a short run.
+/// evenly. Pages are the unit of work, because few large compilers end in a short run.
 pub(super) fn build_time<const BUILDS: u32>(run: &RunResult) -> f64 {
     let busy = run.busy_ms / run.allocated_pages as f64;
     let waits_percent = run.zone_wait_percent + run.lru_wait_percent + run.mmap_wait_percent;

@@ -17,7 +17,7 @@ use crate::simulate::RunSpec;
 #[derive(Debug)]
 pub(crate) struct PcpAutoTuning;
 
-/// Published name of a row, and the policy that it is simulated with.
+/// For each row: its published name, and the policy that it is simulated with.
 const STATES: [(&str, &str); 7] = [
     ("base", "linux-6.6"),
     ("patch1", "patch1"),
@@ -28,7 +28,7 @@ const STATES: [(&str, &str); 7] = [
     ("patch10", "patch10"),
 ];
 
-/// The same for the third version of the series, which was merged.
+/// The rows of the series' third version, which was merged: published names and policies.
 const STATES_V3: [(&str, &str); 6] = [
     ("base", "linux-6.6"),
     ("patch1", "patch1"),
@@ -41,20 +41,20 @@ const STATES_V3: [(&str, &str); 6] = [
 /// Rows of a quick run.
 const QUICK: [&str; 3] = ["base", "patch5", "patch7"];
 
-/// Tables of the first version. They come first.
+/// Number of tables of the first version. These tables come first.
 const TABLES_V1: usize = 3;
-/// Which of them is the build.
+/// Index of the build's table among them.
 const BUILD: usize = 0;
 
 /// Builds that ran at once in the third version.
 const BUILDS_V3: u32 = 8;
 
-/// Drains because of high-order frees, and pages from zones.
+/// Number of drains because of high-order frees, and number of pages from zones.
 const FREE_HIGH: Figure = |result| result.free_high as f64;
 const ALLOC_ZONE: Figure = |result| result.alloc_zone as f64;
 
-/// Waiting for spin locks: what the series' changelogs call "spinlock contention (mostly for zone lock)",
-/// with the numbers of this column.
+/// Share of time spent waiting for spin locks. The series' changelogs call this column's numbers "spinlock
+/// contention (mostly for zone lock)".
 const SPIN_LOCKS: Metric = Metric::Sum(|result| result.zone_wait_percent, |result| result.lru_wait_percent);
 
 const KBUILD_MACHINE: &str = "sapphire-rapids";
@@ -91,7 +91,7 @@ impl Study for PcpAutoTuning {
         let mut simulated = simulated::run(&experiments, &fitted, options, progress)?;
         let mut more = Vec::new();
         if !options.is_quick {
-            // The copies' results are no second table of the text.
+            // The copies' results are no further table of the text.
             let copies = simulated.tables.pop().context("copies are the last")?;
             let drains = recorded_build::base_drains(&simulated, [experiments.len() - 1, BUILD]);
             more.push(recorded_build::table(&copies, &simulated.tables[BUILD], drains));
@@ -130,7 +130,8 @@ const MEMORY_PRINTED: (f64, f64) = (150.6, 100.0);
 /// The rows with these figures in the text.
 const MEMORY_STATES: [&str; 3] = ["patch7", "patch9", "patch10"];
 
-/// Memory that the build's machine uses. It is no table of the text, so no direction of it counts.
+/// Makes a table of the memory that the build's machine uses. It is no table of the text, so its directions
+/// do not count.
 fn memory(kbuild: &Experiment, simulated: &Simulated) -> Table {
     let names = || kbuild.cases.iter().map(|case| case.name.as_str());
     let mut columns = vec![Column::label("memory", "memory")];

@@ -1,7 +1,8 @@
-//! The build of the 2023 series once more: copies of a recorded build instead of modelled processes.
+//! Simulates the build of the 2023 series once more, with copies of a recorded build instead of modelled
+//! processes.
 //!
-//! Copies are no second table of the text. Their directions are not counted; they stand beside the model's,
-//! step by step.
+//! The copies are no further table of the text. So their directions are not counted. The output shows their
+//! directions beside the model's, step by step.
 
 use pageset_report::comparison::{Change, Comparison, Direction, Quantity};
 use pageset_report::{Cell, Column, Row, Table};
@@ -11,8 +12,8 @@ use crate::simulate::RunSpec;
 
 /// The workload: a bundled recording of a build with large compilers.
 const WORKLOAD: &str = "bundled:k618_2c_make_openssl_j4";
-/// Virtual time before measuring, and measured. A recorded CPU takes 4 s for its acts, and CPUs begin
-/// anywhere in them.
+/// Virtual time before measuring, and measured. A recorded CPU takes 4 s for its acts, and each CPU begins at
+/// a random place in them.
 const WARMUP_MS: u64 = 1000;
 const DURATION_MS: u64 = 4000;
 /// Columns of the build's table that copies have too. Copies have no columns of time or waiting, because each
@@ -32,7 +33,8 @@ const CLEANING_UP: &str = "Those of the copies are not the build's. In its 4 s t
 pub(super) const LEFT_OUT: &str =
     "A quick run plays no copies of a recorded build: each takes half a minute of CPU time.";
 
-/// The rows of `build` as copies of the recording on the same CPUs. No parameter is fitted.
+/// Makes an experiment with the rows of `build`, as copies of the recording on the same CPUs. No parameter is
+/// fitted.
 pub(super) fn experiment(build: &Experiment) -> Experiment {
     let is_shared = |quantity: &Quantity| COLUMNS.contains(&quantity.key.as_str());
     let mut copies = build.clone();
@@ -55,8 +57,8 @@ pub(super) fn experiment(build: &Experiment) -> Experiment {
     copies
 }
 
-/// Published values, copies and model side by side, and the direction of each from the row before. `drains`
-/// are the base row's drains because of high-order frees, of copies and model.
+/// Makes a table with published values, copies and model side by side, and the direction of each from the row
+/// before. `drains` are the base row's drains because of high-order frees, of copies and model.
 pub(super) fn table(copies: &Comparison, model: &Comparison, drains: [Option<f64>; 2]) -> Table {
     let columns = vec![
         Column::label("count", "count"),
@@ -113,7 +115,7 @@ pub(super) fn table(copies: &Comparison, model: &Comparison, drains: [Option<f64
     table
 }
 
-/// How often the base row drains because of high-order frees: copies, then the model.
+/// Number of the base row's drains because of high-order frees: in the copies, then in the model.
 pub(super) fn base_drains(simulated: &Simulated, experiments: [usize; 2]) -> [Option<f64>; 2] {
     experiments.map(|experiment| {
         let drains = Metric::Result(|result| result.free_high as f64);
@@ -121,7 +123,7 @@ pub(super) fn base_drains(simulated: &Simulated, experiments: [usize; 2]) -> [Op
     })
 }
 
-/// Published changes, and how many of them copies and model have in the same direction.
+/// Number of published changes, and how many of them have the same direction in the copies and in the model.
 #[derive(Default)]
 struct Steps {
     published: u64,
@@ -191,7 +193,7 @@ mod tests {
         assert!(result.allocated_pages > 0);
     }
 
-    /// A comparison of one count, whose base row is 100.
+    /// Makes a comparison of one count, whose base row is 100.
     fn counted(published: &[f64], ours: &[f64]) -> Comparison {
         let quantity = Quantity::relative("free_high_rel", "free_high", "% of base", 1);
         let mut comparison = Comparison::new("t", "t", "m", vec![quantity]);

@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::study::Findings;
 
-/// Quantities whose order agrees worse than this are named among the differences.
+/// Quantities whose order agrees worse than this value are listed among the differences.
 const SPEARMAN_MIN: f64 = 0.9;
 
-/// The whole result.
+/// The whole result of a study.
 #[derive(Debug, Serialize)]
 pub struct Reproduction<'a> {
     /// Name of the study.
@@ -21,7 +21,7 @@ pub struct Reproduction<'a> {
     pub direction_agreement: Option<f64>,
     /// Kinds of the directions that differ.
     pub misses: Misses,
-    /// The same for tables that belong together. One group is the whole study.
+    /// Scores of tables that belong together. One group is the whole study.
     pub groups: Vec<Group>,
     /// Published tables with our values, without the withdrawn ones.
     pub tables: Vec<&'a Comparison>,
@@ -37,13 +37,13 @@ pub struct Reproduction<'a> {
     pub notes: &'a [String],
     /// Differences, found from the tables.
     pub differences: Vec<String>,
-    /// Reasons for them, as far as we can tell.
+    /// Reasons for the differences, as far as we can tell.
     pub explanations: &'a [String],
     /// Source of the values.
     pub provenance: Provenance,
 }
 
-/// Tables that belong together: whether ours has skill is judged for all of them at once.
+/// Tables that belong together. Whether our values have skill is judged for all tables of a group at once.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Group {
     /// Name of the group.
@@ -51,9 +51,9 @@ pub struct Group {
     /// The group's directions beside those of the null model.
     #[serde(flatten)]
     pub skill: Skill,
-    /// The sign test's p-value: how often chance does at least as well as ours against the null model.
+    /// The sign test's p-value: how often chance does at least as well as our values against the null model.
     pub p_value: f64,
-    /// Whether ours has skill; `None` where no change is published.
+    /// Whether our values have skill. `None` if the text publishes no change.
     pub has_skill: Option<bool>,
 }
 
@@ -141,8 +141,8 @@ impl<'a> Reproduction<'a> {
         (!table.rows().is_empty()).then_some(table)
     }
 
-    /// All pairs of all tables, one for each row; then all numbers of our own tables, which have nothing
-    /// published.
+    /// Makes a table with all pairs of all tables, one pair for each row. After them come all numbers of our
+    /// own tables, to which no published numbers correspond.
     pub fn flat_table(&self) -> Table {
         let columns = vec![
             Column::label("table", "table"),
@@ -181,7 +181,7 @@ fn skill_of(tables: &[&Comparison]) -> Skill {
     tables.iter().map(|table| table.skill()).sum()
 }
 
-/// One group for each name, in the order of the tables.
+/// Makes one group for each name, in the order of the tables.
 fn groups(study: &str, tables: &[&Comparison]) -> Vec<Group> {
     let mut groups: Vec<(&str, Skill)> = Vec::new();
     for table in tables {

@@ -17,10 +17,11 @@ pub(crate) struct SlicedFrees;
 
 /// The kernels before and after the series.
 const STATES: [&str; 2] = ["linux-6.18", "linux-6.19"];
-/// Published name, and the machine that it is simulated on; the quickest first.
+/// For each machine: its published name, and the simulated machine. The quickest comes first.
 const MACHINES: [(&str, &str); 3] = [("small", "xeon-36"), ("medium", "zen-176"), ("large", "zen-316")];
-/// Published metric, its key, its heading, and the figure that is compared with it: time for each page that
-/// the build allocates. The build's work is fixed, and our runs' time is fixed.
+/// For each metric: its published name, its key, its heading, and our figure. Our figure is the time for each
+/// page that the build allocates: the published build has a fixed amount of work, and our runs have a fixed
+/// time.
 const TIMES: [(&str, &str, &str, Metric); 3] = [
     ("real", "real_rel", "real time", Metric::OfBase(build_time::<1>)),
     ("user", "user_rel", "user time", Metric::OfBase(|run| run.user_ms / run.allocated_pages as f64)),
@@ -46,7 +47,7 @@ impl Study for SlicedFrees {
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings> {
         let mut experiments = experiments(&published!("sliced-frees/kbuild.csv")?)?;
         if options.is_quick {
-            // The others take many times as long.
+            // The other machines take many times as long.
             experiments.truncate(1);
         }
         let simulated = simulated::run(&experiments, &Fitted::bundled()?, options, progress)?;

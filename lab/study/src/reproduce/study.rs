@@ -13,25 +13,25 @@ use pageset_report::Progress;
 
 /// A published study that can be run again.
 ///
-/// To add one: a file beside this one, a line in [`STUDIES`](super::STUDIES), a page in the book.
+/// To add a study, add a file beside this one, a line in [`STUDIES`](super::STUDIES), and a page in the book.
 pub trait Study: fmt::Debug + Sync {
-    /// As typed: lower case, words joined by `-`.
+    /// The study's name, as users type it: lower case, words joined by `-`.
     fn name(&self) -> &'static str;
 
-    /// What is compared, on one line of help.
+    /// The comparison that the study makes, on one line of help.
     fn summary(&self) -> &'static str;
 
-    /// Names of the figures that it draws, those of their files without ending.
+    /// Names of the figures that the study draws: their file names without ending.
     fn figures(&self) -> Vec<&'static str> {
         vec![self.name()]
     }
 
-    /// Whether some parameters were chosen on base rows and are kept in a file: `--fit` chooses them again.
+    /// Whether some parameters were chosen on base rows and are kept in a file. `--fit` chooses them again.
     fn has_parameters(&self) -> bool {
         false
     }
 
-    /// Whether its runs are simulated with [seeds](Options::seeds).
+    /// Whether the study's runs are simulated with [seeds](Options::seeds).
     fn has_seeds(&self) -> bool {
         true
     }
@@ -41,16 +41,17 @@ pub trait Study: fmt::Debug + Sync {
     ///
     /// # Errors
     ///
-    /// The file of [`Options::fit`] cannot be written, or the system gives no threads or memory;
-    /// [`Cancelled`](pageset_report::Cancelled). A simulation that fails is named in the findings instead.
+    /// Fails if the file of [`Options::fit`] cannot be written, if the system gives no threads or memory, or
+    /// with [`Cancelled`](pageset_report::Cancelled). A simulation that fails is named in the findings
+    /// instead.
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings>;
 }
 
 /// Options of a study.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Options {
-    /// Fewer rows and one seed: enough to see whether everything works. Rows keep their measured time, except
-    /// the rows of `owned-blocks`, which has no fitted parameters, and the day of `ageing`.
+    /// Runs fewer rows with one seed: enough to see whether everything works. Rows keep their measured time,
+    /// except the rows of `owned-blocks`, which has no fitted parameters, and the day of `ageing`.
     pub is_quick: bool,
     /// Runs that go on at once.
     pub jobs: usize,
@@ -60,7 +61,7 @@ pub struct Options {
     pub seeds: Option<u64>,
 }
 
-/// In place of a study's reasons, in a quick run.
+/// The text that a quick run shows in place of a study's reasons.
 const REASONS_ELSEWHERE: &str =
     "This was a quick run. Reasons are known of the full one, and stand in its report.";
 

@@ -16,7 +16,7 @@ use crate::simulate::RunSpec;
 #[derive(Debug)]
 pub(crate) struct TickSpread;
 
-/// Published name of a row, and when its CPUs tick.
+/// For each row: its published name, and when its CPUs tick.
 const STATES: [(&str, TickPhase); 2] = [("aligned", TickPhase::Aligned), ("spread", TickPhase::Spread)];
 const MACHINE: &str = "arm-72";
 const POLICY: &str = "linux-6.19";

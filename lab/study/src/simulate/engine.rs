@@ -16,7 +16,7 @@ use super::target::{Shared, VirtualTarget};
 use crate::contest::AllocatorKind;
 use crate::load::{Plan, Setup, Topology};
 
-/// Idle time after the run: the published tables say how many pages page sets hold then. Guess: half a
+/// Idle time after the run. The published tables say how many pages page sets hold then. Guess: half a
 /// minute, after which `high` has fallen to 2 % of its former value (7/8 a second).
 const IDLE_SECONDS: u64 = 30;
 
@@ -24,8 +24,8 @@ const IDLE_SECONDS: u64 = 30;
 ///
 /// # Errors
 ///
-/// A name that is not known, a value that is out of range, a file that cannot be read, or a workload that
-/// does not fit the machine.
+/// Fails if a name is not known, a value is out of range, a file cannot be read, or the workload does not fit
+/// the machine.
 pub fn simulate(spec: &RunSpec) -> Result<RunResult> {
     simulate_until(spec, &Arc::default())
 }
@@ -46,8 +46,8 @@ pub(super) fn simulate_until(spec: &RunSpec, cancel: &Arc<AtomicBool>) -> Result
     Ok(RunResult::new(&outcome, &resolved))
 }
 
-/// Checks whether a run can begin, without running it: names, values, and whether the workload fits the
-/// machine. A recording is not read.
+/// Checks whether a run can begin, without running it: its names, its values, and whether the workload fits
+/// the machine. Does not read a recording.
 ///
 /// # Errors
 ///
@@ -76,7 +76,7 @@ fn with_allocator<'m>(builder: Builder<'m>, allocator: &AllocatorKind) -> Builde
     }
 }
 
-/// The kernel's settings, as `/proc/sys/vm` has them.
+/// Sets the kernel's settings, as `/proc/sys/vm` has them.
 fn with_vm<'m>(mut builder: Builder<'m>, vm: &VmSettings) -> Builder<'m> {
     let VmSettings {
         percpu_pagelist_high_fraction,
@@ -131,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    /// A fraction fixes the limit of page sets, and a small limit sends them to their zone more often.
+    /// A fraction fixes the limit of page sets. With a small limit, page sets go to their zone more often.
     #[test]
     fn settings_of_the_kernel_reach_the_allocator() {
         let mut spec = RunSpec::new("epyc-2", "page_fault1", "linux-6.12");
@@ -172,7 +172,7 @@ mod tests {
         }
     }
 
-    /// A whole run would take minutes.
+    /// A whole run would take minutes, so the test ends soon only if cancelling works.
     #[test]
     fn a_cancelled_simulation_ends_without_a_result() {
         let spec =

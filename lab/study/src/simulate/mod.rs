@@ -1,7 +1,7 @@
 //! A workload on a simulated machine, under one policy.
 //!
-//! `spec` describes a run, `target` lets workloads run on virtual CPUs, `engine` runs, `result` has the
-//! figures.
+//! `spec` describes a run, `target` lets workloads run on virtual CPUs, `engine` runs them, and `result` has
+//! the figures.
 
 mod engine;
 mod result;
@@ -17,7 +17,7 @@ use pageset_report::Progress;
 pub use result::{RunResult, SharedUse};
 pub use spec::{RunSpec, machine_text, parse_machine, recording};
 
-/// Simulates all, up to `jobs` at once; the results are in the order of the specs, and do not depend on
+/// Simulates all specs, up to `jobs` at once. The results are in the order of the specs, and do not depend on
 /// `jobs`.
 ///
 /// # Errors

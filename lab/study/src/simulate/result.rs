@@ -25,14 +25,14 @@ pub struct RunResult {
     pub lru_wait_percent: f64,
     /// Share of the CPUs' busy time that they waited for an address space.
     pub mmap_wait_percent: f64,
-    /// Time that CPUs were busy, of all together.
+    /// Time that CPUs were busy: the sum of all CPUs.
     pub busy_ms: f64,
     /// The user program's part of the busy time, in workloads that tell it from the kernel's: kbuild,
     /// stress-vm, ebizzy, pigz, oltp. 0 in others.
     pub user_ms: f64,
     /// Times that a CPU waited for a zone's lock in order to drain a page set.
     pub drain_waits: u64,
-    /// How long they waited, all together.
+    /// Time of these waits, all together.
     pub drain_wait_ns: u64,
     /// The longest of these waits.
     pub drain_wait_max_ns: u64,
@@ -56,13 +56,13 @@ pub struct RunResult {
     pub shared: SharedUse,
     /// Share of the cache lines touched that came from memory.
     pub cache_miss_percent: f64,
-    /// Time of an allocation that half of them do not exceed.
+    /// Median time of an allocation.
     pub alloc_p50_ns: f64,
-    /// Time of an allocation that 99 % of them do not exceed.
+    /// Time that 99 % of the allocations do not exceed.
     pub alloc_p99_ns: f64,
-    /// Time of an allocation that 99.9 % of them do not exceed.
+    /// Time that 99.9 % of the allocations do not exceed.
     pub alloc_p999_ns: f64,
-    /// Longest time of an allocation.
+    /// Time of the longest allocation.
     pub alloc_max_ns: f64,
     /// Average time of an allocation.
     pub alloc_mean_ns: f64,
@@ -70,14 +70,14 @@ pub struct RunResult {
     pub alloc_behind_drains_ns: f64,
     /// CPUs that the workload used.
     pub workers: u32,
-    /// Counts of the played recording, if there was one.
+    /// Counts of the played recording, if the workload was a recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub played: Option<Played>,
-    /// Fingerprint of all that happened in order.
+    /// Fingerprint of everything that happened in order.
     pub digest: String,
 }
 
-/// Meetings of CPUs, and the use of memory: the same figures for every allocator.
+/// How often CPUs used the same data, and the use of memory. Every allocator has the same figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SharedUse {
     /// Times a CPU took a zone's lock. In an allocator without locks: times a CPU changed data that all CPUs
@@ -93,7 +93,7 @@ pub struct SharedUse {
     pub line_passes: BTreeMap<String, u64>,
     /// Lines that a CPU waited for, since they were on their way to another CPU.
     pub line_waits: u64,
-    /// Share of the CPUs' busy time spent waiting for such lines.
+    /// Share of the CPUs' busy time spent waiting for lines that other CPUs had.
     pub line_percent: f64,
     /// Requests that got memory of another type.
     pub fallbacks: u64,
@@ -104,12 +104,12 @@ pub struct SharedUse {
     pub used_peak: u64,
     /// Free pages that a CPU kept back, after two ticks of a machine that is idle.
     pub held_after_two_ticks: u64,
-    /// Free pages intended for one CPU that others take if they find none, on average.
+    /// Free pages intended for one CPU that other CPUs take if they find no others, on average.
     pub at_hand_mean: f64,
     /// Pageblocks that are free as a whole at the end of the measured time.
     pub whole_at_end: u64,
-    /// Free pages outside of whole pageblocks at that time: memory that an allocator leaves in pieces, for
-    /// any load.
+    /// Free pages outside of whole pageblocks at the end of the measured time. An allocator leaves this
+    /// memory in pieces, for any load.
     pub apart_at_end: u64,
     /// Whole pageblocks that are free after 30 idle seconds, when the load is gone.
     pub whole_when_gone: u64,

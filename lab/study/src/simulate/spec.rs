@@ -14,27 +14,28 @@ use serde::{Deserialize, Serialize};
 use crate::contest::AllocatorKind;
 use crate::load::{Generation, Plan, PlanError, Played, Recorded, Settings, Setup, Workload};
 
-/// One simulation: everything that decides its result, besides the program and the machine's file.
+/// The description of one simulation. Together with the program and the machine's file, it decides the
+/// result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSpec {
     /// Name of a bundled machine, or a machine file.
     pub machine: String,
-    /// Name of a workload, or `trace:` and the path of a recording, or `bundled:` and the name of one that is
-    /// built in.
+    /// Name of a workload; or `trace:` and the path of a recording; or `bundled:` and the name of a built-in
+    /// recording.
     pub workload: String,
     /// Name of a policy of Linux's allocator, or of an allocator of our own.
     pub policy: String,
-    /// CPUs that the workload uses. Default: all.
+    /// CPUs that the workload uses. Default: all CPUs of the machine.
     pub cpus: Option<u32>,
-    /// A fixed `batch` instead of the policy's, in pages.
+    /// A fixed `batch`, in pages, instead of the policy's.
     pub batch: Option<u32>,
-    /// A fixed `high` instead of the policy's, in pages.
+    /// A fixed `high`, in pages, instead of the policy's.
     pub high: Option<u32>,
     /// The policy whose kernel surrounds the allocator (slabs, sockets). Default: the same as `policy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_of: Option<String>,
-    /// When CPUs tick, relative to each other. Default: as the machine has it.
+    /// When CPUs tick, relative to each other. Default: the machine's setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tick_phase: Option<TickPhase>,
     /// Seed of all random numbers.
@@ -52,7 +53,7 @@ pub struct RunSpec {
 pub(super) enum Work {
     /// A named workload.
     Named(&'static Workload),
-    /// A recording, stretched over the CPUs.
+    /// A recording, played on all CPUs of the run.
     Recorded(Recorded),
 }
 
@@ -64,13 +65,14 @@ const BUNDLED: &str = "bundled:";
 /// sets fill within the first.
 const RECORDED_MS: (u64, u64) = (100, 500);
 
-/// The recording that a workload of this name plays, if it is one.
+/// The path of the recording that a workload of this name plays. `None` if the workload is not `trace:` and a
+/// path.
 #[must_use]
 pub fn recording(workload: &str) -> Option<&Path> {
     workload.strip_prefix(TRACE).map(Path::new)
 }
 
-/// The recording that a workload of this name plays, opened; `None` if it is no recording.
+/// Opens the recording that a workload of this name plays. Returns `None` if the workload is no recording.
 fn opened(workload: &str) -> Option<Result<Box<dyn TraceReader>>> {
     if let Some(path) = recording(workload) {
         return Some(pageset_trace::open(path).map_err(Into::into));
@@ -140,7 +142,7 @@ pub(super) struct Resolved {
 const MS_MAX: u64 = 600_000;
 
 impl RunSpec {
-    /// A run with the workload's and the policy's defaults.
+    /// Makes a run with the workload's and the policy's defaults.
     #[must_use]
     pub fn new(machine: &str, workload: &str, policy: &str) -> Self {
         let [machine, workload, policy] = [machine, workload, policy].map(str::to_owned);
@@ -162,7 +164,7 @@ impl RunSpec {
         }
     }
 
-    /// Looks up the names.
+    /// Looks up the names in the spec.
     pub(super) fn resolve(&self) -> Result<Resolved> {
         let mut machine = parse_machine(&machine_text(&self.machine)?, &self.machine)?;
         machine.tick_phase = self.tick_phase.unwrap_or(machine.tick_phase);
@@ -222,7 +224,7 @@ impl RunSpec {
     }
 }
 
-/// Largest number of pages that a spec may name; the same as `replay --sweep`'s for `high`.
+/// Largest number of pages that a spec may name. `replay --sweep` has the same limit for `high`.
 const PAGES_MAX: u32 = 1 << 28;
 
 fn pages(key: &str, pages: u32) -> Result<i32> {
@@ -239,7 +241,7 @@ fn milliseconds(what: &str, ms: u64, min: u64) -> Result<u64> {
     Ok(ms)
 }
 
-/// The machine's file: of a bundled machine, or the one with this path.
+/// Returns the text of a machine's file. `machine` is the name of a bundled machine, or a path.
 ///
 /// # Errors
 ///
@@ -255,11 +257,11 @@ pub fn machine_text(machine: &str) -> Result<String> {
     Ok(read_description(path)?)
 }
 
-/// The machine that a file describes; `name` is for messages.
+/// Returns the machine that a file describes. `name` is for messages.
 ///
 /// # Errors
 ///
-/// The text is not a machine file. The layout of a recorded machine has its own error.
+/// Fails if the text is not a machine file. The layout of a recorded machine has its own error.
 pub fn parse_machine(text: &str, name: &str) -> Result<Machine> {
     Machine::parse(text, name).or_else(|error| match toml::from_str::<Layout>(text) {
         Ok(_) => bail!(
@@ -281,7 +283,7 @@ fn generation_of(policy: &str) -> Result<Generation> {
     Ok(match (numbers.next(), numbers.next()) {
         (Some(major), Some(minor)) if (major, minor) <= (4, 9) => Generation::V4_9,
         (Some(major), Some(minor)) if (major, minor) < (5, 19) => Generation::V4_18,
-        // The 2023 series is of 6.6.
+        // The 2023 series is for Linux 6.6.
         _ => Generation::V6_6,
     })
 }

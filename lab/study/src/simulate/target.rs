@@ -1,4 +1,4 @@
-//! A virtual CPU as the world of a workload.
+//! Lets a workload run on a virtual CPU.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ pub(super) struct Shared {
     locks: Vec<Lock>,
 }
 
-/// A lock of a workload's: one that CPUs spin for, or one that can be shared.
+/// A workload's lock: CPUs spin for it, or can share it.
 #[derive(Debug)]
 enum Lock {
     Spin(Spin),
@@ -53,8 +53,8 @@ impl<'c> VirtualTarget<'c> {
         Self { random: cpu.rng("workload"), cpu, shared, lost_frees: 0 }
     }
 
-    /// Frees that the allocator refused: a bug of the workload or the allocator. A list of frees counts as at
-    /// least one.
+    /// Number of frees that the allocator refused, because of a bug of the workload or the allocator. A
+    /// refused list of frees counts as at least one.
     pub(super) fn lost_frees(&self) -> u64 {
         self.lost_frees
     }

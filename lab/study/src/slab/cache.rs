@@ -36,14 +36,14 @@ struct Slab {
     place: Place,
 }
 
-/// Where a slab is.
+/// The place of a slab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// A CPU takes objects from it, or will.
+    /// A CPU takes objects from the slab, or will.
     Cpu,
-    /// All its objects are in use; it is on no list.
+    /// All objects of the slab are in use. The slab is on no list.
     Full,
-    /// On its node's list.
+    /// The slab is on its node's list.
     Node,
 }
 
@@ -61,21 +61,21 @@ impl CpuSlabs {
     }
 }
 
-/// Where an object comes from.
+/// The place from which an object comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// From a slab that the CPU has.
+    /// The slab with this number, which the CPU has already.
     FromCpu(u32),
-    /// From a slab of the node's list, whose lock is taken for that.
+    /// The slab with this number, from the node's list. The list's lock is taken for that.
     FromNode(u32),
-    /// No slab has a free object: a new one is needed.
+    /// No slab has a free object, so a new slab is needed.
     NeedsSlab,
 }
 
 /// The acts that follow a free.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Given {
-    /// The lock of the node's list is taken.
+    /// Whether the lock of the node's list is taken.
     pub(super) takes_list_lock: bool,
     /// Slabs that became empty and go back to the allocator.
     pub(super) emptied: Vec<Block>,
@@ -102,7 +102,7 @@ impl Cache {
         }
     }
 
-    /// Takes an object for a CPU. Returns the slab's number, or says that a slab is missing.
+    /// Takes an object for a CPU. Returns the number of its slab, or that a new slab is needed.
     pub(super) fn take(&mut self, cpu: usize, node: NodeId) -> Taken {
         let own = &mut self.cpus[cpu];
         if let Some(current) = own.current {
@@ -157,7 +157,7 @@ impl Cache {
         id
     }
 
-    /// Gives an object back on any CPU.
+    /// Gives an object back, on any CPU.
     pub(super) fn give(&mut self, cpu: usize, id: u32) -> Given {
         let slab = &mut self.slabs[id as usize];
         slab.in_use -= 1;
@@ -273,7 +273,7 @@ mod tests {
         for _ in 0..10 {
             let burst = take(&mut cache, 20 * 16);
             let emptied: usize = burst.into_iter().map(|id| cache.give(1, id).emptied.len()).sum();
-            // The rest waits on the consumer's list, the producer's and the node's.
+            // The other slabs wait on the consumer's list, the producer's and the node's.
             assert!((10..20).contains(&emptied), "{emptied} of 20 slabs went back");
         }
         assert!(cache.slabs.len() <= 30, "{} slabs in use at most", cache.slabs.len());

@@ -1,8 +1,8 @@
 //! Objects smaller than pages: a small slab layer with the orders and lists of SLUB (spec fault.md §4.0).
 //!
-//! An object costs a page event only when a slab is missing or becomes empty. Objects that one CPU takes and
-//! another gives back make the slabs travel: that is how messages of a few hundred bytes become allocations
-//! of order 2 or 3.
+//! An object costs a page event only when a slab is missing or becomes empty. If one CPU takes objects and
+//! another gives them back, slabs move between CPUs. In this way messages of a few hundred bytes become
+//! allocations of order 2 or 3.
 
 mod cache;
 pub(crate) mod object;
@@ -22,10 +22,10 @@ use cache::{Cache, Taken};
 pub use object::Object;
 pub(crate) use order::{PAGE_BYTES, order_of};
 
-/// Largest size that has a cache; larger ones are blocks of pages. Source: spec fault.md §4.0.
+/// Largest size that has a cache. Larger requests get blocks of pages. Source: spec fault.md §4.0.
 const KMALLOC_BYTES_MAX: u32 = 8192;
 
-/// How long the lock of a node's list is held.
+/// Time for which the lock of a node's list is held.
 pub(crate) const LIST_NS: Parameter = Parameter {
     key: "slab_list_ns",
     default: 100,
@@ -34,7 +34,7 @@ pub(crate) const LIST_NS: Parameter = Parameter {
     source: "guess",
 };
 
-/// A cache of a [`Slabs`].
+/// Names a cache of a [`Slabs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CacheId(u16);
 
@@ -43,17 +43,18 @@ pub(crate) struct CacheId(u16);
 pub(crate) struct Slabs {
     caches: Vec<Mutex<Cache>>,
     kmalloc: Vec<(u32, CacheId)>,
-    /// One lock for all nodes of a cache: the workloads' objects are of one node nearly always.
+    /// One lock for each cache, for the lists of all nodes, because a workload's objects are nearly always on
+    /// one node.
     locks: Vec<LockId>,
     nodes_of_cpus: Vec<NodeId>,
     list_ns: u64,
     generation: Generation,
-    /// Workers that still use it.
+    /// Number of workers that still use the caches.
     users: AtomicUsize,
 }
 
 impl Slabs {
-    /// A set without caches.
+    /// Makes a set without caches.
     pub(crate) fn new(setup: &Setup<'_>) -> Self {
         Self {
             caches: Vec::new(),
@@ -84,8 +85,8 @@ impl Slabs {
         }
     }
 
-    /// Allocates `bytes` bytes, as an object if there is a cache for that size, else as a block, and adds it
-    /// to `message`.
+    /// Allocates `bytes` bytes and adds the memory to `message`. The memory is an object if there is a cache
+    /// for that size, and else a block.
     pub(crate) fn kmalloc(
         &self,
         target: &mut dyn Target,
@@ -143,13 +144,13 @@ impl Slabs {
         message.blocks.into_iter().for_each(|block| target.free(block));
     }
 
-    /// Sets the number of workers that use these caches. Each leaves once.
+    /// Sets the number of workers that use these caches. Each worker leaves once.
     pub(crate) fn used_by(self, workers: usize) -> Self {
         Self { users: AtomicUsize::new(workers), ..self }
     }
 
-    /// Says that a worker needs the caches no longer. The last one gives all empty slabs back to the
-    /// allocator.
+    /// Says that a worker needs the caches no longer. The last worker to leave gives all empty slabs back to
+    /// the allocator.
     pub(crate) fn leave(&self, target: &mut dyn Target) {
         if self.users.fetch_sub(1, AcqRel) == 1 {
             self.shrink(target);

@@ -5,19 +5,21 @@
 
 use crate::load::setup::Generation;
 
-/// The unit of the limit, and the limit.
+/// The limit of partly used slabs, and the unit of the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartialRule {
-    /// Before Linux 5.16: free objects, counted when a slab joins. A full slab joins with one free object. So
-    /// a CPU that frees other CPUs' objects collects as many slabs as the limit allows objects, and most of
-    /// them are empty when it gives them away.
+    /// Before Linux 5.16 the unit is free objects, counted when a slab joins. A full slab joins with one free
+    /// object. So a CPU that frees other CPUs' objects collects as many slabs as the limit allows objects.
+    /// Most of these slabs are empty when the CPU gives them away.
     Objects(u32),
-    /// Since Linux 5.16: slabs, twice as many as would hold the wanted objects.
+    /// Since Linux 5.16 the unit is slabs. The limit is twice the number of slabs that would hold the wanted
+    /// objects.
     Slabs(u32),
 }
 
 impl PartialRule {
-    /// The rule of a kernel for a cache of objects of `size` bytes, `objects` in a slab.
+    /// The rule of a kernel for a cache whose objects have `size` bytes and whose slabs have `objects`
+    /// objects.
     pub(super) fn new(generation: Generation, size: u32, objects: u32) -> Self {
         if generation < Generation::V6_6 {
             return Self::Objects(match size {

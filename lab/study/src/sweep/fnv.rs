@@ -15,7 +15,7 @@ impl Fnv {
         self.0 = bytes.iter().fold(self.0, step);
     }
 
-    /// As 32 hexadecimal digits.
+    /// Returns the hash as 32 hexadecimal digits.
     pub(crate) fn text(self) -> String {
         format!("{:032x}", self.0)
     }

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use super::plan::{Grid, Plan};
 use crate::simulate::RunSpec;
 
-/// All runs of a plan, grid by grid; the first key of a grid varies slowest, the seed fastest. A run that
-/// occurs twice is there once.
+/// Returns all runs of a plan, grid by grid. The first key of a grid varies slowest, the seed fastest. A run
+/// that occurs twice is returned once.
 pub fn runs(plan: &Plan) -> Vec<RunSpec> {
     let mut runs: Vec<RunSpec> = Vec::new();
     let mut seen = std::collections::HashSet::new();
@@ -42,7 +42,7 @@ fn expand(grid: &Grid) -> Vec<RunSpec> {
     runs
 }
 
-/// Every run with each of the values.
+/// Replaces each run by one run for each of the values.
 fn vary<T>(runs: &mut Vec<RunSpec>, values: &[T], set: impl Fn(&mut RunSpec, &T)) {
     let before = std::mem::take(runs);
     for run in before {
@@ -54,12 +54,12 @@ fn vary<T>(runs: &mut Vec<RunSpec>, values: &[T], set: impl Fn(&mut RunSpec, &T)
     }
 }
 
-/// The run as one line of JSON: equal for equal runs.
+/// Returns the run as one line of JSON. Equal runs give equal lines.
 pub(super) fn canonical(spec: &RunSpec) -> String {
     serde_json::to_string(spec).expect("a run has only text and numbers")
 }
 
-/// The run's keys and values on one level; parameters of the workload are `set.KEY`.
+/// Returns the run's keys and values on one level. Parameters of the workload have the keys `set.KEY`.
 pub fn keys(spec: &RunSpec) -> Map<String, Value> {
     let Ok(Value::Object(mut keys)) = serde_json::to_value(spec) else { return Map::new() };
     if let Some(Value::Object(settings)) = keys.remove("settings") {

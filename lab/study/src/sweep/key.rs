@@ -12,8 +12,8 @@ use super::fnv::Fnv;
 use super::grid;
 use crate::simulate::{self, RunSpec};
 
-/// The code that computes, as a hash of its sources. Rows of other code are not used again, whether or not
-/// the code is committed.
+/// A hash of the sources of the code that computes. Rows of other code are not used again, whether or not the
+/// code is committed.
 const SOURCES: &str = env!("PAGESET_SOURCES");
 /// Hexadecimal digits of a key.
 pub(super) const DIGITS: usize = 32;
@@ -21,7 +21,7 @@ pub(super) const DIGITS: usize = 32;
 /// Makes keys: a hash of the run, of the code, and of the files that the run names.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
-    /// Texts of machines by name, and hashes of recordings by path; a plan names each many times.
+    /// Texts of machines by name, and hashes of recordings by path. A plan names each of them many times.
     machines: HashMap<String, String>,
     recordings: HashMap<PathBuf, String>,
 }
@@ -41,7 +41,7 @@ impl Keys {
             hash.add(part.as_bytes());
             hash.add(b"\0");
         }
-        // Also the policy whose kernel surrounds the allocator.
+        // The key covers the policy, and also the policy whose kernel surrounds the allocator.
         for policy in std::iter::once(&spec.policy).chain(&spec.kernel_of) {
             if names_policy_file(policy) {
                 hash.add(rules(Path::new(policy))?.as_bytes());
@@ -58,7 +58,7 @@ impl Keys {
     }
 }
 
-/// The rules of the policy in a file. Two texts may have the same rules.
+/// Returns the rules of the policy in a file. Two texts may have the same rules.
 fn rules(policy: &Path) -> Result<String> {
     let policy = read_policy(policy)?;
     Ok(policy_to_toml(policy) + policy.name + policy.kernel)
@@ -69,16 +69,17 @@ fn rules(policy: &Path) -> Result<String> {
 ///
 /// # Errors
 ///
-/// The machine or the recording cannot be read.
+/// Fails if the machine or the recording cannot be read.
 pub fn key(spec: &RunSpec) -> Result<String> {
     Keys::default().of(spec)
 }
 
-/// The key of a replay, as [`key`]: of a recording and the names of all candidates, settings included.
+/// The key of a replay: a hash like [`key`], of a recording and the names of all candidates, settings
+/// included.
 ///
 /// # Errors
 ///
-/// The recording cannot be read.
+/// Fails if the recording cannot be read.
 pub fn replay_key(recording: &Path, candidates: &[String]) -> Result<String> {
     let contents = contents(recording)?;
     let mut hash = Fnv::new();
@@ -122,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_that_of_its_authors() {
-        // From the authors' test vectors.
+        // These hashes are from the authors' test vectors.
         let hash = |bytes: &[u8]| {
             let mut hash = Fnv::new();
             hash.add(bytes);

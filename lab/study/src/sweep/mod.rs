@@ -1,7 +1,7 @@
 //! Many simulations from one plan.
 //!
-//! `plan` is the file that says what to run, `grid` makes runs of it. `rows` keeps what is finished, by the
-//! `key` of each run, a hash (`fnv`).
+//! `plan` is the file that says what to run, and `grid` makes runs of it. `rows` keeps the finished runs by
+//! their `key`. A key is a hash (`fnv`).
 
 mod fnv;
 mod grid;
@@ -26,30 +26,31 @@ pub use rows::{Ending, Extent, FinishedRun, Rows};
 /// The runs of a plan, and which of them are finished.
 #[derive(Debug)]
 pub struct Sweep {
-    /// In the order of the plan, each with its key.
+    /// The runs in the order of the plan, each with its key.
     runs: Vec<(String, RunSpec)>,
     rows: Rows,
 }
 
 impl Sweep {
-    /// The runs of a plan, none of them finished.
+    /// Makes a sweep of the runs of a plan. No run is finished yet.
     ///
     /// # Errors
     ///
-    /// A machine or a recording that the plan names cannot be read.
+    /// Fails if a machine or a recording that the plan names cannot be read.
     pub fn new(plan: &Plan) -> Result<Self> {
         let mut keys = Keys::default();
         let keyed = runs(plan).into_iter().map(|spec| Ok((keys.of(&spec)?, spec)));
         Ok(Self { runs: keyed.collect::<Result<_>>()?, rows: Rows::default() })
     }
 
-    /// Runs of the plan.
+    /// Number of runs in the plan.
     #[must_use]
     pub fn run_count(&self) -> usize {
         self.runs.len()
     }
 
-    /// The runs of the plan in its order, each with the key of everything that decides its result.
+    /// The runs in the order of the plan. Each has a key, which hashes everything that decides the run's
+    /// result.
     #[must_use]
     pub fn runs(&self) -> &[(String, RunSpec)] {
         &self.runs
@@ -65,7 +66,7 @@ impl Sweep {
     ///
     /// # Errors
     ///
-    /// The file cannot be written, or is not a file of rows; a run is impossible;
+    /// Fails if the file cannot be written or is not a file of rows, if a run is impossible, or with
     /// [`Cancelled`](pageset_report::Cancelled).
     pub fn finish(&mut self, rows: &Path, jobs: usize, progress: &mut dyn Progress) -> Result<()> {
         // A plan that cannot run leaves no file behind, and fails before the first run, not after hours.
@@ -94,7 +95,7 @@ impl Sweep {
         )
     }
 
-    /// Whether each run that is not finished can be begun.
+    /// Checks whether each unfinished run can begin.
     fn check(&self) -> Result<()> {
         todo(&self.runs, &self.rows).try_for_each(|(_, spec)| check(spec).with_context(|| name_of(spec)))
     }
@@ -114,7 +115,7 @@ fn name_of(spec: &RunSpec) -> String {
     format!("the run {}", grid::canonical(spec))
 }
 
-/// The file that keeps a plan's rows by default: `plan.toml` has them in `plan.rows.jsonl`.
+/// The path of the file that keeps a plan's rows by default: `plan.rows.jsonl` for `plan.toml`.
 #[must_use]
 pub fn rows_path(plan: &Path) -> PathBuf {
     plan.with_extension("rows.jsonl")

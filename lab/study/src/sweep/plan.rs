@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 /// Most runs of one plan: a file of rows should not have more than a million lines.
 const RUNS_MAX: usize = 1_000_000;
-/// Most memory for all runs: a million with short names and a few parameters.
+/// Most memory for all runs: enough for a million runs with short names and a few parameters.
 const BYTES_MAX: usize = 512 << 20;
 /// Memory of one run besides names and parameters, and of a parameter besides its name. Guess.
 const RUN_BYTES: usize = 256;
@@ -40,16 +40,16 @@ pub struct Grid {
     pub workload: Several<String>,
     /// Names of policies.
     pub policy: Several<String>,
-    /// CPUs that work. Default: all of the machine's.
+    /// CPUs that work. Default: all CPUs of the machine.
     #[serde(default)]
     pub cpus: Several<u32>,
-    /// Instead of the policy's rule for the batch, in pages.
+    /// Batch in pages, instead of the policy's rule.
     #[serde(default)]
     pub batch: Several<u32>,
-    /// Instead of the policy's rule for the limit of a page set, in pages.
+    /// Limit of a page set in pages, instead of the policy's rule.
     #[serde(default)]
     pub high: Several<u32>,
-    /// The policy whose kernel surrounds the allocator. Default: each one's own.
+    /// The policy whose kernel surrounds the allocator. Default: the run's own policy.
     #[serde(default)]
     pub kernel_of: Option<String>,
     /// Seeds. Default: 1.
@@ -66,7 +66,7 @@ pub struct Grid {
     pub set: BTreeMap<String, Several<u64>>,
 }
 
-/// One value or a list of them; none if the key is not in the file.
+/// One value or a list of values. The list is empty if the key is not in the file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Several<T> {
@@ -91,7 +91,7 @@ impl<T> Several<T> {
         }
     }
 
-    /// The values as options; one `None` if there are none.
+    /// The values as options. If there are none, one `None`.
     pub fn or_default(&self) -> Vec<Option<&T>> {
         match self.values() {
             [] => vec![None],
@@ -108,9 +108,9 @@ pub struct Question {
     pub title: String,
     /// Name of the figure's file, without ending.
     pub file: String,
-    /// Key along the x axis.
+    /// Key whose values are on the x axis.
     pub x: String,
-    /// Results up the y axis.
+    /// Results that are on the y axis.
     pub y: Several<String>,
     /// Key that has one panel for each value.
     #[serde(default)]
@@ -118,10 +118,10 @@ pub struct Question {
     /// Key that has one series for each value.
     #[serde(default)]
     pub series: Option<String>,
-    /// Axes with a logarithmic scale: x, y.
+    /// Axes that have a logarithmic scale: x, y.
     #[serde(default)]
     pub log: Vec<LogAxis>,
-    /// Runs that are left out unless a key has this value.
+    /// Keys with a value each. Runs with another value are left out.
     #[serde(default)]
     pub only: BTreeMap<String, toml::Value>,
 }
@@ -130,9 +130,9 @@ pub struct Question {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogAxis {
-    /// The horizontal one.
+    /// The horizontal axis.
     X,
-    /// The vertical one.
+    /// The vertical axis.
     Y,
 }
 
@@ -144,16 +144,16 @@ impl Plan {
         Self::parse(&text).with_context(|| format!("{name}: this is not a plan of a sweep"))
     }
 
-    /// Combinations of all grids; runs that occur twice count twice.
+    /// Number of combinations in all grids. Runs that occur twice count twice.
     pub fn runs(&self) -> usize {
         self.grids.iter().fold(0, |sum, grid| sum.saturating_add(grid.runs()))
     }
 
-    /// The plan in a text.
+    /// Reads the plan in a text.
     ///
     /// # Errors
     ///
-    /// It is no plan, has no runs, or more than memory can hold.
+    /// Fails if the text is no plan, has no runs, or has more runs than memory can hold.
     pub fn parse(text: &str) -> Result<Self> {
         let plan: Self = toml::from_str(text)?;
         if plan.grids.is_empty() {
@@ -210,7 +210,7 @@ impl Grid {
         Ok(())
     }
 
-    /// Number of combinations.
+    /// Number of combinations in this grid.
     fn runs(&self) -> usize {
         let own = [
             self.machine.values().len(),
@@ -229,7 +229,7 @@ impl Grid {
 }
 
 impl Grid {
-    /// Memory of its runs, at most.
+    /// Most memory that the grid's runs can take.
     fn bytes(&self) -> usize {
         let longest = |names: &Several<String>| names.values().iter().map(String::len).max().unwrap_or(0);
         let names = longest(&self.machine) + longest(&self.workload) + longest(&self.policy);

@@ -1,4 +1,4 @@
-//! Finished runs on disk: one line of JSON each, so that a sweep can be ended at any time and goes on later.
+//! Finished runs on disk, one line of JSON each. A sweep can be ended at any time and goes on later.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -19,7 +19,7 @@ const LINE_MAX: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FinishedRun {
-    /// The key of the run and of everything that decides its result; see `key`.
+    /// The key of the run, a hash of everything that decides its result; see `key`.
     pub key: String,
     /// The run.
     pub spec: RunSpec,
@@ -33,27 +33,27 @@ impl FinishedRun {
         if key::is_key(&run.key) { Ok(run) } else { Err(format!("`{}` is not a key", run.key)) }
     }
 
-    /// A run with this key and its result.
+    /// Makes a finished run of a key, a run and its result.
     ///
     /// # Errors
     ///
-    /// An error of JSON; none is known to occur.
+    /// Returns an error of JSON. None is known to occur.
     pub fn new(key: String, spec: RunSpec, result: &RunResult) -> Result<Self> {
         let Value::Object(result) = serde_json::to_value(result)? else { bail!("a result is an object") };
         Ok(Self { key, spec, result })
     }
 
-    /// The result, with its types.
+    /// Returns the result with its types.
     ///
     /// # Errors
     ///
-    /// The row is from another version of the simulator, with other fields.
+    /// Fails if the row is from another version of the simulator, with other fields.
     pub fn result(&self) -> Result<RunResult> {
         let result = serde_json::from_value(Value::Object(self.result.clone()));
         result.with_context(|| format!("the run {} has another version's result", self.key))
     }
 
-    /// The line in a file, with its end.
+    /// The run as a line of a file, with the end of the line.
     pub fn line(&self) -> Result<Vec<u8>> {
         let mut line = serde_json::to_vec(self)?;
         line.push(b'\n');
@@ -68,11 +68,11 @@ const AFTER_KEY: &[u8] = b"\",\"spec\":{\"machine\":\"";
 /// Whether a text without an end of line is the beginning of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beginning {
-    /// It has a key in the right place, and goes on as a row does.
+    /// The text has a key in the right place, and goes on as a row does.
     Certain,
-    /// It is too short to tell.
+    /// The text is too short to tell.
     Possible,
-    /// It is something else.
+    /// The text is not the beginning of a row.
     Not,
 }
 
@@ -104,11 +104,11 @@ pub struct Extent {
 /// The end of a file of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// A whole line, or nothing.
+    /// The file ends with a whole line, or is empty.
     Line,
-    /// A row without an end of line: an editor has taken it away.
+    /// The file ends with a row without an end of line, because an editor has removed it.
     Row,
-    /// The beginning of a row: the program was killed while it wrote.
+    /// The file ends with the beginning of a row, because the program was killed while it wrote.
     Half,
 }
 
@@ -124,12 +124,12 @@ impl Rows {
         self.finished.get(key)
     }
 
-    /// All finished runs, in no order.
+    /// All finished runs, in no particular order.
     pub fn all(&self) -> impl Iterator<Item = &FinishedRun> {
         self.finished.values()
     }
 
-    /// Adds a run, in place of one with the same key.
+    /// Adds a run. If there is a run with the same key, replaces it.
     pub fn insert(&mut self, run: FinishedRun) {
         self.finished.insert(run.key.clone(), run);
     }
@@ -144,8 +144,8 @@ impl Rows {
         self.read_from(&mut BufReader::new(file))
     }
 
-    /// Reads rows. A line that is not a row of a sweep is an error, also at the end: the file may be the only
-    /// copy of something else.
+    /// Reads rows. A line that is not a row of a sweep is an error, even at the end of the file, because the
+    /// file may be the only copy of something else.
     pub fn read_from(&mut self, reader: &mut impl BufRead) -> Result<Extent> {
         const REMEDY: &str = "name another file, or remove the line";
         let mut rows = 0;
@@ -188,8 +188,8 @@ pub(super) struct RowsFile {
 }
 
 impl RowsFile {
-    /// Opens or makes a file, after reading the rows that are in it. A file with anything else in it stays as
-    /// it is.
+    /// Opens or makes a file, after reading the rows that are in it. A file that has anything else in it is
+    /// left unchanged.
     pub(super) fn open(path: &Path, rows: &mut Rows) -> Result<Self> {
         let cannot_write = || format!("{}: cannot write rows", path.display());
         let file =
@@ -235,7 +235,8 @@ mod tests {
         FinishedRun { key: format!("{seed:032x}"), spec, result }
     }
 
-    /// A file of two rows with these bytes at its end; what is in it after it was opened to add rows.
+    /// Opens a file of two rows, with these bytes at its end, to add rows. Returns the result and the file's
+    /// contents afterwards.
     fn opened(cut: usize, end: &[u8]) -> (Result<Rows>, Vec<u8>) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rows.jsonl");
@@ -295,7 +296,7 @@ mod tests {
             assert!(error.contains("name another file"), "{error}");
             assert_eq!(std::fs::read(&path).unwrap(), text.as_bytes());
         }
-        // Rows of ours, and something else behind them.
+        // The file has rows of ours, and something else behind them.
         for end in ["precious", "{\"key\":\"precious", "precious\n"] {
             let (rows, after) = opened(0, end.as_bytes());
             assert!(format!("{:#}", rows.unwrap_err()).contains("line 3: this is not a row"));

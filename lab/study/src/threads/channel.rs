@@ -9,11 +9,11 @@ use parking_lot::{Condvar, Mutex};
 use crate::load::plan::ChannelSpec;
 use crate::target::{Message, Received};
 
-/// Looks at a channel before the thread sleeps. Guess: some 10 us, longer than waking a thread takes, so that
-/// a stream costs the workload's time and not the system's wake-ups.
+/// Times that a thread looks at a channel before it sleeps. Guess: some 10 us, longer than waking a thread
+/// takes, so that a stream costs the workload's time and not the system's wake-ups.
 const SPINS: u32 = 2000;
 
-/// Bit of [`Channel::seen`]: there are senders.
+/// Bit of [`Channel::seen`] that is set while there are senders.
 const OPEN: usize = 1 << 32;
 
 /// A queue that threads send to and receive from.
@@ -21,7 +21,8 @@ const OPEN: usize = 1 << 32;
 pub(super) struct Channel {
     capacity: usize,
     state: Mutex<State>,
-    /// The number of messages, and above it whether there are senders. Read without taking the lock.
+    /// The number of messages, and above it a bit for whether there are senders. Threads read it without
+    /// taking the lock.
     seen: AtomicUsize,
     has_room: Condvar,
     has_message: Condvar,

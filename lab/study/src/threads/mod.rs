@@ -24,12 +24,12 @@ use memory::Memory;
 use spin_lock::SpinLock;
 use target::ThreadTarget;
 
-/// How a workload is run on threads.
+/// Options of a run on threads.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadOptions {
     /// The allocator's policy.
     pub policy: Policy,
-    /// Pages of memory; it is taken from the system where it is touched.
+    /// Pages of memory. The system provides each page when it is touched.
     pub pages: u64,
     /// Time before measuring begins.
     pub warm_up: Duration,
@@ -65,31 +65,31 @@ impl ThreadOutcome {
 /// Why a workload could not run on threads.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ThreadError {
-    /// More workers than CPUs: spinning would be measured, not work.
+    /// There are more workers than CPUs, so the run would measure spinning and not work.
     #[error("the workload needs {wanted} CPUs, but this machine lets the program use {present}")]
     Cpus {
-        /// CPUs of the plan.
+        /// Number of workers in the plan.
         wanted: usize,
-        /// CPUs that are there.
+        /// Number of CPUs of this machine.
         present: usize,
     },
     /// The allocator refused the memory.
     #[error("the allocator cannot use {pages} pages: {error}")]
     Allocator {
-        /// As asked.
+        /// Number of pages that the options ask for.
         pages: u64,
-        /// The reason.
+        /// The allocator's reason.
         error: ConfigError,
     },
     /// The allocator lost or doubled frames.
     #[error("the allocator's state is wrong after the run, which is a bug: {0}")]
     Violation(Violation),
-    /// Blocks that the workload did not give back, or gave back twice.
+    /// The workload did not give back all blocks, or gave some back twice.
     #[error("{left} pages are left after the run and {refused} frees were refused, which is a bug")]
     Unbalanced {
-        /// Pages in use.
+        /// Pages that are still in use.
         left: u64,
-        /// Frees refused.
+        /// Number of frees that the allocator refused.
         refused: u64,
     },
 }
@@ -129,7 +129,7 @@ struct Tally {
 /// Runs a plan on this machine's CPUs.
 ///
 /// # Errors
-/// If there are fewer CPUs than workers, if the memory cannot be used, or if the run shows a bug.
+/// Fails if there are fewer CPUs than workers, if the memory cannot be used, or if the run shows a bug.
 pub fn run_on_threads(plan: Plan, options: &ThreadOptions) -> Result<ThreadOutcome, ThreadError> {
     let cpus = usable_cpus();
     if plan.workers.len() > cpus.len() {
@@ -178,7 +178,7 @@ pub fn run_on_threads(plan: Plan, options: &ThreadOptions) -> Result<ThreadOutco
     })
 }
 
-/// One zone on one node, with as many CPUs as the plan names.
+/// Makes an allocator of one zone on one node, with as many CPUs as the plan names.
 fn allocator(plan: &Plan, options: &ThreadOptions) -> Result<Allocator, ThreadError> {
     let cpus = plan.workers.iter().map(|worker| worker.cpu.index() + 1).max().unwrap_or(1);
     // Frame 0 is never used, as on a real machine.

@@ -1,16 +1,16 @@
-//! A lock that one thread holds, or several share. It protects nothing by itself: workloads only wait for it.
+//! A lock that one thread holds, or several share. The lock guards no value: workloads only wait for it.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::target::Hold;
 
-/// The state while one thread holds it alone; any other number counts those that share it.
+/// The state while one thread holds the lock alone. Any other number counts the threads that share it.
 const ALONE: u32 = u32::MAX;
-/// Looks at the lock before the CPU is offered to others. Guess: about a microsecond.
+/// Times that a thread looks at the lock before it offers its CPU to others. Guess: about a microsecond.
 const SPINS: u32 = 200;
 
-/// A spin lock, first seen first served.
+/// A spin lock. The thread that first sees the lock free gets it.
 #[derive(Debug, Default)]
 pub(super) struct SpinLock(AtomicU32);
 

@@ -1,4 +1,4 @@
-//! A thread as the world of a workload.
+//! Lets a workload run on a thread.
 
 use std::time::{Duration, Instant};
 

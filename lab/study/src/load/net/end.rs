@@ -31,19 +31,19 @@ pub(super) const COPY_NS: Parameter = Parameter {
     source: "guess: 16 GB/s",
 };
 
-/// The present role of a worker.
+/// The role that a worker has now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Sender,
     Receiver,
 }
 
-/// Where the receiver's frees happen.
+/// The CPU that frees received memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FreedBy {
-    /// On the receiver's CPU.
+    /// The receiver's CPU.
     Receiver,
-    /// On the CPU that allocated the memory, unless too much waits there already.
+    /// The CPU that allocated the memory, unless too much memory waits there already.
     Sender,
 }
 
@@ -71,7 +71,7 @@ pub(super) fn costs(setup: &Setup<'_>) -> Costs {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Way {
     pub(super) socket: ChannelId,
-    /// The opposite direction: memory that the sender frees.
+    /// The channel in the opposite direction. It takes received memory back to the sender, which frees it.
     pub(super) returned: Option<ChannelId>,
 }
 
@@ -87,9 +87,9 @@ impl Way {
 pub(super) struct End {
     pub(super) skbs: Arc<Skbs>,
     pub(super) costs: Costs,
-    /// From this worker to the other.
+    /// The direction from this worker to the other.
     pub(super) forth: Way,
-    /// From the other worker to this one.
+    /// The direction from the other worker to this one.
     pub(super) back: Way,
 }
 
@@ -99,7 +99,7 @@ impl End {
         Self { skbs: Arc::clone(skbs), costs, forth, back }
     }
 
-    /// Frees a message, or leaves that to the sender's CPU.
+    /// Frees a message, or sends it back for the sender's CPU to free.
     pub(super) fn give_back(&self, target: &mut dyn Target, message: Message) {
         let kept = match self.back.returned {
             Some(returned) => target.try_send(returned, message),

@@ -49,7 +49,7 @@ const FREED_HERE: Parameter = Parameter {
     source: "recording k612_2c_sctp: 232 of 537 blocks of order 2 were freed where they were allocated",
 };
 
-/// Source of its times.
+/// Source of this benchmark's times.
 const GUESS: &str =
     "guess: about 4 Gbit/s for a pair; SCTP computes checksums and keeps track of each message";
 
@@ -113,7 +113,7 @@ struct Stream {
     freed_here_percent: u64,
 }
 
-/// True in `percent` of all cases.
+/// Returns true in `percent` of all calls, at random.
 fn chance(target: &mut dyn Target, percent: u64) -> bool {
     target.random() % 100 < percent
 }
@@ -135,7 +135,7 @@ impl Ends for Stream {
     }
 
     fn receive(&mut self, target: &mut dyn Target, mut packet: Message) {
-        // The packet's messages follow it.
+        // The packet is followed by its messages.
         let Some(chunks) = target.receive(self.end.back.socket) else {
             return self.end.skbs.release(target, packet);
         };

@@ -11,7 +11,7 @@ use crate::target::{Message, Target};
 /// Size of the structure that describes a message. Source: spec fault.md §4.3.
 pub(super) const SKB_BYTES: u32 = 256;
 /// Memory of a message besides its payload: room for headers before, shared information behind. Source: 4 KiB
-/// of payload need kmalloc-8k and 8 KiB need order 2 (spec fault.md §4.3); the number itself is a guess.
+/// of payload need kmalloc-8k and 8 KiB need order 2 (spec fault.md §4.3). The number itself is a guess.
 pub(super) const OVERHEAD_BYTES: u32 = 384;
 /// Size of small heads since Linux 6.3. Source: spec fault.md §4.3.
 const SMALL_HEAD_BYTES: u32 = 704;
@@ -35,7 +35,7 @@ impl Skbs {
         Self { slabs, skb, small_head }
     }
 
-    /// Sets the number of workers that use it. Each leaves once.
+    /// Sets the number of workers that use these caches. Each worker leaves once.
     pub(in crate::load) fn used_by(self, workers: usize) -> Self {
         Self { slabs: self.slabs.used_by(workers), ..self }
     }
@@ -49,7 +49,8 @@ impl Skbs {
         self.slabs.release(target, message);
     }
 
-    /// Describes a message, with `bytes` bytes of it beside its headers.
+    /// Allocates the description and the head of a message, with `bytes` bytes beside its headers in the
+    /// head.
     pub(in crate::load) fn head(
         &self,
         target: &mut dyn Target,

@@ -14,10 +14,10 @@ use crate::target::{Message, Target};
 
 const BYTES: Parameter =
     Parameter { default: 100, source: "the tables of the 2016 series: 14 to 850", ..super::udp::BYTES };
-/// Largest message that makes sense here.
+/// Largest message that this model is made for.
 const BYTES_MAX: u64 = 16_000;
 
-/// Datagrams.
+/// Messages are sent as datagrams.
 pub(in crate::load) const SOCKPERF_UDP: Workload = Workload {
     name: "sockperf-udp",
     summary: "sockperf, throughput of small datagrams: objects of slabs from CPU to CPU",
@@ -28,7 +28,7 @@ pub(in crate::load) const SOCKPERF_UDP: Workload = Workload {
     build: |setup| build(setup, 1),
 };
 
-/// A stream: several messages share a segment.
+/// Messages are sent as a stream, so several messages share a segment.
 pub(in crate::load) const SOCKPERF_TCP: Workload = Workload {
     name: "sockperf-tcp",
     summary: "sockperf, throughput of small messages over TCP: as sockperf-udp, several in a segment",

@@ -14,7 +14,7 @@ use crate::target::{Message, Target};
 /// Memory that one socket may have under way. Source: spec fault.md §4.3, "~208 KiB".
 pub(super) const SOCKET_BYTES: u32 = 212_992;
 
-/// Makes one message after another; each sender has its own.
+/// Makes one message after another. Each sender has a source of its own.
 pub(super) trait Source: Send {
     /// Allocates the memory of the next message. After an error, the caller frees the memory in `message`.
     fn fill(&mut self, skbs: &Skbs, target: &mut dyn Target, message: &mut Message)
@@ -27,7 +27,7 @@ pub(super) trait Source: Send {
 /// A one-way flow of messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flow {
-    /// Memory of one message, which decides how many are under way.
+    /// Memory of one message. A socket's memory divided by this size is the number of messages under way.
     pub(super) message_bytes: u32,
     pub(super) freed_by: FreedBy,
     /// How often tasks move to other CPUs; see [`MOVES`](super::turns::MOVES).
@@ -57,7 +57,7 @@ pub(super) fn stream<S: Source + 'static>(
     Ok(plan)
 }
 
-/// One after another, messages with a [`Source`].
+/// Sends and receives messages of a [`Source`], one after another.
 struct Messages<S> {
     end: End,
     source: S,

@@ -1,5 +1,5 @@
-//! The roles of sender and receiver: tasks move between CPUs, so a CPU has now one end of a flow and now the
-//! other.
+//! The roles of sender and receiver. Tasks move between CPUs, so a CPU has one end of a flow for a while, and
+//! then the other end.
 //!
 //! A worker stays on its CPU. So two tasks that exchange their CPUs are two workers that exchange their
 //! roles. Each direction has a socket of its own, so no worker receives its own messages.
@@ -8,7 +8,7 @@ use super::end::{End, Role};
 use crate::load::setup::Parameter;
 use crate::target::{Message, Target};
 
-/// Moves that leave time to send something between them.
+/// Most moves per second. With more moves, no time is left to send something between them.
 pub(super) const MOVES_MAX: u64 = 10_000;
 pub(super) const MOVES: Parameter = Parameter {
     key: "moves_per_s",
@@ -19,11 +19,11 @@ pub(super) const MOVES: Parameter = Parameter {
     source: "recording k612_8c_unix_stream (Linux 6.12, two streams on 8 CPUs): 39 to 61 moves of each task in 4.3 s",
 };
 
-/// The work of the ends of a flow.
+/// The work that a worker does at each end of a flow.
 pub(super) trait Ends {
     fn end(&self) -> &End;
 
-    /// Sends something, or fails to.
+    /// Sends a message. The attempt may fail.
     fn send(&mut self, target: &mut dyn Target);
 
     /// Receives messages. The first one has come already.
@@ -86,8 +86,8 @@ fn receive_until_moved(target: &mut dyn Target, ends: &mut impl Ends) -> bool {
     true
 }
 
-/// Time for which a CPU keeps its role. Half of the tasks that arrive have the role of the task that left. At
-/// most twice the average.
+/// Time that a CPU keeps its role: at most twice the average. A task that arrives has the same role as
+/// the task that left in half of all cases. So the average is twice the time between two moves.
 fn stay_ns(target: &mut dyn Target, moves_per_s: u64) -> u64 {
     match 2_000_000_000_u64.checked_div(moves_per_s) {
         Some(average_ns) => target.random() % (2 * average_ns).max(1),

@@ -1,4 +1,4 @@
-//! The acts of each recorded CPU, one list for each, in a temporary file if it is long.
+//! The acts of each recorded CPU, in one list for each CPU. A long list is kept in a temporary file.
 //!
 //! A list is cut into chunks, which are written as they fill up. A player of a list holds one chunk of it.
 
@@ -17,10 +17,10 @@ pub(super) struct Paced {
 }
 
 const BYTES: usize = 12;
-/// Acts that are read at once. Guess: small beside the other memory of a simulated CPU, large beside a system
-/// call.
+/// Acts that are read at once. Guess: small beside the other memory of a simulated CPU, large enough to
+/// outweigh the cost of a system call.
 const CHUNK: usize = 1024;
-/// Bytes that are kept in memory; more go to a temporary file.
+/// Bytes that are kept in memory. If there are more, they go to a temporary file.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
 
 /// The zones that a request may be limited to, by their number in the file.
@@ -74,7 +74,7 @@ const fn number(block: BlockName) -> u32 {
     }
 }
 
-/// The lists, while they are written.
+/// The lists while they are being written.
 #[derive(Debug)]
 pub(super) struct ListWriter {
     file: SpooledTempFile,
@@ -116,7 +116,7 @@ impl ListWriter {
         Ok(())
     }
 
-    /// The lists of the CPUs that did anything.
+    /// Ends the writing. Returns the lists of the CPUs that did anything.
     pub(super) fn finish(mut self) -> io::Result<Lists> {
         for cpu in 0..self.cpus.len() {
             if !self.cpus[cpu].pending.is_empty() {
@@ -129,7 +129,7 @@ impl ListWriter {
     }
 }
 
-/// The lists, to be read by any number of players.
+/// The finished lists. Any number of players can read them.
 #[derive(Debug)]
 pub(super) struct Lists {
     file: Mutex<SpooledTempFile>,
@@ -137,12 +137,12 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    /// CPUs that did anything.
+    /// Number of CPUs that did anything.
     pub(super) fn cpus(&self) -> usize {
         self.cpus.len()
     }
 
-    /// Length of the list of one of them.
+    /// Number of acts in one CPU's list.
     pub(super) fn len(&self, cpu: usize) -> u64 {
         self.cpus[cpu].len
     }

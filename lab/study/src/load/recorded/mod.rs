@@ -1,9 +1,9 @@
 //! A recording as a workload for any number of CPUs. Each CPU plays one recorded CPU's allocations and frees,
 //! with the recorded time between them, again and again.
 //!
-//! The loop is closed: a CPU that waits for a lock does everything later, as a program would. As many copies
-//! of the recorded machine run as fit the CPUs. Within a copy, a block is freed on the CPU that freed it in
-//! the recording.
+//! The loop is closed: a CPU that waits for a lock does all its further acts later, as a program would. As
+//! many copies of the recorded machine run as fit the CPUs. Within a copy, a block is freed on the CPU that
+//! freed it in the recording.
 //!
 //! Files: `reading` (the acts of each CPU), `lists` (their storage), `player` (a CPU that plays them).
 
@@ -40,10 +40,10 @@ impl Recorded {
         Ok(Self { recording: Arc::new(recording), played })
     }
 
-    /// The recording on as many CPUs as `setup` says. It has no parameters.
+    /// Makes a plan of the recording for as many CPUs as `setup` says. The plan has no parameters.
     ///
     /// # Errors
-    /// If the machine has fewer CPUs, or the recording shows no allocation.
+    /// Fails if the machine has fewer CPUs, or if the recording shows no allocation.
     pub fn plan(&self, setup: &Setup<'_>) -> Result<Plan, PlanError> {
         let present = setup.topology.nodes_of_cpus.len();
         if setup.cpus == 0 || setup.cpus as usize > present {

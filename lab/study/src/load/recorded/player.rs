@@ -10,8 +10,8 @@ use super::lists::Cursor;
 use super::reading::Recording;
 use crate::target::{Block, Fill, Target};
 
-/// Gaps between two events of a CPU longer than this count as idle. Guess: a recording of page events does
-/// not say.
+/// Longest gap between two events of a CPU that counts as work; the CPU is idle in longer gaps. Guess: a
+/// recording of page events does not say.
 const BUSY_NS_MAX: u64 = 100_000;
 /// Time that a CPU waits for the others of its copy before it looks again. Guess.
 const WAIT_NS: u64 = 20_000;
@@ -28,7 +28,7 @@ pub(super) struct CopyState {
 }
 
 impl CopyState {
-    /// A copy on so many CPUs.
+    /// Makes the state of a copy on this number of CPUs.
     pub(super) fn new(cpus: usize) -> Arc<Mutex<Self>> {
         Arc::new(Mutex::new(Self { blocks: HashMap::new(), passes: vec![0; cpus], ended: 0 }))
     }
@@ -38,9 +38,10 @@ impl CopyState {
 pub(super) struct Player {
     pub(super) recording: Arc<Recording>,
     pub(super) copy: Arc<Mutex<CopyState>>,
-    /// Which recorded CPU's list it plays.
+    /// Index of the recorded CPU whose list this player plays.
     pub(super) index: usize,
-    /// A copy with missing CPUs also frees the blocks that these would have freed.
+    /// Whether the copy has all recorded CPUs. In a copy with missing CPUs, each CPU frees only its own
+    /// blocks.
     pub(super) is_whole: bool,
 }
 
@@ -70,12 +71,12 @@ impl Player {
                 target.score(1);
             }
             kept.into_iter().for_each(|block| target.free(block));
-            // Forget blocks that will not be allocated any more: the allocation failed, or its CPU began in
-            // the middle.
+            // Forget blocks that will not be allocated any more. Their allocation failed, or the CPU that
+            // allocates them began in the middle.
             early.retain(|(since, _)| since + 1 >= pass);
             pass += 1;
             self.copy().passes[self.index] = pass;
-            // At most one pass ahead of the slowest, so that memory stays bounded.
+            // This CPU is at most one pass ahead of the slowest, so that memory stays bounded.
             while target.running() && self.slowest() + 1 < pass {
                 target.sleep(WAIT_NS);
             }
@@ -105,7 +106,8 @@ impl Player {
             }
             What::Free { block } => {
                 early.push_back((pass, block));
-                // The block that is due, and one that was early.
+                // Try to free the block that is due, and one of those that another CPU had not allocated
+                // before.
                 for _ in 0..early.len().min(2) {
                     let Some(key) = early.pop_back() else { break };
                     let found = self.copy().blocks.remove(&key);

@@ -10,21 +10,21 @@ use serde::{Deserialize, Serialize};
 
 use super::lists::{ListWriter, Lists, Paced};
 
-/// Counts of the played events, and of the ones left out.
+/// Counts of the events that are played, and of the ones that are not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Played {
-    /// Allocations and frees that are played; a bulk allocation is one.
+    /// Allocations and frees that are played. A bulk allocation counts as one.
     pub events: u64,
     /// Pages of the bulk allocations among them.
     pub bulk_pages: u64,
-    /// Left out: frees of blocks whose allocation the recording does not show.
+    /// Frees left out because the recording does not show the block's allocation.
     pub unmatched_frees: u64,
-    /// Left out: allocations that failed in the recording.
+    /// Allocations left out because they failed in the recording.
     pub failed_in_recording: u64,
-    /// Left out: allocations with an impossible order or number of pages.
+    /// Allocations left out because their order or number of pages is impossible.
     pub impossible: u64,
-    /// Made up: frees of blocks that are still in use in the recording when their frame is allocated once
-    /// more.
+    /// Frees that are made up. When a frame is allocated once more, its former block is still in use in the
+    /// recording, so that block is freed first.
     pub made_up_frees: u64,
     /// Events that the recording itself lacks.
     pub lost_events: u64,
@@ -36,7 +36,7 @@ pub(super) struct Recording {
     pub(super) lists: Lists,
     /// Blocks that the recording does not free.
     kept: HashSet<u32>,
-    /// Bulk pages from this number on are not freed.
+    /// Number of the first bulk page that is not freed. Later ones are not freed either.
     bulk_kept: u32,
 }
 
@@ -92,7 +92,7 @@ impl Reading {
         let LeftOut { unmatched_frees, failed_in_recording, impossible, allocated_twice, .. } =
             blocks.left_out;
         let played = Played {
-            // For each block that was allocated twice, a free is made up.
+            // One free is made up for each block that was allocated twice.
             events: self.operations - allocated_twice,
             bulk_pages: u64::from(blocks.bulk_pages),
             unmatched_frees,

@@ -35,7 +35,7 @@ pub(super) const CANDIDATES: [Candidate; 6] = [
 /// Samples of memory, evenly over the day.
 pub(super) const MOMENTS: u32 = 24;
 
-/// The days of one candidate, one for each seed.
+/// The results of one candidate: one day for each seed.
 #[derive(Debug)]
 pub(super) struct Days {
     pub(super) candidate: Candidate,

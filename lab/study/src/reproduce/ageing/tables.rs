@@ -23,7 +23,8 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / f64::from(count))
 }
 
-/// Clean units in percent of all units that the pages that cannot be moved would leave free.
+/// Clean units, in percent of the units that would stay clean if the pages that cannot be moved filled whole
+/// units.
 fn of_others_percent(census: &Census) -> f64 {
     let others = census.units.saturating_sub(census.unclean_units_needed).max(1);
     100.0 * census.clean_units as f64 / others as f64
@@ -33,7 +34,7 @@ fn percent(part: u64, all: u64) -> f64 {
     if all == 0 { 0.0 } else { 100.0 * part as f64 / all as f64 }
 }
 
-/// A row a policy, at the end of the day.
+/// Makes a table of the end of the day, with one row for each policy.
 pub(super) fn end(runs: &[Days]) -> Table {
     let columns = vec![
         Column::label("policy", "policy"),
@@ -72,7 +73,7 @@ pub(super) fn end(runs: &[Days]) -> Table {
     table
 }
 
-/// The same over the day.
+/// Makes a table of the whole day.
 pub(super) fn timeline(runs: &[Days]) -> Table {
     let columns = vec![
         Column::label("played_with", "policy"),
@@ -105,7 +106,7 @@ fn day_percent(moment: usize) -> f64 {
     100.0 * ((moment + 1) as f64 / f64::from(MOMENTS)).min(1.0)
 }
 
-/// Clean units over the day: a line a policy.
+/// Draws the clean units over the day, with one line for each policy.
 pub(super) fn figure(runs: &[Days]) -> Figure {
     let mut figure = Figure::new("What a day does to memory");
     let (x, y) = (Axis::from_zero("part of the day", "%"), Axis::from_zero("clean units of 1 GiB", ""));

@@ -41,7 +41,7 @@ pub(super) fn fit(fitted: &mut Fitted, file: &Path, jobs: usize, progress: &mut 
     )
 }
 
-/// The value that comes nearest. More work is a lower score.
+/// Searches the value that comes nearest to the published ratio. More work makes the score lower.
 fn search(two: &Case, one: &Case) -> Result<FittedValue> {
     let printed = |case: &Case| case.published.first().copied().flatten();
     let (upper, lower) = printed(two).zip(printed(one)).context("a row of batch 31 is not printed")?;
@@ -86,7 +86,7 @@ mod tests {
             assert!(value.is_some(), "{machine}");
             assert_eq!(case.run.settings.get(COPY_PARAMETER).copied(), value, "{}", case.name);
         }
-        // Each value is set in one place: where it was chosen, or where it is borrowed.
+        // Each value is set in one place only: where it was chosen, or where it is borrowed.
         let sets = twos.iter().map(|two| {
             let fits = two.fits.iter().map(|fit| fit.parameter);
             let borrowed = two.borrowed.iter().map(|borrowed| borrowed.parameter);

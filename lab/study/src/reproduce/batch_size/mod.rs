@@ -16,7 +16,7 @@ use super::study::{Findings, Options, Study};
 #[derive(Debug)]
 pub(crate) struct BatchSize;
 
-/// Name in phase one, in phase two, and of the simulated machine.
+/// For each machine: its name in phase one, its name in phase two, and the name of the simulated machine.
 const MACHINES: [(&str, &str, &str); 9] = [
     ("Skylake-EX", "lkp-skl-4sp1", "skylake-ex"),
     ("Broadwell-EX", "lkp-bdw-ex1", "broadwell-ex"),
@@ -29,7 +29,7 @@ const MACHINES: [(&str, &str, &str); 9] = [
     ("Sandybridge-Desktop", "lkp-sb02", "sandybridge-desktop"),
 ];
 
-/// The kernel of the study. `high` is six times the batch, as in that kernel.
+/// The kernel of the study. As in that kernel, `high` is six times the batch.
 const POLICY: &str = "linux-4.18";
 
 impl Study for BatchSize {
@@ -47,7 +47,7 @@ impl Study for BatchSize {
 
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings> {
         let ones = phase_one::experiments(options.is_quick)?;
-        // Phase two uses what phase one has fitted.
+        // Phase two uses the values that phase one has fitted.
         let mut fitted = simulated::fitted(&ones, options, progress)?;
         if let Some(file) = &options.fit {
             copying::fit(&mut fitted, file, options.jobs, progress)?;

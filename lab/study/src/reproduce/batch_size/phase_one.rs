@@ -23,9 +23,9 @@ const WARMUP_ROUNDS: f64 = 3.0;
 const MAPPING_PAGES: u64 = 32768;
 /// Column of the score.
 const SCORE: usize = 0;
-/// Column of the LRU lock's share, which is fitted on.
+/// Column of the LRU lock's share. A parameter is fitted on this column.
 const LRU: usize = 2;
-/// Column of both locks' share, which is fitted on.
+/// Column of the share of both locks together. A parameter is fitted on this column.
 const TOTAL: usize = 3;
 
 /// The name of a machine's table.
@@ -33,7 +33,7 @@ pub(super) fn id(machine: &str) -> String {
     format!("phase1-{machine}")
 }
 
-/// One table for each machine.
+/// Makes one table for each machine.
 pub(in crate::reproduce) fn experiments(is_quick: bool) -> Result<Vec<Experiment>> {
     let table = published!("batch-size/phase1.csv")?;
     let mut experiments = Vec::new();
@@ -48,7 +48,7 @@ pub(in crate::reproduce) fn experiments(is_quick: bool) -> Result<Vec<Experiment
             let published = ["score", "zone_contention_pct", "lru_contention_pct", "total_contention_pct"];
             let published = published.map(|column| row.number(column));
             let published: Vec<_> = published.into_iter().collect::<Result<_>>()?;
-            // All rows of a machine are warmed up alike.
+            // All rows of a machine have the same warm-up.
             let run = machine_run.get_or_insert_with(|| run_at(machine, POLICY, published[SCORE]));
             let run = RunSpec { batch: Some(batch.parse()?), ..run.clone() };
             cases.push(Case {
@@ -71,7 +71,7 @@ pub(in crate::reproduce) fn experiments(is_quick: bool) -> Result<Vec<Experiment
     Ok(experiments)
 }
 
-/// The benchmark on all of a machine that is published with this score.
+/// Makes a run of the benchmark on all CPUs of a machine. `score_per_s` is the machine's published score.
 pub(in crate::reproduce) fn run_at(machine: &str, policy: &str, score_per_s: Option<f64>) -> RunSpec {
     RunSpec {
         warmup_ms: warmup_ms(machine, MAPPING_PAGES, score_per_s),
@@ -87,8 +87,8 @@ pub(super) fn warmup_ms(machine: &str, mapping_pages: u64, score_per_s: Option<f
     Some((1000.0 * WARMUP_ROUNDS * mapping_pages as f64 * cpus / score_per_s?).round() as u64)
 }
 
-/// Measured time. Each CPU maps and unmaps in turn, and their meetings are a matter of chance. So a run on
-/// few CPUs is longer: all CPUs together measure at least [`CPU_MS`].
+/// Measured time of a run. Each CPU maps and unmaps in turn, and it is a matter of chance when CPUs meet. So
+/// a run on few CPUs is longer: all CPUs together measure at least [`CPU_MS`].
 fn duration_ms(cpus: u32) -> u64 {
     let own = Workload::named(WORKLOAD).map_or(0, |workload| workload.duration_ms.1);
     (CPU_MS / u64::from(cpus)).max(own)
@@ -113,8 +113,9 @@ pub(in crate::reproduce) fn borrowed(machine: &str, case: usize) -> impl Iterato
     parameters.map(move |parameter| Borrowed { case, parameter, table: table.clone(), row: row.clone() })
 }
 
-/// Work per fault and time under the LRU lock are chosen on the row of batch 31, where they show contention.
-/// The first decides how long the CPUs wait in all, the second at which of the two locks.
+/// Chooses the work per fault and the time under the LRU lock on the row of batch 31, where both show
+/// contention. The work per fault decides how long the CPUs wait in all. The time under the lock decides at
+/// which of the two locks they wait.
 fn fits(cases: &[Case]) -> Vec<Fit> {
     let shows = |column: usize| {
         let base = cases.first().and_then(|case| case.published.get(column).copied().flatten());

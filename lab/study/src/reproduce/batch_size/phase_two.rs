@@ -9,7 +9,7 @@ use crate::reproduce::published::{PublishedRow, published};
 use crate::reproduce::simulated::{Borrowed, Case, Experiment, Fit, Metric};
 use crate::simulate::RunSpec;
 
-/// Published name of a benchmark, workload that stands for it, and whether its value is a time.
+/// For each benchmark: its published name, the workload that stands for it, and whether its value is a time.
 const BENCHMARKS: [(&str, &str, Metric); 21] = [
     ("ebizzy.throughput", "ebizzy", Metric::SCORE),
     ("kbuild.buildtime", "kbuild", Metric::Scaled(build_time::<1>)),
@@ -43,24 +43,24 @@ const FAULTING: [&str; 4] = ["page_fault2", "page_fault2-threads", "page_fault3"
 const COPYING_ALIKE: &str = "page_fault2-threads";
 /// The table on whose base rows the work for copying is chosen, by `copying`.
 pub(super) const COPYING: &str = "phase2-will-it-scale.page_fault2.processes";
-/// The parameter of that work.
+/// The parameter that is the work for copying.
 pub(super) const COPY_PARAMETER: &str = "copy_fault_ns";
-/// Smallest and largest value that is tried.
+/// Smallest and largest value that is tried for the work for copying.
 pub(super) const COPY_RANGE: (u64, u64) = (100, 20_000);
-/// Pages of their mappings: 32 MiB instead of 128, so that the first pass, which fills the file, ends before
-/// measuring.
+/// Pages of the mappings of workloads in `FAULTING`: 32 MiB instead of 128. So the first pass, which fills
+/// the file, ends before measuring.
 const MAPPING_PAGES: u64 = 8192;
-/// Batches, the first is the base.
+/// The batches. The first one is the base.
 const BATCHES: [u32; 3] = [31, 63, 127];
 
-/// The group of tables that a table is judged with: the other programs take few pages, or none, while they
+/// The group of tables that a table is judged with. The other programs take few pages, or none, while they
 /// are measured.
 pub(in crate::reproduce) fn group(table: &str) -> &'static str {
     let is_faulting = ["page_fault2", "page_fault3"].iter().any(|program| table.contains(program));
     if is_faulting { "page_fault2 and page_fault3" } else { "other programs" }
 }
 
-/// One table for each benchmark.
+/// Makes one table for each benchmark.
 pub(in crate::reproduce) fn experiments(is_quick: bool) -> Result<Vec<Experiment>> {
     let table = published!("batch-size/phase2.csv")?;
     let mut experiments = Vec::new();
@@ -85,7 +85,7 @@ pub(in crate::reproduce) fn experiments(is_quick: bool) -> Result<Vec<Experiment
     Ok(experiments)
 }
 
-/// The three cases of one machine.
+/// Adds the three cases of one machine.
 fn add(cases: &mut Vec<Case>, row: PublishedRow<'_>, workload: &str) -> Result<()> {
     let printed = row.text("machine")?;
     // One table has a misprint; see ERRATA.csv.
@@ -134,7 +134,7 @@ fn borrowed(cases: &[Case], workload: &str) -> Vec<Borrowed> {
     borrowed
 }
 
-/// The value with its missing digit; see ERRATA.csv.
+/// Returns the value with its missing digit; see ERRATA.csv.
 fn corrected(value: Option<f64>) -> Option<f64> {
     if value == Some(418_485.0) { Some(4_418_485.0) } else { value }
 }

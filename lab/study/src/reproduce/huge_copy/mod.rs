@@ -131,7 +131,7 @@ struct Results {
     rows: Vec<OrderResult>,
 }
 
-/// One order.
+/// The result of one order.
 struct OrderResult {
     name: String,
     throughput: Spread,
@@ -141,7 +141,7 @@ struct OrderResult {
     no_counters: Option<String>,
 }
 
-/// The compared orders: those that Linux has had, with its instructions, then ours.
+/// The compared orders: first the orders that Linux has had, with its instructions, then ours.
 fn methods() -> Vec<Method> {
     let rep = Kernel::new(Isa::Rep).unwrap_or(Kernel::PORTABLE);
     let linux = VisitOrder::ALL.into_iter().filter(|order| *order != VisitOrder::StreamTargetLast);
@@ -152,7 +152,7 @@ fn measure(cpus: &[usize], rounds: usize, stage: &mut Stage<'_>) -> Result<Resul
     let methods = methods();
     let mut load = AnonCow::new(cpus)?;
     let mut measured: Vec<Vec<Measured>> = vec![Vec::new(); methods.len()];
-    // The first of all runs finds the caches in a state that no later run finds.
+    // The first of all runs finds the caches in a state that no later run finds. So its result is not used.
     load.run(methods[0])?;
     for round in 0..rounds {
         for turn in 0..methods.len() {
@@ -188,7 +188,7 @@ impl Results {
         &self.rows[0]
     }
 
-    /// Percent of the base.
+    /// Throughput in percent of the base.
     fn throughput_percent(&self, row: &OrderResult) -> f64 {
         row.throughput.median / self.base().throughput.median * 100.0
     }
@@ -234,7 +234,7 @@ fn table(id: &str, title: &str, machine: &str, results: &Results, claims: Option
     table
 }
 
-/// Whether the published result comes out here.
+/// Says whether the published result comes out here.
 fn verdict(results: &Results, claims: &Claims) -> Result<String> {
     let row = results.rows.get(1).context("the order of 2018 was measured")?;
     let change = results.throughput_percent(row) - 100.0;

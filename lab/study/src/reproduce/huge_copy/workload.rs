@@ -30,13 +30,13 @@ struct Child {
 /// One run: all children from begin to end.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
-    /// The sum of all children, as in the published runs.
+    /// Bytes copied in a second, by all children together, as in the published runs.
     pub(super) bytes_per_s: f64,
-    /// Mean for one huge page.
+    /// Mean time of copying one huge page.
     pub(super) copy_us: f64,
-    /// Mean for one huge page.
+    /// Mean time of writing one huge page.
     pub(super) write_us: f64,
-    /// Instructions per cycle of all children, or the reason why there are none.
+    /// Instructions per cycle of all children, or the reason why they were not counted.
     pub(super) ipc: Result<f64, String>,
 }
 
@@ -49,13 +49,13 @@ struct Passed {
 }
 
 impl AnonCow {
-    /// One child for each CPU.
+    /// Makes the memory of the parent, and of one child for each CPU.
     pub(super) fn new(cpus: &[usize]) -> Result<Self> {
         let child = |cpu: &usize| Ok(Child { cpu: *cpu, memory: HugeMemory::new(PAGES)? });
         Ok(Self { parent: HugeMemory::new(PAGES)?, children: cpus.iter().map(child).collect::<Result<_>>()? })
     }
 
-    /// All children, at once.
+    /// Runs all children at once.
     pub(super) fn run(&mut self, method: Method) -> Result<Measured> {
         let barrier = Barrier::new(self.children.len());
         let parent = &self.parent;
@@ -87,7 +87,7 @@ fn ipc(passed: &[Passed]) -> Result<f64, String> {
     if sums.1 == 0 { Err("no cycles were counted".to_owned()) } else { Ok(sums.0 as f64 / sums.1 as f64) }
 }
 
-/// A child: each page is copied when its first word is written, then written to its end.
+/// Does the work of a child: each page is copied when its first word is written, then written to its end.
 fn pass(child: &mut Child, parent: &HugeMemory, method: Method, barrier: &Barrier) -> Passed {
     pin(child.cpu);
     let counters = Counters::of_this_thread();
@@ -105,7 +105,8 @@ fn pass(child: &mut Child, parent: &HugeMemory, method: Method, barrier: &Barrie
     Passed { seconds, copy_seconds, counts: counters.and_then(|counters| counters.read()) }
 }
 
-/// Writes each word on its own, as the program does: the compiler may not make long stores of them.
+/// Writes each word on its own, as the program does. The compiler may not combine these stores into longer
+/// ones.
 fn write_words(page: &mut [u8]) {
     for (index, word) in page.as_chunks_mut::<8>().0.iter_mut().enumerate() {
         *black_box(word) = index.to_ne_bytes();

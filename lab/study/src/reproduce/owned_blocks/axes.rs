@@ -8,7 +8,7 @@ use crate::simulate::{RunResult, SharedUse};
 /// A figure of one run.
 pub(super) type Figure = fn(&RunResult) -> f64;
 
-/// One figure, and the goal.
+/// One figure, and our allocator's goal for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis {
     pub(super) name: &'static str,
@@ -22,16 +22,16 @@ pub(super) struct Axis {
     added: f64,
 }
 
-/// Added to counts.
+/// Number added to counts.
 const ONE: f64 = 1.0;
-/// Added to shares of time, in percent.
+/// Number added to shares of time, in percent.
 const LITTLE: f64 = 0.001;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Limit {
-    /// At most this part of Linux's figure.
+    /// Our figure is at most this part of Linux's figure.
     AtMost(f64),
-    /// At least Linux's figure, as far as the seeds tell.
+    /// Our figure is at least Linux's figure, as far as the seeds tell.
     AtLeast,
 }
 
@@ -107,12 +107,12 @@ fn visits_for_work(run: &RunResult) -> f64 {
     1e6 * run.shared.visits as f64 / run.score_per_s
 }
 
-/// Visits, counted as if each line that passed between CPUs were contended.
+/// Visits that there would be if each line that passed between CPUs were contended.
 fn visits_and_passed(shared: &SharedUse) -> u64 {
     shared.visits - shared.contended_lines + shared.line_transfers
 }
 
-/// Time that CPUs waited for zones' locks and held them, or waited for the allocator's lines; in percent.
+/// Time that CPUs waited for zones' locks and held them, or waited for the allocator's lines, in percent.
 pub(super) fn shared_percent(run: &RunResult) -> f64 {
     run.zone_lock_percent + run.shared.line_percent
 }
@@ -131,12 +131,12 @@ pub(super) fn spread(results: &[RunResult], figure: Figure) -> Option<Spread> {
 }
 
 impl Axis {
-    /// The same figure of both.
+    /// Makes an axis that takes the same figure from both allocators.
     const fn of(name: &'static str, goal: &'static str, figure: Figure, limit: Limit, added: f64) -> Self {
         Self { name, goal, of_ours: figure, of_linux: figure, limit, added }
     }
 
-    /// Compares the means over all seeds; `None` without results.
+    /// Compares the means over all seeds. Returns `None` without results.
     pub(super) fn compare(&self, found: &Found, ours: &str, linux: &str) -> Option<Match> {
         let ours = spread(found.of(ours), self.of_ours)?;
         let linux = spread(found.of(linux), self.of_linux)?;

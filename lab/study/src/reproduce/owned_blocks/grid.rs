@@ -8,13 +8,13 @@ use crate::load::START_SPREAD_US;
 use crate::reproduce::study::Options;
 use crate::simulate::{RunResult, RunSpec, simulate_all};
 
-/// Linux's policies. The goals are set by the second one.
+/// Linux's policies. The second one sets the goals.
 pub(super) const LINUX: [&str; 4] = ["linux-6.12", BASE, "linux-6.19", "pcp-buddy-rfc"];
-/// See [`LINUX`].
+/// The policy that sets the goals.
 pub(super) const BASE: &str = "linux-6.18";
-/// Ours, and ours without arrays.
+/// Our allocator with arrays, and without.
 pub(super) const OURS: [&str; 2] = [OWNED_BLOCKS, "owned-blocks-straight"];
-/// See [`OURS`].
+/// Our allocator with arrays.
 pub(super) const OWNED_BLOCKS: &str = "owned-blocks";
 
 /// The RFC's own cases, then the cases of the studies in which the page allocator has work to do.
@@ -33,8 +33,8 @@ const MACHINES: [(&str, u32); 4] =
     [("xeon-36", 36), ("sapphire-rapids", 112), ("zen-316", 316), ("epyc-768", 768)];
 const QUICK_MACHINES: usize = 1;
 
-/// Time before measuring, and measured, in milliseconds. Guess: page sets fill within the first on each
-/// machine.
+/// Time before measuring, and measured, in milliseconds. Guess: page sets fill within the time before
+/// measuring on each machine.
 const MS: (u64, u64) = (10, 20);
 /// The times of [`MS`] for workloads whose pages live for microseconds.
 const SHORT_MS: (u64, u64) = (5, 10);
@@ -57,7 +57,7 @@ pub(super) struct Place {
     ms: (u64, u64),
 }
 
-/// The results at one place: for each allocator one result for each seed.
+/// The results at one place. Each allocator has one result for each seed.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) place: Place,
@@ -71,7 +71,7 @@ impl Place {
 }
 
 impl Found {
-    /// The allocators that are simulated there, in the order of tables.
+    /// The allocators that are simulated at this place, in the order of tables.
     pub(super) fn policies(&self) -> impl Iterator<Item = &'static str> {
         self.by_policy.iter().map(|(policy, _)| *policy)
     }
@@ -102,7 +102,7 @@ pub(super) fn run(options: &Options, progress: &mut dyn Progress) -> Result<Vec<
     Ok(found)
 }
 
-/// All places, by machine, since a reader looks at one size after the other.
+/// Makes all places, ordered by machine, since a reader looks at one size after the other.
 fn places(is_quick: bool) -> Vec<Place> {
     let (machines, workloads) =
         if is_quick { (QUICK_MACHINES, QUICK_WORKLOADS) } else { (MACHINES.len(), WORKLOADS.len()) };
@@ -134,7 +134,7 @@ pub(super) mod tests {
     use crate::contest::AllocatorKind;
     use crate::load::Workload;
 
-    /// Made up: each allocator's result is `result(policy)`.
+    /// Makes up a result at a place: each allocator's result is `result(policy)`.
     pub(crate) fn found(workload: &'static str, result: impl Fn(&str) -> RunResult) -> Found {
         let place = Place { workload, machine: "xeon-36", cpus: 36, ms: QUICK_MS };
         let by_policy = Place::policies().map(|policy| (policy, vec![result(policy)])).collect();

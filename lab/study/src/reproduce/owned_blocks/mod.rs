@@ -1,4 +1,5 @@
-//! Our own allocator beside Linux's, on simulated machines. Nothing is published; the goals were set before.
+//! Our own allocator beside Linux's, on simulated machines. No text publishes these results. The goals were
+//! set before the runs.
 //!
 //! `grid` has the runs, `axes` the figures, `tables` the result.
 

@@ -45,7 +45,7 @@ fn matches<'f>(
     found.into_iter().filter_map(|found| Some((found.place, axis.compare(found, ours, linux)?))).collect()
 }
 
-/// The geometric mean.
+/// The geometric mean of the ratios.
 fn mean(matches: &[(Place, Match)]) -> Cell {
     if matches.is_empty() {
         return Cell::Absent;
@@ -54,7 +54,7 @@ fn mean(matches: &[(Place, Match)]) -> Cell {
     Cell::real((logarithms / matches.len() as f64).exp(), 3)
 }
 
-/// All figures: a table for each machine, and in it a row for each workload and allocator.
+/// Makes a table of all figures for each machine, with one row for each workload and allocator.
 pub(super) fn by_size(found: &[Found]) -> Vec<Table> {
     let of_same_size = found.chunk_by(|one, other| one.place.machine == other.place.machine);
     of_same_size.map(|found| table_of_size(found[0].place, found)).collect()
@@ -81,7 +81,7 @@ fn table_of_size(place: Place, found: &[Found]) -> Table {
 
 const SCORE: Figure = |run| run.score_per_s;
 
-/// Columns of means, and how many digits they have.
+/// The columns of means, each with its number of digits.
 fn figures() -> [(Column, u8, Figure); 14] {
     [
         (Column::ratio("visits", "visits"), 0, |run| run.shared.visits as f64),
@@ -132,7 +132,7 @@ pub(super) fn lines(found: &[Found]) -> Table {
     table
 }
 
-/// A sentence for each goal that is missed beside the base, with the places.
+/// Returns a sentence for each goal that is missed beside the base, with the places.
 pub(super) fn losses(found: &[Found]) -> Vec<String> {
     let of_axis = |axis: &Axis| {
         let matches = matches(found, axis, OWNED_BLOCKS, BASE);

@@ -1,7 +1,7 @@
 //! The text's promises: pages that are mapped before they are requested, and pages that are cleared before.
 //!
 //! The text says that prefaulting raises the highest fault rate three-fold and may allocate pages that are
-//! not needed. It says that prezeroing pays if few cache lines of a page are used afterwards.
+//! not needed. The text also says that prezeroing pays if a program uses few cache lines of a page.
 
 use anyhow::Result;
 use pageset_fault::Strategy;
@@ -12,11 +12,12 @@ use pageset_report::{Cell, Column, Origin, Row, Table};
 use super::printed::PAGES_PER_GIB;
 use super::runs::{Key, Runs};
 
-/// The factor by which prefaulting raises the highest rate, by the text.
+/// Highest rate with prefaulting, as a multiple of the highest rate without. The text promises this multiple.
 const CLAIM: f64 = 3.0;
-/// Memory of the rows, of all threads together: the text's largest with all counts of threads.
+/// Memory of the rows, of all threads together. It is the largest in the text that has rows for all counts of
+/// threads.
 const GIB: u32 = 512;
-/// The atomic operations of the text, which it means to add prefaulting to.
+/// The strategy with the text's atomic operations. The text means to add prefaulting to it.
 const STRATEGY: &str = "P2,V1,R1";
 const ORDERS: [u8; 4] = [0, 1, 3, 5];
 
@@ -37,10 +38,11 @@ fn prefault(order: u8, threads: u32, skipped: u64) -> Key {
     Key { shared_cache: true, ahead, skipped, ..Key::new(strategy(), threads, pages) }
 }
 
-/// Cache lines of 128 bytes of a page that has 128 of them, and threads.
+/// Numbers of cache lines written in each page, and numbers of threads. A page has 128 lines of 128 bytes.
 const LINES: [u32; 4] = [1, 16, 64, 128];
 const PREZERO_THREADS: [u32; 2] = [1, 16];
-/// Pages of each thread: ten times a cache, so that what was cleared ahead is not in it any more.
+/// Pages of each thread. They are ten times a cache, so pages that were cleared ahead are not in the cache
+/// any more.
 const PREZERO_PAGES: u64 = 4096;
 
 fn prezero(lines: u32, threads: u32, prezero: bool) -> Key {
@@ -49,7 +51,7 @@ fn prezero(lines: u32, threads: u32, prezero: bool) -> Key {
     Key { shared_cache: true, ahead, lines, pages_max: PREZERO_PAGES * u64::from(threads), ..key }
 }
 
-/// All simulations of the promises.
+/// The simulations of both promises.
 pub(super) fn keys(is_quick: bool) -> Vec<Key> {
     let pairs =
         ORDERS.iter().flat_map(|order| counts(is_quick).iter().map(move |threads| (*order, *threads)));
@@ -61,7 +63,7 @@ pub(super) fn keys(is_quick: bool) -> Vec<Key> {
     prefaults.chain(prezeros).collect()
 }
 
-/// The results.
+/// The results of both promises.
 pub(super) struct Promises {
     rows: Vec<PrefaultRow>,
     prezero: Table,

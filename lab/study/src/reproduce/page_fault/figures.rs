@@ -10,7 +10,7 @@ use super::printed::PrintedRow;
 use super::runs::Runs;
 use super::tables::{AsPrinted, Reading, key};
 
-/// Names of their files.
+/// Names of the figures' files.
 pub(super) const NAMES: [&str; 3] = ["page-fault-printed", "page-fault-matrix", "page-fault-prefault"];
 
 pub(super) fn all(
@@ -45,7 +45,7 @@ fn printed(rows: &[PrintedRow], runs: &Runs) -> Result<Figure> {
     Ok(figure)
 }
 
-/// Strategies that are drawn: the text's, today's, and the one without any line that all write.
+/// Strategies that are drawn: the text's, Linux's today, and the one without any line that all threads write.
 const DRAWN: [&str; 5] = ["P0,V1,R1", "P1,V1,R1", "P2,V1,R2", "P1,V2,R4", "P2,V7,R3"];
 
 fn strategies(matrix: &Matrix) -> Figure {

@@ -6,12 +6,13 @@ use pageset_report::{Cell, Column, Row, Table};
 
 use super::runs::{Key, Runs};
 
-/// Numbers of threads.
+/// Numbers of threads in the table.
 fn counts(is_quick: bool) -> &'static [u32] {
     if is_quick { &[1, 8, 64] } else { &[1, 2, 8, 32, 128, 512] }
 }
 
-/// Pages of each thread: all fit into its node, so memory is local and its bandwidth grows with the CPUs.
+/// Pages of each thread. All of them fit into the thread's node, so memory is local and its bandwidth grows
+/// with the CPUs.
 const THREAD_PAGES: u64 = 256;
 
 /// Page table x areas x counters. With `is_quick`: the combinations of the text, today's, and the one without a line
@@ -33,13 +34,13 @@ fn key(strategy: Strategy, threads: u32) -> Key {
     Key::new(strategy, threads, THREAD_PAGES)
 }
 
-/// Pages of each thread in runs that hide the cost of its first table: all that the table covers, with pages
-/// of 16 KiB.
+/// Pages of each thread in runs that hide the cost of its first table. They are all pages that one table
+/// covers, with pages of 16 KiB.
 const TABLE_PAGES: u64 = 2048;
-/// Strategies without a line that all CPUs write, except a counter now and then.
+/// Strategies without a line that all CPUs write, except for a counter now and then.
 const APART: [&str; 3] = ["P1,V7,R3", "P2,V7,R3", "P3,V7,R3"];
 
-/// A whole leaf table of each thread's own, on one thread and on most.
+/// Runs where each thread fills a whole leaf table of its own, with one thread and with the most threads.
 fn whole_tables(is_quick: bool) -> impl Iterator<Item = (Strategy, [Key; 2])> {
     let most = counts(is_quick).last().copied().unwrap_or(1);
     APART.iter().filter_map(|name| name.parse().ok()).map(move |strategy| {
@@ -51,7 +52,7 @@ fn whole_tables(is_quick: bool) -> impl Iterator<Item = (Strategy, [Key; 2])> {
     })
 }
 
-/// Everything that the table needs.
+/// The simulations that the table needs.
 pub(super) fn keys(is_quick: bool) -> Vec<Key> {
     let of = |strategy| counts(is_quick).iter().map(move |threads| key(strategy, *threads));
     let whole = whole_tables(is_quick).flat_map(|(_, keys)| keys);
@@ -62,7 +63,7 @@ pub(super) fn keys(is_quick: bool) -> Vec<Key> {
 pub(super) struct Matrix {
     pub(super) counts: &'static [u32],
     pub(super) rows: Vec<(Strategy, Vec<f64>)>,
-    /// The share of linear that strategies reach with a whole leaf table for each thread.
+    /// The share of linear scaling that strategies reach with a whole leaf table for each thread.
     whole_tables: Vec<(Strategy, f64)>,
 }
 

@@ -6,12 +6,12 @@ use pageset_measure::pft::Run;
 
 use super::runs::{Key, Runs, Sharing};
 
-/// Numbers of threads.
+/// Numbers of threads in the tests.
 fn counts(is_quick: bool) -> &'static [u32] {
     if is_quick { &[4, 64] } else { &[4, 64, 512] }
 }
 
-/// Pages of each thread: all fit into its node.
+/// Pages of each thread. All of them fit into the thread's node.
 const THREAD_PAGES: u64 = 256;
 
 fn strategy(name: &str) -> Strategy {
@@ -28,7 +28,7 @@ const T3: [&str; 2] = ["P1,V1,R4", "P1,V2,R4"];
 const T4: [&str; 6] = ["P2,V7,R1", "P2,V7,R1b", "P2,V7,R1p", "P2,V7,R2", "P2,V7,R3", "P2,V7,R4"];
 const T5: [&str; 2] = ["P1,V1,R1", "P2,V7,R3"];
 
-/// Everything that the tests need.
+/// The simulations that the tests need.
 pub(super) fn keys(is_quick: bool) -> Vec<Key> {
     let mut keys = Vec::new();
     for &threads in counts(is_quick) {
@@ -134,7 +134,8 @@ impl Look<'_> {
         let [old, new] = T5.map(|name| self.runs.get(&key(name, self.most, Sharing::Apart)));
         let (old, new) = (old?, new?);
         let touch = new.touch_pages_per_s() / old.touch_pages_per_s();
-        // Without the start: creating a thread takes longer than its few pages here.
+        // The rate leaves out the start, because creating a thread takes longer than touching its few pages
+        // here.
         let rate = |run: &Run| run.pages_computed as f64 / (run.wall_s() - run.start_s);
         let wall = rate(new) / rate(old);
         let of_teardown = rate(new) / new.teardown_pages_per_s();

@@ -8,7 +8,7 @@ use crate::reproduce::published::published;
 /// One row of the text.
 #[derive(Clone, Debug)]
 pub(super) struct PrintedRow {
-    /// "page_locking_64gb", …
+    /// Name of the row's table: "page_locking_64gb", …
     pub(super) table: String,
     pub(super) strategy: Strategy,
     pub(super) gib: u32,
@@ -25,13 +25,13 @@ impl PrintedRow {
         self.cpu_s / self.wall_s
     }
 
-    /// Pages in the requested size, of all repetitions.
+    /// Pages of the requested size, in all repetitions.
     pub(super) fn pages(&self) -> f64 {
         f64::from(self.gib) * f64::from(PAGES_PER_GIB) * f64::from(self.repetitions)
     }
 }
 
-/// Pages of 16 KiB.
+/// Number of 16 KiB pages in a GiB.
 pub(super) const PAGES_PER_GIB: u32 = 1 << 16;
 
 /// Our names of the kernels that the tables compare.

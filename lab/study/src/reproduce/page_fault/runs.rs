@@ -1,4 +1,4 @@
-//! All simulations of the study, each different one once.
+//! All simulations of the study. Equal simulations run only once.
 
 use std::collections::BTreeMap;
 
@@ -19,28 +19,28 @@ pub(super) struct Key {
     /// Pages of each thread, in full size.
     pub(super) thread_pages: u64,
     pub(super) sharing: Sharing,
-    /// Whether the counters have a line of their own.
+    /// Whether the counters of resident pages have a line of their own.
     pub(super) own_line: bool,
     /// Whether the address space remembers the area that was used last, as in 2005.
     pub(super) shared_cache: bool,
-    /// Pages that are simulated, of all threads.
+    /// Most pages that are simulated, of all threads together.
     pub(super) pages_max: u64,
     /// Work done before a page is requested.
     pub(super) ahead: Ahead,
-    /// Pages left out after each run.
+    /// Pages that are left out after each run of pages.
     pub(super) skipped: u64,
-    /// Lines of a page that are written.
+    /// Cache lines that are written in each page.
     pub(super) lines: u32,
 }
 
 /// How threads share memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Sharing {
-    /// A region for each.
+    /// Each thread has a region of its own.
     Apart,
-    /// Slices of one region.
+    /// Each thread has a slice of one region.
     Sliced,
-    /// Every N-th page.
+    /// Each of N threads has every N-th page.
     Interleaved,
 }
 
@@ -95,11 +95,11 @@ impl Key {
     }
 }
 
-/// Results by simulation.
+/// The result of each simulation.
 pub(super) struct Runs(BTreeMap<Key, Run>);
 
 impl Runs {
-    /// Simulates everything, several at once. The largest begin first, so that none runs alone at the end.
+    /// Runs all simulations, several at once. The largest begin first, so that none runs alone at the end.
     pub(super) fn all(
         machine: &Machine,
         fault_ns: f64,

@@ -12,9 +12,9 @@ use super::{MACHINE, THREADS_OF_LISTING};
 /// The number of threads of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// As many as printed.
+    /// The number of threads that the row prints.
     Printed,
-    /// At most as many as the listing of the program has room for.
+    /// The printed number, but at most as many threads as the program's listing has room for.
     Listing,
 }
 
@@ -28,13 +28,13 @@ pub(super) fn key(row: &PrintedRow, reading: Reading) -> Key {
     Key { shared_cache: true, ..Key::new(row.strategy, threads, pages) }
 }
 
-/// Variants of a row, for rows of so few threads that all of them ran.
+/// Two variants of a row, for rows of so few threads that all of them ran.
 fn variants(row: &PrintedRow) -> [Key; 2] {
     let key = key(row, Reading::Printed);
     [Key { own_line: true, ..key }, Key { shared_cache: false, ..key }]
 }
 
-/// Everything that the tables need.
+/// The simulations that the tables need.
 pub(super) fn keys(rows: &[PrintedRow]) -> Vec<Key> {
     let few = rows.iter().filter(|row| row.threads <= THREADS_OF_LISTING);
     let readings = [Reading::Printed, Reading::Listing];
@@ -118,26 +118,26 @@ pub(super) struct Score {
 
 struct ReadingScore {
     name: String,
-    /// Relative errors, without the fitted row.
+    /// Relative errors of all rows except the fitted one.
     errors: Vec<f64>,
-    /// The same without deltas.
+    /// Relative errors of the rows without deltas for the counters.
     errors_without_deltas: Vec<f64>,
-    /// Our value as a multiple of the printed one, where the line decides: without deltas, from 32 threads
-    /// on.
+    /// Our value as a multiple of the printed one, in rows whose rate depends on the shared line: rows
+    /// without deltas, with 32 threads or more.
     crowded: Vec<f64>,
     /// The error of the worst row, as a factor of at least 1.
     worst: f64,
     steps: Steps,
 }
 
-/// Steps from a row of a table to the next.
+/// Counts of steps from a row of a table to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Steps {
     all: usize,
     agreed: usize,
     /// Steps without a printed change. The forecast "nothing ever changes" is right about these.
     null_model: usize,
-    /// Printed changes whose direction ours has too.
+    /// Printed changes that have the same direction in our values.
     changes_met: usize,
 }
 
@@ -161,7 +161,7 @@ impl Steps {
 
 /// Number of threads from which on the line that all threads write decides.
 const CROWDED: u32 = 32;
-/// Changes below this count as none. Source: the band of all comparisons here.
+/// Changes smaller than this count as no change. Source: the band of all comparisons here.
 const BAND: f64 = 0.02;
 
 impl Score {
@@ -244,7 +244,7 @@ fn factor(ratio: f64) -> f64 {
     ratio.max(1.0 / ratio)
 }
 
-/// -1, 0 or 1.
+/// Direction of a change: -1, 0 or 1.
 fn direction(ratio: f64) -> i8 {
     if ratio > 1.0 + BAND {
         1

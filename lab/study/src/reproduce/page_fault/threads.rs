@@ -1,4 +1,4 @@
-//! The number of threads that ran, by the printed rows themselves.
+//! The number of threads that ran, estimated from the printed rows.
 //!
 //! From 128 to 512 threads the text has linear scaling, with about 85 CPUs busy throughout. The program
 //! computes its number of faults from the size, and its listing has arrays for 128 threads. If only 128

@@ -3,7 +3,7 @@
 use pageset_report::comparison::{Band, Comparison, Direction};
 use pageset_report::{Cell, Column, Row, Table};
 
-/// One row for each change of a relative quantity, in percent of the base row.
+/// Makes a table with one row for each change of a relative quantity, in percent of the base row.
 pub(crate) fn changes(tables: &[Comparison]) -> Table {
     let columns = vec![
         Column::label("change", "change of"),

@@ -23,12 +23,12 @@ pub(crate) struct Experiment {
     pub(crate) borrowed: Vec<Borrowed>,
 }
 
-/// One row of a table.
+/// One row of a table to be simulated.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     /// Name of the row.
     pub(crate) name: String,
-    /// The row whose changes count; `None` for a base row.
+    /// The row that this row is compared with; `None` for a base row.
     pub(crate) base: Option<usize>,
     /// The simulation.
     pub(crate) run: RunSpec,
@@ -39,12 +39,12 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// One case for each state of a published table: its name in the column `state`, and the policy of its
-    /// simulation. All are compared with the first. `printed` are the columns of the values.
+    /// Makes one case for each state of a published table: its name in the column `state`, and the policy of
+    /// its simulation. All cases are compared with the first. `printed` are the columns of the values.
     ///
     /// # Errors
     ///
-    /// The table does not have such a row or column.
+    /// Fails if the table does not have such a row or column.
     pub(crate) fn of_states(
         table: &Published,
         states: &[(&str, &str)],
@@ -75,20 +75,20 @@ pub(crate) type Figure = fn(&RunResult) -> f64;
 pub(crate) enum Metric {
     /// The result itself.
     Result(Figure),
-    /// Two results added.
+    /// The sum of two results.
     Sum(Figure, Figure),
-    /// In percent of the base row's.
+    /// The result, in percent of the base row's result.
     OfBase(Figure),
     /// The result for each unit of work, in percent of the base row's.
     PerWorkOfBase(Figure),
-    /// The result, scaled so that the base row is as published, because our unit is another.
+    /// The result, scaled so that the base row has its published value, because our unit is another.
     Scaled(Figure),
 }
 
 impl Metric {
-    /// Work done in the same time.
+    /// The work done in the same time.
     pub(crate) const SCORE: Self = Self::Scaled(|result| result.score_per_s);
-    /// Time for the same work.
+    /// The time for the same work.
     pub(crate) const TIME: Self = Self::Scaled(|result| 1.0 / result.score_per_s);
 }
 
@@ -103,24 +103,25 @@ pub(crate) struct Fit {
     pub(crate) range: (u64, u64),
     /// The column with the target value.
     pub(crate) column: usize,
-    /// Whether the result rises with the parameter; else it falls.
+    /// Whether the result rises with the parameter. Otherwise it falls.
     pub(crate) rises: bool,
 }
 
 /// A parameter of one row whose value was chosen on a row of another table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Borrowed {
-    /// The row that takes it.
+    /// The row that takes the value.
     pub(crate) case: usize,
     /// The parameter.
     pub(crate) parameter: &'static str,
-    /// The table and its base row.
+    /// The table on which the value was chosen, and that table's base row.
     pub(crate) table: String,
     pub(crate) row: String,
 }
 
 impl Borrowed {
-    /// For each of the `rows` first rows, the value that was chosen on the row `base` of another table.
+    /// Makes a borrowed parameter for each of the first `rows` rows. The value was chosen on the row `base`
+    /// of another table.
     pub(crate) fn of_base(table: &str, parameter: &'static str, rows: usize) -> Vec<Self> {
         let (table, row) = (table.to_owned(), "base".to_owned());
         (0..rows).map(|case| Self { case, parameter, table: table.clone(), row: row.clone() }).collect()

@@ -15,8 +15,8 @@ use super::search::{Range, nearest};
 use crate::jobs::{self, Stage};
 use crate::reproduce::study::Options;
 
-/// The parameters of the file that [`Options::fit`] names, chosen again on these experiments. Without it, the
-/// built-in parameters.
+/// Returns the parameters of the file that [`Options::fit`] names, chosen again on these experiments. Without
+/// such a file, returns the built-in parameters.
 pub(crate) fn fitted(
     experiments: &[Experiment],
     options: &Options,
@@ -53,12 +53,12 @@ fn all(
     })
 }
 
-/// A base row and the parameters that are chosen on it.
+/// A base row, and the parameters that are chosen on it.
 struct BaseRow<'a> {
     experiment: &'a Experiment,
     case: &'a Case,
     fits: Vec<Fit>,
-    /// The fits' former values.
+    /// The parameters' former values.
     former: Vec<Option<u64>>,
     /// Seeds of the mean on which a value is chosen, as the study prints it. One seed alone may be far from
     /// the mean.
@@ -91,8 +91,8 @@ impl<'a> BaseRow<'a> {
     }
 
     /// Chooses the parameters after the `given` ones. For each value that is tried for the next parameter,
-    /// all later ones are chosen anew, since each affects the others' results. The search for each begins at
-    /// its value in `known`, the last one that came near.
+    /// all later parameters are chosen anew, since each affects the others' results. The search for each
+    /// parameter begins at its value in `known`, which is the last one that came near.
     fn settle(&self, given: &[u64], known: &mut [Option<u64>]) -> Result<Settled> {
         let Some(fit) = self.fits.get(given.len()) else {
             return Ok(Settled { values: given.to_vec(), reached: self.results(given)? });
@@ -110,7 +110,7 @@ impl<'a> BaseRow<'a> {
         Ok(settled)
     }
 
-    /// The row's result for each fit with these values.
+    /// Returns the row's result for each fit with these values.
     fn results(&self, values: &[u64]) -> Result<Vec<f64>> {
         let mut case = self.case.clone();
         for (fit, value) in self.fits.iter().zip(values) {

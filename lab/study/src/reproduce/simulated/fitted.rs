@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::experiment::{Borrowed, Experiment, Fit};
 use crate::simulate::RunSpec;
 
-/// The file in the sources.
+/// The text of the file in the sources.
 const BUNDLED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/bundled/fitted.toml"));
 
 /// All fitted parameters, of all studies.
@@ -98,8 +98,8 @@ impl Fitted {
         }
     }
 
-    /// The experiment with its parameters set: those chosen on it, and those it borrows. Nothing else sets
-    /// them.
+    /// Returns the experiment with its parameters set: the ones chosen on it, and the ones that it borrows.
+    /// No other function sets them.
     pub(crate) fn applied(&self, experiment: &Experiment) -> Experiment {
         let mut applied = experiment.clone();
         for fit in &experiment.fits {
@@ -118,8 +118,8 @@ impl Fitted {
         applied
     }
 
-    /// Notes for the reader of a table. `here` is this run's value in a row and column. The note says whether
-    /// this run comes near the published value, not the run in which the parameter was chosen.
+    /// Makes notes for the reader of a table. `here` is this run's value in a row and column. A note says
+    /// whether this run comes near the published value. The run that chose the parameter does not matter.
     pub(super) fn sentences(
         &self,
         experiment: &Experiment,

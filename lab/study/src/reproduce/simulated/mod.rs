@@ -33,14 +33,14 @@ pub(crate) use search::{Range, nearest};
 pub(crate) struct Simulated {
     /// A comparison for each experiment.
     pub(crate) tables: Vec<Comparison>,
-    /// Runs that failed: which, and why.
+    /// Runs that failed, each with the reason.
     pub(crate) failures: Vec<String>,
     /// The experiments as they were run, and their results.
     ran: Option<(Vec<Experiment>, runs::Results)>,
 }
 
 impl Simulated {
-    /// A figure of one row over all seeds, which need not be a column of its table.
+    /// A figure of one row over all seeds. The figure need not be a column of the row's table.
     pub(crate) fn spread(&self, experiment: usize, case: usize, metric: Metric) -> Option<Spread> {
         let (experiments, results) = self.ran.as_ref()?;
         let cases = &experiments.get(experiment)?.cases;
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(simulated.tables, run(3).tables);
     }
 
-    /// After `--fit`, phase two of batch sizes once simulated with the built-in values.
+    /// A bug: after `--fit`, phase two of batch sizes simulated with the built-in values.
     #[test]
     fn values_that_were_just_chosen_are_used_and_told() {
         let [mut chosen_here, mut borrowing] = [experiment(), experiment()];
@@ -160,8 +160,8 @@ mod tests {
         assert!(notes.contains("copy_fault_ns = 12345"), "{notes}");
     }
 
-    /// A quick run once measured for a quarter of the time, which is no whole cycle of most workloads. A base
-    /// row that was fitted to 14.0 came out as 5.4, and was called fitted.
+    /// A bug: a quick run measured for a quarter of the time, which is no whole cycle of most workloads. A
+    /// base row that was fitted to 14.0 came out as 5.4, and was called fitted.
     #[test]
     fn a_quick_run_measures_a_row_as_long_as_the_full_one() {
         let run = |is_quick| {
@@ -189,7 +189,7 @@ mod tests {
         let options = Options { is_quick: true, jobs: 1, fit: None, seeds: None };
         let simulated = run(&[experiment], &fitted, &options, &mut ()).unwrap();
         let notes = simulated.tables[0].to_table().notes().join("\n");
-        // In percent of itself.
+        // The value in percent of the row itself.
         assert!(notes.contains("fault_ns = 700, on time of row 31: published 87, 100.0 here"), "{notes}");
     }
 

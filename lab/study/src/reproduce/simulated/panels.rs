@@ -1,4 +1,4 @@
-//! One figure of several tables: published values and ours.
+//! Draws one figure of several tables: published values and ours.
 
 use pageset_report::Origin;
 use pageset_report::comparison::{Comparison, Pair, Quantity};
@@ -8,7 +8,7 @@ use pageset_report::plot::{Axis, Figure, Mark, Panel, Point, Scale, Series};
 pub(crate) struct Panels<'a> {
     /// Title of the figure.
     pub(crate) title: &'a str,
-    /// The axis of rows: their names, or numbers if the rows are named so.
+    /// The axis of rows. It has the rows' names, or numbers if the names are numbers.
     pub(crate) axis: Axis,
     /// How values are drawn.
     pub(crate) mark: Mark,
@@ -76,7 +76,7 @@ impl Panels<'_> {
     }
 }
 
-/// The name in a picture of a column whose heading is a name of the kernel's.
+/// The name that a picture shows for a column, if the column's heading is one of the kernel's names.
 fn words(quantity: &Quantity) -> &str {
     match quantity.key.as_str() {
         "spin_lock_percent" => "CPU time in spin locks",

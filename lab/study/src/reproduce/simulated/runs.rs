@@ -1,4 +1,4 @@
-//! The runs of all experiments, each different one once.
+//! The runs of all experiments. Equal runs are simulated only once.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ impl Results {
         Self { by_run: seeded(run, seeds).map(|run| (line(&run), result_of(&run))).collect(), seeds }
     }
 
-    /// The results of a run, one for each seed; `None` if one failed.
+    /// The results of a run, one for each seed. `None` if one of them failed.
     pub(super) fn get(&self, run: &RunSpec) -> Option<Vec<&RunResult>> {
         seeded(run, self.seeds).map(|run| self.by_run.get(&line(&run))?.as_ref().ok()).collect()
     }
@@ -40,7 +40,7 @@ impl Results {
     }
 }
 
-/// Simulates everything that the experiments need, with each of the seeds.
+/// Simulates all runs that the experiments need, with each of the seeds.
 pub(super) fn all(
     experiments: &[Experiment],
     seeds: Seeds,
@@ -63,7 +63,7 @@ pub(super) fn all(
     Ok(results)
 }
 
-/// A run with each of the seeds.
+/// Makes a run for each of the seeds.
 fn seeded(run: &RunSpec, seeds: Seeds) -> impl Iterator<Item = RunSpec> {
     seeds.iter().map(|seed| RunSpec { seed, ..run.clone() })
 }

@@ -2,22 +2,22 @@
 
 use anyhow::{Context as _, Result};
 
-/// Values tried.
+/// Most values that are tried.
 const STEPS: usize = 8;
 /// Quotient of the first value tried and the guess. Each further quotient is the square of the last.
 const STRIDE: f64 = 1.15;
-/// A part of the wanted result that is near enough.
+/// Error that is small enough, as a part of the wanted result.
 const NEAR: f64 = 0.005;
-/// A part of the rounding that is near enough.
+/// Error that is small enough, as a part of the rounding.
 const PART: f64 = 0.2;
 
 /// The range in which a parameter's value is searched, both ends included.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
     pub(crate) ends: (u64, u64),
-    /// Where to begin, if something is known: an older value, say.
+    /// The value to begin with, if one is known: an older value, for example.
     pub(crate) guess: Option<u64>,
-    /// Whether results rise with the value; else they fall.
+    /// Whether results rise with the value. Otherwise they fall.
     pub(crate) rises: bool,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn nearest<T>(
     nearest.map(|(_, found)| found).context("at least one value was tried")
 }
 
-/// The geometric middle: parameters are times, and their quotients count.
+/// The geometric middle of two values. Parameters are times, so their quotients count.
 fn middle(low: u64, high: u64) -> u64 {
     ((low.max(1) as f64) * (high.max(1) as f64)).sqrt().round() as u64
 }

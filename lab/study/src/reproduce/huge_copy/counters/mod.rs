@@ -1,4 +1,4 @@
-//! Instructions and cycles of a thread, where the machine counts them: virtual machines often do not.
+//! Counts instructions and cycles of a thread. Virtual machines often do not count them.
 
 #[cfg(not(feature = "perf"))]
 mod absent;

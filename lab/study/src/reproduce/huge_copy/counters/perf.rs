@@ -6,7 +6,7 @@ use perf_event_open::config::{Cpu, Opts, Proc};
 use perf_event_open::count::Counter;
 use perf_event_open::event::hw::Hardware;
 
-/// Counters that run.
+/// Counters that are running.
 pub(in super::super) struct Counters {
     instructions: Counter,
     cycles: Counter,
@@ -17,12 +17,12 @@ impl Counters {
     ///
     /// # Errors
     ///
-    /// The system's reason why it does not count.
+    /// Returns the system's reason why it does not count.
     pub(in super::super) fn of_this_thread() -> Result<Self, String> {
         let counters = || -> io::Result<Self> {
             let counter = |event| {
                 let mut options = Opts::default();
-                // A user without rights to the kernel may still count the program.
+                // A user without rights to count the kernel may still count the program.
                 options.exclude.kernel = true;
                 options.exclude.hv = true;
                 Counter::new(event, (Proc::CURRENT, Cpu::ALL), options)
@@ -36,7 +36,7 @@ impl Counters {
         counters().map_err(|error| error.to_string())
     }
 
-    /// Instructions and cycles until now.
+    /// Returns the numbers of instructions and cycles until now.
     pub(in super::super) fn read(&self) -> Result<(u64, u64), String> {
         let read = || Ok((self.instructions.stat()?.count, self.cycles.stat()?.count));
         read().map_err(|error: io::Error| error.to_string())
