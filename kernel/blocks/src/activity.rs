@@ -10,8 +10,8 @@ const ACTIVE: u32 = 2;
 /// The CPU never becomes active, so it keeps nothing.
 const OFFLINE: u32 = 3;
 
-/// When a CPU was last active in a zone. Frees do not count, nor do allocations from the row that the CPU
-/// used last.
+/// When a CPU was last active in a zone. Neither a free nor an allocation from the row that the CPU used last
+/// makes it active.
 #[derive(Debug)]
 pub(crate) struct Activity(AtomicU32);
 

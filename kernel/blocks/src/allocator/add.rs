@@ -1,4 +1,4 @@
-//! Memory that arrives after the allocator was built: the boot code's own, or a device's.
+//! Memory that arrives after the allocator was built: memory that the boot code used, or a device's.
 
 use core::ops::Range;
 
