@@ -9,15 +9,15 @@ use crate::sys::zeros::Zeros;
 /// An allocator, and the memory that it borrows.
 ///
 /// # Invariants
-/// Only the allocator uses the rows. It is dropped first: fields are dropped in this order.
+/// Only the allocator uses the rows. The allocator is dropped first: fields are dropped in this order.
 pub(crate) struct Allocator {
-    /// It is valid only while this value lives; [`get`](Self::get) limits its lifetime.
+    /// The allocator is valid only while this value lives; [`get`](Self::get) limits its lifetime.
     allocator: BlockAllocator<'static, Alone>,
     _rows: Zeros<Rows<Alone>>,
 }
 
 impl Allocator {
-    /// Lets `build` make the allocator from its tables. Returns it, and the bytes of the tables.
+    /// Lets `build` make the allocator from its tables. Returns the allocator, and the bytes of the tables.
     pub(crate) fn with_tables(
         config: &Config<'_>,
         build: impl for<'a> FnOnce(Tables<'a, Alone>) -> Result<BlockAllocator<'a, Alone>, BuildError>,
