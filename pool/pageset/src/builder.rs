@@ -68,7 +68,7 @@ impl HugePageSize {
 pub enum Numa {
     /// The node of the CPU that touches a page first. For hugetlb, that is the CPU that builds the pool.
     FirstTouch,
-    /// This node only.
+    /// Only the node with this number provides memory.
     Bind(u16),
     /// Each of these nodes (bit `n` for node `n`) in turn.
     Interleave(u64),
@@ -186,7 +186,7 @@ impl ReturnPolicy {
     /// By default, the pool keeps at most this many bytes.
     const KEPT_BYTES_MAX: u64 = 32 << 20;
 
-    /// The same policy with another worker.
+    /// Returns the same policy with another worker.
     #[must_use]
     pub const fn with_worker(mut self, worker: Worker) -> Self {
         self.worker = worker;

@@ -92,7 +92,7 @@ impl Ledger {
             + size_of_val(&*self.in_use)
     }
 
-    /// Notes that frames are handed out. Returns whether all of them are zero. From now on they count as
+    /// Notes that frames are handed out. Returns whether all frames are zero. From now on they count as
     /// dirty.
     pub(crate) fn hand_out(&self, frames: Range<u32>) -> ZeroState {
         blocks_of(&frames).for_each(|block| self.touch(block));
@@ -233,7 +233,7 @@ fn blocks_of(frames: &Range<u32>) -> Range<usize> {
     (frames.start >> PAGEBLOCK_ORDER) as usize..frames.end.div_ceil(PAGEBLOCK_FRAMES) as usize
 }
 
-/// The words that hold a range's bits, each with the mask of those bits.
+/// The words that hold a range's bits. Each word comes with the mask of its bits in the range.
 fn words_of(frames: Range<u32>) -> impl DoubleEndedIterator<Item = (usize, u64)> {
     let words = frames.start / 64..frames.end.div_ceil(64);
     words.map(move |word| {

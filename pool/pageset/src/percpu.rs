@@ -183,8 +183,8 @@ impl PerCpu {
         }
     }
 
-    /// Takes up to half of the array's capacity from this CPU's array into an empty batch: the blocks that were
-    /// put last.
+    /// Takes the blocks that were put last out of this CPU's array into an empty batch: at most half of the
+    /// array's capacity.
     pub(crate) fn pop_half(&self, class: Class, batch: &mut Batch) {
         let half = self.cap(class) as usize / 2;
         match self.area {

@@ -25,8 +25,8 @@ impl Allocator {
         let counts = TableCounts::for_config(config)?;
         let mut rows = Zeros::new(counts.pageblocks)
             .map_err(|source| BuildError::System { what: "map the pool's tables", source })?;
-        // SAFETY: `build` is for any lifetime, so it keeps none of them. The allocator has them, and by the
-        // invariant it goes before the rows.
+        // SAFETY: `build` is for any lifetime, so it keeps no rows. The allocator has the rows, and by the
+        // invariant it is dropped before them.
         let lent = unsafe { rows.lend() };
         let tables = Tables::with_rows(lent.into(), config)?;
         let bytes = tables.bytes();

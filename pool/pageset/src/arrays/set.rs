@@ -11,8 +11,8 @@ use crate::heap::{self, HeapExhausted};
 /// # Invariants
 /// `cap` is smaller than `ENTRIES` by the number of entries that a copy of
 /// [`COPIED_TOGETHER`](super::batch::COPIED_TOGETHER) entries may write too much. The count never exceeds the
-/// largest `cap` so far. The count exceeds the current `cap` only after `cap` has shrunk. Then the stack takes
-/// no further block.
+/// largest `cap` so far. The count exceeds the current `cap` only after `cap` has shrunk. Then the stack
+/// takes no further block.
 #[repr(C)]
 pub(crate) struct Stack<const ENTRIES: usize> {
     head: AtomicU64,

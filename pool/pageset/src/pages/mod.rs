@@ -32,8 +32,8 @@ pub struct Pages<'p> {
 
 /// Pages without an owner in Rust. [`Pages::into_raw`] returns them; a C interface hands them out.
 ///
-/// They know their pool, and other pools refuse them. Two values are equal if their numbers are equal, even
-/// if their pools differ.
+/// Raw pages know their pool, and other pools refuse them. Two values are equal if their numbers are equal,
+/// even if their pools differ.
 #[derive(Clone, Copy)]
 pub struct RawPages {
     span: Span,
@@ -269,9 +269,9 @@ impl<'p> Pages<'p> {
     ///   exception. After a [`Pool::trim`], a shortage or a [`shrink_to`](Self::shrink_to), the pool may know
     ///   only which pages of a pageblock are in use.
     ///
-    /// It also returns `None` where it cannot check: in a child of [`fork`](crate::Fork), and in a signal
-    /// handler that has interrupted an operation of the pool on its own thread. Use it for debugging, and for
-    /// callers in other languages. O(CPUs).
+    /// The check also returns `None` where it cannot tell: in a child of [`fork`](crate::Fork), and in a
+    /// signal handler that has interrupted an operation of the pool on its own thread. Use it for debugging,
+    /// and for callers in other languages. O(CPUs).
     ///
     /// # Safety
     /// The promise is that of `from_raw`: pages that were freed and allocated again pass the check.

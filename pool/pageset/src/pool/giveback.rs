@@ -64,10 +64,10 @@ impl Pool {
     /// all caches, then returns whole pageblocks, then free parts of 64 KiB and more. O(pool / 2 MiB), plus
     /// the system's time: about 20 µs for each pageblock.
     ///
-    /// Call it in pauses, not in a loop. After it, the arrays are refilled from fresh pageblocks, so the
-    /// pages of a busy program spread over more and more of them. Seen: 9 pageblocks in use became 170 under
-    /// a trim every 10 ms. The same holds for [`resize`](Self::resize), and for [`alloc_at`](Self::alloc_at)
-    /// of pages that are in use.
+    /// Call it in pauses, not in a loop. After a trim, the arrays are refilled from fresh pageblocks, so the
+    /// pages of a busy program spread over more and more pageblocks. Seen: 9 pageblocks in use became 170
+    /// under a trim every 10 ms. The same holds for [`resize`](Self::resize), and for
+    /// [`alloc_at`](Self::alloc_at) of pages that are in use.
     pub fn trim(&self) -> Trimmed {
         let Ok((inner, _inside)) = self.enter() else { return Trimmed::default() };
         inner.populated_blocks.store(0, Relaxed);

@@ -153,7 +153,7 @@ struct State<F> {
 }
 
 impl<F: FnMut(PopulateProgress) -> ControlFlow<()> + Send> Work<'_, F> {
-    /// Runs in this thread and up to `threads - 1` others; fewer if the system starts no more.
+    /// Runs in this thread and up to `threads - 1` other threads; fewer if the system starts no more.
     fn run_by(&self, threads: usize) {
         thread::scope(|scope| {
             let start = |_| thread::Builder::new().spawn_scoped(scope, || self.run()).is_ok();

@@ -27,7 +27,7 @@ pub(crate) struct Hot {
     cpus: AtomicU32,
 }
 
-/// The page with [`Hot`] on it, and the two sets of arrays. One of them is in use.
+/// The page with [`Hot`] on it, and the two sets of arrays. One set is in use.
 pub(crate) struct HotPage {
     page: Mapping,
     sets: [ArraySet; 2],

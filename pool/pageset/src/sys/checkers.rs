@@ -61,7 +61,7 @@ impl Tools {
 }
 
 impl Checked {
-    /// Finds the tools for the pages of a mapping. `None` if the process has no such tool.
+    /// Prepares checks of the pages of a mapping. `None` if the process has no such tool.
     pub(crate) fn new(memory: &Mapping) -> Option<Self> {
         let tools = Tools::find()?;
         Some(Self { tools, start: memory.start().as_ptr(), end: AtomicUsize::new(0) })
@@ -107,7 +107,7 @@ impl Drop for Checked {
     fn drop(&mut self) {
         if let Some([_, unpoison]) = self.tools.region {
             // Other memory may be mapped at these addresses later.
-            // SAFETY: pages of the pool, of which only the tool's own memory is changed.
+            // SAFETY: the pages are the pool's, and only the tool's own memory is changed.
             unsafe { unpoison(self.start.cast_const().cast(), *self.end.get_mut()) };
         }
     }

@@ -104,8 +104,8 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         if self.is_ours {
-            // SAFETY: the mapping is ours, and its pages have no owner any more: owners of pages, and slices of
-            // a table, borrow from the value that is dropped here.
+            // SAFETY: the mapping is ours, and its pages have no owner any more: owners of pages, and slices
+            // of a table, borrow from the value that is dropped here.
             let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
             return;
         }

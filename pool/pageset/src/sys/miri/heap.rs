@@ -47,7 +47,7 @@ impl Mapping {
         self.bytes
     }
 
-    /// Does nothing: there is no kernel in which a change would have to be undone.
+    /// Does nothing: without a kernel, no change has to be undone.
     pub(in crate::sys) fn note(&mut self, _: Change) {}
 
     pub(crate) fn memfd(&self) -> Option<BorrowedFd<'_>> {
