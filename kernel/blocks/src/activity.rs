@@ -59,7 +59,7 @@ impl Activity {
         self.change::<Shared>(|now| (now == OFFLINE).then_some(IDLE));
     }
 
-    /// Returns the word before the change, or `None` if nothing changed.
+    /// Changes the word by `change`. Returns the word before, or `None` if nothing changed.
     fn change<A: Access>(&self, change: impl Fn(u32) -> Option<u32>) -> Option<u32> {
         update::<A, _>(&self.0, Relaxed, change).ok()
     }

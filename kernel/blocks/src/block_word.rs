@@ -1,4 +1,4 @@
-//! Blocks of one order that begin in one word of frames. One exchange takes or frees all of them.
+//! Blocks of one order that begin in one word of frames. One exchange takes or frees all these blocks.
 
 use pageset_core::{Order, Pfn};
 

@@ -16,7 +16,7 @@ pub(crate) fn types() -> impl Iterator<Item = MigrateType> {
     MigrateType::ALL.into_iter().take(TYPES)
 }
 
-/// Where a CPU's requests go first.
+/// The node and the zones that a CPU's requests try first.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuHome {
     pub(crate) node: NodeId,

@@ -276,9 +276,9 @@ impl Row {
         if is_right { Some(Self(self.0 ^ changes(heads, order))) } else { None }
     }
 
-    /// The row after these frames are freed. They must be contiguous and in use; they may be parts of any
-    /// blocks of this row. The rest of those blocks becomes the largest aligned blocks that fit. `None` if a
-    /// frame is not in use, or lies in a block of several rows.
+    /// The row after these frames are freed. The frames must be contiguous and in use. They may be parts of
+    /// any blocks of this row. The rest of those blocks becomes the largest aligned blocks that fit. `None`
+    /// if a frame is not in use, or lies in a block of several rows.
     pub(crate) const fn with_part_freed(self, frames: usize) -> Option<Self> {
         if frames == 0 || self.is_long() || self.lower() & frames != 0 {
             return None;
@@ -448,7 +448,7 @@ const fn frames_in(order: Order) -> usize {
     1 << order
 }
 
-/// The lowest set bits, up to `limit` of them.
+/// The lowest set bits, at most `limit` bits.
 #[inline]
 pub(crate) const fn lowest(bits: usize, limit: usize) -> usize {
     if limit == 1 {

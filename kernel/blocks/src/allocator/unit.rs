@@ -125,7 +125,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.index.set::<A>(TAINTED).has(zone.unit_of(block).start)
     }
 
-    /// Where a CPU begins its search. Different CPUs begin at different places.
+    /// The place where a CPU begins its search. Different CPUs begin at different places.
     fn own_part(&self, needy: Needy<'_>, blocks: &Range<BlockIndex>) -> BlockIndex {
         blocks.start + blocks.len() * needy.cpu.index() / self.cpus().max(1)
     }
@@ -191,7 +191,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         None
     }
 
-    /// A whole pageblock of the clean unit that has the most of them.
+    /// A whole pageblock of the clean unit that has the most whole pageblocks.
     #[cold]
     fn to_taint(&self, zone: &Zone) -> Option<BlockIndex> {
         let whole = self.index.set::<A>(WHOLE);

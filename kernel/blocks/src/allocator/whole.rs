@@ -55,7 +55,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Turns claimed pageblocks into one block in use. `false` if one of them was isolated meanwhile.
+    /// Turns claimed pageblocks into one block in use. `false` if one pageblock was isolated meanwhile.
     pub(super) fn hand_out(&self, block: BlockIndex, order: Order, migratetype: MigrateType) -> bool {
         let parts = block..block + blocks_in(order);
         let hand_out = |part: BlockIndex| {
@@ -155,7 +155,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Claims these whole pageblocks, if all of them are whole.
+    /// Claims these pageblocks, if all are whole.
     pub(super) fn claim_whole_at(&self, zone: &Zone, block: BlockIndex, blocks: usize) -> bool {
         let whole = self.index.set::<A>(WHOLE);
         let claimed = if blocks == 2 { whole.remove_pair(block) } else { whole.remove(block) };
