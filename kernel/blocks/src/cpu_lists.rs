@@ -220,7 +220,7 @@ macro_rules! counters {
 
 impl BlockCounters {
     /// How often a CPU changed the sets of pageblocks, which all CPUs of a zone share. A free to a pageblock
-    /// that another CPU reserves does not count: it changes only a line of that pageblock.
+    /// that another CPU reserves does not count: such a free changes only a line of that pageblock.
     #[must_use]
     pub const fn shared(&self) -> usize {
         let parts = self.adopted.wrapping_add(self.claimed).wrapping_add(self.published);

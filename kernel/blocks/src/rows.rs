@@ -8,9 +8,9 @@
 //!
 //! A block of several rows is taken, freed, cut and split row by row. Its first row says its order. A CPU
 //! that wants to change the block first exchanges that row for [`Row::CHANGING`], and of several CPUs one
-//! wins. From then on only the winner changes the rows of the block: no
-//! other exchange takes or frees frames of such rows. So one exchange decides here too. It checks the order,
-//! so it cannot hit a block of another order that came meanwhile. The losers:
+//! wins. From then on only the winner changes the rows of the block: no other exchange takes or frees frames
+//! of such rows. So one exchange decides here too. It checks the order, so it cannot hit a block of another
+//! order that came meanwhile. The losers:
 //!
 //! - [`take_at`](Rows::take_at): each row goes from free to changing. Another CPU that wants one of these
 //!   rows finds it taken. If a row is not free, this operation loses: it frees the rows that it has.

@@ -1,4 +1,4 @@
-//! An allocation that the CPU's pageblock cannot serve: the zones and reserves that it tries, in order.
+//! An allocation that the CPU's pageblock cannot serve. It tries zones, and then their high-order reserves.
 
 use pageset_core::{
     AllocError, CpuId, NodeChoice, NodeId, Order, Pfn, Request, RequestTraits, Watermark, ZoneId,

@@ -46,7 +46,7 @@ fn is_movable(needy: Needy<'_>) -> bool {
 }
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// A block of another pageblock than the CPU's own: first in units that suit, then anywhere.
+    /// Takes a block of a pageblock other than the CPU's own: first in units that suit, then anywhere.
     pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
         if !self.steers() || !self.has_tainted(needy) {
             return self.take_from(needy);
