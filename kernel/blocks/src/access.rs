@@ -1,4 +1,5 @@
-//! Whether several threads or one use an allocator, and how words are changed in each case.
+//! Two kinds of allocators: several threads share one, or one thread uses it. The kind decides how words are
+//! changed.
 
 use core::cell::Cell;
 use core::fmt;
@@ -18,13 +19,13 @@ mod sealed {
     impl Sealed for super::Alone {}
 }
 
-/// Any number of threads, without a lock: a row is changed by an exchange, which fails if another thread was
-/// faster.
+/// Any number of threads use the allocator, without a lock. An exchange changes a row, and fails if another
+/// thread changed the row first.
 #[derive(Debug)]
 pub struct Shared;
 
-/// One thread at a time: a row is changed by a store. Such an allocator is not [`Sync`], so the compiler
-/// keeps it on one thread or behind a lock.
+/// One thread at a time uses the allocator. A store changes a row. Such an allocator is not [`Sync`], so the
+/// compiler keeps it on one thread or behind a lock.
 ///
 /// ```compile_fail,E0277
 /// fn share<T: Sync>() {}
@@ -47,7 +48,7 @@ pub(crate) trait Word {
 
     fn now(&self) -> Self::Value;
 
-    /// Stores a word that no other thread changes.
+    /// Stores a value in a word that no other thread changes.
     fn store_alone(&self, to: Self::Value);
 
     fn exchange(
@@ -86,8 +87,8 @@ macro_rules! word {
 word!(AtomicUsize, usize);
 word!(AtomicU32, u32);
 
-/// Changes a word by `change`. Leaves it alone if `change` returns `None`, and returns it as the error.
-/// Otherwise returns the word before the change.
+/// Changes a word by `change`, and returns the word before the change. If `change` returns `None`, the word
+/// stays as it is, and is returned as the error.
 #[inline(always)]
 pub(crate) fn update<A: Access, W: Word>(
     word: &W,
@@ -107,7 +108,7 @@ pub(crate) fn update<A: Access, W: Word>(
     }
 }
 
-/// Stores a word that only the caller may change now.
+/// Stores a value in a word that only the caller may change now.
 #[inline]
 pub(crate) fn set<A: Access>(cell: &AtomicUsize, to: usize) {
     cell.store(to, if A::IS_SHARED { SeqCst } else { Release });

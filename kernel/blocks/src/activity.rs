@@ -10,8 +10,8 @@ const ACTIVE: u32 = 2;
 /// The CPU never becomes active, so it keeps nothing.
 const OFFLINE: u32 = 3;
 
-/// When a CPU was last active in a zone. Frees do not count, nor do allocations from the row that the CPU
-/// used last.
+/// When a CPU was last active in a zone. Neither a free nor an allocation from the row that the CPU used last
+/// makes it active.
 #[derive(Debug)]
 pub(crate) struct Activity(AtomicU32);
 
@@ -59,7 +59,7 @@ impl Activity {
         self.change::<Shared>(|now| (now == OFFLINE).then_some(IDLE));
     }
 
-    /// Returns the word before the change, or `None` if nothing changed.
+    /// Changes the word by `change`. Returns the word before, or `None` if nothing changed.
     fn change<A: Access>(&self, change: impl Fn(u32) -> Option<u32>) -> Option<u32> {
         update::<A, _>(&self.0, Relaxed, change).ok()
     }

@@ -35,8 +35,8 @@ pub(crate) fn relax() {
     core::hint::spin_loop();
 }
 
-/// An array whose elements are each built anew. Constant where possible; loom's atomics have no constant
-/// constructor.
+/// An array whose elements are each built anew. The array is constant except under loom, whose atomics have
+/// no constant constructor.
 #[cfg(not(loom))]
 macro_rules! array {
     ($element:expr) => {

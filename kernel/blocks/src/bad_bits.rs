@@ -1,5 +1,5 @@
-//! Frames that are out of service for good, a bit each. Few pageblocks have such frames, so the table is
-//! short.
+//! Frames that are out of service for good, with a bit for each frame. Few pageblocks have such frames, so
+//! the table is short.
 
 use pageset_core::PAGEBLOCK_FRAMES;
 

@@ -1,4 +1,4 @@
-//! Blocks of one order that begin in one word of frames. One exchange takes or frees all of them.
+//! Blocks of one order that begin in one word of frames. One exchange takes or frees all these blocks.
 
 use pageset_core::{Order, Pfn};
 
@@ -62,8 +62,8 @@ impl BlockWord {
         self.heads
     }
 
-    /// A bit for each frame of these blocks, at its place in the word. Of a block that is larger than a word,
-    /// only the frames of its first word.
+    /// A bit for each frame of these blocks, at its place in the word. A block that is larger than a word has
+    /// only the frames of its first word here.
     #[must_use]
     #[inline]
     pub const fn frames(self) -> usize {

@@ -16,7 +16,7 @@ pub(crate) fn types() -> impl Iterator<Item = MigrateType> {
     MigrateType::ALL.into_iter().take(TYPES)
 }
 
-/// Where a CPU's requests go first.
+/// The node and the zones that a CPU's requests try first.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuHome {
     pub(crate) node: NodeId,
@@ -52,7 +52,7 @@ pub struct CpuLists {
     pub(crate) offset: u64,
     /// Where this CPU last found a pageblock.
     pub(crate) near: AtomicU32,
-    /// Its spare pageblock, plus 1. A hint: it may be out of date.
+    /// The CPU's spare pageblock, plus 1. A hint: it may be out of date.
     pub(crate) spare: AtomicU32,
     pub(crate) activity: Activity,
     /// For each type: the reserved pageblock for single frames, and the one for larger blocks.
@@ -86,7 +86,7 @@ impl CpuLists {
         }
     }
 
-    /// The pageblock that this CPU reserves for such requests.
+    /// The pageblock that this CPU reserves for requests of this type and order.
     #[inline]
     pub(crate) fn at_hand(&self, wanted: Wanted) -> &AtHand {
         &self.at_hand[wanted.migratetype.index()][usize::from(wanted.order > Order::ZERO)]
@@ -135,7 +135,7 @@ impl AtHand {
         }
     }
 
-    /// Overwrites it with any word.
+    /// Overwrites the hint with any word.
     #[cfg(all(test, not(any(loom, shuttle))))]
     pub(crate) fn damage(&self, place: u32) {
         self.0.store(place, Relaxed);
@@ -160,7 +160,7 @@ impl AtHand {
         update::<A, _>(&self.0, SeqCst, |now| is_this(now).then_some(0)).is_ok()
     }
 
-    /// Moves from row `from` to row `to` of the same pageblock. It does nothing if the word changed
+    /// Moves the hint from row `from` to row `to` of the same pageblock. Does nothing if the word changed
     /// meanwhile: a thread that runs as the same CPU may have reserved another pageblock, which must not be
     /// forgotten.
     #[inline]
@@ -184,7 +184,7 @@ const fn place(number: u32) -> Option<(BlockIndex, usize)> {
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// How often a CPU did things that a user may want to know. All counters only rise, and wrap around.
+        /// Counts of a CPU's events that a user may want to know. All counters only rise, and wrap around.
         #[derive(Debug)]
         pub(crate) struct Counters {
             $(pub(crate) $name: AtomicUsize,)*
@@ -220,7 +220,7 @@ macro_rules! counters {
 
 impl BlockCounters {
     /// How often a CPU changed the sets of pageblocks, which all CPUs of a zone share. A free to a pageblock
-    /// that another CPU reserves does not count: it changes only a line of that pageblock.
+    /// that another CPU reserves does not count: such a free changes only a line of that pageblock.
     #[must_use]
     pub const fn shared(&self) -> usize {
         let parts = self.adopted.wrapping_add(self.claimed).wrapping_add(self.published);
@@ -240,8 +240,8 @@ counters! {
     /// How often a CPU moved a pageblock to another set because the order of its largest free block changed.
     /// Counted only with the feature `line-counts`.
     settled,
-    /// Blocks that were found only after no suitable pageblock was free: another CPU reserves it, or its type
-    /// is another.
+    /// Blocks that were found only after no suitable pageblock was free: in a pageblock that another CPU
+    /// reserves, or in a pageblock of another type.
     rescued,
     /// Blocks from pageblocks of another type than the request's.
     foreign,

@@ -55,7 +55,7 @@ impl Index<'_> {
 #[derive(Debug)]
 pub(crate) struct Index<'a> {
     words: Storage<'a, IndexWord>,
-    /// For each level, where its words begin in a set.
+    /// For each level, the place of its first word in a set.
     starts: [u32; LEVELS_MAX],
     levels: usize,
     /// Words of a set.
@@ -194,8 +194,8 @@ impl<A: Access> Set<'_, A> {
         }
     }
 
-    /// Adds these pageblocks, or only the first of each pair. For the constructor, before other threads have
-    /// the allocator.
+    /// Adds these pageblocks, or only the first of each pair. Only the constructor calls this, before other
+    /// threads have the allocator.
     pub(crate) fn fill(&self, blocks: Range<BlockIndex>, pairs: bool) {
         let mut range = if pairs { blocks.start.next_multiple_of(2)..blocks.end & !1 } else { blocks };
         for level in 0..self.index.levels {
@@ -356,7 +356,7 @@ impl<A: Access> Set<'_, A> {
         self.remove_all(first / BITS, 0b11 << (first % BITS))
     }
 
-    /// Whether both of a pair are there.
+    /// Whether both pageblocks of a pair are members.
     pub(crate) fn has_pair(&self, first: BlockIndex) -> bool {
         self.word(0, first / BITS).is_some_and(|word| word.load(SeqCst) >> (first % BITS) & 0b11 == 0b11)
     }

@@ -22,8 +22,8 @@
 //!
 //! - `row`: the frames of a row in one word, two bits each. One exchange takes or frees a block and checks
 //!   its order.
-//! - `rows`: the rows of a pageblock, which any CPU may change at any time. Its page lists the races and who
-//!   loses.
+//! - `rows`: the rows of a pageblock, which any CPU may change at any time. Its page lists the races, and the
+//!   operation that loses each.
 //! - `state`: what a pageblock is for. `index`: sets of pageblocks; a search visits a few words, however
 //!   large memory is.
 //! - `cpu_lists`: the pageblocks that a CPU reserves. `zone`: how much is free.

@@ -58,14 +58,14 @@ const fn places(ends: bool) -> [usize; 16] {
 
 /// Bit masks for a block of one order at the first frame of a row.
 struct Shape {
-    /// The bits of its frames, and the upper bit of the next frame.
+    /// The bits of the block's frames, and the upper bit of the frame after the block.
     looked_at: usize,
-    /// The bits that change when the block is taken or freed. While it is in use, they are clear and the
-    /// other bits of `looked_at` are set.
+    /// The bits that change when the block is taken or freed. While the block is in use, they are clear and
+    /// the other bits of `looked_at` are set.
     changes: usize,
 }
 
-/// By order. The entry for orders above a row's matches no block in use.
+/// The shape of each order. The entry for orders above a row's matches no block in use.
 const SHAPES: [Shape; 8] = {
     let mut shapes = [const { Shape { looked_at: 0, changes: 1 } }; 8];
     let mut index = 0;
@@ -114,8 +114,8 @@ impl Row {
 
     /// The first row of a block in use. The order is a row's or larger.
     ///
-    /// For orders above a row's, it has a second upper bit at an odd place. Read as blocks of one row, the
-    /// first would have an odd number of frames and the second would begin where no block can begin. So
+    /// For orders above a row's, the word has a second upper bit at an odd place. Read as blocks of one row,
+    /// the first would have an odd number of frames and the second would begin where no block can begin. So
     /// neither passes the check of a take or a free.
     pub(crate) const fn of_order(order: usize) -> Self {
         let above = order - ROW_ORDER;
@@ -210,7 +210,7 @@ impl Row {
         orders | (blocks & 1) << ROW_ORDER
     }
 
-    /// Whether every frame of this block is free. Its order is at most a row's.
+    /// Whether every frame of this block is free. The order is at most a row's.
     #[inline]
     pub(crate) const fn is_free_at(self, at: usize, order: Order) -> bool {
         let frames = (ALL >> (ROW_FRAMES - frames_in(order))) << at;
@@ -223,15 +223,15 @@ impl Row {
         Self(self.0 ^ changes(heads, order))
     }
 
-    /// The row after the block at this frame is taken; its order is at most a row's. `None` if a frame of it
-    /// is not free, or if no block of this order can begin there.
+    /// The row after the block at this frame is taken. The order is at most a row's. `None` if a frame of the
+    /// block is not free, or if no block of this order can begin there.
     #[inline]
     pub(crate) const fn with_taken_at(self, at: usize, order: Order) -> Option<Self> {
         let is_free = at & (frames_in(order) - 1) == 0 && self.is_free_at(at, order);
         if is_free { Some(Self(self.0 ^ SHAPES[order.index() & 7].changes << at)) } else { None }
     }
 
-    /// The row after these blocks are freed; their order is at most a row's. `None` if, by this row, one of
+    /// The row after these blocks are freed. The order is at most a row's. `None` if, by this row, one of
     /// them is not a block in use of this order.
     #[inline]
     pub(crate) const fn with_put(self, heads: usize, order: Order) -> Option<Self> {
@@ -245,8 +245,8 @@ impl Row {
         Some(Self(self.0 ^ changes(heads, order)))
     }
 
-    /// Whether a block of this order is in use at this frame. Its order is at most a row's. `false` if the
-    /// frame after it is withheld.
+    /// Whether a block of this order is in use at this frame. The order is at most a row's. `false` if the
+    /// frame after the block is withheld.
     #[inline]
     pub(crate) const fn is_plain_block(self, at: usize, order: Order) -> bool {
         let shape = &SHAPES[order.index() & 7];
@@ -255,8 +255,8 @@ impl Row {
         at & (frames_in(order) - 1) == 0 && (!self.0 >> at) & shape.looked_at == shape.changes
     }
 
-    /// The row after the block at this frame is freed: [`with_put`](Self::with_put) for one block, in fewer
-    /// steps.
+    /// The row after the block at this frame is freed. The result is that of [`with_put`](Self::with_put) for
+    /// one block, in fewer steps.
     #[inline]
     pub(crate) const fn with_put_at(self, at: usize, order: Order) -> Option<Self> {
         if !self.is_plain_block(at, order) {
@@ -265,7 +265,7 @@ impl Row {
         Some(Self(self.0 ^ SHAPES[order.index() & 7].changes << at))
     }
 
-    /// [`with_put`](Self::with_put) where a withheld frame may follow one of the blocks.
+    /// The result of [`with_put`](Self::with_put), also if a withheld frame follows one of the blocks.
     #[cold]
     const fn with_put_before_withheld(self, heads: usize, order: Order) -> Option<Self> {
         let (frames, next) = (frames_of(heads, order), (heads << frames_in(order)) & ALL);
@@ -276,9 +276,9 @@ impl Row {
         if is_right { Some(Self(self.0 ^ changes(heads, order))) } else { None }
     }
 
-    /// The row after these frames are freed. They must be contiguous and in use; they may be parts of any
-    /// blocks of this row. The rest of those blocks becomes the largest aligned blocks that fit. `None` if a
-    /// frame is not in use, or lies in a block of several rows.
+    /// The row after these frames are freed. The frames must be contiguous and in use. They may be parts of
+    /// any blocks of this row. The rest of those blocks becomes the largest aligned blocks that fit. `None`
+    /// if a frame is not in use, or lies in a block of several rows.
     pub(crate) const fn with_part_freed(self, frames: usize) -> Option<Self> {
         if frames == 0 || self.is_long() || self.lower() & frames != 0 {
             return None;
@@ -302,7 +302,7 @@ impl Row {
         while rest != 0 {
             let at = rest.trailing_zeros() as usize;
             heads |= 1 << at;
-            // As large as the alignment of the frame and the length of the run allow.
+            // The piece is as large as the alignment of the frame and the length of the run allow.
             let (mut size, run) = (1, (rest >> at).trailing_ones() as usize);
             while at & size == 0 && 2 * size <= run {
                 size *= 2;
@@ -391,7 +391,7 @@ impl Row {
 }
 
 impl fmt::Debug for Row {
-    /// One sign a frame: `.` free, `H` head, `-` inside, `x` withheld, `~` changing.
+    /// Writes one sign for each frame: `.` free, `H` head, `-` inside, `x` withheld, `~` changing.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (0..ROW_FRAMES).try_for_each(|frame| {
             f.write_str(match self.frame(frame) {
@@ -419,7 +419,8 @@ const fn runs(bits: usize, order: usize) -> usize {
     ends & !has_clear
 }
 
-/// The first frames of blocks of the next larger order in two rows, from those of this order.
+/// The first frames of blocks of the next larger order in two rows, from the first frames of blocks of this
+/// order.
 #[inline]
 pub(crate) const fn larger_blocks(blocks: usize, order: usize) -> usize {
     let starts = STARTS[(order + 1) & 15];
@@ -447,7 +448,7 @@ const fn frames_in(order: Order) -> usize {
     1 << order
 }
 
-/// The lowest set bits, up to `limit` of them.
+/// The lowest set bits, at most `limit` bits.
 #[inline]
 pub(crate) const fn lowest(bits: usize, limit: usize) -> usize {
     if limit == 1 {

@@ -8,9 +8,9 @@
 //!
 //! A block of several rows is taken, freed, cut and split row by row. Its first row says its order. A CPU
 //! that wants to change the block first exchanges that row for [`Row::CHANGING`], and of several CPUs one
-//! wins. From then on only the winner changes the rows of the block: no
-//! other exchange takes or frees frames of such rows. So one exchange decides here too. It checks the order,
-//! so it cannot hit a block of another order that came meanwhile. The losers:
+//! wins. From then on only the winner changes the rows of the block: no other exchange takes or frees frames
+//! of such rows. So one exchange decides here too. It checks the order, so it cannot hit a block of another
+//! order that came meanwhile. The losers:
 //!
 //! - [`take_at`](Rows::take_at): each row goes from free to changing. Another CPU that wants one of these
 //!   rows finds it taken. If a row is not free, this operation loses: it frees the rows that it has.
@@ -45,7 +45,8 @@ use crate::row::{Frame, ROW_FRAMES, ROW_ORDER, ROWS, Row, larger_blocks, lowest,
 pub struct Rows<A = Shared> {
     rows: [AtomicUsize; ROWS],
     access: PhantomData<A>,
-    /// In another cache line, so that the layout of `rows` is the same with and without it.
+    /// The last change lies in another cache line, so that the layout of `rows` is the same with and without
+    /// it.
     #[cfg(feature = "line-counts")]
     pub(crate) last_change: crate::last_change::LastChange,
 }
@@ -54,17 +55,17 @@ pub struct Rows<A = Shared> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     Free,
-    /// It is no memory, or out of service.
+    /// The frame is no memory, or is out of service.
     Withheld,
-    /// It belongs to the block in use that begins at this frame of the pageblock.
+    /// The frame belongs to a block in use, which begins at this frame of the pageblock and has this order.
     Block(usize, Order),
-    /// It lies in a block that is out of service.
+    /// The frame lies in a block that is out of service.
     InsideWithheld,
-    /// Another CPU takes, frees, cuts or splits the block around it, or did so during the look.
+    /// Another CPU takes, frees, cuts or splits the block around the frame, or did so during the look.
     Changing,
 }
 
-/// There is no such block in use. The caller looks again to find the error that it reports.
+/// No such block is in use. The caller looks again to find the error that it reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoBlock;
 
@@ -206,14 +207,15 @@ impl<A: Access> Rows<A> {
         self.take_at_in_row(frame, order)
     }
 
-    /// [`take_at`](Self::take_at) for an order up to a row's.
+    /// Does the same as [`take_at`](Self::take_at) for an order up to a row's.
     #[inline(always)]
     pub(crate) fn take_at_in_row(&self, frame: usize, order: Order) -> bool {
         let (row, at) = (frame / ROW_FRAMES, frame % ROW_FRAMES);
         self.change(row, |now| now.with_taken_at(at, order)).is_ok()
     }
 
-    /// Frees a block in use. Returns the new content of its row; of several rows, the last.
+    /// Frees a block in use. Returns the new content of its row. For a block of several rows, that is the
+    /// last row.
     #[inline]
     pub(crate) fn put(&self, frame: usize, order: Order) -> Result<Row, NoBlock> {
         let (row, at) = (frame / ROW_FRAMES, frame % ROW_FRAMES);
@@ -286,8 +288,8 @@ impl<A: Access> Rows<A> {
     }
 
     /// Frees the first of these frames: the frames of one row, or one block of several rows. A block that
-    /// reaches beyond them is cut, and its rest becomes the largest aligned blocks that fit. Returns the
-    /// number of freed frames and the new row; of several rows, the last.
+    /// reaches beyond these frames is cut, and its rest becomes the largest aligned blocks that fit. Returns
+    /// the number of freed frames and the new row. For a block of several rows, that is the last row.
     pub(crate) fn free_first(&self, frames: Range<usize>) -> Result<(usize, Row), Refused> {
         let (row, part) = rows_of(frames.clone()).next().ok_or(Refused::NoBlock)?;
         loop {
@@ -355,7 +357,7 @@ impl<A: Access> Rows<A> {
         let withhold = |now: Row| {
             let (withheld, frames) = now.with_block_withheld(at)?;
             size.set(frames);
-            // If not, the row is damaged, as in `claim_block`.
+            // Otherwise the row is damaged, as in `claim_block`.
             (frames <= ROW_FRAMES || frame.is_multiple_of(frames)).then_some(withheld)
         };
         self.change(row, withhold).ok().map(|_| size.get())

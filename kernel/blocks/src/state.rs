@@ -18,13 +18,13 @@ pub(crate) enum Phase {
     Block = 2,
     /// The second half of a block in use.
     SecondHalf = 3,
-    /// Its rows say how each frame is used.
+    /// The pageblock's rows say how each frame is used.
     Open = 4,
-    /// One CPU is changing it from one phase to another.
+    /// One CPU is changing the pageblock from one phase to another.
     Changing = 5,
-    /// All frames are free, and it is out of service.
+    /// All frames are free, and the pageblock is out of service.
     Parked = 6,
-    /// All frames are free, and one CPU keeps it for its next request.
+    /// All frames are free, and one CPU keeps the pageblock for its next request.
     Spare = 7,
 }
 
@@ -41,7 +41,8 @@ const HOLED: u32 = 1 << 12;
 const ISOLATED: u32 = 1 << 13;
 const BAD: u32 = 1 << 14;
 const RESERVED: u32 = 1 << 15;
-/// The CPU that reserves it. If no CPU does, a bit for each order below a pageblock's.
+/// The place of the CPU that reserves the pageblock. If no CPU does, a bit for each order below a pageblock's
+/// lies there.
 const OWNER_AT: u32 = 16;
 const ORDERS: u32 = (1 << PAGEBLOCK_ORDER) - 1;
 
@@ -90,19 +91,19 @@ impl State {
         Self(self.0 & ISOLATED | phase as u32)
     }
 
-    /// Whether both have the same type, and the same isolation.
+    /// Whether two states have the same type, and the same isolation.
     #[inline]
     pub(crate) const fn is_like(self, other: Self) -> bool {
         (self.0 ^ other.0) & (TYPE | ISOLATED) == 0
     }
 
-    /// Whether a request of this type may take frames of it.
+    /// Whether a request of this type may take frames of the pageblock.
     #[inline]
     pub(crate) const fn serves(self, migratetype: MigrateType) -> bool {
         (self.0 ^ Self::open(migratetype).0) & (PHASE | TYPE | ISOLATED) == 0
     }
 
-    /// Whether a request may take frames of it.
+    /// Whether a request may take frames of the pageblock.
     #[inline]
     pub(crate) const fn gives(self) -> bool {
         self.0 & (PHASE | ISOLATED) == Phase::Open as u32
@@ -151,22 +152,23 @@ impl State {
         (self.0 ^ wanted.0) & (PHASE | PAIR | BAD) == 0
     }
 
-    /// The orders of its free blocks at the last look, a bit each. Zero while a CPU reserves it. The bits may
-    /// be out of date: a smaller block that was freed since may be missing, and any block may be gone.
+    /// The orders of the pageblock's free blocks at the last look, a bit each. Zero while a CPU reserves the
+    /// pageblock. The bits may be out of date: a smaller block that was freed since may be missing, and any
+    /// block may be gone.
     #[inline]
     pub(crate) const fn orders(self) -> usize {
         if self.0 & RESERVED == 0 { (self.0 >> OWNER_AT & ORDERS) as usize } else { 0 }
     }
 
-    /// The state with free blocks of these orders. Only for a pageblock that no CPU reserves.
+    /// The state with free blocks of these orders. The pageblock must be one that no CPU reserves.
     #[inline]
     #[must_use]
     pub(crate) const fn with_orders(self, orders: usize) -> Self {
         Self(self.0 & !(u32::MAX << OWNER_AT) | (orders as u32 & ORDERS) << OWNER_AT)
     }
 
-    /// The smallest of its free orders that is at least `order`. `None` if requests of this type may not take
-    /// from it, or a CPU reserves it.
+    /// The smallest order of a free block that is at least `order`. `None` if requests of this type may not
+    /// take from the pageblock, or a CPU reserves it.
     #[inline]
     pub(crate) const fn fitting(self, migratetype: MigrateType, order: usize) -> Option<usize> {
         if !self.serves(migratetype) || self.orders() >> order == 0 {
@@ -175,8 +177,8 @@ impl State {
         Some(order + (self.orders() >> order).trailing_zeros() as usize)
     }
 
-    /// One more than the largest order in [`orders`](Self::orders), or 0. It had no free block of this order
-    /// or a larger one at the last look.
+    /// One more than the largest order in [`orders`](Self::orders), or 0. At the last look, the pageblock had
+    /// no free block of this order or a larger one.
     #[inline]
     pub(crate) const fn mark(self) -> usize {
         (usize::BITS - self.orders().leading_zeros()) as usize
@@ -201,13 +203,13 @@ impl State {
         Self(self.0 & !TYPE | (migratetype.index() as u32) << TYPE_AT)
     }
 
-    /// The CPU that reserves it.
+    /// The CPU that reserves the pageblock.
     #[inline]
     pub(crate) const fn owner(self) -> Option<CpuId> {
         if self.0 & RESERVED == 0 { None } else { Some(CpuId(self.0 >> OWNER_AT)) }
     }
 
-    /// Whether no other CPU reserves it.
+    /// Whether no other CPU reserves the pageblock.
     #[inline]
     pub(crate) const fn may_be_used_by(self, cpu: CpuId) -> bool {
         self.0 & RESERVED == 0 || self.0 >> OWNER_AT == cpu.0
@@ -232,7 +234,7 @@ impl State {
         Self(self.0 & !(RESERVED | u32::MAX << OWNER_AT | COUNTED))
     }
 
-    /// Whether the zone counts all of its free frames.
+    /// Whether the zone counts all free frames of the pageblock.
     pub(crate) const fn is_counted(self) -> bool {
         self.0 & COUNTED != 0
     }
@@ -242,7 +244,7 @@ impl State {
         if is_counted { Self(self.0 | COUNTED) } else { Self(self.0 & !COUNTED) }
     }
 
-    /// Whether some of its frames are no memory.
+    /// Whether some frames of the pageblock are no memory.
     #[inline]
     pub(crate) const fn is_holed(self) -> bool {
         self.0 & HOLED != 0
@@ -253,7 +255,8 @@ impl State {
         Self(self.0 | HOLED)
     }
 
-    /// Whether some of its frames are out of service for good. In phase `Block`: whether the block is.
+    /// Whether some frames of the pageblock are out of service for good. In phase `Block`: whether the block
+    /// is.
     #[inline]
     pub(crate) const fn has_bad(self) -> bool {
         self.0 & BAD != 0
@@ -264,7 +267,7 @@ impl State {
         Self(self.0 | BAD)
     }
 
-    /// Whether it is out of service: no request takes its free frames.
+    /// Whether the pageblock is out of service: no request takes its free frames.
     #[inline]
     pub(crate) const fn is_isolated(self) -> bool {
         self.0 & ISOLATED != 0
@@ -315,13 +318,13 @@ impl BlockState {
         State(self.state.load(SeqCst))
     }
 
-    /// For the constructor, before other threads have the allocator.
+    /// Stores a state. Only the constructor calls this, before other threads have the allocator.
     pub(crate) fn set(&self, state: State) {
         self.state.store(state.0, Relaxed);
     }
 
-    /// Changes the state by `change`. Leaves it alone if `change` returns `None`, and returns it as the
-    /// error. Otherwise returns the state before the change.
+    /// Changes the state by `change`, and returns the state before the change. If `change` returns `None`,
+    /// the state stays as it is, and is returned as the error.
     #[inline]
     pub(crate) fn update<A: Access>(&self, change: impl Fn(State) -> Option<State>) -> Result<State, State> {
         let changed = update::<A, _>(&self.state, SeqCst, |state| change(State(state)).map(|next| next.0));

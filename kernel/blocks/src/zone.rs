@@ -16,7 +16,7 @@ pub struct Zone {
     pub(crate) span: Range<u64>,
     /// Frame number minus frame index, modulo 2^64.
     pub(crate) offset: u64,
-    /// Its pageblocks. The first begins at a multiple of the largest block.
+    /// The zone's pageblocks. The first begins at a multiple of the largest block.
     pub(crate) blocks: Range<BlockIndex>,
     pub(crate) id: ZoneId,
     pub(crate) kind: ZoneKind,
@@ -27,7 +27,8 @@ pub struct Zone {
     /// Frames that the allocator may hand out.
     pub(crate) managed: AtomicUsize,
     marks: [AtomicUsize; 3],
-    /// Whole pageblocks to keep for atomic requests of high order. Fewer may be free at the moment.
+    /// The high-order reserve: whole pageblocks to keep for atomic requests of high order. Fewer may be free
+    /// at the moment.
     pub(crate) reserved: AtomicUsize,
 }
 
@@ -57,7 +58,7 @@ impl Zone {
         pub fn empty() -> Self {
             Self {
                 id: ZoneId(0),
-                // The first kind, so that the whole value is zeros.
+                // The kind with number 0, so that the whole value is zeros.
                 kind: ZoneKind::Dma,
                 node: NodeId(0),
                 span: 0..0,
@@ -82,7 +83,7 @@ impl Zone {
         Pfn((frame as u64).wrapping_add(self.offset))
     }
 
-    /// Converts a frame number to a frame index. `None` if it is outside the zone.
+    /// Converts a frame number to a frame index. `None` if the frame is outside the zone.
     #[inline]
     pub(crate) fn frame(&self, pfn: Pfn) -> Option<usize> {
         self.span.contains(&pfn.0).then(|| pfn.0.wrapping_sub(self.offset) as usize)

@@ -13,8 +13,8 @@ use crate::pool::Inner;
 use crate::sys::share::Shared;
 use crate::sys::thread::{be_ordinary, without_signals};
 
-/// How long the thread sleeps when nothing is idle but users have pages. They may free pages into arrays
-/// without waking it.
+/// How long the thread sleeps when nothing is idle but users have pages. A user may free pages into arrays
+/// without waking the thread.
 const SLEEP_WITH_USERS: Duration = Duration::from_secs(1);
 
 /// The running thread.
@@ -23,7 +23,7 @@ pub(crate) struct Background {
     inner: Shared<Inner>,
 }
 
-/// Ringing is not needed: the thread scans again soon in any case, or there is no thread.
+/// No ring is needed: the thread scans again soon in any case, or there is no thread.
 const UNHEARD: u8 = 0;
 /// The thread is scanning, and no thread has rung since the scan began.
 const LISTENING: u8 = 1;
@@ -34,8 +34,8 @@ const ASLEEP: u8 = 2;
 ///
 /// Race: a slow path changes the number of frames that are out, then rings. The pool's thread listens, then
 /// scans, then falls asleep unless there was a ring since it listened. Either the scan sees the change, or
-/// the thread hears the ring. This needs a single order of the four accesses, so all are sequentially
-/// consistent, the change of the frames included.
+/// the thread hears the ring. This needs a single order of the four accesses. So all four are sequentially
+/// consistent, including the change of the number of frames.
 #[derive(Default)]
 pub(crate) struct Bell {
     thread: OnceLock<Thread>,
@@ -64,7 +64,7 @@ impl Bell {
         self.state.store(LISTENING, SeqCst);
     }
 
-    /// The scan found something to do, so rings are not needed.
+    /// Notes that the scan found something to do, so rings are not needed.
     fn stop_listening(&self) {
         self.state.store(UNHEARD, SeqCst);
     }

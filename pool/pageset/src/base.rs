@@ -26,15 +26,15 @@ pub(crate) type Words = [Option<BlockWord>; WORDS];
 /// The zone of all frames.
 const ZONE: ZoneId = ZoneId(0);
 
-/// The most words of blocks that are taken under one hold of the lock. Usually they fill half an array.
+/// The number of words of blocks that one hold of the lock may take. Usually they fill half an array.
 const WORDS: usize = 12;
 /// How often a waiting thread tries the lock before it sleeps: some microseconds.
 const SPINS: u32 = 100;
 
 /// The pool's frames, under one lock.
 ///
-/// One thread at a time changes them, by plain stores. That is twice as fast as lock-free exchanges: half an
-/// array moves under one hold of the lock, so threads seldom meet. (Decision 0039.)
+/// One thread at a time changes the frames, by plain stores. That is twice as fast as lock-free exchanges:
+/// half an array moves under one hold of the lock, so threads seldom meet. (Decision 0039.)
 pub(crate) struct Base {
     frames: Apart<Lock<Frames>>,
     /// CPUs that the allocator knows.
@@ -53,7 +53,7 @@ struct Apart<T>(T);
 #[repr(C)]
 struct Frames {
     exchanges: Exchanges,
-    /// Blocks that were passed on. For the allocator they are in use.
+    /// Blocks that were passed on. For the allocator these blocks are in use.
     passed: Passed,
     allocator: Allocator,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Exchanges {
     pub(crate) flushes: u64,
 }
 
-/// A request for a block. It may take the last free one. All memory has one type, so no request steals.
+/// A request for a block, which may be the last free one. All memory has one type, so no request steals.
 #[inline]
 const fn request(order: Order) -> Request {
     Request::new(order).movable().with(RequestTraits::NO_WATERMARKS)
@@ -96,8 +96,9 @@ impl Base {
         Ok(Self { frames: Apart(Lock::new(frames)), cpus: nodes.len(), bytes })
     }
 
-    /// Waits for the lock. It is usually held for less than a microsecond, so spinning comes first: a thread
-    /// that slept comes back after 5 to 50. (Measured on two CPUs that free in random order.)
+    /// Waits for the lock. A thread usually holds the lock for less than a microsecond, so spinning comes
+    /// first: a thread that slept comes back after 5 to 50 microseconds. (Measured on two CPUs that free in
+    /// random order.)
     fn lock(&self) -> MutexGuard<'_, Frames> {
         for _ in 0..SPINS {
             if let Some(frames) = self.frames.0.try_lock() {
@@ -210,19 +211,20 @@ impl Base {
         ledger: &Ledger,
     ) -> usize {
         if entries.iter().fold(0, |any, entry| any | entry.raw() & 1) != 0 {
-            // Note this before another thread can allocate them.
+            // Note zero blocks before another thread can allocate them.
             note_zero(class, entries, ledger);
         }
         let (allocator, cpu) = (to.allocator.get(), self.cpu(cpu));
         let blocks = entries.iter().map(|entry| pfn(entry.frame()));
         match class {
-            // A call of its own, so that the compiler knows the order of most blocks.
+            // The function is called separately for single pages, so that the compiler knows the order of
+            // most blocks.
             Class::Order0 => allocator.free_many(cpu, Order::ZERO, blocks),
             _ => allocator.free_many(cpu, class.order(), blocks),
         }
     }
 
-    /// Frees frames, whichever blocks they belong to.
+    /// Frees frames, which may be whole blocks or parts of blocks.
     pub(crate) fn free_range(&self, frames: Range<u32>) -> Result<(), FreeError> {
         let pfns = u64::from(frames.start)..u64::from(frames.end);
         self.lock().allocator.get().free_range(CpuId(0), pfns)
@@ -239,7 +241,7 @@ impl Base {
         self.lock().allocator.get().alloc_range(CpuId(0), pfns, &request(Order::ZERO)).is_ok()
     }
 
-    /// The frames of a pageblock that are free and not passed on: a bit for each.
+    /// A bit for each frame of a pageblock: set if the frame is free and not passed on.
     pub(crate) fn free_bits(&self, frames: Range<u32>) -> [u64; FRAME_WORDS] {
         let state = self.lock();
         let mut bits = [0; FRAME_WORDS];

@@ -68,7 +68,7 @@ impl HugePageSize {
 pub enum Numa {
     /// The node of the CPU that touches a page first. For hugetlb, that is the CPU that builds the pool.
     FirstTouch,
-    /// This node only.
+    /// Only the node with this number provides memory.
     Bind(u16),
     /// Each of these nodes (bit `n` for node `n`) in turn.
     Interleave(u64),
@@ -97,18 +97,18 @@ pub enum Fork {
     /// A copy, made at the fork. For a memfd: the parent's memory itself. Refused for hugetlb: when no huge
     /// page is left for a copy, the system takes the child's page, and kills the child when it reads.
     Copy,
-    /// Nothing, which makes the fork faster. In the child the addresses are not mapped, or other memory is
-    /// mapped there.
+    /// The child does not see the memory, which makes the fork faster. In the child the addresses are not
+    /// mapped, or other memory is mapped there.
     Hide,
 }
 
 /// Whether the pool's memory may be swapped out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Residency {
-    /// It may be swapped out.
+    /// The system may swap the memory out.
     Pageable,
-    /// Building the pool makes all of it resident and locks it. Idle memory is never returned. The pool's own
-    /// tables are not locked.
+    /// Building the pool makes all of its memory resident and locks it. Idle memory is never returned. The
+    /// pool's own tables are not locked.
     Locked,
 }
 
@@ -137,24 +137,24 @@ pub struct ReturnPolicy {
     /// Time between two scans for idle memory. A pageblock goes back when two scans in a row found it free.
     /// Default: 100 ms.
     pub interval: Duration,
-    /// Most bytes that go back in one second. Default: 4 GiB.
+    /// The number of bytes that may go back in one second. Default: 4 GiB.
     pub bytes_per_second: u64,
     /// Bytes of free pageblocks (2 MiB) that scans leave with the pool, so that the next allocations need not
-    /// wait for the system. The lowest pageblocks stay: they are used first. `None` keeps 2 % of the pool, at
-    /// most 32 MiB. [`Pool::trim`] and [`Pool::resize`] return these too. Memory from [`Pool::populate`]
-    /// stays in addition. If nothing may go back, see [`Builder::pinned`].
+    /// wait for the system. The lowest pageblocks stay, because the pool uses them first. `None` keeps 2 % of
+    /// the pool, at most 32 MiB. [`Pool::trim`] and [`Pool::resize`] return these pageblocks too. Memory from
+    /// [`Pool::populate`] stays in addition. If nothing may go back, see [`Builder::pinned`].
     pub keep_bytes: Option<u64>,
-    /// Whether a thread of the pool returns memory. If not, call [`Pool::tick`]. There is no thread if
-    /// nothing ever goes back and nothing is cleared ([`Builder::pinned`], [`Residency::Locked`], hugetlb, a
-    /// caller's region). Default: a thread.
+    /// Whether a thread of the pool returns memory. Without the thread, call [`Pool::tick`]. There is no
+    /// thread if nothing ever goes back and nothing is cleared ([`Builder::pinned`], [`Residency::Locked`],
+    /// hugetlb, a caller's region). Default: a thread.
     pub worker: Worker,
     /// Whether the pool clears free pages for `alloc_zeroed` in idle time. Default: no.
     pub prezero: Prezero,
     /// The smallest free part of a pageblock in part use that scans return, in bytes: 4096 for single pages.
-    /// Only every tenth scan looks for such parts, and scans of a pool that was not used since the last scan.
-    /// 0 keeps them until [`Pool::trim`]. Default: 0.
+    /// Only every tenth scan looks for such parts, and every scan of a pool that was not used since the last
+    /// scan. With 0, such parts stay until [`Pool::trim`]. Default: 0.
     ///
-    /// This is for caches that evict pages everywhere. Without it, 390 live pages of 200 000 keep 800 MiB
+    /// Set this for caches that evict pages everywhere. With 0, 390 live pages of 200 000 keep 800 MiB
     /// resident. Each part costs a system call of about a microsecond, and a page fault for each page that is
     /// used again. A huge page of the system becomes small pages for good.
     pub part_bytes: u64,
@@ -181,12 +181,12 @@ pub enum Prezero {
 }
 
 impl ReturnPolicy {
-    /// The pool keeps one in this many bytes by default.
+    /// By default, the pool keeps one byte in this many.
     const KEPT_SHARE: u64 = 50;
-    /// The most bytes that are kept by default.
+    /// By default, the pool keeps at most this many bytes.
     const KEPT_BYTES_MAX: u64 = 32 << 20;
 
-    /// The same policy with another worker.
+    /// Returns the same policy with another worker.
     #[must_use]
     pub const fn with_worker(mut self, worker: Worker) -> Self {
         self.worker = worker;
@@ -207,11 +207,11 @@ impl ReturnPolicy {
 }
 
 impl Default for ReturnPolicy {
-    /// A scan every 100 ms, at most 4 GiB a second, 2 % kept, a thread, no prezeroing.
+    /// The default: a scan every 100 ms, at most 4 GiB a second, 2 % kept, a thread, no prezeroing.
     ///
-    /// Guesses. 100 ms: a burst is gone within the second that users expect. For 4 GiB, 2000 calls of 20 µs
-    /// take 4 % of one CPU. The goal is that at most 5 % of a burst stays resident. Other memory stays, too, so
-    /// keep 2 %.
+    /// The numbers are guesses. 100 ms: a burst is gone within the second that users expect. For 4 GiB, 2000
+    /// calls of 20 µs take 4 % of one CPU. The goal is that at most 5 % of a burst stays resident. Other
+    /// memory stays, too, so the pool keeps 2 %.
     fn default() -> Self {
         Self {
             interval: Duration::from_millis(100),
@@ -239,7 +239,7 @@ pub struct Builder {
     backing: Backing,
     source: Source,
     numa: Numa,
-    /// `None` for the backing's default.
+    /// How children see the memory. `None` stands for the backing's default.
     fork: Option<Fork>,
     residency: Residency,
     fast_path: FastPath,

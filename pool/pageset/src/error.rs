@@ -8,7 +8,7 @@ use pageset_core::{ConfigError, Order, Violation};
 use crate::Numa;
 use crate::heap::HeapExhausted;
 
-/// The place that lists the nodes.
+/// The end of a message about nodes: where the system lists them.
 const NODES_ONLINE: &str = "see /sys/devices/system/node/online";
 
 /// Why an allocation failed.
@@ -29,7 +29,7 @@ pub enum AllocError {
     NotFree,
     /// The page is not in the pool, or its number is not a multiple of the block's size.
     BadFrame,
-    /// A count of zero.
+    /// The count of pages is zero.
     BadCount,
     /// No run of this many pages is free, even after every cache was emptied. The count is larger than the
     /// largest block.
@@ -90,9 +90,9 @@ pub enum ValidateError {
     Base(Violation),
     /// A block in a CPU's array is not allocated in the base, or it was also passed on.
     NotAllocated {
-        /// Its first page, counted from the pool's start.
+        /// The block's first page, counted from the pool's start.
         page: u32,
-        /// Its order.
+        /// The block's order.
         order: Order,
     },
     /// Two blocks in arrays have this page.
@@ -104,7 +104,7 @@ pub enum ValidateError {
     Sum {
         /// Pages that are allocated in the base.
         allocated: u64,
-        /// Pages of users and arrays, and those out of service.
+        /// Pages of users, pages in arrays, and pages out of service.
         accounted: u64,
     },
 }
@@ -163,8 +163,8 @@ pub enum BuildError {
         /// The system's error.
         source: io::Error,
     },
-    /// Enough huge pages were reserved, but this process cannot have them. They are on other nodes than the
-    /// builder or its cpuset allows, or its cgroup has a limit (`hugetlb.*.max`).
+    /// Enough huge pages were reserved, but this process cannot have them. The pages are on other nodes than
+    /// the builder or its cpuset allows, or the process's cgroup has a limit (`hugetlb.*.max`).
     HugetlbOutOfReach {
         /// The wanted size, in bytes.
         bytes: usize,

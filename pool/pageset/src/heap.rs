@@ -23,7 +23,7 @@ pub(crate) fn zeroed<T: FromZeros>(len: usize) -> Result<Box<[T]>, HeapExhausted
 pub(crate) fn made<T>(len: usize, make: impl FnMut() -> T) -> Result<Box<[T]>, HeapExhausted> {
     let mut table = with_room(len)?;
     table.extend(std::iter::repeat_with(make).take(len));
-    // Its length equals its capacity, so nothing is moved.
+    // The list's length equals its capacity, so nothing is moved.
     Ok(table.into_boxed_slice())
 }
 
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "miri has no limit of its own, and ends the program")]
     fn a_table_that_no_heap_can_hold_is_an_error() {
-        // The last one is a size that heaps accept as a request; miri, which has no limit, ends there.
+        // Heaps accept the last length as a request. Under miri, that request would end the program.
         let lens = [usize::MAX, usize::MAX / 8, isize::MAX as usize / 8];
         for len in &lens[..if cfg!(miri) { 2 } else { 3 }] {
             let len = *len;

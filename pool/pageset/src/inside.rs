@@ -4,7 +4,7 @@
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, compiler_fence};
 
-/// The most operations of different pools that may interrupt each other on one thread.
+/// The number of operations of different pools that may interrupt each other on one thread.
 const DEPTH: usize = 8;
 
 /// The addresses of the pools that this thread is inside of. Only this thread and its signal handlers use it.
@@ -13,7 +13,7 @@ struct Place {
     pools: [AtomicUsize; DEPTH],
 }
 
-// Constant and without a destructor: a handler may use it at any moment of the thread's life.
+// The value is constant and has no destructor, so a handler may use it at any moment of the thread's life.
 thread_local! {
     static PLACE: Place = const { Place { depth: AtomicUsize::new(0), pools: [const { AtomicUsize::new(0) }; DEPTH] } };
 }
@@ -22,14 +22,14 @@ thread_local! {
 #[must_use]
 pub(crate) struct Inside {
     depth: usize,
-    /// The former content of our place. A handler may interrupt an entry between its two steps, and take the
-    /// same place; it has to put our address back.
+    /// The content of the place before this entry. A handler that interrupts an entry between its two steps
+    /// takes the same place. When the handler leaves, it puts the interrupted entry's address back.
     before: usize,
     on_this_thread: PhantomData<*const ()>,
 }
 
 impl Inside {
-    /// Enters the pool with this address. `None` if this thread is inside of it already.
+    /// Enters the pool with this address. `None` if this thread is inside of that pool already.
     pub(crate) fn of(pool: usize) -> Option<Self> {
         PLACE.with(|place| {
             let depth = place.depth.load(Relaxed);
@@ -51,7 +51,7 @@ impl Drop for Inside {
     fn drop(&mut self) {
         PLACE.with(|place| {
             place.depth.store(self.depth, Relaxed);
-            // As above: a handler may take the place that is about to be restored.
+            // A handler that interrupts here may take the place that is about to be restored.
             compiler_fence(SeqCst);
             if let Some(ours) = place.pools.get(self.depth) {
                 ours.store(self.before, Relaxed);
@@ -83,7 +83,7 @@ mod tests {
     fn more_pools_than_there_is_room_for_are_refused() {
         let held: Vec<_> = (1..=DEPTH).map(Inside::of).collect();
         assert!(held.iter().all(Option::is_some) && Inside::of(4096).is_none());
-        // In the order of nested operations: the last first.
+        // Leave the pools in the order of nested operations: the last first.
         held.into_iter().rev().for_each(drop);
         assert!(Inside::of(4096).is_some());
     }

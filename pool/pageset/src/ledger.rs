@@ -1,7 +1,7 @@
 //! Facts about frames that the base does not need: which are zero, and which pageblocks are resident.
 //!
-//! It changes only when blocks move between the base and the arrays or users, so the fast path never reads
-//! it.
+//! The ledger changes only when blocks move between the base and the arrays or users. So the fast path never
+//! reads it.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -17,9 +17,9 @@ pub(crate) const FRAME_WORDS: usize = PAGEBLOCK_FRAMES as usize / 64;
 /// The contents of a pool's memory when it is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contents {
-    /// Fresh from the system: zero.
+    /// The memory is fresh from the system, and so zero.
     Zero,
-    /// Anything.
+    /// The bytes may have any value.
     Unknown,
 }
 
@@ -29,13 +29,13 @@ pub(crate) enum Contents {
 pub(crate) enum BlockState {
     /// None of its frames was ever handed out.
     Fresh = 0,
-    /// Frames of it were handed out.
+    /// Frames of the pageblock were handed out.
     Resident = 1,
-    /// Like `Resident`, and a scan saw that all of it is free.
+    /// Frames of the pageblock were handed out, and a scan saw that all of them are free.
     Idle = 2,
-    /// Its memory went back to the system.
+    /// The pageblock's memory went back to the system.
     Returned = 3,
-    /// Out of service: the pool was made smaller.
+    /// The pageblock is out of service, because the pool was made smaller.
     Retired = 4,
 }
 
@@ -53,13 +53,15 @@ impl BlockState {
 
 /// The ledger: one bit per frame, two bytes per pageblock.
 pub(crate) struct Ledger {
-    /// A set bit: the frame may be anything but zero.
+    /// A bit for each frame. If it is set, the frame may be anything but zero.
     dirty: Box<[AtomicU64]>,
     blocks: Box<[AtomicU8]>,
-    /// Not 0 if no frame of the pageblock is known to be zero. It saves reading eight words of `dirty`.
+    /// A byte for each pageblock. Not 0 if no frame of the pageblock is known to be zero. Reading it saves
+    /// reading eight words of `dirty`.
     all_dirty: Box<[AtomicU8]>,
-    /// A set bit: the pageblock is neither `Fresh` nor `Returned`, or was so a moment ago. A scan for memory
-    /// to return then reads only pageblocks that were touched, however large the pool is.
+    /// A bit for each pageblock. If it is set, the pageblock is neither `Fresh` nor `Returned`, or was
+    /// neither a moment ago. A scan for memory to return then reads only pageblocks that were touched,
+    /// however large the pool is.
     in_use: Box<[AtomicU64]>,
     refaulted_blocks: AtomicU64,
 }
@@ -90,7 +92,7 @@ impl Ledger {
             + size_of_val(&*self.in_use)
     }
 
-    /// Notes that frames are handed out. Returns whether all of them are zero. From now on they count as
+    /// Notes that frames are handed out. Returns whether all frames are zero. From now on they count as
     /// dirty.
     pub(crate) fn hand_out(&self, frames: Range<u32>) -> ZeroState {
         blocks_of(&frames).for_each(|block| self.touch(block));
@@ -111,7 +113,7 @@ impl Ledger {
         zero
     }
 
-    /// [`hand_out`](Self::hand_out) for a whole pageblock.
+    /// Does the same as [`hand_out`](Self::hand_out) for a whole pageblock.
     #[inline]
     pub(crate) fn hand_out_pageblock(&self, first: u32) -> ZeroState {
         let block = (first >> PAGEBLOCK_ORDER) as usize;
@@ -124,8 +126,8 @@ impl Ledger {
         zero
     }
 
-    /// [`hand_out`](Self::hand_out) for all frames of some words. A block of 2 MiB has 8 words, which are
-    /// usually dirty already.
+    /// Does the same as [`hand_out`](Self::hand_out) for all frames of some words. A block of 2 MiB has 8
+    /// words, which are usually dirty already.
     fn hand_out_words(&self, words: &[AtomicU64]) -> ZeroState {
         let (mut any, mut all) = (0, u64::MAX);
         for cell in words {
@@ -139,8 +141,8 @@ impl Ledger {
         if any == 0 { ZeroState::Zero } else { ZeroState::Unknown }
     }
 
-    /// [`hand_out`](Self::hand_out) for some of the 64 frames from `first` on, a multiple of 64. Returns the
-    /// bits of the frames that are zero.
+    /// Does the same as [`hand_out`](Self::hand_out) for some of the 64 frames from `first` on, a multiple of
+    /// 64. Returns the bits of the frames that are zero.
     pub(crate) fn hand_out_bits(&self, first: u32, bits: u64) -> u64 {
         self.touch((first >> PAGEBLOCK_ORDER) as usize);
         let cell = &self.dirty[first as usize / 64];
@@ -186,7 +188,7 @@ impl Ledger {
         words_of(frames).all(|(word, mask)| self.dirty[word].load(Relaxed) & mask == 0)
     }
 
-    /// The frames of a pageblock that may be anything but zero: a bit for each.
+    /// A bit for each frame of a pageblock: set if the frame may be anything but zero.
     pub(crate) fn dirty_bits(&self, frames: Range<u32>) -> [u64; FRAME_WORDS] {
         let mut bits = [0; FRAME_WORDS];
         for (to, (word, mask)) in bits.iter_mut().zip(words_of(frames)) {
@@ -231,7 +233,7 @@ fn blocks_of(frames: &Range<u32>) -> Range<usize> {
     (frames.start >> PAGEBLOCK_ORDER) as usize..frames.end.div_ceil(PAGEBLOCK_FRAMES) as usize
 }
 
-/// The words that hold a range's bits, each with the mask of those bits.
+/// The words that hold a range's bits. Each word comes with the mask of its bits in the range.
 fn words_of(frames: Range<u32>) -> impl DoubleEndedIterator<Item = (usize, u64)> {
     let words = frames.start / 64..frames.end.div_ceil(64);
     words.map(move |word| {

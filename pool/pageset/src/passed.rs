@@ -6,15 +6,16 @@ use crate::heap::{self, HeapExhausted};
 
 /// All classes pass here.
 const CLASSES: usize = Class::COUNT;
-/// The most halves of an array that wait here for each class. Meanwhile, no larger blocks can be formed from
-/// them.
+/// The number of halves of an array that may wait here for each class. While blocks wait here, they cannot
+/// form larger blocks.
 const HALVES: usize = 2;
-/// The same for pageblocks, which form no larger blocks. They are at most this fraction of the pool, because
-/// other classes do not look here.
+/// The number of halves for pageblocks, which form no larger blocks. `PAGEBLOCK_SHARE` limits them to a
+/// fraction of the pool, because other classes do not look here.
 const PAGEBLOCK_HALVES: usize = 40;
 const PAGEBLOCK_SHARE: usize = 8;
 
-/// Some halves of an array for each class, the next block last. Entries keep what is known of their contents.
+/// For each class, some halves of an array. The next block to use is at the end. An entry keeps what is known
+/// of its block's contents.
 pub(crate) struct Passed([Vec<Entry>; CLASSES]);
 
 impl Passed {
@@ -43,7 +44,7 @@ impl Passed {
         Class::ALL.into_iter().map(|class| (self.0[class as usize].len() as u64) << class.shift()).sum()
     }
 
-    /// Puts all of these blocks, or none if there is no room.
+    /// Puts all of these blocks here, or none if there is no room.
     #[inline]
     pub(crate) fn put(&mut self, class: Class, entries: &[Entry]) -> bool {
         let Some(kept) = self.0.get_mut(class as usize) else { return false };

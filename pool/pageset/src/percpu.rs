@@ -1,5 +1,5 @@
-//! The pool's arrays: changed by restartable sequences where they exist, otherwise under a try-lock for each
-//! CPU.
+//! The pool's arrays. Restartable sequences change them where the system has those; otherwise a try-lock for
+//! each CPU protects them.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -19,7 +19,7 @@ pub(crate) struct PerCpu {
     area: Option<Area>,
     /// The capacities that [`fit`](Self::fit) set last.
     caps: [AtomicU32; Class::COUNT],
-    /// Frames that were free then.
+    /// Frames that were free when [`fit`](Self::fit) set the capacities last.
     fitted: AtomicU64,
     /// CPUs that the process may use.
     cpus: usize,
@@ -44,7 +44,8 @@ impl PerCpu {
         Self { hot, area, caps, fitted: AtomicU64::new(free), cpus, checked }
     }
 
-    /// Fits the arrays to the free memory, if that has halved or doubled since the last time.
+    /// Fits the capacities of the arrays to the free memory, if that has halved or doubled since the last
+    /// time.
     #[inline]
     pub(crate) fn fit(&self, free: u64) {
         let fitted = self.fitted.load(Relaxed);
@@ -53,7 +54,7 @@ impl PerCpu {
         }
     }
 
-    /// O(CPUs), once after half of the free memory was used or freed.
+    /// Fits the capacities in any case. O(CPUs), once after half of the free memory was used or freed.
     #[cold]
     fn fit_all(&self, free: u64) {
         self.fitted.store(free, Relaxed);
@@ -107,8 +108,8 @@ impl PerCpu {
         }
     }
 
-    /// Begins an operation that takes locks. `None` if this thread is inside of one: a signal handler has
-    /// interrupted it.
+    /// Begins an operation that takes locks. `None` if this thread is inside of such an operation: a signal
+    /// handler has interrupted it.
     pub(crate) fn enter(&self) -> Option<Inside> {
         Inside::of(std::ptr::from_ref(self).addr())
     }
@@ -154,7 +155,7 @@ impl PerCpu {
         self.locked_arrays().is_some_and(|cpu| cpu.try_push(class, entry))
     }
 
-    /// The CPU that runs this thread. If that is not known, a number beyond all CPUs.
+    /// The CPU that runs this thread. If the CPU is not known, a number beyond all CPUs.
     pub(crate) fn cpu(&self) -> usize {
         match self.area {
             Some(area) => rseq::cpu(area),
@@ -182,7 +183,8 @@ impl PerCpu {
         }
     }
 
-    /// Takes half of this CPU's array, the blocks that were put last, into an empty batch.
+    /// Takes the blocks that were put last out of this CPU's array into an empty batch: at most half of the
+    /// array's capacity.
     pub(crate) fn pop_half(&self, class: Class, batch: &mut Batch) {
         let half = self.cap(class) as usize / 2;
         match self.area {

@@ -9,15 +9,15 @@ use crate::sys::zeros::Zeros;
 /// An allocator, and the memory that it borrows.
 ///
 /// # Invariants
-/// Only the allocator uses the rows. It is dropped first: fields are dropped in this order.
+/// Only the allocator uses the rows. The allocator is dropped first: fields are dropped in this order.
 pub(crate) struct Allocator {
-    /// It is valid only while this value lives; [`get`](Self::get) limits its lifetime.
+    /// The allocator is valid only while this value lives; [`get`](Self::get) limits its lifetime.
     allocator: BlockAllocator<'static, Alone>,
     _rows: Zeros<Rows<Alone>>,
 }
 
 impl Allocator {
-    /// Lets `build` make the allocator from its tables. Returns it, and the bytes of the tables.
+    /// Lets `build` make the allocator from its tables. Returns the allocator, and the bytes of the tables.
     pub(crate) fn with_tables(
         config: &Config<'_>,
         build: impl for<'a> FnOnce(Tables<'a, Alone>) -> Result<BlockAllocator<'a, Alone>, BuildError>,
@@ -25,8 +25,8 @@ impl Allocator {
         let counts = TableCounts::for_config(config)?;
         let mut rows = Zeros::new(counts.pageblocks)
             .map_err(|source| BuildError::System { what: "map the pool's tables", source })?;
-        // SAFETY: `build` is for any lifetime, so it keeps none of them. The allocator has them, and by the
-        // invariant it goes before the rows.
+        // SAFETY: `build` is for any lifetime, so it keeps no rows. The allocator has the rows, and by the
+        // invariant it is dropped before them.
         let lent = unsafe { rows.lend() };
         let tables = Tables::with_rows(lent.into(), config)?;
         let bytes = tables.bytes();

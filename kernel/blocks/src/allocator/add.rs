@@ -1,4 +1,4 @@
-//! Memory that arrives after the allocator was built: the boot code's own, or a device's.
+//! Memory that arrives after the allocator was built: memory that the boot code used, or a device's.
 
 use core::ops::Range;
 
@@ -23,7 +23,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadRange`] for a range without frames,
     /// [`ConfigError::Foreign`] for a frame in no zone, [`ConfigError::AlreadyManaged`] for a frame that is
     /// not a hole. After an error nothing was added. There is one exception: if two CPUs add frames of the
-    /// same pageblock at once, one of them may get the error, and the frames that it added before stay.
+    /// same pageblock at once, one CPU may get the error, and the frames that it added before stay.
     pub fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
         if pfns.is_empty() {

@@ -14,7 +14,7 @@ use crate::state::BlockState;
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Allocates a block. Of two requests at once, on one CPU or on two, each gets a block of its own.
+    /// Allocates a block. Two requests at the same time, on one CPU or on two, get different blocks.
     ///
     /// # Errors
     /// See [`AllocError`]. If the block would take the zone below its watermark, that is an error even though
@@ -48,14 +48,14 @@ impl<A: Access> BlockAllocator<'_, A> {
         Some(Pfn((index as u64).wrapping_add(lists.offset)))
     }
 
-    /// Takes the block that the CPU freed last, if it is still free: it is in the CPU's caches, and most
-    /// programs that free a block soon need one.
+    /// Takes the block that the CPU freed last, if that block is still free. The block is in the CPU's
+    /// caches, and most programs that free a block soon need one.
     ///
     /// Refuses a block whose neighbour of the same order is free. The two form a larger free block, and
     /// breaking it up could cost a larger request its place.
     ///
-    /// If the CPU does not reserve the pageblock, no watermark was checked for this block yet. So it is
-    /// checked here.
+    /// If the CPU does not reserve the pageblock, no watermark was checked for this block yet. So this checks
+    /// the watermark.
     #[inline(always)]
     fn take_again(&self, index: usize, zone: ZoneId, cpu: CpuId, request: &Request) -> bool {
         let wanted = Wanted::of(request);
@@ -89,9 +89,11 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Checks, after a block was taken, that its pageblock still serves this type, and returns the frame's
     /// index. The CPU's hint may be out of date: the pageblock may have another type, be out of service, or
-    /// be about to become whole. Then the block goes back. The race is safe because the take comes before
-    /// this read of the state: a CPU that changes the state first is seen here, and a CPU that changes it
-    /// later finds the frame taken.
+    /// be about to become whole. Then the block goes back.
+    ///
+    /// Race: this CPU takes the block and then reads the state, while another CPU changes the state and then
+    /// looks at the frames. If the other CPU is first, this CPU sees the new state and loses. If this CPU is
+    /// first, the other CPU finds the frame taken.
     #[inline(always)]
     pub(super) fn still(&self, block: BlockIndex, frame: usize, wanted: Wanted) -> Option<usize> {
         if self.states[block].get().serves(wanted.migratetype) {
@@ -125,8 +127,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Takes a block of the pageblock that the CPU reserves. It checks no watermark: the pageblock's memory
-    /// left the zone's count when it was reserved.
+    /// Takes a block of the pageblock that the CPU reserves. No watermark is checked: the pageblock's memory
+    /// left the zone's count when the CPU reserved it.
     pub(super) fn take_rest(&self, needy: Needy<'_>) -> Option<usize> {
         let at_hand = needy.lists.at_hand(needy.wanted);
         let (block, row) = at_hand.get()?;
@@ -162,7 +164,8 @@ impl<A: Access> BlockAllocator<'_, A> {
 }
 
 impl Zone {
-    /// Whether the zone keeps its minimum watermark after such a block is taken, by its count of free frames.
+    /// Whether the zone, by its count of free frames, keeps its minimum watermark after a block for this
+    /// request is taken.
     #[inline]
     fn can_spare(&self, request: &Request) -> bool {
         let floor = self.floor(request, Watermark::Min);

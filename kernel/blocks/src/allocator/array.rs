@@ -4,11 +4,12 @@ use pageset_core::{COSTLY_ORDER, Order, PAGEBLOCK_ORDER};
 
 use crate::row::ROW_FRAMES as WORD_FRAMES;
 
-/// Orders that have arrays: up to [`COSTLY_ORDER`], and last a pageblock's.
+/// The number of orders that have arrays: those up to [`COSTLY_ORDER`], and the order of a pageblock.
 pub(super) const ORDERS: usize = COSTLY_ORDER + 2;
-/// The most blocks of an array. A power of two, so that a masked index needs no bounds check.
+/// The number of blocks that an array has room for. A power of two, so that a masked index needs no bounds
+/// check.
 const BLOCKS_MAX: usize = 64;
-/// The most pageblocks of an array.
+/// The number of pageblocks that an array may hold.
 const PAGEBLOCKS_MAX: u32 = 2;
 
 /// The order of each array's blocks.
@@ -35,13 +36,14 @@ pub(super) const fn place(order: Order) -> Option<usize> {
     }
 }
 
-/// Blocks of one type and order, by the index of their first frame. The last freed is at the end.
+/// Blocks of one type and order. An entry is the index of a block's first frame. The block that was freed
+/// last is at the end.
 ///
 /// # Invariants
 /// `len` is at most `most`, and that is at most [`BLOCKS_MAX`].
 pub(super) struct Array {
     len: u32,
-    /// The most blocks that it may hold.
+    /// The number of blocks that the array may hold.
     most: u32,
     blocks: [u32; BLOCKS_MAX],
 }
@@ -78,7 +80,7 @@ impl Array {
         has_room
     }
 
-    /// Up to `count` blocks, beginning with the first freed.
+    /// Up to `count` blocks: those that were freed first.
     pub(super) fn oldest(&self, count: usize) -> &[u32] {
         &self.blocks[..count.min(self.len as usize)]
     }
@@ -91,8 +93,8 @@ impl Array {
     }
 }
 
-/// The most blocks that an array of this order holds: twice the blocks that it fetches or returns at once,
-/// which are the blocks of one word. Pageblocks come and go one by one.
+/// The number of blocks that an array of this order may hold. For small orders, the array fetches or returns
+/// half of them at once: the blocks of one word. Pageblocks are fetched and returned one by one.
 pub(super) const fn most(order: Order) -> u32 {
     if order.index() == PAGEBLOCK_ORDER {
         return PAGEBLOCKS_MAX;

@@ -47,7 +47,7 @@ use crate::state::{BlockState, State};
 /// mistakes are errors, as without arrays.
 pub struct CpuArrays<'a> {
     allocator: &'a BlockAllocator<'a>,
-    /// The allocator's states of the home zone, for each free. `rows` likewise.
+    /// The states of the home zone's pageblocks, for each free. `rows` has the rows of the same pageblocks.
     states: &'a [BlockState],
     rows: &'a [Rows],
     cpu: CpuId,
@@ -89,7 +89,7 @@ impl<'a> CpuArrays<'a> {
     /// [allocator](BlockAllocator::alloc) once for each half of an array.
     ///
     /// # Errors
-    /// As [`BlockAllocator::alloc`]. After an error, these arrays are empty.
+    /// The errors of [`BlockAllocator::alloc`]. After an error, these arrays are empty.
     #[inline]
     pub fn alloc(&mut self, request: &Request) -> Result<Pfn, AllocError> {
         match self.array_for(request).and_then(Array::pop) {
@@ -103,7 +103,7 @@ impl<'a> CpuArrays<'a> {
     /// allocator.
     ///
     /// # Errors
-    /// As [`BlockAllocator::free`], except for [double frees](Self#double-frees).
+    /// The errors of [`BlockAllocator::free`], except for [double frees](Self#double-frees).
     #[inline]
     pub fn free(&mut self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         if cfg!(debug_assertions) && self.has(pfn) {
@@ -149,7 +149,7 @@ impl<'a> CpuArrays<'a> {
     /// work](BlockAllocator::tick). So the arrays of an idle CPU are empty after two ticks.
     ///
     /// # Errors
-    /// As [`BlockAllocator::tick`].
+    /// The errors of [`BlockAllocator::tick`].
     pub fn tick(&mut self) -> Result<TickOutcome, ConfigError> {
         let frames = self.frames();
         if !self.is_busy && frames == self.frames_before {
@@ -209,7 +209,7 @@ impl<'a> CpuArrays<'a> {
         allocator.free(cpu, pfn, order)
     }
 
-    /// The type and place in the zone of a block in use that may enter an array.
+    /// The type of a block in use, and its place in the zone. `None` if the block may not enter an array.
     fn look(&mut self, pfn: Pfn, order: Order) -> Option<(usize, u32)> {
         let (block, frame) = self.home.frame(pfn);
         let state = self.states.get(block)?.get();
@@ -242,10 +242,10 @@ impl<'a> CpuArrays<'a> {
             Err(error) => return self.alloc_again(&request, error),
         };
         let first = blocks.next();
-        // The lowest is used next.
+        // The lowest block is pushed last, so that it is used next.
         for pfn in blocks.rev() {
             let (block, frame) = home.frame(pfn);
-            // Blocks of another zone come one by one: return the rest.
+            // If the zone has no memory, the allocator takes blocks from another zone. Return those.
             if block >= blocks_here || allocator.zones[home.zone.index()].frame(pfn).is_none() {
                 allocator.free(cpu, pfn, request.order).ok();
             } else {

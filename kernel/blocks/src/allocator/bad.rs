@@ -119,13 +119,13 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Marks a block of one or two pageblocks as bad: it does not come back.
+    /// Marks a block of one or two pageblocks as bad. The block stays out of service for good.
     fn mark_block(&self, head: BlockIndex, state: State) -> bool {
         let is_same = |now: State| now == state && now.phase() == Phase::Block;
         self.states[head].update::<A>(|now| is_same(now).then(|| now.bad())).is_ok()
     }
 
-    /// Opens a parked pageblock. It stays out of service.
+    /// Opens a parked pageblock, which stays out of service.
     fn unpark(&self, block: BlockIndex) -> bool {
         if self.states[block].change::<A>(Phase::Parked, Phase::Changing) {
             self.rows[block].open();
@@ -150,7 +150,8 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Withholds the block in use that begins at a frame.
     fn mark_used(&self, block: BlockIndex, start: usize) -> bool {
-        // Another block may begin there now than when the caller looked. So the exchange tells the size.
+        // The caller looked earlier, and another block may begin there now. So the size comes from the
+        // exchange.
         let Some(frames) = self.rows[block].withhold_block(start) else { return false };
         self.mark_bits(block, start..start + frames);
         self.states[block].update::<A>(|state| Some(state.bad())).ok();

@@ -31,7 +31,7 @@ impl<'a> BlockAllocator<'a, Alone> {
     /// frames use no exchange.
     ///
     /// # Errors
-    /// As `new`.
+    /// The errors of `new`.
     pub fn for_one(config: &Config<'_>, tables: Tables<'a, Alone>) -> Result<Self, ConfigError> {
         Self::build(config, tables)
     }
@@ -122,7 +122,7 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
         }
     }
 
-    /// Makes the frames of a pageblock free that no region covers as a whole.
+    /// Frees frames of a pageblock that no single region covers: those frames that lie in a region.
     fn populate_part(&self, zone: &Zone, block: BlockIndex, regions: &[Range<u64>]) {
         let start = zone.pfn(block * FRAMES).0;
         let mut free = [0; ROWS];
@@ -154,7 +154,7 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
     fn spread_cpus(&self, id: ZoneId) {
         let blocks = &self.zones[id.index()].blocks;
         for cpu in 0..self.cpus() {
-            // At the first of a pair, so that the largest blocks stay whole.
+            // The search begins at the first pageblock of a pair, so that the largest blocks stay whole.
             let near = (blocks.len() * cpu / self.cpus()) & !1;
             self.lists_at(id, CpuId(cpu as u32)).near.store((blocks.start + near) as u32, Relaxed);
         }

@@ -16,7 +16,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// slots are filled in the end; fewer than all only if memory is short.
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc) if no page was found; [`AllocError::BulkOrder`] for another order than 0.
+    /// The errors of [`alloc`](Self::alloc) if no page was found; [`AllocError::BulkOrder`] for another order
+    /// than 0.
     pub fn alloc_bulk(
         &self,
         cpu: CpuId,
@@ -47,13 +48,14 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Frees blocks in the order of the slice. One exchange frees consecutive blocks of one order in one row.
     ///
     /// # Errors
-    /// The place of the first block that could not be freed, and why. The other blocks are freed
+    /// The place in `blocks` of the first block that could not be freed, and why. The other blocks are freed
     /// nevertheless.
     pub fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), (usize, FreeError)> {
         let mut outcome = Ok(());
         let mut done = 0;
         while let Some((together, count)) = BlockWord::leading(&blocks[done..]) {
-            // A block that is not in use makes the whole group fail. Freeing one by one finds it.
+            // A block that is not in use makes the whole group fail. Freeing the blocks one by one finds that
+            // block.
             if !self.put_word(cpu, together) {
                 for (at, (pfn, order)) in blocks.iter().enumerate().skip(done).take(count) {
                     let freed = self.free(cpu, *pfn, *order).map_err(|error| (at, error));
@@ -109,8 +111,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         refused
     }
 
-    /// Frees blocks by the indices of their first frames, those of one row together. `otherwise` gets the
-    /// blocks that this cannot free.
+    /// Frees blocks by the indices of their first frames. Blocks of one row are freed together. `otherwise`
+    /// gets the blocks that this function cannot free.
     #[inline(always)]
     pub(super) fn free_indices(
         &self,
@@ -159,8 +161,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Frees pageblocks by the indices of their first frames. Consecutive ones whose bits share a word of a
-    /// set return to the zone together. `otherwise` gets the blocks that this cannot free.
+    /// Frees pageblocks by the indices of their first frames. Consecutive pageblocks whose bits share a word
+    /// of a set return to the zone together. `otherwise` gets the blocks that this function cannot free.
     fn free_pageblocks(
         &self,
         zone: &Zone,

@@ -3,10 +3,10 @@
 //!
 //! # Which operations may race, who loses, and why that is safe
 //!
-//! The search only looks, so another CPU may take what it found. The frames are then taken pageblock by
-//! pageblock, each by the exchanges that every allocation uses. If another CPU was faster at one pageblock,
-//! this call loses: it returns the frames that it took and searches on after that place. No other CPU knows
-//! of those frames.
+//! Race: this CPU searches without taking, while another CPU takes frames of the run that was found. Then
+//! this CPU takes the frames pageblock by pageblock, each by the exchanges that every allocation uses. If
+//! another CPU was faster at one pageblock, this CPU loses: it returns the frames that it took, and searches
+//! on after that place. That is safe because no other CPU knows of those frames.
 
 use core::ops::Range;
 
@@ -31,7 +31,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// frames. O(pageblocks).
     ///
     /// # Errors
-    /// [`AllocError::BadCount`] for no frames; [`AllocError::BadAlign`]; otherwise as [`alloc`](Self::alloc).
+    /// [`AllocError::BadCount`] for no frames; [`AllocError::BadAlign`]; the errors of
+    /// [`alloc`](Self::alloc).
     pub fn alloc_contiguous(
         &self,
         cpu: CpuId,
@@ -79,7 +80,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// Frees the frames of a block beyond those that were asked for.
+    /// Frees the frames at the end of a block that the request did not ask for.
     fn free_surplus(&self, cpu: CpuId, pfn: Pfn, frames: u64, order: Order) -> Result<(), AllocError> {
         let surplus = pfn.0 + frames..pfn.0 + u64::from(order.frames());
         if surplus.is_empty() {
@@ -95,8 +96,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// O(pageblocks of the range).
     ///
     /// # Errors
-    /// As [`alloc_at`](Self::alloc_at), with the first frame of the range; [`AllocError::BadCount`] for no
-    /// frames.
+    /// The errors of [`alloc_at`](Self::alloc_at), which name the first frame of the range;
+    /// [`AllocError::BadCount`] for no frames.
     pub fn alloc_range(&self, cpu: CpuId, pfns: Range<u64>, request: &Request) -> Result<(), AllocError> {
         if !self.is_known(cpu) {
             return Err(AllocError::BadCpu(cpu));
@@ -128,11 +129,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         Err(AllocError::OutOfMemory { order: request.order })
     }
 
-    /// Cuts the block around a frame in use, so that a block begins with the frame. It is for owners that
-    /// free or pass on the parts separately. The parts stay in use, as the largest aligned blocks that fit.
+    /// Cuts the block around a frame in use, so that a block begins with the frame. An owner can then free or
+    /// pass on the parts separately. The parts stay in use, as the largest aligned blocks that fit.
     ///
     /// # Errors
-    /// As [`free_range`](Self::free_range) for this frame.
+    /// The errors of [`free_range`](Self::free_range) for this frame.
     pub fn split_at(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
@@ -171,7 +172,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         request: &Request,
     ) -> Option<Pfn> {
         let zone = &self.zones[zone];
-        // The zone's count misses free frames of reserved pageblocks, so return those pageblocks first.
+        // The zone's count does not include free frames of reserved pageblocks, so return those pageblocks
+        // first.
         self.unreserve_all(zone);
         let floor = zone.floor(request, Watermark::Min);
         if !self.is_free_at_least(zone, floor.saturating_add(frames)) {
@@ -258,7 +260,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             return false;
         }
         if !self.rows[block].take_range(frames.clone()) {
-            // Some rows were taken for a moment, and another CPU may have missed them: look again.
+            // This CPU held some rows for a moment. Another CPU that looked then may have missed them: look
+            // again.
             self.note_rows(block);
             self.settle(block);
             return false;

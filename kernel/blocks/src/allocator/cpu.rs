@@ -6,10 +6,10 @@ use super::BlockAllocator;
 use crate::access::Access;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Takes a CPU off-line. Other CPUs get the pageblocks that it reserves, and it reserves none any more.
-    /// Operations that name it still work, because a thread may be on its way out. The next
-    /// [`tick`](Self::tick) or [`drain_cpu`](Self::drain_cpu) for this CPU finds the pageblocks that such
-    /// operations reserve.
+    /// Takes a CPU off-line. Other CPUs get the pageblocks that it reserves. Operations that name the CPU
+    /// still work, because a thread may not have left it yet. Such an operation may reserve a pageblock
+    /// again. The next [`tick`](Self::tick) or [`drain_cpu`](Self::drain_cpu) for this CPU gives up that
+    /// pageblock.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.

@@ -1,4 +1,4 @@
-//! The home zone of a CPU: the one whose blocks its arrays hold.
+//! The home zone of a CPU: the zone whose blocks the CPU's arrays hold.
 
 use core::ops::Range;
 
@@ -14,15 +14,15 @@ use crate::zone::Zone;
 pub(super) struct Home {
     pub(super) zone: ZoneId,
     node: NodeId,
-    /// The requests that use this zone first, by their highest zone: a bit for each kind.
+    /// A bit for each kind of zone: requests with this highest kind use this zone first.
     kinds: u8,
     /// Frame number of the zone's first pageblock. Places in the zone count from there.
     first: Pfn,
 }
 
 impl Home {
-    /// The zone that a CPU's requests use first, and its pageblocks. If there is none, `kinds` is 0 and no
-    /// request uses the rest.
+    /// The zone that a CPU's requests use first, and its pageblocks. If there is no such zone, `kinds` is 0
+    /// and no request uses the other fields.
     pub(super) fn of(allocator: &BlockAllocator<'_, impl Access>, cpu: CpuId) -> (Self, Range<BlockIndex>) {
         let none = Self { zone: ZoneId(0), node: NodeId(0), kinds: 0, first: Pfn(0) };
         let zone = allocator.home_zone(cpu, &Request::new(Order::ZERO));
@@ -54,8 +54,8 @@ impl Home {
         Pfn(u64::from(place).wrapping_add(self.first.0))
     }
 
-    /// The pageblock of a frame number, counted in the zone, and the frame in it. A frame of another zone may
-    /// fall into one of these pageblocks; it is withheld there.
+    /// The pageblock of a frame number, counted from the zone's first, and the frame's place in it. A frame
+    /// of another zone may fall into one of these pageblocks. The rows withhold such a frame.
     #[inline]
     pub(super) fn frame(&self, pfn: Pfn) -> (BlockIndex, usize) {
         let place = pfn.0.wrapping_sub(self.first.0);

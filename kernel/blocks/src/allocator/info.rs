@@ -21,7 +21,7 @@ pub struct ZoneUse {
     pub node: NodeId,
     /// Frames that the allocator may hand out.
     pub managed: u64,
-    /// Free frames, those of reserved and spare pageblocks included.
+    /// Free frames, including those of reserved and spare pageblocks.
     pub free: u64,
     /// The part of `free` in reserved and spare pageblocks. Another CPU takes them only if it finds no other
     /// frames.
@@ -30,7 +30,7 @@ pub struct ZoneUse {
     pub whole_pageblocks: u64,
     /// Pageblocks that are out of service. Their free frames are in none of the counts above.
     pub isolated_pageblocks: u64,
-    /// Frames of whole pageblocks that are kept for atomic requests of high order.
+    /// Frames in the high-order reserve: whole pageblocks that are kept for atomic requests of high order.
     pub reserved_highatomic: u64,
     /// The zone's watermarks.
     pub watermarks: Watermarks,
@@ -80,7 +80,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.zones.iter().map(free_of).sum()
     }
 
-    /// From the first to the last frame of all zones.
+    /// The range from the lowest frame of all zones to the highest.
     #[must_use]
     pub fn span(&self) -> Range<u64> {
         let spans = || self.zones.iter().map(|zone| &zone.span);

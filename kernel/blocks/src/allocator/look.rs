@@ -27,7 +27,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         None
     }
 
-    /// The use of a frame. For a block in use, the number of its frames before this one.
+    /// The use of a frame. For a block in use, also the number of the block's frames before this frame.
     fn look_around(&self, block: BlockIndex, frame: usize) -> Use {
         let state = self.states[block].get();
         match state.phase() {

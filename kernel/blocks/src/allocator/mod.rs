@@ -3,7 +3,7 @@
 //! Files, in the order of an allocation: `alloc` (from the reserved pageblock), `slow` (which zone), `room`
 //! (whether a zone has enough memory), `refill` (another pageblock). Then `rescue` (other types, other CPUs'
 //! pageblocks) and `reserve` (for atomic requests of high order). `whole` has pageblocks and pairs of them,
-//! `unit` chooses among whole ones, `spare` is the one that each CPU keeps.
+//! `unit` chooses among whole pageblocks, `spare` has the pageblock that each CPU keeps for its next request.
 //!
 //! Frees: `free`, `settle` (a pageblock after a free). Many blocks at once: `word`, `bulk`, `arrays` and
 //! `array`. Other shapes: `range` (a given place, parts of blocks), `run` (exact counts), `contiguous`
@@ -83,7 +83,7 @@ pub struct BlockAllocator<'a, A = Shared> {
     bad: Storage<'a, BadBits>,
     states: Storage<'a, BlockState>,
     index: Index<'a>,
-    /// By zone and CPU.
+    /// Each CPU's share of each zone: all CPUs of the first zone, then of the next.
     lists: Storage<'a, CpuLists>,
     homes: Storage<'a, CpuHome>,
     zones: Storage<'a, Zone>,
@@ -139,12 +139,12 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// The zone of a frame, and the frame's index.
     #[inline]
     fn locate(&self, pfn: Pfn) -> Option<(&Zone, usize)> {
-        // From the last zone on: it is usually the largest.
+        // Look at the last zone first: it is usually the largest.
         self.zones.iter().rev().find_map(|zone| zone.frame(pfn).map(|frame| (zone, frame)))
     }
 }
 
-/// The first pageblock of a block of two, from its second.
+/// The first pageblock of a pair, from the second.
 const fn head_of(block: BlockIndex) -> BlockIndex {
     block.saturating_sub(1)
 }

@@ -57,7 +57,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         if self.stays_above_min(zone, request) {
             return Ok(());
         }
-        // Only this call owns it, so the free succeeds.
+        // Only this call owns the block, so the free succeeds.
         let freed = self.free(cpu, pfn, request.order);
         debug_assert!(freed.is_ok(), "a block that was just taken is in use");
         Err(AllocError::OutOfMemory { order: request.order })
@@ -108,13 +108,14 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Allocates exactly `frames` contiguous frames, 1024 at most. The request's order is ignored. Free them
     /// with [`free_range`](Self::free_range), all at once or in parts.
     ///
-    /// They begin at any frame: in the shortest free run that is long enough, in a pageblock in part use. So
-    /// runs of one length leave hardly any gaps.
+    /// The run begins at any frame. It comes from the shortest free run that is long enough, in a pageblock
+    /// in part use. So runs of one length leave hardly any gaps.
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc) for the block that holds them; [`AllocError::BadCount`] if no block is large
-    /// enough. [`AllocError::OutOfMemory`] too if other CPUs were changing each pageblock that was tried.
-    /// [`AllocError::NotFree`] if another caller freed frames that this call had just taken.
+    /// The errors of [`alloc`](Self::alloc) for the block that holds the run; [`AllocError::BadCount`] if no
+    /// block is large enough. If other CPUs were changing each pageblock that was tried,
+    /// [`AllocError::OutOfMemory`]. If another caller freed frames that this call had just taken,
+    /// [`AllocError::NotFree`].
     pub fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
         let order = Order::holding(frames).ok_or(AllocError::BadCount(frames))?;
         let mut request = *request;
@@ -143,8 +144,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         Err(AllocError::OutOfMemory { order })
     }
 
-    /// Frees these frames, whichever blocks they belong to. The rest of such a block stays in use, as the
-    /// largest aligned blocks that fit.
+    /// Frees these frames, which may be whole blocks or parts of blocks. The rest of a block stays in use, as
+    /// the largest aligned blocks that fit.
     ///
     /// Several CPUs may free parts of one block at the same time.
     ///
@@ -176,8 +177,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// beyond the range is split as a whole.
     ///
     /// # Errors
-    /// As [`free_range`](Self::free_range). Nothing is split if a frame is not in use. After
-    /// [`FreeError::Busy`], call it again for the same range.
+    /// The errors of [`free_range`](Self::free_range). Nothing is split if a frame is not in use. After
+    /// [`FreeError::Busy`], call `split_range` again for the same range.
     pub fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         self.check_all_in_use(cpu, &pfns)?;
         let last = pfns.end.saturating_sub(1);
@@ -247,7 +248,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Open => {
                 { frames }.try_fold(Attempt::Done, |all, frame| match self.rows[block].look(frame) {
                     Use::Block(..) => Ok(all),
-                    // Another CPU frees it, or cuts its block to free another part.
+                    // Another CPU frees the frame, or cuts the frame's block to free another part.
                     Use::Changing => Ok(Attempt::Again),
                     Use::Free => Err(FreeError::DoubleFree(pfn(frame))),
                     Use::InsideWithheld => Err(FreeError::Leaked(pfn(frame))),
@@ -270,8 +271,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         match state.phase() {
             Phase::Absent => return Err(FreeError::Foreign(pfn)),
             Phase::Whole | Phase::Parked | Phase::Spare => return Err(FreeError::DoubleFree(pfn)),
-            // Race: another CPU that owns a part of the same block cuts or opens it first. Then the exchange
-            // below fails, and the next attempt sees the new state.
+            // Race: this CPU and another CPU each own a part of one block, and both cut or open the block. If
+            // this CPU loses, the exchange below fails, and the next attempt sees the new state.
             Phase::Changing => {}
             Phase::SecondHalf => self.cut_pair(head_of(block)),
             Phase::Block if state.has_bad() => return Err(FreeError::Leaked(pfn)),
@@ -300,7 +301,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                     rest.start += freed;
                 }
                 Err(Refused::Changing) => return Ok(Attempt::Again),
-                // If all are in use now, the block was replaced during the look.
+                // If all frames are in use now, another block took the place of the old one during the look.
                 Err(Refused::NoBlock) => {
                     return self.check_in_use(zone, block, rest.clone()).map(|_| Attempt::Again);
                 }

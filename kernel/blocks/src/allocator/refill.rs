@@ -23,8 +23,8 @@ pub(super) struct Needy<'l> {
     pub(super) places: Places,
 }
 
-/// For single frames, a CPU prefers a pageblock in part use to a whole one if its largest free block has at
-/// least this order.
+/// A CPU that needs single frames prefers a pageblock whose largest free block has at least this order to a
+/// whole pageblock.
 const RICH: usize = 2;
 /// The largest order that CPUs reserve pageblocks for. A CPU takes a larger block out of a pageblock without
 /// reserving it.
@@ -34,7 +34,7 @@ const RESERVED_FOR_MAX: Order = match Order::new(3) {
 };
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// A block from another pageblock of the right type, or from a whole pageblock.
+    /// Takes a block from another pageblock of the right type, or from a whole pageblock.
     pub(super) fn take_from(&self, needy: Needy<'_>) -> Option<usize> {
         let order = needy.wanted.order;
         if order == Order::ZERO {
@@ -66,7 +66,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             }
             count::<A>(&needy.lists.counters.adopted);
             self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
-            // Other CPUs may have taken its last free block. Then try the next pageblock.
+            // Other CPUs may have taken the pageblock's last free block. Then try the next pageblock.
             if let Some(index) = self.take_rest(needy) {
                 return Some(index);
             }
@@ -95,7 +95,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         loop {
             let block = self.find_fitting(needy, zone, wanted)?;
             let taken = self.take_one(block, wanted);
-            // Otherwise it stays in a set whose order it no longer has, and other CPUs look there in vain.
+            // Without this, the pageblock would stay in a set whose order it no longer has, and other CPUs
+            // would look there in vain.
             self.settle(block);
             if taken.is_some() {
                 needy.lists.near.store(block as u32, Relaxed);
@@ -139,8 +140,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         Some(best)
     }
 
-    /// An unreserved pageblock of this type with a free block of at least this order. It takes the smallest
-    /// largest free block, so that the fullest pageblocks are used up and nearly free ones can become whole.
+    /// An unreserved pageblock of this type with a free block of at least this order. The search begins with
+    /// the smallest order. So the fullest pageblocks are used up, and nearly free ones can become whole.
     pub(super) fn find_indexed(
         &self,
         zone: &Zone,
@@ -183,9 +184,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         if is_there { self.index.set::<A>(type_index * PAGEBLOCK_ORDER + order) } else { self.index.none() }
     }
 
-    /// Removes a pageblock from a set that it does not belong to. Race: another CPU makes it belong there,
-    /// and adds it just before this removal. So this looks at the state after the removal, and adds the
-    /// pageblock again if it belongs there.
+    /// Removes a pageblock from a set that it does not belong to.
+    ///
+    /// Race: another CPU makes the pageblock belong to the set, and adds it just before this removal. Then
+    /// the set would lack a member. So this CPU reads the state after the removal, and adds the pageblock
+    /// again if it belongs there.
     pub(super) fn leave_set(&self, block: BlockIndex, type_index: usize, order: usize) {
         let set = self.set_of(type_index, order);
         set.remove(block);
@@ -222,7 +225,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         true
     }
 
-    /// Makes this the CPU's pageblock for such requests, and gives up its previous one.
+    /// Makes `block` the CPU's pageblock for such requests, and gives up the CPU's previous pageblock.
     pub(super) fn put_at_hand(&self, at_hand: &AtHand, block: Option<BlockIndex>, cpu: CpuId) {
         if let Some(before) = at_hand.replace::<A>(block)
             && Some(before) != block
@@ -243,7 +246,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Follows the end of a reservation: `before` is the state that the pageblock had.
+    /// Does what has to follow the end of a reservation. `before` is the state that the pageblock had.
     pub(super) fn note_unreserved(&self, block: BlockIndex, before: State) {
         let zone = self.zone_at(block);
         zone.note_unreserved::<A>();
@@ -255,8 +258,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Removes a pageblock that a CPU no longer reserves from the CPU's hints.
     ///
     /// Race: a thread of the same CPU reserves the pageblock again and stores the hint, just before this
-    /// removes the hint. Then the CPU reserves a pageblock that no hint names, and could never give it up. So
-    /// this reads the state after the removal, and ends that reservation too.
+    /// removal. Then no hint would name a pageblock that the CPU reserves, and the CPU could never give it
+    /// up. So this thread reads the state after the removal, and ends that reservation too.
     pub(super) fn forget(&self, zone: ZoneId, cpu: CpuId, block: BlockIndex) {
         let mut forgot_any = false;
         for at_hand in self.lists_at(zone, cpu).all_at_hand() {
@@ -288,7 +291,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 }
 
 impl Wanted {
-    /// The types to steal from, in this order.
+    /// The types whose pageblocks a request of this type may take instead, in this order.
     pub(super) const fn fallbacks(self) -> [MigrateType; 2] {
         match self.migratetype {
             MigrateType::Movable => [MigrateType::Reclaimable, MigrateType::Unmovable],
@@ -297,7 +300,7 @@ impl Wanted {
         }
     }
 
-    /// The same request for each type, its own first.
+    /// The request once for each type, beginning with the request's own type.
     pub(super) fn of_each_type(self) -> impl Iterator<Item = Self> {
         let own = core::iter::once(self.migratetype);
         own.chain(types().filter(move |other| *other != self.migratetype))

@@ -70,8 +70,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         taken
     }
 
-    /// Takes from a pageblock of another type, the one with the largest free block. If half of it is free, it
-    /// changes to the wanted type.
+    /// Takes from a pageblock of another type, the one with the largest free block. If half of that pageblock
+    /// is free, the pageblock changes to the wanted type.
     fn steal(&self, needy: Needy<'_>) -> Option<usize> {
         let zone = &self.zones[needy.zone.index()];
         let near = needy.lists.near.load(Relaxed) as usize;

@@ -1,6 +1,7 @@
-//! The reserve for atomic requests of high order (spec §1.12): a number of whole pageblocks in each zone. It
-//! grows when such a request had to go below the low watermark. It shrinks when another request, which may
-//! wait, would otherwise fail.
+//! The high-order reserve (spec §1.12): a number of whole pageblocks that each zone keeps for atomic requests
+//! of high order. It is not a CPU's reservation of a pageblock. The high-order reserve grows when such a
+//! request had to go below the low watermark. It shrinks when another request, which may wait, would
+//! otherwise fail.
 
 use pageset_core::{CpuId, Order, Request, RequestTraits, ZoneId};
 
@@ -9,7 +10,7 @@ use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::zone::Zone;
 
-/// Whether a request may take the whole pageblocks of a zone's reserve.
+/// Whether a request may take the whole pageblocks of a zone's high-order reserve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reserve {
     Closed,
@@ -17,7 +18,7 @@ pub(super) enum Reserve {
 }
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// The last step, when all zones are used up except for their reserves.
+    /// Tries the last step, when all zones are used up except for their high-order reserves.
     #[cold]
     pub(super) fn open_reserves<I: Iterator<Item = ZoneId>>(
         &self,
@@ -28,7 +29,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let rescue =
             |reserve| zones().find_map(|zone| self.rescue(self.needy(zone, cpu, request, reserve), request));
         let has_reserve = zones().any(|zone| self.zones[zone.index()].has_reserve());
-        // Requests that the reserve is for have tried it already.
+        // The requests that the high-order reserve is for have tried it already.
         if !has_reserve || is_high_atomic(request) {
             return None;
         }
@@ -47,27 +48,28 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 }
 
-/// Whether the request cannot wait until memory is freed, and so may use the last of it.
+/// Whether the request cannot wait until memory is freed, and so may use the last free memory.
 fn cannot_wait(request: &Request) -> bool {
     !request.traits.intersects(RequestTraits::MAY_WAIT | RequestTraits::NO_RESERVES)
 }
 
-/// Whether the reserve is for this request.
+/// Whether the high-order reserve is for this request.
 pub(super) fn is_high_atomic(request: &Request) -> bool {
     request.order > Order::ZERO
         && cannot_wait(request)
         && request.traits.contains(RequestTraits::HIGH_PRIORITY)
 }
 
-/// Whether the reserve's frames count as free for a request at the minimum watermark.
+/// Whether frames of the high-order reserve count as free for a request at the minimum watermark.
 pub(super) fn counts_reserve(request: &Request) -> bool {
     cannot_wait(request)
         || request.traits.intersects(RequestTraits::HIGH_PRIORITY | RequestTraits::OOM_VICTIM)
 }
 
 impl Zone {
-    /// Grows the reserve after an atomic request got a block of this order only below the low watermark. The
-    /// limit is a hundredth of the zone; a zone whose hundredth is smaller than a pageblock has no reserve.
+    /// Grows the high-order reserve after an atomic request got a block of this order only below the low
+    /// watermark. The limit is a hundredth of the zone. A zone whose hundredth is smaller than a pageblock
+    /// has no high-order reserve.
     #[cold]
     pub(super) fn grow_reserve(&self, order: Order) {
         let percent = self.managed() / 100;
@@ -76,7 +78,7 @@ impl Zone {
         self.reserved.fetch_update(Relaxed, Relaxed, grow).ok();
     }
 
-    /// Gives up one pageblock of the reserve. Returns `false` if there is none.
+    /// Gives up one pageblock of the high-order reserve. Returns `false` if the high-order reserve is empty.
     fn shrink_reserve(&self) -> bool {
         self.reserved.fetch_update(Relaxed, Relaxed, |reserved| reserved.checked_sub(1)).is_ok()
     }
@@ -85,16 +87,18 @@ impl Zone {
         self.reserved.load(Relaxed) > 0
     }
 
-    /// Frames that ordinary requests leave to atomic ones: the reserved pageblocks that are whole now.
+    /// Frames that ordinary requests leave to atomic requests: the part of the high-order reserve that is
+    /// whole now.
     pub(super) fn reserved_frames(&self) -> u64 {
-        // Most zones have no reserve. Then the gauges, which every CPU changes, are not read.
+        // Most zones have no high-order reserve. Then the gauges, which every CPU changes, are not read.
         match self.reserved.load(Relaxed) {
             0 => 0,
             reserved => (reserved.min(self.whole_blocks()) as u64).saturating_mul(FRAMES as u64),
         }
     }
 
-    /// How many whole pageblocks a request may take, up to `wanted`.
+    /// How many whole pageblocks a request may take, up to `wanted`. `reserve` says whether it may use the
+    /// high-order reserve.
     pub(super) fn open_blocks(&self, wanted: usize, reserve: Reserve) -> usize {
         match (reserve, self.reserved.load(Relaxed)) {
             (Reserve::Open, _) | (_, 0) => wanted,

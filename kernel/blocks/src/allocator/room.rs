@@ -7,7 +7,7 @@ use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Whether a zone stays above a watermark after a request.
+    /// Whether a zone stays above a watermark after a request gets its block.
     pub(super) fn has_room(&self, needy: Needy<'_>, request: &Request, mark: Watermark) -> bool {
         let zone = &self.zones[needy.zone.index()];
         let floor = zone.floor(request, mark);

@@ -19,7 +19,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let needy = self.needy(zone, cpu, request, Reserve::Closed);
         let zone = &self.zones[zone.index()];
         needy.lists.activity.note::<A>();
-        // The memory left the zone's count when the CPU reserved the pageblock, so no watermark is checked.
+        // No watermark is checked: the pageblock's memory left the zone's count when the CPU reserved it.
         let reserved = needy.lists.at_hand(needy.wanted).get().map(|(block, _)| block);
         let at_hand = reserved
             .filter(|block| self.states.get(*block).is_some_and(|state| state.get().is_reserved_by(cpu)));

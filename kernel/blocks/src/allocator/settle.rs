@@ -13,11 +13,11 @@ use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Follows a free that left the row at `at` like this. Returns the state of the pageblock.
+    /// Does what has to follow a free that left `row` at place `at`. Returns the state of the pageblock.
     ///
-    /// Race: one CPU frees a frame and then reads the state here. Another gives up the pageblock: it changes
-    /// the state first and reads the rows then. At least one of them sees the other's change, and settles the
-    /// pageblock.
+    /// Race: one CPU frees a frame and then reads the state here. Another CPU gives up the pageblock: it
+    /// changes the state first and then reads the rows. At least one of the two sees the other's change, and
+    /// settles the pageblock.
     #[inline]
     pub(super) fn note_free(&self, block: BlockIndex, at: usize, row: Row) -> State {
         let state = self.states[block].get();
@@ -25,7 +25,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         state
     }
 
-    /// [`note_free`](Self::note_free) with the state that was read after the free.
+    /// Does the same as [`note_free`](Self::note_free) for a caller that read `state` after the free.
     #[inline(always)]
     pub(super) fn note_free_of(&self, block: BlockIndex, state: State, at: usize, row: Row) {
         if state.minds(row) {
@@ -33,7 +33,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// [`note_free`](Self::note_free) after rows anywhere in the pageblock may have come back.
+    /// Does the same as [`note_free`](Self::note_free) after rows anywhere in the pageblock may have come
+    /// back.
     #[cold]
     pub(super) fn note_rows(&self, block: BlockIndex) {
         let state = self.states[block].get();
@@ -43,10 +44,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Follows a failed take of a block of this order.
+    /// Does what has to follow a failed take of a block of this order.
     ///
-    /// A take of several rows holds some rows until it finds a row in use. Race: another CPU settles the
-    /// pageblock meanwhile and sees less than is free. So the failed take acts like a free, and looks again.
+    /// Race: this CPU takes several rows, and holds some of them until it finds a row in use. Another CPU
+    /// settles the pageblock meanwhile and sees less than is free. So the failed take acts like a free: this
+    /// CPU looks again.
     #[inline]
     pub(super) fn note_missed(&self, block: BlockIndex, order: Order) {
         if order.index() > ROW_ORDER {
@@ -128,13 +130,14 @@ impl<A: Access> BlockAllocator<'_, A> {
         };
         let Ok(before) = self.states[block].update::<A>(begin) else { return false };
         if !self.rows[block].close() {
-            // Meanwhile another CPU may have found it in its set, seen the phase `Changing`, and removed it.
-            // So it begins anew, in no set.
+            // Race: another CPU found the pageblock in its set, saw the phase `Changing`, and removed it from
+            // the set. So the pageblock begins anew, in no set.
             let reopened = self.states[block]
                 .update::<A>(|state| Some(state.in_phase(Phase::Open).with_orders(0).counted(false)));
             self.leave_set_of(block, before);
             if reopened.is_ok_and(|state| state.is_isolated()) {
-                // The CPU that took it out of service could not uncount it, because the phase was `Changing`.
+                // The CPU that took the pageblock out of service could not uncount it, because the phase was
+                // `Changing`.
                 self.uncount(block);
             } else if before.is_counted() {
                 // A CPU that freed a frame meanwhile saw the phase `Changing`, and did not mark the count as
@@ -163,7 +166,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Counts the free frames of an unreserved pageblock in its zone.
     ///
     /// Race: another CPU frees a frame during the count. The state says `counted` before the count begins. So
-    /// the freeing CPU sees it, and marks the count as out of date.
+    /// the freeing CPU sees that, and marks the count as out of date.
     pub(super) fn count_free(&self, block: BlockIndex) {
         let is_idle =
             |state: State| state.phase() == Phase::Open && state.owner().is_none() && !state.is_isolated();
@@ -172,7 +175,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         self.recount(block, self.rows[block].free());
         if !is_idle(self.states[block].get()) {
-            // Another CPU may have reserved or isolated it meanwhile, and uncounted it before this counted
+            // Race: another CPU reserved or isolated the pageblock, and uncounted it before this CPU counted
             // it.
             self.uncount(block);
         }
@@ -190,7 +193,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Follows a take of frames: the zone must not count more frames than are free.
+    /// Corrects the zone's count after a take of frames: the zone must not count more frames than are free.
     pub(super) fn note_taken(&self, block: BlockIndex, frames: u32) {
         let counted = &self.states[block].counted;
         if counted.load(Relaxed) != 0 {

@@ -1,4 +1,4 @@
-//! An allocation that the CPU's pageblock cannot serve: the zones and reserves that it tries, in order.
+//! An allocation that the CPU's pageblock cannot serve. It tries zones, and then their high-order reserves.
 
 use pageset_core::{
     AllocError, CpuId, NodeChoice, NodeId, Order, Pfn, Request, RequestTraits, Watermark, ZoneId,
@@ -64,8 +64,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// Takes from the pageblock that the CPU reserved before. No watermark is checked: the memory left the
-    /// zone's count then.
+    /// Takes from the pageblock that the CPU reserves. No watermark is checked: the pageblock's memory left
+    /// the zone's count when the CPU reserved it.
     pub(super) fn take_left(&self, needy: Needy<'_>) -> Option<(ZoneId, usize)> {
         let left = if needy.wanted.order < Order::PAGEBLOCK { self.take_rest(needy) } else { None };
         left.map(|frame| (needy.zone, frame))

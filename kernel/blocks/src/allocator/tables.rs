@@ -19,9 +19,9 @@ use crate::zone::Zone;
 /// A zone has as many pageblocks as its span, holes included, rounded to multiples of 1024 frames at both
 /// ends.
 ///
-/// A host has three ways to provide them. It lends statics, whose lengths [`TableCounts::new`] computes at
-/// compile time. It carves them from memory that it finds at boot ([`Tables::lent`]). Or it has a heap
-/// (`Tables::on_heap`, feature `alloc`).
+/// A host has three ways to provide the tables. It lends statics, whose lengths [`TableCounts::new`] computes
+/// at compile time. It carves the tables from memory that it finds at boot ([`Tables::lent`]). Or it has a
+/// heap (`Tables::on_heap`, feature `alloc`).
 ///
 /// `pageset-core` has a type of the same name, and also a `TableCounts` and a `Zone`. Import them by name,
 /// not by `*`.
@@ -169,7 +169,7 @@ impl<'a> Tables<'a> {
             table.map(Storage::from).ok_or(ConfigError::OutOfMemory(len.saturating_mul(size_of::<T>())))
         }
         let counts = TableCounts::for_config(config)?;
-        // In the order that `TableCounts::bytes` counts.
+        // The tables lie in the order that `TableCounts::bytes` counts.
         Ok(Self {
             rows: lend(lender, counts.pageblocks, Rows::new)?,
             bad: lend(lender, counts.bad, BadBits::new)?,

@@ -6,8 +6,8 @@
 //! movable ones. If no tainted unit has room, they taint one more: the clean unit with the most whole
 //! pageblocks.
 //!
-//! The reads here may be out of date. Then a pageblock comes from a unit of the other kind, which does no
-//! harm. So no race needs a winner.
+//! Other CPUs may change what a read here finds. Then a pageblock comes from a unit of the other kind, which
+//! does no harm. So no race needs a winner.
 
 use core::ops::Range;
 
@@ -35,9 +35,9 @@ const LOOKS: usize = 512;
 /// The places where a request looks for memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Places {
-    /// Only in units that suit the request's type.
+    /// Only units that suit the request's type.
     Suiting,
-    /// In all units, those that suit first.
+    /// All units, those that suit first.
     All,
 }
 
@@ -46,7 +46,7 @@ fn is_movable(needy: Needy<'_>) -> bool {
 }
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// A block of another pageblock than the CPU's own: first in units that suit, then anywhere.
+    /// Takes a block of a pageblock other than the CPU's own: first in units that suit, then anywhere.
     pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
         if !self.steers() || !self.has_tainted(needy) {
             return self.take_from(needy);
@@ -125,7 +125,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.index.set::<A>(TAINTED).has(zone.unit_of(block).start)
     }
 
-    /// Where a CPU begins its search. Different CPUs begin at different places.
+    /// The place where a CPU begins its search. Different CPUs begin at different places.
     fn own_part(&self, needy: Needy<'_>, blocks: &Range<BlockIndex>) -> BlockIndex {
         blocks.start + blocks.len() * needy.cpu.index() / self.cpus().max(1)
     }
@@ -191,7 +191,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         None
     }
 
-    /// A whole pageblock of the clean unit that has the most of them.
+    /// A whole pageblock of the clean unit that has the most whole pageblocks.
     #[cold]
     fn to_taint(&self, zone: &Zone) -> Option<BlockIndex> {
         let whole = self.index.set::<A>(WHOLE);
@@ -219,7 +219,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     ///
     /// # Errors
     /// [`AllocError::OutOfMemory`] if no unit is free as a whole, or the zone would fall below its low
-    /// watermark. Otherwise as for [`alloc`](Self::alloc).
+    /// watermark. Otherwise the errors of [`alloc`](Self::alloc).
     pub fn alloc_gib(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
         if !self.is_known(cpu) {
             return Err(AllocError::BadCpu(cpu));
@@ -247,7 +247,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Frees memory from [`alloc_gib`](Self::alloc_gib).
     ///
     /// # Errors
-    /// The error of the first block that is not in use as such. The others are freed nevertheless.
+    /// The error of the first block that is not in use as a block of the largest order. The other blocks are
+    /// freed nevertheless.
     pub fn free_gib(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
         let mut outcome = Ok(());
         for block in (0..UNIT / PAIR).map(|pair| pair * PAIR * FRAMES) {
@@ -289,8 +290,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         else {
             return true;
         };
-        // A pageblock went out of service meanwhile. `hand_out` has parked it, and returned the other of its
-        // pair.
+        // A pageblock went out of service meanwhile. `hand_out` has parked that pageblock, and returned the
+        // other half of its pair.
         for first in pairs().filter(|first| *first != isolated) {
             match first < isolated {
                 true => {

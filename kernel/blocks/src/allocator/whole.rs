@@ -25,8 +25,8 @@ pub enum WholeUse {
 
 /// The number of the set of whole pageblocks, which any CPU may claim.
 pub(super) const WHOLE: usize = TYPES * PAGEBLOCK_ORDER;
-/// The set of pairs of whole pageblocks, by the first of each pair. It may contain pairs that are no longer
-/// whole.
+/// The set of pairs of whole pageblocks. A pair is named by its first pageblock. The set may contain pairs
+/// that are no longer whole.
 pub(super) const PAIRS: usize = WHOLE + 1;
 /// The set of pageblocks with frees since their zone counted them.
 pub(super) const UNCOUNTED: usize = WHOLE + 2;
@@ -55,7 +55,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Turns claimed pageblocks into one block in use. `false` if one of them was isolated meanwhile.
+    /// Turns claimed pageblocks into one block in use. `false` if one pageblock was isolated meanwhile.
     pub(super) fn hand_out(&self, block: BlockIndex, order: Order, migratetype: MigrateType) -> bool {
         let parts = block..block + blocks_in(order);
         let hand_out = |part: BlockIndex| {
@@ -124,8 +124,8 @@ impl<A: Access> BlockAllocator<'_, A> {
                 return Some(first);
             }
             if whole.has_pair(first) {
-                // Another CPU made the pair whole meanwhile, and may have added it just before this removed
-                // it.
+                // Race: another CPU made the pair whole again, and may have added it just before this CPU
+                // removed it.
                 pairs.add(first);
             }
         }
@@ -155,7 +155,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Claims these whole pageblocks, if all of them are whole.
+    /// Claims these pageblocks, if all are whole.
     pub(super) fn claim_whole_at(&self, zone: &Zone, block: BlockIndex, blocks: usize) -> bool {
         let whole = self.index.set::<A>(WHOLE);
         let claimed = if blocks == 2 { whole.remove_pair(block) } else { whole.remove(block) };
@@ -174,7 +174,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Adds a pageblock to the set of whole ones. The caller counts it.
+    /// Adds a pageblock to the set of whole ones. The caller changes the zone's count.
     pub(super) fn add_to_whole(&self, block: BlockIndex) {
         let whole = self.index.set::<A>(WHOLE);
         whole.add(block);
@@ -217,9 +217,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         freed
     }
 
-    /// Changes the state of a claimed pageblock by `change`. `false` if it was isolated meanwhile: the
-    /// pageblock is then parked, and no longer the caller's. `false` too if the pageblock is in a phase that
-    /// no claimed pageblock has, because a table is damaged.
+    /// Changes the state of a claimed pageblock by `change`. `false` if the pageblock was isolated meanwhile:
+    /// it is then parked, and no longer the caller's. `false` too if the pageblock is in a phase that no
+    /// claimed pageblock has, because a table is damaged.
     pub(super) fn turn_into(&self, block: BlockIndex, change: impl Fn(State) -> State) -> bool {
         let is_ours =
             |state: State| matches!(state.phase(), Phase::Whole | Phase::Changing | Phase::SecondHalf);
@@ -238,7 +238,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Opens a claimed whole pageblock, with all of its frames free. `false` as for
+    /// Opens a claimed whole pageblock, with all of its frames free. Returns `false` in the cases of
     /// [`turn_into`](Self::turn_into).
     pub(super) fn open(&self, block: BlockIndex, open: State) -> bool {
         // The rows say that no frame is free yet, so no CPU takes from them.
@@ -249,8 +249,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             if now.is_isolated() {
                 self.unreserve(block, |_| true);
             } else if open.owner().is_some() && now.owner().is_none() {
-                // It went out of service and came back, or another CPU drained this one. That CPU settled the
-                // pageblock before all rows were free.
+                // The pageblock went out of service and came back, or another CPU drained this CPU. The other
+                // CPU settled the pageblock before all rows were free.
                 self.note_rows(block);
             }
         }
@@ -267,8 +267,8 @@ impl<A: Access> BlockAllocator<'_, A> {
 }
 
 impl Zone {
-    /// Whether a request may claim this many whole pageblocks. It may not use the reserve unless that is open
-    /// to it.
+    /// Whether a request may claim this many whole pageblocks. The pageblocks of the high-order reserve count
+    /// only if `reserve` is open.
     fn may_claim(&self, blocks: usize, reserve: Reserve) -> bool {
         self.open_blocks(blocks, reserve) >= blocks
     }

@@ -16,7 +16,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// block. O(1) while the CPU's pageblock has a free block.
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc) if no block was found.
+    /// The errors of [`alloc`](Self::alloc) if no block was found.
     #[inline]
     pub fn alloc_word(&self, cpu: CpuId, request: &Request, limit: usize) -> Result<BlockWord, AllocError> {
         if let Some(blocks) = self.take_word_at_hand(cpu, request, limit) {
@@ -25,8 +25,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.alloc_word_near(cpu, request, limit.max(1))
     }
 
-    /// Takes blocks from another row of the CPU's pageblock. If it has none, allocates one block in the usual
-    /// way.
+    /// Takes blocks from another row of the CPU's pageblock. If no row has any, allocates one block in the
+    /// usual way.
     #[cold]
     #[inline(never)]
     fn alloc_word_near(&self, cpu: CpuId, request: &Request, limit: usize) -> Result<BlockWord, AllocError> {
@@ -141,7 +141,8 @@ impl<A: Access> BlockAllocator<'_, A> {
                 .is_some_and(|place| self.put_heads(cpu, place, blocks.order(), blocks.heads()))
     }
 
-    /// [`put_word`](Self::put_word) by pageblock, row, and a bit for each first frame.
+    /// Does the same as [`put_word`](Self::put_word). The blocks are given by pageblock, row, and a bit for
+    /// each first frame.
     #[inline(always)]
     pub(super) fn put_heads(
         &self,

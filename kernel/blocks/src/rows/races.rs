@@ -116,7 +116,7 @@ fn a_row_is_not_split_of_a_block_that_came_after_the_look() {
             let singles = now.iter().filter(|(_, of)| *of == 0).count();
             match has_blocks {
                 true => assert!(now == [(0, 6), (64, 6)] || now[0] == (0, 6) && singles == 64, "{now:?}"),
-                // It was split before it was freed.
+                // The block was split before it was freed.
                 false => assert!([0, 32].contains(&singles), "{now:?}"),
             }
         },

@@ -2,13 +2,13 @@
 
 use super::Entry;
 
-/// The most blocks that move at once: half of the largest array.
+/// The number of blocks that may move at once: half of the largest array.
 pub(crate) const BATCH_MAX: usize = 216;
 
-/// The most pageblocks that move at once: half of their array.
+/// The number of pageblocks that may move at once: half of their array.
 pub(crate) const PAGEBLOCKS_MAX: usize = 12;
 
-/// Entries that a sequence copies at once: a 16-byte move.
+/// Entries that a restartable sequence copies at once: a 16-byte move.
 pub(crate) const COPIED_TOGETHER: usize = 4;
 
 /// Blocks, up to a capacity. An array hands out its last entry first. So the block to use first is at the
@@ -16,19 +16,20 @@ pub(crate) const COPIED_TOGETHER: usize = 4;
 pub(crate) struct Batch<Entries: ?Sized = [Entry]> {
     start: usize,
     end: usize,
-    /// With extra room, because a copy may read or write up to three entries too many.
+    /// The entries, with extra room, because a copy may read or write up to three entries too many.
     entries: Entries,
 }
 
 impl Batch<[Entry; BATCH_MAX + COPIED_TOGETHER]> {
-    /// Room for up to [`BATCH_MAX`] blocks of any class.
+    /// Makes an empty batch with room for [`BATCH_MAX`] blocks of any class.
     pub(crate) const fn new() -> Self {
         Self { start: BATCH_MAX, end: BATCH_MAX, entries: [Entry::dirty(0); _] }
     }
 }
 
 impl Batch<[Entry; PAGEBLOCKS_MAX + COPIED_TOGETHER]> {
-    /// Room for up to [`PAGEBLOCKS_MAX`] pageblocks. Clearing a batch for all classes would take longer.
+    /// Makes an empty batch with room for [`PAGEBLOCKS_MAX`] pageblocks. Clearing a batch for all classes
+    /// would take longer.
     pub(crate) const fn of_pageblocks() -> Self {
         Self { start: PAGEBLOCKS_MAX, end: PAGEBLOCKS_MAX, entries: [Entry::dirty(0); _] }
     }
@@ -48,7 +49,7 @@ impl Batch {
         &self.entries[self.start..self.end]
     }
 
-    /// Puts a block in front: all blocks that are there are used before it.
+    /// Puts a block in front: all blocks that are in the batch are used before it.
     #[inline]
     pub(crate) fn push_front(&mut self, entry: Entry) {
         self.start -= 1;
@@ -77,7 +78,7 @@ impl Batch {
         self.entries.as_ptr().wrapping_add(self.start)
     }
 
-    /// Removes the `count` front blocks, which an array has now.
+    /// Removes the `count` front blocks, which are now in an array.
     pub(crate) fn forget_front(&mut self, count: usize) {
         self.start = (self.start + count).min(self.end);
     }

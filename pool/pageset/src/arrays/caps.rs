@@ -3,18 +3,18 @@
 use super::Class;
 use super::batch::{BATCH_MAX, COPIED_TOGETHER, PAGEBLOCKS_MAX};
 
-/// The most blocks of each class that one CPU may keep.
+/// For each class, the number of blocks that one CPU may keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Caps(pub(crate) [u32; Class::COUNT]);
 
-/// In all CPUs' arrays together, one class holds at most this fraction of the free memory. So all ten classes
-/// hold less than a sixth, and free memory is seldom out of reach of other CPUs.
+/// The arrays of one class, on all CPUs together, hold at most this fraction of the free memory. So all ten
+/// classes hold less than a sixth, and free memory is seldom out of reach of other CPUs.
 const SHARE: u64 = 64;
 
 impl Caps {
-    /// The most entries of each class: a page of 4 KiB for each CPU, most of it for order 0. Guesses, except
-    /// for order 0: half an array moves at once, so with half this size two CPUs would meet at the base's
-    /// lock twice as often.
+    /// The largest capacity of each class: a page of 4 KiB for each CPU, most of it for order 0. The numbers
+    /// are guesses, except for order 0. Half an array moves at once, so with half the capacity two CPUs would
+    /// meet at the base's lock twice as often.
     const MOST: [u32; Class::COUNT] = [432, 112, 112, 176, 32, 16, 8, 4, 4, 24];
 
     /// Capacities for the arrays of `cpus` CPUs while `frames` frames are free.
@@ -37,10 +37,10 @@ impl Caps {
         assert!(Self::MOST[Class::Order9 as usize] as usize / 2 <= PAGEBLOCKS_MAX);
     };
 
-    /// No arrays.
+    /// The capacities of a CPU without arrays.
     pub(crate) const NONE: Self = Self([0; Class::COUNT]);
 
-    /// Arrays of single pages only.
+    /// The capacities of a CPU that has an array for single pages only.
     #[cfg(test)]
     pub(crate) fn of_order_0(entries: u32) -> Self {
         let mut caps = Self::NONE;

@@ -6,7 +6,7 @@ use pageset_core::Order;
 
 use super::CpuArrays;
 
-/// The orders that have an array: up to a pageblock's.
+/// The orders that have an array: from 0 to a pageblock's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Order0,
@@ -44,13 +44,13 @@ impl Class {
         if order.index() < Self::COUNT { Some(Self::ALL[order.index()]) } else { None }
     }
 
-    /// The order of its blocks.
+    /// The order of the class's blocks.
     pub(crate) const fn order(self) -> Order {
         Order::new(self.shift() as u8).unwrap()
     }
 
-    /// Its order, as a number of bits to shift. The compiler does not know that the number of frames is a
-    /// power of two, and would divide.
+    /// The class's order, as a number of bits to shift. The compiler does not know that the number of frames
+    /// is a power of two, and would divide.
     #[inline(always)]
     pub(crate) const fn shift(self) -> u32 {
         self as u32
@@ -63,12 +63,12 @@ impl Class {
     }
 }
 
-/// Where a stack begins, in bytes from the start of its CPU's arrays.
+/// The place of a stack, in bytes from the start of its CPU's arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StackAt(NonZeroU16);
 
 impl StackAt {
-    /// By order. It has 16 entries, so that a masked order needs no bounds check.
+    /// The stack of each order. The table has 16 entries, so that a masked order needs no bounds check.
     const BY_ORDER: [Option<Self>; 16] = {
         let mut stacks = [None; 16];
         let mut class = 0;
@@ -104,7 +104,7 @@ impl StackAt {
             Class::Order8 => std::mem::offset_of!(CpuArrays, order8),
             Class::Order9 => std::mem::offset_of!(CpuArrays, order9),
         };
-        // Not 0: the lock comes before all stacks.
+        // The distance is not 0, because the lock comes before all stacks.
         Self(NonZeroU16::new(bytes as u16).unwrap())
     }
 

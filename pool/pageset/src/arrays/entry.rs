@@ -1,6 +1,6 @@
 //! An array's entries.
 
-/// A block in an array: its first frame, and whether all of it is known to be zero.
+/// A block in an array: its first frame, and whether the whole block is known to be zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct Entry(pub(super) u32);
@@ -42,7 +42,7 @@ impl Entry {
 /// What is known about the contents of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ZeroState {
-    /// Anything.
+    /// The bytes may have any value.
     Unknown = 0,
     /// All bytes are zero.
     Zero = 1,

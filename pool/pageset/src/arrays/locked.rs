@@ -1,4 +1,4 @@
-//! Arrays under a try-lock for each CPU, where there are no restartable sequences.
+//! The arrays where there are no restartable sequences: a try-lock for each CPU protects them.
 
 use super::sync::Ordering::{Acquire, Relaxed, Release};
 use super::sync::{this_thread, yield_now};
@@ -6,7 +6,7 @@ use super::sync::{this_thread, yield_now};
 use super::{Batch, Class, CpuArrays, Entry};
 
 impl CpuArrays {
-    /// Takes a block. `None` if there is none, or if another thread has locked these arrays.
+    /// Takes a block. `None` if the stack has none, or if another thread has locked these arrays.
     #[inline]
     pub(crate) fn try_pop(&self, class: Class) -> Option<Entry> {
         self.try_with(|arrays| arrays.stack(class).pop()).flatten()
@@ -27,17 +27,18 @@ impl CpuArrays {
         batch.forget_front(pushed.unwrap_or(0));
     }
 
-    /// Takes up to `limit` blocks under one hold of the lock. They are not counted as pops.
+    /// Takes up to `limit` blocks under one hold of the lock. These blocks are not counted as pops.
     pub(crate) fn try_pop_many(&self, class: Class, limit: usize, batch: &mut Batch) {
         self.try_with(|arrays| arrays.stack(class).take_last(limit, |entry| batch.push_front(entry)));
     }
 
     /// Takes all blocks, in parts. Waits for the lock once for each part, and calls `take` without the lock.
-    /// If this thread itself holds the lock, a signal handler has interrupted it and would wait for ever. So
-    /// the arrays then stay as they are.
+    /// If this thread itself holds the lock, the caller is a signal handler that has interrupted the holder.
+    /// The handler would wait for ever, so it leaves the arrays as they are.
     pub(crate) fn empty_locked(&self, mut take: impl FnMut(Class, &[Entry])) {
         for class in Class::ALL {
-            // Blocks that other threads put there meanwhile came after the drain.
+            // The drain does not have to take the blocks that other threads put into the arrays after it
+            // began.
             for _ in 0..self.stack(class).parts() {
                 while !self.try_lock() {
                     if self.lock.load(Relaxed) == this_thread() {

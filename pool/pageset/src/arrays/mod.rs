@@ -1,6 +1,6 @@
 //! The fast path's arrays: a small stack of blocks for each CPU and order class.
 //!
-//! For the base, the blocks in an array are allocated. One CPU at a time changes an array, with a restartable
+//! For the base, the blocks in an array are allocated. One CPU at a time changes its array, in a restartable
 //! sequence (`rseq/`) or under the CPU's try-lock (`locked`). Each change ends with a single store of the
 //! head word, so a concurrent reader sees a complete stack.
 

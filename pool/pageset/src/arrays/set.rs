@@ -9,9 +9,10 @@ use crate::heap::{self, HeapExhausted};
 /// so one store changes both.
 ///
 /// # Invariants
-/// `cap` is smaller than `ENTRIES` by as much as a copy of [`COPIED_TOGETHER`](super::batch::COPIED_TOGETHER)
-/// entries may write too much. The count never exceeds the largest `cap` so far. It exceeds the current `cap`
-/// only if that has shrunk; then nothing can be put.
+/// `cap` is smaller than `ENTRIES` by the number of entries that a copy of
+/// [`COPIED_TOGETHER`](super::batch::COPIED_TOGETHER) entries may write too much. The count never exceeds the
+/// largest `cap` so far. The count exceeds the current `cap` only after `cap` has shrunk. Then the stack
+/// takes no further block.
 #[repr(C)]
 pub(crate) struct Stack<const ENTRIES: usize> {
     head: AtomicU64,
@@ -43,7 +44,7 @@ pub(crate) const POP_STEP: u64 = COUNT_MASK;
 /// One CPU's arrays: a page.
 #[repr(C, align(4096))]
 pub(crate) struct CpuArrays {
-    /// The try-lock, where there are no restartable sequences.
+    /// The try-lock that protects the arrays where there are no restartable sequences.
     pub(super) lock: AtomicU32,
     _unused: [u32; 15],
     pub(super) order0: Stack<436>,
@@ -79,7 +80,7 @@ impl CpuArrays {
         }
     }
 
-    /// Sets the capacities for pushes. Blocks beyond them stay.
+    /// Sets the capacities for pushes. Blocks beyond a new capacity stay.
     pub(crate) fn set_caps(&self, caps: Caps) {
         Class::ALL.into_iter().for_each(|class| self.stack(class).cap.store(caps.of(class), Relaxed));
     }
@@ -151,7 +152,7 @@ impl<'a> View<'a> {
     }
 
     /// Takes all blocks and passes them to `take` in parts. Only the thread that owns the stack now may call
-    /// it. They are not counted as pops.
+    /// this. The blocks are not counted as pops.
     pub(crate) fn empty(&self, mut take: impl FnMut(&[Entry])) {
         for _ in 0..self.parts() {
             let part: &mut Batch = &mut Batch::new();
@@ -171,8 +172,8 @@ impl<'a> View<'a> {
         self.take_last(part.capacity(), |entry| part.push_front(entry));
     }
 
-    /// Takes up to `limit` blocks, the last put first. Only the thread that owns the stack now may call it.
-    /// They are not counted as pops.
+    /// Takes up to `limit` blocks, the last put first. Only the thread that owns the stack now may call this.
+    /// The blocks are not counted as pops.
     pub(super) fn take_last(&self, limit: usize, take: impl FnMut(Entry)) {
         let head = self.head.load(Relaxed);
         let count = (head & COUNT_MASK) as usize;

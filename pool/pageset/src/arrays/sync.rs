@@ -21,7 +21,8 @@ pub(super) fn this_thread() -> u32 {
     HERE.with(|here| (std::ptr::from_ref(here).addr() >> 3) as u32 | 1)
 }
 
-/// The standard library sees shuttle's threads as one thread. They have no signal handlers.
+/// A new number for each call: the standard library sees shuttle's threads as one thread. They have no signal
+/// handlers, so no thread needs to know its number again.
 #[cfg(shuttle)]
 pub(super) fn this_thread() -> u32 {
     thread_local!(static NEXT: std::cell::Cell<u32> = const { std::cell::Cell::new(1) });

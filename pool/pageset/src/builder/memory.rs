@@ -63,7 +63,7 @@ impl Builder {
     /// may find none, because its node, its cpuset or its cgroup has too few. Then the system sends SIGBUS.
     fn claim(&self, memory: &Mapping) -> Result<(), BuildError> {
         match advice::populate(memory, 0..self.bytes) {
-            // A kernel before 5.14 cannot do this. The reservation has to be enough.
+            // A kernel before 5.14 cannot populate memory. The reservation has to be enough.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) && self.numa == Numa::FirstTouch => {
                 Ok(())
             }
@@ -101,7 +101,8 @@ impl Builder {
     }
 }
 
-/// The error for a refused call. The system denies either the call in general or this use of it.
+/// The error for a refused call. Either the system denies the call in general, or it denies this use of the
+/// call.
 pub(super) fn refused(call: &'static str, what: &'static str, source: io::Error) -> BuildError {
     match source.raw_os_error() {
         Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => BuildError::Denied { call, source },

@@ -32,8 +32,8 @@ pub struct Pages<'p> {
 
 /// Pages without an owner in Rust. [`Pages::into_raw`] returns them; a C interface hands them out.
 ///
-/// They know their pool, and other pools refuse them. Two values are equal if their numbers are equal, even
-/// if their pools differ.
+/// Raw pages know their pool, and other pools refuse them. Two values are equal if their numbers are equal,
+/// even if their pools differ.
 #[derive(Clone, Copy)]
 pub struct RawPages {
     span: Span,
@@ -42,9 +42,9 @@ pub struct RawPages {
 }
 
 impl RawPages {
-    /// Names `page_count` pages (1 to 2^30) that begin `frame` pages after a pool's start. They belong to the
-    /// pool that takes them back. `None` for other numbers. This is for callers in other languages, which
-    /// keep an address. It does not check whether such pages exist.
+    /// Names `page_count` pages (1 to 2^30) that begin `frame` pages after a pool's start. The pages belong
+    /// to the pool that takes them back. `None` for other numbers. Callers in other languages, which keep an
+    /// address, need this. It does not check whether such pages exist.
     #[must_use]
     pub const fn new(frame: usize, page_count: usize) -> Option<Self> {
         if frame <= u32::MAX as usize && 0 < page_count && page_count <= 1 << 30 {
@@ -54,7 +54,7 @@ impl RawPages {
         }
     }
 
-    /// The number of pages from the pool's start to the first of these.
+    /// The number of pages from the pool's start to the first page of these.
     #[must_use]
     pub const fn frame(self) -> usize {
         self.span.frame() as usize
@@ -153,12 +153,12 @@ impl<'p> Pages<'p> {
         self.span.frames()
     }
 
-    /// Clears all pages, the beginning last: programs usually touch that first.
+    /// Clears all pages. The beginning is cleared last, because programs usually touch it first.
     pub(crate) fn clear(&mut self) {
         self.clear_part(0..self.page_count());
     }
 
-    /// Clears some of the pages, their beginning last.
+    /// Clears some of the pages. Their beginning is cleared last.
     pub(crate) fn clear_part(&mut self, pages: Range<usize>) {
         let bytes = pages.start * PAGE_BYTES..pages.end * PAGE_BYTES;
         let outcome = pageset_pageops::clear(&mut self[bytes], Some(0));
@@ -211,8 +211,8 @@ impl<'p> Pages<'p> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// It is one system call. 2 MiB take about 20 µs. If the pages are a part of a huge page, the system
-    /// splits the huge page.
+    /// A discard is one system call. 2 MiB take about 20 µs. If the pages are a part of a huge page, the
+    /// system splits the huge page.
     pub fn discard(self) -> usize {
         let (pool, span) = (self.pool, self.give_up());
         pool.discard_span(span)
@@ -225,7 +225,7 @@ impl<'p> Pages<'p> {
         RawPages { pool: Some(self.pool.id), span: self.give_up() }
     }
 
-    /// [`into_raw`](Self::into_raw) for code that knows the pool.
+    /// Does the same as [`into_raw`](Self::into_raw) for code that knows the pool.
     fn give_up(self) -> Span {
         let span = self.span;
         std::mem::forget(self);
@@ -261,20 +261,20 @@ impl<'p> Pages<'p> {
         unsafe { Self::take_back(inner, raw.span) }
     }
 
-    /// [`from_raw`](Self::from_raw) with a check. Returns `None` for:
+    /// Checks the pages, then does the same as [`from_raw`](Self::from_raw). Returns `None` for:
     ///
-    /// - pages of another pool, or beyond the pool's end;
-    /// - pages that are free, in the base or in the array of a CPU;
-    /// - a part of a block, or more than one block: pages come back as they were given up. There is one
+    /// - Pages of another pool, or beyond the pool's end.
+    /// - Pages that are free, in the base or in the array of a CPU.
+    /// - A part of a block, or more than one block: pages come back as they were given up. There is one
     ///   exception. After a [`Pool::trim`], a shortage or a [`shrink_to`](Self::shrink_to), the pool may know
     ///   only which pages of a pageblock are in use.
     ///
-    /// It also returns `None` where it cannot check: in a child of [`fork`](crate::Fork), and in a signal
-    /// handler that has interrupted an operation of the pool on its own thread. Use it for debugging, and for
-    /// callers in other languages. O(CPUs).
+    /// The check also returns `None` where it cannot tell: in a child of [`fork`](crate::Fork), and in a
+    /// signal handler that has interrupted an operation of the pool on its own thread. Use it for debugging,
+    /// and for callers in other languages. O(CPUs).
     ///
     /// # Safety
-    /// As for `from_raw`: pages that were freed and allocated again pass the check.
+    /// The promise is that of `from_raw`: pages that were freed and allocated again pass the check.
     pub unsafe fn from_raw_checked(pool: &'p Pool, raw: RawPages) -> Option<Self> {
         let (inner, _inside) = pool.enter().ok()?;
         let span = raw.span;

@@ -10,7 +10,7 @@ use crate::pool::Pool;
 use crate::sys::PAGE_BYTES;
 
 /// Pages that keep their pool alive. They are `'static` and [`Send`], so they can go wherever a buffer goes.
-/// Dropping them, on any thread, frees them. The pool is dropped with its last owner, which may be such
+/// Dropping the pages, on any thread, frees them. The pool is dropped with its last owner, which may be such
 /// pages.
 ///
 /// ```
@@ -29,7 +29,7 @@ use crate::sys::PAGE_BYTES;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A child of `fork` may read them like other pages. Dropping them there does nothing: see
+/// A child of `fork` may read these pages like other pages. Dropping them there does nothing: see
 /// [`Fork`](crate::Fork).
 ///
 /// # Invariants
@@ -70,7 +70,7 @@ impl OwnedPages {
         self.pool.start().cast_mut().wrapping_add(self.offset())
     }
 
-    /// As [`Pages::shrink_to`].
+    /// Does the same as [`Pages::shrink_to`].
     ///
     /// # Panics
     /// If `keep` is empty or reaches beyond these pages.
@@ -79,7 +79,7 @@ impl OwnedPages {
         self.pool.inner().shrink(&mut self.pages, keep);
     }
 
-    /// As [`Pages::split_off`]. Each part keeps the pool alive.
+    /// Does the same as [`Pages::split_off`]. Each part keeps the pool alive.
     ///
     /// # Panics
     /// If one of the parts would be empty.
@@ -89,7 +89,7 @@ impl OwnedPages {
         Self { pages: rest, pool: Arc::clone(&self.pool) }
     }
 
-    /// As [`Pages::discard`].
+    /// Does the same as [`Pages::discard`].
     pub fn discard(self) -> usize {
         let this = ManuallyDrop::new(self);
         // SAFETY: `this` is neither dropped nor used again, so its share of the pool is ours.

@@ -12,8 +12,8 @@ use crate::arrays::{Class, StackAt};
 /// A [loose](Self::loose) run has bit 63 set. Its count minus one is in 15 bits from 32 on and 15 bits from
 /// 48 on.
 ///
-/// One word, so that pages travel in two registers. (Measured: with separate fields, code that keeps pages in
-/// a list stored and loaded them again, which cost 3 ns a page.)
+/// The span is one word, so that pages travel in two registers. (Measured: with separate fields, code that
+/// keeps pages in a list stored and loaded them again, which cost 3 ns a page.)
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub(crate) struct Span(u64);
@@ -29,9 +29,9 @@ impl Span {
         Self::new(frame, order.frames(), StackAt::of(order))
     }
 
-    /// Any frames, at most 2^30. If they could be one block by their number and alignment, the base has them
-    /// as one block: it cuts runs into the largest blocks that fit. Two pageblocks of a larger run are the
-    /// exception: they stay two blocks.
+    /// Any frames, at most 2^30. If the number and alignment of the frames allow one block, they are one
+    /// block in the base: the base cuts runs into the largest blocks that fit. Two pageblocks of a larger run
+    /// are the exception: they stay two blocks.
     pub(crate) const fn of(frame: u32, count: u32) -> Self {
         if count > Order::MAX.frames() {
             return Self::loose(frame, count);
@@ -43,8 +43,8 @@ impl Span {
         }
     }
 
-    /// Frames that the base may have as any blocks: more than the largest block, or a part that the base was
-    /// not told of.
+    /// Frames that may be any blocks in the base: more frames than the largest block, or a part that the base
+    /// was not told of.
     pub(crate) const fn loose(frame: u32, count: u32) -> Self {
         let less_one = count as u64 - 1;
         let (low, high) = (less_one & Self::COUNT, less_one >> Self::COUNT_BITS);

@@ -14,9 +14,9 @@ impl Pool {
     ///
     /// O(1) from this CPU's array; otherwise O(blocks moved) under one or two locks.
     ///
-    /// A signal handler may call this, and may drop pages. If it has interrupted an operation of this pool on
-    /// its own thread, it gets [`AllocError::WouldBlock`], and the pages that it drops are freed a little
-    /// later.
+    /// A signal handler may call this, and may drop pages. If the handler has interrupted an operation of
+    /// this pool on its own thread, it gets [`AllocError::WouldBlock`], and the pages that it drops are freed
+    /// a little later.
     ///
     /// # Errors
     /// [`AllocError::OutOfMemory`], [`AllocError::OverCapacity`], [`AllocError::Forked`],
@@ -37,12 +37,12 @@ impl Pool {
         Ok(Pages::of_block(inner, block.frame(), order))
     }
 
-    /// [`alloc`](Self::alloc), with all bytes zero. Memory that is known to be zero is not cleared again:
-    /// fresh from the system, returned to it, or cleared in idle time. After clearing, the block's beginning
-    /// is in the cache.
+    /// Does the same as [`alloc`](Self::alloc), and makes all bytes zero. Memory that is known to be zero is
+    /// not cleared again: memory fresh from the system, returned to it, or cleared in idle time. After
+    /// clearing, the block's beginning is in the cache.
     ///
     /// # Errors
-    /// As `alloc`.
+    /// The errors of `alloc`.
     #[inline]
     pub fn alloc_zeroed(&self, order: Order) -> Result<Pages<'_>, AllocError> {
         let block = self.inner.percpu.pop(order).map_or_else(|| self.inner.alloc_past_array(order), Ok)?;
@@ -54,19 +54,20 @@ impl Pool {
         Ok(pages)
     }
 
-    /// [`alloc`](Self::alloc), with pages that keep the pool alive. For buffers that outlive the code that
-    /// made them. [`Pages::into_owned`] does the same for other allocations.
+    /// Does the same as [`alloc`](Self::alloc), and returns pages that keep the pool alive. Use it for
+    /// buffers that outlive the code that made them. [`Pages::into_owned`] does the same for other
+    /// allocations.
     ///
     /// # Errors
-    /// As `alloc`.
+    /// The errors of `alloc`.
     pub fn alloc_owned(self: &Arc<Self>, order: Order) -> Result<OwnedPages, AllocError> {
         Ok(self.alloc(order)?.into_owned(self))
     }
 
-    /// [`alloc_zeroed`](Self::alloc_zeroed), with pages that keep the pool alive.
+    /// Does the same as [`alloc_zeroed`](Self::alloc_zeroed), and returns pages that keep the pool alive.
     ///
     /// # Errors
-    /// As `alloc`.
+    /// The errors of `alloc`.
     pub fn alloc_owned_zeroed(self: &Arc<Self>, order: Order) -> Result<OwnedPages, AllocError> {
         Ok(self.alloc_zeroed(order)?.into_owned(self))
     }
@@ -105,7 +106,7 @@ impl Inner {
     ) -> Result<Entry, AllocError> {
         self.alloc_charged(order, frames, &alloc).or_else(|_| {
             self.drain_arrays();
-            // Wait until blocks that are isolated for a moment are back.
+            // Wait until blocks that another thread isolated for a moment are back.
             let _all_there = self.returning.lock();
             self.alloc_charged(order, frames, &alloc)
         })

@@ -1,5 +1,5 @@
-//! Blocks of this CPU's array by number, for other languages: only the inlined part of an allocation and of a
-//! free.
+//! Calls for other languages, which name blocks of this CPU's array by number. They are only the inlined part
+//! of an allocation and of a free.
 
 use std::num::NonZeroU16;
 
@@ -14,7 +14,7 @@ use crate::arrays::{Entry, StackAt};
 pub struct CachedOrder(StackAt);
 
 impl CachedOrder {
-    /// This order; `None` if no array holds it.
+    /// Names an order. `None` if no array holds blocks of this order.
     #[must_use]
     pub const fn of(order: Order) -> Option<Self> {
         match StackAt::of(order) {
@@ -34,7 +34,7 @@ impl CachedOrder {
 impl Pool {
     /// Takes a block from this CPU's array by a restartable sequence, and returns its first frame. `None` if
     /// the array is empty, if there are no sequences, or in a child of [`fork`](crate::Fork). Then call
-    /// [`alloc`](Self::alloc). It never waits, makes a system call, or panics.
+    /// [`alloc`](Self::alloc). This call never waits, makes a system call, or panics.
     ///
     /// The block is allocated until it is passed to [`push_frame`](Self::push_frame) or
     /// [`Pages::from_raw`](crate::Pages::from_raw).
@@ -44,13 +44,14 @@ impl Pool {
         self.inner.percpu.pop_in_sequence(order.0).map(Entry::frame)
     }
 
-    /// Frees a block into this CPU's array by a restartable sequence. It changes nothing and returns `false`
-    /// if there is no room, if there are no sequences, or in a child of [`fork`](crate::Fork). Then make
-    /// [`Pages`](crate::Pages) of the block and drop them. It never waits, makes a system call, or panics.
+    /// Frees a block into this CPU's array by a restartable sequence. If there is no room, if there are no
+    /// sequences, or in a child of [`fork`](crate::Fork), it changes nothing and returns `false`. Then make
+    /// [`Pages`](crate::Pages) of the block and drop them. This call never waits, makes a system call, or
+    /// panics.
     ///
     /// # Safety
-    /// As for [`Pages::from_raw`](crate::Pages::from_raw): a block of this order that begins with this frame
-    /// is allocated, and has no owner.
+    /// The promise is that of [`Pages::from_raw`](crate::Pages::from_raw): a block of this order that begins
+    /// with this frame is allocated, and has no owner.
     #[must_use]
     #[inline(always)]
     #[expect(unsafe_code, reason = "the caller answers for the block")]

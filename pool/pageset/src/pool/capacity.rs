@@ -7,13 +7,13 @@ use std::sync::atomic::{
 
 use crate::background::Bell;
 
-/// The pool's hard capacity. A frame is charged while it is out: a user or an array has it.
+/// The pool's hard capacity. A frame is charged while it is out: while a user or an array has it.
 pub(crate) struct Capacity {
-    /// The most frames that may be out.
+    /// The number of frames that may be out.
     limit: AtomicU64,
     /// Frames that are out. A thread that changes this rings the bell afterwards.
     out: AtomicU64,
-    /// Wakes the pool's thread when frames come and go.
+    /// The bell that wakes the pool's thread when frames come and go.
     pub(crate) bell: Bell,
 }
 

@@ -1,5 +1,5 @@
-//! A drain frees all blocks of arrays, and all that were passed on, in the base. Large blocks can then be
-//! formed.
+//! A drain frees all blocks in arrays, and all blocks that were passed on, in the base. Large blocks can then
+//! be formed.
 
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -23,8 +23,8 @@ impl Pool {
         if self.inner.is_in_child() { Err(AllocError::Forked) } else { Ok(&self.inner) }
     }
 
-    /// The parts of the pool, for an operation that takes locks. It is inside until it drops the second
-    /// value.
+    /// The parts of the pool, for an operation that takes locks. The operation is inside of the pool until it
+    /// drops the second value.
     pub(crate) fn enter(&self) -> Result<(&Inner, Inside), AllocError> {
         Ok((&self.inner, self.inner.enter()?))
     }
@@ -37,8 +37,8 @@ impl Inner {
         self.percpu.is_in_child()
     }
 
-    /// Begins an operation that takes locks, and frees the pages that could not be freed earlier. Refused in
-    /// a child. Also refused in a signal handler that interrupted another such operation on its thread.
+    /// Begins an operation that takes locks, and frees the pages that could not be freed earlier. Returns an
+    /// error in a child, and in a signal handler that interrupted another such operation on its thread.
     pub(crate) fn enter(&self) -> Result<Inside, AllocError> {
         if self.is_in_child() {
             return Err(AllocError::Forked);

@@ -19,7 +19,7 @@ use crate::sys::link;
 enum Deferred {
     /// A block or a run as it was allocated.
     Whole = 0,
-    /// A part of a block or run, which the base has to cut out.
+    /// A part of a block or a run, which the base has to cut out.
     Part = 1 << 47,
 }
 
@@ -32,7 +32,7 @@ impl Inner {
         }
     }
 
-    /// Frees under a lock, or without the arrays. It is one call, so that the fast path around it is small
+    /// Frees under a lock, or without the arrays. This is one call, so that the fast path around it is small
     /// enough to be inlined where pages are dropped.
     #[inline(never)]
     fn free_out_of_line(&self, span: Span) {
@@ -43,7 +43,7 @@ impl Inner {
         }
     }
 
-    /// Frees a block that found no room in its array, with half of the array. Or frees a run.
+    /// Frees a run, or a block that found no room in its array together with half of the array.
     #[cold]
     #[inline(never)]
     fn free_slow(&self, span: Span, class: Option<Class>) {
@@ -65,7 +65,7 @@ impl Inner {
             return self.flush(class, Entry::with_zero(span.frame(), zero));
         }
         if zero == ZeroState::Zero {
-            // Note this before another thread can allocate them.
+            // Note zero frames before another thread can allocate them.
             self.ledger.note_zero(frames.clone());
         }
         match span.order() {
@@ -90,7 +90,8 @@ impl Inner {
         })
     }
 
-    /// [`discard_span`](Self::discard_span). `None`, and nothing is freed, if no memory went back.
+    /// Does the work of [`discard_span`](Self::discard_span). If no memory went back, it returns `None` and
+    /// frees nothing.
     fn discarded(&self, span: Span) -> Option<usize> {
         let _inside = self.enter().ok()?;
         let begun = Instant::now();
@@ -113,15 +114,15 @@ impl Inner {
     }
 
     /// Leaves frames to the next operation that enters the pool. A signal handler calls this if it has
-    /// interrupted an operation of its own thread. The pages themselves form the list.
+    /// interrupted an operation of its own thread. The frames themselves hold the list.
     fn defer(&self, span: Span, what: Deferred) {
         let mut first = self.deferred.load(Relaxed);
         // The list uses the first page.
         self.percpu.note_handed_out(span.frame(), 1);
         loop {
             link::set(&self.memory, span.frame(), first);
-            // Race: handlers of two threads add pages at once. The second exchange fails here, and tries
-            // again with the first one's pages behind its own.
+            // Race: handlers of two threads add pages at once. The exchange of the second thread fails. The
+            // thread tries again, and puts its pages in front of the first thread's.
             match self.deferred.compare_exchange_weak(first, span.to_bits() | what as u64, Release, Relaxed) {
                 Ok(_) => return,
                 Err(now) => first = now,
@@ -135,7 +136,7 @@ impl Inner {
         if self.deferred.load(Relaxed) == 0 {
             return;
         }
-        // Take the whole list at once, so that no other thread follows it.
+        // Take the whole list at once, so that no other thread reads it too.
         let mut first = self.deferred.swap(0, Acquire);
         while let Some(span) = Span::from_bits(first & !(Deferred::Part as u64)) {
             let is_part = first & Deferred::Part as u64 != 0;

@@ -14,7 +14,7 @@ use crate::sys::advice::{Discarded, Giveback, discard};
 use crate::sys::zero;
 use crate::{Prezero, ReturnPolicy};
 
-/// The most pageblocks that go back in one system call: 32 MiB, which takes about a millisecond.
+/// The number of pageblocks that may go back in one system call: 32 MiB, which takes about a millisecond.
 const BATCH_BLOCKS: usize = 16;
 /// Scans between two drains of the arrays of a pool that is in use (guess: once a second).
 const LOOKS_PER_DRAIN: u32 = 10;
@@ -42,17 +42,17 @@ pub(crate) struct Look {
 /// Which pageblocks may go back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Which {
-    /// Pageblocks that were free at the last scan too. Other free ones are marked for the next scan.
+    /// Pageblocks that were free at the last scan too. Other free pageblocks are marked for the next scan.
     IdleSinceLastLook,
     /// All free pageblocks.
     AllFree,
 }
 
 impl Pool {
-    /// Returns idle memory to the system. It is one scan, as the pool's thread does every
+    /// Returns idle memory to the system. A call is one scan, as the pool's thread does every
     /// [`interval`](crate::ReturnPolicy::interval). The scan empties caches that were not used since the last
-    /// one; every tenth scan also empties the caches of a pool in use. Pageblocks that two scans in a row found
-    /// free go back to the system, the last ones first, as many as the rate allows.
+    /// scan. Every tenth scan also empties the caches of a pool in use. Pageblocks that two scans in a row
+    /// found free go back to the system, the last ones first, as many as the rate allows.
     /// [`keep_bytes`](crate::ReturnPolicy::keep_bytes) and [populated](Self::populate) memory stay. O(pool /
     /// 2 MiB).
     pub fn tick(&self) -> Trimmed {
@@ -60,14 +60,14 @@ impl Pool {
     }
 
     /// Returns all free memory to the system now, populated memory too. Nothing goes back from a
-    /// [pinned](crate::Builder::pinned) pool, hugetlb, locked memory, or a caller's region. It empties all
-    /// caches, then returns whole pageblocks, then free parts of 64 KiB and more. O(pool / 2 MiB), plus the
-    /// system's time: about 20 µs for each pageblock.
+    /// [pinned](crate::Builder::pinned) pool, hugetlb, locked memory, or a caller's region. A trim empties
+    /// all caches, then returns whole pageblocks, then free parts of 64 KiB and more. O(pool / 2 MiB), plus
+    /// the system's time: about 20 µs for each pageblock.
     ///
-    /// Call it in pauses, not in a loop. After it, the arrays are refilled from fresh pageblocks, so the
-    /// pages of a busy program spread over more and more of them. Seen: 9 pageblocks in use became 170 under
-    /// a trim every 10 ms. The same holds for [`resize`](Self::resize), and for [`alloc_at`](Self::alloc_at)
-    /// of pages that are in use.
+    /// Call it in pauses, not in a loop. After a trim, the arrays are refilled from fresh pageblocks, so the
+    /// pages of a busy program spread over more and more pageblocks. Seen: 9 pageblocks in use became 170
+    /// under a trim every 10 ms. The same holds for [`resize`](Self::resize), and for
+    /// [`alloc_at`](Self::alloc_at) of pages that are in use.
     pub fn trim(&self) -> Trimmed {
         let Ok((inner, _inside)) = self.enter() else { return Trimmed::default() };
         inner.populated_blocks.store(0, Relaxed);
@@ -79,8 +79,8 @@ impl Pool {
 }
 
 impl Pool {
-    /// Sets the policy for idle memory, from the next scan on. It cannot start or end the pool's thread: the
-    /// policy's `worker` is ignored.
+    /// Sets the policy for idle memory, from the next scan on. This call cannot start or end the pool's
+    /// thread: the policy's `worker` is ignored.
     pub fn set_returns(&self, returns: ReturnPolicy) {
         if let Ok((inner, _inside)) = self.enter() {
             *inner.policy.lock() = returns;
@@ -177,7 +177,8 @@ impl Inner {
         outcome
     }
 
-    /// The end of the `kept` lowest pageblocks that are free as a whole and resident. They are used first.
+    /// The end of the `kept` lowest pageblocks that are free as a whole and resident. The pool uses these
+    /// first.
     fn end_of_kept(&self, kept: usize) -> u32 {
         let is_resident = |block: &u32| {
             matches!(self.ledger.block(*block as usize), BlockState::Resident | BlockState::Idle)
@@ -204,7 +205,7 @@ impl Inner {
         if discard_all(run) {
             return run.len() as u64;
         }
-        // Some of them may be gone, which is harmless: they read as zero, and count as dirty.
+        // Some pageblocks may be gone, which is harmless: they read as zero, and count as dirty.
         let singles = run.clone().filter(|block| run.len() > 1 && discard_all(&(*block..block + 1)));
         singles.count() as u64
     }
@@ -255,12 +256,13 @@ impl Inner {
         run
     }
 
-    /// Whether the base has this pageblock free as a whole.
+    /// Whether all frames of this pageblock are free in the base.
     fn is_free(&self, block: u32) -> bool {
         self.base.is_whole(block * PAGEBLOCK_FRAMES)
     }
 
-    /// Takes a free pageblock out of the base without a charge. It has no user; a release puts it back.
+    /// Takes a free pageblock out of the base without a charge. The pageblock has no user; a release puts it
+    /// back.
     pub(super) fn isolate(&self, block: u32) -> bool {
         self.base.alloc_at(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK).is_ok()
     }

@@ -87,7 +87,7 @@ use crate::{Backing, Builder, Prezero, ReturnPolicy};
 /// its own thread. [`Pool::populate`] and [`Pool::backing`] are not for handlers, nor are building and
 /// dropping a pool.
 pub struct Pool {
-    // Stopped before the last reference to `inner` is dropped.
+    // The thread is stopped before the last reference to `inner` is dropped.
     background: Option<Background>,
     inner: Shared<Inner>,
 }
@@ -116,10 +116,11 @@ pub(crate) struct Inner {
     pub(crate) counts: Counts,
     pub(crate) frames: u32,
     pub(crate) backing: Backing,
-    /// How memory goes back while the pool is not pinned: see [`giveback`](Self::giveback).
+    /// How memory goes back while the pool is not pinned. [`giveback`](Self::giveback) tells how it goes back
+    /// now.
     pub(crate) unpinned_giveback: Giveback,
     pub(crate) is_pinned: AtomicBool,
-    /// See [`returns`](Self::returns).
+    /// The policy for idle memory, which [`returns`](Self::returns) copies.
     pub(crate) policy: Lock<ReturnPolicy>,
     /// The program's function that frees pages when none are left.
     pub(crate) on_shortage: Option<OnShortage>,
@@ -131,7 +132,7 @@ pub(crate) struct Inner {
     pub(crate) drain: Lock<()>,
     /// The number of pageblocks out of service. The ledger says which.
     pub(crate) retired: Lock<usize>,
-    /// Held while free blocks are isolated for a moment, to be discarded or cleared.
+    /// A thread holds this lock while it isolates free blocks for a moment, to discard or clear them.
     pub(crate) returning: Lock<()>,
     /// Pageblocks below this one were populated, and stay until the next trim.
     pub(crate) populated_blocks: AtomicU32,
@@ -142,7 +143,7 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    /// Whether all pages are free: no user and no array has any.
+    /// Whether all pages are free: whether neither a user nor an array has a page.
     pub(crate) fn is_all_free(&self) -> bool {
         self.capacity.out() == 0
     }
@@ -207,8 +208,8 @@ impl Pool {
         NonNull::slice_from_raw_parts(self.inner.memory.start(), self.inner.memory.bytes())
     }
 
-    /// Frames of the pageblocks that were handed out since they last went back to the system. A table of
-    /// frames need not be searched elsewhere.
+    /// Frames of the pageblocks that were handed out since they last went back to the system. A program with
+    /// a table of frames need not search the rest of the table.
     #[doc(hidden)]
     pub fn frames_in_use(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         let (frames, of_block) = (self.inner.frames, pageset_core::PAGEBLOCK_FRAMES);
@@ -264,7 +265,8 @@ impl Drop for Pool {
             background.stop();
         }
         if self.inner.has_raw_pages() {
-            // No value borrows them, so C code, a device or another process may still use their addresses.
+            // No value borrows these pages, so C code, a device or another process may still use their
+            // addresses.
             std::mem::forget(self.inner.clone());
         }
     }

@@ -31,7 +31,7 @@ pub struct PopulateProgress {
 /// The end of [`Pool::populate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Populated {
-    /// All of it is resident.
+    /// All bytes are resident.
     All,
     /// The callback ended the work; this many bytes are resident.
     Cancelled(usize),
@@ -52,16 +52,16 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// As [`populate`](Self::populate).
+    /// The errors of [`populate`](Self::populate).
     pub fn populate_all(&self) -> io::Result<()> {
         let threads = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         self.populate(usize::MAX, threads, |_| ControlFlow::Continue(())).map(|_all| ())
     }
 
-    /// Asks the system for huge pages in place of the pool's small pages. It also works where the system
-    /// gives none by itself, as for a [`Backing::Memfd`](crate::Backing::Memfd). Contents do not change, so
-    /// this may run while the pool is used. Each pageblock of 2 MiB that was used becomes resident as a
-    /// whole. Returns the bytes that are now in huge pages. They are 0 before Linux 6.1, and for a
+    /// Asks the system for huge pages in place of the pool's small pages. This also works where the system
+    /// gives no huge pages by itself, as for a [`Backing::Memfd`](crate::Backing::Memfd). Contents do not
+    /// change, so this may run while the pool is used. Each pageblock of 2 MiB that was used becomes resident
+    /// as a whole. Returns the bytes that are now in huge pages. They are 0 before Linux 6.1, and for a
     /// [pinned](crate::Builder::pinned) pool, because a huge page is another page behind the address. Some
     /// 100 µs for each 2 MiB.
     pub fn collapse(&self) -> u64 {
@@ -137,7 +137,7 @@ impl Pool {
     }
 }
 
-/// The state that the threads share.
+/// The state that the populating threads share.
 struct Work<'a, F> {
     inner: &'a Inner,
     total: usize,
@@ -153,7 +153,7 @@ struct State<F> {
 }
 
 impl<F: FnMut(PopulateProgress) -> ControlFlow<()> + Send> Work<'_, F> {
-    /// Runs in this thread and up to `threads - 1` others; fewer if the system starts no more.
+    /// Runs in this thread and up to `threads - 1` other threads; fewer if the system starts no more.
     fn run_by(&self, threads: usize) {
         thread::scope(|scope| {
             let start = |_| thread::Builder::new().spawn_scoped(scope, || self.run()).is_ok();
@@ -170,7 +170,7 @@ impl<F: FnMut(PopulateProgress) -> ControlFlow<()> + Send> Work<'_, F> {
             }
             let end = (start + CHUNK_BYTES).min(self.total);
             let blocks = start / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES);
-            // First, so that no scan returns the memory that is being populated.
+            // Set this first, so that no scan returns the memory that is being populated.
             self.inner.populated_blocks.fetch_max(blocks.end as u32, Relaxed);
             let outcome = advice::populate(&self.inner.memory, start..end);
             let Ok(mut state) = self.state.lock() else { return };

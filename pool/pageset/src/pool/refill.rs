@@ -6,8 +6,8 @@ use super::Inner;
 use crate::arrays::{Batch, Class, Entry, ZeroState};
 
 impl Inner {
-    /// Refills this CPU's array, and returns one more block. `None` if it has no array, or if memory or
-    /// capacity is short.
+    /// Refills this CPU's array, and returns one more block. `None` if the CPU has no such array, or if
+    /// memory or capacity is short.
     pub(super) fn refill(&self, class: Class) -> Option<Entry> {
         match class {
             Class::Order9 => self.refill_by(class, &mut Batch::of_pageblocks()),

@@ -15,11 +15,11 @@ impl Pool {
     /// Makes the pool smaller, or larger again up to the size that it was built with. Returns the bytes in
     /// service afterwards.
     ///
-    /// To shrink, it takes free pageblocks (2 MiB) out of service, highest first, until at most `bytes` are
-    /// in service. Their memory goes back to the system; their address space stays reserved. If too few are
-    /// free, more than `bytes` stay in service, but the capacity still falls to `bytes`. Call it again after
-    /// pages were freed. Until then, a page in a CPU's array may be allocated again. To grow, it puts the
-    /// lowest pageblocks back first.
+    /// To shrink, the pool takes free pageblocks (2 MiB) out of service, highest first, until at most `bytes`
+    /// are in service. Their memory goes back to the system; their address space stays reserved. If too few
+    /// pageblocks are free, more than `bytes` stay in service, but the capacity still falls to `bytes`. Call
+    /// this again after pages were freed. Until then, a page in a CPU's array may be allocated again. To
+    /// grow, the pool puts the lowest pageblocks back first.
     pub fn resize(&self, bytes: usize) -> usize {
         let (inner, _inside) = match self.enter() {
             Ok(entered) => entered,
@@ -64,7 +64,7 @@ impl Inner {
         }
         let begun = Instant::now();
         let frames = block * PAGEBLOCK_FRAMES..(block + 1) * PAGEBLOCK_FRAMES;
-        // Other pageblocks have no resident memory.
+        // Pageblocks in other states have no resident memory.
         let is_resident =
             matches!(self.ledger.block(block as usize), BlockState::Resident | BlockState::Idle);
         if is_resident && discard(&self.memory, bytes_of(&frames), self.giveback()) == Discarded::Yes {

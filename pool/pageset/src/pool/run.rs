@@ -15,8 +15,8 @@ impl Pool {
     /// unspecified.
     ///
     /// Up to 4 MiB, this is [`alloc_exact`](Self::alloc_exact). A larger run takes the first free pageblocks
-    /// that lie side by side, and wastes nothing of the last one: O(pool / 2 MiB). It is aligned to a page;
-    /// to 2 MiB as long as there are enough such pageblocks.
+    /// that lie side by side, and wastes nothing of the last pageblock: O(pool / 2 MiB). The run is aligned
+    /// to a page; to 2 MiB as long as there are enough such pageblocks.
     ///
     /// ```
     /// use pageset::Pool;
@@ -28,16 +28,16 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// [`AllocError::BadCount`] for 0 bytes; otherwise as [`alloc_exact`](Self::alloc_exact).
+    /// [`AllocError::BadCount`] for 0 bytes; otherwise the errors of [`alloc_exact`](Self::alloc_exact).
     pub fn alloc_run(&self, bytes: usize) -> Result<Pages<'_>, AllocError> {
         self.alloc_exact(bytes.div_ceil(PAGE_BYTES))
     }
 
-    /// [`alloc_run`](Self::alloc_run), with all bytes zero. Pageblocks that are known to be zero are not
-    /// cleared again.
+    /// Does the same as [`alloc_run`](Self::alloc_run), and makes all bytes zero. Pageblocks that are known
+    /// to be zero are not cleared again.
     ///
     /// # Errors
-    /// As `alloc_run`.
+    /// The errors of `alloc_run`.
     pub fn alloc_run_zeroed(&self, bytes: usize) -> Result<Pages<'_>, AllocError> {
         let count = bytes.div_ceil(PAGE_BYTES);
         if let Some(order) = block_order(count) {
@@ -55,13 +55,13 @@ impl Pool {
         Ok(pages)
     }
 
-    /// Allocates exactly `count` contiguous pages, up to the whole pool. They begin at any page, so runs of
-    /// one length fill the pool nearly to the last page. They are aligned to a page only. To align them,
+    /// Allocates exactly `count` contiguous pages, up to the whole pool. The pages begin at any page, so runs
+    /// of one length fill the pool nearly to the last page. They are aligned to a page only. To align pages,
     /// [cut](Pages::shrink_to) a block of [`alloc`](Self::alloc), which is aligned to its size.
     ///
     /// # Errors
-    /// [`AllocError::BadCount`] for 0 pages; [`AllocError::NoRun`] if no such run of more than 1024 is free; as
-    /// [`alloc`](Self::alloc).
+    /// [`AllocError::BadCount`] for 0 pages; [`AllocError::NoRun`] if no such run of more than 1024 is free;
+    /// the errors of [`alloc`](Self::alloc).
     pub fn alloc_exact(&self, count: usize) -> Result<Pages<'_>, AllocError> {
         if let Some(order) = block_order(count) {
             return self.alloc(order);
@@ -88,7 +88,7 @@ fn block_order(count: usize) -> Option<Order> {
 }
 
 impl Inner {
-    /// As [`Pool::run_of`]. The caller is inside of the pool.
+    /// Does the same as [`Pool::run_of`]. The caller is inside of the pool.
     fn alloc_run(&self, count: usize) -> Result<Pages<'_>, AllocError> {
         let none = match Order::holding(count as u64) {
             _ if count == 0 => return Err(AllocError::BadCount),
@@ -99,7 +99,7 @@ impl Inner {
         let frames = u32::try_from(count).unwrap_or(u32::MAX);
         let first = self.charged_run(frames, none).or_else(|_| {
             self.drain_arrays();
-            // Wait until blocks that are isolated for a moment are back.
+            // Wait until blocks that another thread isolated for a moment are back.
             let _all_there = self.returning.lock();
             self.charged_run(frames, none)
         })?;

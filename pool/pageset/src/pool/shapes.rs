@@ -9,12 +9,13 @@ use crate::base::BaseError;
 use crate::error::AllocError;
 
 impl Pool {
-    /// Allocates `count` single pages and appends them to `pages`. Returns how many it allocated. They are
-    /// fewer than `count` only if memory or capacity is short, or if the heap has no memory for the list. The
-    /// list grows by at most as many pages as the capacity has left. O(count).
+    /// Allocates `count` single pages and appends them to `pages`. Returns the number of allocated pages. It
+    /// is smaller than `count` only if memory or capacity is short, or if the heap has no memory for the
+    /// list. The list grows by at most as many pages as the capacity has left. O(count).
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc), and [`AllocError::HeapExhausted`], if no page at all could be allocated.
+    /// The errors of [`alloc`](Self::alloc), and [`AllocError::HeapExhausted`], if no page at all could be
+    /// allocated.
     pub fn alloc_bulk<'p>(&'p self, count: usize, pages: &mut Vec<Pages<'p>>) -> Result<usize, AllocError> {
         self.inner().or_reclaimed(count, || self.try_bulk(count, pages))
     }
@@ -38,7 +39,7 @@ impl Pool {
         Ok(got)
     }
 
-    /// [`alloc_bulk`](Self::alloc_bulk) into a list that has room for `count` more pages.
+    /// Does the same as [`alloc_bulk`](Self::alloc_bulk) into a list that has room for `count` more pages.
     fn alloc_reserved<'p>(&'p self, count: usize, pages: &mut Vec<Pages<'p>>) -> Result<usize, AllocError> {
         let inner = self.inner();
         let mut got = 0;
@@ -48,7 +49,7 @@ impl Pool {
             pages.push(Pages::of_block(inner, entry.frame(), Order::ZERO));
             got += 1;
         }
-        // `None` for a handler that has interrupted an operation of its thread: it is refused below.
+        // A handler that has interrupted an operation of its thread gets `None`, and is refused below.
         let inside = inner.enter().ok();
         while inside.is_some() && got < count {
             let batch: &mut Batch = &mut Batch::new();
@@ -90,7 +91,7 @@ impl Pool {
         let frame = pfn.0 as u32;
         let outcome = inner.alloc_at(frame, order).or_else(|_| {
             inner.drain_arrays();
-            // Wait until blocks that are isolated for a moment are back.
+            // Wait until blocks that another thread isolated for a moment are back.
             let _all_there = inner.returning.lock();
             inner.alloc_at(frame, order)
         });

@@ -19,8 +19,8 @@ impl fmt::Debug for OnShortage {
 }
 
 thread_local! {
-    /// Whether this thread is inside of such a function. Allocations in there may fail, and do not call it
-    /// again.
+    /// Whether this thread is inside of such a function. Allocations inside the function may fail, and do not
+    /// call it again.
     static IS_CALLED: Cell<bool> = const { Cell::new(false) };
 }
 

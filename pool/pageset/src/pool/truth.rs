@@ -12,27 +12,27 @@ use crate::{Backing, HugePageSize, PAGE_BYTES};
 pub struct BackingReport {
     /// The requested kind of memory.
     pub asked: Backing,
-    /// Mapped: the pool's size, no more.
+    /// Mapped bytes: the pool's size, no more.
     pub mapped_bytes: u64,
-    /// Resident now.
+    /// Bytes that are resident now.
     pub resident_bytes: u64,
-    /// Resident in huge pages, transparent or hugetlb.
+    /// Bytes that are resident in huge pages, transparent or hugetlb.
     pub huge_bytes: u64,
-    /// Resident in pages of 4 KiB.
+    /// Bytes that are resident in pages of 4 KiB.
     pub small_bytes: u64,
-    /// Locked in memory.
+    /// Bytes that are locked in memory.
     pub locked_bytes: u64,
     /// Page size of the mapping itself; transparent huge pages do not change it.
     pub page_bytes: u64,
-    /// Resident by NUMA node. Empty if the kernel does not tell.
+    /// Resident bytes of each NUMA node. Empty if the kernel does not tell.
     pub nodes: Vec<(u16, u64)>,
 }
 
 impl Pool {
     /// Tells what memory the system really provided, by page size and by node.
     ///
-    /// Reads `/proc/self/smaps`: O(mappings of the process), milliseconds for some thousands of them. For a
-    /// caller's region, the figures are of the mappings that contain it.
+    /// This reads `/proc/self/smaps`: O(mappings of the process), milliseconds for some thousands of
+    /// mappings. For a caller's region, the figures are of the mappings that contain the region.
     ///
     /// # Errors
     /// The system's error if `/proc` cannot be read; [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the heap

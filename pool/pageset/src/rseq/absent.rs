@@ -4,7 +4,7 @@
 use super::Hot;
 use crate::arrays::{Batch, Entry, StackAt};
 
-/// Never exists.
+/// No value of this type exists.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Area {}
 

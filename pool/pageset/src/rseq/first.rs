@@ -21,7 +21,7 @@ use super::{Area, Hot};
 #[repr(C)]
 pub(super) struct First {
     pool: AtomicPtr<Hot>,
-    /// The same address. A load from here does not wait for the comparison.
+    /// The same address as in `pool`. A load of this copy does not wait for the comparison.
     hot: AtomicPtr<Hot>,
     area: AtomicIsize,
 }

@@ -14,19 +14,20 @@ use crate::Backing;
 use crate::arrays::{ArraySet, CpuArrays};
 use crate::sys::{MapError, MapStep, Mapping, PAGE_BYTES, advice};
 
-/// The facts that a sequence needs to find its array. In a child all are zero, which leads to the slow path.
+/// The facts that a restartable sequence needs to find its array. In a child all are zero, which leads to the
+/// slow path.
 ///
 /// # Invariants
-/// `arrays` points to at least `cpus` arrays, which live as long as this.
+/// `arrays` points to at least `cpus` arrays, which live as long as this value.
 #[repr(C)]
 pub(crate) struct Hot {
-    /// The set in use.
+    /// The set of arrays in use.
     arrays: AtomicPtr<CpuArrays>,
     /// CPUs that have arrays.
     cpus: AtomicU32,
 }
 
-/// The page with [`Hot`] on it, and the two sets of arrays. One of them is in use.
+/// The page with [`Hot`] on it, and the two sets of arrays. One set is in use.
 pub(crate) struct HotPage {
     page: Mapping,
     sets: [ArraySet; 2],
@@ -84,7 +85,7 @@ impl HotPage {
 
 impl Drop for HotPage {
     fn drop(&mut self) {
-        // Before other memory can be mapped there.
+        // Forget the pool before other memory can be mapped at this address.
         forget(self.hot());
     }
 }

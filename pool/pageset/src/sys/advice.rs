@@ -11,11 +11,11 @@ use super::{Change, Mapping, host};
 /// How free memory goes back to the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Giveback {
-    /// `MADV_DONTNEED`: private memory.
+    /// `MADV_DONTNEED`, for private memory.
     DontNeed,
-    /// `MADV_REMOVE`, a hole in the file: shared memory.
+    /// `MADV_REMOVE`, which makes a hole in the file, for shared memory.
     PunchHole,
-    /// Not at all: a caller's region, or pages larger than a pageblock.
+    /// The memory never goes back: a caller's region, or pages larger than a pageblock.
     Never,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Discarded {
     No,
 }
 
-/// Returns the bytes of a range, relative to the mapping, to the system. They read as zero afterwards.
+/// Returns the bytes of a range, relative to the mapping, to the system. The bytes read as zero afterwards.
 ///
 /// The caller owns all pages of the range.
 pub(crate) fn discard(mapping: &Mapping, bytes: Range<usize>, how: Giveback) -> Discarded {
@@ -46,7 +46,7 @@ pub(crate) fn discard(mapping: &Mapping, bytes: Range<usize>, how: Giveback) -> 
 /// Makes the bytes of a range resident and writable, without changing them.
 ///
 /// # Errors
-/// As `madvise(MADV_POPULATE_WRITE)`: out of memory, or a kernel before 5.14.
+/// The errors of `madvise(MADV_POPULATE_WRITE)`: out of memory, or a kernel before 5.14.
 pub(crate) fn populate(mapping: &Mapping, bytes: Range<usize>) -> io::Result<()> {
     host::advise(mapping, bytes, Advice::LinuxPopulateWrite)
 }
@@ -54,7 +54,7 @@ pub(crate) fn populate(mapping: &Mapping, bytes: Range<usize>) -> io::Result<()>
 /// Asks the system for huge pages in place of small ones, with the same contents.
 ///
 /// # Errors
-/// As `madvise(MADV_COLLAPSE)`: no huge page is free, or a kernel before 6.1.
+/// The errors of `madvise(MADV_COLLAPSE)`: no huge page is free, or a kernel before 6.1.
 pub(crate) fn collapse(mapping: &Mapping, bytes: Range<usize>) -> io::Result<()> {
     host::collapse(mapping, bytes)
 }
@@ -65,7 +65,7 @@ pub(crate) fn hide_from_children(mapping: &mut Mapping) -> io::Result<()> {
     host::advise(mapping, 0..mapping.bytes(), Advice::LinuxDontFork)
 }
 
-/// Has the mapping read as zero in children of this process.
+/// Makes the mapping read as zero in children of this process.
 pub(crate) fn wipe_in_children(mapping: &Mapping) -> io::Result<()> {
     host::advise(mapping, 0..mapping.bytes(), Advice::LinuxWipeOnFork)
 }

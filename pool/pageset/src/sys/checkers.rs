@@ -15,9 +15,9 @@ type OfAddress = unsafe extern "C" fn(*mut c_void);
 /// The tools of this process.
 #[derive(Clone, Copy)]
 struct Tools {
-    /// Poisons, and unpoisons.
+    /// The function that poisons a region, and the function that unpoisons it.
     region: Option<[OfRegion; 2]>,
-    /// Acquires, and releases.
+    /// The function that acquires an address, and the function that releases it.
     address: Option<[OfAddress; 2]>,
 }
 
@@ -61,7 +61,7 @@ impl Tools {
 }
 
 impl Checked {
-    /// For the pages of a mapping. `None` if there is no such tool.
+    /// Prepares checks of the pages of a mapping. `None` if the process has no such tool.
     pub(crate) fn new(memory: &Mapping) -> Option<Self> {
         let tools = Tools::find()?;
         Some(Self { tools, start: memory.start().as_ptr(), end: AtomicUsize::new(0) })
@@ -106,8 +106,8 @@ impl Checked {
 impl Drop for Checked {
     fn drop(&mut self) {
         if let Some([_, unpoison]) = self.tools.region {
-            // Other memory may be mapped there later.
-            // SAFETY: pages of the pool, of which only the tool's own memory is changed.
+            // Other memory may be mapped at these addresses later.
+            // SAFETY: the pages are the pool's, and only the tool's own memory is changed.
             unsafe { unpoison(self.start.cast_const().cast(), *self.end.get_mut()) };
         }
     }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 
-/// The most bytes of a line that are read. Only lines with file names are longer.
+/// The number of bytes of a line that are read. Only lines with file names are longer.
 const LINE_BYTES: usize = 8192;
 
 /// Passes each line of a file to `show`, up to the first byte that is not UTF-8.

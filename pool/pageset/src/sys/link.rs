@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 
 use super::{Mapping, PAGE_SHIFT};
 
-/// Writes a word to the beginning of a page. The caller owns it.
+/// Writes a word to the beginning of a page, which the caller owns.
 pub(crate) fn set(mapping: &Mapping, frame: u32, word: u64) {
     // SAFETY: the word lies inside the mapping, aligned to a page. The caller owns the page, so no other
     // thread reads it.

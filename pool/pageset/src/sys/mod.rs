@@ -53,13 +53,13 @@ pub(crate) const POOL_ALIGN: usize = 4 << 20;
 #[cfg_attr(miri, expect(dead_code, reason = "the heap has one step"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MapStep {
-    /// Making the file behind it.
+    /// Making the file behind the mapping.
     File,
     /// Reserving address space.
     Reserve,
-    /// Mapping memory there.
+    /// Mapping memory in the reserved address space.
     Map,
-    /// Wiping it in children.
+    /// Making the mapping read as zero in children.
     Wipe,
 }
 
@@ -81,11 +81,11 @@ pub(crate) struct MapError {
 /// A change that the pool made to its memory. It undoes the change when it gives a region back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// Hidden from children.
+    /// The memory is hidden from children.
     Hidden,
-    /// Locked in memory.
+    /// The memory is locked.
     Locked,
-    /// Bound to nodes.
+    /// The memory is bound to nodes.
     Bound,
 }
 

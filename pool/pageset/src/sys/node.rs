@@ -9,11 +9,11 @@ use super::{Change, Mapping, host};
 pub(crate) enum Binding {
     /// `MPOL_BIND`: these nodes or none.
     Bind,
-    /// `MPOL_INTERLEAVE`: from each in turn.
+    /// `MPOL_INTERLEAVE`: each of these nodes in turn.
     Interleave,
 }
 
-/// Bits of a word of a node set.
+/// The number of bits in a word of a node set.
 const WORD_BITS: usize = u64::BITS as usize;
 
 /// A set of nodes; a kernel has at most 1024. Source: `CONFIG_NODES_SHIFT` in the kernel's configuration is
@@ -41,7 +41,7 @@ impl NodeSet {
 /// Binds the mapping's memory to nodes.
 ///
 /// # Errors
-/// As mbind(2): `EINVAL` for a node that does not exist, `ENOSYS` for a kernel without NUMA.
+/// The errors of mbind(2): `EINVAL` for a node that does not exist, `ENOSYS` for a kernel without NUMA.
 pub(crate) fn bind(mapping: &mut Mapping, nodes: &NodeSet, how: Binding) -> io::Result<()> {
     mapping.note(Change::Bound);
     let mode = match how {

@@ -13,8 +13,8 @@ use crate::heap::{self, HeapExhausted};
 /// A share of a value. Dropping the last share drops the value.
 ///
 /// # Invariants
-/// It points to a box of one entry. The box lives as long as it has owners, and its count of owners is the
-/// number of shares.
+/// The pointer leads to a box of one entry. The box lives as long as it has owners, and its count of owners
+/// is the number of shares.
 pub(crate) struct Shared<T>(NonNull<Owned<T>>);
 
 struct Owned<T> {
@@ -65,7 +65,8 @@ impl<T> Drop for Shared<T> {
         if self.owned().owners.fetch_sub(1, Release) > 1 {
             return;
         }
-        // Other threads dropped their shares before. This thread sees their writes to the value from here on.
+        // Other threads dropped their shares before. This thread sees those threads' writes to the value from
+        // here on.
         fence(Acquire);
         // SAFETY: from a leaked box of one entry, and by the invariant this was its last share.
         drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(self.0.as_ptr(), 1)) });

@@ -11,11 +11,11 @@ use super::lines;
 pub(crate) struct Resident {
     /// All resident memory.
     pub(crate) all: u64,
-    /// In transparent huge pages, private or shared.
+    /// Bytes in transparent huge pages, private or shared.
     pub(crate) huge: u64,
     /// Page size of the mapping, as the kernel gives it.
     pub(crate) kernel_page: u64,
-    /// Locked in memory.
+    /// Bytes that are locked in memory.
     pub(crate) locked: u64,
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn resident(range: Range<usize>) -> io::Result<Resident> {
 /// The bytes of `range` on each node. Empty if the kernel does not say.
 ///
 /// # Errors
-/// If the heap has no memory for the list.
+/// An error if the heap has no memory for the list.
 pub(crate) fn nodes(range: Range<usize>) -> io::Result<Vec<(u16, u64)>> {
     let mut sum = NodesSum { range, nodes: Vec::new(), outcome: Ok(()) };
     // A kernel without NUMA has no such file.

@@ -4,8 +4,8 @@
 use super::host;
 
 /// Runs `start` with all signals blocked for this thread. A thread that `start` starts keeps them blocked for
-/// its whole life. It never runs a handler of the program, and never takes a signal that the program waits
-/// for.
+/// its whole life. Such a thread never runs a handler of the program, and never takes a signal that the
+/// program waits for.
 pub(crate) fn without_signals<T>(start: impl FnOnce() -> T) -> T {
     let _unblocks = host::block_signals();
     start()

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::Mapping;
 
-/// Clears the pages of a range, relative to the mapping. It bypasses the cache, because no thread is waiting
-/// for them. The caller owns all of them.
+/// Clears the pages of a range, relative to the mapping. The stores bypass the cache, because no thread is
+/// waiting for these pages. The caller owns all of them.
 pub(crate) fn clear(mapping: &Mapping, bytes: Range<usize>) {
     assert!(bytes.start <= bytes.end && bytes.end <= mapping.bytes());
     let start = mapping.start().as_ptr().wrapping_add(bytes.start);

@@ -42,8 +42,8 @@ impl<T> Zeros<T> {
     /// The entries, for a value that moves together with this table.
     ///
     /// # Safety
-    /// They are not used once the table is dropped, and the table itself is not read as long as they are
-    /// used.
+    /// The entries are not used once the table is dropped, and the table itself is not read as long as they
+    /// are used.
     pub(crate) unsafe fn lend(&mut self) -> &'static mut [T] {
         // SAFETY: as for `deref_mut`; the caller answers for the lifetime.
         unsafe { slice::from_raw_parts_mut(self.mapping.start().as_ptr().cast(), self.len) }

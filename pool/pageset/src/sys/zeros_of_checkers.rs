@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 /// A table whose entries have their default value at first.
 ///
 /// # Invariants
-/// It points to a leaked box, which only this value has.
+/// The pointer leads to a leaked box, which only this value has.
 pub(crate) struct Zeros<T>(NonNull<[T]>);
 
 // SAFETY: it owns the entries as a box does.
@@ -26,8 +26,8 @@ impl<T> Zeros<T> {
     /// The entries, for a value that moves together with this table.
     ///
     /// # Safety
-    /// They are not used once the table is dropped, and the table itself is not read as long as they are
-    /// used.
+    /// The entries are not used once the table is dropped, and the table itself is not read as long as they
+    /// are used.
     pub(crate) unsafe fn lend(&mut self) -> &'static mut [T] {
         // SAFETY: by the invariant they are ours; the caller answers for the lifetime.
         unsafe { self.0.as_mut() }

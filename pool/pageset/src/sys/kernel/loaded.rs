@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 const HEADERS_AT_MOST: usize = 4096;
 
 /// Asks the loader to keep the library that has this code loaded. The kernel may still know a descriptor in
-/// it for an interrupted thread, and the pool's own thread runs it. If it were unmapped, they would crash.
+/// the library for an interrupted thread, and the pool's own thread runs the library's code. If the library
+/// were unmapped, both threads would crash.
 pub(in crate::sys) fn stay_loaded() {
     static IS_ASKED: AtomicBool = AtomicBool::new(false);
     if IS_ASKED.swap(true, Relaxed) {

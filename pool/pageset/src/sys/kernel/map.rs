@@ -18,7 +18,7 @@ pub(crate) struct Mapping {
     bytes: usize,
     memfd: Option<OwnedFd>,
     is_ours: bool,
-    /// By [`Change::ALL`].
+    /// Whether each change of [`Change::ALL`] was made.
     changed: [bool; Change::ALL.len()],
 }
 
@@ -50,8 +50,8 @@ impl Mapping {
                     HugePageSize::Mib2 => MapFlags::HUGE_2MB,
                     HugePageSize::Gib1 => MapFlags::HUGE_1GB,
                 };
-                // Shared with children. With private huge pages, the system may take a child's copy away when
-                // the parent writes.
+                // The mapping is shared with children. With private huge pages, the system may take a child's
+                // copy away when the parent writes.
                 let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::HUGETLB | size;
                 // SAFETY: the range was reserved above, and no other code knows of it.
                 unsafe { mmap_anonymous(address, bytes, prot, flags) }.map_err(refused)?;
@@ -82,7 +82,7 @@ impl Mapping {
         self.start
     }
 
-    /// Whether dropping this unmaps the memory.
+    /// Whether dropping this value unmaps the memory.
     pub(crate) fn is_ours(&self) -> bool {
         self.is_ours
     }
@@ -91,7 +91,7 @@ impl Mapping {
         self.bytes
     }
 
-    /// Notes a change before it is made.
+    /// Notes a change of the mapping before the change is made.
     pub(in crate::sys) fn note(&mut self, change: Change) {
         self.changed[change as usize] = true;
     }
@@ -104,8 +104,8 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         if self.is_ours {
-            // SAFETY: the mapping is ours, and its pages have no owner any more: owners of pages, and slices of
-            // a table, borrow from the value that is dropped here.
+            // SAFETY: the mapping is ours, and its pages have no owner any more: owners of pages, and slices
+            // of a table, borrow from the value that is dropped here.
             let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
             return;
         }
@@ -126,8 +126,8 @@ impl Drop for Mapping {
 fn file_of(bytes: usize) -> io::Result<OwnedFd> {
     let memfd = memfd_create(c"pageset", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     file_size::set(&memfd, bytes as u64)?;
-    // No process can then shrink it while pages are mapped. Writes cannot be sealed while it is mapped, nor
-    // can holes.
+    // No process can then shrink the file while pages are mapped. The system cannot seal writes and holes
+    // while the file is mapped.
     fcntl_add_seals(&memfd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
     Ok(memfd)
 }
@@ -146,8 +146,8 @@ fn name(start: NonNull<u8>, bytes: usize) {
     }
 }
 
-/// Reserves `bytes` of address space at a multiple of [`POOL_ALIGN`]. Returns the excess that alignment
-/// needs.
+/// Reserves `bytes` of address space at a multiple of [`POOL_ALIGN`]. Returns the excess address space, which
+/// only alignment needs, to the system.
 fn reserve_aligned(bytes: usize) -> io::Result<NonNull<u8>> {
     let small = || reserve_aligned_to(bytes, POOL_ALIGN);
     // For 1 GiB and more, align to huge page tables if there is room.

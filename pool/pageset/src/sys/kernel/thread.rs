@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// Words for a bit for each of more CPUs than any kernel has.
+/// The number of words that have a bit for each of more CPUs than any kernel has.
 const CPU_WORDS: usize = 8192 / 64;
 
 /// Puts this thread's signal mask back when it is dropped.

@@ -8,12 +8,12 @@ use rustix::mm::Advice;
 
 use super::Mapping;
 
-/// Two, so that tests see more than one.
+/// Two CPUs, so that tests see more than one.
 pub(in crate::sys) fn possible_cpus() -> Option<usize> {
     Some(2)
 }
 
-/// One, as programs under miri have.
+/// One CPU, as programs under miri have.
 pub(in crate::sys) fn usable_cpus() -> Option<usize> {
     Some(1)
 }

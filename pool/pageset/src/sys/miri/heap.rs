@@ -38,7 +38,7 @@ impl Mapping {
         self.start
     }
 
-    /// Whether dropping this frees the memory.
+    /// Whether dropping this value frees the memory.
     pub(crate) fn is_ours(&self) -> bool {
         self.is_ours
     }
@@ -47,7 +47,7 @@ impl Mapping {
         self.bytes
     }
 
-    /// There is no kernel that a change would be undone in.
+    /// Does nothing: without a kernel, no change has to be undone.
     pub(in crate::sys) fn note(&mut self, _: Change) {}
 
     pub(crate) fn memfd(&self) -> Option<BorrowedFd<'_>> {
