@@ -87,7 +87,7 @@ fn counts_are_printed_and_replays_say_what_is_missing() {
     let counts = counted(&path);
     assert!(counts.elapsed_ns > 900_000_000 && counts.cpus > 0);
     let said = succeeds(&["stat", &name]);
-    assert!(said.contains("What was counted") && said.contains("mm_page_alloc_zone_locked"), "{said}");
+    assert!(said.contains("Counts of") && said.contains("mm_page_alloc_zone_locked"), "{said}");
     assert!(succeeds(&["stat", &name, "--format", "json"]).contains("\"counts\""));
     let advised = succeeds(&["advise", &name]);
     assert!(advised.contains("counts of"), "{advised}");
