@@ -237,6 +237,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 }
                 return false;
             }
+            self.note_use(of, block);
             at += part.len();
         }
         true

@@ -65,7 +65,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let taken = self.take_alone(needy, other);
         if let Some(index) = taken {
             count::<A>(&needy.lists.counters.foreign);
-            self.note_use(needy, index / FRAMES);
+            self.note_use(needy.wanted.migratetype, index / FRAMES);
         }
         taken
     }
@@ -81,7 +81,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 if self.rows[block].free() >= FRAMES / 2
                     && self.reserve_indexed(needy, block, migratetype, order)
                 {
-                    self.note_use(needy, block);
+                    self.note_use(needy.wanted.migratetype, block);
                     count::<A>(&needy.lists.counters.retyped);
                     count::<A>(&needy.lists.counters.foreign);
                     self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
@@ -115,7 +115,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 let index = self.take_one(block, wanted)?;
                 if wanted.migratetype != needy.wanted.migratetype {
                     count::<A>(&needy.lists.counters.foreign);
-                    self.note_use(needy, index / FRAMES);
+                    self.note_use(needy.wanted.migratetype, index / FRAMES);
                 }
                 Some(index)
             })

@@ -11,15 +11,11 @@
 
 use core::ops::Range;
 
-use pageset_core::{
-    AllocError, CpuId, FreeError, MigrateType, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER, Pfn, Request,
-    Watermark,
-};
+use pageset_core::{MigrateType, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 
 use super::refill::Needy;
-use super::reserve::Reserve;
 use super::whole::{TAINTED, WHOLE};
-use super::{BlockAllocator, FRAMES, WholeUse, blocks_in};
+use super::{BlockAllocator, WholeUse};
 use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::cpu_lists::count;
@@ -114,10 +110,9 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Notes that a pageblock is used for a request's type. It was claimed whole, or had another type.
     #[inline]
-    pub(super) fn note_use(&self, needy: Needy<'_>, block: BlockIndex) {
-        if !is_movable(needy) && self.steers() {
-            let zone = &self.zones[needy.zone.index()];
-            self.index.set::<A>(TAINTED).add(zone.unit_of(block).start);
+    pub(super) fn note_use(&self, migratetype: MigrateType, block: BlockIndex) {
+        if migratetype != MigrateType::Movable && self.steers() {
+            self.index.set::<A>(TAINTED).add(self.zone_at(block).unit_of(block).start);
         }
     }
 
@@ -212,102 +207,6 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 }
 
-/// Whole units.
-impl<A: Access> BlockAllocator<'_, A> {
-    /// Allocates 1 GiB at a multiple of 1 GiB, as 256 adjacent blocks of the largest order. Free them one by
-    /// one or by [`free_gib`](Self::free_gib). The request's order is ignored. O(GiB of memory).
-    ///
-    /// # Errors
-    /// [`AllocError::OutOfMemory`] if no unit is free as a whole, or the zone would fall below its low
-    /// watermark. Otherwise the errors of [`alloc`](Self::alloc).
-    pub fn alloc_gib(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
-        if !self.is_known(cpu) {
-            return Err(AllocError::BadCpu(cpu));
-        }
-        if !request.migratetype.is_mergeable() {
-            return Err(AllocError::BadType(request.migratetype));
-        }
-        let mut largest = *request;
-        largest.order = Order::MAX;
-        let node = self.node_for(cpu, &largest).ok_or(AllocError::NoEligibleZone)?;
-        for id in self.zones_for(&largest, node) {
-            let zone = &self.zones[id.index()];
-            let needy = self.needy(id, cpu, &largest, Reserve::Closed);
-            let floor = zone.floor(&largest, Watermark::Low).saturating_add((UNIT * FRAMES) as u64);
-            if zone.open_blocks(UNIT, Reserve::Closed) < UNIT || zone.free_at_least() < floor {
-                continue;
-            }
-            if let Some(unit) = self.take_whole_unit(zone, needy) {
-                return Ok(zone.pfn(unit.start * FRAMES));
-            }
-        }
-        Err(AllocError::OutOfMemory { order: Order::MAX })
-    }
-
-    /// Frees memory from [`alloc_gib`](Self::alloc_gib).
-    ///
-    /// # Errors
-    /// The error of the first block that is not in use as a block of the largest order. The other blocks are
-    /// freed nevertheless.
-    pub fn free_gib(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
-        let mut outcome = Ok(());
-        for block in (0..UNIT / PAIR).map(|pair| pair * PAIR * FRAMES) {
-            let freed = match pfn.checked_add(block as u64) {
-                Some(first) => self.free(cpu, first, Order::MAX),
-                None => Err(FreeError::Foreign(pfn)),
-            };
-            outcome = outcome.and(freed);
-        }
-        outcome
-    }
-
-    fn take_whole_unit(&self, zone: &Zone, needy: Needy<'_>) -> Option<Range<BlockIndex>> {
-        let whole = self.index.set::<A>(WHOLE);
-        let mut from = zone.blocks.start;
-        while from < zone.blocks.end {
-            let unit = zone.unit_of(from);
-            from = unit.end;
-            if unit.len() == UNIT && whole.has_all(&unit) && self.take_unit(zone, needy, unit.clone()) {
-                return Some(unit);
-            }
-        }
-        None
-    }
-
-    /// Takes all pageblocks of a unit, or none.
-    fn take_unit(&self, zone: &Zone, needy: Needy<'_>, unit: Range<BlockIndex>) -> bool {
-        let pairs = || unit.clone().step_by(PAIR);
-        if let Some(missed) = pairs().find(|first| !self.claim_whole_at(zone, *first, PAIR)) {
-            // Another CPU claimed a pair first. This CPU returns the pairs that it claimed.
-            pairs()
-                .take_while(|first| *first < missed)
-                .for_each(|first| (first..first + PAIR).for_each(|part| self.give_whole(part)));
-            return false;
-        }
-        self.note_use(needy, unit.start);
-        let Some(isolated) =
-            pairs().find(|first| !self.hand_out(*first, Order::MAX, needy.wanted.migratetype))
-        else {
-            return true;
-        };
-        // A pageblock went out of service meanwhile. `hand_out` has parked that pageblock, and returned the
-        // other half of its pair.
-        for first in pairs().filter(|first| *first != isolated) {
-            match first < isolated {
-                true => {
-                    let freed = self.free_whole(needy.cpu, needy.zone, first, Order::MAX);
-                    debug_assert!(freed, "it is in use since a moment ago");
-                }
-                false => (first..first + PAIR).for_each(|part| self.give_whole(part)),
-            }
-        }
-        false
-    }
-}
-
-/// Pageblocks in a block of the largest order.
-const PAIR: usize = blocks_in(Order::MAX);
-
 impl Zone {
     /// The pageblocks of the zone in the same GiB as this one.
     fn unit_of(&self, block: BlockIndex) -> Range<BlockIndex> {
@@ -320,7 +219,9 @@ impl Zone {
 
 #[cfg(all(test, feature = "alloc", not(any(loom, shuttle))))]
 mod tests {
-    use pageset_core::{Config, NodeId, ZoneConfig, ZoneKind};
+    use pageset_core::{
+        AllocError, Config, CpuId, FreeError, NodeId, Order, Pfn, Request, ZoneConfig, ZoneKind,
+    };
 
     use super::*;
     use crate::{EveryCpu, Tables};
@@ -362,17 +263,19 @@ mod tests {
         config.min_free_kbytes = Some(0);
         let allocator = BlockAllocator::new(&config, Tables::on_heap(&config).unwrap()).unwrap();
         let (cpu, request) = (CpuId(0), Request::new(Order::ZERO).movable());
-        let first = allocator.alloc_gib(cpu, &request).unwrap();
+        let gib = || allocator.alloc_contiguous(cpu, GIB, GIB, &request);
+        let free_gib = |first: Pfn| allocator.free_range(cpu, first.0..first.0 + GIB);
+        let first = gib().unwrap();
         assert_eq!(first, Pfn(GIB));
         let page = allocator.alloc_at(cpu, Pfn(2 * GIB + 77), &request);
         assert_eq!(page, Ok(()));
-        let none = allocator.alloc_gib(cpu, &request);
+        let none = gib();
         assert_eq!(none, Err(AllocError::OutOfMemory { order: Order::MAX }));
         allocator.free(cpu, Pfn(2 * GIB + 77), Order::ZERO).unwrap();
-        assert_eq!(allocator.alloc_gib(cpu, &request), Ok(Pfn(2 * GIB)));
-        assert_eq!(allocator.free_gib(cpu, first), Ok(()));
-        assert_eq!(allocator.free_gib(cpu, first), Err(FreeError::DoubleFree(first)));
-        assert_eq!(allocator.alloc_gib(cpu, &request), Ok(first));
+        assert_eq!(gib(), Ok(Pfn(2 * GIB)));
+        assert_eq!(free_gib(first), Ok(()));
+        assert_eq!(free_gib(first), Err(FreeError::DoubleFree(first)));
+        assert_eq!(gib(), Ok(first));
         assert!(allocator.validate().is_ok());
     }
 }

@@ -135,7 +135,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.zones[needy.zone.index()].remove_whole::<A>(blocks);
         count::<A>(&needy.lists.counters.claimed);
         needy.lists.near.store(block as u32, Relaxed);
-        self.note_use(needy, block);
+        self.note_use(needy.wanted.migratetype, block);
     }
 
     /// The pageblock at which a search for free blocks begins.
