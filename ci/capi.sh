@@ -6,17 +6,7 @@
 # missing: 15 minutes on one core. With all of it 2 minutes from nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# Runs a part and prints its time; if it fails, its name is the last thing said.
-part="setup"
-trap 'status=$?; if ((status)); then echo "FAILED in: $part" >&2; fi' EXIT
-run() {
-    part=$1
-    shift
-    local start=$SECONDS
-    echo "== $part: $*"
-    "$@"
-    echo "== $part: $((SECONDS - start)) s"
-}
+source "ci/parts.sh"
 
 cargo_c=0.10.24
 capi=pool/capi

@@ -10,17 +10,7 @@
 # not to be had, and that is no failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# Runs a part and prints its time; if it fails, its name is the last thing said.
-part="setup"
-trap 'status=$?; if ((status)); then echo "FAILED in: $part" >&2; fi' EXIT
-run() {
-    part=$1
-    shift
-    local start=$SECONDS
-    echo "== $part: $*"
-    "$@"
-    echo "== $part: $((SECONDS - start)) s"
-}
+source "ci/parts.sh"
 
 target=x86_64-unknown-linux-musl
 # Absolute: apt downloads into the directory where it is called.
@@ -162,7 +152,12 @@ for version in "${versions[@]}"; do
         continue
     fi
     # A version that fails does not hide what the others do.
-    if (run "guest $version" guest "$version"); then
+    # As a condition, the part would go on after a command that fails.
+    set +e
+    (set -e && run "guest $version" guest "$version")
+    status=$?
+    set -e
+    if ((status == 0)); then
         passed+=("$version")
     else
         failed+=("$version")

@@ -11,17 +11,7 @@
 # apt. 15 minutes from nothing on two busy cores, half of them for cargo-osdk and the framework. The lines of JSON are in target/kernel/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# Runs a part and prints its time; if it fails, its name is the last thing said.
-part="setup"
-trap 'status=$?; if ((status)); then echo "FAILED in: $part" >&2; fi' EXIT
-run() {
-    part=$1
-    shift
-    local start=$SECONDS
-    echo "== $part: $*"
-    "$@"
-    echo "== $part: $((SECONDS - start)) s"
-}
+source "ci/parts.sh"
 
 osdk=0.19.0
 tools=$(realpath -m "${CARGO_TARGET_DIR:-target}/tools")
