@@ -1,21 +1,18 @@
 //! One day on one allocator.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use pageset_blocks::{BlockAllocator, EveryCpu};
 use pageset_core::{
-    Config, CpuId, Event, EventSink, FrameAllocator, MigrateType, NodeId, PageAllocator, Platform, Tables,
-    ZoneConfig, ZoneKind,
+    Config, CpuId, FrameAllocator, MigrateType, NodeId, PageAllocator, Tables, ZoneConfig, ZoneKind,
 };
-use parking_lot::RawMutex;
 
 use super::census::Census;
 use super::compaction::{Compaction, Scanners};
 use super::day::{Act, Day};
 use super::memory::Memory;
 use super::parameters::Parameters;
-use crate::contest::{AllocatorKind, ContestError};
+use crate::contest::{AllocatorKind, ContestError, Host};
 
 /// The work that an allocator did, and its results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,7 +86,7 @@ pub fn play(
         AllocatorKind::Linux(policy) => {
             let config = config.with_policy(**policy);
             let allocator = PageAllocator::new(Host::default(), &config, Tables::on_heap(&config)?)?;
-            Ok(stage.play(&allocator, &|| allocator.platform().fallbacks.load(Relaxed), progress))
+            Ok(stage.play(&allocator, &|| allocator.platform().fallbacks(), progress))
         }
         AllocatorKind::OwnedBlocks | AllocatorKind::OwnedBlocksStraight => {
             let tables = pageset_blocks::Tables::on_heap(&config)?;
@@ -140,29 +137,6 @@ impl Stage<'_> {
             course.moments.push(Moment { step: 0, census: memory.uses.census(), work: memory.work });
         }
         course
-    }
-}
-
-/// Counts requests that got another type's memory.
-#[derive(Debug, Default)]
-struct Host {
-    fallbacks: AtomicU64,
-}
-
-impl Platform for Host {
-    type RawLock = RawMutex;
-    type Events = Self;
-
-    fn events(&self) -> &Self {
-        self
-    }
-}
-
-impl EventSink for Host {
-    fn emit(&self, _: CpuId, event: Event) {
-        if matches!(event, Event::MmPageAllocExtfrag { .. }) {
-            self.fallbacks.fetch_add(1, Relaxed);
-        }
     }
 }
 

@@ -1,28 +1,28 @@
 //! Random numbers: a stream for each seed.
 
-/// A stream of numbers (SplitMix64).
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::SplitMix64;
+
+/// A stream of numbers.
 #[derive(Clone, Debug)]
-pub(super) struct Random(u64);
+pub(super) struct Random(SplitMix64);
 
 impl Random {
-    pub(super) const fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0xd134_2543_de82_ef95))
+    pub(super) fn new(seed: u64) -> Self {
+        Self(SplitMix64::from_seed(seed.wrapping_mul(0xd134_2543_de82_ef95).to_le_bytes()))
     }
 
-    pub(super) const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+    pub(super) fn next(&mut self) -> u64 {
+        self.0.next_u64()
     }
 
     /// A number from 0 up to but not including `end`; 0 if `end` is 0.
-    pub(super) const fn below(&mut self, end: u64) -> u64 {
+    pub(super) fn below(&mut self, end: u64) -> u64 {
         ((self.next() as u128 * end as u128) >> 64) as u64
     }
 
     /// True `permille` times in a thousand.
-    pub(super) const fn permille(&mut self, permille: u32) -> bool {
+    pub(super) fn permille(&mut self, permille: u32) -> bool {
         self.below(1000) < permille as u64
     }
 

@@ -104,7 +104,7 @@ impl Counting for PageAllocator<'_, Host> {
             shared_visits: 0,
             line_transfers: lines.passed,
             contended_lines: lines.contended,
-            fallbacks: host.fallbacks.load(Relaxed),
+            fallbacks: host.fallbacks(),
         }
     }
 }
@@ -184,10 +184,16 @@ impl<'m> Grounds<'m> {
 
 /// Counts requests that got another type's memory, and where CPUs meet at page sets.
 #[derive(Debug, Default)]
-struct Host {
+pub(crate) struct Host {
     fallbacks: AtomicU64,
     now_ns: AtomicU64,
     lines: Mutex<PageSetLines>,
+}
+
+impl Host {
+    pub(crate) fn fallbacks(&self) -> u64 {
+        self.fallbacks.load(Relaxed)
+    }
 }
 
 impl Platform for Host {

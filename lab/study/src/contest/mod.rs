@@ -16,6 +16,7 @@ mod row;
 mod stage;
 
 pub use allocator_kind::AllocatorKind;
+pub(crate) use allocator_kind::Host;
 pub use pageset_replay::operations::LeftOut;
 pub use recording::Recording;
 pub use row::ContestRow;
