@@ -1,5 +1,5 @@
 //! Any machine, any policy, any operations, misuse included: every answer of a `PageAllocator` is the family's model's, and every
-//! frame is accounted for. The model is that of the core's tests (`kernel/core/tests/family`); a find becomes a named test in
+//! frame is accounted for. The core's tests have the same model (`kernel/core/tests/family`). A find becomes a named test in
 //! `kernel/core/tests/outside/model/regressions.rs`.
 //!
 //! The core has no unsafe code, so that a sanitizer finds nothing that its assertions do not. Built with `-s none` and

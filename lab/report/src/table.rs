@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use crate::export::{Exporter as _, Text};
 use crate::{Cell, Provenance};
 
-/// The side on which a column's values stand in a text table.
+/// Where a text table aligns a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     /// Names.

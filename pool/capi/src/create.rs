@@ -9,12 +9,12 @@ use crate::failure::{FORKED, Failure, NULL_OUTPUT, number};
 use crate::pools::{self, PoolHandle, open};
 
 /// Makes a pool with this configuration, or with the defaults of pageset_config_init if config is NULL.
-/// Writes its handle to *pool. This costs some system calls. Memory is used when pages are touched, except
-/// for tables: about 140 KiB for each GiB, and 30 KiB.
+/// Writes its handle to *pool. This costs some system calls. Pages take memory when they are touched. Tables
+/// take at most 140 KiB for each GiB that is used, and some 30 KiB.
 ///
 /// Errors: EINVAL (a field of config; pageset_message names it), E2BIG (config has set fields that this
-/// library does not know), ENOMEM (address space, heap, or huge pages), EMFILE (4096 pools), EFBIG (a limit
-/// of file sizes). Otherwise the system's error. After an error *pool is NULL.
+/// library does not know), ENOMEM (address space, heap, or huge pages), EMFILE (4096 pools), or EFBIG (a limit
+/// of file sizes). All other errors are the system's. After an error *pool is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_create(
     config: *const Config,

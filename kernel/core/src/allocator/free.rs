@@ -163,8 +163,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         }
     }
 
-    /// Replaces the page set in `at` by that of the CPU that owns the frame's pageblock. Returns `at` if no
-    /// CPU owns it.
+    /// Replaces the page set in `at` by the page set of the CPU that owns the frame's pageblock. Returns `at` if
+    /// no CPU owns it.
     fn at_owner<'z>(&'z self, at: CpuZone<'z, 'a, P>, frame: FrameIndex) -> CpuZone<'z, 'a, P> {
         match at.zone.body.owners.owner(frame) {
             Some(owner) => {

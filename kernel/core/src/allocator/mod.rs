@@ -42,8 +42,8 @@ use crate::{CpuId, NodeId, ZoneId};
 /// A page-frame allocator for all zones of a machine, or for one arena.
 ///
 /// Every operation takes the CPU it runs on. Two threads may pass the same CPU at once: the page set's lock
-/// keeps them apart, at the cost of contention. Any thread on which the platform's locks are safe may call
-/// any operation.
+/// keeps them apart, at the cost of contention. Any thread may call any operation if the
+/// platform's locks are safe there.
 ///
 /// An allocation or free that the page set serves is O(1) and takes only that set's lock. A refill or drain
 /// takes one zone lock in addition and costs O(pages moved).

@@ -190,9 +190,9 @@ pub struct Pcp<L = List> {
     pub free_count: i32,
     /// Fewest pages held since the last tick. Used with decay of unused pages.
     pub count_min: i32,
-    /// Power of two by which the next drain exceeds `batch`. Used with a factor as free history.
+    /// The next drain exceeds `batch` by this power of two. Used with a factor as free history.
     pub free_factor: u8,
-    /// Power of two by which the next refill of order 0 exceeds `batch`.
+    /// The next refill of order 0 exceeds `batch` by this power of two.
     pub alloc_factor: u8,
     /// List where the last round-robin drain stopped.
     pub(super) last_drained: u8,

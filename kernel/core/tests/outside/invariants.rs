@@ -2,7 +2,7 @@
 //! which the model also checks after each of its operations.
 //!
 //! Two have no test here. 37 concerns bad pages in a refill, but the core cannot read frames' contents, so it
-//! finds no page bad. 40 belongs to the order in which huge pages are cleared.
+//! finds no page bad. 40 belongs to clearing of huge pages.
 
 use crate::host::{self, order};
 use crate::log::{CPU, Drained, Machine, OTHER, ZONE};

@@ -72,11 +72,11 @@ impl Uses {
 pub struct Census {
     /// Units of 1 GiB.
     pub units: u64,
-    /// Units in which every page in use can be moved.
+    /// Units whose pages in use can all be moved.
     pub clean_units: u64,
     /// Units without a page in use.
     pub free_units: u64,
-    /// Pageblocks in which every page in use can be moved.
+    /// Pageblocks whose pages in use can all be moved.
     pub clean_pageblocks: u64,
     /// Pageblocks without a page in use.
     pub free_pageblocks: u64,

@@ -62,9 +62,9 @@ pub struct Day {
     step: u32,
     slots: Slots,
     processes: Vec<Option<Process>>,
-    /// Processes by the step in which they end.
+    /// Processes that end, for each step.
     ends: Vec<Vec<usize>>,
-    /// Blocks of slabs by the step in which they die. The last entry has the blocks that outlive the day.
+    /// Blocks of slabs that die, for each step. The last entry has the blocks that outlive the day.
     slabs: Vec<Chain>,
     /// Pages of slabs that live long.
     long_pages: u64,

@@ -61,7 +61,7 @@ pub(super) fn turn() -> Option<f64> {
             }
             times.push(began.elapsed().as_nanos() as f64 / (2 * TURNS) as f64);
         }
-        // The longest chunks are the ones in which the system took a CPU away.
+        // In the longest chunks the system took a CPU away.
         median(&times)
     };
     thread::scope(|scope| {

@@ -14,7 +14,7 @@ const SPEARMAN_MIN: f64 = 0.9;
 pub struct Reproduction<'a> {
     /// Name of the study.
     pub study: &'static str,
-    /// Directions of all tables except withdrawn ones, beside those of the null model.
+    /// Directions of all tables except withdrawn ones, and the null model's directions.
     #[serde(flatten)]
     pub skill: Skill,
     /// The part of the directions that agree.
@@ -48,7 +48,7 @@ pub struct Reproduction<'a> {
 pub struct Group {
     /// Name of the group.
     pub group: String,
-    /// The group's directions beside those of the null model.
+    /// The group's directions and the null model's.
     #[serde(flatten)]
     pub skill: Skill,
     /// The sign test's p-value: how often chance does at least as well as our values against the null model.
@@ -66,7 +66,7 @@ impl Group {
 /// Tables that their author has withdrawn.
 #[derive(Debug, Serialize)]
 pub struct Withdrawn<'a> {
-    /// The tables' directions beside those of the null model.
+    /// The tables' directions and the null model's.
     #[serde(flatten)]
     pub skill: Skill,
     /// The tables, with our values.
@@ -108,8 +108,8 @@ impl<'a> Reproduction<'a> {
         self.tables.iter().chain(withdrawn).copied()
     }
 
-    /// Directions of each group beside those of the null model, and the withdrawn tables, as a table. `None`
-    /// if nothing is published.
+    /// Directions of each group and of the null model, and the withdrawn tables, as a table. `None` if nothing
+    /// is published.
     pub fn skill_table(&self) -> Option<Table> {
         let columns = vec![
             Column::label("group", "directions"),

@@ -1,7 +1,6 @@
 //! A layout from a copy of `/proc/zoneinfo`, of any kernel since 2.6.32.
 //!
-//! The file contains neither the kernel, nor the page size, nor caches, nor which CPUs are local to which
-//! node. A needed fact that the file does not imply must be given by the user. All assumptions are listed in
+//! The file names neither the kernel, nor the page size, nor caches, nor the CPUs of a node. A needed fact that the file does not imply must be given by the user. All assumptions are listed in
 //! [`Layout::assumed`].
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The figures by which allocators are compared, and our allocator's goal for each.
+//! The figures that compare allocators, and our allocator's goal for each.
 
 use pageset_report::Spread;
 

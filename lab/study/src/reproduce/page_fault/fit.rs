@@ -6,7 +6,7 @@ use pageset_sim::Machine;
 use super::printed::{PAGES_PER_GIB, PrintedRow};
 use super::runs::Key;
 
-/// The private time of a fault for which one thread's wall time is the printed one; 0 if the other work alone
+/// The private time of a fault that gives one thread the printed wall time. It is 0 if the other work alone
 /// takes longer. One thread never waits, so its time is a sum.
 pub(super) fn fault_ns(machine: &Machine, rows: &[PrintedRow]) -> Result<f64> {
     let row = rows.iter().find(|row| row.threads == 1).context("the text has a row of one thread")?;
