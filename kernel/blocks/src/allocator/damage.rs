@@ -18,7 +18,7 @@ use crate::row::{ROWS, Row};
 use crate::rows::Rows;
 use crate::state::State;
 
-const FRAMES: u64 = 10 * 512;
+const ZONE_FRAMES: u64 = 10 * 512;
 const CPUS: u32 = 2;
 
 struct Random(u64);
@@ -77,7 +77,7 @@ fn damage(allocator: &BlockAllocator<'_, impl Access>, random: &mut Random) {
 fn call<A: Access>(allocator: &BlockAllocator<'_, A>, held: &mut Vec<(Pfn, Order)>, random: &mut Random) {
     let cpu = CpuId(random.below(u64::from(CPUS)) as u32);
     let request = random.request();
-    let pfn = random.below(FRAMES);
+    let pfn = random.below(ZONE_FRAMES);
     let range = pfn..pfn + 1 + random.below(700);
     match random.below(20) {
         0..6 => held.extend(allocator.alloc(cpu, &request).map(|pfn| (pfn, request.order))),
@@ -127,8 +127,9 @@ fn play<A: Access + 'static>(
     build: impl Fn(&Config<'_>) -> BlockAllocator<'static, A>,
     also: impl Fn(&BlockAllocator<'static, A>, &mut Random),
 ) {
-    let regions = [0..3000, 3100..FRAMES];
-    let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..FRAMES, regions: &regions }];
+    let regions = [0..3000, 3100..ZONE_FRAMES];
+    let zones =
+        [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..ZONE_FRAMES, regions: &regions }];
     let nodes = [NodeId(0); CPUS as usize];
     let mut config = Config::new(&zones, &nodes);
     config.min_free_kbytes = Some([0, 512][seed as usize % 2]);

@@ -25,5 +25,6 @@ mod settings;
 mod spare;
 mod split;
 mod threads;
+mod units;
 mod whole_use;
 mod word;
