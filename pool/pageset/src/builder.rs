@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use std::time::Duration;
 
-use crate::arrays::{ArraySet, Caps};
+use crate::arrays::{ArraySet, Caps, Share};
 use crate::background::Background;
 use crate::base::Base;
 use crate::error::BuildError;
@@ -433,7 +433,7 @@ impl Builder {
             FastPath::Auto | FastPath::Locks => None,
         };
         let usable = cpu::usable();
-        let caps = Caps::for_free(frames, usable);
+        let caps = Caps::for_free(frames, Share::FIRST, usable);
         let base = Base::new(frames, cpus, caps)?;
         let array_cpus = self.array_cpus.unwrap_or(cpus);
         let set = || ArraySet::new(array_cpus, caps);

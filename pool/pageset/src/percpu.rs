@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use pageset_core::Order;
 
-use crate::arrays::{Batch, Caps, Class, CpuArrays, Entry, StackAt};
+use crate::arrays::{Batch, Caps, Class, CpuArrays, Entry, Share, StackAt};
 use crate::inside::Inside;
 use crate::pages::Span;
 use crate::rseq::{self, Area, HotPage};
@@ -21,6 +21,10 @@ pub(crate) struct PerCpu {
     caps: [AtomicU32; Class::COUNT],
     /// Frames that were free when [`fit`](Self::fit) set the capacities last.
     fitted: AtomicU64,
+    /// The [`Share`] of the free memory that arrays may hold, in halvings.
+    halvings: AtomicU32,
+    /// Calls of [`fit`](Self::fit) since the share changed.
+    calls: AtomicU32,
     /// CPUs that the process may use.
     cpus: usize,
     /// Tells tools that check memory which pages are in use. With such a tool there are no sequences, because
@@ -40,25 +44,56 @@ impl PerCpu {
         if let Some(area) = area {
             rseq::announce(hot.hot(), area);
         }
-        let caps = Caps::for_free(free, cpus).0.map(AtomicU32::new);
-        Self { hot, area, caps, fitted: AtomicU64::new(free), cpus, checked }
+        let caps = Caps::for_free(free, Share::FIRST, cpus).0.map(AtomicU32::new);
+        let (fitted, halvings) = (AtomicU64::new(free), AtomicU32::new(Share::FIRST.halvings));
+        Self { hot, area, caps, fitted, halvings, calls: AtomicU32::new(0), cpus, checked }
     }
 
     /// Fits the capacities of the arrays to the free memory, if that has halved or doubled since the last
-    /// time.
+    /// time, or if no request was refused for a while. Each call is one that an array could not serve.
     #[inline]
     pub(crate) fn fit(&self, free: u64) {
         let fitted = self.fitted.load(Relaxed);
-        if free < fitted / 2 || free / 2 > fitted {
+        if free < fitted / 2 || free / 2 > fitted || self.has_grown() {
             self.fit_all(free);
         }
+    }
+
+    fn share(&self) -> Share {
+        Share { halvings: self.halvings.load(Relaxed) }
+    }
+
+    /// Counts a call, and lets the share grow after some calls.
+    ///
+    /// Race: two threads count at once, or one counts while another shrinks the share. Then a call is not
+    /// counted, or the share is a step larger. Both do no harm.
+    #[inline]
+    fn has_grown(&self) -> bool {
+        /// Calls after which the share grows. Guess: 2 ms of such calls.
+        const CALLS: u32 = 16384;
+        let Some(grown) = self.share().grown() else { return false };
+        let calls = self.calls.load(Relaxed) + 1;
+        let is_due = calls >= CALLS;
+        self.calls.store(if is_due { 0 } else { calls }, Relaxed);
+        if is_due {
+            self.halvings.store(grown.halvings, Relaxed);
+        }
+        is_due
+    }
+
+    /// Makes the arrays smaller, because a request was refused while they held blocks.
+    #[cold]
+    pub(crate) fn note_shortage(&self, free: u64) {
+        self.halvings.store(self.share().shrunk().halvings, Relaxed);
+        self.calls.store(0, Relaxed);
+        self.fit_all(free);
     }
 
     /// Fits the capacities in any case. O(CPUs), once after half of the free memory was used or freed.
     #[cold]
     fn fit_all(&self, free: u64) {
         self.fitted.store(free, Relaxed);
-        let caps = Caps::for_free(free, self.cpus);
+        let caps = Caps::for_free(free, self.share(), self.cpus);
         let is_new = |class: Class| self.caps[class as usize].swap(caps.of(class), Relaxed) != caps.of(class);
         // Race: two threads fit the arrays at once. Either thread's capacities remain; both are valid.
         if Class::ALL.into_iter().filter(|class| is_new(*class)).count() > 0 {
@@ -286,10 +321,10 @@ mod tests {
         }
         const FREE: u64 = 1 << 24;
         for area in [None, rseq::area()] {
-            let set = || ArraySet::new(cpu::possible(), Caps::for_free(FREE, 1)).unwrap();
+            let set = || ArraySet::new(cpu::possible(), Caps::for_free(FREE, Share::FIRST, 1)).unwrap();
             let arrays = PerCpu::new(HotPage::new([set(), set()]).unwrap(), area, FREE, 1, None);
             for class in Class::ALL {
-                let full = Caps::for_free(FREE, 1).of(class);
+                let full = Caps::for_free(FREE, Share::FIRST, 1).of(class);
                 (0..full).for_each(|frame| assert!(arrays.push(class, Entry::dirty(frame))));
             }
             let before = arrays.frames();
@@ -304,7 +339,23 @@ mod tests {
             assert_eq!(arrays.frames(), before, "no count has changed");
             let half: &mut Batch = &mut Batch::new();
             arrays.pop_half(Class::Order0, half);
-            assert_eq!(half.len() as u32, Caps::for_free(1 << 12, 1).of(Class::Order0) / 2);
+            assert_eq!(half.len() as u32, Caps::for_free(1 << 12, Share::FIRST, 1).of(Class::Order0) / 2);
         }
+    }
+
+    /// A pool of 10 MiB kept few blocks in its arrays, whether or not memory was short: most calls took locks.
+    #[test]
+    fn arrays_grow_while_no_request_is_refused_and_shrink_when_one_is() {
+        const FREE: u64 = 2560;
+        let set = || ArraySet::new(cpu::possible(), Caps::for_free(FREE, Share::FIRST, 1)).unwrap();
+        let arrays = PerCpu::new(HotPage::new([set(), set()]).unwrap(), None, FREE, 1, None);
+        let calm = || (0..100_000).for_each(|_| arrays.fit(FREE));
+        assert_eq!(arrays.cap(Class::Order0), 40);
+        calm();
+        assert_eq!((arrays.cap(Class::Order0), arrays.cap(Class::Order7)), (432, 4));
+        (0..3).for_each(|_| arrays.note_shortage(FREE));
+        assert_eq!((arrays.cap(Class::Order0), arrays.cap(Class::Order1)), (2, 1));
+        (0..2).for_each(|_| calm());
+        assert_eq!(arrays.cap(Class::Order0), 432);
     }
 }

@@ -7,9 +7,36 @@ use super::batch::{BATCH_MAX, COPIED_TOGETHER, PAGEBLOCKS_MAX};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Caps(pub(crate) [u32; Class::COUNT]);
 
-/// The arrays of one class, on all CPUs together, hold at most this fraction of the free memory. So all ten
-/// classes hold less than a sixth, and free memory is seldom out of reach of other CPUs.
-const SHARE: u64 = 64;
+/// The part of the free memory that the arrays of one class, on all CPUs together, may hold: one of
+/// `2^halvings` equal parts.
+///
+/// Large arrays make most calls fast. But blocks in arrays form no larger blocks, and other CPUs cannot have
+/// them. So the part shrinks when a request was refused at first, and grows while none is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub(crate) halvings: u32,
+}
+
+impl Share {
+    /// A quarter. Guess.
+    const LARGEST: u32 = 2;
+    /// Small pools have no arrays then. Large pools, in which a request for contiguous memory may fail again
+    /// and again, keep theirs.
+    const SMALLEST: u32 = 10;
+    /// A new pool does not know whether memory will be short.
+    pub(crate) const FIRST: Self = Self { halvings: 6 };
+
+    /// The part after a request was refused at first. Guess: it comes back after four times as long as one
+    /// step of [`grown`](Self::grown) takes.
+    pub(crate) fn shrunk(self) -> Self {
+        Self { halvings: (self.halvings + 4).min(Self::SMALLEST) }
+    }
+
+    /// The part after a while without refused requests. `None` if it is the largest.
+    pub(crate) fn grown(self) -> Option<Self> {
+        (self.halvings > Self::LARGEST).then(|| Self { halvings: self.halvings - 1 })
+    }
+}
 
 impl Caps {
     /// The largest capacity of each class: a page of 4 KiB for each CPU, most of it for order 0. The numbers
@@ -18,8 +45,8 @@ impl Caps {
     const MOST: [u32; Class::COUNT] = [432, 112, 112, 176, 32, 16, 8, 4, 4, 24];
 
     /// Capacities for the arrays of `cpus` CPUs while `frames` frames are free.
-    pub(crate) fn for_free(frames: u64, cpus: usize) -> Self {
-        let share = frames / SHARE / cpus.max(1) as u64;
+    pub(crate) fn for_free(frames: u64, share: Share, cpus: usize) -> Self {
+        let share = (frames >> share.halvings) / cpus.max(1) as u64;
         Self(std::array::from_fn(|class| {
             let fair = share / u64::from(Class::ALL[class].frames());
             u32::try_from(fair).map_or(Self::MOST[class], |fair| fair.min(Self::MOST[class]))
@@ -59,17 +86,22 @@ mod tests {
 
     #[test]
     fn arrays_are_small_where_little_is_free() {
-        assert_eq!(Caps::for_free(16, 8), Caps::NONE);
-        assert_eq!(Caps::for_free(1 << 24, 2), Caps([432, 112, 112, 176, 32, 16, 8, 4, 4, 24]));
-        assert_eq!(Caps::for_free(4096, 2).0, [32, 16, 8, 4, 2, 1, 0, 0, 0, 0]);
+        assert_eq!(Caps::for_free(16, Share::FIRST, 8), Caps::NONE);
+        assert_eq!(Caps::for_free(1 << 24, Share::FIRST, 2), Caps([432, 112, 112, 176, 32, 16, 8, 4, 4, 24]));
+        assert_eq!(Caps::for_free(4096, Share::FIRST, 2).0, [32, 16, 8, 4, 2, 1, 0, 0, 0, 0]);
     }
 
     #[test]
-    fn all_arrays_together_hold_a_sixth_of_what_is_free_at_most() {
-        for (free, cpus) in [(1 << 10, 1), (1 << 20, 2), (1 << 20, 64)] {
-            let caps = Caps::for_free(free, cpus);
-            let held: u64 = Class::ALL.iter().map(|class| u64::from(caps.of(*class) * class.frames())).sum();
-            assert!(held * cpus as u64 * 6 <= free, "{free} {cpus}");
+    fn arrays_grow_to_a_quarter_and_shrink_to_nothing_in_a_small_pool() {
+        let mut share = Share::FIRST;
+        while let Some(grown) = share.grown() {
+            share = grown;
         }
+        assert_eq!(Caps::for_free(1280, share, 2).of(Class::Order0), 1280 / 4 / 2);
+        for _ in 0..3 {
+            share = share.shrunk();
+        }
+        assert_eq!(Caps::for_free(1280, share, 2), Caps::NONE);
+        assert_eq!(Caps::for_free(1 << 20, share, 2).of(Class::Order0), 432);
     }
 }

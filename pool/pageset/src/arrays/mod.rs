@@ -13,7 +13,7 @@ mod set;
 mod sync;
 
 pub(crate) use batch::Batch;
-pub(crate) use caps::Caps;
+pub(crate) use caps::{Caps, Share};
 pub(crate) use class::{Class, StackAt};
 pub(crate) use entry::{Entry, ZeroState};
 pub(crate) use set::{ArraySet, CpuArrays};

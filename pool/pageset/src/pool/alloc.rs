@@ -109,6 +109,7 @@ impl Inner {
             // Wait until blocks that another thread isolated for a moment are back.
             let _all_there = self.returning.lock();
             self.alloc_charged(order, frames, &alloc)
+                .inspect_err(|_| self.percpu.note_shortage(self.capacity.left()))
         })
     }
 
