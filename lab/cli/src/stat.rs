@@ -7,16 +7,16 @@ pub(crate) mod args;
 mod counts;
 mod document;
 mod fleet;
+mod percent;
 mod sections;
+mod warnings;
 
 use std::io::Write;
 
 use anyhow::Result;
-use pageset_core::{COSTLY_ORDER, THP_ORDER};
-use pageset_replay::recorded::needs;
 use pageset_replay::{Survey, SurveyOptions, survey};
 use pageset_report::{Cell, Column, Format, Kind, Provenance, Row, Table, json_document};
-use pageset_trace::{SettingChange, TraceInfo, TraceReader as _};
+use pageset_trace::TraceReader as _;
 
 use crate::hint;
 use crate::invocation::Invocation;
@@ -29,6 +29,7 @@ use crate::source::Source;
 use crate::stat::args::StatArgs;
 use document::StatDocument;
 pub(crate) use sections::{Section, duration, sections};
+use warnings::warnings;
 
 pub(crate) fn run(args: &StatArgs, invocation: &Invocation) -> Result<()> {
     if crate::fleet::is_one(&args.source.recordings) {
@@ -93,19 +94,6 @@ fn write(
     Ok(())
 }
 
-/// Facts that the recording lacks, and settings that changed while it was made.
-fn warnings(info: &TraceInfo, survey: &Survey) -> Vec<String> {
-    // The tables of counts mark each unknown number themselves.
-    let unsaid = survey.recorded.unsaid_beside(needs::VISITS, needs::WAITS).filter(|_| info.counts.is_none());
-    let unsaid = unsaid.map(|why| format!("`-` is unknown. {why}"));
-    let changes = info.setting_changes.iter().map(|change| {
-        let SettingChange { name, from, to, before_ns, .. } = change;
-        let seconds = before_ns.saturating_sub(survey.first_ns.unwrap_or(0)) as f64 / 1e9;
-        format!("vm.{name} changed from {from} to {to}, {seconds:.1} s after the first event.")
-    });
-    unsaid.into_iter().chain(survey.extent.part(info)).chain(changes).collect()
-}
-
 /// All sections as one table, a line for each number that there is: CSV has no place for tables of different
 /// shapes.
 fn long(sections: &[Section], provenance: &Provenance, out: &mut dyn Write) -> Result<()> {
@@ -144,19 +132,4 @@ fn plain(cell: &Cell) -> String {
         Cell::Real { value, .. } => value.to_string(),
         Cell::Absent => String::new(),
     }
-}
-
-/// A share in percent; `None` if the whole is 0.
-fn percent(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64 * 100.0)
-}
-
-/// Percentage of allocations that the recorded kernel's page sets served without a refill. Only orders that
-/// page sets hold since Linux 5.14 count. `None` if refills were not recorded.
-fn kernel_hit_percent(survey: &Survey) -> Option<f64> {
-    let refills = survey.kernel.refills.total();
-    let blocks = |order: usize| survey.orders.allocated[order].iter().sum::<u64>();
-    let held: u64 = (0..=COSTLY_ORDER).chain([THP_ORDER]).map(blocks).sum();
-    let is_known = refills > 0 && survey.recorded.has(needs::REFILLS);
-    percent(held.saturating_sub(refills), held).filter(|_| is_known)
 }

@@ -11,6 +11,7 @@ mod sample;
 #[cfg(feature = "screen")]
 mod screen;
 mod selection;
+mod size;
 mod tables;
 
 use std::io::{self, IsTerminal as _};
@@ -24,9 +25,6 @@ use crate::invocation::Invocation;
 use crate::left;
 use crate::signals::Signals;
 use args::TopArgs;
-
-/// Lines to assume for a terminal whose size is not known.
-const HEIGHT: usize = 24;
 
 pub(crate) fn run(args: &TopArgs, invocation: &Invocation) -> Result<()> {
     if let Some(problem) = args.problem() {
@@ -60,16 +58,4 @@ fn show(args: &TopArgs, monitor: Monitor, signals: &Signals) -> Result<()> {
 #[cfg(not(feature = "screen"))]
 fn show(args: &TopArgs, monitor: Monitor, signals: &Signals) -> Result<()> {
     plain::run(args, monitor, signals, "No keys here: the default build has them. Ctrl-C ends.")
-}
-
-/// Columns of the terminal. Where the output is no terminal, as many as every table needs.
-fn width() -> usize {
-    let size = rustix::termios::tcgetwinsize(io::stdout());
-    size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(frame::WIDTH)
-}
-
-/// Lines of the terminal.
-fn height() -> usize {
-    let size = rustix::termios::tcgetwinsize(io::stdout());
-    size.ok().map(|size| usize::from(size.ws_row)).filter(|lines| *lines > 0).unwrap_or(HEIGHT)
 }

@@ -10,8 +10,9 @@ use pageset_report::Provenance;
 use pageset_trace::{Counts, EventKind, TraceInfo};
 use serde::Serialize;
 
+use super::percent::{kernel_hit_percent, percent};
 use super::sections::{other_waits, type_key, type_names};
-use super::{kernel_hit_percent, percent, warnings};
+use super::warnings::warnings;
 use crate::layouts::LayoutOrigin;
 use crate::origin::TraceDocument;
 

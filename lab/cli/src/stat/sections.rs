@@ -10,7 +10,8 @@ use pageset_replay::{Log2Counts, Survey, ZoneState};
 use pageset_report::{Cell, Column, Histogram, Matrix, Row, Table, command_line};
 use pageset_trace::{EventKind, TraceInfo};
 
-use super::{counts, kernel_hit_percent, percent};
+use super::counts;
+use super::percent::{kernel_hit_percent, percent};
 use crate::sites;
 use crate::source;
 use crate::who;

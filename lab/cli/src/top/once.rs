@@ -11,10 +11,9 @@ use pageset_replay::advise::SAVED_PERCENT;
 use pageset_report::{Format, Provenance, Table, json_document};
 use serde::Serialize;
 
-use super::TopArgs;
-use super::args::TopFormat;
+use super::args::{TopArgs, TopFormat};
 use super::frame::WIDTH;
-use super::tables;
+use super::{size, tables};
 use crate::invocation::Invocation;
 use crate::output;
 use crate::paragraph;
@@ -77,7 +76,7 @@ fn write(view: &View, provenance: &Provenance, format: Format, out: &mut dyn Wri
 fn printed(table: Table, format: Format) -> String {
     let table = table.without_empty_columns();
     match format {
-        Format::Table => table.to_text(super::width().min(WIDTH)),
+        Format::Table => table.to_text(size::width().min(WIDTH)),
         _ => format.exporter().to_string(&table),
     }
 }

@@ -5,9 +5,10 @@ use std::io::{self, Write as _};
 use anyhow::Result;
 use pageset_live::Monitor;
 
-use super::TopArgs;
+use super::args::TopArgs;
 use super::frame::Frame;
 use super::selection::Selection;
+use super::size;
 use crate::signals::Signals;
 
 /// Goes to the first line, and clears the lines below. Source: ECMA-48, CUP and ED.
@@ -22,7 +23,7 @@ pub(super) fn run(args: &TopArgs, mut monitor: Monitor, signals: &Signals, no_ke
     while signals.sleep(args.interval) {
         let view = monitor.step()?;
         // The last line but one stays free, so that nothing scrolls.
-        let (width, height) = (super::width(), super::height().saturating_sub(2));
+        let (width, height) = (size::width(), size::height().saturating_sub(2));
         let lines = Frame::new(&view, &selection, width).lines(height).join("\n");
         write!(out, "{CLEAR}{lines}\n{no_keys}")?;
         out.flush()?;

@@ -1,0 +1,18 @@
+//! What a reader of the numbers has to know about the recording.
+
+use pageset_replay::Survey;
+use pageset_replay::recorded::needs;
+use pageset_trace::{SettingChange, TraceInfo};
+
+/// Facts that the recording lacks, and settings that changed while it was made.
+pub(super) fn warnings(info: &TraceInfo, survey: &Survey) -> Vec<String> {
+    // The tables of counts mark each unknown number themselves.
+    let unsaid = survey.recorded.unsaid_beside(needs::VISITS, needs::WAITS).filter(|_| info.counts.is_none());
+    let unsaid = unsaid.map(|why| format!("`-` is unknown. {why}"));
+    let changes = info.setting_changes.iter().map(|change| {
+        let SettingChange { name, from, to, before_ns, .. } = change;
+        let seconds = before_ns.saturating_sub(survey.first_ns.unwrap_or(0)) as f64 / 1e9;
+        format!("vm.{name} changed from {from} to {to}, {seconds:.1} s after the first event.")
+    });
+    unsaid.into_iter().chain(survey.extent.part(info)).chain(changes).collect()
+}
