@@ -245,7 +245,7 @@ impl<'a> Definitions<'a> {
             } else if is_before('.') && (is_behind('(') || is_behind(':')) {
                 add(self.methods.get(word).copied().flatten(), &format!(".{word}()"));
             } else if is_behind('!') && !is_before(':') {
-                let definers = self.free.get(word).filter(|definers| definers.len() == 1);
+                let definers = self.free.get(&*format!("{word}!")).filter(|definers| definers.len() == 1);
                 add(definers.map(|definers| definers[0]), word);
             } else if is_behind(':') && !is_before(':') {
                 // A name is imported, of this file, or behind the path of its module.

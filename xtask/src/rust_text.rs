@@ -187,7 +187,9 @@ pub(crate) fn items(tokens: &[Token]) -> Items {
                 at += 1;
             }
             (Some("macro_rules"), _) => {
-                items.free.extend(tokens.get(at + 2).and_then(Token::word).map(str::to_owned));
+                // Imports name a macro without the mark. A call has it, so it is no call of a function.
+                let name = tokens.get(at + 2).and_then(Token::word);
+                items.free.extend(name.into_iter().flat_map(|name| [name.to_owned(), format!("{name}!")]));
             }
             _ => {}
         }
@@ -230,7 +232,7 @@ mod tests {
             macro_rules! list { () => {} }
         ";
         let items = items(&tokens(text));
-        assert_eq!(items.free.iter().collect::<Vec<_>>(), ["MAX", "Sink", "Zone", "free", "list"]);
+        assert_eq!(items.free.iter().collect::<Vec<_>>(), ["MAX", "Sink", "Zone", "free", "list", "list!"]);
         assert_eq!(items.methods.iter().collect::<Vec<_>>(), ["lock", "take"]);
     }
 }

@@ -19,13 +19,15 @@ use pageset_trace::Snapshot;
 use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
 
 use super::act::{Act, ActKind};
+use super::candidate::{Candidate, check};
+use super::error::{ReplayError, go_on};
 use super::load::PageSetLoad;
 use super::machine::Machine;
 use super::page_sets::{PageSets, ZoneStart};
 use super::start::{SetStart, zone_before};
 use super::totals::Totals;
+use super::vm_settings::VmSettings;
 use super::window::Window;
-use super::{Candidate, ReplayError, VmSettings, check, go_on};
 use crate::limits::{computed, printed_or_computed};
 
 /// Parts of the recording that a draw may begin with.

@@ -11,12 +11,12 @@ mod tests;
 use pageset_core::CpuId;
 use pageset_trace::{EventKind, TraceReader};
 
-use super::ReplayError;
-use super::Unreplayed;
 use super::act::{Act, ActKind, BlockKind};
 use super::acts::Acts;
+use super::error::ReplayError;
 use super::machine::Machine;
 use super::ticks::Ticks;
+use super::unplayed::Unreplayed;
 use crate::recorded::{self, RecordedKinds};
 use reading::Reading;
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use pageset_core::FrameCounts;
 use pageset_trace::{Layout, ZoneDescription};
 
-use super::ReplayError;
+use super::error::ReplayError;
 
 /// Page sets at most; each takes half a kibibyte for every policy.
 const PAGE_SETS_MAX: usize = 1 << 18;

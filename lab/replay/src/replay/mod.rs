@@ -12,10 +12,13 @@
 
 mod act;
 mod acts;
+mod candidate;
+mod error;
 mod forecast;
 mod frame_map;
 mod guess;
 mod interval;
+mod kernel_totals;
 mod load;
 mod machine;
 mod outcome;
@@ -25,59 +28,37 @@ mod start;
 mod steps;
 mod ticks;
 mod totals;
+mod unplayed;
 mod vm_settings;
 mod window;
 
+pub use candidate::{Candidate, replayable};
+pub use error::ReplayError;
 pub use guess::guess_layout;
 pub use interval::{INTERVAL_COVERAGE, Interval};
+pub use kernel_totals::KernelTotals;
 pub use outcome::{Intervals, Outcome};
 pub use steps::{Made, Step, Steps};
+pub use unplayed::{Unreplayed, Unseen};
 pub use vm_settings::VmSettings;
 pub use window::Window;
 
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 
-use pageset_core::{POLICIES, Policy};
-use pageset_trace::{Layout, LostEvents, TraceError, TraceInfo, TraceReader};
+use pageset_trace::{Layout, LostEvents, TraceInfo, TraceReader};
 use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
 
 use crate::memory;
 use crate::recorded::{RecordedKinds, needs};
 use crate::stretch::OneSetting;
+use candidate::check;
+use error::go_on;
 use forecast::Forecast;
 use interval::{Kind, distance};
 use load::{PageSetLoad, Times};
 use outcome::OwnDistance;
 use prepared::Prepared;
-
-/// A kernel to ask: a policy, and settings of `/proc/sys/vm`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Candidate {
-    /// The rules of its page sets.
-    pub policy: Policy,
-    /// Settings that differ from the recorded ones.
-    pub settings: VmSettings,
-}
-
-impl Candidate {
-    /// The policy's name, and the settings that are not the recorded ones.
-    #[must_use]
-    pub fn name(&self) -> String {
-        if self.settings.is_unchanged() {
-            self.policy.name.to_owned()
-        } else {
-            format!("{} {}", self.policy.name, self.settings)
-        }
-    }
-}
-
-impl From<Policy> for Candidate {
-    fn from(policy: Policy) -> Self {
-        Self { policy, settings: VmSettings::default() }
-    }
-}
 
 /// The kernels and the machine to replay under.
 #[derive(Clone, Debug, Default)]
@@ -138,27 +119,6 @@ pub struct Room {
     pub plays_at_once: Option<usize>,
 }
 
-/// A kernel's refills and drains of page sets. `None` was not recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct KernelTotals {
-    /// Refills.
-    pub refills: Option<u64>,
-    /// Pages they fetched.
-    pub refilled_pages: Option<u64>,
-    /// Drains.
-    pub drains: Option<u64>,
-    /// Pages they gave back.
-    pub drained_pages: Option<u64>,
-}
-
-impl KernelTotals {
-    /// Refills and drains.
-    #[must_use]
-    pub fn visits(&self) -> Option<u64> {
-        Some(self.refills? + self.drains?)
-    }
-}
-
 impl Replay {
     /// The difference between the own row's visits and the recorded kernel's, in percent; `None` if either is
     /// not known.
@@ -200,103 +160,6 @@ fn visits_beside(off_percent: f64) -> String {
 pub const FEW_VISITS: u64 = 20;
 /// A replay of the recorded kernel that is off by more than this, in percent, is no base for a forecast.
 pub const FAR_OFF_PERCENT: f64 = 25.0;
-
-/// Events of the recording that were not replayed, by reason. The counts are the same under every policy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Unreplayed {
-    /// Allocations that failed in the recording already.
-    pub failed_in_recording: u64,
-    /// Events about frames outside the machine's zones.
-    pub foreign_frames: u64,
-    /// Events with an impossible order, CPU or node.
-    pub impossible: u64,
-    /// Allocations of frames that the recording shows as in use: a free was lost.
-    pub allocated_twice: u64,
-}
-
-/// Work that has no event of its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Unseen {
-    /// Frees of pages whose allocation the recording does not show.
-    pub unmatched_frees: u64,
-    /// Pages among these that the recording shows as free already: they were allocated without an event, as
-    /// in bulk.
-    pub allocations: u64,
-    /// Pages that stand for the stacks of forked tasks, where the recording has no events of bulk
-    /// allocations.
-    pub stack_pages: u64,
-    /// Frees that went past a page set whose lock was busy, as later events show.
-    pub diverted_frees: u64,
-}
-
-/// Why a replay could not be done.
-#[derive(Debug, thiserror::Error)]
-pub enum ReplayError {
-    /// The recording is damaged or unreadable, or lacks events for a replay.
-    #[error(transparent)]
-    Trace(#[from] TraceError),
-    /// [`ReplayOptions::cancel`] was set.
-    #[error("cancelled")]
-    Cancelled,
-    /// The recording does not describe its machine, and the caller gave none.
-    #[error("{0}")]
-    NoMachine(String),
-    /// CPUs that did something cannot be left out.
-    #[error("the machine has {there} CPUs: share its memory between at least as many, not {asked}")]
-    TooFewCpus {
-        /// CPUs asked for.
-        asked: u32,
-        /// CPUs of the machine.
-        there: u32,
-    },
-    /// The policy's page sets look at the zone's lists, and a replay has no zone (decision 0010).
-    #[error(
-        "{0} cannot be replayed: its CPUs own pageblocks, and a replay has page sets without a zone. \
-         `pageset simulate --recording` and `pageset simulate -w trace:FILE` play it"
-    )]
-    NeedsZone(&'static str),
-    /// Neither memory nor a file has room for the acts.
-    #[error(
-        "this recording wants {} MiB to be replayed, in memory or in a file below {} ($TMPDIR): {source}",
-        wanted >> 20,
-        std::env::temp_dir().display()
-    )]
-    NoRoom {
-        /// Bytes of the acts that were read so far.
-        wanted: u64,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// A recording that was given as a repeat is of another kernel, machine or setting.
-    #[error("{path}: this is no repeat of the first recording: it is of another {what}")]
-    NoRepeat {
-        /// The recording.
-        path: PathBuf,
-        /// The difference.
-        what: String,
-    },
-    /// The machine cannot be built.
-    #[error("the machine description does not describe a machine that can be built: {0}")]
-    Layout(String),
-}
-
-impl ReplayError {
-    fn no_room(acts: &acts::Acts, source: std::io::Error) -> Self {
-        Self::NoRoom { wanted: acts.bytes().0, source }
-    }
-}
-
-/// Every named policy that a replay can play, oldest first.
-#[must_use]
-pub fn replayable() -> Vec<Policy> {
-    POLICIES.iter().filter(|policy| policy.is_of_page_sets_alone()).copied().collect()
-}
-
-/// Whether a replay can play a candidate.
-fn check(candidate: &Candidate) -> Result<(), ReplayError> {
-    let policy = &candidate.policy;
-    if policy.is_of_page_sets_alone() { Ok(()) } else { Err(ReplayError::NeedsZone(policy.name)) }
-}
 
 /// Progress of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -508,11 +371,6 @@ fn room(prepared: &Prepared) -> (Option<usize>, Room) {
     let plays = Some(plays).filter(|plays| *plays < rayon::current_num_threads());
     let (acts_bytes, file_bytes) = load.acts.bytes();
     (plays, Room { acts_bytes, file_bytes, plays_at_once: plays })
-}
-
-/// An error once the caller has cancelled the replay.
-fn go_on(cancel: &AtomicBool) -> Result<(), ReplayError> {
-    if cancel.load(Relaxed) { Err(ReplayError::Cancelled) } else { Ok(()) }
 }
 
 fn kernel_itself(load: &PageSetLoad, window: Window) -> KernelTotals {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Candidate;
+use super::candidate::Candidate;
 use super::forecast::Forecast;
 use super::interval::{Basis, Interval, Kind};
 use super::totals::Totals;

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use pageset_core::Policy;
 use pageset_trace::{Layout, Snapshot, TraceReader};
 
-use super::ReplayError;
+use super::error::ReplayError;
 use super::forecast::Forecaster;
 use super::load::{PageSetLoad, Times};
 use super::machine::Machine;

@@ -6,10 +6,11 @@ use pageset_core::{DrainReason, MigrateType, Order, ZoneKind};
 use pageset_trace::{Layout, TraceReader};
 
 use super::act::{Act, ActKind};
+use super::candidate::Candidate;
+use super::error::ReplayError;
 use super::load::Times;
 use super::page_sets::PageSets;
 use super::prepared::Prepared;
-use super::{Candidate, ReplayError};
 use crate::stretch::OneSetting;
 
 /// A recording that was read to be played step by step. It takes 16 bytes of memory for each allocation and

@@ -1,0 +1,45 @@
+//! A kernel to ask about.
+
+use pageset_core::{POLICIES, Policy};
+
+use super::error::ReplayError;
+use super::vm_settings::VmSettings;
+
+/// A kernel to ask: a policy, and settings of `/proc/sys/vm`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
+    /// The rules of its page sets.
+    pub policy: Policy,
+    /// Settings that differ from the recorded ones.
+    pub settings: VmSettings,
+}
+
+impl Candidate {
+    /// The policy's name, and the settings that are not the recorded ones.
+    #[must_use]
+    pub fn name(&self) -> String {
+        if self.settings.is_unchanged() {
+            self.policy.name.to_owned()
+        } else {
+            format!("{} {}", self.policy.name, self.settings)
+        }
+    }
+}
+
+impl From<Policy> for Candidate {
+    fn from(policy: Policy) -> Self {
+        Self { policy, settings: VmSettings::default() }
+    }
+}
+
+/// Every named policy that a replay can play, oldest first.
+#[must_use]
+pub fn replayable() -> Vec<Policy> {
+    POLICIES.iter().filter(|policy| policy.is_of_page_sets_alone()).copied().collect()
+}
+
+/// Whether a replay can play a candidate.
+pub(super) fn check(candidate: &Candidate) -> Result<(), ReplayError> {
+    let policy = &candidate.policy;
+    if policy.is_of_page_sets_alone() { Ok(()) } else { Err(ReplayError::NeedsZone(policy.name)) }
+}

@@ -1,0 +1,70 @@
+//! Why a replay could not be done.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use pageset_trace::TraceError;
+
+use super::acts::Acts;
+
+/// Why a replay could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The recording is damaged or unreadable, or lacks events for a replay.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// [`ReplayOptions::cancel`] was set.
+    #[error("cancelled")]
+    Cancelled,
+    /// The recording does not describe its machine, and the caller gave none.
+    #[error("{0}")]
+    NoMachine(String),
+    /// CPUs that did something cannot be left out.
+    #[error("the machine has {there} CPUs: share its memory between at least as many, not {asked}")]
+    TooFewCpus {
+        /// CPUs asked for.
+        asked: u32,
+        /// CPUs of the machine.
+        there: u32,
+    },
+    /// The policy's page sets look at the zone's lists, and a replay has no zone (decision 0010).
+    #[error(
+        "{0} cannot be replayed: its CPUs own pageblocks, and a replay has page sets without a zone. \
+         `pageset simulate --recording` and `pageset simulate -w trace:FILE` play it"
+    )]
+    NeedsZone(&'static str),
+    /// Neither memory nor a file has room for the acts.
+    #[error(
+        "this recording wants {} MiB to be replayed, in memory or in a file below {} ($TMPDIR): {source}",
+        wanted >> 20,
+        std::env::temp_dir().display()
+    )]
+    NoRoom {
+        /// Bytes of the acts that were read so far.
+        wanted: u64,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// A recording that was given as a repeat is of another kernel, machine or setting.
+    #[error("{path}: this is no repeat of the first recording: it is of another {what}")]
+    NoRepeat {
+        /// The recording.
+        path: PathBuf,
+        /// The difference.
+        what: String,
+    },
+    /// The machine cannot be built.
+    #[error("the machine description does not describe a machine that can be built: {0}")]
+    Layout(String),
+}
+
+impl ReplayError {
+    pub(super) fn no_room(acts: &Acts, source: std::io::Error) -> Self {
+        Self::NoRoom { wanted: acts.bytes().0, source }
+    }
+}
+
+/// An error once the caller has cancelled the replay.
+pub(super) fn go_on(cancel: &AtomicBool) -> Result<(), ReplayError> {
+    if cancel.load(Relaxed) { Err(ReplayError::Cancelled) } else { Ok(()) }
+}

@@ -1,0 +1,29 @@
+//! Counts of what a replay does not play, or plays without an event of its own.
+
+/// Events of the recording that were not replayed, by reason. The counts are the same under every policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Unreplayed {
+    /// Allocations that failed in the recording already.
+    pub failed_in_recording: u64,
+    /// Events about frames outside the machine's zones.
+    pub foreign_frames: u64,
+    /// Events with an impossible order, CPU or node.
+    pub impossible: u64,
+    /// Allocations of frames that the recording shows as in use: a free was lost.
+    pub allocated_twice: u64,
+}
+
+/// Work that has no event of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Unseen {
+    /// Frees of pages whose allocation the recording does not show.
+    pub unmatched_frees: u64,
+    /// Pages among these that the recording shows as free already: they were allocated without an event, as
+    /// in bulk.
+    pub allocations: u64,
+    /// Pages that stand for the stacks of forked tasks, where the recording has no events of bulk
+    /// allocations.
+    pub stack_pages: u64,
+    /// Frees that went past a page set whose lock was busy, as later events show.
+    pub diverted_frees: u64,
+}
