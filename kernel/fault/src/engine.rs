@@ -15,7 +15,7 @@ use crate::grace::Grace;
 use crate::local::Local;
 use crate::lru::{LISTS_MAX, Lru};
 use crate::pte::TableId;
-use crate::table::Tables;
+use crate::table::TableArena;
 use crate::world::World;
 
 /// Sizes of an engine.
@@ -65,7 +65,7 @@ type ZeroPool<W> = Padded<Mutex<<W as pageset_core::Platform>::RawLock, Vec<Pfn>
 pub struct Engine<W: World> {
     pub(crate) world: W,
     pub(crate) geometry: Geometry,
-    pub(crate) tables: Tables<W::RawLock>,
+    pub(crate) tables: TableArena<W::RawLock>,
     pub(crate) frames: FrameTable,
     pub(crate) grace: Grace,
     pub(crate) lru: Lru<W::RawLock>,
@@ -86,7 +86,7 @@ impl<W: World> Engine<W> {
         let frames = FrameTable::new(world.frames().span());
         Arc::new(Self {
             geometry: config.geometry,
-            tables: Tables::new(config.geometry, config.tables),
+            tables: TableArena::new(config.geometry, config.tables),
             frames,
             grace: Grace::new(config.tasks),
             lru: Lru::new(config.lru_lists),

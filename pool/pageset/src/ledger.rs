@@ -26,7 +26,7 @@ pub(crate) enum Contents {
 /// The state of a pageblock on its way back to the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum BlockState {
+pub(crate) enum ReturnState {
     /// None of its frames was ever handed out.
     Fresh = 0,
     /// Frames of the pageblock were handed out.
@@ -39,7 +39,7 @@ pub(crate) enum BlockState {
     Retired = 4,
 }
 
-impl BlockState {
+impl ReturnState {
     fn from_byte(byte: u8) -> Self {
         match byte {
             0 => Self::Fresh,
@@ -77,7 +77,7 @@ impl Ledger {
             }
             Contents::Unknown => (
                 heap::made(frames.div_ceil(64), || AtomicU64::new(u64::MAX))?,
-                heap::made(blocks, || AtomicU8::new(BlockState::Resident as u8))?,
+                heap::made(blocks, || AtomicU8::new(ReturnState::Resident as u8))?,
                 heap::made(words, || AtomicU64::new(u64::MAX))?,
             ),
         };
@@ -157,11 +157,11 @@ impl Ledger {
     fn touch(&self, block: usize) {
         let cell = &self.blocks[block];
         let state = cell.load(Relaxed);
-        if state != BlockState::Resident as u8 {
-            if state == BlockState::Returned as u8 {
+        if state != ReturnState::Resident as u8 {
+            if state == ReturnState::Returned as u8 {
                 self.refaulted_blocks.fetch_add(1, Relaxed);
             }
-            self.set_block(block, BlockState::Resident);
+            self.set_block(block, ReturnState::Resident);
         }
     }
 
@@ -197,18 +197,18 @@ impl Ledger {
         bits
     }
 
-    pub(crate) fn block(&self, block: usize) -> BlockState {
-        BlockState::from_byte(self.blocks[block].load(Relaxed))
+    pub(crate) fn block(&self, block: usize) -> ReturnState {
+        ReturnState::from_byte(self.blocks[block].load(Relaxed))
     }
 
-    pub(crate) fn set_block(&self, block: usize, state: BlockState) {
+    pub(crate) fn set_block(&self, block: usize, state: ReturnState) {
         self.blocks[block].store(state as u8, Relaxed);
         self.note_in_use(block, state);
     }
 
-    fn note_in_use(&self, block: usize, state: BlockState) {
+    fn note_in_use(&self, block: usize, state: ReturnState) {
         let (word, bit) = (&self.in_use[block / 64], 1 << (block % 64));
-        if matches!(state, BlockState::Fresh | BlockState::Returned) {
+        if matches!(state, ReturnState::Fresh | ReturnState::Returned) {
             word.fetch_and(!bit, Relaxed);
         } else if word.load(Relaxed) & bit == 0 {
             word.fetch_or(bit, Relaxed);
@@ -216,7 +216,7 @@ impl Ledger {
     }
 
     /// Changes a pageblock's state from `from` to `to`. Returns `false` if another thread changed it first.
-    pub(crate) fn exchange_block(&self, block: usize, from: BlockState, to: BlockState) -> bool {
+    pub(crate) fn exchange_block(&self, block: usize, from: ReturnState, to: ReturnState) -> bool {
         let is_ours = self.blocks[block].compare_exchange(from as u8, to as u8, Relaxed, Relaxed).is_ok();
         if is_ours {
             self.note_in_use(block, to);
@@ -267,12 +267,12 @@ mod tests {
         ledger.hand_out(0..1);
         ledger.hand_out_pageblock(70 * 512);
         ledger.hand_out_bits(200 * 512, 1);
-        assert!(ledger.exchange_block(299, BlockState::Fresh, BlockState::Resident));
-        assert!(ledger.exchange_block(70, BlockState::Resident, BlockState::Idle));
+        assert!(ledger.exchange_block(299, ReturnState::Fresh, ReturnState::Resident));
+        assert!(ledger.exchange_block(70, ReturnState::Resident, ReturnState::Idle));
         assert_eq!(in_use(0..300), [0, 70, 200, 299]);
         assert_eq!((in_use(1..200), in_use(64..128)), (vec![70], vec![70]));
-        ledger.set_block(70, BlockState::Returned);
-        ledger.set_block(0, BlockState::Retired);
+        ledger.set_block(70, ReturnState::Returned);
+        ledger.set_block(0, ReturnState::Retired);
         assert_eq!(ledger.blocks_in_use(0..300).rev().collect::<Vec<_>>(), [299, 200, 0]);
         assert_eq!(Ledger::new(300 * 512, Contents::Unknown).unwrap().blocks_in_use(0..300).count(), 300);
     }
@@ -291,10 +291,10 @@ mod tests {
     #[test]
     fn a_returned_block_that_is_used_again_is_counted() {
         let ledger = Ledger::new(1024, Contents::Zero).unwrap();
-        ledger.set_block(1, BlockState::Returned);
+        ledger.set_block(1, ReturnState::Returned);
         ledger.hand_out(511..513);
         assert_eq!(ledger.refaulted_blocks(), 1);
-        assert_eq!((ledger.block(0), ledger.block(1)), (BlockState::Resident, BlockState::Resident));
+        assert_eq!((ledger.block(0), ledger.block(1)), (ReturnState::Resident, ReturnState::Resident));
         ledger.hand_out(512..1024);
         assert_eq!(ledger.refaulted_blocks(), 1);
     }

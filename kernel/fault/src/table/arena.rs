@@ -25,7 +25,7 @@ struct Table<R> {
 }
 
 /// All tables of an engine.
-pub(crate) struct Tables<R> {
+pub(crate) struct TableArena<R> {
     words: Box<[AtomicU64]>,
     tables: Box<[Padded<Table<R>>]>,
     /// Head of the free stack. Low half: first free table + 1. High half: a change counter, so that an
@@ -34,7 +34,7 @@ pub(crate) struct Tables<R> {
     index_bits: u8,
 }
 
-impl<R: lock_api::RawMutex> Tables<R> {
+impl<R: lock_api::RawMutex> TableArena<R> {
     /// Makes `count` free tables. The words of a free table are all [`Pte::EMPTY`].
     pub(crate) fn new(geometry: Geometry, count: u32) -> Self {
         let table = |id: u32| Table {
@@ -147,8 +147,8 @@ impl<R: lock_api::RawMutex> Tables<R> {
 mod tests {
     use super::*;
 
-    fn tables(count: u32) -> Tables<parking_lot::RawMutex> {
-        Tables::new(Geometry::new(12, 1, 2).expect("a tiny geometry"), count)
+    fn tables(count: u32) -> TableArena<parking_lot::RawMutex> {
+        TableArena::new(Geometry::new(12, 1, 2).expect("a tiny geometry"), count)
     }
 
     #[test]

@@ -6,5 +6,5 @@
 mod arena;
 mod walk;
 
-pub(crate) use arena::Tables;
+pub(crate) use arena::TableArena;
 pub(crate) use walk::{Found, Slot, walk};

@@ -1,6 +1,6 @@
 //! The walk from the root to the page-table word for an address.
 
-use super::Tables;
+use super::TableArena;
 use crate::geometry::Geometry;
 use crate::pte::{Meaning, Pte, TableId};
 
@@ -30,7 +30,7 @@ pub(crate) enum Found {
 /// Each step reads its word once, with Acquire (E2).
 #[inline]
 pub(crate) fn walk<R: lock_api::RawMutex>(
-    tables: &Tables<R>,
+    tables: &TableArena<R>,
     geometry: Geometry,
     root: TableId,
     va: u64,

@@ -3,7 +3,7 @@
 use pageset_replay::recorded::needs;
 use pageset_replay::report_data::{CpuSamples, Extremes, ReportData, ZoneSamples};
 use pageset_replay::{CpuTimeline, Timeline};
-use pageset_report::page::{Chart, Heat, Height, Layer, Line, Lines, Look, Marks, Part, Section, Span};
+use pageset_report::page::{Chart, Heat, Height, Layer, Line, LineChart, Look, Marks, Part, Section, Span};
 
 use super::cpu_rows::CpuRows;
 use super::settings;
@@ -69,7 +69,7 @@ fn line(name: &str, look: Look, extremes: &Extremes) -> Line {
     Line { name: name.to_owned(), look, points: points.collect() }
 }
 
-fn cpu_lines(report_data: &ReportData, cpu: usize, link: usize) -> Lines {
+fn cpu_lines(report_data: &ReportData, cpu: usize, link: usize) -> LineChart {
     let nothing = CpuTimeline::default();
     let done = report_data.timeline.cpus.get(cpu).unwrap_or(&nothing);
     let recorded = &report_data.examined.survey.recorded;
@@ -86,7 +86,7 @@ fn cpu_lines(report_data: &ReportData, cpu: usize, link: usize) -> Lines {
         lines.push(line("high", Look::Limit, &samples.limit));
         text += &format!(" Pages held {}, high {}.", from_to(&samples.held), from_to(&samples.limit));
     }
-    Lines {
+    LineChart {
         title: format!("CPU {cpu}: pages in its page sets, all zones together"),
         text,
         unit: "pages".to_owned(),
@@ -100,7 +100,7 @@ fn cpu_lines(report_data: &ReportData, cpu: usize, link: usize) -> Lines {
     }
 }
 
-fn zone_lines(report_data: &ReportData, zone: &ZoneSamples, link: usize) -> Lines {
+fn zone_lines(report_data: &ReportData, zone: &ZoneSamples, link: usize) -> LineChart {
     let name = format!("Node {}, zone {}", zone.node, zone.kind.name());
     let mut lines = vec![line("free pages", Look::Filled, &zone.free)];
     let mut text = format!("{name}: free pages {}.", from_to(&zone.free));
@@ -113,7 +113,7 @@ fn zone_lines(report_data: &ReportData, zone: &ZoneSamples, link: usize) -> Line
         lines.extend([("high", high), ("low", low), ("min", min)].map(|(name, value)| limit(name, value)));
         text += &format!(" Watermarks: min {min}, low {low}, high {high}.");
     }
-    Lines {
+    LineChart {
         title: format!("{name}: free pages and watermarks"),
         text,
         unit: "pages".to_owned(),

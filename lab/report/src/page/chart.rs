@@ -7,7 +7,7 @@ use serde::Serialize;
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Chart {
     /// Values over time.
-    Lines(Lines),
+    Lines(LineChart),
     /// Counts by row and column, shown as colours.
     Heat(Heat),
 }
@@ -54,7 +54,7 @@ pub struct Span {
 
 /// Values over time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Lines {
+pub struct LineChart {
     /// The title.
     pub title: String,
     /// The title and the extremes, for readers who do not see the chart.

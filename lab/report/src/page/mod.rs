@@ -21,7 +21,7 @@ mod tests;
 mod writer;
 
 pub use bars::{Bar, Bars};
-pub use chart::{Change, Chart, Group, Heat, Height, Layer, Line, Lines, Look, Marks, Span};
+pub use chart::{Change, Chart, Group, Heat, Height, Layer, Line, LineChart, Look, Marks, Span};
 
 use serde::Serialize;
 

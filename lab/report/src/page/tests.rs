@@ -142,7 +142,7 @@ fn a_table_of_few_rows_and_many_columns_is_turned() {
 #[test]
 fn charts_over_time_say_that_they_can_be_enlarged() {
     let line = Line { name: "held".to_owned(), look: Look::Plain, points: vec![(0.0, 1, 2)] };
-    let lines = Lines {
+    let lines = LineChart {
         title: "Pages in page sets".to_owned(),
         text: "From 1 to 2.".to_owned(),
         unit: "pages".to_owned(),

@@ -9,7 +9,7 @@ use pageset_core::{
 
 use super::census::Census;
 use super::compaction::{Compaction, Scanners};
-use super::day::{Act, Day};
+use super::day::{Day, Event};
 use super::memory::Memory;
 use super::parameters::Parameters;
 use crate::contest::{AllocatorKind, ContestError, Host};
@@ -120,7 +120,7 @@ impl Stage<'_> {
         let mut scanners = Scanners::default();
         let every = (self.parameters.steps / self.moments.max(1)).max(1);
         let mut course = Course { moments: Vec::new() };
-        while day.step(|act| memory.perform(act)) && progress() {
+        while day.step(|event| memory.perform(event)) && progress() {
             for cpu in 0..self.parameters.cpus {
                 let ticked = allocator.tick(CpuId(cpu));
                 debug_assert!(ticked.is_ok(), "it is one of the machine's CPUs");
@@ -166,10 +166,10 @@ pub fn summary(parameters: &Parameters, seed: u64) -> Summary {
     let mut of_slot: Vec<(u8, MigrateType)> = Vec::new();
     let (live, pinned) = (Cell::new(0_u64), Cell::new(0_u64));
     loop {
-        let goes_on = day.step(|act| {
+        let goes_on = day.step(|event| {
             summary.acts += 1;
-            let told = match act {
-                Act::Alloc { slot, order, migratetype, .. } => {
+            let told = match event {
+                Event::Alloc { slot, order, migratetype, .. } => {
                     let at = slot as usize;
                     if at >= of_slot.len() {
                         of_slot.resize(at + 1, (0, MigrateType::Movable));
@@ -183,7 +183,7 @@ pub fn summary(parameters: &Parameters, seed: u64) -> Summary {
                     }
                     u64::from(slot) << 8 | u64::from(order) << 4 | migratetype.index() as u64
                 }
-                Act::Free { slot, .. } => {
+                Event::Free { slot, .. } => {
                     let (order, migratetype) = of_slot[slot as usize];
                     live.set(live.get() - (1 << order));
                     if migratetype != MigrateType::Movable {

@@ -1,4 +1,4 @@
-//! The day as a stream of acts: the same for each allocator.
+//! The day as a stream of events: the same for each allocator.
 
 use std::collections::VecDeque;
 
@@ -10,9 +10,9 @@ use super::random::Random;
 use super::slots::{Chain, Slot, Slots};
 use super::sources::{Kind, Process, TURN_PAGES, Turn};
 
-/// An act of a CPU.
+/// An event of the day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum Event {
     /// The CPU allocates a block.
     Alloc {
         /// The CPU that allocates.
@@ -112,17 +112,17 @@ impl Day {
     }
 
     /// Does one step. Returns `false` if the day is over.
-    pub fn step(&mut self, mut act: impl FnMut(Act)) -> bool {
+    pub fn step(&mut self, mut emit: impl FnMut(Event)) -> bool {
         if self.step == self.parameters.steps {
             return false;
         }
         let mut turns = self.turns();
         while !turns.is_empty() {
             let at = self.random.below(turns.len() as u64) as usize;
-            if !self.take_turn(&mut turns[at], &mut act) {
+            if !self.take_turn(&mut turns[at], &mut emit) {
                 turns.swap_remove(at);
             }
-            self.reclaim(&mut act);
+            self.reclaim(&mut emit);
         }
         self.step += 1;
         true
@@ -260,24 +260,24 @@ impl Day {
     }
 
     /// Does a part of the turn. Returns `false` when the turn is done.
-    fn take_turn(&mut self, turn: &mut Turn, act: &mut impl FnMut(Act)) -> bool {
+    fn take_turn(&mut self, turn: &mut Turn, emit: &mut impl FnMut(Event)) -> bool {
         match turn {
-            Turn::Grow { process, pages } => self.grow(*process, pages, act),
-            Turn::Read { pages } => self.read(pages, act),
-            Turn::Scan { inodes } => self.scan(inodes, act),
-            Turn::Slabs { pages, life_steps } => self.allocate_slabs(pages, *life_steps, act),
-            Turn::Buffers { pages } => self.replace_buffers(pages, act),
-            Turn::Free { cpu, blocks, remote_permille } => self.free(*cpu, blocks, *remote_permille, act),
+            Turn::Grow { process, pages } => self.grow(*process, pages, emit),
+            Turn::Read { pages } => self.read(pages, emit),
+            Turn::Scan { inodes } => self.scan(inodes, emit),
+            Turn::Slabs { pages, life_steps } => self.allocate_slabs(pages, *life_steps, emit),
+            Turn::Buffers { pages } => self.replace_buffers(pages, emit),
+            Turn::Free { cpu, blocks, remote_permille } => self.free(*cpu, blocks, *remote_permille, emit),
         }
     }
 
-    fn grow(&mut self, index: usize, pages: &mut u64, act: &mut impl FnMut(Act)) -> bool {
+    fn grow(&mut self, index: usize, pages: &mut u64, emit: &mut impl FnMut(Event)) -> bool {
         let Some(process) = self.processes[index].as_mut() else { return false };
         let mut at_turn = TURN_PAGES.min(*pages).min(process.pages_left);
         let cpu = process.cpu;
         let mut alloc = |slots: &mut Slots, blocks: &mut Chain, order, migratetype, urgency| {
             let slot = slots.add(blocks, order);
-            act(Act::Alloc { cpu, slot, order, migratetype, urgency });
+            emit(Event::Alloc { cpu, slot, order, migratetype, urgency });
         };
         let huge = 1 << HUGE_ORDER;
         let is_huge = self.random.below(process.pages_left) < process.huge_left * TURN_PAGES;
@@ -301,7 +301,7 @@ impl Day {
         *pages > 0 && process.pages_left > 0
     }
 
-    fn read(&mut self, pages: &mut u64, act: &mut impl FnMut(Act)) -> bool {
+    fn read(&mut self, pages: &mut u64, emit: &mut impl FnMut(Event)) -> bool {
         let files = &self.parameters.files;
         let (most, folio_permille) = (files.pages_max, files.folio_permille);
         let size = self.random.log_uniform(1, most.into()).min(*pages);
@@ -311,36 +311,36 @@ impl Day {
             let order = if left >= 4 && self.random.permille(folio_permille / 4) { FOUR_PAGES } else { 0 };
             let slot = self.slots.add(&mut chain, order);
             let (migratetype, urgency) = (MigrateType::Movable, Urgency::Waits);
-            act(Act::Alloc { cpu, slot, order, migratetype, urgency });
+            emit(Event::Alloc { cpu, slot, order, migratetype, urgency });
             left -= 1 << order;
         }
         if size > 0 {
-            self.add_file(cpu, chain, act);
+            self.add_file(cpu, chain, emit);
         }
         *pages -= size;
         *pages > 0
     }
 
-    fn scan(&mut self, inodes: &mut u64, act: &mut impl FnMut(Act)) -> bool {
+    fn scan(&mut self, inodes: &mut u64, emit: &mut impl FnMut(Event)) -> bool {
         let at_turn = TURN_PAGES.min(*inodes);
         let cpu = self.any_cpu();
         for _ in 0..at_turn {
-            self.add_file(cpu, Chain::EMPTY, act);
+            self.add_file(cpu, Chain::EMPTY, emit);
         }
         *inodes -= at_turn;
         *inodes > 0
     }
 
-    fn add_file(&mut self, cpu: u32, pages: Chain, act: &mut impl FnMut(Act)) {
+    fn add_file(&mut self, cpu: u32, pages: Chain, emit: &mut impl FnMut(Event)) {
         let slots = &mut self.slots;
         self.files.add(pages, self.parameters.files.inodes_in_slab, |chain| {
             let slot = slots.add(chain, FOUR_PAGES);
             let (migratetype, urgency) = (MigrateType::Reclaimable, Urgency::Waits);
-            act(Act::Alloc { cpu, slot, order: FOUR_PAGES, migratetype, urgency });
+            emit(Event::Alloc { cpu, slot, order: FOUR_PAGES, migratetype, urgency });
         });
     }
 
-    fn allocate_slabs(&mut self, pages: &mut u64, life_steps: u32, act: &mut impl FnMut(Act)) -> bool {
+    fn allocate_slabs(&mut self, pages: &mut u64, life_steps: u32, emit: &mut impl FnMut(Event)) -> bool {
         let slabs = &self.parameters.slabs;
         let (pairs, eights) = (slabs.pairs_permille, slabs.eights_permille);
         let cpu = self.any_cpu();
@@ -356,14 +356,14 @@ impl Day {
             let last = self.slabs.len() - 1;
             let slot = self.slots.add(&mut self.slabs[last.min(dies as usize)], order);
             let (migratetype, urgency) = (MigrateType::Unmovable, Urgency::Waits);
-            act(Act::Alloc { cpu, slot, order, migratetype, urgency });
+            emit(Event::Alloc { cpu, slot, order, migratetype, urgency });
             *pages = pages.saturating_sub(1 << order);
             at_turn = at_turn.saturating_sub(1 << order);
         }
         *pages > 0
     }
 
-    fn replace_buffers(&mut self, pages: &mut u64, act: &mut impl FnMut(Act)) -> bool {
+    fn replace_buffers(&mut self, pages: &mut u64, emit: &mut impl FnMut(Event)) -> bool {
         let network = self.parameters.network.clone();
         let cpu = self.any_cpu();
         let mut at_turn = TURN_PAGES;
@@ -373,7 +373,7 @@ impl Day {
             let slot = self.slots.add(&mut block, order);
             let urgency =
                 if self.random.permille(network.atomic_permille) { Urgency::Atomic } else { Urgency::Waits };
-            act(Act::Alloc { cpu, slot, order, migratetype: MigrateType::Unmovable, urgency });
+            emit(Event::Alloc { cpu, slot, order, migratetype: MigrateType::Unmovable, urgency });
             self.buffers.push_back((block, cpu));
             self.buffer_pages += 1 << order;
             *pages = pages.saturating_sub(1 << order);
@@ -382,7 +382,7 @@ impl Day {
                 && let Some((mut block, cpu)) = self.buffers.pop_front()
             {
                 self.buffer_pages -= self.slots.order_pages(&block);
-                self.free(cpu, &mut block, network.remote_permille, act);
+                self.free(cpu, &mut block, network.remote_permille, emit);
             }
         }
         *pages > 0
@@ -393,21 +393,21 @@ impl Day {
         cpu: u32,
         blocks: &mut Chain,
         remote_permille: u32,
-        act: &mut impl FnMut(Act),
+        emit: &mut impl FnMut(Event),
     ) -> bool {
         let cpu = if self.random.permille(remote_permille) { self.any_cpu() } else { cpu };
         for _ in 0..TURN_PAGES {
             let Some(slot) = self.slots.pop(blocks) else { return false };
-            act(Act::Free { cpu, slot });
+            emit(Event::Free { cpu, slot });
         }
         true
     }
 
     /// Drops files until enough memory is free.
-    fn reclaim(&mut self, act: &mut impl FnMut(Act)) {
+    fn reclaim(&mut self, emit: &mut impl FnMut(Event)) {
         let used_again = self.parameters.files.used_again_permille;
         let most = self.parameters.frames() - self.parameters.share(self.parameters.free_permille);
-        let mut free = |slot: Slot| act(Act::Free { cpu: RECLAIMER, slot });
+        let mut free = |slot: Slot| emit(Event::Free { cpu: RECLAIMER, slot });
         while self.slots.frames > most
             && self.files.drop_one(&mut self.slots, &mut self.random, used_again, &mut free)
         {}

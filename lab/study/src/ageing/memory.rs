@@ -6,7 +6,7 @@ use pageset_core::{CpuId, FrameAllocator, MigrateType, Order, Pfn, Request, Requ
 
 use super::census::Uses;
 use super::course::Work;
-use super::day::{Act, Urgency};
+use super::day::{Event, Urgency};
 
 /// The place of a block.
 #[derive(Clone, Copy, Debug)]
@@ -55,12 +55,12 @@ impl<'a, A: FrameAllocator> Memory<'a, A> {
         }
     }
 
-    pub(super) fn perform(&mut self, act: Act) {
-        match act {
-            Act::Alloc { cpu, slot, order, migratetype, urgency } => {
+    pub(super) fn perform(&mut self, event: Event) {
+        match event {
+            Event::Alloc { cpu, slot, order, migratetype, urgency } => {
                 self.alloc(CpuId(cpu), slot, order, migratetype, urgency);
             }
-            Act::Free { cpu, slot } => self.free(CpuId(cpu), slot),
+            Event::Free { cpu, slot } => self.free(CpuId(cpu), slot),
         }
     }
 

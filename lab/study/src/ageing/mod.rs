@@ -5,7 +5,7 @@
 //! again, which shows where an allocator puts pages that cannot be moved. There are no times: one thread
 //! drives an allocator directly, and time is a number of steps.
 //!
-//! `parameters` describes the day, each value with its source. `day` makes a stream of acts of it, the same
+//! `parameters` describes the day, each value with its source. `day` makes a stream of events of it, the same
 //! for each allocator. Its parts are `sources` (processes and other users of memory), `files` (the page
 //! cache) and `slots` (live blocks). `memory` plays the acts on an allocator and knows the place of
 //! everything. `census` counts by units of 1 GiB, and `compaction` moves pages. `course` is one day on one
@@ -25,5 +25,5 @@ mod sources;
 pub use census::{Census, UNIT_FRAMES};
 pub use compaction::Compaction;
 pub use course::{Course, Moment, Work, play, summary};
-pub use day::{Act, Day};
+pub use day::{Day, Event};
 pub use parameters::Parameters;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use pageset_core::{Order, PAGEBLOCK_FRAMES};
 
 use super::{Inner, Pool, bytes_of};
-use crate::ledger::{BlockState, FRAME_WORDS};
+use crate::ledger::{FRAME_WORDS, ReturnState};
 use crate::sys::BLOCK_BYTES;
 use crate::sys::advice::{Discarded, Giveback, discard};
 use crate::sys::zero;
@@ -181,7 +181,7 @@ impl Inner {
     /// first.
     fn end_of_kept(&self, kept: usize) -> u32 {
         let is_resident = |block: &u32| {
-            matches!(self.ledger.block(*block as usize), BlockState::Resident | BlockState::Idle)
+            matches!(self.ledger.block(*block as usize), ReturnState::Resident | ReturnState::Idle)
         };
         let blocks = self.frames / PAGEBLOCK_FRAMES;
         let Some(last) = kept.checked_sub(1) else { return 0 };
@@ -197,7 +197,7 @@ impl Inner {
             let frames = run.start * PAGEBLOCK_FRAMES..run.end * PAGEBLOCK_FRAMES;
             let is_gone = discard(&self.memory, bytes_of(&frames), self.giveback()) == Discarded::Yes;
             if is_gone {
-                run.clone().for_each(|block| self.ledger.set_block(block as usize, BlockState::Returned));
+                run.clone().for_each(|block| self.ledger.set_block(block as usize, ReturnState::Returned));
                 self.ledger.note_zero(frames);
             }
             is_gone
@@ -231,12 +231,12 @@ impl Inner {
                 return run;
             }
             let may_go = match self.ledger.block(block as usize) {
-                BlockState::Fresh | BlockState::Returned | BlockState::Retired => false,
-                BlockState::Idle => self.is_free(block),
-                BlockState::Resident if !self.is_free(block) => false,
-                BlockState::Resident if which == Which::AllFree => true,
-                BlockState::Resident => {
-                    self.ledger.exchange_block(block as usize, BlockState::Resident, BlockState::Idle);
+                ReturnState::Fresh | ReturnState::Returned | ReturnState::Retired => false,
+                ReturnState::Idle => self.is_free(block),
+                ReturnState::Resident if !self.is_free(block) => false,
+                ReturnState::Resident if which == Which::AllFree => true,
+                ReturnState::Resident => {
+                    self.ledger.exchange_block(block as usize, ReturnState::Resident, ReturnState::Idle);
                     outcome.more = true;
                     false
                 }

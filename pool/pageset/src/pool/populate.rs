@@ -13,7 +13,7 @@ use std::thread;
 use pageset_core::PAGEBLOCK_FRAMES;
 
 use super::{Inner, Pool};
-use crate::ledger::BlockState;
+use crate::ledger::ReturnState;
 use crate::sys::{BLOCK_BYTES, advice};
 
 /// Bytes that a thread populates in one call: about 10 ms, so that a cancel is quick.
@@ -196,8 +196,8 @@ impl Inner {
     /// Notes that pageblocks are resident, so that a trim returns them.
     fn note_populated(&self, blocks: std::ops::Range<usize>) {
         for block in blocks {
-            for before in [BlockState::Fresh, BlockState::Returned] {
-                self.ledger.exchange_block(block, before, BlockState::Resident);
+            for before in [ReturnState::Fresh, ReturnState::Returned] {
+                self.ledger.exchange_block(block, before, ReturnState::Resident);
             }
         }
     }

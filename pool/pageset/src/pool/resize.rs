@@ -7,7 +7,7 @@ use pageset_core::{Order, PAGEBLOCK_FRAMES};
 
 use super::{Inner, Pool, bytes_of};
 use crate::error::AllocError;
-use crate::ledger::BlockState;
+use crate::ledger::ReturnState;
 use crate::sys::BLOCK_BYTES;
 use crate::sys::advice::{Discarded, discard};
 
@@ -30,13 +30,13 @@ impl Pool {
         let mut retired = inner.retired.lock();
         let in_service = |retired: usize| inner.memory.bytes() - retired * BLOCK_BYTES;
         let blocks = 0..inner.frames / PAGEBLOCK_FRAMES;
-        let is_retired = |block: &u32| inner.ledger.block(*block as usize) == BlockState::Retired;
+        let is_retired = |block: &u32| inner.ledger.block(*block as usize) == ReturnState::Retired;
         for block in blocks.clone().filter(is_retired) {
             if in_service(*retired) + BLOCK_BYTES > bytes {
                 break;
             }
             let is_gone = inner.ledger.is_zero(block * PAGEBLOCK_FRAMES..(block + 1) * PAGEBLOCK_FRAMES);
-            let state = if is_gone { BlockState::Returned } else { BlockState::Resident };
+            let state = if is_gone { ReturnState::Returned } else { ReturnState::Resident };
             inner.ledger.set_block(block as usize, state);
             inner.base.release(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK);
             *retired -= 1;
@@ -66,12 +66,12 @@ impl Inner {
         let frames = block * PAGEBLOCK_FRAMES..(block + 1) * PAGEBLOCK_FRAMES;
         // Pageblocks in other states have no resident memory.
         let is_resident =
-            matches!(self.ledger.block(block as usize), BlockState::Resident | BlockState::Idle);
+            matches!(self.ledger.block(block as usize), ReturnState::Resident | ReturnState::Idle);
         if is_resident && discard(&self.memory, bytes_of(&frames), self.giveback()) == Discarded::Yes {
             self.ledger.note_zero(frames);
             self.note_returned(BLOCK_BYTES as u64, begun.elapsed());
         }
-        self.ledger.set_block(block as usize, BlockState::Retired);
+        self.ledger.set_block(block as usize, ReturnState::Retired);
         true
     }
 }

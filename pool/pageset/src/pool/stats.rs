@@ -10,7 +10,7 @@ use pageset_core::{Order, PAGEBLOCK_FRAMES};
 use super::{Inner, Pool};
 use crate::arrays::{Class, Entry};
 use crate::error::{AllocError, ValidateError};
-use crate::ledger::BlockState;
+use crate::ledger::ReturnState;
 use crate::rseq;
 
 /// The state of a pool at one moment. Counts are 4 KiB pages. While other threads allocate, gauges may differ
@@ -174,7 +174,7 @@ impl Inner {
 
     /// The block in use around a frame.
     fn block_at(&self, frame: u32) -> Option<Range<u32>> {
-        if self.ledger.block((frame / PAGEBLOCK_FRAMES) as usize) == BlockState::Retired {
+        if self.ledger.block((frame / PAGEBLOCK_FRAMES) as usize) == ReturnState::Retired {
             return None;
         }
         let (first, order) = self.base.block_in_use(frame)?;

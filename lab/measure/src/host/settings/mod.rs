@@ -24,7 +24,7 @@ use thiserror::Error;
 pub use changes::Changes;
 pub use left::Left;
 pub use record::Owner;
-pub use told::{Outcome, PutBack};
+pub use told::{PutBack, Undone};
 
 use change::Assignment;
 use record::{Content, Record};

@@ -15,13 +15,13 @@ pub struct PutBack {
     /// Its value before the change.
     pub before: String,
     /// Whether it has that value again.
-    pub outcome: Outcome,
+    pub outcome: Undone,
     way_back: String,
 }
 
 /// Whether a changed setting is as it was before.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Undone {
     /// It has its old value again.
     Done,
     /// Another process gave it its old value already.
@@ -37,15 +37,15 @@ impl PutBack {
     /// Compares, and undoes a change that is still there. Between the two, another process may write the
     /// setting too: the kernel offers no way to do both at once.
     pub(super) fn try_on(root: &Path, change: &Change) -> Self {
-        let refused = |error: super::SettingError| Outcome::Refused(error.to_string());
+        let refused = |error: super::SettingError| Undone::Refused(error.to_string());
         let outcome = match change.now(root) {
-            Ok(Now::Before) => Outcome::WasDone,
-            Ok(Now::Other(now)) => Outcome::ChangedByAnother(now),
+            Ok(Now::Before) => Undone::WasDone,
+            Ok(Now::Other(now)) => Undone::ChangedByAnother(now),
             Err(error) => refused(error),
             Ok(Now::After) => match change.undo(root).and_then(|()| change.now(root)) {
-                Ok(Now::Before) => Outcome::Done,
-                Ok(Now::After) => Outcome::Refused("the kernel keeps the changed value".to_owned()),
-                Ok(Now::Other(now)) => Outcome::ChangedByAnother(now),
+                Ok(Now::Before) => Undone::Done,
+                Ok(Now::After) => Undone::Refused("the kernel keeps the changed value".to_owned()),
+                Ok(Now::Other(now)) => Undone::ChangedByAnother(now),
                 Err(error) => refused(error),
             },
         };
@@ -56,7 +56,7 @@ impl PutBack {
     /// Whether nothing is left to be done: it is as before, or another process decided.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        !matches!(self.outcome, Outcome::Refused(_))
+        !matches!(self.outcome, Undone::Refused(_))
     }
 }
 
@@ -64,13 +64,13 @@ impl fmt::Display for PutBack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { key, before, outcome, way_back } = self;
         match outcome {
-            Outcome::Done => write!(f, "{key} was put back to {before}."),
-            Outcome::WasDone => write!(f, "{key} is {before} again already."),
-            Outcome::ChangedByAnother(now) => write!(
+            Undone::Done => write!(f, "{key} was put back to {before}."),
+            Undone::WasDone => write!(f, "{key} is {before} again already."),
+            Undone::ChangedByAnother(now) => write!(
                 f,
                 "{key} was not put back to {before}: another process set {now} meanwhile. `{way_back}` puts it back."
             ),
-            Outcome::Refused(why) => {
+            Undone::Refused(why) => {
                 write!(f, "{key} was not put back to {before}: {why}. Try `{way_back}` as root.")
             }
         }
