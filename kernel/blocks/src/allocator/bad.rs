@@ -97,11 +97,6 @@ impl<A: Access> BlockAllocator<'_, A> {
         entry.into_iter().for_each(|entry| entry.mark(frames.clone()));
     }
 
-    /// Forgets the bad frames of a pageblock.
-    pub(super) fn clear_bad(&self, block: BlockIndex) {
-        BadBits::of(&self.bad, block).into_iter().for_each(BadBits::clear);
-    }
-
     /// Whether a frame is out of service, alone or with the block around it.
     pub(super) fn is_bad(&self, block: BlockIndex, frame: usize, state: State) -> bool {
         match state.phase() {

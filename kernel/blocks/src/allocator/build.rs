@@ -4,8 +4,8 @@ use core::ops::Range;
 
 use pageset_core::{Config, ConfigError, CpuId, MigrateType, ZoneId, ZoneKind};
 
+use super::sets::{PAIRS, WHOLE};
 use super::tables::{covering, pageblocks_of};
-use super::whole::{PAIRS, WHOLE};
 use super::{BlockAllocator, FRAMES, TableCounts, Tables, WholeUse};
 use crate::access::{Access, Alone};
 use crate::atomic::{AtomicUsize, Relaxed};

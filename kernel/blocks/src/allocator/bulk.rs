@@ -2,7 +2,7 @@
 
 use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request, Watermark};
 
-use super::reserve::Reserve;
+use super::needy::Reserve;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::block_word::BlockWord;

@@ -199,7 +199,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// The frames of each run of whole pageblocks in a zone.
     fn whole_runs(&self, zone: &Zone) -> impl Iterator<Item = Range<usize>> {
-        let whole = self.index.set::<A>(super::whole::WHOLE);
+        let whole = self.index.set::<A>(super::sets::WHOLE);
         let mut at = zone.blocks.start;
         core::iter::from_fn(move || {
             let first = whole.find(&(at..zone.blocks.end), at)?;

@@ -1,14 +1,18 @@
 //! The allocator and its operations.
 //!
-//! Files, in the order of an allocation: `alloc` (from the reserved pageblock), `slow` (which zone), `room`
-//! (whether a zone has enough memory), `refill` (another pageblock). Then `rescue` (other types, other CPUs'
-//! pageblocks) and `reserve` (for atomic requests of high order). `whole` has pageblocks and pairs of them,
-//! `unit` chooses among whole pageblocks, `spare` has the pageblock that each CPU keeps for its next request.
+//! A file calls only files that stand after it in this list:
 //!
-//! Frees: `free`, `settle` (a pageblock after a free). Many blocks at once: `word`, `bulk`, `arrays` and
-//! `array`. Other shapes: `range` (a given place, parts of blocks), `run` (exact counts), `contiguous`
-//! (larger than a block, any alignment, any range). `look` tells what is at one place. Service: `add`,
-//! `isolation`, `bad`, `tick`, `cpu`, `settings`. `build`, `tables`, `info` and `check` are for all of them.
+//! - An allocation: `alloc` (from the reserved pageblock), `slow` (which zone), `rescue` (other types, other
+//!   CPUs' pageblocks), `refill` (another pageblock). They use `take` (a block of one pageblock), `claim`
+//!   (whole pageblocks), `unit` (which of them), `reservation` (of a pageblock, by a CPU), `room` (whether a
+//!   zone has enough memory), `reserve` (for atomic requests of high order), and `needy` (what is wanted).
+//! - A free: `free`, `spare` (the pageblock that each CPU keeps for its next request), `settle` (a pageblock
+//!   after a free), `whole` (whole pageblocks), `sets`.
+//!
+//! Above them stand many blocks at once: `word`, `bulk`, `arrays` and `array`. Other shapes: `range` (a given
+//! place, parts of blocks), `run` (exact counts), `contiguous` (larger than a block, any alignment, any
+//! range). `look` tells what is at one place. Service: `add`, `isolation`, `bad`, `tick`, `cpu`, `settings`.
+//! `build`, `tables`, `info` and `check` are for all of them.
 
 mod add;
 mod alloc;
@@ -18,6 +22,7 @@ mod bad;
 mod build;
 mod bulk;
 mod check;
+mod claim;
 mod contiguous;
 mod cpu;
 #[cfg(all(test, feature = "alloc", not(any(loom, shuttle))))]
@@ -28,17 +33,21 @@ mod info;
 mod isolation;
 mod line;
 mod look;
+mod needy;
 mod range;
 mod refill;
 mod rescue;
+mod reservation;
 mod reserve;
 mod room;
 mod run;
+mod sets;
 mod settings;
 mod settle;
 mod slow;
 mod spare;
 mod tables;
+mod take;
 mod tick;
 mod unit;
 mod whole;
@@ -124,6 +133,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         &self.lists[zone.index() * self.cpus() + cpu.index()]
     }
 
+    /// Each CPU's share of a zone.
+    fn lists_in(&self, zone: ZoneId) -> impl Iterator<Item = &CpuLists> {
+        (0..self.cpus()).map(move |cpu| self.lists_at(zone, CpuId(cpu as u32)))
+    }
+
     /// Counts a table entry that contradicts another table.
     #[cold]
     fn note_damage(&self, zone: ZoneId) {
@@ -134,6 +148,11 @@ impl<A: Access> BlockAllocator<'_, A> {
     fn zone_of_block(&self, block: BlockIndex) -> ZoneId {
         let zone = self.zones.iter().position(|zone| zone.blocks.contains(&block));
         ZoneId(zone.expect("every pageblock is a zone's") as u16)
+    }
+
+    /// The zone of a pageblock.
+    fn zone_at(&self, block: BlockIndex) -> &Zone {
+        &self.zones[self.zone_of_block(block).index()]
     }
 
     /// The zone of a frame, and the frame's index.

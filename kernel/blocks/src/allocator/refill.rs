@@ -1,27 +1,16 @@
 //! A CPU whose pageblock has no free block reserves another pageblock.
 
-use pageset_core::{CpuId, MigrateType, Order, PAGEBLOCK_ORDER, ZoneId};
+use pageset_core::{MigrateType, Order, PAGEBLOCK_ORDER};
 
 use super::BlockAllocator;
-use super::reserve::Reserve;
-use super::unit::Places;
+use super::needy::{Needy, Places};
+use super::sets::TAINTED;
 use crate::access::Access;
 use crate::atomic::Relaxed;
-use crate::cpu_lists::{AtHand, CpuLists, TYPES, Wanted, count, types};
-use crate::index::{BlockIndex, Set};
-use crate::state::{Phase, State};
+use crate::cpu_lists::{Wanted, count, types};
+use crate::index::BlockIndex;
+use crate::state::State;
 use crate::zone::Zone;
-
-/// A request of a CPU for a block of a zone.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Needy<'l> {
-    pub(super) zone: ZoneId,
-    pub(super) cpu: CpuId,
-    pub(super) lists: &'l CpuLists,
-    pub(super) wanted: Wanted,
-    pub(super) reserve: Reserve,
-    pub(super) places: Places,
-}
 
 /// A CPU that needs single frames prefers a pageblock whose largest free block has at least this order to a
 /// whole pageblock.
@@ -34,6 +23,48 @@ const RESERVED_FOR_MAX: Order = match Order::new(3) {
 };
 
 impl<A: Access> BlockAllocator<'_, A> {
+    /// Takes a block of a pageblock other than the CPU's own: first in units that suit, then anywhere.
+    pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
+        if !self.steers() || !self.has_tainted(needy) {
+            return self.take_from(needy);
+        }
+        let suiting = Needy { places: Places::Suiting, ..needy };
+        self.take_from(suiting)
+            .or_else(|| self.take_movable_in_tainted(needy))
+            .or_else(|| self.take_from(needy))
+    }
+
+    fn has_tainted(&self, needy: Needy<'_>) -> bool {
+        let blocks = &self.zones[needy.zone.index()].blocks;
+        self.index.set::<A>(TAINTED).find_from(blocks, blocks.start).is_some()
+    }
+
+    /// Reserves a movable pageblock in part use in a tainted unit, the one with the largest free block first.
+    #[cold]
+    fn take_movable_in_tainted(&self, needy: Needy<'_>) -> Option<usize> {
+        if needy.is_movable() {
+            return None;
+        }
+        let movable = MigrateType::Movable;
+        for order in (needy.wanted.order.index()..PAGEBLOCK_ORDER).rev() {
+            let set = self.set_of(movable.index(), order);
+            while let Some(block) = self.find_in_tainted(needy, &set) {
+                if !self.reserve_indexed(needy, block, movable, order) {
+                    // The set was out of date, or another CPU changed the pageblock first.
+                    self.leave_set(block, movable.index(), order);
+                    continue;
+                }
+                count::<A>(&needy.lists.counters.retyped);
+                count::<A>(&needy.lists.counters.foreign);
+                self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
+                if let Some(index) = self.take_rest(needy) {
+                    return Some(index);
+                }
+            }
+        }
+        None
+    }
+
     /// Takes a block from another pageblock of the right type, or from a whole pageblock.
     pub(super) fn take_from(&self, needy: Needy<'_>) -> Option<usize> {
         let order = needy.wanted.order;
@@ -105,16 +136,6 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Takes one block of a pageblock, reserved or not.
-    pub(super) fn take_one(&self, block: BlockIndex, wanted: Wanted) -> Option<usize> {
-        let Some(frame) = self.rows[block].take_any(wanted.order) else {
-            self.note_missed(block, wanted.order);
-            return None;
-        };
-        self.note_taken(block, wanted.order.frames());
-        self.still(block, frame, wanted)
-    }
-
     /// An unreserved pageblock of this type whose free block of this order fits exactly. If none of the
     /// pageblocks that are looked at has one, the pageblock with the smallest larger block. So larger blocks
     /// stay for larger requests.
@@ -169,123 +190,6 @@ impl<A: Access> BlockAllocator<'_, A> {
                 return Some(block);
             }
             self.leave_set(block, migratetype.index(), order);
-        }
-    }
-
-    fn belongs(&self, block: BlockIndex, type_index: usize, order: usize) -> bool {
-        let state = self.states[block].get();
-        state.set_order() == Some(order) && state.type_index() == type_index
-    }
-
-    /// The set of pageblocks of a type, by the order of their largest free block.
-    pub(super) fn set_of(&self, type_index: usize, order: usize) -> Set<'_, A> {
-        // A damaged state may name another type. Its pageblock is in no set.
-        let is_there = type_index < TYPES && order < PAGEBLOCK_ORDER;
-        if is_there { self.index.set::<A>(type_index * PAGEBLOCK_ORDER + order) } else { self.index.none() }
-    }
-
-    /// Removes a pageblock from a set that it does not belong to.
-    ///
-    /// Race: another CPU makes the pageblock belong to the set, and adds it just before this removal. Then
-    /// the set would lack a member. So this CPU reads the state after the removal, and adds the pageblock
-    /// again if it belongs there.
-    pub(super) fn leave_set(&self, block: BlockIndex, type_index: usize, order: usize) {
-        let set = self.set_of(type_index, order);
-        set.remove(block);
-        if self.belongs(block, type_index, order) {
-            set.add(block);
-        }
-    }
-
-    /// Removes a pageblock from the set of its state `before`, unless it belongs there again.
-    pub(super) fn leave_set_of(&self, block: BlockIndex, before: State) {
-        if let Some(order) = before.mark().checked_sub(1) {
-            self.leave_set(block, before.type_index(), order);
-        }
-    }
-
-    /// Reserves a pageblock of this type whose largest free block has at least this order, and gives it the
-    /// type of the request. Returns `false` if another CPU changed the pageblock first.
-    pub(super) fn reserve_indexed(
-        &self,
-        needy: Needy<'_>,
-        block: BlockIndex,
-        migratetype: MigrateType,
-        order: usize,
-    ) -> bool {
-        let has_block = |state: State| state.set_order().is_some_and(|largest| largest >= order);
-        let is_there = |state: State| has_block(state) && state.migratetype() == migratetype;
-        let reserve = |state: State| state.of_type(needy.wanted.migratetype).reserved_by(needy.cpu);
-        let reserved = self.states[block].update::<A>(|state| is_there(state).then(|| reserve(state)));
-        let Ok(before) = reserved else { return false };
-        self.leave_set_of(block, before);
-        self.uncount(block);
-        self.zones[needy.zone.index()].note_reserved::<A>();
-        needy.lists.near.store(block as u32, Relaxed);
-        true
-    }
-
-    /// Makes `block` the CPU's pageblock for such requests, and gives up the CPU's previous pageblock.
-    pub(super) fn put_at_hand(&self, at_hand: &AtHand, block: Option<BlockIndex>, cpu: CpuId) {
-        if let Some(before) = at_hand.replace::<A>(block)
-            && Some(before) != block
-        {
-            self.unreserve(before, |state| state.is_reserved_by(cpu));
-        }
-    }
-
-    /// Ends the reservation of a pageblock if `is_this` accepts its state.
-    pub(super) fn unreserve(&self, block: BlockIndex, is_this: impl Fn(State) -> bool) {
-        let Some(of_block) = self.states.get(block) else { return };
-        let is_this =
-            |state: State| state.phase() == Phase::Open && state.owner().is_some() && is_this(state);
-        if let Ok(before) = of_block.update::<A>(|state| is_this(state).then(|| state.unreserved())) {
-            self.note_unreserved(block, before);
-            self.settle(block);
-            self.count_free(block);
-        }
-    }
-
-    /// Does what has to follow the end of a reservation. `before` is the state that the pageblock had.
-    pub(super) fn note_unreserved(&self, block: BlockIndex, before: State) {
-        let zone = self.zone_at(block);
-        zone.note_unreserved::<A>();
-        if let Some(cpu) = before.owner().filter(|cpu| self.is_known(*cpu)) {
-            self.forget(zone.id, cpu, block);
-        }
-    }
-
-    /// Removes a pageblock that a CPU no longer reserves from the CPU's hints.
-    ///
-    /// Race: a thread of the same CPU reserves the pageblock again and stores the hint, just before this
-    /// removal. Then no hint would name a pageblock that the CPU reserves, and the CPU could never give it
-    /// up. So this thread reads the state after the removal, and ends that reservation too.
-    pub(super) fn forget(&self, zone: ZoneId, cpu: CpuId, block: BlockIndex) {
-        let mut forgot_any = false;
-        for at_hand in self.lists_at(zone, cpu).all_at_hand() {
-            forgot_any |= at_hand.forget::<A>(block);
-        }
-        if forgot_any && self.states[block].get().is_reserved_by(cpu) {
-            self.unreserve(block, |state| state.is_reserved_by(cpu));
-        }
-    }
-
-    /// Ends all reservations in a zone. O(CPUs).
-    pub(super) fn unreserve_all(&self, zone: &Zone) {
-        self.give_spares(zone);
-        if !zone.has_reserved() {
-            return;
-        }
-        for cpu in (0..self.cpus()).map(|cpu| CpuId(cpu as u32)) {
-            self.unreserve_of(zone.id, cpu);
-        }
-    }
-
-    /// Ends a CPU's reservations in a zone, and gives up its spare pageblock.
-    pub(super) fn unreserve_of(&self, zone: ZoneId, cpu: CpuId) {
-        self.give_spare_of(self.lists_at(zone, cpu));
-        for at_hand in self.lists_at(zone, cpu).all_at_hand().filter(|at_hand| at_hand.get().is_some()) {
-            self.put_at_hand(at_hand, None, cpu);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use pageset_core::{Order, PAGEBLOCK_ORDER, Request, Watermark, ZoneId};
 
-use super::refill::Needy;
+use super::needy::Needy;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::atomic::Relaxed;

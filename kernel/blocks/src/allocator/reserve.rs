@@ -3,53 +3,15 @@
 //! request had to go below the low watermark. It shrinks when another request, which may wait, would
 //! otherwise fail.
 
-use pageset_core::{CpuId, Order, Request, RequestTraits, ZoneId};
+use pageset_core::{Order, Request, RequestTraits};
 
-use super::{BlockAllocator, FRAMES, blocks_in};
-use crate::access::Access;
+use super::needy::Reserve;
+use super::{FRAMES, blocks_in};
 use crate::atomic::Relaxed;
 use crate::zone::Zone;
 
-/// Whether a request may take the whole pageblocks of a zone's high-order reserve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reserve {
-    Closed,
-    Open,
-}
-
-impl<A: Access> BlockAllocator<'_, A> {
-    /// Tries the last step, when all zones are used up except for their high-order reserves.
-    #[cold]
-    pub(super) fn open_reserves<I: Iterator<Item = ZoneId>>(
-        &self,
-        cpu: CpuId,
-        request: &Request,
-        zones: impl Fn() -> I,
-    ) -> Option<(ZoneId, usize)> {
-        let rescue =
-            |reserve| zones().find_map(|zone| self.rescue(self.needy(zone, cpu, request, reserve), request));
-        let has_reserve = zones().any(|zone| self.zones[zone.index()].has_reserve());
-        // The requests that the high-order reserve is for have tried it already.
-        if !has_reserve || is_high_atomic(request) {
-            return None;
-        }
-        if cannot_wait(request) || request.traits.contains(RequestTraits::OOM_VICTIM) {
-            return rescue(Reserve::Open);
-        }
-        while request.traits.contains(RequestTraits::MAY_WAIT)
-            && zones().any(|zone| self.zones[zone.index()].shrink_reserve())
-        {
-            let found = rescue(Reserve::Closed);
-            if found.is_some() {
-                return found;
-            }
-        }
-        None
-    }
-}
-
 /// Whether the request cannot wait until memory is freed, and so may use the last free memory.
-fn cannot_wait(request: &Request) -> bool {
+pub(super) fn cannot_wait(request: &Request) -> bool {
     !request.traits.intersects(RequestTraits::MAY_WAIT | RequestTraits::NO_RESERVES)
 }
 
@@ -79,11 +41,11 @@ impl Zone {
     }
 
     /// Gives up one pageblock of the high-order reserve. Returns `false` if the high-order reserve is empty.
-    fn shrink_reserve(&self) -> bool {
+    pub(super) fn shrink_reserve(&self) -> bool {
         self.reserved.fetch_update(Relaxed, Relaxed, |reserved| reserved.checked_sub(1)).is_ok()
     }
 
-    fn has_reserve(&self) -> bool {
+    pub(super) fn has_reserve(&self) -> bool {
         self.reserved.load(Relaxed) > 0
     }
 

@@ -1,10 +1,12 @@
 //! Whether a zone has enough memory for a request.
 
-use pageset_core::{Order, Request, Watermark};
+use pageset_core::{Order, Request, RequestTraits, Watermark};
 
-use super::refill::Needy;
+use super::needy::Needy;
+use super::reserve::counts_reserve;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
+use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Whether a zone stays above a watermark after a request gets its block.
@@ -22,5 +24,39 @@ impl<A: Access> BlockAllocator<'_, A> {
             wanted = wanted.max(min.saturating_add(FRAMES as u64));
         }
         self.is_free_at_least(zone, wanted)
+    }
+}
+
+impl Zone {
+    /// Frames that this request has to leave free (spec §1.11).
+    pub(super) fn floor(&self, request: &Request, mark: Watermark) -> u64 {
+        let has = |traits| request.traits.contains(traits);
+        if has(RequestTraits::NO_WATERMARKS) && !has(RequestTraits::NO_RESERVES) {
+            return 0;
+        }
+        let mut floor = self.mark(mark);
+        if mark == Watermark::Min && !has(RequestTraits::NO_RESERVES) {
+            if has(RequestTraits::HIGH_PRIORITY) {
+                floor -= floor / 2;
+                if !has(RequestTraits::MAY_WAIT) {
+                    floor -= floor / 4;
+                }
+            }
+            if has(RequestTraits::OOM_VICTIM) {
+                floor -= floor / 2;
+            }
+        }
+        if mark != Watermark::Min || !counts_reserve(request) {
+            floor = floor.saturating_add(self.reserved_frames());
+        }
+        floor.saturating_add(self.lowmem_reserve[request.highest_zone.index()])
+    }
+
+    /// Whether the zone, by its count of free frames, keeps its minimum watermark after a block for this
+    /// request is taken.
+    #[inline]
+    pub(super) fn can_spare(&self, request: &Request) -> bool {
+        let floor = self.floor(request, Watermark::Min);
+        self.free_at_least() >= floor.saturating_add(u64::from(request.order.frames()))
     }
 }

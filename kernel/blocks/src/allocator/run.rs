@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use pageset_core::{CpuId, PAGEBLOCK_ORDER, Pfn, Request, Watermark};
 
-use super::reserve::Reserve;
+use super::needy::Reserve;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::cpu_lists::Wanted;

@@ -3,9 +3,10 @@
 use pageset_core::{Order, PAGEBLOCK_ORDER};
 
 use super::BlockAllocator;
-use super::whole::UNCOUNTED;
+use super::sets::UNCOUNTED;
 use crate::access::{Access, update};
 use crate::atomic::{Relaxed, SeqCst};
+use crate::bad_bits::BadBits;
 use crate::cpu_lists::count;
 use crate::index::BlockIndex;
 use crate::row::{ROW_ORDER, Row};
@@ -152,15 +153,10 @@ impl<A: Access> BlockAllocator<'_, A> {
         count::<A>(&self.lists_at(zone.id, pageset_core::CpuId(0)).counters.closed);
         if before.has_bad() {
             // All frames were free, so none is bad.
-            self.clear_bad(block);
+            BadBits::of(&self.bad, block).into_iter().for_each(BadBits::clear);
         }
         self.give_whole(block);
         true
-    }
-
-    /// The zone of a pageblock.
-    pub(super) fn zone_at(&self, block: BlockIndex) -> &Zone {
-        &self.zones[self.zone_of_block(block).index()]
     }
 
     /// Counts the free frames of an unreserved pageblock in its zone.

@@ -4,12 +4,11 @@ use pageset_core::{
     AllocError, CpuId, NodeChoice, NodeId, Order, Pfn, Request, RequestTraits, Watermark, ZoneId,
 };
 
-use super::refill::Needy;
-use super::reserve::{Reserve, counts_reserve, is_high_atomic};
+use super::needy::{Needy, Reserve};
+use super::reserve::{cannot_wait, is_high_atomic};
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::cpu_lists::count;
-use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Allocates from any zone. Tries the CPU's own pageblock first, unless `is_left_tried`.
@@ -110,30 +109,33 @@ impl<A: Access> BlockAllocator<'_, A> {
         };
         frame.map(|frame| (needy.zone, frame))
     }
-}
 
-impl Zone {
-    /// Frames that this request has to leave free (spec §1.11).
-    pub(super) fn floor(&self, request: &Request, mark: Watermark) -> u64 {
-        let has = |traits| request.traits.contains(traits);
-        if has(RequestTraits::NO_WATERMARKS) && !has(RequestTraits::NO_RESERVES) {
-            return 0;
+    /// Tries the last step, when all zones are used up except for their high-order reserves.
+    #[cold]
+    pub(super) fn open_reserves<I: Iterator<Item = ZoneId>>(
+        &self,
+        cpu: CpuId,
+        request: &Request,
+        zones: impl Fn() -> I,
+    ) -> Option<(ZoneId, usize)> {
+        let rescue =
+            |reserve| zones().find_map(|zone| self.rescue(self.needy(zone, cpu, request, reserve), request));
+        let has_reserve = zones().any(|zone| self.zones[zone.index()].has_reserve());
+        // The requests that the high-order reserve is for have tried it already.
+        if !has_reserve || is_high_atomic(request) {
+            return None;
         }
-        let mut floor = self.mark(mark);
-        if mark == Watermark::Min && !has(RequestTraits::NO_RESERVES) {
-            if has(RequestTraits::HIGH_PRIORITY) {
-                floor -= floor / 2;
-                if !has(RequestTraits::MAY_WAIT) {
-                    floor -= floor / 4;
-                }
+        if cannot_wait(request) || request.traits.contains(RequestTraits::OOM_VICTIM) {
+            return rescue(Reserve::Open);
+        }
+        while request.traits.contains(RequestTraits::MAY_WAIT)
+            && zones().any(|zone| self.zones[zone.index()].shrink_reserve())
+        {
+            let found = rescue(Reserve::Closed);
+            if found.is_some() {
+                return found;
             }
-            if has(RequestTraits::OOM_VICTIM) {
-                floor -= floor / 2;
-            }
         }
-        if mark != Watermark::Min || !counts_reserve(request) {
-            floor = floor.saturating_add(self.reserved_frames());
-        }
-        floor.saturating_add(self.lowmem_reserve[request.highest_zone.index()])
+        None
     }
 }

@@ -3,7 +3,7 @@
 use pageset_core::{Config, ConfigError, MAX_ORDER, Storage, ZoneConfig, ZoneId};
 
 use super::FRAMES;
-use super::whole::SETS;
+use super::sets::SETS;
 use crate::access::{Access, Shared};
 use crate::bad_bits::BadBits;
 use crate::cpu_lists::{CpuHome, CpuLists};

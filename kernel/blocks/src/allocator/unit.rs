@@ -11,14 +11,13 @@
 
 use core::ops::Range;
 
-use pageset_core::{MigrateType, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
+use pageset_core::{MigrateType, PAGEBLOCK_FRAMES};
 
-use super::refill::Needy;
-use super::whole::{TAINTED, WHOLE};
+use super::needy::{Needy, Places};
+use super::sets::{TAINTED, WHOLE};
 use super::{BlockAllocator, WholeUse};
 use crate::access::Access;
 use crate::atomic::Relaxed;
-use crate::cpu_lists::count;
 use crate::index::{BlockIndex, Set};
 use crate::zone::Zone;
 
@@ -28,40 +27,11 @@ const UNIT: usize = (1 << 30) / (PAGEBLOCK_FRAMES as usize * 4096);
 /// that suits.
 const LOOKS: usize = 512;
 
-/// The places where a request looks for memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Places {
-    /// Only units that suit the request's type.
-    Suiting,
-    /// All units, those that suit first.
-    All,
-}
-
-fn is_movable(needy: Needy<'_>) -> bool {
-    needy.wanted.migratetype == MigrateType::Movable
-}
-
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Takes a block of a pageblock other than the CPU's own: first in units that suit, then anywhere.
-    pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
-        if !self.steers() || !self.has_tainted(needy) {
-            return self.take_from(needy);
-        }
-        let suiting = Needy { places: Places::Suiting, ..needy };
-        self.take_from(suiting)
-            .or_else(|| self.take_movable_in_tainted(needy))
-            .or_else(|| self.take_from(needy))
-    }
-
     /// Whether the choice of units applies. A host that returns memory from the end needs the lowest
     /// pageblocks instead.
-    fn steers(&self) -> bool {
+    pub(super) fn steers(&self) -> bool {
         self.whole_use == WholeUse::AtHand
-    }
-
-    fn has_tainted(&self, needy: Needy<'_>) -> bool {
-        let blocks = &self.zones[needy.zone.index()].blocks;
-        self.index.set::<A>(TAINTED).find_from(blocks, blocks.start).is_some()
     }
 
     /// The whole pageblock to claim next.
@@ -72,16 +42,16 @@ impl<A: Access> BlockAllocator<'_, A> {
             return whole.find(&zone.blocks, zone.blocks.start);
         }
         let nearest = whole.find(&zone.blocks, needy.lists.near.load(Relaxed) as usize)?;
-        if self.is_tainted(zone, nearest) != is_movable(needy) {
+        if self.is_tainted(zone, nearest) != needy.is_movable() {
             return Some(nearest);
         }
-        let suiting = if is_movable(needy) {
+        let suiting = if needy.is_movable() {
             self.find_clean(zone, &whole, self.own_part(needy, &zone.blocks))
         } else {
             self.find_in_tainted(needy, &whole)
         };
         match (suiting, needy.places) {
-            (None, Places::All) if is_movable(needy) => Some(nearest),
+            (None, Places::All) if needy.is_movable() => Some(nearest),
             (None, Places::All) => self.to_taint(zone),
             _ => suiting,
         }
@@ -96,7 +66,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         needy: Needy<'_>,
         near: BlockIndex,
     ) -> Option<BlockIndex> {
-        if needy.places == Places::Suiting && is_movable(needy) {
+        if needy.places == Places::Suiting && needy.is_movable() {
             return self.find_clean(zone, set, near);
         }
         set.find(&zone.blocks, near)
@@ -105,7 +75,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Whether a request may use this pageblock. A movable request with `Places::Suiting` uses only clean
     /// units.
     pub(super) fn suits(&self, zone: &Zone, needy: Needy<'_>, block: BlockIndex) -> bool {
-        needy.places == Places::All || !is_movable(needy) || !self.is_tainted(zone, block)
+        needy.places == Places::All || !needy.is_movable() || !self.is_tainted(zone, block)
     }
 
     /// Notes that a pageblock is used for a request's type. It was claimed whole, or had another type.
@@ -145,7 +115,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// A member of a set in a tainted unit.
-    fn find_in_tainted(&self, needy: Needy<'_>, set: &Set<'_, A>) -> Option<BlockIndex> {
+    pub(super) fn find_in_tainted(&self, needy: Needy<'_>, set: &Set<'_, A>) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
         let tainted = self.index.set::<A>(TAINTED);
         let mut from = zone.blocks.start;
@@ -156,32 +126,6 @@ impl<A: Access> BlockAllocator<'_, A> {
                 return found;
             }
             from = unit.end;
-        }
-        None
-    }
-
-    /// Reserves a movable pageblock in part use in a tainted unit, the one with the largest free block first.
-    #[cold]
-    fn take_movable_in_tainted(&self, needy: Needy<'_>) -> Option<usize> {
-        if is_movable(needy) {
-            return None;
-        }
-        let movable = MigrateType::Movable;
-        for order in (needy.wanted.order.index()..PAGEBLOCK_ORDER).rev() {
-            let set = self.set_of(movable.index(), order);
-            while let Some(block) = self.find_in_tainted(needy, &set) {
-                if !self.reserve_indexed(needy, block, movable, order) {
-                    // The set was out of date, or another CPU changed the pageblock first.
-                    self.leave_set(block, movable.index(), order);
-                    continue;
-                }
-                count::<A>(&needy.lists.counters.retyped);
-                count::<A>(&needy.lists.counters.foreign);
-                self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
-                if let Some(index) = self.take_rest(needy) {
-                    return Some(index);
-                }
-            }
         }
         None
     }

@@ -3,7 +3,7 @@
 
 use pageset_core::{AllocError, CpuId, Order, Pfn, Request};
 
-use super::reserve::Reserve;
+use super::needy::Reserve;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::block_word::BlockWord;

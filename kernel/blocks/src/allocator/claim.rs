@@ -1,0 +1,163 @@
+//! Claims of whole pageblocks: to open them, or as blocks of one or two pageblocks.
+
+use pageset_core::{CpuId, MigrateType, Order, ZoneId};
+
+use super::needy::{Needy, Reserve};
+use super::sets::{PAIRS, WHOLE};
+use super::{BlockAllocator, WholeUse, blocks_in};
+use crate::access::Access;
+use crate::atomic::Relaxed;
+use crate::cpu_lists::count;
+use crate::index::{BlockIndex, Several};
+use crate::state::{Phase, State};
+use crate::zone::Zone;
+
+impl<A: Access> BlockAllocator<'_, A> {
+    /// Allocates a block of one or two pageblocks.
+    pub(super) fn alloc_whole(&self, needy: Needy<'_>) -> Option<BlockIndex> {
+        let order = needy.wanted.order;
+        loop {
+            let block =
+                if order == Order::PAGEBLOCK { self.claim_whole(needy)? } else { self.claim_pair(needy)? };
+            if self.hand_out(block, order, needy.wanted.migratetype) {
+                return Some(block);
+            }
+        }
+    }
+
+    /// Turns claimed pageblocks into one block in use. `false` if one pageblock was isolated meanwhile.
+    pub(super) fn hand_out(&self, block: BlockIndex, order: Order, migratetype: MigrateType) -> bool {
+        let parts = block..block + blocks_in(order);
+        let hand_out = |part: BlockIndex| {
+            self.turn_into(part, |state| match part == block {
+                true => state.unused(Phase::Block).of_block(order).of_type(migratetype),
+                false => state.unused(Phase::SecondHalf),
+            })
+        };
+        let Some(isolated) = parts.clone().rev().find(|part| !hand_out(*part)) else { return true };
+        parts.filter(|part| *part != isolated).for_each(|part| self.give_whole(part));
+        false
+    }
+
+    /// Claims a whole pageblock. No other CPU can use it from then on.
+    pub(super) fn claim_whole(&self, needy: Needy<'_>) -> Option<BlockIndex> {
+        let zone = &self.zones[needy.zone.index()];
+        if !zone.may_claim(1, needy.reserve) {
+            return None;
+        }
+        let whole = self.index.set::<A>(WHOLE);
+        loop {
+            let block = self.find_whole(needy)?;
+            if whole.remove(block) {
+                self.note_claimed(needy, block, 1);
+                return Some(block);
+            }
+        }
+    }
+
+    /// Claims up to `limit` whole pageblocks that lie near each other.
+    pub(super) fn claim_several(&self, needy: Needy<'_>, limit: usize) -> Several {
+        let zone = &self.zones[needy.zone.index()];
+        let limit = limit.min(zone.open_blocks(limit, needy.reserve));
+        let taken = self.index.set::<A>(WHOLE).take_near(&zone.blocks, self.whole_start(needy), limit);
+        if let Some(first) = taken.first() {
+            self.note_claimed(needy, first, taken.len());
+        }
+        taken
+    }
+
+    /// Claims two adjacent whole pageblocks.
+    fn claim_pair(&self, needy: Needy<'_>) -> Option<BlockIndex> {
+        let zone = &self.zones[needy.zone.index()];
+        if !zone.may_claim(2, needy.reserve) {
+            return None;
+        }
+        let (whole, pairs) = (self.index.set::<A>(WHOLE), self.index.set::<A>(PAIRS));
+        loop {
+            let first = pairs.find(&zone.blocks, self.whole_start(needy) & !1)?;
+            let claimed = whole.remove_pair(first);
+            pairs.remove(first);
+            if claimed {
+                self.note_claimed(needy, first, 2);
+                return Some(first);
+            }
+            if whole.has_pair(first) {
+                // Race: another CPU made the pair whole again, and may have added it just before this CPU
+                // removed it.
+                pairs.add(first);
+            }
+        }
+    }
+
+    fn note_claimed(&self, needy: Needy<'_>, block: BlockIndex, blocks: usize) {
+        self.zones[needy.zone.index()].remove_whole::<A>(blocks);
+        count::<A>(&needy.lists.counters.claimed);
+        needy.lists.near.store(block as u32, Relaxed);
+        self.note_use(needy.wanted.migratetype, block);
+    }
+
+    /// The pageblock at which a search for free blocks begins.
+    pub(super) fn search_start(&self, needy: Needy<'_>) -> BlockIndex {
+        match self.whole_use {
+            WholeUse::AtHand => needy.lists.near.load(Relaxed) as usize,
+            WholeUse::LowestFirst => self.zones[needy.zone.index()].blocks.start,
+        }
+    }
+
+    /// The pageblock at which a search for whole pageblocks begins.
+    fn whole_start(&self, needy: Needy<'_>) -> BlockIndex {
+        let start = self.zones[needy.zone.index()].blocks.start;
+        match self.whole_use {
+            WholeUse::AtHand => self.find_whole(needy).unwrap_or(start),
+            WholeUse::LowestFirst => start,
+        }
+    }
+
+    /// Opens a claimed whole pageblock, with all of its frames free. Returns `false` in the cases of
+    /// [`turn_into`](Self::turn_into).
+    pub(super) fn open(&self, block: BlockIndex, open: State) -> bool {
+        // The rows say that no frame is free yet, so no CPU takes from them.
+        let opened = self.turn_into(block, |_| open);
+        if opened {
+            self.rows[block].open();
+            let now = self.states[block].get();
+            if now.is_isolated() {
+                self.unreserve(block, |_| true);
+            } else if open.owner().is_some() && now.owner().is_none() {
+                // The pageblock went out of service and came back, or another CPU drained this CPU. The other
+                // CPU settled the pageblock before all rows were free.
+                self.note_rows(block);
+            }
+        }
+        opened
+    }
+
+    /// Frees a block of one or two pageblocks. `false` if no such block is in use.
+    pub(super) fn free_whole(&self, cpu: CpuId, zone: ZoneId, block: BlockIndex, order: Order) -> bool {
+        if order == Order::PAGEBLOCK && self.free_to_spare(self.lists_at(zone, cpu), block) {
+            return true;
+        }
+        let parts = block..block + blocks_in(order);
+        let is_second =
+            |part: BlockIndex| self.states.get(part).is_some_and(|s| s.get().phase() == Phase::SecondHalf);
+        if !parts.clone().skip(1).all(is_second) {
+            self.note_damage(zone);
+            return false;
+        }
+        let to_whole = |state: State| state.is_block_of(order).then(|| state.unused(Phase::Changing));
+        let freed = self.states[block].update::<A>(to_whole).is_ok();
+        if freed {
+            self.lists_at(zone, cpu).near.store(block as u32, Relaxed);
+            parts.rev().for_each(|part| self.give_whole(part));
+        }
+        freed
+    }
+}
+
+impl Zone {
+    /// Whether a request may claim this many whole pageblocks. The pageblocks of the high-order reserve count
+    /// only if `reserve` is open.
+    fn may_claim(&self, blocks: usize, reserve: Reserve) -> bool {
+        self.open_blocks(blocks, reserve) >= blocks
+    }
+}

@@ -1,0 +1,75 @@
+//! A CPU that needs a block of a zone.
+
+use pageset_core::{CpuId, MigrateType, NodeChoice, Request, ZoneId};
+
+use super::BlockAllocator;
+use crate::access::Access;
+use crate::cpu_lists::{CpuHome, CpuLists, Wanted};
+
+/// A request of a CPU for a block of a zone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Needy<'l> {
+    pub(super) zone: ZoneId,
+    pub(super) cpu: CpuId,
+    pub(super) lists: &'l CpuLists,
+    pub(super) wanted: Wanted,
+    pub(super) reserve: Reserve,
+    pub(super) places: Places,
+}
+
+/// The places where a request looks for memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Places {
+    /// Only units that suit the request's type.
+    Suiting,
+    /// All units, those that suit first.
+    All,
+}
+
+/// Whether a request may take the whole pageblocks of a zone's high-order reserve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reserve {
+    Closed,
+    Open,
+}
+
+impl Needy<'_> {
+    pub(super) fn is_movable(self) -> bool {
+        self.wanted.migratetype == MigrateType::Movable
+    }
+}
+
+impl<A: Access> BlockAllocator<'_, A> {
+    /// The zone that a request tries first. `None` if that takes more than one look to find out.
+    #[inline(always)]
+    pub(super) fn home_zone(&self, cpu: CpuId, request: &Request) -> Option<ZoneId> {
+        let home = self.homes.get(cpu.index())?;
+        let is_at_home = match request.nodes {
+            NodeChoice::Local => true,
+            NodeChoice::Prefer(node) => node == home.node,
+            NodeChoice::Only(_) => false,
+        };
+        let zone = home.zones[request.highest_zone.index()];
+        let is_simple = is_at_home && request.zones_below.is_none() && request.migratetype.is_mergeable();
+        (is_simple && zone != CpuHome::NO_ZONE).then_some(zone)
+    }
+
+    /// A CPU, its share of a zone, and its request.
+    pub(super) fn needy(&self, zone: ZoneId, cpu: CpuId, request: &Request, reserve: Reserve) -> Needy<'_> {
+        Needy {
+            zone,
+            cpu,
+            lists: self.lists_at(zone, cpu),
+            wanted: Wanted::of(request),
+            reserve,
+            places: Places::All,
+        }
+    }
+}
+
+impl Wanted {
+    #[inline]
+    pub(super) const fn of(request: &Request) -> Self {
+        Self { order: request.order, migratetype: request.migratetype }
+    }
+}

@@ -1,0 +1,99 @@
+//! A CPU reserves a pageblock, and gives it up.
+
+use pageset_core::{CpuId, MigrateType, ZoneId};
+
+use super::BlockAllocator;
+use super::needy::Needy;
+use crate::access::Access;
+use crate::atomic::Relaxed;
+use crate::cpu_lists::AtHand;
+use crate::index::BlockIndex;
+use crate::state::{Phase, State};
+use crate::zone::Zone;
+
+impl<A: Access> BlockAllocator<'_, A> {
+    /// Reserves a pageblock of this type whose largest free block has at least this order, and gives it the
+    /// type of the request. Returns `false` if another CPU changed the pageblock first.
+    pub(super) fn reserve_indexed(
+        &self,
+        needy: Needy<'_>,
+        block: BlockIndex,
+        migratetype: MigrateType,
+        order: usize,
+    ) -> bool {
+        let has_block = |state: State| state.set_order().is_some_and(|largest| largest >= order);
+        let is_there = |state: State| has_block(state) && state.migratetype() == migratetype;
+        let reserve = |state: State| state.of_type(needy.wanted.migratetype).reserved_by(needy.cpu);
+        let reserved = self.states[block].update::<A>(|state| is_there(state).then(|| reserve(state)));
+        let Ok(before) = reserved else { return false };
+        self.leave_set_of(block, before);
+        self.uncount(block);
+        self.zones[needy.zone.index()].note_reserved::<A>();
+        needy.lists.near.store(block as u32, Relaxed);
+        true
+    }
+
+    /// Makes `block` the CPU's pageblock for such requests, and gives up the CPU's previous pageblock.
+    pub(super) fn put_at_hand(&self, at_hand: &AtHand, block: Option<BlockIndex>, cpu: CpuId) {
+        if let Some(before) = at_hand.replace::<A>(block)
+            && Some(before) != block
+        {
+            self.unreserve(before, |state| state.is_reserved_by(cpu));
+        }
+    }
+
+    /// Ends the reservation of a pageblock if `is_this` accepts its state.
+    pub(super) fn unreserve(&self, block: BlockIndex, is_this: impl Fn(State) -> bool) {
+        let Some(of_block) = self.states.get(block) else { return };
+        let is_this =
+            |state: State| state.phase() == Phase::Open && state.owner().is_some() && is_this(state);
+        if let Ok(before) = of_block.update::<A>(|state| is_this(state).then(|| state.unreserved())) {
+            self.note_unreserved(block, before);
+            self.settle(block);
+            self.count_free(block);
+        }
+    }
+
+    /// Does what has to follow the end of a reservation. `before` is the state that the pageblock had.
+    pub(super) fn note_unreserved(&self, block: BlockIndex, before: State) {
+        let zone = self.zone_at(block);
+        zone.note_unreserved::<A>();
+        if let Some(cpu) = before.owner().filter(|cpu| self.is_known(*cpu)) {
+            self.forget(zone.id, cpu, block);
+        }
+    }
+
+    /// Removes a pageblock that a CPU no longer reserves from the CPU's hints.
+    ///
+    /// Race: a thread of the same CPU reserves the pageblock again and stores the hint, just before this
+    /// removal. Then no hint would name a pageblock that the CPU reserves, and the CPU could never give it
+    /// up. So this thread reads the state after the removal, and ends that reservation too.
+    pub(super) fn forget(&self, zone: ZoneId, cpu: CpuId, block: BlockIndex) {
+        let mut forgot_any = false;
+        for at_hand in self.lists_at(zone, cpu).all_at_hand() {
+            forgot_any |= at_hand.forget::<A>(block);
+        }
+        if forgot_any && self.states[block].get().is_reserved_by(cpu) {
+            self.unreserve(block, |state| state.is_reserved_by(cpu));
+        }
+    }
+
+    /// Ends all reservations in a zone. O(CPUs).
+    pub(super) fn unreserve_all(&self, zone: &Zone) {
+        self.give_spares(zone);
+        if !zone.has_reserved() {
+            return;
+        }
+        for cpu in (0..self.cpus()).map(|cpu| CpuId(cpu as u32)) {
+            self.unreserve_of(zone.id, cpu);
+        }
+    }
+
+    /// Ends a CPU's reservations in a zone, and gives up its spare pageblock.
+    pub(super) fn unreserve_of(&self, zone: ZoneId, cpu: CpuId) {
+        self.give_spare_of(self.lists_at(zone, cpu));
+        for at_hand in self.lists_at(zone, cpu).all_at_hand().filter(|at_hand| at_hand.get().is_some()) {
+            self.put_at_hand(at_hand, None, cpu);
+        }
+    }
+}

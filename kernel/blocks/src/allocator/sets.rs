@@ -1,0 +1,55 @@
+//! The sets of pageblocks. Every CPU of a zone looks there for its next pageblock.
+
+use pageset_core::PAGEBLOCK_ORDER;
+
+use super::BlockAllocator;
+use crate::access::Access;
+use crate::cpu_lists::TYPES;
+use crate::index::{BlockIndex, Set};
+use crate::state::State;
+
+/// The number of the set of whole pageblocks, which any CPU may claim.
+pub(super) const WHOLE: usize = TYPES * PAGEBLOCK_ORDER;
+/// The set of pairs of whole pageblocks. A pair is named by its first pageblock. The set may contain pairs
+/// that are no longer whole.
+pub(super) const PAIRS: usize = WHOLE + 1;
+/// The set of pageblocks with frees since their zone counted them.
+pub(super) const UNCOUNTED: usize = WHOLE + 2;
+/// The set of tainted units, by their first pageblocks.
+pub(super) const TAINTED: usize = WHOLE + 3;
+/// How many sets there are.
+pub(super) const SETS: usize = WHOLE + 4;
+
+impl<A: Access> BlockAllocator<'_, A> {
+    /// The set of pageblocks of a type, by the order of their largest free block.
+    pub(super) fn set_of(&self, type_index: usize, order: usize) -> Set<'_, A> {
+        // A damaged state may name another type. Its pageblock is in no set.
+        let is_there = type_index < TYPES && order < PAGEBLOCK_ORDER;
+        if is_there { self.index.set::<A>(type_index * PAGEBLOCK_ORDER + order) } else { self.index.none() }
+    }
+
+    pub(super) fn belongs(&self, block: BlockIndex, type_index: usize, order: usize) -> bool {
+        let state = self.states[block].get();
+        state.set_order() == Some(order) && state.type_index() == type_index
+    }
+
+    /// Removes a pageblock from a set that it does not belong to.
+    ///
+    /// Race: another CPU makes the pageblock belong to the set, and adds it just before this removal. Then
+    /// the set would lack a member. So this CPU reads the state after the removal, and adds the pageblock
+    /// again if it belongs there.
+    pub(super) fn leave_set(&self, block: BlockIndex, type_index: usize, order: usize) {
+        let set = self.set_of(type_index, order);
+        set.remove(block);
+        if self.belongs(block, type_index, order) {
+            set.add(block);
+        }
+    }
+
+    /// Removes a pageblock from the set of its state `before`, unless it belongs there again.
+    pub(super) fn leave_set_of(&self, block: BlockIndex, before: State) {
+        if let Some(order) = before.mark().checked_sub(1) {
+            self.leave_set(block, before.type_index(), order);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! A block of one pageblock.
+
+use pageset_core::Order;
+
+use super::needy::Needy;
+use super::{BlockAllocator, FRAMES};
+use crate::access::Access;
+use crate::cpu_lists::Wanted;
+use crate::index::BlockIndex;
+use crate::row::ROW_FRAMES;
+
+impl<A: Access> BlockAllocator<'_, A> {
+    /// Takes a block of the pageblock that the CPU reserves. No watermark is checked: the pageblock's memory
+    /// left the zone's count when the CPU reserved it.
+    pub(super) fn take_rest(&self, needy: Needy<'_>) -> Option<usize> {
+        let at_hand = needy.lists.at_hand(needy.wanted);
+        let (block, row) = at_hand.get()?;
+        let state = self.states.get(block)?.get();
+        if !state.is_reserved_by(needy.cpu) || !state.serves(needy.wanted.migratetype) {
+            return None;
+        }
+        let Some(frame) = self.rows[block].take_any(needy.wanted.order) else {
+            self.note_missed(block, needy.wanted.order);
+            return None;
+        };
+        at_hand.advance::<A>(block, row, frame / ROW_FRAMES);
+        self.note_line(block, needy.cpu);
+        self.still(block, frame, needy.wanted)
+    }
+
+    /// Takes one block of a pageblock, reserved or not.
+    pub(super) fn take_one(&self, block: BlockIndex, wanted: Wanted) -> Option<usize> {
+        let Some(frame) = self.rows[block].take_any(wanted.order) else {
+            self.note_missed(block, wanted.order);
+            return None;
+        };
+        self.note_taken(block, wanted.order.frames());
+        self.still(block, frame, wanted)
+    }
+
+    /// Checks, after a block was taken, that its pageblock still serves this type, and returns the frame's
+    /// index. The CPU's hint may be out of date: the pageblock may have another type, be out of service, or
+    /// be about to become whole. Then the block goes back.
+    ///
+    /// Race: this CPU takes the block and then reads the state, while another CPU changes the state and then
+    /// looks at the frames. If the other CPU is first, this CPU sees the new state and loses. If this CPU is
+    /// first, the other CPU finds the frame taken.
+    #[inline(always)]
+    pub(super) fn still(&self, block: BlockIndex, frame: usize, wanted: Wanted) -> Option<usize> {
+        if self.states[block].get().serves(wanted.migratetype) {
+            return Some(block * FRAMES + frame);
+        }
+        self.return_block(block, frame, wanted.order);
+        None
+    }
+
+    #[cold]
+    pub(super) fn return_block(&self, block: BlockIndex, frame: usize, order: Order) {
+        self.rows[block].put(frame, order).ok();
+        self.settle(block);
+    }
+}
