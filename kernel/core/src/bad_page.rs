@@ -37,8 +37,8 @@ impl<P: Platform> PageAllocator<'_, P> {
                         return Ok(());
                     }
                     Some((head, state)) => {
-                        // A user or a page set holds the block and may change it meanwhile. The exchange
-                        // fails then, and the loop looks again.
+                        // Race: the block's user or page set changes the block meanwhile. The exchange then
+                        // fails, and the loop looks again.
                         let Some(order) = state.order() else { return Err(FreeError::Foreign(pfn)) };
                         if frames.exchange_state(head, state, State::Leaked { order }) {
                             return Ok(());
@@ -109,7 +109,7 @@ mod tests {
         PageAllocator::new(Host::default(), &config, Tables::on_heap(&config).unwrap()).unwrap()
     }
 
-    /// Corrupts a listed block: its state contradicts its list.
+    /// Corrupts a block on a list, so that its state contradicts the list.
     fn corrupt(allocator: &PageAllocator<'_, Host>, pfn: Pfn) {
         let (zone, frame) = allocator.locate(pfn).unwrap();
         let order = zone.body.frames.state(frame).order().unwrap();
@@ -207,8 +207,8 @@ mod tests {
         assert_eq!(allocator.zones().next().unwrap().free, FRAMES - 1);
     }
 
-    /// A refill must count the blocks that passed, not those it took. Otherwise the page set would claim more
-    /// than it holds, and draining it would never end (spec §4.4).
+    /// A refill must not count bad blocks. If it did, the page set's count would exceed its pages, and a
+    /// drain of it would never end (spec §4.4).
     #[test]
     fn a_refill_of_bad_blocks_only_ends() {
         for policy in policies() {

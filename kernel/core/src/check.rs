@@ -15,7 +15,7 @@ use crate::{CpuId, MigrateType, Order, PAGEBLOCK_FRAMES, Pfn, ZoneId};
 pub struct Violation {
     /// The zone.
     pub zone: ZoneId,
-    /// The frame concerned, if there is one.
+    /// The frame where the rule is violated, if there is such a frame.
     pub pfn: Option<Pfn>,
     /// The rule that is violated.
     pub rule: &'static str,
@@ -76,7 +76,7 @@ fn check_zone<P: Platform>(zone: &Zone<'_, P>, pagesets: &[Pageset<P>]) -> Resul
     for (pageset, cpu) in pagesets.iter().zip(0..) {
         let held = pageset.with(|state| check_pcp(body, CpuId(cpu), &state.pcp))?;
         cached += held.all;
-        // Marked-bad blocks in page sets count as held until they are taken.
+        // A block that was marked bad inside a page set counts as cached until it leaves the page set.
         census.leaked = census.leaked.saturating_sub(held.marked_bad);
         census.cached += held.marked_bad;
     }
@@ -250,7 +250,7 @@ struct Held {
     marked_bad: u64,
 }
 
-/// Walks one page set's lists. Returns their frames.
+/// Walks one page set's lists. Returns the number of frames.
 fn check_pcp(body: &ZoneBody<'_>, cpu: CpuId, pcp: &Pcp) -> Result<Held, Violation> {
     let mut held = Held::default();
     for list in 0..pcp.scheme().lists() {
@@ -260,8 +260,8 @@ fn check_pcp(body: &ZoneBody<'_>, cpu: CpuId, pcp: &Pcp) -> Result<Held, Violati
             match body.frames.state(frame) {
                 State::Cached { order: cached, .. } if cached == order => {}
                 State::Owned { order: cached } if cached == order => {
-                    // No CPU owns the pageblock after its owner went offline or while it is isolated. Another
-                    // CPU never does.
+                    // The pageblock belongs to this CPU. After the CPU went offline, or while the pageblock
+                    // is isolated, it belongs to no CPU. It never belongs to another CPU.
                     if body.owners.owner(frame).is_some_and(|owner| owner != cpu) {
                         let rule = "an owned block is in its owner's page set";
                         return Err(Violation { zone: body.id, pfn: Some(body.span.pfn(frame)), rule });

@@ -1,8 +1,8 @@
 //! Counts that are read without a lock. Each is one machine word, since 32-bit machines lack 64-bit atomics.
 //!
 //! A word can count frames, because each frame has nine bytes of tables in the same address space. A
-//! watermark too large for a word is stored as the largest value, which no zone reaches either. Event counts
-//! wrap around on 32-bit machines.
+//! watermark that does not fit is stored as the largest value. No zone has that many free frames, so the
+//! watermark keeps its meaning. Event counts wrap around on 32-bit machines.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 

@@ -1,4 +1,4 @@
-//! Errors as values: each misuse has its own, in release builds too.
+//! Errors as values: each kind of misuse has its own error, in release builds too.
 
 use core::fmt;
 
@@ -75,7 +75,7 @@ pub enum FreeError {
         pfn: Pfn,
         /// The given order.
         given: Order,
-        /// The order it was allocated with.
+        /// The order that the block was allocated with.
         allocated: Order,
     },
     /// The frame lies inside an allocated block, not at its start. Use
@@ -108,7 +108,9 @@ impl fmt::Display for FreeError {
             Self::NoRoom(pfn) => {
                 write!(f, "frame {pfn} stays in service: too many pageblocks have bad frames")
             }
-            Self::BadRange(start, end) => write!(f, "frames {start} to {end} are no range: it has no frames"),
+            Self::BadRange(start, end) => {
+                write!(f, "frames {start} to {end} are no range: the end must be above the start")
+            }
             Self::Busy(pfn) => write!(f, "the pageblock of frame {pfn} is being changed: free it again"),
             Self::BadCpu(cpu) => write!(f, "CPU {} does not exist", cpu.0),
         }
@@ -125,7 +127,8 @@ pub enum RegionFault {
     NoFrames,
     /// The region begins before its zone's span, or ends after it.
     OutsideZone,
-    /// The region begins before the previous one ends: regions overlap or are not in ascending order.
+    /// The region begins before the region in front of it ends: regions overlap or are not in ascending
+    /// order.
     OverlapsPrevious,
 }
 
@@ -218,7 +221,9 @@ impl fmt::Display for ConfigError {
             Self::AlreadyManaged(pfn) => write!(f, "frame {pfn} is the allocator's already"),
             Self::NotIsolated(pfn) => write!(f, "the pageblock of frame {pfn} is not isolated"),
             Self::BadType(migratetype) => write!(f, "a pageblock in service cannot be {migratetype}"),
-            Self::BadRange(start, end) => write!(f, "frames {start} to {end} are no range: it has no frames"),
+            Self::BadRange(start, end) => {
+                write!(f, "frames {start} to {end} are no range: the end must be above the start")
+            }
             Self::OutOfMemory(bytes) => write!(f, "out of memory: no {bytes} bytes for a table"),
         }
     }

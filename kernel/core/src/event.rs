@@ -59,7 +59,7 @@ pub enum Event {
         pfn: Pfn,
         /// The requested order.
         alloc_order: Order,
-        /// The order of the block found.
+        /// The order of the other type's free block that was found.
         fallback_order: Order,
         /// The requested type.
         alloc_migratetype: MigrateType,
@@ -108,7 +108,7 @@ pub enum Event {
     PcpDrain {
         /// The zone.
         zone: ZoneId,
-        /// The CPU that owns the page set. A drain on demand may drain another CPU's page set.
+        /// The CPU that owns the page set. It is not always the CPU that drains.
         cpu: CpuId,
         /// Reason for the drain.
         reason: DrainReason,
@@ -129,14 +129,15 @@ pub enum Event {
         /// The zone.
         zone: ZoneId,
     },
-    /// A free read the metadata of a buddy's first frame, to see whether the two can merge. Where each
-    /// frame's metadata has its own cache line, as in Linux, another CPU may have written that line last.
+    /// A free read the metadata of a buddy's first frame, to see whether the two can merge. In Linux each
+    /// frame's metadata has its own cache line, so the read is a cache-line transfer if another CPU wrote it
+    /// last.
     BuddyLook {
         /// The buddy's first frame.
         pfn: Pfn,
     },
-    /// A drain took a block off its page set before it asked for the zone's lock: it read the metadata of the
-    /// block's first frame.
+    /// A drain took a block off its page set before it asked for the zone's lock. To unlink the block, it
+    /// read the metadata of the block's first frame.
     DrainPick {
         /// First frame.
         pfn: Pfn,
@@ -163,23 +164,23 @@ pub enum Event {
         pfn: Pfn,
         /// Its order.
         order: Order,
-        /// Where the block was noticed.
+        /// Where the block was going when it was found to be bad.
         found: FoundAt,
     },
 }
 
-/// Where a bad block was found (spec §7).
+/// Where a block was going when it was found to be bad (spec §7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FoundAt {
-    /// On its way from the free lists to a page set.
+    /// The block was going from the free lists to a page set.
     Refill,
-    /// On its way from a page set to a user.
+    /// The block was going from a page set to a user.
     Alloc,
-    /// On its way from the free lists to a user.
+    /// The block was going from the free lists to a user.
     DirectAlloc,
-    /// On its way from a user.
+    /// The block was coming from a user.
     Free,
-    /// On its way from a page set to the free lists.
+    /// The block was going from a page set to the free lists.
     Drain,
 }
 

@@ -10,7 +10,7 @@ use crate::{
     ZoneKind,
 };
 
-/// A page-frame allocator, such as [`PageAllocator`], which does what Linux does.
+/// A page-frame allocator, such as [`PageAllocator`] or the one of `pageset-blocks`.
 ///
 /// Each method does the same as [`PageAllocator`]'s method of that name, with the same errors. An
 /// implementation that cannot do something returns an error and never panics.
@@ -93,7 +93,7 @@ pub trait FrameAllocator {
     /// See [`FreeError`].
     fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError>;
 
-    /// Takes frames that were holes of its zones and makes them free.
+    /// Makes frames free that were holes of the zones until now.
     ///
     /// # Errors
     /// See [`ConfigError`]. The allocator is unchanged then.
@@ -105,19 +105,19 @@ pub trait FrameAllocator {
     /// [`ConfigError::BadCpu`] for an unknown CPU.
     fn tick(&self, cpu: CpuId) -> Result<TickOutcome, ConfigError>;
 
-    /// Returns the memory that CPU `of` keeps back to common use, on behalf of `cpu`.
+    /// Returns to common use the memory that CPU `of` keeps for itself. `cpu` is the CPU that does the work.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] if either CPU is unknown.
     fn drain_cpu(&self, cpu: CpuId, of: CpuId) -> Result<(), ConfigError>;
 
-    /// Returns the memory that all CPUs keep back to common use.
+    /// Returns to common use the memory that all CPUs keep for themselves.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
     fn drain_all(&self, cpu: CpuId) -> Result<(), ConfigError>;
 
-    /// Takes a CPU offline, so that it keeps nothing back. All CPUs are online at first.
+    /// Takes a CPU offline, and returns the memory that it kept for itself. All CPUs are online at first.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -157,10 +157,10 @@ pub trait FrameAllocator {
     /// [`ConfigError::BadZone`] for an unknown zone.
     fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) -> Result<(), ConfigError>;
 
-    /// The range from the first to the last frame of its zones.
+    /// The range from the first to the last frame of the allocator's zones.
     fn span(&self) -> Range<u64>;
 
-    /// The use of memory, and how often CPUs contended for it. O(pageblocks) at most.
+    /// The use of memory, and how often CPUs have touched shared data. O(pageblocks) at most.
     fn usage(&self) -> FrameUsage;
 
     /// Checks all invariants that can be checked by inspection. O(frames).
@@ -170,17 +170,17 @@ pub trait FrameAllocator {
     fn validate(&self) -> Result<FrameCensus, Violation>;
 }
 
-/// The use of memory, in frames, and how often CPUs contended for it since the allocator was built.
+/// The use of memory, in frames, and how often CPUs have touched shared data since the allocator was built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameUsage {
-    /// Free, and kept back by no CPU.
+    /// Free, and in common use.
     pub free: u64,
-    /// Free, but kept back by a CPU. Other CPUs get these frames only after that CPU returns them or is
-    /// drained.
+    /// Free, but kept by a CPU for itself. Other CPUs get these frames only after that CPU returns them or
+    /// is drained.
     pub held: u64,
-    /// Free and intended for one CPU, but other CPUs may take them.
+    /// Free and reserved for one CPU, but other CPUs may take them if they find nothing else.
     pub at_hand: u64,
-    /// Pageblocks that are completely free and kept back by no CPU.
+    /// Pageblocks that are completely free and in common use.
     pub whole_pageblocks: u64,
     /// Times a CPU took a zone's lock, or changed data that all CPUs of a zone share.
     pub shared_visits: u64,

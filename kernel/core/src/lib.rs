@@ -17,7 +17,9 @@
 //! counts kept outside the locks wrap around after 2^32, as the kernel's do.
 //!
 //! "Spec §n" in comments is the behavioural specification that this crate was written from. It states facts
-//! about Linux kernels, and the public mailing-list posts that the facts come from.
+//! about Linux kernels, and the public mailing-list posts that the facts come from. "The 2016 series" is
+//! *high-order per-cpu page allocator* (version 5), and "the 2023 series" is *PCP high auto-tuning*. Their
+//! patches have numbers.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -1,4 +1,4 @@
-//! A caller's request, and its form during the zone walk.
+//! A caller's request, and the form that the allocator gives it while it tries zones.
 
 use bitflags::bitflags;
 
@@ -18,7 +18,7 @@ use crate::{MigrateType, NodeId, Order, Pfn, ZoneKind};
 pub struct Request {
     /// Size of the block.
     pub order: Order,
-    /// The kind of memory it becomes.
+    /// The migratetype of the memory: whether its user can let it be moved or reclaimed.
     pub migratetype: MigrateType,
     /// The highest zone that may be used. Lower zones may be used too.
     pub highest_zone: ZoneKind,
@@ -59,7 +59,8 @@ bitflags! {
         /// Belongs to the victim of an out-of-memory kill.
         const OOM_VICTIM = 1 << 5;
         /// Takes the block from the free lists instead of the page set, and counts as a request that found
-        /// the page set's lock taken. An interrupt that hits the lock's holder does this.
+        /// the page set's lock taken. A kernel allocates so in an interrupt handler that has interrupted the
+        /// lock's holder.
         const BYPASS_PCP = 1 << 6;
     }
 }

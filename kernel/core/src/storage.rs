@@ -7,7 +7,8 @@ use crate::error::ConfigError;
 
 /// A fixed table of `T`, in the caller's memory or (feature `alloc`) on the heap.
 ///
-/// A kernel lends statics, or carves tables from its first zone. A program or a simulator owns them.
+/// A kernel lends statics, or memory that it cuts from its first zone. A program or a simulator uses the
+/// heap.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Storage<'a, T> {
@@ -29,7 +30,7 @@ impl<T> Storage<'_, T> {
         let refused = |_| ConfigError::OutOfMemory(len.saturating_mul(size_of::<T>()));
         entries.try_reserve_exact(len).map_err(refused)?;
         entries.extend(core::iter::repeat_with(make).take(len));
-        // Length equals capacity, so nothing is moved.
+        // The length equals the capacity, so the conversion copies nothing.
         Ok(Self::Owned(entries.into_boxed_slice()))
     }
 }

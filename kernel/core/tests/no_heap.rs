@@ -52,7 +52,8 @@ const OTHER: CpuId = CpuId(1);
 /// Runs every operation, most of them along several paths. `held` stores the blocks in use.
 fn everything(allocator: &Allocator, held: &mut [Option<(Pfn, Order)>]) {
     let ordinary = Request::new(Order::ZERO);
-    // Refills, direct allocations, fallback, reserves, and the slow path to its end.
+    // The allocations refill page sets, bypass them, fall back to other types, use reserves, and at last
+    // fail.
     for (index, slot) in held.iter_mut().enumerate() {
         let size = order([0, 0, 1, 2, 3, 0, 4, 9][index % 8]);
         let request = match index % 5 {

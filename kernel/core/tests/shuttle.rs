@@ -19,7 +19,7 @@ use shuttle::sync::atomic::AtomicBool;
 use shuttle::sync::{Arc, Mutex};
 use shuttle::thread;
 
-/// A lock where another thread may run at every step.
+/// A lock whose every operation lets shuttle switch to another thread.
 struct ShuttleLock(AtomicBool);
 
 // SAFETY: only one caller's exchange finds false between two unlocks; shuttle runs one thread at a time.
@@ -256,7 +256,7 @@ fn three_cpus_under_linux_6_1() {
     run(LINUX_6_1, 3);
 }
 
-/// Threads that share a CPU number: the second thread finds the page set's lock taken and uses the free
+/// Two threads use one CPU number. If the second thread finds the page set's lock taken, it uses the free
 /// lists.
 #[test]
 fn two_threads_may_name_the_same_cpu() {
@@ -331,7 +331,7 @@ fn a_frame_marked_bad_during_a_free_stays_out_of_service() {
     );
 }
 
-/// Page sets large enough for pageblocks even in these tests' small zones.
+/// Limits that let page sets hold whole pageblocks, although the zones of these tests are small.
 fn owned(busy_owner: BusyOwner) -> Policy {
     let mut rule = PageblockOwnership::RFC;
     rule.busy_owner = busy_owner;

@@ -12,8 +12,8 @@ use crate::zone::Zone;
 use crate::{CpuId, PAGEBLOCK_FRAMES, Pfn};
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
-    /// Takes frames that were holes and makes them free. They must lie in the spans of the zones, since the
-    /// tables are only as long as these.
+    /// Makes frames free that were holes until now. They must lie in the spans of the zones, because the
+    /// tables cover no other frames.
     ///
     /// Watermarks and limits are updated. `min_free_kbytes` and the low zones' reserves keep the values
     /// computed from the first memory. O(frames); the zone's lock is held for one pageblock at a time.
@@ -21,8 +21,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// # Errors
     /// Nothing is added on an error. [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadRange`]
     /// for a range without frames, [`ConfigError::Foreign`] for a frame in no zone,
-    /// [`ConfigError::AlreadyManaged`] for a frame that is not a hole. Exception: if two CPUs add the same
-    /// frames at once, one of them gets the error, and the frames it added before stay.
+    /// [`ConfigError::AlreadyManaged`] for a frame that is not a hole. Race: two CPUs add the same frames at
+    /// once. Each frame is added once. The losing CPU gets `AlreadyManaged`, but the frames that it has
+    /// added stay added.
     pub fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
         if pfns.is_empty() {

@@ -15,7 +15,7 @@ use crate::stats::Counters;
 use crate::zone::{LockedZone, Watermark, Zone, ZoneFlag};
 use crate::{CpuId, MigrateType, NodeId, Pfn};
 
-/// A request, with the values that stay the same in all passes.
+/// A request on its walk through the zones: the values that stay the same in all passes.
 pub(super) struct Walk<'w, 'a, P: Platform> {
     pub(super) cpu: CpuId,
     pub(super) request: &'w Request,
@@ -53,7 +53,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// let order = Order::new(3).unwrap();
     /// let pfn = allocator.alloc(CpuId(0), &Request::new(order).movable())?;
     /// assert!(pfn.is_aligned(order));
-    /// // Freed by another CPU than the one that allocated it; a second free is an error, not a disaster.
+    /// // Another CPU may free the block. A second free is an error and changes nothing.
     /// allocator.free(CpuId(1), pfn, order)?;
     /// assert!(allocator.free(CpuId(1), pfn, order).is_err());
     /// assert_eq!(allocator.validate()?.allocated, 0);

@@ -75,8 +75,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     }
 }
 
-/// Whether requests for this zone spill into a `Dma32` zone of the same node before they mix pageblocks (spec
-/// §1.11).
+/// Whether requests for this zone use a `Dma32` zone of the same node before they mix types in a pageblock
+/// (spec §1.11).
 fn spills_lower(config: &Config<'_>, zone: &ZoneConfig<'_>) -> bool {
     let lower = |other: &ZoneConfig<'_>| {
         let is_beside = other.node == zone.node && other.has_memory();

@@ -25,22 +25,22 @@ pub struct Config<'c> {
     pub zones: &'c [ZoneConfig<'c>],
     /// The node of each possible CPU. All CPUs are online at first.
     pub cpus: &'c [NodeId],
-    /// Distances between nodes, row by row (10 is local). Default: 10 and 20.
+    /// Distances between nodes, row by row. Default: 10 from a node to itself, and 20 to each other node.
     pub distances: Option<&'c [u8]>,
     /// Bytes per frame. Only `batch` and the default of `min_free_kbytes` depend on it.
     pub page_bytes: u32,
-    /// Memory to keep free, in KiB. Default: the kernel's for this much memory.
+    /// Memory to keep free, in KiB. `None`: the kernel's default for a machine with this much memory.
     pub min_free_kbytes: Option<u64>,
-    /// Distance between watermarks, in 10 000ths of the zone.
+    /// Distance from one watermark to the next, in 10 000ths of the zone.
     pub watermark_scale_factor: u32,
     /// Limit of the watermark boost after fragmentation, in 10 000ths of the high watermark. 0 switches
     /// boosts off.
     pub watermark_boost_factor: u32,
-    /// Per zone kind: how much memory a zone withholds from requests that could use higher zones. With 256, a
-    /// zone withholds a 256th of the higher zones; with 0, nothing.
+    /// Protects a low zone from requests that could use higher zones. With 256, a zone of this kind keeps as
+    /// much memory from them as a 256th of the higher zones; with 0, nothing.
     pub lowmem_reserve_ratio: [u32; ZoneKind::COUNT],
-    /// Fraction of a zone that all its page sets together may hold. 0 lets the policy decide; otherwise at
-    /// least 8.
+    /// With 8, all page sets of a zone together may hold an eighth of the zone, and so on for larger
+    /// numbers. 0 lets the policy decide; 1 to 7 are invalid.
     pub percpu_pagelist_high_fraction: u32,
 }
 

@@ -80,8 +80,9 @@ impl<P: Platform> PageAllocator<'_, P> {
     }
 
     /// Takes a CPU offline: drains its page sets, ends its ownership of pageblocks, and divides its share of
-    /// the limits among the other CPUs. Operations that name this CPU still work, since a thread may be about
-    /// to leave it. The next drain collects the pages that they leave behind.
+    /// the limits among the other CPUs. Operations that name this CPU still work, because a thread may run
+    /// on it for a moment longer. The pages that they put into its page sets stay there until the next
+    /// drain.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -108,8 +109,9 @@ impl<P: Platform> PageAllocator<'_, P> {
         Ok(())
     }
 
-    /// Sets a CPU's share of the data caches. With a large share, policies from patch 3 of the 2023 series on
-    /// keep a batch of high-order pages.
+    /// Sets a CPU's share of the data caches. Under policies from patch 3 of the 2023 series on, a CPU with
+    /// a large share of the caches keeps a batch of pages when consecutive high-order frees drain its page
+    /// set.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.

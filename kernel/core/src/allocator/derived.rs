@@ -1,5 +1,5 @@
-//! Values derived from a configuration: zonelists, reserves, watermarks. Other allocators of the same machine
-//! use them too.
+//! Values derived from a configuration: zonelists, reserves, watermarks. `pageset-blocks` computes them with
+//! the same functions.
 
 use super::Config;
 use crate::error::ConfigError;
@@ -42,8 +42,8 @@ impl Config<'_> {
         Ok(())
     }
 
-    /// Writes the zonelists into `lists`: for each node, all zones in the order in which its CPUs use them
-    /// (spec §1.13).
+    /// Writes the zonelists into `lists`: for each node, all zones, the first choice of its CPUs first (spec
+    /// §1.13).
     ///
     /// # Errors
     /// An error if the length of `lists` is not nodes times zones.
@@ -57,8 +57,8 @@ impl Config<'_> {
         Ok(())
     }
 
-    /// Frames that a zone withholds from requests that could use a higher zone, indexed by the highest zone
-    /// of the request (spec §1.10). `zone` is an index into `zones`.
+    /// Frames that a zone keeps from requests that could use a higher zone (Linux's `lowmem_reserve`),
+    /// indexed by the highest zone of the request (spec §1.10). `zone` is an index into `zones`.
     #[must_use]
     pub fn lowmem_reserve(&self, zone: usize) -> [u64; ZoneKind::COUNT] {
         let of = &self.zones[zone];

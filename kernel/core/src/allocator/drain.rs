@@ -10,7 +10,8 @@ use crate::zone::Zone;
 use crate::{CpuId, ZoneId};
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
-    /// Empties all of one CPU's page sets, on behalf of `cpu`. Returns the pages returned to the free lists.
+    /// Empties all page sets of the CPU `owner`. `cpu` is the CPU that does the work. Returns the number of
+    /// pages that went to the free lists.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] if either CPU is unknown.
@@ -20,7 +21,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(self.zones.iter().map(|zone| self.drain_pageset(cpu, zone, owner)).sum())
     }
 
-    /// Empties all CPUs' page sets of one zone. Returns the pages returned to the free lists.
+    /// Empties all CPUs' page sets of one zone. Returns the number of pages that went to the free lists.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadZone`] for an unknown zone.
@@ -29,7 +30,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(self.drain_pagesets_of(cpu, self.zone(zone)?))
     }
 
-    /// Empties all page sets. Returns the pages returned to the free lists.
+    /// Empties all page sets. Returns the number of pages that went to the free lists.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -62,7 +63,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 count.min(chunk)
             }));
             drained += pages;
-            // A corrupted page set may claim more pages than it holds. Stop when nothing comes out.
+            // The count of a corrupted page set may exceed its pages. Stop when no page comes out.
             if seen <= chunk || pages == 0 {
                 return drained;
             }
@@ -71,8 +72,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 }
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Drains part of the page set, starting with list 0, under one hold of its lock. `pages` computes how
-    /// many from the number of pages held.
+    /// Drains part of the page set, starting with list 0, under one hold of its lock. `pages` gets the
+    /// number of pages held and returns the number to drain.
     pub(super) fn drain_some(self, reason: DrainReason, pages: impl FnOnce(i32) -> i32) -> u32 {
         self.pageset.with(|state| {
             let pages = pages(state.pcp.count);

@@ -14,20 +14,21 @@ use crate::zone::Zone;
 use crate::{CpuId, MigrateType, Order, Pfn};
 
 bitflags! {
-    /// Special circumstances of a free.
+    /// Marks a free that is not an ordinary one.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct FreeTraits: u8 {
-        /// Bypasses the per-CPU page set and counts as a free that found the page set's lock taken. In a
-        /// kernel, an interrupt that hits the lock's holder does this.
+        /// Bypasses the per-CPU page set and counts as a free that found the page set's lock taken. A kernel
+        /// frees so in an interrupt handler that has interrupted the lock's holder.
         const BYPASS_PCP = 1;
-        /// Part of a list free: emits `MmPageFreeBatched`.
+        /// The block is one of a list that is freed: emits `MmPageFreeBatched`.
         const BATCHED = 1 << 1;
     }
 }
 
 /// Result of offering a freed block to a page set.
 enum Kept {
-    /// The page set took the block. If a drain is left, it is done under new holds of the lock.
+    /// The page set took the block. If pages are still to be drained, the caller takes the lock again for
+    /// them.
     Drained(Option<DueDrain>),
     /// The page set's CPU no longer owns the pageblock.
     Disowned,
@@ -84,7 +85,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Takes a block from its user. Every free begins with this.
+    /// Takes a block from its user. Every free begins with this. Race: of two frees of one block, the second
+    /// fails here.
     #[inline(always)]
     fn claim(
         &self,
@@ -104,7 +106,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok((zone, Claimed { frame, order }, migratetype))
     }
 
-    /// Frees a block into the page set of the CPU that owns its pageblock. A function of its own, so that
+    /// Frees a block into the page set of the CPU that owns its pageblock. A separate function, so that
     /// policies without owners pay only a branch.
     #[cold]
     #[inline(never)]
@@ -201,7 +203,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// Frees a list of blocks, as a kernel does when an address space ends.
     ///
     /// # Errors
-    /// The first misuse, with its index. The other blocks are freed.
+    /// The index of the first block that could not be freed, and the reason. The other blocks are freed.
     pub fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), (usize, FreeError)> {
         let mut outcome = Ok(());
         for (index, &(pfn, order)) in blocks.iter().enumerate() {
@@ -216,15 +218,16 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 }
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Returns a block to the free lists. The type of its pageblock is read again under the lock. Under Linux
-    /// 6.12, each pageblock inside a larger block goes to its own type's list (spec §1.5). Every policy does
-    /// so while pageblocks are isolated, since an isolated half must not be allocated with the other half.
+    /// Returns a block to the free lists. The type of its pageblock is read again under the lock. Under
+    /// Linux 6.12, a block of two pageblocks is split, and each pageblock goes to the list of its own type
+    /// (spec §1.5). Every policy does so while pageblocks are isolated, because an isolated half must not be
+    /// allocated with the other half.
     fn free_direct(self, block: Claimed, counted: DivertedFrees) {
         let Claimed { frame, order } = block;
         self.pageset.touch();
         self.zone.with_lock(self.platform, self.cpu, |locked| {
             if !matches!(locked.body.frames.state(frame), State::Cached { .. }) {
-                // Another CPU marked the block bad after it was claimed.
+                // Race: another CPU marked the block bad after this CPU had claimed it.
                 locked.leak(frame, order, FoundAt::Free);
                 return;
             }
@@ -243,7 +246,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
                 }
                 let migratetype = frames.pageblock_type(frame + start);
                 locked.free_block(frame + start, part, migratetype, Placement::Likely);
-                locked.settle_owner(frame + start);
+                locked.update_owner(frame + start);
             }
         });
     }
@@ -259,13 +262,13 @@ pub(super) fn refusal<P: Platform>(
 ) -> FreeError {
     let pfn = zone.body.span.pfn(frame);
     match state {
-        // Another CPU freed the block and it was allocated again since this CPU looked.
+        // Race: after this CPU looked, another CPU freed the block, and it was allocated again.
         State::Allocated { order, .. } if order == given => FreeError::DoubleFree(pfn),
         State::Allocated { order: allocated, .. } => FreeError::WrongOrder { pfn, given, allocated },
         State::Free { .. } | State::Cached { .. } | State::Owned { .. } => FreeError::DoubleFree(pfn),
         State::Leaked { .. } => FreeError::Leaked(pfn),
         State::Hole => FreeError::Foreign(pfn),
-        // Inside a block: an allocated one, or one that was freed meanwhile.
+        // The frame lies inside a block. The block is allocated, or was freed meanwhile.
         State::Interior => match zone.body.frames.covering_block(frame) {
             Some((_, State::Free { .. } | State::Cached { .. } | State::Owned { .. })) => {
                 FreeError::DoubleFree(pfn)

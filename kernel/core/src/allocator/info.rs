@@ -14,15 +14,15 @@ use crate::{CpuId, MigrateType, NR_ORDERS, NodeId, Order, PAGEBLOCK_ORDER, Pfn, 
 pub struct ZoneInfo {
     /// Index of the zone.
     pub id: ZoneId,
-    /// The kind of its addresses.
+    /// The kind of the zone's addresses.
     pub kind: ZoneKind,
     /// The zone's node.
     pub node: NodeId,
-    /// All its frame numbers, including holes.
+    /// All frame numbers of the zone, including holes.
     pub span: Range<u64>,
     /// Frames given to the allocator.
     pub managed: u64,
-    /// Free frames on its lists, without isolated ones.
+    /// Free frames on the zone's lists, without isolated frames.
     pub free: u64,
     /// Free frames that are isolated.
     pub free_isolated: u64,
@@ -30,10 +30,10 @@ pub struct ZoneInfo {
     pub reserved_highatomic: u64,
     /// Watermarks without boost.
     pub watermarks: Watermarks,
-    /// Boost that fragmentation added to the watermarks.
+    /// Frames that fragmentation has added to the watermarks for a while (the *boost*).
     pub boost: u64,
-    /// Frames withheld from requests that could use a higher zone, indexed by the highest zone of the
-    /// request.
+    /// Frames that the zone keeps from requests that could use a higher zone, indexed by the highest zone of
+    /// the request.
     pub protection: [u64; ZoneKind::COUNT],
     /// Free blocks of each order.
     pub nr_free: [u32; NR_ORDERS],
@@ -82,7 +82,7 @@ pub enum BlockUse {
     FreeList,
     /// A per-CPU page set.
     Pageset,
-    /// The caller that allocated it.
+    /// The caller that allocated the block.
     Owner,
     /// No holder: the block is out of service.
     Leaked,
@@ -204,7 +204,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.locate(pfn).and_then(|(zone, frame)| zone.body.owners.owner(frame))
     }
 
-    /// Each zone with its row of page sets, one per CPU.
+    /// Each zone, with the page sets of all CPUs for this zone.
     pub(crate) fn zones_and_pagesets(&self) -> impl Iterator<Item = (&Zone<'a, P>, &[crate::Pageset<P>])> {
         self.zones.iter().map(|zone| (zone, self.pagesets.of_zone(zone.body.id)))
     }

@@ -7,7 +7,7 @@ use crate::{CpuId, MigrateType, Pfn};
 
 impl<P: Platform> PageAllocator<'_, P> {
     /// Takes a pageblock out of service. Its free frames are no longer counted, and frames freed in it stay
-    /// out too. Frames in page sets are affected when they are drained.
+    /// out too. Frames that are in page sets go out of service when they are drained.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::Foreign`] if the frame lies in no zone,
@@ -34,7 +34,7 @@ impl<P: Platform> PageAllocator<'_, P> {
     ) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
         let (zone, frame) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
-        // A HIGHATOMIC pageblock that is missing from the reserve's count would never be given up.
+        // The reserve would not count this pageblock, and so would never return it to ordinary use.
         if matches!(migratetype, MigrateType::Isolate | MigrateType::HighAtomic) {
             return Err(ConfigError::BadType(migratetype));
         }

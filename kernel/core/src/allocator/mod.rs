@@ -2,7 +2,7 @@
 //!
 //! Files in the order of an allocation: `alloc` (chooses the zone and takes the block), `slow` (further
 //! attempts), `free`, `bulk`, `range` (a given place, exact counts, partial frees). Then `tick`, `drain`,
-//! `cpu` (coming and going), `isolation` (pageblocks out of service), `add` (memory that comes later),
+//! `cpu` (online and offline), `isolation` (pageblocks out of service), `add` (memory that comes later),
 //! `settings` (sysctls) and `info` (read access).
 
 mod add;
@@ -41,9 +41,9 @@ use crate::{CpuId, NodeId, ZoneId};
 
 /// A page-frame allocator for all zones of a machine, or for one arena.
 ///
-/// Every operation takes the CPU it runs on. Two threads may pass the same CPU at once: the page set's lock
-/// keeps them apart, at the cost of contention. Any thread may call any operation if the
-/// platform's locks are safe there.
+/// Every operation has the CPU that it runs on as an argument. Two threads may pass the same CPU at once:
+/// they contend for the page set's lock. Any thread may call any operation if the platform's locks are safe
+/// there.
 ///
 /// An allocation or free that the page set serves is O(1) and takes only that set's lock. A refill or drain
 /// takes one zone lock in addition and costs O(pages moved).

@@ -17,7 +17,7 @@ use crate::{CpuId, MAX_ORDER, MigrateType, Order, Pfn, ZoneKind};
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Taken {
     Yes,
-    /// Some of its frames are in page sets, or may be: drain, then try again.
+    /// Some frames of the block are in page sets, or may be. The caller drains page sets and tries again.
     MaybeAfterDrain,
 }
 
@@ -70,9 +70,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 Some(_) => return Err(AllocError::NotFree(pfn)),
                 None => return Err(AllocError::Foreign(pfn)),
             }
-            // The limit is Linux's for blocks taken for isolation (spec §1.8).
+            // The same limit as Linux's for blocks that it takes out of a zone's lists (spec §1.8).
             let mark = locked.body.marks.unboosted(Watermark::Min).saturating_add(u64::from(order.frames()));
-            locked.settle();
+            locked.update_gauge();
             let is_bound = !request.ignores_watermarks();
             if is_bound && !locked.body.is_watermark_ok(Order::ZERO, mark, ZoneKind::Dma, AllocFlags::CMA) {
                 return Err(AllocError::OutOfMemory { order });
@@ -103,8 +103,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         }
         match self.free_range(cpu, surplus) {
             Ok(()) => Ok(pfn),
-            // The caller of another operation wrongly freed frames of this block. Nothing is left to give
-            // back, and nothing is lost.
+            // A misuse: another caller freed frames of this block before it was handed out. Those frames are
+            // free, so nothing is lost.
             Err(_) => Err(AllocError::NotFree(pfn)),
         }
     }
@@ -186,7 +186,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Splits one allocated block into several, cut at the ends of `inside`.
+    /// Splits one allocated block into several, so that no block crosses an end of `inside`.
     fn split_allocated(
         &self,
         cpu: CpuId,
@@ -212,13 +212,14 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     ) -> Result<(), FreeError> {
         let frames = &zone.body.frames;
         let movable = matches!(frames.state(head), State::Allocated { movable: true, .. });
-        // Claim the block meanwhile, so that a concurrent free of the whole block fails.
+        // Race: another CPU frees the whole block meanwhile. The block is claimed until it is cut, so that
+        // free fails.
         frames.claim(head, order).map_err(|found| refusal(zone, head, order, found))?;
-        // Other walks over the metadata, such as counting a pageblock's use, hold the zone's lock too, so
-        // none sees a half-finished cut.
+        // Operations that read many frames, such as counting a pageblock's use, hold the zone's lock too. So
+        // none of them sees a block half cut.
         zone.with_lock(&self.platform, cpu, |locked| {
             if !matches!(frames.state(head), State::Cached { .. }) {
-                // Another CPU marked the block bad after it was claimed.
+                // Race: another CPU marked the block bad after this CPU had claimed it.
                 locked.leak(head, order, FoundAt::Free);
                 return Err(FreeError::Leaked(zone.body.span.pfn(head)));
             }

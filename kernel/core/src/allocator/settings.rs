@@ -52,8 +52,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.zones.iter().for_each(|zone| zone.body.boost_factor.store(factor, Relaxed));
     }
 
-    /// Sets one zone's watermarks directly, for example to those of a recording. Recomputes the zone's limits
-    /// and ends its boost. The next change of a sysctl overrides these watermarks.
+    /// Sets one zone's watermarks directly, for example to the values of a recording. Recomputes the zone's
+    /// limits and ends its boost. The next change of a sysctl overrides these watermarks.
     ///
     /// # Errors
     /// [`ConfigError::BadZone`] for an unknown zone.
@@ -92,8 +92,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Lowers a zone's watermark boost by `frames`, the boost that the reclaimer saw when it started (spec
-    /// §1.6). The boost never falls below zero.
+    /// Lowers a zone's watermark boost by `frames`. Pass the boost that the reclaimer saw when it started
+    /// (spec §1.6). The boost never falls below zero.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadZone`] for an unknown zone.
@@ -147,7 +147,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.pagesets.of_zone(zone.body.id).iter().for_each(|pageset| pageset.set_limits(limits));
     }
 
-    /// Switches grouping by mobility off if memory is too small for one pageblock per type (spec §1.6).
+    /// Switches grouping by mobility off if memory is too small for a pageblock of each type (spec §1.6).
     fn update_mobility_grouping(&self) {
         let beyond_high = |zone: &Zone<'_, P>| {
             zone.body.managed.get().saturating_sub(zone.body.marks.boosted(Watermark::High))
@@ -161,9 +161,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 /// Whether the reclaimer runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reclaim {
-    /// It runs.
+    /// The reclaimer runs.
     Active,
-    /// It does not run.
+    /// The reclaimer does not run.
     Idle,
 }
 

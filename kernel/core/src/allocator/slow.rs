@@ -1,5 +1,6 @@
 //! The slow path: zones beyond the preferred one, and the attempts after a failed first pass (spec §1.13,
-//! "slow path order"). The host does reclaim and compaction; events mark the points where a kernel would.
+//! "slow path order"). There is no reclaim and no compaction here: an event marks each point where a kernel
+//! would begin them.
 
 use super::PageAllocator;
 use super::alloc::Walk;
@@ -13,7 +14,7 @@ use crate::request::{AllocFlags, RequestTraits};
 use crate::zone::{Watermark, ZoneFlag};
 use crate::{Order, Pfn};
 
-/// Whether one reserved pageblock per zone is kept.
+/// Whether each zone keeps one reserved pageblock when others return to ordinary use.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unreserve {
     KeepOne,
@@ -21,7 +22,7 @@ enum Unreserve {
 }
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
-    /// The rest of a pass, after the preferred zone.
+    /// Tries the other zones, after the preferred zone has failed.
     #[cold]
     pub(super) fn walk_on(
         &self,
@@ -94,8 +95,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.zones_for(walk.request, walk.node).any(|zone| {
             let reserved = zone.body.gauges.reserved_highatomic();
             let spared = how == Unreserve::KeepOne && reserved <= u64::from(crate::PAGEBLOCK_FRAMES);
-            // Check for free frames, not for a reserve: a page set may return frames of a reserve that was
-            // given up (spec §1.5).
+            // The test is for free frames, because a zone without reserved pageblocks may have some: page
+            // sets return frames to the reserve's lists after the reserve was given up (spec §1.5).
             !spared
                 && zone.body.gauges.free_highatomic() > 0
                 && zone.with_lock(&self.platform, walk.cpu, |zone| {
@@ -112,8 +113,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         self.zone.with_lock(self.platform, self.cpu, |locked| locked.reserve_highatomic(frame, order));
     }
 
-    /// Clears the mark of a zone whose watermarks were boosted, if this kind of request does so under the
-    /// policy.
+    /// Clears the mark of a zone whose watermarks were boosted, if the policy says that this kind of request
+    /// does.
     #[cold]
     pub(super) fn consume_boost(self, order: Order, flags: AllocFlags) {
         let consumes = match self.policy.buddy.boost_consumer {

@@ -9,7 +9,7 @@ use crate::{Storage, ZoneId};
 
 /// All tables of an allocator. The length of each must be exactly as [`TableCounts`] says.
 ///
-/// Each entry must be as its type's `new` makes it. For frame metadata that is all zeros.
+/// Each entry must equal the result of its type's `new`. For frame metadata that is all zeros.
 pub struct Tables<'a, P: Platform> {
     /// The zones, each with its frame metadata.
     pub zones: Storage<'a, Zone<'a, P>>,

@@ -9,7 +9,8 @@ use crate::zone::{ListId, LockedZone};
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Claims a pageblock and takes a block of `order` from it. The largest candidates come first.
+    /// Claims a pageblock of another type and takes a block of `order` from it. Tries the largest free
+    /// blocks first.
     pub(super) fn claim(&mut self, wanted: Wanted, flags: AllocFlags) -> Option<FrameIndex> {
         if let Some(rule) = self.body.rules.steering
             && let Some(frame) = self.claim_in_tainted(rule, wanted, flags)
@@ -75,7 +76,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         Some(self.take_this(steered.unwrap_or(head), list, wanted))
     }
 
-    /// Takes this block of another type's list, which keeps the remainders and the pageblock.
+    /// Takes a block of the wanted order from this free block of another type. That type keeps the remainder
+    /// and the pageblock.
     pub(super) fn take_this(&mut self, frame: FrameIndex, list: ListId, wanted: Wanted) -> FrameIndex {
         self.remove(frame, list.order, list.migratetype);
         self.split(frame, list.order, wanted.order, list.migratetype);

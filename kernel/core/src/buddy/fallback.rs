@@ -1,4 +1,4 @@
-//! The complete choice of one block, and the fallback to another type when a type has no block left.
+//! Chooses one block for a request. Falls back to another type when the wanted type has no block left.
 
 use crate::event::{Event, EventSink};
 use crate::frame::FrameIndex;
@@ -7,7 +7,7 @@ use crate::request::{AllocFlags, Wanted};
 use crate::zone::{ListId, LockedZone};
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 
-/// The source of a refill's previous block. The next search starts there (spec §1.6.2).
+/// Where a refill found its previous block. The search for its next block starts there (spec §1.6.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FallbackMode {
     #[default]
@@ -165,7 +165,7 @@ mod tests {
     use crate::buddy::tests::Bench;
     use crate::policy::BuddyRules;
 
-    /// The type is decided before the lock is taken. Grouping may be switched off in between.
+    /// Race: grouping by mobility ends after a request has chosen its type and before it has the lock.
     #[test]
     fn types_agree_with_lists_if_grouping_ends_while_a_request_waits_for_the_lock() {
         for rules in [BuddyRules::LINUX_6_1, BuddyRules::LINUX_6_12] {

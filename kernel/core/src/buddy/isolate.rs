@@ -16,7 +16,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.split_at_pageblocks(start);
         self.set_block_type(start, Order::PAGEBLOCK, MigrateType::Isolate);
         self.move_free_blocks(start, MigrateType::Isolate);
-        // Frames freed there stay out of service too, so an owner would wait for them in vain.
+        // The owner would get none of the frames that are freed in an isolated pageblock, so it owns the
+        // pageblock no longer.
         self.body.owners.disown(start);
         let isolated = self.body.gauges.isolated_pageblocks();
         self.body.gauges.set_isolated_pageblocks(isolated + 1);

@@ -9,7 +9,7 @@ use crate::{MAX_ORDER, MigrateType, Order};
 /// The end of the list that a freed block enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Placement {
-    /// The tail if one more free would merge two levels, else the head.
+    /// The tail if the block will probably merge soon, else the head.
     Likely,
     /// The tail: for initial population, and for blocks returned after isolation.
     Tail,
@@ -61,8 +61,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         }
     }
 
-    /// Whether the parent of this block and its busy buddy has a free buddy. If so, one more free merges two
-    /// levels, and this block should not be allocated soon.
+    /// Whether a free of this block's buddy would merge twice: first the two, and then the result with a
+    /// free buddy of its own. If so, this block should not be allocated soon.
     #[inline]
     fn is_merge_likely(&self, frame: FrameIndex, order: Order) -> bool {
         if order.index() >= MAX_ORDER - 1 {

@@ -8,7 +8,7 @@ use crate::{MigrateType, Order};
 impl<E: EventSink> LockedZone<'_, E> {
     /// Updates the ownership of the frame's pageblock after a free. If the pageblock is completely free, it
     /// loses its owner. Otherwise it goes on the owner's list, where the next refill finds it.
-    pub(crate) fn settle_owner(&self, frame: FrameIndex) {
+    pub(crate) fn update_owner(&self, frame: FrameIndex) {
         let (frames, owners) = (&self.body.frames, &self.body.owners);
         if owners.owner(frame).is_none() {
             return;

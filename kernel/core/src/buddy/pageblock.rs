@@ -49,8 +49,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         }
     }
 
-    /// Counts the frames of a pageblock from `from` on. A block that begins before `from` counts with its
-    /// part.
+    /// Counts the frames of a pageblock from `from` on. A block that begins before `from` counts only with
+    /// its frames from `from` on.
     pub(crate) fn pageblock_use(&mut self, from: FrameIndex) -> PageblockUse {
         let mut frames = PageblockUse::default();
         if let Some((head, state)) = self.body.frames.covering_block(from)

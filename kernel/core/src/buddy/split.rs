@@ -12,7 +12,7 @@ impl<E: EventSink> LockedZone<'_, E> {
     pub(crate) fn take_smallest(&mut self, order: Order, migratetype: MigrateType) -> Option<FrameIndex> {
         let found = self.body.gauges.smallest(order, migratetype)?;
         let mut frame = self.buddy.list(found, migratetype).head()?;
-        // Below a pageblock nothing is steered; few policies do at all.
+        // Only blocks of at least a pageblock are steered, and only under a policy with `steering`.
         if found >= Order::PAGEBLOCK
             && let Some(rule) = self.body.rules.steering
         {

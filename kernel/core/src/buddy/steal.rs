@@ -42,8 +42,8 @@ impl<E: EventSink> LockedZone<'_, E> {
     ) {
         let ListId { order: size, migratetype: list } = from;
         let current = self.body.frames.pageblock_type(frame);
-        // A bad block does not move with its pageblock. Left behind, it would be chosen again for ever. So it
-        // moves alone, and the CPU that takes it notices.
+        // A bad block does not move with its pageblock. If it stayed, this search would find it again for
+        // ever. So it moves alone, and the CPU that takes it notices that it is bad.
         let is_bad = self.free_buddy(frame, size).is_none();
         if is_bad || current == MigrateType::HighAtomic {
             return self.retype(frame, size, list, wanted);

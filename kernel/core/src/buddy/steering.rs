@@ -1,4 +1,5 @@
-//! Steering by units of 1 GiB above pageblocks: which of several free blocks is used.
+//! Steering: of several free blocks, chooses one in a suitable unit of 1 GiB, so that few units hold memory
+//! that cannot be moved ([`UnitSteering`]).
 
 use crate::event::EventSink;
 use crate::frame::{FrameIndex, State};
@@ -10,7 +11,7 @@ use crate::{MigrateType, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 /// Frames of a unit: 1 GiB.
 const UNIT: FrameIndex = 1 << 18;
 
-/// Which unit a block shall lie in.
+/// Whether a unit has memory that cannot be moved (tainted) or not (clean).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Clean,
@@ -24,8 +25,8 @@ impl Kind {
 }
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Looks at the first blocks of a list of whole pageblocks. Returns the one in the fullest unit of the kind
-    /// that suits the type.
+    /// Looks at the first blocks of a list of whole pageblocks. Movable requests want clean units, other
+    /// requests tainted ones. Returns the block in the fullest such unit.
     #[cold]
     pub(super) fn steered_whole(
         &self,
@@ -38,7 +39,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         of_kind.min_by_key(|frame| self.free_pageblocks_around(*frame))
     }
 
-    /// Claims memory of another type in a tainted unit: whole pageblocks, and where there are many units, also parts of some.
+    /// Claims memory of another type in a tainted unit: whole pageblocks first. In a zone with many units,
+    /// smaller blocks come next.
     #[cold]
     pub(super) fn claim_in_tainted(
         &mut self,
@@ -72,7 +74,7 @@ impl<E: EventSink> LockedZone<'_, E> {
         None
     }
 
-    /// The first block of a list in a tainted unit, if one of the first ones is in one.
+    /// The first block in a tainted unit, among the first `looks_max` blocks of a list.
     pub(super) fn first_in_tainted(&self, rule: UnitSteering, list: ListId) -> Option<FrameIndex> {
         self.first_of(rule, list).find(|frame| self.kind_of(*frame) == Kind::Tainted)
     }
@@ -97,7 +99,7 @@ impl<E: EventSink> LockedZone<'_, E> {
         if self.pageblocks_around(frame).any(taints) { Kind::Tainted } else { Kind::Clean }
     }
 
-    /// Pageblocks around a frame's unit that are free as a whole.
+    /// Number of completely free pageblocks in the frame's unit.
     fn free_pageblocks_around(&self, frame: FrameIndex) -> u32 {
         let begins_here = |start: FrameIndex| match self.body.frames.state(start) {
             State::Free { order, .. } if order >= Order::PAGEBLOCK => 1 << (order.index() - PAGEBLOCK_ORDER),
@@ -106,7 +108,7 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.pageblocks_around(frame).map(begins_here).sum()
     }
 
-    /// The order of the free block that holds all of a pageblock, if one does.
+    /// The order of the free block that contains the whole pageblock at `start`, if there is one.
     fn free_order(&self, start: FrameIndex) -> Option<Order> {
         match self.body.frames.covering_block(start)? {
             (_, State::Free { order, .. }) if order >= Order::PAGEBLOCK => Some(order),
@@ -142,11 +144,11 @@ mod tests {
     fn a_fragment_in_a_tainted_unit_is_used_before_a_clean_unit_is_tainted() {
         for (rules, stays) in [(SUPERPAGEBLOCK_RFC.buddy, true), (BuddyRules::LINUX_6_12, false)] {
             let mut bench = bench(rules);
-            // The first unit is in use, its last pair of pageblocks by what cannot be moved.
+            // The first unit is full. Its last two pageblocks hold memory that cannot be moved.
             let free: Vec<_> = (0..510).map(|_| take(&mut bench, MigrateType::Movable)).collect();
             let pinned = [0; 2].map(|_| take(&mut bench, MigrateType::Unmovable));
             assert!(free.iter().chain(&pinned).all(|frame| *frame < UNIT));
-            // One page is free in each of the others.
+            // Leave one free page in each other pageblock of the unit.
             for start in free {
                 bench.free(start, Order::PAGEBLOCK);
                 for frame in (start..start + PAGEBLOCK_FRAMES).filter(|frame| *frame != start + 7) {

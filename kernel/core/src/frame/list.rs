@@ -155,7 +155,7 @@ impl BlockList for List {
     }
 }
 
-/// Whether two frames link to each other. A frame on two lists breaks this first.
+/// Whether two frames link to each other. If a frame is on two lists by mistake, this fails first.
 fn are_neighbours(frames: &FrameTables<'_>, first: FrameIndex, second: FrameIndex) -> bool {
     let of = |frame: FrameIndex| frames.links.get(frame as usize);
     of(first).zip(of(second)).is_some_and(|(first_links, second_links)| {

@@ -155,7 +155,7 @@ impl FrameTables<'_> {
         }
     }
 
-    /// Whether a page set's block of this order starts at `frame`, in a pageblock without owner.
+    /// Whether a block of this order starts at `frame`, is in a page set, and has no owner.
     #[inline]
     pub(crate) fn is_cached(&self, frame: FrameIndex, order: Order) -> bool {
         State::is_cached_as(self.states[frame as usize].0.load(Relaxed), order)
@@ -187,7 +187,7 @@ impl FrameTables<'_> {
         }
     }
 
-    /// Whether all these frames are inside blocks: no block starts there, and none is a hole.
+    /// Whether all these frames are inside blocks: no frame starts a block, and no frame is a hole.
     pub(crate) fn are_interior(&self, frames: Range<FrameIndex>) -> bool {
         let states = &self.states[frames.start as usize..frames.end as usize];
         states.iter().fold(0, |all, state| all | state.0.load(Relaxed)) == State::Interior.pack()
@@ -203,8 +203,9 @@ impl FrameTables<'_> {
     pub(crate) fn covering_block(&self, frame: FrameIndex) -> Option<(FrameIndex, State)> {
         for order in 0..=MAX_ORDER {
             let head = frame & !((1 << order) - 1);
-            // Search from the smallest order up. A page set that splits or merges a block without the zone's
-            // lock writes states in an order in which this search always meets a block.
+            // Search from the smallest order up. Race: a page set splits or merges the block meanwhile,
+            // without the zone's lock. It writes the states in an order such that this search still finds a
+            // block.
             match State::unpack(self.states[head as usize].0.load(Acquire)) {
                 State::Interior => {}
                 State::Hole => return None,

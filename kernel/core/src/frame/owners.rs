@@ -1,9 +1,9 @@
 //! The CPU that owns each pageblock, and per CPU a list of its pageblocks with free blocks in the zone's
 //! lists.
 //!
-//! Owners are read without a lock and written under the zone's lock. Lists are rings. After the entries of
-//! the pageblocks, each CPU has an entry of its own, where its ring begins and ends. So a pageblock can leave
-//! its ring without knowing the owner.
+//! Owners are read without a lock and written under the zone's lock. Each list is a ring that begins and
+//! ends at an entry for the CPU itself. The table holds the pageblocks' entries first and the CPUs' entries
+//! behind them. In a ring, a pageblock can be unlinked without knowing its owner.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -16,7 +16,8 @@ use crate::{CpuId, PAGEBLOCK_ORDER, Storage};
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct PageblockOwner {
-    /// The CPU's number plus one; 0 without owner. In a CPU's own entry: 0 while it is online.
+    /// In a pageblock's entry: the owner's number plus one, or 0 without owner. In a CPU's entry: 0 while
+    /// the CPU is online.
     owner: AtomicU32,
     /// Indices plus one; 0 while the entry is on no list.
     prev: AtomicU32,
@@ -51,7 +52,7 @@ impl<'a> Owners<'a> {
         Self { table, pageblocks: 0 }
     }
 
-    /// Fits the table to a zone.
+    /// Checks that the table is long enough for a zone, and stores where the CPUs' entries begin.
     pub(crate) fn fit(&mut self, counts: FrameCounts, cpus: usize) -> Result<(), ConfigError> {
         let needed = entries(counts, cpus);
         if self.table.len() < needed || EntryIndex::try_from(needed).is_err() {
@@ -142,7 +143,7 @@ impl<'a> Owners<'a> {
         let (prev, next) = (entry.prev.swap(0, Relaxed), entry.next.swap(0, Relaxed));
         let (Some(prev), Some(next)) = (prev.checked_sub(1), next.checked_sub(1)) else { return };
         if prev == next {
-            // The last pageblock left: the ring holds only the CPU's entry.
+            // The last pageblock has left the ring: only the CPU's entry is in it.
             self.entry(prev).next.store(0, Relaxed);
             self.entry(prev).prev.store(0, Relaxed);
         } else {

@@ -19,7 +19,8 @@ pub(crate) enum State {
     Leaked { order: Order },
     /// Start of a block on the zone's free list of this order and type.
     Free { order: Order, migratetype: MigrateType },
-    /// Start of a block in a per-CPU page set. Linux 6.1 uses the remembered type for the drain.
+    /// Start of a block in a per-CPU page set. Linux 6.1 drains the block to the lists of the type that is
+    /// stored here.
     Cached { order: Order, migratetype: MigrateType },
     /// Start of a block in the page set of the CPU that owns its pageblock. All such blocks of a pageblock
     /// are in one page set, so two buddies may be merged there.
@@ -121,10 +122,11 @@ impl State {
             (Self::Free { .. }, to) => to != Self::Hole,
             // A page set gives a block to a user or to the zone, or finds that it is bad.
             (Self::Cached { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Hole),
-            // Parts that were hidden from other CPUs are put together again, or a bad block moves between
-            // lists. Also, a block that is marked bad while it is being handed out is still handed out.
+            // A CPU that splits or merges blocks marks parts as leaked meanwhile, to hide them from other
+            // CPUs. A bad block moves between lists. Race: a CPU marks a block bad while another CPU hands
+            // it out; it is handed out.
             (Self::Leaked { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Owned { .. } | Self::Hole),
-            // As a cached block. In addition, its page set splits and merges it, by exchanges.
+            // As a cached block. Its page set also splits and merges it, but by exchanges.
             (Self::Owned { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Owned { .. } | Self::Hole),
             (Self::Allocated { .. } | Self::Hole, _) => false,
         }

@@ -1,11 +1,12 @@
-//! Zonelists: for each node, all zones in the order in which its CPUs use them (spec §1.13).
+//! Zonelists: for each node, all zones, the first choice of its CPUs first (spec §1.13).
 
 use crate::{NodeId, ZoneId, ZoneKind};
 
 /// Largest number of nodes: enough for a 512-CPU Altix with two CPUs per node.
 pub(crate) const MAX_NODES: usize = 256;
 
-/// Distances between nodes: the caller's matrix, or 10 and 20, which firmware reports by default.
+/// Distances between nodes: the caller's matrix, or else 10 within a node and 20 between nodes, as firmware
+/// reports by default.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Distances<'c> {
     pub(crate) matrix: Option<&'c [u8]>,
@@ -34,8 +35,8 @@ pub(crate) trait Topology {
 /// memory come last.
 pub(crate) fn fill_zonelists(lists: &mut [ZoneId], distances: Distances<'_>, topology: &impl Topology) {
     let zones = topology.zones().count();
-    // How often a node came first among equally near ones. The least chosen comes next, so that their memory
-    // is used evenly.
+    // How often each node was chosen among equally near nodes. The node that was chosen least comes next, so
+    // that their memory is used evenly.
     let mut load = [0_u16; MAX_NODES];
     for local in 0..distances.nodes {
         let row = &mut lists[local * zones..(local + 1) * zones];

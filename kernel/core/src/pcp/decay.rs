@@ -7,7 +7,7 @@ use crate::policy::Policy;
 /// Result of one decay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decayed {
-    /// Pages above the new `high`, to be drained from list 0 on.
+    /// Pages above the new `high`. The caller drains them, beginning with list 0.
     pub excess: i32,
     /// Whether the next tick has work to do.
     pub is_unfinished: bool,
@@ -27,7 +27,8 @@ const REMOTE_EXPIRE_TICKS: u8 = 3;
 
 impl<L> Pcp<L> {
     /// Counts down to the drain of an idle page set that holds pages of a remote node (spec §2.11). Returns
-    /// the number of ticks left; at 0 a batch is due. `None` if nothing expires.
+    /// the number of ticks left. At 0 the caller drains a batch. `None` if the page set is local, empty or
+    /// in use.
     pub fn expire(&mut self, place: Place, activity: Activity) -> Option<u8> {
         if activity == Activity::Touched {
             self.expire = REMOTE_EXPIRE_TICKS;

@@ -10,7 +10,7 @@ use crate::platform::Platform;
 use crate::policy::{DrainOrder, DrainPicks, DrainType};
 use crate::zone::LockedZone;
 
-/// Blocks on their way to the zone. They are on no list of the page set.
+/// Blocks that have left a page set and are not yet in the zone.
 pub(super) struct Leaving {
     pub(super) blocks: List,
     pub(super) pages: u32,
@@ -64,7 +64,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
                 let order = frames.state(frame).order().unwrap_or(Order::ZERO);
                 given += locked.take_back(frame, order);
                 if self.policy.ownership.is_some() {
-                    locked.settle_owner(frame);
+                    locked.update_owner(frame);
                 }
             }
             locked.end_passage(passage, given, 0, pcp.count);

@@ -93,7 +93,7 @@ fn decay_equals_the_vectors() {
     }
 }
 
-/// A page set over an endless zone: it counts blocks per list instead of naming them.
+/// A page set of a zone that never runs out of memory. It only counts the blocks of each list.
 struct Endless {
     policy: Policy,
     limits: Limits,
@@ -192,13 +192,13 @@ impl Endless {
     }
 }
 
-/// Name of a level, and whether the CPU has a large slice of the caches.
-type Level<'t> = (&'t str, bool);
+/// The name of a policy in a trace, and whether the CPU has a large share of the caches.
+type Candidate<'t> = (&'t str, bool);
 
-/// Runs `script` for each level and slice flag of a trace and compares every event.
+/// Runs `script` for each candidate of a trace and compares every event.
 #[track_caller]
 fn check_trace(table: &str, limits: (i32, i32), script: impl Fn(&mut Endless)) {
-    let mut expected: Vec<(Level, Vec<Vec<&str>>)> = Vec::new();
+    let mut expected: Vec<(Candidate, Vec<Vec<&str>>)> = Vec::new();
     for line in table.lines().skip(1) {
         let cells: Vec<&str> = line.split(',').collect();
         let key = (cells[0], cells[1] == "1");
@@ -216,9 +216,10 @@ fn check_trace(table: &str, limits: (i32, i32), script: impl Fn(&mut Endless)) {
         for (row, ours) in rows.iter().zip(&run.log) {
             let ours: Vec<&str> = ours.split(',').collect();
             for (column, (expected, ours)) in row.iter().zip(&ours).enumerate() {
-                // Each step keeps only one of the two histories. Steps before patch 5 have no alloc factor.
+                // Each policy keeps only one of the two histories. Policies before patch 5 have no alloc
+                // factor.
                 let kept = match column {
-                    // Patch 6 alone computes the range of `high` without using it.
+                    // Only patch 6 computes the upper limit of `high` and does not use it.
                     7 => run.policy.high == HighRule::Share || run.policy.tuning.is_some(),
                     9 => matches!(history, FreeHistory::Factor { .. }),
                     10 => matches!(history, FreeHistory::Count { .. }),
@@ -305,7 +306,7 @@ fn trace_of_mixed_orders() {
 
 /// The upper bound wins where a huge scale factor makes the bounds cross.
 #[test]
-fn crossing_bounds_settle_at_the_upper_one() {
+fn crossing_bounds_end_at_the_upper_one() {
     let limits = Limits { batch: 63, high_min: 39_833, high_max: 16_384 };
     let mut pcp = Pcp { high: 50_000, ..Pcp::with_scheme(LINUX_6_12.lists) };
     assert_eq!(pcp.limit(&LINUX_6_12, limits, Pressure::default(), DrainReason::High), 16_384);

@@ -32,9 +32,9 @@ pub struct Pageset<P: Platform> {
 /// Whether a CPU has changed a zone's free pages since its last tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
-    /// It has not.
+    /// The CPU has changed nothing.
     None,
-    /// It has.
+    /// The CPU has allocated or freed.
     Touched,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct PagesetState {
 }
 
 impl<P: Platform> Pageset<P> {
-    /// The boot page set: it caches nothing (spec §2.6).
+    /// The page set that Linux uses while it boots: it holds nothing (spec §2.6).
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -119,7 +119,7 @@ impl<P: Platform> fmt::Debug for Pageset<P> {
     }
 }
 
-/// All page sets of an allocator: one row of CPUs per zone.
+/// All page sets of an allocator. For each zone there is a row with one page set per CPU.
 pub(crate) struct Pagesets<'a, P: Platform> {
     table: Storage<'a, Pageset<P>>,
     cpus: usize,
@@ -153,8 +153,8 @@ impl<'a, P: Platform> Pagesets<'a, P> {
     }
 }
 
-/// A zone with one CPU's page set of it. An operation looks this pair up once, and the operation's steps are
-/// methods.
+/// A zone, and one CPU's page set of this zone. An operation looks this pair up once, and its steps are
+/// methods of the pair.
 ///
 /// Passed by value, so that fast paths keep it in registers.
 pub(crate) struct CpuZone<'z, 'a, P: Platform> {
@@ -213,7 +213,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         Some(frame)
     }
 
-    /// Fetches blocks if the list is empty, and takes the first one that is not bad.
+    /// Fetches blocks if the list is empty, and takes the first block that is not bad.
     #[cold]
     fn refill_and_pop(
         self,
@@ -248,8 +248,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         });
     }
 
-    /// Takes a block of a pageblock that this CPU owns. A block in any other state is bad and goes out of
-    /// service.
+    /// Takes a block whose state is not `Cached`. If this CPU owns its pageblock, that is right. Otherwise
+    /// the block is bad and goes out of service.
     #[cold]
     fn pop_uncached(self, state: &mut PagesetState, frame: FrameIndex, wanted: Wanted) -> Option<FrameIndex> {
         let frames = &self.zone.body.frames;
@@ -270,9 +270,9 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         emit(self.platform.events(), self.cpu, || Event::BadPage { pfn, order, found: FoundAt::Alloc });
     }
 
-    /// Adds a freed block to the page set, and drains pages above the limit. Returns the rest that is to be
-    /// drained under new holds of the lock.
-    // Inlined twice: both callers are frees, and a call would cost more than the copy.
+    /// Adds a freed block to the page set, and drains the pages above the limit, or the first slice of them.
+    /// Returns the rest. The caller drains it after it has taken the lock again.
+    // Inlined at both callers. Both are frees, and a call would cost more than a second copy of the code.
     #[inline(always)]
     pub(crate) fn push_and_drain(
         self,

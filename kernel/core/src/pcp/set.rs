@@ -1,5 +1,5 @@
-//! A page set without its lock: its lists, which block is on which list (spec §2.1), and the numbers that
-//! control it.
+//! A page set without its lock: its lists, the rule that puts each block on a list (spec §2.1), and the
+//! numbers that control it.
 
 use crate::frame::{FrameIndex, FrameTables, List};
 use crate::{COSTLY_ORDER, MigrateType, Order, PAGEBLOCK_ORDER};
@@ -107,10 +107,10 @@ impl ListScheme {
     }
 }
 
-/// Storage of one list's blocks.
+/// How a list of a page set stores its blocks.
 ///
-/// An allocator must know which blocks they are: its lists are linked through the frames' metadata. A replay
-/// needs only their number: [`BlockCount`].
+/// An allocator must know which blocks are on a list: its lists are linked through the frames' metadata. A
+/// replay needs only the number of blocks: [`BlockCount`].
 pub trait BlockList: Copy {
     /// The name of a block.
     type Block: Copy;
@@ -133,7 +133,7 @@ pub trait BlockList: Copy {
     fn pop_tail(&mut self, frames: &Self::Frames<'_>) -> Option<Self::Block>;
 }
 
-/// A list that knows the number of its blocks, but not which they are.
+/// A list that stores only the number of its blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockCount(u32);
 
@@ -182,17 +182,18 @@ impl BlockList for BlockCount {
 pub struct Pcp<L = List> {
     pub(super) lists: [L; MAX_LISTS],
     pub(super) scheme: ListScheme,
-    /// Pages held.
+    /// Number of pages on the lists.
     pub count: i32,
     /// A free that reaches this number of pages causes a drain, before pressure is considered.
     pub high: i32,
-    /// Pages freed lately. Used with a counted free history.
+    /// Pages freed lately. Used only if the policy's free history is a count.
     pub free_count: i32,
-    /// Fewest pages held since the last tick. Used with decay of unused pages.
+    /// Fewest pages held since the last tick. Used only if the policy's decay takes unused pages.
     pub count_min: i32,
-    /// The next drain exceeds `batch` by this power of two. Used with a factor as free history.
+    /// The next drain takes `batch` times this power of two. Used only if the policy's free history is a
+    /// factor.
     pub free_factor: u8,
-    /// The next refill of order 0 exceeds `batch` by this power of two.
+    /// The next refill of order 0 fetches `batch` times this power of two.
     pub alloc_factor: u8,
     /// List where the last round-robin drain stopped.
     pub(super) last_drained: u8,
@@ -226,7 +227,7 @@ impl<L: BlockList> Pcp<L> {
         }
     }
 
-    /// The scheme of its lists.
+    /// The scheme of the page set's lists.
     #[must_use]
     pub fn scheme(&self) -> ListScheme {
         self.scheme
@@ -296,7 +297,7 @@ impl<L: BlockList> Pcp<L> {
     }
 }
 
-/// A page set that names its blocks.
+/// A page set that knows which blocks it holds.
 impl Pcp {
     pub(crate) const fn new() -> Self {
         Self::of(ListScheme::LowOrders)

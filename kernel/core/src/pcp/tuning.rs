@@ -30,7 +30,8 @@ pub struct Limits {
 pub struct DueDrain {
     /// Pages to drain, at least.
     pub pages: i32,
-    /// The limit that `count` reached. A drain in slices stops below it.
+    /// The limit that `count` has reached. Under some policies, a drain in slices stops once `count` is
+    /// below it.
     pub limit: i32,
     /// Reason for the drain.
     pub reason: DrainReason,
@@ -71,7 +72,7 @@ impl<L> Pcp<L> {
         let Limits { batch, high_min, high_max } = limits;
         let mut size = batch;
         if policy.refill == RefillRule::Doubling {
-            let mut high = self.settle_high(policy, limits);
+            let mut high = self.clamp_high(policy, limits);
             if high < batch {
                 return 1;
             }
@@ -97,7 +98,7 @@ impl<L> Pcp<L> {
         if policy.refill == RefillRule::BatchOfBlocks {
             return batch.unsigned_abs();
         }
-        // Whole blocks, and at least two: the second one serves the next request.
+        // The number of whole blocks, at least two, so that the next request finds one.
         if size > 1 { (size >> order.get()).max(2) as u32 } else { 1 }
     }
 
@@ -127,8 +128,8 @@ impl<L> Pcp<L> {
         })
     }
 
-    /// The reason that a drain by this free would have. The free may continue a run of high-order frees that
-    /// should not stay cached.
+    /// The reason for a drain, if this free causes one. It is `FreeHigh` if the free continues a run of
+    /// high-order frees, and their pages should not stay in the page set.
     #[inline]
     fn drain_reason(&mut self, policy: &Policy, limits: Limits, order: Order) -> DrainReason {
         if !(1..=COSTLY_ORDER).contains(&order.index()) {
@@ -152,9 +153,9 @@ impl<L> Pcp<L> {
         if enough_history && follows && !keeps { DrainReason::FreeHigh } else { DrainReason::High }
     }
 
-    /// Moves `high` between the current limits. Without tuning, `high` is the lower limit.
+    /// Clamps `high` to the current limits. Without tuning, `high` is the lower limit.
     #[inline]
-    fn settle_high(&mut self, policy: &Policy, limits: Limits) -> i32 {
+    fn clamp_high(&mut self, policy: &Policy, limits: Limits) -> i32 {
         self.high = match policy.tuning {
             Some(_) => clamp_upper_first(self.high, limits.high_min, limits.high_max),
             None => limits.high_min,
@@ -172,13 +173,13 @@ impl<L> Pcp<L> {
         reason: DrainReason,
     ) -> i32 {
         let Limits { batch, high_min, high_max } = limits;
-        // Shortcut for nearly every free: `high` is settled, there is no pressure, and `count` is below
-        // `high`. The code below would change nothing.
-        let is_settled = match policy.tuning {
+        // Shortcut for nearly every free: `high` is within its limits, there is no pressure, and `count` is
+        // below `high`. The code below would change nothing.
+        let is_within_limits = match policy.tuning {
             Some(_) => high_min <= self.high && self.high <= high_max,
             None => self.high == high_min,
         };
-        if is_settled
+        if is_within_limits
             && self.high > 0
             && self.count < self.high
             && reason != DrainReason::FreeHigh
@@ -186,7 +187,7 @@ impl<L> Pcp<L> {
         {
             return self.high;
         }
-        let high = self.settle_high(policy, limits);
+        let high = self.clamp_high(policy, limits);
         let Some(tuning) = policy.tuning else {
             let reclaims = pressure.reclaim_active && policy.reclaim == ReclaimLimit::FourBatches;
             return match (high, reason, reclaims) {

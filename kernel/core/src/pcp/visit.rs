@@ -55,8 +55,9 @@ impl<L: BlockList> Pcp<L> {
         removed
     }
 
-    /// Takes one block more from each list than from the previous one. Skipped lists count too. If a list
-    /// ends early, the rest is carried over. A single nonempty list gives everything.
+    /// Takes one block more from each list than from the list before it. Empty lists count too. If a list
+    /// has too few blocks, the next list gives the rest as well. If only one list has blocks, it gives
+    /// everything.
     fn remove_in_turn(
         &mut self,
         frames: &L::Frames<'_>,
@@ -71,8 +72,8 @@ impl<L: BlockList> Pcp<L> {
             FirstList::AfterLast => usize::from(self.last_drained) % lists,
         };
         let (mut left, mut run, mut removed) = (pages, 0, 0);
-        // A corrupted page set may claim more pages than its lists hold. The check of the lists ends the
-        // loop.
+        // The count of a corrupted page set may exceed the pages on its lists. The check for a nonempty list
+        // ends the loop then.
         while left > 0 && self.lists[..lists].iter().any(|list| !list.is_empty()) {
             loop {
                 run += 1;
@@ -230,7 +231,8 @@ mod tests {
                 },
             );
             if cells[2] == "HANG" {
-                // The 2016 code never ends when asked for more than there is. This one gives all there is.
+                // If a drain asks for more pages than the page set has, the 2016 code never ends. The code
+                // here gives all pages.
                 assert!((0..6).all(|list| pcp.list(list).is_empty()), "{line}");
                 continue;
             }

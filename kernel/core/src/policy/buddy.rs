@@ -11,13 +11,13 @@ pub struct BuddyRules {
     pub fallback: Fallback,
     /// The type whose list receives a drained block (spec §1.5).
     pub drain_type: DrainType,
-    /// The request that wakes the reclaimer after a steal raised the watermarks (spec §1.6).
+    /// Which request wakes the reclaimer after a fallback has raised the watermarks (spec §1.6).
     pub boost_consumer: BoostConsumer,
     /// Whether `pgfree` counts frees that bypass a page set (spec §6).
     pub diverted_frees: DivertedFrees,
     /// Size and accounting of the reserve for atomic high-order requests (spec §1.11, §1.12).
     pub highatomic: HighAtomicRule,
-    /// Whether requests are steered by units of 1 GiB, and how.
+    /// How requests are steered to units of 1 GiB, if they are.
     #[cfg_attr(feature = "serde", serde(default, with = "super::or_none"))]
     pub steering: Option<UnitSteering>,
 }
@@ -61,7 +61,8 @@ pub enum Fallback {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DrainType {
-    /// The pageblock's type when the block was freed, or the list's type when it was fetched.
+    /// The type that was stored in the block's state: the pageblock's type when the block was freed, or the
+    /// list's type when a refill fetched the block.
     Remembered,
     /// The pageblock's current type.
     Reread,
@@ -72,13 +73,14 @@ pub enum DrainType {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum HighAtomicRule {
-    /// Up to 1 % plus one pageblock. Watermark checks subtract whole pageblocks.
+    /// The reserve has up to 1 % of the zone plus one pageblock. Watermark checks subtract whole pageblocks.
     WholeBlocks,
-    /// Up to 1 % rounded up, and none in small zones. Watermark checks subtract the reserve's free frames.
+    /// The reserve has up to 1 % of the zone, rounded up to pageblocks; small zones have none. Watermark
+    /// checks subtract the reserve's free frames.
     FreeFrames,
 }
 
-/// The request that clears the mark of a boosted zone and wakes the reclaimer.
+/// Which request clears the mark of a zone with raised watermarks, and wakes the reclaimer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -95,8 +97,8 @@ pub enum BoostConsumer {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DivertedFrees {
-    /// It does not.
+    /// `pgfree` does not count them.
     Uncounted,
-    /// It does.
+    /// `pgfree` counts them.
     Counted,
 }

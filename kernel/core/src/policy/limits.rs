@@ -17,7 +17,7 @@ pub enum BatchRule {
 }
 
 impl BatchRule {
-    /// The zone's batch before page sets apply their minimum of one page.
+    /// The zone's batch, which may be 0. Page sets use at least 1.
     pub(crate) fn raw(self, managed: u64, page_bytes: u32) -> i32 {
         match self {
             Self::ZoneShare { cap_bytes } => zone_batch(managed, page_bytes, cap_bytes),
@@ -31,14 +31,13 @@ impl BatchRule {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum HighRule {
-    /// One limit: the low watermark, or a fraction of the zone if the sysctl sets one, divided among the
-    /// CPUs.
+    /// One limit: the zone's low watermark divided among the CPUs. If the sysctl sets a fraction, that part
+    /// of the zone instead of the watermark.
     Share,
-    /// Two limits: as `Share`, and an eighth of the zone divided among the CPUs. They are equal if the sysctl
-    /// sets a fraction.
+    /// Two limits. The lower one is as in `Share`; the upper one is an eighth of the zone divided among the
+    /// CPUs. If the sysctl sets a fraction, both are as in `Share`.
     ShareToEighth,
-    /// A multiple of the zone's batch before its minimum of one page. Zones too small for a batch cache
-    /// nothing (spec §4).
+    /// This many batches. In a zone too small for a batch, page sets hold nothing (spec §4).
     Batches(i32),
     /// This many pages, whatever the zone; at least one batch.
     Fixed(i32),
@@ -59,11 +58,11 @@ pub struct LimitInputs {
     pub page_bytes: u32,
 }
 
-/// Chosen far above any real limit, and low enough that sums with it do not overflow.
+/// The largest limit. Chosen: far above any real limit, and low enough that sums with it do not overflow.
 const MOST_PAGES: i32 = i32::MAX / 4;
 
-/// The least nonzero `percpu_pagelist_high_fraction`. `high_max` is this fraction, an eighth. Source: spec
-/// §0.2.
+/// The least nonzero `percpu_pagelist_high_fraction`. Without the sysctl, `high_max` is computed from this
+/// fraction of the zone. Source: spec §0.2.
 pub(crate) const MIN_HIGH_FRACTION: u32 = 8;
 
 impl HighRule {

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Linux 4.9. All 4.x page sets hold only order 0, keep no history of frees, and move `batch` pages at a
-/// time.
+/// Linux 4.9. In all kernels 4.x, page sets hold only order 0, keep no history of frees, and move `batch`
+/// pages at a time.
 pub const LINUX_4_9: Policy = Policy {
     name: "linux-4.9",
     kernel: "4.9",
@@ -35,7 +35,7 @@ pub const HIGH_ORDER_V5: Policy = Policy {
 
 const REVIEW: &str = "review of the high-order per-cpu page allocator v5, Dec 2016";
 
-/// The reviewers' first proposal.
+/// The reviewers' first proposal: a round-robin drain begins behind the list where the last one stopped.
 pub const HIGH_ORDER_V5_LAST_LIST: Policy = Policy {
     name: "linux-4.9-highorder-v5-last-list",
     summary: "as v5; a drain goes on behind the list where the last one stopped",
@@ -44,8 +44,8 @@ pub const HIGH_ORDER_V5_LAST_LIST: Policy = Policy {
     ..HIGH_ORDER_V5
 };
 
-/// The reviewers' second proposal, as read here: a list is in excess if it holds more than an equal share of
-/// `high`.
+/// The reviewers' second proposal: a drain begins with lists *in excess*. Taken here as lists that hold more
+/// than an equal share of `high`, because the review does not define it.
 pub const HIGH_ORDER_V5_EXCESS: Policy = Policy {
     name: "linux-4.9-highorder-v5-excess",
     summary: "as v5; a drain takes from the lists that hold more than their share first",
@@ -54,7 +54,7 @@ pub const HIGH_ORDER_V5_EXCESS: Policy = Policy {
     ..HIGH_ORDER_V5
 };
 
-/// The reviewers' third proposal.
+/// The reviewers' third proposal: a refill fetches about as many pages at every order.
 pub const HIGH_ORDER_V5_SCALED_REFILL: Policy = Policy {
     name: "linux-4.9-highorder-v5-scaled-refill",
     summary: "as v5; a refill is about batch pages, so fewer blocks of a higher order",
@@ -66,7 +66,8 @@ pub const HIGH_ORDER_V5_SCALED_REFILL: Policy = Policy {
 const PICKS: &str =
     "free_pcppages_bulk: do not hold lock when picking pages; prefetch buddy; Jan 2018, in Linux 4.17";
 
-/// The first of the two patches that shorten a drain's hold of the zone's lock.
+/// Linux 4.15 with the first of two patches that shorten a drain's hold of the zone's lock: the drain takes
+/// its blocks off the page set before it has the lock.
 pub const LINUX_4_15_PICKS: Policy = Policy {
     name: "linux-4.15-picks",
     kernel: "4.15 + free_pcppages_bulk v1, patch 1",
@@ -76,7 +77,7 @@ pub const LINUX_4_15_PICKS: Policy = Policy {
     ..LINUX_4_9
 };
 
-/// Both patches.
+/// Linux 4.15 with both patches: the drain also prefetches the metadata of the blocks' buddies.
 pub const LINUX_4_15_PREFETCH: Policy = Policy {
     name: "linux-4.15-prefetch",
     kernel: "4.15 + free_pcppages_bulk v1, patches 1-2",
@@ -85,7 +86,7 @@ pub const LINUX_4_15_PREFETCH: Policy = Policy {
     ..LINUX_4_15_PICKS
 };
 
-/// Linux before the batch size was doubled.
+/// Linux 4.18, before the largest batch was doubled.
 pub const LINUX_4_18: Policy = Policy {
     name: "linux-4.18",
     kernel: "4.18",
@@ -94,7 +95,7 @@ pub const LINUX_4_18: Policy = Policy {
     ..LINUX_4_15_PREFETCH
 };
 
-/// Linux after the batch size was doubled.
+/// Linux 4.19, which doubled the largest batch, from 31 pages to 63.
 pub const LINUX_4_19: Policy = Policy {
     name: "linux-4.19",
     kernel: "4.19",

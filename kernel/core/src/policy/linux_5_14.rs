@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// As the series' base, without the drain for runs of high-order frees.
+/// As [`LINUX_6_6`], without the drain for runs of high-order frees.
 ///
 /// An approximation, since no source of this kernel was available. General knowledge says that its page sets
 /// drain list by list and that free_high came later. Until 5.18, a drain took its pages before the lock.

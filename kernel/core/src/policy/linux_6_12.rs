@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Releases 6.12.0 to 6.12.66: the stable series without its later change of the tick.
+/// Releases 6.12.0 to 6.12.66, before a stable release changed the tick.
 ///
 /// Source: 6.12.67's changelog names the decay in slices.
 pub const LINUX_6_12_0: Policy = Policy {
@@ -14,7 +14,7 @@ pub const LINUX_6_12_0: Policy = Policy {
     ..LINUX_6_12
 };
 
-/// Stable 6.12.117: the auto-tuning series as merged, and later changes.
+/// Stable 6.12.117: the 2023 series as merged, and later changes.
 pub const LINUX_6_12: Policy = Policy {
     name: "linux-6.12",
     kernel: "6.12.117",

@@ -5,8 +5,8 @@ use super::*;
 /// Linux 6.18.44: runs of high-order frees drain only above a higher threshold.
 ///
 /// Later kernels drain frees in slices of `batch`, but 6.18.44 drains them whole. Its recordings show drains
-/// of 2016 pages of order 0. Where 2022 pages of order 3 are due, they show 2024: only the very last block
-/// overshoots.
+/// of 2016 pages of order 0. Where 2022 pages are due and blocks have order 3, they show 2024: only the last
+/// block exceeds the due number. Slices would exceed it once each.
 pub const LINUX_6_18: Policy = Policy {
     name: "linux-6.18",
     kernel: "6.18.44",
@@ -19,7 +19,7 @@ pub const LINUX_6_18: Policy = Policy {
     ..LINUX_6_12
 };
 
-/// Releases 6.16 to 6.18.6: the stable series without its later change of the tick.
+/// Releases 6.16 to 6.18.6, before a stable release changed the tick.
 ///
 /// Source: 6.18.7's changelog names the decay in slices.
 pub const LINUX_6_18_0: Policy = Policy {

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Linux 6.19: frees drain in slices of `batch`. Between two slices other CPUs can take the page set's lock.
-/// If one has it, the rest stays.
+/// If another CPU holds the lock, the drain ends and the rest of the pages stays.
 ///
 /// The release is inferred from the posts' dates (v5, October 2025).
 pub const LINUX_6_19: Policy = Policy {

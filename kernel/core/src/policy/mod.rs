@@ -2,7 +2,8 @@
 //!
 //! A [`Policy`] names the rule, with its constants, for each mechanism of [`pcp`](crate::pcp) and of the
 //! buddy lists. A kernel version is one constant in a file of this folder and one line in [`POLICIES`]. Most
-//! rules are read on slow paths: refill, limit, drain, tick. Every allocation and free reads three:
+//! rules are read on slow paths only: refill, limit, drain, tick. Every allocation and free reads these
+//! three:
 //! - which orders page sets hold ([`lists`](Policy::lists)),
 //! - how the high watermark is checked ([`tuning`](Policy::tuning)),
 //! - how the history of frees changes ([`free_history`](Policy::free_history)).
@@ -89,7 +90,8 @@ pub static FORMER_NAMES: &[(&str, &str)] = &[("linux-6.18-sliced", "linux-6.19")
 
 /// The decisions of one kernel version.
 ///
-/// To make your own policy, change some rules of a named one. A new kernel may add rules:
+/// To make your own policy, start from a named one and change some rules. So your policy still compiles when
+/// later kernels add rules:
 ///
 /// ```
 /// use pageset_core::policy::{BatchRule, HighRule, LINUX_6_12, Policy};
@@ -107,16 +109,16 @@ pub static FORMER_NAMES: &[(&str, &str)] = &[("linux-6.18-sliced", "linux-6.19")
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 #[non_exhaustive]
 pub struct Policy {
-    /// The name in commands and results.
+    /// The policy's name in commands and results.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub name: &'static str,
-    /// The kernel it describes.
+    /// The kernel that the policy describes.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub kernel: &'static str,
     /// A summary of one sentence.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub summary: &'static str,
-    /// The source of its rules and constants.
+    /// Where the policy's rules and constants come from.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub source: &'static str,
     /// The orders and types that page sets hold, and the number of lists.
@@ -130,12 +132,12 @@ pub struct Policy {
     /// How `high` moves between its limits by itself, if it does.
     #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub tuning: Option<Tuning>,
-    /// A page set's memory of recent frees, and its effect on the size of a drain.
+    /// A page set's memory of recent frees. After many frees, drains are larger.
     pub free_history: FreeHistory,
     /// When consecutive high-order frees drain the page set, if they do.
     #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub free_high: Option<FreeHighRule>,
-    /// The effect of an active reclaimer on the limit of a free.
+    /// Whether a running reclaimer lowers the limit at which a free drains.
     pub reclaim: ReclaimLimit,
     /// The lists that a drain visits, and how many blocks it takes from each.
     pub drain_order: DrainOrder,
@@ -154,8 +156,8 @@ pub struct Policy {
     pub demand_drain: DemandDrain,
     /// The rules of the zone's free lists.
     pub buddy: BuddyRules,
-    /// The rule by which CPUs own whole pageblocks, if they do. Page sets of such a policy hold every order
-    /// up to a pageblock's ([`ListScheme::EveryOrder`]).
+    /// How CPUs own whole pageblocks, if they do. Page sets of such a policy hold every order up to a
+    /// pageblock's ([`ListScheme::EveryOrder`]).
     #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub ownership: Option<PageblockOwnership>,
 }
@@ -198,7 +200,7 @@ pub enum RefillRule {
 pub struct Tuning {
     /// The condition that keeps a refill from raising `high`.
     pub raise: RaiseHigh,
-    /// The amount by which a tick lowers `high`.
+    /// How much a tick lowers `high`.
     pub decay: Decay,
     /// The handling of zones below their high watermark.
     pub below_high: BelowHigh,
@@ -228,12 +230,12 @@ pub enum BelowHigh {
     CheckOnce,
 }
 
-/// The amount by which a tick lowers `high` while it is above its lower limit (spec §2.11, §3.7, §3.9).
+/// How much a tick lowers `high` while it is above its lower limit (spec §2.11, §3.7, §3.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub struct Decay {
-    /// The part of `high`.
+    /// The part of `high` that is taken off.
     pub part: Part,
     /// The rounding to whole pages.
     pub rounded: Rounded,
@@ -260,7 +262,7 @@ impl Decay {
     }
 }
 
-/// Rounding of a part to whole pages.
+/// How a part is rounded to whole pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -300,43 +302,44 @@ pub enum DemandDrain {
 pub enum FreeHistory {
     /// Nothing: a drain is always `batch`.
     None,
-    /// A power of two by which the next drain exceeds `batch`. Each drain that fits raises it by one.
+    /// A factor: the next drain takes `batch << factor` pages. Each drain that is smaller than the room
+    /// raises the factor by one. The room is the page set's limit minus `batch`.
     Factor {
-        /// The cap on its growth.
+        /// The cap on the factor.
         cap: FactorCap,
-        /// Whether a drain of exactly the room left raises it too.
+        /// Whether a drain of exactly the room raises the factor too.
         grows: FactorGrows,
     },
-    /// The pages freed, up to about `batch << scale_max`.
+    /// The number of pages freed, up to about `batch << scale_max`.
     Count {
-        /// The amount by which pressure lowers `high`.
+        /// How much a free under pressure lowers `high`.
         step: PressureStep,
     },
 }
 
-/// The cap on the growth of a free factor.
+/// The cap on the free factor of [`FreeHistory::Factor`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum FactorCap {
-    /// Only the room: the drain would exceed it (the series' base).
+    /// Only the room: a drain does not exceed it (the base of the 2023 series).
     Room,
     /// The room and `scale_max` (patch 4).
     ScaleMax,
 }
 
-/// Whether the free factor grows when the drain fills the room exactly.
+/// Whether the free factor also grows if a drain fills the room exactly ([`FreeHistory::Factor`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum FactorGrows {
-    /// Only below the room (base to patch 6).
+    /// It grows only if the drain is smaller than the room (base to patch 6).
     Below,
-    /// Up to the room (patch 7 to 9).
+    /// It grows in both cases (patches 7 to 9).
     UpTo,
 }
 
-/// The amount by which a free under pressure lowers `high`, with a counted history (spec §3.10).
+/// How much a free under pressure lowers `high`, with a counted history (spec §3.10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -347,7 +350,7 @@ pub enum PressureStep {
     CountOrBatch,
 }
 
-/// The effect of an active reclaimer on the limit of a free (spec §2.8).
+/// Whether a running reclaimer lowers the limit at which a free drains (spec §2.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -377,16 +380,17 @@ pub enum DrainOrder {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum FirstList {
-    /// At list 0.
+    /// List 0.
     Zero,
-    /// List 1: vanilla Linux 4.9 steps on before it looks.
+    /// List 1. Linux 4.9 goes to the next list before it looks at one.
     One,
     /// The list after the one where the last drain stopped.
     AfterLast,
 }
 
-/// When a drain takes its blocks off the page set. The same blocks go the same way. The difference is how
-/// long the zone's lock is held, and how much work delays the lock request.
+/// When a drain takes its blocks off the page set. All variants drain the same blocks in the same order.
+/// They differ in how long the drain holds the zone's lock, and in how much it does before it asks for the
+/// lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -407,7 +411,8 @@ pub enum DrainPicks {
 pub enum FreeDrain {
     /// Once.
     Whole,
-    /// Once per `batch` pages, each time only if the lock is free. Otherwise the rest stays.
+    /// Once per `batch` pages. If another CPU holds the lock by then, the remaining pages stay in the page
+    /// set.
     Slices(NextSlice),
 }
 
@@ -444,7 +449,7 @@ impl FreeDrain {
 }
 
 /// How pages enter the page set if a block was allocated whole, split, and freed at once, such as a task's
-/// stack. Only replays of recordings read this rule: the kernel emits an event per page, and the events do
+/// stack. Only replays of recordings use this rule: the kernel emits an event per page, and the events do
 /// not show whether the pages entered singly or as the block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -467,24 +472,25 @@ pub struct FreeHighRule {
     /// Whether a CPU with a large share of the data caches keeps up to `batch` pages (patches 2 and 3).
     #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub keep_batch: Option<SliceRule>,
-    /// The history that is needed, if the history is a count.
+    /// The number of recently freed pages that is needed, if the history is a count.
     pub threshold: FreeHighThreshold,
-    /// The amount that is drained.
+    /// How much is drained.
     pub drains: FreeHighDrains,
 }
 
-/// What the previous free must have been, so that a free drains by free_high.
+/// The condition on the previous free, without which a free does not drain by free_high.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum PreviousFree {
-    /// None.
+    /// No condition.
     Any,
-    /// It was of order 1 to 3.
+    /// The previous free was of order 1 to 3.
     HighOrder,
 }
 
-/// A share of the data caches that counts as large: more than `batches · batch` pages (spec §2.14).
+/// The rule that says whether a CPU's share of the data caches is large: it is if more than `batches ·
+/// batch` pages fit into it (spec §2.14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -495,7 +501,7 @@ pub struct SliceRule {
     pub batches: u32,
 }
 
-/// The caches that make up a CPU's slice.
+/// The caches that make up a CPU's share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -506,7 +512,7 @@ pub enum SliceCaches {
     LastLevel,
 }
 
-/// The count of freed pages that makes free_high possible.
+/// The least number of recently freed pages for a drain by free_high.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]

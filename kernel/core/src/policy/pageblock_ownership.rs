@@ -1,4 +1,4 @@
-//! The rule by which CPUs own whole pageblocks.
+//! How CPUs own whole pageblocks.
 
 /// CPUs claim whole pageblocks from the zone and split them in their page sets. A freed page goes to the
 /// owner of its pageblock, whichever CPU frees it. A drain merges the pages of owned pageblocks before it
@@ -13,15 +13,15 @@
 pub struct PageblockOwnership {
     /// The destination of a freed page if the lock of the owner's page set is taken.
     pub busy_owner: BusyOwner,
-    /// The number of pages up to which a page set claims pageblocks.
+    /// A page set claims no pageblock beyond this number of pages.
     pub claims: ClaimLimit,
-    /// Number of pageblocks on the CPU's list that a refill examines for fragments, with the zone's lock
+    /// A refill searches at most this many of the CPU's pageblocks for free blocks, with the zone's lock
     /// held.
     pub recovery_looks_max: u32,
 }
 
 impl PageblockOwnership {
-    /// The RFC's rule, where the RFC has one.
+    /// The rule of the RFC. Decision 0016 says which values the RFC leaves open.
     pub const RFC: Self =
         Self { busy_owner: BusyOwner::Zone, claims: ClaimLimit::HighMax, recovery_looks_max: 16 };
 }
@@ -33,7 +33,7 @@ impl PageblockOwnership {
 pub enum BusyOwner {
     /// The zone's free lists.
     Zone,
-    /// The page set of the freeing CPU, as a page without owner.
+    /// The page set of the freeing CPU. There the page counts as a page without owner.
     FreeingCpu,
 }
 

@@ -1,30 +1,40 @@
-//! Whether requests are steered by units of memory above pageblocks, and how.
+//! Steering: memory that cannot be moved is kept in few units of 1 GiB.
 
 use super::{BuddyRules, PCP_BUDDY_RFC, Policy};
 
-/// Memory is divided into units of 1 GiB. A unit is tainted if it has pageblocks of a type that cannot be moved, and clean otherwise.
-/// What cannot be moved is steered to tainted units, and what can be moved to clean ones.
+/// Memory is divided into units of 1 GiB. A unit is tainted if it has pageblocks of a type that cannot be
+/// moved, and clean otherwise. Requests for movable memory prefer clean units, and other requests prefer
+/// tainted units.
 ///
-/// Source: the RFC "superpageblocks" (posted in April and May 2026, not merged). Inferred, since its texts leave it open: units
-/// are counted from the zone's first frame; a pageblock that is free as a whole taints nothing; fullness is counted in
-/// pageblocks that are free as a whole; among units of the same fullness the first one that is met is taken; a fragment whose
-/// pageblock is not worth claiming is taken alone. Left out: the worker that moves pages out of tainted units (a laboratory
-/// models it), the search of contiguous requests, lock-free lists of remote frees. The RFC keeps counts for each unit; here they
+/// Source: the RFC "superpageblocks" (posted in April and May 2026, not merged). Its texts leave some points
+/// open. These are chosen here:
+///
+/// - Units are counted from the zone's first frame.
+///
+/// - A completely free pageblock does not taint its unit.
+///
+/// - The fullest unit is the one with the fewest completely free pageblocks. Among equally full units, the
+///   one that the search meets first is taken.
+///
+/// - If a pageblock is not worth claiming, a free block in it is taken alone.
+///
+/// Not modelled: the worker that moves pages out of tainted units (`pageset-sim` models it), the search of
+/// contiguous requests, and lock-free lists of remote frees. The RFC keeps counts for each unit. Here they
 /// are counted anew each time, which gives the same answers and takes longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 #[non_exhaustive]
 pub struct UnitSteering {
-    /// Entries of a free list that are looked at for one in a unit that suits.
+    /// A search for a block in a suitable unit looks at this many blocks of a free list.
     pub looks_max: u32,
-    /// In a zone with more units than this, what cannot be moved may also claim blocks below a pageblock in tainted units, before a
-    /// pageblock of a clean unit is claimed.
+    /// In a zone with more units than this, requests for memory that cannot be moved also take blocks
+    /// smaller than a pageblock from tainted units, before they claim a pageblock of a clean unit.
     pub fragments_above_units: u32,
 }
 
 impl UnitSteering {
-    /// As the RFC says, as far as it does.
+    /// The values of the RFC.
     pub const RFC: Self = Self { looks_max: 8, fragments_above_units: 8 };
 }
 

@@ -39,9 +39,9 @@ counters! {
     pgalloc,
     /// Pages freed (kernel: `pgfree`). Linux 6.1 does not count pages that a busy page set diverted.
     pgfree,
-    /// Allocations served by the node they preferred.
+    /// Allocations from this zone that preferred this zone's node.
     numa_hit,
-    /// Allocations served by this zone's node although they preferred another.
+    /// Allocations from this zone that preferred another node.
     numa_miss,
     /// Allocations that preferred this zone's node but were served by another.
     numa_foreign,
@@ -57,15 +57,15 @@ counters! {
     direct_alloc,
     /// Blocks freed to the free lists directly.
     direct_free,
-    /// Pages that passed between zone and user without a page set, in both directions.
+    /// Pages that went from the zone to a user, or from a user to the zone, without a page set.
     direct_pages,
-    /// Refills of per-CPU page sets: one zone lock each.
+    /// Refills of per-CPU page sets. Each takes the zone lock once.
     refills,
     /// Blocks that refills brought.
     refilled_blocks,
     /// Pages that refills brought: the 2023 series' *alloc_zone*.
     refilled_pages,
-    /// Drains of per-CPU page sets: one zone lock each.
+    /// Drains of per-CPU page sets. Each takes the zone lock once.
     drains,
     /// Pages that drains returned.
     drained_pages,
@@ -73,8 +73,8 @@ counters! {
     free_high_drains,
     /// Times an operation took the zone's lock.
     zone_lock_acquisitions,
-    /// Allocated blocks that were cut because a part of them was freed. Each takes one zone lock, which no
-    /// kernel does.
+    /// Allocated blocks that were cut because a part of them was freed. Each takes the zone lock once; a
+    /// kernel has no such operation.
     splits,
     /// Operations that found the page set's lock taken and went to the free lists.
     trylock_failures,

@@ -1,13 +1,13 @@
-//! Checks of debug builds at each change of the free lists, so that a mistake stops where it is made. They
-//! cover the invariants of [`validate`](crate::PageAllocator::validate) that show in one block or in the
-//! heads of the lists.
+//! Checks of debug builds at each change of the free lists, so that a mistake shows where it is made. They
+//! cover those invariants of [`validate`](crate::PageAllocator::validate) that one block or the heads of the
+//! lists can show.
 
 use super::LockedZone;
 use crate::frame::FrameIndex;
 use crate::policy::Fallback;
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 
-/// Pages of the free lists and of a page set before blocks move between them.
+/// The numbers of pages on the free lists and in a page set, before blocks move from one to the other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Passage {
     free: i64,
@@ -22,8 +22,8 @@ impl<E> LockedZone<'_, E> {
         Passage { free, cached }
     }
 
-    /// Panics in debug builds if the free lists or the page set changed by another number of pages than the
-    /// mover says. Each side is checked by its own count.
+    /// Panics in debug builds, unless the free lists have `to_lists` pages more than before, and the page
+    /// set `to_set` pages more. Compares each with its own count.
     #[inline]
     pub(crate) fn end_passage(&self, before: Passage, to_lists: i64, to_set: i32, cached: i32) {
         if cfg!(debug_assertions) {

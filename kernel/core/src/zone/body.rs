@@ -29,19 +29,20 @@ pub(crate) struct ZoneBody<'a> {
     /// Frames given to the allocator.
     pub(crate) managed: Count,
     pub(crate) frames: FrameTables<'a>,
-    /// The owners of its pageblocks, if the policy has owners.
+    /// The owners of the zone's pageblocks, if the policy has owners.
     pub(crate) owners: Owners<'a>,
     pub(crate) gauges: Gauges,
     pub(crate) marks: Marks,
-    /// Frames withheld from requests that could use a higher zone, indexed by the highest zone of the
-    /// request.
+    /// Frames that the zone keeps from requests that could use a higher zone, indexed by the highest zone of
+    /// the request.
     pub(crate) lowmem_reserve: [Count; ZoneKind::COUNT],
     pub(crate) rules: BuddyRules,
-    /// Whether a request that prefers this zone tries a lower zone before it mixes pageblocks.
+    /// Whether a request that prefers this zone tries a lower zone before it mixes types in a pageblock.
     pub(crate) spills_lower: bool,
     /// `watermark_boost_factor`, in 10 000ths of the high watermark.
     pub(crate) boost_factor: AtomicU32,
-    /// Whether each pageblock keeps one migratetype. Off in machines too small for it.
+    /// Whether each pageblock keeps one migratetype (grouping by mobility). Off on machines with too few
+    /// pageblocks.
     pub(crate) mobility_grouping: AtomicBool,
     /// NUMA misses that preferred this zone but were served elsewhere.
     pub(crate) numa_foreign: Count,
@@ -77,8 +78,8 @@ impl<'a> ZoneBody<'a> {
         }
     }
 
-    /// Raises the watermarks for a while because a pageblock is being mixed (spec §1.6). The zone lock is
-    /// held.
+    /// Raises the watermarks for a while, because a fallback mixes types in a pageblock (spec §1.6). The
+    /// zone lock is held.
     pub(crate) fn boost_watermark(&self, flags: AllocFlags) {
         let factor = u64::from(self.boost_factor.load(Relaxed));
         let pageblock = u64::from(PAGEBLOCK_FRAMES);

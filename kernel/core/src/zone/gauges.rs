@@ -21,13 +21,13 @@ pub(crate) struct Gauges {
     /// Frames of pageblocks reserved for atomic requests.
     reserved_highatomic: Count,
     isolated_pageblocks: Count,
-    /// On the cache line that the zone walk reads anyway.
+    /// On this cache line because the zone walk reads the line anyway.
     pub(super) flags: AtomicU8,
     nonempty: Nonempty,
 }
 
-/// Per type, one bit per order: whether that list has a block. Nearly every split and merge writes it. Only
-/// requests of orders above 0 read it without the lock. So it has its own cache line.
+/// Per type, one bit per order: whether that list has a block. It has its own cache line, because nearly
+/// every split and merge writes it, and only requests of orders above 0 read it without the lock.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Nonempty([AtomicU16; MigrateType::COUNT]);

@@ -13,8 +13,8 @@ use crate::{CpuId, MigrateType, NR_ORDERS, Order, Pfn};
 
 /// The data that a zone's lock protects.
 ///
-/// Aligned, so that the lock word is not on the cache line that the lock's holder writes. A waiter polls the
-/// lock word, and would otherwise take that line from the holder each time.
+/// Aligned, so that the lock word has another cache line than the data. A waiting CPU polls the lock word.
+/// On a shared line, each poll would take the line from the lock's holder.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct FreeLists {
@@ -64,12 +64,12 @@ pub(crate) struct LockedZone<'z, E> {
     pub(crate) cpu: CpuId,
     /// Free pages not yet added to the zone's gauge. Every allocation of every CPU reads the gauge. So each
     /// hold of the lock writes it once, at the end, however many blocks move.
-    unsettled_pages: i64,
+    uncounted_pages: i64,
 }
 
 impl<E> Drop for LockedZone<'_, E> {
     fn drop(&mut self) {
-        self.settle();
+        self.update_gauge();
     }
 }
 
@@ -77,13 +77,13 @@ impl<'z, E> LockedZone<'z, E> {
     /// The zone, while `cpu` holds its lock.
     #[inline]
     pub(crate) fn new(buddy: &'z mut FreeLists, body: &'z ZoneBody<'z>, events: &'z E, cpu: CpuId) -> Self {
-        Self { buddy, body, events, cpu, unsettled_pages: 0 }
+        Self { buddy, body, events, cpu, uncounted_pages: 0 }
     }
 
     /// Updates the zone's gauge of free pages, for code that reads the gauge with the lock held.
     #[inline]
-    pub(crate) fn settle(&mut self) {
-        let pages = core::mem::take(&mut self.unsettled_pages);
+    pub(crate) fn update_gauge(&mut self) {
+        let pages = core::mem::take(&mut self.uncounted_pages);
         if pages != 0 {
             self.body.gauges.add_free(pages);
         }
@@ -91,7 +91,7 @@ impl<'z, E> LockedZone<'z, E> {
 
     /// The current number of free pages.
     pub(crate) fn free_pages(&self) -> i64 {
-        self.body.gauges.free_pages() + self.unsettled_pages
+        self.body.gauges.free_pages() + self.uncounted_pages
     }
 
     /// Counts frames that entered (or, if negative, left) a free list of `migratetype`.
@@ -99,7 +99,7 @@ impl<'z, E> LockedZone<'z, E> {
     fn account(&mut self, migratetype: MigrateType, frames: i64) {
         self.body.gauges.account_type(migratetype, frames);
         if migratetype != MigrateType::Isolate {
-            self.unsettled_pages += frames;
+            self.uncounted_pages += frames;
         }
     }
 }
@@ -156,13 +156,15 @@ impl<E: EventSink> LockedZone<'_, E> {
         }
     }
 
-    /// Whether a block that was just taken matches its list. If not, it goes out of service (spec §7).
+    /// Whether a block that was just taken has the state of a free block. If not, it goes out of service
+    /// (spec §7).
     #[inline]
     pub(crate) fn is_sound(&mut self, frame: FrameIndex, order: Order, found: FoundAt) -> bool {
         matches!(self.body.frames.state(frame), State::Free { .. }) || self.leak(frame, order, found)
     }
 
-    /// Puts a block that is on no list out of service. Always returns `false`, which means "not sound".
+    /// Puts a block that is on no list out of service. Always returns `false`, the answer of
+    /// [`is_sound`](Self::is_sound).
     #[cold]
     pub(crate) fn leak(&mut self, frame: FrameIndex, order: Order, found: FoundAt) -> bool {
         self.body.frames.set_state(frame, State::Leaked { order });
@@ -181,8 +183,9 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.body.mobility_grouping.load(Relaxed)
     }
 
-    /// Sets the type of the pageblocks that a block covers. Call [`grouped`](Self::grouped) first, and only
-    /// once: grouping may be switched meanwhile, and the pageblock's type must match its lists.
+    /// Sets the type of the pageblocks that a block covers. The caller gets the type from one call of
+    /// [`grouped`](Self::grouped) and uses it for the lists too. A second call might give another type,
+    /// because grouping may be switched in between.
     pub(crate) fn set_block_type(&self, frame: FrameIndex, order: Order, migratetype: MigrateType) {
         self.body.frames.set_block_type(frame, order, migratetype);
     }

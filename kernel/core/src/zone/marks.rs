@@ -3,8 +3,8 @@
 use crate::ZoneKind;
 use crate::count::Count;
 
-/// A zone's watermarks in frames, without boost. They are equally spaced. Absurd settings end at the largest
-/// number, which no zone reaches.
+/// A zone's watermarks in frames, without boost. They are equally spaced. If a setting is so large that a
+/// watermark would overflow, it is the largest number, which no zone reaches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Watermarks {
     /// Only requests that may use reserves succeed below this.
@@ -18,18 +18,18 @@ pub struct Watermarks {
 /// The watermark that a request must stay above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watermark {
-    /// The first attempt after the reclaimer was woken.
+    /// For the first attempt after the reclaimer was woken.
     Min,
-    /// The ordinary first attempt.
+    /// For the ordinary first attempt.
     Low,
-    /// Enough memory is free.
+    /// Above it, enough memory is free.
     High,
 }
 
 /// The zone's part of the watermark calculation.
 #[derive(Clone, Copy, Debug)]
 pub struct WatermarkInputs {
-    /// The kind of its addresses.
+    /// The kind of the zone's addresses.
     pub kind: ZoneKind,
     /// Frames the zone manages.
     pub managed: u64,

@@ -153,7 +153,7 @@ pub(crate) enum ZoneFlag {
     ReclaimActive = 1,
     /// Free memory was seen below the high watermark.
     BelowHigh = 2,
-    /// A steal raised the watermarks, and the reclaimer must be woken.
+    /// A fallback has raised the watermarks, and the next suitable request wakes the reclaimer.
     BoostedWatermark = 4,
 }
 

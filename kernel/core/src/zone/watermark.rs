@@ -6,8 +6,8 @@ use crate::request::{AllocFlags, Request};
 use crate::{MigrateType, Order, ZoneKind};
 
 impl ZoneBody<'_> {
-    /// Whether the zone walk may take a block here (spec §1.13). May find, by the rule `below_high`, that the
-    /// zone is below its high watermark, and marks it (spec §2.9).
+    /// Whether the zone walk may take a block here (spec §1.13). Under the rule `below_high`, it also marks
+    /// the zone if it is below its high watermark (spec §2.9).
     #[inline]
     pub(crate) fn may_serve(
         &self,

@@ -109,7 +109,7 @@ fn how(bytes: &mut Unstructured<'_>) -> Result<How> {
     })
 }
 
-/// A number of frames: a few, many, or absurdly many.
+/// A number of frames: a few, many, or more than any machine has.
 fn frames(bytes: &mut Unstructured<'_>) -> Result<u64> {
     Ok(match bytes.int_in_range(0..=7_u8)? {
         0 => u64::arbitrary(bytes)?,

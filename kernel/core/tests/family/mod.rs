@@ -1,13 +1,13 @@
-//! A naive model that judges every `FrameAllocator` with the same random programs, on random machines, with
-//! every operation and with misuse. It checks after each operation that each frame is somewhere, that no
+//! A simple model tests every `FrameAllocator` with the same random programs on random machines. Programs
+//! use every operation, also wrongly. After each operation, the model checks that no frame is lost, that no
 //! frame has two users, and that each refusal has the right error.
 //!
 //! `machine` and `operation` (parts of programs), `model` (the state of every frame), `subject` (the
 //! allocator, and its promises beyond the trait), `play`.
 //!
 //! `strategies` makes programs for proptest, and `bytes` makes them for the fuzz targets. Neither is a part
-//! of this module, since not every user has those crates. The core's tests, those of `pageset-blocks` and the
-//! fuzz targets name this directory by its path.
+//! of this module, because not every user has those crates. The tests of the core, the tests of
+//! `pageset-blocks` and the fuzz targets name this directory by its path.
 
 pub(crate) mod machine;
 pub(crate) mod model;

@@ -1,8 +1,9 @@
-//! Operations, including misuse. Blocks are named by any number, which the model maps to one of its blocks.
+//! Operations, including misuse. An operation names a block by any number, and the model maps the number to
+//! one of its blocks.
 
 use pageset_core::{FreeTraits, MigrateType, RequestTraits, ZoneKind};
 
-/// One operation, with arguments that may be nonsense.
+/// One operation. Its arguments may be invalid.
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
     Alloc(u32, Wish),

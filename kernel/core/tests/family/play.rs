@@ -47,7 +47,8 @@ fn request(wish: &Wish) -> Request {
     request
 }
 
-/// Whether a request may use every frame of its zones. A request that may not wait cannot search page sets.
+/// Whether a request may use every frame of its zones. Only a request that may wait can use frames in page
+/// sets.
 fn may_use_all(request: &Request) -> bool {
     let desperate = RequestTraits::NO_WATERMARKS | RequestTraits::MAY_WAIT;
     request.traits.contains(desperate) && !request.traits.contains(RequestTraits::NO_RESERVES)
@@ -301,11 +302,10 @@ impl<S: Subject> Run<S> {
         if drained {
             drain(self);
         }
-        // The block that goes out of service with the frame if no caller uses it: a block that a CPU holds,
-        // or only the frame.
+        // A frame that no caller uses goes out of service with the block that a CPU holds, or else alone.
         let goes_with = self.subject.goes_with(Pfn(pfn));
         let outcome = self.allocator().mark_bad(CpuId(cpu), Pfn(pfn));
-        // A page set notices when it gives the block away.
+        // A page set notices a bad block when the block leaves it.
         drain(self);
         let model = &mut self.model;
         if !model.knows(cpu) {
@@ -315,7 +315,7 @@ impl<S: Subject> Run<S> {
         } else if around(&model.leaked, pfn).is_some() {
             assert_eq!(outcome, Err(FreeError::Leaked(Pfn(pfn))));
         } else if outcome == Err(FreeError::NoRoom(Pfn(pfn))) {
-            // Otherwise nothing happened.
+            // The frame is out of service already, so nothing has changed.
         } else {
             assert_eq!(outcome, Ok(()));
             if let Some((start, order)) = model.around(pfn) {

@@ -1,4 +1,4 @@
-//! The model's view of an allocator beyond the family's trait.
+//! The model's view of an allocator: `FrameAllocator` and some more.
 
 use pageset_core::{CpuId, FrameAllocator, FreeError, FreeTraits, MigrateType, Order, Pfn};
 
@@ -13,10 +13,10 @@ pub(crate) trait Subject {
 
     fn promises(&self) -> Promises;
 
-    /// Frees as the family does. An allocator without such traits ignores them.
+    /// Frees a block. An allocator that has no `FreeTraits` ignores them.
     fn free(&mut self, cpu: CpuId, pfn: Pfn, order: Order, traits: FreeTraits) -> Result<(), FreeError>;
 
-    /// Whether pageblocks can become ones of this type.
+    /// Whether pageblocks can have this type.
     fn has_type(&self, migratetype: MigrateType) -> bool;
 
     /// Frames of a zone that are free.
@@ -25,10 +25,10 @@ pub(crate) trait Subject {
     /// The block that goes out of service with a free frame, if it is larger than the frame.
     fn goes_with(&self, pfn: Pfn) -> Option<(Pfn, Order)>;
 
-    /// Checks that a drained CPU keeps nothing back, as far as this is visible.
+    /// Checks that a drained CPU keeps no memory for itself, as far as the allocator shows it.
     fn check_drained(&self, cpu: CpuId);
 
-    /// Runs an operation that the family does not have.
+    /// Runs an operation that is not in `FrameAllocator`.
     fn own(&self, model: &Model, operation: &Operation);
 
     /// Calls each query on a frame, a zone and a CPU, which may not exist.
@@ -41,15 +41,17 @@ pub(crate) trait Subject {
     fn finish(&self, model: &Model);
 }
 
-/// Promises that an allocator makes or does not make.
+/// Promises that one allocator makes and another does not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Promises {
-    /// Every misuse of a free is reported. Without this, programs free no block twice; wrong ranges are still
-    /// reported.
+    /// The allocator reports every wrong free. If it does not, programs free no block twice, but still free
+    /// wrong ranges.
     pub(crate) tells_double_frees: bool,
-    /// A request that ignores watermarks finds any free block of its order, except in pageblocks that have or
-    /// had holes. Without this, it finds a free page, unless only contiguous areas have one.
+    /// A request that ignores watermarks finds any free block of its order, except in pageblocks that have
+    /// or had holes. If the allocator does not promise this, such a request still finds a free page, unless
+    /// only contiguous areas have one.
     pub(crate) finds_blocks: bool,
-    /// No frame of a pageblock out of service is handed out. Without this, frames in page sets may be.
+    /// The allocator hands out no frame of a pageblock that is out of service. If it does not promise this,
+    /// it may hand out frames that were in page sets.
     pub(crate) keeps_isolated: bool,
 }

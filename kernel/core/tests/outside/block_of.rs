@@ -1,4 +1,4 @@
-//! Answers of `block_of` about a frame on its way through an allocator.
+//! Tests the answers of `block_of` about a frame: free, allocated, in a page set, and free again.
 
 use pageset_core::{
     BlockUse, Config, CpuId, NodeId, Order, PageAllocator, Pfn, Platform, Request, Tables, ZoneConfig,

@@ -1,4 +1,4 @@
-//! Decisions at their boundaries, where one more or one less decides otherwise.
+//! Decisions at their boundaries, where one page more or less changes the decision.
 
 use std::ops::Range;
 use std::slice::from_ref;
@@ -16,7 +16,7 @@ use MigrateType::{Movable, Unmovable};
 /// Large enough for batch 63.
 const LARGE: u64 = 180_224;
 
-/// Requests that see the free lists as they are: no page set, no watermark.
+/// A request that takes from the free lists directly: it bypasses the page set and ignores watermarks.
 fn direct(migratetype: MigrateType) -> Request {
     let traits = RequestTraits::BYPASS_PCP | RequestTraits::NO_WATERMARKS | RequestTraits::WAKE_KSWAPD;
     Request::new(Order::ZERO).of_type(migratetype).with(traits)
@@ -32,8 +32,8 @@ fn wakes(events: &[Event]) -> usize {
     events.iter().filter(|event| matches!(event, Event::WakeKswapd { .. })).count()
 }
 
-/// Zones of 4096 frames each, one after another from frame 0. No memory is withheld. Each of two nodes has a
-/// CPU.
+/// Zones of 4096 frames each, one after another from frame 0, without `lowmem_reserve`. Each of two nodes
+/// has a CPU.
 fn zones(policy: Policy, of: &[(ZoneKind, u16)]) -> Machine {
     let spans: Vec<_> = (0..of.len() as u64).map(|zone| zone * 4096..(zone + 1) * 4096).collect();
     let zones: Vec<_> = of
@@ -71,7 +71,7 @@ fn a_large_slice_keeps_less_than_a_batch_only() {
             .allocator
             .set_cache_slice(CPU, CacheSlice { all_kib: 0, last_level_kib: 760 })
             .expect("a CPU");
-        // Leave history that a drain does not forget.
+        // These frees leave a history, which a drain does not clear.
         machine.stock(0, 300).into_iter().for_each(|block| machine.free(CPU, block));
         machine.allocator.drain_cpu(CPU, CPU).expect("it exists");
         let pairs = machine.stock(1, 2);

@@ -442,7 +442,10 @@ fn configuration_errors_say_what_is_wrong() {
         &bad_region(RegionFault::OverlapsPrevious),
         "region 7 of zone 2 begins before the end of the region in front of it: regions are ascending and do not overlap",
     );
-    says(&ConfigError::BadRange(Pfn(10), Pfn(5)), "frames 0xa to 0x5 are no range: it has no frames");
+    says(
+        &ConfigError::BadRange(Pfn(10), Pfn(5)),
+        "frames 0xa to 0x5 are no range: the end must be above the start",
+    );
     says(&ConfigError::OutOfMemory(4096), "out of memory: no 4096 bytes for a table");
     says(&ConfigError::BadNode(300), "node 300 is too high: nodes are 0 to 255");
     says(&ConfigError::NoCpus, "an allocator needs at least one CPU");

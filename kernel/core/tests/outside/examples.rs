@@ -180,7 +180,7 @@ fn e10_a_refill_of_huge_pages() {
     assert_eq!((machine.info(CPU).count, machine.info(CPU).high), (512, before + 63));
 }
 
-/// Requests that see the free lists as they are: no page set, no watermark.
+/// A request that takes from the free lists directly: it bypasses the page set and ignores watermarks.
 fn direct(migratetype: MigrateType) -> Request {
     let traits = RequestTraits::BYPASS_PCP | RequestTraits::NO_WATERMARKS | RequestTraits::WAKE_KSWAPD;
     Request::new(Order::ZERO).of_type(migratetype).with(traits)
@@ -205,7 +205,7 @@ fn fallbacks(machine: &Machine) -> Vec<(u64, u8, MigrateType, bool)> {
     machine.events().iter().filter_map(fallback).collect()
 }
 
-/// A zone of [0, 4096) whose every frame is allocated as `migratetype`. No memory is withheld.
+/// A zone of frames 0 to 4095, all allocated as `migratetype`, without `lowmem_reserve`.
 fn full(policy: Policy, migratetype: MigrateType) -> Machine {
     let machine = Machine::new(policy, 4096);
     machine.allocator.set_min_free_kbytes(0);
@@ -234,7 +234,7 @@ fn e13_splitting_claiming_and_merging() {
         assert_eq!(nr_free()[..3], [2, 2, 2]);
         give(&machine, 3);
         assert_eq!(nr_free(), [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3]);
-        // The merged block is at the head: the next largest block is this one.
+        // The merged block is at the head of its list, so the next request for a block of its order gets it.
         let largest = Request::new(Order::MAX).movable();
         assert_eq!(machine.allocator.alloc(CPU, &largest), Ok(Pfn(0)));
     }
@@ -295,7 +295,7 @@ fn e15_an_unmovable_request_meets_a_movable_pageblock() {
             });
             assert_eq!(fallbacks(&machine), []);
         } else {
-            // Nothing moved: the other pages are still movable.
+            // No other page changed its type, so the other pages are still movable.
             (0..99).for_each(|_| {
                 take(&machine, Movable);
             });
@@ -321,7 +321,7 @@ fn e19_v5_page_sets_hold_eleven_batches() {
     assert_eq!(machine.drains(), [Drained { reason: DrainReason::High, pages: 31 }]);
 }
 
-/// The last posted patch equals the merged series except in how far pressure lowers `high`.
+/// The last posted patch and the merged series differ only in how much pressure lowers `high`.
 #[test]
 #[cfg_attr(miri, ignore = "millions of frames")]
 fn e06_as_posted_high_falls_by_the_pages_freed() {

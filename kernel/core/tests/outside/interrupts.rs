@@ -10,7 +10,7 @@ use pageset_core::{
     RequestTraits, Tables, ZoneConfig, ZoneKind,
 };
 
-/// A lock for one thread. Waiting for it would never end.
+/// A lock for one thread. A second attempt to take it panics, because a wait would never end.
 struct OneThread(AtomicBool);
 
 // SAFETY: only one caller's exchange finds false between two unlocks.

@@ -17,7 +17,7 @@ use pageset_core::{
     RequestTraits, TickOutcome, ZoneConfig, ZoneKind,
 };
 
-/// Large enough for batch 63.
+/// Frames of the zone: enough for a batch of 63.
 const LARGE: u64 = 180_224;
 
 /// Policies to run a test under.
@@ -67,7 +67,7 @@ fn steps(many: u64) -> u64 {
     if cfg!(miri) { 20 } else { many }
 }
 
-/// 1 to 8, 10, 11, 31, 32, 39, after each of many operations.
+/// Invariants 1 to 8, 10, 11, 31, 32 and 39, after each of many operations.
 #[test]
 fn i01_to_08_10_11_31_32_39_every_state_is_sound() {
     for policy in policies(|_| true) {
@@ -79,7 +79,8 @@ fn i01_to_08_10_11_31_32_39_every_state_is_sound() {
     }
 }
 
-/// 2 to 8 are separate rules of `validate`. All of them are checked here in one sound state.
+/// `validate` has separate rules for invariants 2 to 8. This test checks that it finds nothing wrong in a
+/// sound state.
 #[test]
 fn i02_free_blocks_add_up() {
     let machine = Machine::new(LINUX_6_12, 7000);
@@ -247,7 +248,8 @@ fn i16_an_allocation_halves_the_free_history_once() {
         .allocator
         .alloc_bulk(CPU, &Request::new(Order::ZERO).movable(), &mut slots)
         .expect("memory enough");
-    // 300 + 621 without halving, 150 + 621 with it. At most the limit less a batch.
+    // Without halving, the history would be 300 + 621 pages; with it, 150 + 621. A drain takes at most the
+    // limit less a batch.
     assert_eq!(pages_of_next_drain(&machine, &mut stock), 901 - 63, "the bulk interface does not halve");
 }
 

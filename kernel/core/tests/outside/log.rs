@@ -1,4 +1,4 @@
-//! A machine that records every event.
+//! A test machine: one zone, two CPUs, and an event sink that keeps every event.
 
 use std::slice::from_ref;
 use std::sync::Mutex;

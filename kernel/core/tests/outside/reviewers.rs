@@ -1,6 +1,6 @@
-//! Concerns of the reviewers of the 2016 high-order per-CPU series, R1 to R15 of the specification (§4.5), as
-//! statements about the policies with the series' name. R4 is missing, since it needs an order that no such
-//! policy has.
+//! The reviewers of the 2016 high-order per-CPU series had concerns. The specification lists them as R1 to
+//! R15 (§4.5), and each is a test of the `HIGH_ORDER_V5` policies here. R4 is missing, because it needs an
+//! order that none of these policies has.
 
 use pageset_core::pcp::{DrainFrom, Limits, ListIndex, Pcp, Pressure};
 use pageset_core::policy::{

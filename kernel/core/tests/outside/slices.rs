@@ -12,7 +12,7 @@ use pageset_core::{
 
 use crate::log::{CPU, Log, OTHER};
 
-/// Large enough for this batch.
+/// Frames of the zone: enough for a batch of 63.
 const FRAMES: u64 = 180_224;
 const BATCH: u32 = 63;
 

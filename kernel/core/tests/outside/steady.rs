@@ -5,8 +5,8 @@ use pageset_core::{Counters, CpuId, EventSink, FrameCensus, Policy, ZoneInfo};
 
 use crate::host::Allocator;
 
-/// Checks all of them. `before` holds the counters at the last check. `lost` is the number of frames that
-/// went out of service while in use. Returns the place of each frame.
+/// Checks all these invariants. `before` holds the counters at the last check. `lost` is the number of
+/// frames that went out of service while in use. Returns the place of each frame.
 #[track_caller]
 pub(crate) fn check_all<E: EventSink>(
     allocator: &Allocator<E>,
@@ -27,7 +27,7 @@ pub(crate) fn check_all<E: EventSink>(
     census
 }
 
-/// 1 to 8: the rules that `validate` checks by inspecting every frame and every list.
+/// Invariants 1 to 8: the rules that `validate` checks by inspecting every frame and every list.
 #[track_caller]
 pub(crate) fn conservation_1_to_8<E: EventSink>(allocator: &Allocator<E>) -> FrameCensus {
     let census = match allocator.validate() {
@@ -40,7 +40,7 @@ pub(crate) fn conservation_1_to_8<E: EventSink>(allocator: &Allocator<E>) -> Fra
     census
 }
 
-/// 2: the free blocks of all orders are the free pages.
+/// Invariant 2: the free blocks of all orders are the free pages.
 #[track_caller]
 pub(crate) fn free_blocks_add_up_2(zone: &ZoneInfo) {
     let in_blocks: u64 =
@@ -59,7 +59,7 @@ fn each_pageset<E: EventSink>(
     })
 }
 
-/// 10: `batch` is 1 or of the form 2^n − 1.
+/// Invariant 10: `batch` is 1 or of the form 2^n − 1.
 #[track_caller]
 pub(crate) fn batch_is_one_less_than_a_power_of_two_10<E: EventSink>(allocator: &Allocator<E>) {
     for (zone, cpu, info) in each_pageset(allocator) {
@@ -68,7 +68,7 @@ pub(crate) fn batch_is_one_less_than_a_power_of_two_10<E: EventSink>(allocator: 
     }
 }
 
-/// 11: both limits are at least four batches if they are a share of the zone.
+/// Invariant 11: both limits are at least four batches if they are a share of the zone.
 #[track_caller]
 pub(crate) fn limits_are_four_batches_11<E: EventSink>(allocator: &Allocator<E>) {
     if !matches!(allocator.policy().high, HighRule::Share | HighRule::ShareToEighth) {
@@ -79,7 +79,7 @@ pub(crate) fn limits_are_four_batches_11<E: EventSink>(allocator: &Allocator<E>)
     }
 }
 
-/// 31: no counter ever falls.
+/// Invariant 31: no counter ever falls.
 #[track_caller]
 pub(crate) fn counters_never_fall_31<E: EventSink>(allocator: &Allocator<E>, before: &mut Counters) {
     let now = allocator.counters();
@@ -89,8 +89,8 @@ pub(crate) fn counters_never_fall_31<E: EventSink>(allocator: &Allocator<E>, bef
     *before = now;
 }
 
-/// 31: pages allocated less pages freed equal the pages in use or lost by their users (`used`). This is exact
-/// where diverted frees are counted.
+/// Invariant 31: pages allocated minus pages freed equal the pages in use, or lost by their users (`used`).
+/// This holds exactly where `pgfree` counts frees that bypass a page set.
 #[track_caller]
 pub(crate) fn allocations_less_frees_is_what_is_allocated_31<E: EventSink>(
     allocator: &Allocator<E>,
@@ -109,8 +109,8 @@ fn counts_diverted_frees(policy: &Policy) -> bool {
     policy.buddy.diverted_frees == DivertedFrees::Counted
 }
 
-/// 32: hits plus misses, and local plus other, each count every allocation once. A miss in one zone counts as
-/// foreign in another.
+/// Invariant 32: hits plus misses equal all allocations, and so do local plus other. A miss in one zone
+/// counts as foreign in another.
 #[track_caller]
 pub(crate) fn numa_counters_agree_32<E: EventSink>(allocator: &Allocator<E>) {
     let counters = allocator.counters();
@@ -118,7 +118,7 @@ pub(crate) fn numa_counters_agree_32<E: EventSink>(allocator: &Allocator<E>) {
     assert_eq!(counters.numa_miss, counters.numa_foreign, "32");
 }
 
-/// 39: watermarks are equally spaced, as far as numbers allow.
+/// Invariant 39: watermarks are equally spaced, unless a number would overflow.
 #[track_caller]
 pub(crate) fn watermarks_are_equally_spaced_39(zone: &ZoneInfo) {
     let marks = zone.watermarks;
@@ -127,7 +127,7 @@ pub(crate) fn watermarks_are_equally_spaced_39(zone: &ZoneInfo) {
     assert_eq!(marks.high, marks.low.saturating_add(step), "39: {marks:?}");
 }
 
-/// 39: the withheld memory does not fall as the request's highest zone rises.
+/// Invariant 39: the `lowmem_reserve` does not fall as the request's highest zone rises.
 #[track_caller]
 pub(crate) fn protection_does_not_fall_39(zone: &ZoneInfo) {
     assert!(zone.protection.is_sorted(), "39: {:?}", zone.protection);

@@ -18,7 +18,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     pub(crate) fn takes_back(self, block: Claimed, migratetype: MigrateType) -> bool {
         let Claimed { frame, order } = block;
         if self.zone.body.owners.owner(frame) == Some(self.owner) {
-            // If the exchange fails, the block was marked bad meanwhile, and its drain will notice.
+            // The exchange fails if the block was marked bad meanwhile. The drain of the block then notices
+            // it.
             let claimed = State::Cached { order, migratetype };
             self.zone.body.frames.exchange_state(frame, claimed, State::Owned { order });
             return true;

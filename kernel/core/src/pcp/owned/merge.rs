@@ -7,7 +7,7 @@ use crate::policy::DrainOrder;
 use crate::{MigrateType, Order};
 
 impl Pcp {
-    /// Takes out at least `from.pages` pages, and with each block its buddies in the page set.
+    /// Takes at least `from.pages` pages off the lists. Merges each block with its buddies in the page set.
     pub(in crate::pcp) fn remove_merged(
         &mut self,
         frames: &FrameTables<'_>,
@@ -45,8 +45,8 @@ impl Pcp {
             }
             let types = MigrateType::ALL.into_iter().take(MigrateType::PCP_COUNT);
             let mut of_set = types.map(|migratetype| self.scheme.list_of_held(order, migratetype));
-            // Removing an end changes the list's own ends. A block in the middle is only unlinked from its
-            // neighbours, so any list will do.
+            // Removing the first or last block of a list changes the list, so it must be the right list. A
+            // block in the middle is only unlinked from the blocks beside it, so any list will do.
             let list = if rest.ends_with(buddy) {
                 &mut *rest
             } else if merged.ends_with(buddy) {
@@ -66,8 +66,8 @@ impl Pcp {
 
 /// Merges two buddies. `false` if one of them was marked bad meanwhile; both then stay as they are.
 ///
-/// Race: [`FrameTables::covering_block`] searches without the lock. The lower half is written first, so a
-/// search finds either the half or the whole.
+/// Race: [`FrameTables::covering_block`] searches without the lock meanwhile. The lower half is written
+/// first, so the search finds either the half or the merged block.
 fn join(frames: &FrameTables<'_>, lower: FrameIndex, order: Order) -> bool {
     let (half, whole) = (State::Owned { order }, State::Owned { order: order.up() });
     if !frames.exchange_state(lower, half, whole) {

@@ -1,9 +1,8 @@
 //! Page sets of CPUs that own pageblocks (policies with [`ownership`](crate::Policy::ownership)).
 //!
-//! Files in the order in which a block meets them: `refill` (takes a whole pageblock from the zone if
-//! possible), `split` (cuts it to the wanted order), `give_back` (returns a freed block to its owner),
-//! `merge` (merges the blocks of a drain), `drain` (under the zone's lock). Splitting and merging do not take
-//! the zone's lock.
+//! A block meets the files in this order. `refill` takes a whole pageblock from the zone if possible, and
+//! `split` cuts it to the wanted order. `give_back` returns a freed block to its owner, and `merge` merges
+//! the blocks of a drain. Neither `split` nor `merge` takes the zone's lock.
 //!
 //! A block is `Owned` while it is in its owner's page set, and `Cached` in any other page set or on its way
 //! there. A pageblock can change owners only after it was completely free. So all its `Owned` blocks are in

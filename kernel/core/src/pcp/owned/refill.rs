@@ -1,5 +1,5 @@
-//! Refills under pageblock ownership: fragments of the CPU's own pageblocks, then whole pageblocks, then
-//! smaller blocks, at last memory of other types.
+//! Refills under pageblock ownership, in four phases: fragments of the CPU's own pageblocks, then whole
+//! pageblocks, then smaller blocks, at last memory of other types.
 
 use crate::event::{Event, EventSink, FoundAt};
 use crate::frame::State;
@@ -11,7 +11,7 @@ use crate::request::{AllocFlags, Wanted};
 use crate::zone::LockedZone;
 use crate::{CpuId, Order, PAGEBLOCK_FRAMES};
 
-/// A page set's refill: its purpose and its limits.
+/// The aim of one refill, and its limits.
 #[derive(Clone, Copy)]
 struct Fetch {
     cpu: CpuId,
@@ -22,11 +22,11 @@ struct Fetch {
     rule: PageblockOwnership,
 }
 
-/// The result of a refill.
+/// The pages that a refill has fetched so far.
 #[derive(Default)]
 struct Fetched {
     pages: u32,
-    /// Pages taken from the free lists, including bad ones.
+    /// Pages taken from the free lists, including bad pages.
     taken: u32,
     blocks: u32,
     /// Whether one of the blocks is large enough for the request.
@@ -169,7 +169,8 @@ impl Pcp {
         }
     }
 
-    /// Phase 2: blocks smaller than a pageblock and not larger than the fetch, largest first.
+    /// Phase 2: blocks smaller than a pageblock and not larger than the pages that are still wanted, largest
+    /// first.
     fn take_chunks<E: EventSink>(
         &mut self,
         zone: &mut LockedZone<'_, E>,

@@ -42,7 +42,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     }
 }
 
-/// The remaining blocks when the lowest block of order `to` is cut from one of order `from`, largest first.
+/// The blocks that remain when the lowest block of order `to` is cut out of a block of order `from`, largest
+/// first.
 fn upper_halves(frame: FrameIndex, from: Order, to: Order) -> impl Iterator<Item = (FrameIndex, Order)> {
     let sizes = (to.get()..from.get()).rev();
     sizes.map(move |size| (frame + (1 << size), Order::from_index(usize::from(size))))
@@ -51,8 +52,8 @@ fn upper_halves(frame: FrameIndex, from: Order, to: Order) -> impl Iterator<Item
 /// Halves a block, then its lower half, and so on down to order `to`. `false` if another CPU marked the block
 /// bad meanwhile; all parts are then out of service.
 ///
-/// Race: [`FrameTables::covering_block`] searches without the lock. The upper halves are written first, so a
-/// search finds either the whole block or the half.
+/// Race: [`FrameTables::covering_block`] searches without the lock meanwhile. The upper halves are written
+/// first, so the search finds either the whole block or the half.
 fn cut(frames: &FrameTables<'_>, frame: FrameIndex, found: State, from: Order, to: Order) -> bool {
     let part = |order| match found {
         State::Cached { migratetype, .. } => State::Cached { order, migratetype },

@@ -1,5 +1,5 @@
-//! The family's model judges the core's allocator under every policy. In addition, all its counters must be
-//! right.
+//! Tests the core's allocator under every policy with the model in `tests/family`. All counters must be
+//! right, too.
 //!
 //! `page_allocator`, `owners`, the family's directory, and `host` and `steady` beside this directory are also
 //! compiled into the fuzz target `allocator_operations`.
@@ -46,7 +46,7 @@ fn run(policy: Policy, programs: impl Strategy<Value = Vec<Operation>>, cases: P
 
 #[test]
 fn every_policy_agrees_with_the_model() {
-    // Miri has time only for a few kernels that differ much.
+    // Under Miri, only every eighth policy, because Miri is slow.
     for policy in pageset_core::POLICIES.iter().step_by(if cfg!(miri) { 8 } else { 1 }) {
         run(*policy, prop::collection::vec(strategies::operations(), 1..steps()), cases());
     }

@@ -33,7 +33,7 @@ impl Owners {
         }
     }
 
-    /// The page set that would receive a freed block: that of the pageblock's owner, or else that of the
+    /// The page set that should receive a freed block: the page set of the pageblock's owner, or else of the
     /// freeing CPU.
     pub(crate) fn receiver(
         allocator: &Allocator,

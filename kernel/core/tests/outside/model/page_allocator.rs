@@ -1,4 +1,4 @@
-//! The core's allocator as a subject of the model.
+//! Lets the model drive the core's allocator.
 
 use pageset_core::{
     BelowHighMark, BlockInfo, BlockUse, CacheSlice, ConfigError, Counters, CpuId, FreeError, FreeTraits,

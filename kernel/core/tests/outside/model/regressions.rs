@@ -1,4 +1,5 @@
-//! Defects that random machines, random operations or code reviews once found, by name.
+//! Tests of defects that were found by random machines, random operations or code reviews. Each test has the
+//! defect's name.
 
 use pageset_core::policy::{LINUX_6_1, LINUX_6_12};
 use pageset_core::{
@@ -11,7 +12,7 @@ use crate::host::{Allocator, build, order};
 
 const CPU: CpuId = CpuId(0);
 
-/// One zone on one CPU.
+/// A machine with one zone and one CPU.
 fn machine(span: std::ops::Range<u64>, regions: &[std::ops::Range<u64>]) -> Machine {
     Machine {
         zones: vec![ZoneShape { kind: ZoneKind::Normal, node: 0, span, regions: regions.to_vec() }],
@@ -54,7 +55,7 @@ fn isolated_pageblocks_that_merged_come_back_one_by_one() {
         for half in [block.0, block.0 + 512] {
             assert_eq!(allocator.isolate_pageblock(CPU, Pfn(half)), Ok(()));
         }
-        // Freed as a whole, both isolated halves may merge.
+        // The block is freed as a whole. Its two isolated halves may merge.
         allocator.free(CPU, block, Order::MAX).expect("allocated");
         sound(&allocator);
         assert_eq!(allocator.unisolate_pageblock(CPU, Pfn(block.0 + 512), MigrateType::Movable), Ok(()));
@@ -89,7 +90,7 @@ fn a_request_that_may_use_all_reserves_finds_the_atomic_one() {
     assert_eq!(allocator.zones().next().map(|zone| zone.free), Some(0));
 }
 
-/// A page set returns a block of a reserve that was given up meanwhile.
+/// A page set returns a block of the atomic reserve after the reserve was given up.
 #[test]
 fn a_request_that_may_use_all_finds_what_is_left_of_a_reserve() {
     for policy in POLICIES {
@@ -97,7 +98,7 @@ fn a_request_that_may_use_all_finds_what_is_left_of_a_reserve() {
         let any = |order| Request::new(order).with(RequestTraits::MAY_WAIT | RequestTraits::NO_WATERMARKS);
         while allocator.alloc(CPU, &any(order(3))).is_ok() {}
         let directly = |pfn, order| allocator.free_with(CPU, Pfn(pfn), order, FreeTraits::BYPASS_PCP);
-        // Both pageblocks become reserved by the requests they serve.
+        // The zone adds the pageblock of each of these two requests to its atomic reserve.
         for pfn in [0, 512] {
             directly(pfn, order(3)).expect("allocated");
             assert_eq!(
