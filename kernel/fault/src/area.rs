@@ -51,10 +51,9 @@ pub(crate) struct Area {
     pub(crate) prot: Prot,
     /// Number of the area, unique in the engine.
     pub(crate) id: u32,
-    /// Lock that faults in this area hold as readers, with per-area locks (V2).
+    /// With V2, faults in this area hold this lock as readers.
     pub(crate) lock: RwSem,
-    /// Number of the last write to the address space that changed this area. The area is closed while that
-    /// write goes on.
+    /// Number of the last write that changed this area. While that write goes on, the area is closed.
     marked: AtomicU64,
 }
 
@@ -82,7 +81,7 @@ impl Area {
     }
 }
 
-/// All areas in ascending order. No two overlap. Two areas that touch differ in their rights.
+/// All areas in ascending order. No two areas overlap. If two areas touch, they have different rights.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AreaMap {
     areas: Vec<Arc<Area>>,
@@ -100,7 +99,8 @@ impl AreaMap {
         &self.areas
     }
 
-    /// Whether the map is valid: no area is empty, areas ascend, and two that touch differ in their rights.
+    /// Whether the map is valid: no area is empty, areas ascend, and two areas that touch have different
+    /// rights.
     fn is_proper(&self) -> bool {
         let fits = |left: &Area, right: &Area| {
             left.range.end < right.range.start
@@ -169,7 +169,7 @@ impl AreaMap {
             put(&mut map, area.range.start.max(range.end)..area.range.end, area.prot);
         }
         map.areas.extend_from_slice(&self.areas[after..]);
-        // An adjacent area that did not change stays the same object, so faults may go on in it.
+        // An adjacent area that did not change stays the same object, so the writer need not close it.
         for area in &mut map.areas[before..] {
             let same = |old: &&Arc<Area>| old.range == area.range && old.prot == area.prot;
             if let Some(old) = self.areas[before..after].iter().find(same) {

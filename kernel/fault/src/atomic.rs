@@ -1,5 +1,6 @@
-//! The atomics of this crate. Under `--cfg loom` or `--cfg shuttle` they are the model checker's, which
-//! decides at each one which thread runs next (`cargo xtask ci night loom`, `cargo xtask ci night shuttle`).
+//! The atomics of this crate. Under `--cfg loom` or `--cfg shuttle` a model checker's atomics replace them.
+//! The model checker decides at each atomic operation which thread runs next (`cargo xtask ci night loom`,
+//! `cargo xtask ci night shuttle`).
 
 #[cfg(loom)]
 use loom::sync::atomic as chosen;

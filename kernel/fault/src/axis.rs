@@ -1,10 +1,14 @@
-//! The macro behind the three axes of strategies. It makes a list of names, an enum of values, and calls that
-//! branch on the value. To add a strategy, add one file and one line in its axis's list.
+//! The macro behind the three parts (axes) of a strategy. A name is a letter and a number of the
+//! specification. P stands for the page table, V for areas (Linux's VMAs), R for the count of resident
+//! pages. The specification has more numbers than the code has files.
+//!
+//! To add a value to an axis, add one file, and one line in the axis's list. The line has the name, the
+//! module, and the name in words.
 
-/// `axis!` turns a list `Name = module::Type, "summary";` into:
-/// - `$kind`: the public enum of names, with `ALL`, `name`, `summary` and `from_name`,
-/// - `$any`: an enum of the strategies' values, built by `new`,
-/// - `each!(value, strategy => call)`: makes the call on the strategy inside the value.
+/// `axis!` turns lines `Name = module, "the name in words";` into these items:
+/// - `$kind`: the public enum of names, with `ALL`, `name`, `summary` and `from_name`.
+/// - `$any`: an enum with the state that each value of the axis needs. `new` builds it.
+/// - `each!(value, strategy => call)`: a macro that makes the call on the state inside `value`.
 macro_rules! axis {
     (
         ($d:tt)
@@ -20,22 +24,22 @@ macro_rules! axis {
         }
 
         impl $kind {
-            /// All strategies of this axis.
+            /// All values of this axis.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// The strategy's name, as tables print it.
+            /// The short name, such as `P1`, as tables print it.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => stringify!($name),)* }
             }
 
-            /// A summary of half a line.
+            /// The name in words.
             #[must_use]
             pub const fn summary(self) -> &'static str {
                 match self { $(Self::$name => $summary,)* }
             }
 
-            /// Finds the strategy with this name, in upper or lower case.
+            /// Finds the value with this short name, in upper or lower case.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|kind| kind.name().eq_ignore_ascii_case(name))

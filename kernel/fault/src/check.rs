@@ -23,7 +23,7 @@ pub struct Census {
     pub tables: u64,
     /// Distinct frames behind the pages.
     pub frames: u64,
-    /// Words that stand for reclaimed pages.
+    /// Words of reclaimed pages.
     pub reclaimed: u64,
 }
 
@@ -41,7 +41,7 @@ pub enum Violation {
     References(Pfn, u32, u32),
     /// An address space's counts differ from its page table. Holds its counts, then the right ones.
     Counts(Counts, Counts),
-    /// The allocator's number of frames given out differs from the number found in use. Holds both.
+    /// The allocator has handed out more or fewer frames than are in use. Holds both numbers.
     Frames(u64, u64),
     /// The number of blocks on the lists of pages in use differs from the number of blocks in use. Holds
     /// both.
@@ -80,8 +80,8 @@ impl<W: World> Engine<W> {
     /// - Each address space's counts are right.
     /// - Each allocated frame is in use.
     ///
-    /// `spaces` must be all address spaces of the engine. All tasks must have ended, since a task's counts
-    /// are folded when it ends.
+    /// `spaces` must be all address spaces of the engine. All tasks must have ended, because a task folds
+    /// its counts when it ends.
     ///
     /// # Errors
     /// The first violation found.

@@ -1,9 +1,10 @@
-//! Numbers of pages and tables of an address space, or changes of these numbers.
+//! Numbers of pages and tables of an address space, or differences of such numbers.
 
 /// Numbers of pages and tables, or differences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Resident pages. All are anonymous here. The kernel of 2005 counted both numbers, and so does this.
+    /// Resident pages. All are anonymous here, but Linux counted both numbers in 2005, so the cost of both
+    /// is part of a fault.
     pub rss: i64,
     /// Anonymous resident pages.
     pub anon_rss: i64,
@@ -12,12 +13,12 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// A change by `pages` pages.
+    /// `pages` resident pages, all anonymous.
     pub(crate) fn pages(pages: i64) -> Self {
         Self { rss: pages, anon_rss: pages, tables: 0 }
     }
 
-    /// A change by `tables` tables.
+    /// `tables` page tables.
     pub(crate) fn tables(tables: i64) -> Self {
         Self { tables, ..Self::default() }
     }

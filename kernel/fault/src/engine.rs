@@ -32,12 +32,13 @@ pub struct EngineConfig {
     pub tables: u32,
     /// Cleared frames per CPU that [`Task::prezero`](crate::Task::prezero) may keep. 0 for no pool.
     pub prezeroed: u32,
-    /// Frames that a task fetches with one allocator call and keeps for its next faults: at most 32. With 0,
-    /// each fault calls the allocator, as Linux does. Other tasks cannot use a task's remaining frames, even
-    /// when memory is short.
+    /// Size of a task's magazine: the frames that it fetches with one allocator call and keeps for its next
+    /// faults. At most 32. With 0, each fault calls the allocator, as Linux does. Other tasks cannot use a
+    /// task's remaining frames, even when memory is short.
     pub magazine: u32,
-    /// Number of lists of pages in use, each with a lock. Linux has one per node. With fewer lists than CPUs,
-    /// CPUs share lists. If nothing else is shared, a shared list's lock limits scaling first.
+    /// Number of lists of pages in use, each with a lock. Linux has one per node. With fewer lists than
+    /// CPUs, CPUs share lists. Under strategies without other shared cache lines, a shared list's lock is
+    /// then the first limit to scaling.
     pub lru_lists: u16,
 }
 
@@ -48,8 +49,8 @@ impl EngineConfig {
     pub fn new(geometry: Geometry, cpus: u32, pages: u64) -> Self {
         let leaves = pages.div_ceil(u64::from(geometry.entries()));
         let upper = leaves.div_ceil(u64::from(geometry.entries())) + u64::from(geometry.root_level());
-        // Each CPU may hold one table per level that lost a race, and a range may begin in the middle of a
-        // table.
+        // Each CPU may have prepared one table per level that it will not need, because another CPU was
+        // faster. A range may begin in the middle of a table.
         let spare =
             u64::from(cpus) * u64::from(geometry.root_level()) + 2 * u64::from(geometry.root_level()) + 2;
         let tables = u32::try_from(leaves + upper + spare).unwrap_or(u32::MAX);
@@ -58,10 +59,11 @@ impl EngineConfig {
     }
 }
 
-/// Cleared frames of one CPU.
+/// Frames of one CPU that were cleared ahead of time.
 type ZeroPool<W> = Padded<Mutex<<W as pageset_core::Platform>::RawLock, Vec<Pfn>>>;
 
-/// An engine. All address spaces on it share frames and tables, and may share pages.
+/// An engine: a host's frames, with page tables and lists for them. Its address spaces share these, and may
+/// share pages.
 pub struct Engine<W: World> {
     pub(crate) world: W,
     pub(crate) geometry: Geometry,
@@ -69,7 +71,7 @@ pub struct Engine<W: World> {
     pub(crate) frames: FrameTable,
     pub(crate) grace: Grace,
     pub(crate) lru: Lru<W::RawLock>,
-    /// Cleared frames of each CPU.
+    /// For each CPU, frames that were cleared ahead of time.
     pub(crate) prezeroed: Box<[ZeroPool<W>]>,
     pub(crate) prezeroed_max: usize,
     pub(crate) magazine: u32,
@@ -106,7 +108,7 @@ impl<W: World> Engine<W> {
         &self.world
     }
 
-    /// The shape of its page tables.
+    /// The shape of the engine's page tables.
     pub fn geometry(&self) -> Geometry {
         self.geometry
     }
@@ -158,8 +160,8 @@ impl<W: World> Engine<W> {
         }
     }
 
-    /// Allocates a block for a requested huge page. If none is free, gives the magazine back and tries again,
-    /// since its frames may be part of such a block.
+    /// Allocates a block for a huge page. If none is free, gives the magazine back and tries again, because
+    /// the magazine's frames may be parts of such a block.
     pub(crate) fn take_large(&self, local: &mut Local, order: Order) -> Option<Pfn> {
         let take = |local: &Local| self.world.frames().alloc(local.cpu, order, FrameUse::Anon);
         match take(local) {
@@ -180,7 +182,8 @@ impl<W: World> Engine<W> {
         held
     }
 
-    /// Waits until no task still holds a translation, a table number or an area that it read before.
+    /// Waits for a grace period: until no task still uses a translation, a table number or an area that it
+    /// read before this call.
     pub(crate) fn wait_for_sections(&self, local: &Local) {
         debug_assert!(!self.grace.is_inside(local.slot), "task {} waits for itself", local.slot);
         self.grace.wait(|| self.world.relax(local.cpu));

@@ -44,7 +44,8 @@ pub enum SpaceError {
     Occupied,
     /// A part of the range belongs to no area.
     NoArea,
-    /// No frame or table is left. Nothing changed, except that pages may be copied on write once more.
+    /// No frame or table is left. Nothing changed, except that a later write may copy a page that it need
+    /// not have copied.
     OutOfMemory,
     /// All tasks that the engine was built for exist already.
     TooManyTasks,
@@ -68,7 +69,9 @@ impl fmt::Display for SpaceError {
             Self::OutOfMemory => "no frame or page table is left",
             Self::TooManyTasks => "all tasks that the engine was built for are in use; build it for more",
             Self::BadCpu => "the engine was built for fewer CPUs",
-            Self::NotEligible => "the page is not mapped, shared, part of a larger block, or on its way",
+            Self::NotEligible => {
+                "the page is not mapped, is shared, is part of a larger block, or is being moved"
+            }
             Self::NoSwap => "the host keeps no contents of reclaimed pages",
             Self::NoHugePages => {
                 "a leaf table of this geometry covers more than the largest block; use small pages or gangs"

@@ -13,7 +13,7 @@ pub(crate) struct Frame {
     refs: AtomicU32,
     /// Order of the block that the frame belongs to.
     order: AtomicU8,
-    /// Progress of the block on its way to the list of pages in use, see [`lru`](crate::lru).
+    /// The block's mark: whether it is on a list of pages in use, see [`lru`](crate::lru).
     pub(crate) listed: AtomicU16,
     /// Next newer block on that list: frame index + 1, 0 for none.
     pub(crate) newer: AtomicU32,
@@ -60,9 +60,9 @@ impl FrameTable {
         (Pfn(pfn.0 & !u64::from(order.frames() - 1)), order)
     }
 
-    /// Begins the life of a block that `refs` words are about to map. The block is not visible yet. But a
-    /// task that read an older word with the same frame may take a temporary reference from now on. So the
-    /// block must end with [`put`](Self::put), even if no word ever mapped it.
+    /// Prepares a new block that `refs` words are about to map. No word maps the block yet. Race: a task
+    /// that read an older word with the same frame may take a temporary reference from now on. So the caller
+    /// must give the block up by [`put`](Self::put), even if no word ever mapped it.
     #[inline]
     pub(crate) fn begin(&self, pfn: Pfn, order: Order, refs: u32) {
         let first = self.index(pfn) as usize;
@@ -81,16 +81,17 @@ impl FrameTable {
         self.frames[first].refs.store(refs, Ordering::Relaxed);
     }
 
-    /// Adds `refs` words that map the block of `pfn`. The caller's own word keeps the block alive.
+    /// Adds `refs` references to the block of `pfn`. The caller has the right to change a word that maps the
+    /// block, so the block cannot be freed meanwhile.
     pub(crate) fn get(&self, pfn: Pfn, refs: u32) {
         let before = self.frame(self.block(pfn).0).refs.fetch_add(refs, Ordering::Relaxed);
         debug_assert!(before > 0, "frame {pfn} is free, and mapped once more");
     }
 
     /// Takes a temporary reference, unless the block is free. Returns the block's head, which
-    /// [`put`](Self::put) needs. Race: the frame may be freed and reused in another block after the caller
-    /// read the word that names it. So the caller reads the word and [`block`](Self::block) again afterwards,
-    /// and gives the reference back if either changed.
+    /// [`put`](Self::put) needs. Race: after the caller has read the word that names the frame, the frame is
+    /// freed and used in another block. So the caller reads the word and [`block`](Self::block) again
+    /// afterwards, and gives the reference back if one of them has changed.
     pub(crate) fn try_get(&self, pfn: Pfn) -> Option<Pfn> {
         let more = |refs: u32| (refs > 0).then_some(refs + 1);
         let head = self.block(pfn).0;

@@ -1,4 +1,4 @@
-//! The source of frames: a page-frame allocator, or a bump pointer as the cheapest possible source.
+//! The source of frames: a page-frame allocator, or a counter that hands out each frame once.
 
 use core::ops::Range;
 
@@ -34,8 +34,8 @@ pub trait FrameSource {
     /// Allocates a block, aligned to its size. Returns `None` if there is none.
     fn alloc(&self, cpu: CpuId, order: Order, wanted_for: FrameUse) -> Option<Pfn>;
 
-    /// Fills the empty slots of `frames` with single frames, first to last. Returns the number filled, which
-    /// is lower if memory is short.
+    /// Fills the empty slots of `frames` with single frames, first to last. Returns the number of slots
+    /// filled. If memory is short, some stay empty.
     fn alloc_many(&self, cpu: CpuId, wanted_for: FrameUse, frames: &mut [Option<Pfn>]) -> usize {
         let mut got = 0;
         for slot in frames.iter_mut().filter(|slot| slot.is_none()) {
@@ -69,7 +69,7 @@ pub trait FrameSource {
     }
 }
 
-/// Makes every page-frame allocator of the family a frame source.
+/// Every `FrameAllocator` is a frame source.
 impl<A: FrameAllocator> FrameSource for A {
     fn span(&self) -> Range<u64> {
         FrameAllocator::span(self)
@@ -99,8 +99,8 @@ impl<A: FrameAllocator> FrameSource for A {
     }
 }
 
-/// The cheapest possible allocator: it gives frames in ascending order and never reuses one. Frees are only
-/// counted.
+/// The cheapest possible allocator: it hands out frames in ascending order, each once. A free only counts
+/// the frame.
 #[derive(Debug)]
 pub struct Bump {
     next: AtomicU64,

@@ -16,8 +16,8 @@ pub struct Geometry {
 impl Geometry {
     /// 4 KiB pages, 512 entries, 4 levels: x86-64. A leaf table covers 2 MiB, addresses have 48 bits.
     pub const PAGES_4K: Self = Self { page_shift: 12, index_bits: 9, levels: 4 };
-    /// 16 KiB pages, 2048 entries, 3 levels: the ia64 of the 2005 comparison (spec §1.1). A leaf table covers
-    /// 32 MiB, addresses have 47 bits.
+    /// 16 KiB pages, 2048 entries, 3 levels: the ia64 machine of the comparison of 2005 (spec §1.1). A leaf
+    /// table covers 32 MiB, addresses have 47 bits.
     pub const PAGES_16K: Self = Self { page_shift: 14, index_bits: 11, levels: 3 };
 
     /// Makes another shape, for models. Returns `None` outside these limits.

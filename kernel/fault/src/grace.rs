@@ -1,9 +1,9 @@
-//! Grace periods: a writer unlinks something, then waits until every task that may still hold it has let go
-//! (E5, E6).
+//! Grace periods, as in RCU: a writer unlinks a table, an area or a page, then waits until no task can still
+//! use it (E5, E6).
 //!
-//! Each task has a counter on its own cache line. An odd counter means that the task is inside a section,
-//! where it may hold table numbers, areas or translations. A writer waits until every counter that was odd
-//! has changed. Decision 0007 says why this is not crossbeam-epoch.
+//! Each task has a counter on its own cache line. The counter is odd while the task is inside a section.
+//! There the task may use table numbers, areas or translations that it has read. A writer waits until every
+//! counter that was odd has changed. Decision 0007 says why this is not crossbeam-epoch.
 
 use alloc::boxed::Box;
 
@@ -26,9 +26,10 @@ impl Grace {
         let section = &self.sections[task as usize].0;
         debug_assert!(!self.is_inside(task), "task {task} enters a section twice");
         section.store(section.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        // Pairs with the fence in `wait`: the task's reads follow its counter's store, and the writer's
-        // unlinking precedes its look at the counter. So the writer sees the section, or the task sees the
-        // unlinking. This is the whole cost of a section: 6 to 9 ns (decision 0007).
+        // Race: a task begins a section while a writer unlinks and calls `wait`. This fence and the fence in
+        // `wait` order both: the task stores its counter before it reads, and the writer unlinks before it
+        // reads the counters. So the writer sees the section and waits, or the task does not find the
+        // unlinked object. The fence is the whole cost of a section: 6 to 9 ns (decision 0007).
         fence(Ordering::SeqCst);
     }
 
@@ -45,7 +46,7 @@ impl Grace {
         self.sections[task as usize].0.load(Ordering::Relaxed) % 2 == 1
     }
 
-    /// Waits until no task can hold anything that was unlinked before this call. The caller must not be in a
+    /// Waits until no task can use anything that was unlinked before this call. The caller must not be in a
     /// section.
     pub(crate) fn wait(&self, mut relax: impl FnMut()) {
         fence(Ordering::SeqCst);

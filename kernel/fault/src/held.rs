@@ -1,4 +1,4 @@
-//! Rights to change words, and the locks behind them, counted.
+//! The right to change words: a lock that is held, or nothing if words are changed by compare-exchange.
 
 use lock_api::{Mutex, MutexGuard};
 use pageset_core::CpuId;
@@ -6,7 +6,7 @@ use pageset_core::CpuId;
 use crate::stats::LockStats;
 use crate::world::World;
 
-/// The right to change words, until it is dropped.
+/// The right to change words. It ends when this value is dropped.
 pub(crate) enum Held<'a, W: World> {
     /// No lock: the words are changed by compare-exchange.
     Nothing,
@@ -15,7 +15,7 @@ pub(crate) enum Held<'a, W: World> {
 }
 
 impl<'a, W: World> Held<'a, W> {
-    /// Takes a lock and counts it. If it has to wait, the wait is timed.
+    /// Takes a lock and counts that. If it has to wait, measures the time.
     #[inline]
     pub(crate) fn lock(
         world: &W,

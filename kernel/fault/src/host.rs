@@ -1,5 +1,5 @@
-//! A world assembled from a lock type, an allocator and a memory. It suffices for threads without
-//! measurement.
+//! A world assembled from a lock type, an allocator and a memory: enough for threads, if nothing is to be
+//! measured.
 
 use core::marker::PhantomData;
 

@@ -1,13 +1,32 @@
-//! Address spaces and anonymous page faults over `pageset-core`, with selectable locking and accounting.
+//! A kernel's page-fault code for anonymous memory, without the kernel. Its locking and its accounting can
+//! be chosen.
 //!
-//! The crate is a fault engine as a kernel has it, without the kernel: areas, a page table of real atomic
-//! words, and frames from an allocator. A [`Strategy`] names how it stays consistent:
-//! - [`TableSync`]: the page table has one lock, a lock per table, or compare-exchange.
-//! - [`Stabilise`]: areas stay stable by mmap_sem, a lock per area, speculation, or an epoch.
-//! - [`Account`]: page counts are atomics, deltas, or a counter per CPU.
+//! An address space has areas (Linux's VMAs), a page table of real atomic words, and frames from an
+//! allocator. A [`Strategy`] says how they stay consistent while tasks run at once. It has three parts.
+//! - P: [`TableSync`] protects the page table, by one lock, a lock per table, or compare-exchange.
+//! - V: [`Stabilise`] keeps an area unchanged during a fault, by mmap_sem, a lock per area, a second look,
+//!   or an epoch.
+//! - R: [`Account`] counts resident pages, in atomics, in each task, or in each CPU.
 //!
-//! So the comparisons of 2005 and later ones can be run side by side: on threads, in virtual time, or under a
-//! model checker.
+//! So strategies of different kernels can be compared: on threads, in virtual time, or under a model
+//! checker.
+//!
+//! Words that this crate uses:
+//!
+//! - *Word*: an entry of a page table. A *leaf table* is a table of the lowest level.
+//!
+//! - *Area*: a range of addresses with the same rights.
+//!
+//! - *Write*: a change of an address space's areas. *Closed* areas let no fault in until the write ends.
+//!
+//! - *Section*: the part of a fault during which the task may use tables, areas and translations. A writer
+//!   waits for a *grace period* before it frees them, as in RCU.
+//!
+//! - *Fold*: to add the counts of a task or a CPU to the counters of the address space.
+//!
+//! - *Gang*: a block of several pages that one fault maps into adjacent words (Linux's mTHP).
+//!
+//! - *Run*: pages that one fault maps ahead of their use, each with its own frame.
 //!
 //! The host supplies a [`World`]: locks, [`FrameSource`], [`Memory`]. An [`Engine`] around it holds frames
 //! and tables, an [`AddressSpace`] holds areas and counters, and a [`Task`] does the work:
@@ -26,16 +45,16 @@
 //!     task.fault(va, Access::Write)?;
 //! }
 //! assert_eq!((task.stats().faults, task.stats().installed), (1024, 1024));
-//! drop(task); // folds what it counted
+//! drop(task); // adds its counts to the address space's
 //! let census = engine.check(&[&space])?; // every page, table, reference and counter
 //! assert_eq!((census.pages, space.counts().rss), (1024, 1024));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! A fault meets the modules in this order. `task` is the thread, and `local` its private state. `fault` has
-//! the steps. `stabilise` keeps the area, and `area` holds its rights. `table` and `pte` have the words.
-//! `frames` and `prezero` supply the page. `sync` changes the word. `account` counts the page, and `lru`
-//! lists it.
+//! the steps. `stabilise` keeps the area from changing, and `area` has its rights. `table` and `pte` have
+//! the words. `frames` and `prezero` supply the page. `sync` changes the word. `account` counts the page,
+//! and `lru` lists it.
 //!
 //! Beside them are `space` (changes areas), `mm` (the state all strategies share), `grace` (when memory may
 //! be freed), `frame_table` (references to frames) and `check` (the invariants).
@@ -80,7 +99,7 @@ mod table;
 mod task;
 mod world;
 
-// `pageset_core`'s types appear in signatures here.
+// Re-exported because its types appear in this crate's signatures.
 pub use pageset_core;
 
 pub use account::Account;

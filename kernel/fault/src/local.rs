@@ -50,13 +50,14 @@ impl Local {
     }
 }
 
-/// A task's copy of the area map. Reading it writes no shared cache line, not even a reference count.
+/// A task's copy of the area map. A task that reads its own copy writes no shared cache line, not even a
+/// reference count.
 #[derive(Default)]
 pub(crate) struct KnownAreas {
     /// Address space and map number of the copy. `None` before the first use.
     pub(crate) version: Option<(u32, u64)>,
     pub(crate) map: Arc<AreaMap>,
-    /// Result of the last search, tried first: faults often hit the same area.
+    /// Result of the last search. It is tried first, because consecutive faults are often in the same area.
     last: usize,
 }
 

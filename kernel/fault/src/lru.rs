@@ -1,11 +1,12 @@
-//! Lists of blocks in use, newest first, each with a lock. Tasks add blocks in batches. Linux has such LRU
-//! lists per node, and batches called pagevecs. Nothing here reclaims: the lists exist because faults pay for
-//! their locks.
+//! Lists of blocks in use, newest first, each with a lock. Tasks add blocks in batches. Linux has such lists
+//! for each node (LRU), and calls the batches pagevecs. Nothing is reclaimed from the lists here. They exist
+//! because a fault in Linux pays for their locks.
 //!
-//! A block's mark says how far it is: 0 not listed, 1 in a task's batch, 2 or more on a list. A task that
-//! frees a block clears the mark but leaves the batch entry. So a batch may name blocks that are free or
-//! reused, and an entry counts only while its block's mark is 1. A reused block may thus be listed through an
-//! entry of its earlier life, even before it is mapped.
+//! Each block has a mark: 0 if it is not listed, 1 if it is in a task's batch, 2 or more if it is on a list.
+//! A task that frees a block clears the mark, but does not search the batches of other tasks. So a batch may
+//! have old entries for blocks that are free or in new use. Only blocks with mark 1 move from a batch to a
+//! list. A block in new use may have mark 1 too, so it may reach a list through an old entry, even before it
+//! is mapped. That is safe: it would be listed soon anyway, and if it is freed, it is taken off the list.
 
 use alloc::boxed::Box;
 
@@ -15,7 +16,7 @@ use pageset_core::{CpuId, Order, Pfn};
 use crate::atomic::{Ordering::Relaxed, Padded};
 use crate::frame_table::{Frame, FrameTable};
 
-/// Blocks that a task collects before it takes the lock. The size of Linux's pagevec, 15, is a guess.
+/// Blocks that a task collects before it takes the lock. Chosen: a guess at the size of Linux's pagevec.
 const BATCH: usize = 15;
 
 const UNLISTED: u16 = 0;
@@ -51,7 +52,7 @@ impl<R: lock_api::RawMutex> Lru<R> {
         Self { lists: (0..lists.clamp(1, LISTS_MAX)).map(|_| Padded(Mutex::new(List::default()))).collect() }
     }
 
-    /// Number of blocks on the lists, without those in batches.
+    /// Number of blocks on the lists. Blocks in batches are not counted.
     pub(crate) fn len(&self) -> u64 {
         self.lists.iter().map(|list| list.0.lock().blocks).sum()
     }
@@ -95,8 +96,8 @@ impl<R: lock_api::RawMutex> Lru<R> {
         batch.len = 0;
     }
 
-    /// Takes blocks that are about to be freed off their lists. Consecutive blocks of one list share one lock
-    /// acquisition.
+    /// Takes blocks that are about to be freed off their lists. For consecutive blocks of one list, it takes
+    /// the lock once.
     pub(crate) fn remove(&self, frames: &FrameTable, blocks: &[(Pfn, Order)]) {
         let mut held = None;
         for (pfn, _) in blocks {
@@ -116,7 +117,8 @@ impl<R: lock_api::RawMutex> Lru<R> {
     }
 }
 
-/// The list that a block is on. A block that still waits in a batch loses its mark, which cancels its entry.
+/// The list that a block is on. If the block is still in a batch, clears its mark, which cancels the batch's
+/// entry.
 fn list_of(frame: &Frame) -> Option<u16> {
     match frame.listed.load(Relaxed) {
         UNLISTED => None,
@@ -224,7 +226,7 @@ mod tests {
         assert_eq!(newest_first(&lru, &frames), [1]);
     }
 
-    /// Row 9 of the race catalogue found this.
+    /// Found by the test of row 9 of the race catalogue (spec §1.7).
     #[test]
     fn a_block_that_nobody_mapped_in_the_end_may_be_listed_already() {
         let (frames, lru) = (FrameTable::new(0..4), TestLru::new(1));

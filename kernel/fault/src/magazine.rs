@@ -1,4 +1,5 @@
-//! A few frames of a task's own, fetched with one allocator call, so the cost of a call is shared among them.
+//! A magazine: a few frames that a task fetches with one allocator call and keeps for its next faults. So a
+//! fault pays only a part of the call.
 //!
 //! No other task can take these frames. So a task gives them back when it ends, and before it reports that
 //! memory is short.
@@ -7,7 +8,7 @@ use pageset_core::{CpuId, Order, Pfn};
 
 use crate::frames::{FrameSource, FrameUse};
 
-/// Largest magazine. A sleeping task keeps its frames, so they must be few.
+/// Largest size of a magazine. A sleeping task keeps its frames, so they must be few.
 const FRAMES_MAX: usize = 32;
 
 /// Frames of one task, as the allocator returned them.

@@ -1,4 +1,4 @@
-//! The state of an address space (Linux's mm_struct). The strategies of all three axes work on it.
+//! The state of an address space that every strategy uses (Linux's mm_struct).
 
 use alloc::sync::Arc;
 
@@ -22,9 +22,9 @@ pub(crate) struct Mm<W: World> {
     /// Map of all areas. Its number is stored beside it.
     areas: Mutex<W::RawLock, Arc<AreaMap>>,
     map_number: AtomicU64,
-    /// Number of the write in progress, or of the next one.
+    /// Number of the write in progress, or of the next write.
     write_number: AtomicU64,
-    /// mmap_sem: writers exclude each other and, with V1, faults.
+    /// mmap_sem: keeps writers apart and, with V1, faults from writers.
     mmap_lock: Padded<RwSem>,
     /// Linux's page_table_lock.
     pub(crate) page_table_lock: Padded<Mutex<W::RawLock, ()>>,
@@ -39,7 +39,7 @@ impl<W: World> Mm<W> {
             root,
             areas: Mutex::new(Arc::new(areas)),
             map_number: AtomicU64::new(0),
-            // Areas begin with mark 0, which is no write's number.
+            // Writes begin with number 1, because areas begin with mark 0, which must mean "not closed".
             write_number: AtomicU64::new(1),
             mmap_lock: Padded(RwSem::new()),
             page_table_lock: Padded(Mutex::new(())),

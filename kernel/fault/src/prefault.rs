@@ -1,12 +1,13 @@
-//! Anticipatory prefaulting, of December 2004 (spec §1.9): a task with consecutive faults gets runs of pages
-//! that double in length.
+//! Prefaulting as in the patches of December 2004 (spec §1.9): if a task's faults are consecutive, each maps
+//! a run of pages twice as long as the last.
 
 use crate::geometry::Geometry;
 
-/// Largest order of a run, whatever the caller asks for. Source: spec §1.9, the largest one measured in 2004.
+/// Largest order of a run, whatever the caller asks for. Source: spec §1.9, the largest order that was
+/// measured in 2004.
 pub(crate) const ORDER_MAX: u8 = 5;
 
-/// Prediction of a task's next fault.
+/// The page where a task's next fault is expected, and the length of the next run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prefault {
     next: u64,
@@ -14,7 +15,7 @@ pub(crate) struct Prefault {
 }
 
 impl Prefault {
-    /// No prediction: no page begins at that address.
+    /// No prediction. No page begins at this address, so no fault matches it.
     pub(crate) const NONE: Self = Self { next: u64::MAX, order: 0 };
 
     /// Returns how many pages a fault at `page` maps, its own included: at most 2^`largest` and at most

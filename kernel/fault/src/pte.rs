@@ -1,23 +1,24 @@
-//! One word of a page table.
+//! One word of a page table (Linux's pte).
 //!
-//! Everything rests on one rule: **a fault may populate a word only if the word is all zeros** (spec §1.1).
+//! One rule keeps concurrent faults correct: **a fault may fill a word only if the word is all zeros** (spec
+//! §1.1).
 
 use pageset_core::Pfn;
 
 use crate::area::Access;
 
-/// One 8-byte page-table word. Bits are x86-64's where x86-64 defines them.
+/// One 8-byte word of a page table. Bits have x86-64's places where x86-64 defines them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Pte(u64);
 
-/// A table, by its index in the arena. A word that leads to a table holds this index instead of a frame.
+/// A table, by its index among all tables. A word that leads to a table holds this index instead of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct TableId(pub(crate) u32);
 
 /// The meaning of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// Nothing is mapped: any fault may populate the word.
+    /// Nothing is mapped: any fault may fill the word.
     Empty,
     /// A page, or on level 1 a huge page.
     Page,
@@ -25,12 +26,12 @@ pub(crate) enum Meaning {
     Table(TableId),
     /// The page was reclaimed. Its contents are in this slot of the host.
     Reclaimed(u64),
-    /// The table below is being removed or built: start again from the root.
+    /// Another task is changing the word: start again from the root.
     Busy,
 }
 
 impl Pte {
-    /// The empty word, which a fault may populate.
+    /// The empty word, which a fault may fill.
     pub const EMPTY: Self = Self(0);
 
     const PRESENT: u64 = 1;
@@ -44,14 +45,14 @@ impl Pte {
     const POISONED: u64 = 1 << 53;
     const META: u64 = 1 << 54;
     const MIGRATING: u64 = 1 << 55;
-    /// The shared zero page, which is neither counted nor referenced.
+    /// The shared zero page. It has no reference count, and no address space counts it.
     const ZERO_PAGE: u64 = 1 << 56;
     /// Mapped by prefaulting, not by a fault on this page.
     const PREFAULTED: u64 = 1 << 57;
     const NUMBER_SHIFT: u32 = 12;
     const NUMBER: u64 = ((1 << 40) - 1) << Self::NUMBER_SHIFT;
 
-    /// A word of a closed table. It must not be populated.
+    /// A word of a table that leaves the tree. No fault may fill it.
     pub(crate) const POISON: Self = Self(Self::POISONED);
     /// A word whose table is being replaced by a huge page.
     pub(crate) const MIGR: Self = Self(Self::MIGRATING);
@@ -72,7 +73,7 @@ impl Pte {
         (self.0 & Self::NUMBER) >> Self::NUMBER_SHIFT
     }
 
-    /// An anonymous page that a read touched.
+    /// An anonymous page that was read and not written.
     #[inline]
     pub(crate) const fn anon(pfn: Pfn) -> Self {
         Self(
@@ -183,7 +184,7 @@ impl Pte {
         Pfn(self.number())
     }
 
-    /// Whether this word may become `new` in one step. A populating step must start from the all-zero word. A
+    /// Whether this word may become `new` in one step. Only the all-zero word may get a page or table. A
     /// writable page must not be replaced directly by another page. Tests and debug builds check every step.
     pub(crate) fn may_become(self, new: Self) -> bool {
         let is_page = |word: Self| word.0 & (Self::ANON | Self::ZERO_PAGE) != 0;

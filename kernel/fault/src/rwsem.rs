@@ -1,5 +1,5 @@
-//! A reader-writer lock in one word, as mmap_sem was. Readers pay one atomic operation to enter and one to
-//! leave. A waiting writer keeps later readers out.
+//! A reader-writer lock in one word, as mmap_sem was. A reader makes one atomic operation to enter and one
+//! to leave. A waiting writer keeps later readers out.
 
 use crate::atomic::{AtomicU64, Ordering};
 use crate::stats::LockStats;
@@ -8,7 +8,7 @@ use pageset_core::CpuId;
 
 const WRITER: u64 = 1 << 63;
 
-/// The lock. Callers pass the cache line it is on.
+/// The lock. Callers say which cache line it is on, for [`World::shares`].
 #[derive(Debug, Default)]
 pub(crate) struct RwSem {
     /// Number of readers, and a bit for a writer that waits or is inside.

@@ -1,4 +1,5 @@
-//! Counters of a task (spec §1.2). Each task has its own plain numbers, so counting shares no cache line.
+//! Counters of a task (spec §1.2). Each task has its own plain numbers, so no counter is on a shared cache
+//! line.
 
 use core::ops::AddAssign;
 
@@ -42,7 +43,7 @@ macro_rules! stats {
 pub struct LockStats {
     /// Times a lock was taken.
     pub acquired: u64,
-    /// Times a lock was taken by another task when first tried.
+    /// Times another task held the lock, so that this task had to wait.
     pub contended: u64,
     /// Time waited, in nanoseconds of the host's clock; 0 without a clock.
     pub wait_ns: u64,
@@ -65,7 +66,7 @@ stats! {
     zero_pages,
     /// Pages copied on write.
     cow_copied,
-    /// Pages made writable without a copy, because no other task used them.
+    /// Pages that became writable without a copy, because no other task used them.
     cow_reused,
     /// Huge pages mapped by one word.
     huge,
@@ -83,7 +84,7 @@ stats! {
     vma_fast,
     /// Faults that had to take the address space's lock.
     vma_fallback,
-    /// Times the task's counters were folded into the address space's.
+    /// Times the task folded its counts into the address space's.
     rss_flush,
     /// Pages that prefaulting mapped in addition to the requested one.
     prefault_extra,
@@ -93,7 +94,8 @@ stats! {
     prefault_wasted,
     /// Frames taken from the pool of cleared frames.
     prezeroed,
-    /// Blocks that the frame allocator refused to take back. Any is a defect, which `check` finds too.
+    /// Blocks that the frame allocator refused to take back. Any number above 0 is a defect, which `check`
+    /// finds too.
     refused_frees,
     /// Time in the frame allocator, in nanoseconds; 0 unless the world is timed.
     alloc_ns,

@@ -1,4 +1,4 @@
-//! A strategy: one value of each axis, and its name.
+//! A strategy: one value of each axis, and its name, such as `P2,V7,R3`.
 
 use core::fmt;
 use core::str::FromStr;
@@ -68,8 +68,9 @@ impl Strategy {
         self.account
     }
 
-    /// Whether areas may change while faults run. If not (V0 without P3), the caller must prevent it. Nothing
-    /// stops a fault from mapping a page into an area that is being removed; only `check` finds such a page.
+    /// Whether areas may change while faults run. If not (V0 without P3), the caller must see to it that
+    /// they do not. A fault could map a page into an area that is being removed, and only `check` would find
+    /// the page.
     #[must_use]
     pub const fn areas_may_change(self) -> bool {
         !matches!(self.stabilise, Stabilise::V0) || matches!(self.sync, TableSync::P3)
@@ -113,11 +114,11 @@ pub enum StrategyError {
     TooManyNames,
     /// V3 must check the area again under a table's lock, but P2 takes none.
     NeedsLock,
-    /// R0's plain numbers need the lock over the whole page table, which only P0 and P0n take.
+    /// R0 counts in plain numbers. They need the lock over the whole page table, which only P0 and P0n take.
     NeedsWholeLock,
 }
 
-/// Writes `what`, followed by the valid names.
+/// Writes `what` and the valid names.
 fn list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, what: &str, names: &[T]) -> fmt::Result {
     f.write_str(what)?;
     names
@@ -154,7 +155,8 @@ mod tests {
     #[test]
     fn every_combination_is_found_by_its_name() {
         let all: Vec<_> = Strategy::all().collect();
-        // 5 x 5 x 6 without P2,V3, and R0 only with two values of the first axis.
+        // 24 pairs of P and V, because P2,V3 is invalid. Each goes with six R, and the ten pairs with P0 or
+        // P0n also with R0.
         assert_eq!(all.len(), 24 * 6 + 2 * 5);
         for strategy in all {
             assert_eq!(strategy.to_string().parse(), Ok(strategy));

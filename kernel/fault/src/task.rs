@@ -100,7 +100,7 @@ impl<W: World> Task<W> {
     }
 
     /// Loads or stores as a CPU does: translates the address and handles a fault if needed. Calls `touch`
-    /// while the translation is valid. `touch` must not use the engine.
+    /// while the translation is valid. `touch` must not use the engine, because it runs inside a section.
     ///
     /// # Errors
     /// As [`fault`](Self::fault).
@@ -113,12 +113,12 @@ impl<W: World> Task<W> {
         self.space.access(&mut self.local, va, access, touch)
     }
 
-    /// Whether a load or store needs no fault. If so, the page counts as touched, as on hardware.
+    /// Whether a load or store would need no fault. If so, sets the accessed bit, as hardware does.
     pub fn reaches(&mut self, va: u64, access: Access) -> bool {
         self.space.reaches(&self.local, va, access)
     }
 
-    /// Maps a free range. It has no pages yet.
+    /// Maps a range that has no areas yet (`mmap`). Pages come with the first accesses.
     ///
     /// # Errors
     /// [`SpaceError::BadRange`], [`SpaceError::Occupied`].
@@ -135,7 +135,7 @@ impl<W: World> Task<W> {
         self.space.unmap(&mut self.local, range)
     }
 
-    /// Changes the rights of a mapped range.
+    /// Changes the rights of a mapped range (`mprotect`).
     ///
     /// # Errors
     /// [`SpaceError::BadRange`], [`SpaceError::NoArea`], [`SpaceError::OutOfMemory`] as for
@@ -169,7 +169,8 @@ impl<W: World> Task<W> {
         self.space.reclaim(&mut self.local, va)
     }
 
-    /// Tells the engine that the task was scheduled away. R2 then folds its deltas, if the lock is free.
+    /// Tells the engine that the task was scheduled away. With R2, the task then folds its counts, if the
+    /// lock is free.
     pub fn schedule(&mut self) {
         self.space.account.on_schedule(&self.space.mm, &mut self.local);
     }

@@ -6,8 +6,8 @@ use pageset_core::{CpuId, Pfn, Platform};
 use crate::atomic::AtomicU64;
 use crate::frames::FrameSource;
 
-/// The host's part of an engine. Frames and memory are required. Each hook has a default, which does nothing;
-/// the one of `relax` is a spin-loop hint.
+/// The host's part of an engine. Frames and memory are required. The hooks have defaults that do nothing,
+/// except that `relax` gives a spin-loop hint.
 ///
 /// Locks come from the platform. They may suspend the caller in virtual time, or belong to a model checker.
 pub trait World: Platform + Sized {
@@ -23,15 +23,16 @@ pub trait World: Platform + Sized {
     /// The contents of frames.
     fn memory(&self) -> &Self::Memory;
 
-    /// Called when `cpu` is about to change `line` with an atomic operation. Locks report theirs separately.
-    /// A simulator charges the time that the line travels. A model checker may run another thread first.
+    /// Called when `cpu` is about to change `line` with an atomic operation. Operations on the platform's
+    /// locks are not reported here. A simulator charges the time of the cache-line transfer. A model checker
+    /// may run another thread first.
     #[inline]
     fn shares(&self, cpu: CpuId, line: Line) {
         let _ = (cpu, line);
     }
 
-    /// Called when `cpu` waits for another CPU without a lock: spins once, or lets other CPUs run. Meanwhile
-    /// the engine holds no platform lock that those CPUs need.
+    /// Called again and again while `cpu` waits for another CPU and not for a lock. Spins once, or lets
+    /// other CPUs run. Meanwhile the engine holds no platform lock that those CPUs need.
     #[inline]
     fn relax(&self, cpu: CpuId) {
         let _ = cpu;
@@ -45,9 +46,9 @@ pub trait World: Platform + Sized {
         let _ = cpu;
     }
 
-    /// Called after a leaf table was put into the tree of address space `space`. `start` is the first address
-    /// the table covers. Its words begin at `words` in the host's memory, in x86-64's format. Meant for a
-    /// host whose processor walks the table itself.
+    /// Called after a leaf table was put into the tree of address space `space`. `start` is the first
+    /// address the table covers. Its words begin at `words` in the host's memory, in x86-64's format. For
+    /// hosts whose processor walks this table itself.
     ///
     /// Huge pages are not reported, so such a host must not use them. Another CPU may fill words before the
     /// processor sees the table; its access then faults once more. Only strategies that close areas (V1, V2,
@@ -85,13 +86,13 @@ pub enum Line {
         /// Number of the area.
         area: u32,
     },
-    /// Resident pages. R1b has only this counter; R1's two counters share this line. A host may map it to the
-    /// lock's line.
+    /// The count of resident pages. R1b has only this counter, and both counters of R1 are on this line. A
+    /// host may treat it as the same line as the lock's.
     Rss {
         /// Number of the address space.
         space: u32,
     },
-    /// Anonymous resident pages, if they have their own line (R1p).
+    /// The count of anonymous resident pages, if it has its own line (R1p).
     AnonRss {
         /// Number of the address space.
         space: u32,

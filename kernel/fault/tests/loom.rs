@@ -1,5 +1,5 @@
-//! The orderings E1 to E6 of spec §1.3 under loom, on a table of two levels with two entries each. Loom tries
-//! every order of memory operations that the language allows.
+//! Tests the memory orderings E1 to E6 of spec §1.3 under loom, on page tables of two levels with two
+//! entries each. Loom tries every order of memory operations that the language allows.
 //!
 //! This file needs `RUSTFLAGS="--cfg loom"` and is empty otherwise. `cargo xtask ci night loom` runs it.
 #![cfg(loom)]
@@ -170,7 +170,8 @@ fn two_faults(strategy: &'static str) {
     });
 }
 
-/// E1 to E4: a page's contents precede its word, and a table's words precede the word that names the table.
+/// E1 to E4: a task that finds a page's word also sees the page's contents, and a task that finds a table
+/// also sees the table's words.
 #[test]
 fn a_page_that_is_found_is_cleared_with_locks() {
     two_faults("P1,V0,R1");

@@ -1,6 +1,6 @@
-//! The race catalogue (spec §1.7): every row under every strategy. Shuttle decides at every lock and hook
-//! which thread runs next; with `--cfg shuttle` (`cargo xtask ci night shuttle`) also at every atomic operation of the
-//! engine.
+//! The race catalogue: a test for each row of the table of races in spec §1.7, under every strategy. Shuttle
+//! decides at every lock and hook which thread runs next. With `--cfg shuttle` (`cargo xtask ci night
+//! shuttle`) it decides at every atomic operation of the engine, too.
 //!
 //! `SHUTTLE_ITERATIONS` sets the number of schedules of the whole catalogue. `SHUTTLE_ROW` (such as "9 ")
 //! selects rows by the beginning of their names. A failure prints its schedule, which `shuttle::replay`
@@ -58,7 +58,7 @@ impl Scene {
         other.join().expect("no panic");
     }
 
-    /// Checks the invariants, with and without the address space.
+    /// Checks the invariants. Drops the address space and checks them again.
     fn finish(self) -> pageset_fault::Census {
         let census = self.engine.check(&[&self.space]).expect("the invariants");
         drop(self.space);
@@ -90,7 +90,7 @@ fn same_word(options: Options) {
     assert_eq!(scene.finish().pages, 1);
 }
 
-/// Row 1 again: the loser wanted to read, or copies the page.
+/// Row 1 again: two tasks store to a page that a fork has shared, and one of them also loads another page.
 fn same_word_of_a_copy(options: Options) {
     let scene = Scene::new(options);
     add(&mut scene.task(0), 3, 5).expect("mapped");
@@ -183,7 +183,7 @@ fn collapse(options: Options) {
     scene.finish();
 }
 
-/// Row 7: a huge fault and a small one in the same span.
+/// Row 7: one fault maps a huge page, another a small page in the same span.
 fn huge_and_small(options: Options) {
     let scene = Scene::new(Options { huge: Huge::Always, ..options });
     scene.race(
@@ -198,7 +198,7 @@ fn huge_and_small(options: Options) {
     assert!(pages == 8 || pages == 2, "{pages}");
 }
 
-/// Row 7 again: gangs and prefaulted runs that meet single faults.
+/// Row 7 again: a fault that maps a gang or a run, and a fault that maps one of its pages.
 fn gang_and_small(options: Options) {
     let gang = thread_rng().gen_range(0..2) == 0;
     let scene = Scene::new(Options {
@@ -267,7 +267,7 @@ fn reclaim_and_two_faults(options: Options) {
     scene.finish();
 }
 
-/// Row 10: the last task exits while a debugger looks in.
+/// Row 10: the last task exits while a debugger's task reads its pages.
 fn late_foreign_access(options: Options) {
     let scene = Scene::new(options);
     let engine = StdArc::clone(&scene.engine);
@@ -304,7 +304,7 @@ fn counters_at_exit(options: Options) {
     assert_eq!(scene.finish().pages, 9);
 }
 
-/// Row 12: a store through a translation that is on its way out must not hit the frame's next user.
+/// Row 12: a store through a translation that is being removed must not change the frame's next page.
 fn stale_translation(options: Options) {
     let scene = Scene::new(options);
     add(&mut scene.task(0), 1, 1).expect("mapped");

@@ -20,8 +20,9 @@ use crate::arena::Arena;
 pub(crate) const PAGE: u64 = 4096;
 /// Pages that a thread touches in a round: 64 MiB, chosen to exceed the caches of one core.
 pub(crate) const PAGES: u64 = 16_384;
-/// Frames of an engine, per thread: the pages, their tables and the pages that page sets keep. There are few
-/// spare ones: a frame touched only in some rounds would be colder than the pages that are cleared alone.
+/// Frames of an engine, per thread: the pages, their tables, the pages that page sets keep, and few more.
+/// With more frames, some would be used only in some rounds, and would be colder in the caches than the
+/// pages that are cleared alone.
 const FRAMES: u64 = PAGES + PAGES / 4;
 
 type Lock = crate::lock::Spin;
@@ -128,12 +129,13 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
         threads: u32,
         ready: &AtomicU32,
     ) -> Spans {
-        // A single thread may migrate away from a disturbance, as it may in the kernel's own test.
+        // A single thread is not pinned, so that it can leave a CPU with other work, as in the kernel's own
+        // test.
         if threads > 1 {
             pin(cpu);
         }
         let mut task = Task::new(space, CpuId(cpu)).expect("a task is free");
-        // Slices begin a table's span apart, so they share no leaf table.
+        // There is a gap between the threads' slices, so that no two threads use one leaf table.
         let start = 2 * u64::from(cpu) * PAGES * PAGE;
         let slice = start..start + PAGES * PAGE;
         let pages = || slice.clone().step_by(PAGE as usize);
@@ -155,7 +157,8 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
         Spans { begin, end, clear }
     }
 
-    /// Clears the pages mapped there. Each was last touched as long ago as when its fault cleared it.
+    /// Clears the pages that are mapped there, in the order of the faults. So each page is as cold in the
+    /// caches as it was when its fault cleared it.
     fn clear_alone(&self, task: &mut Task<Parts<M>>, pages: impl Iterator<Item = u64>) -> Duration {
         let page = |va| task.fault(va, Access::Write).expect("mapped");
         let frame = |page| if let Backing::Frame(pfn) = page { Some(pfn) } else { None };

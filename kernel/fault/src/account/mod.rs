@@ -1,4 +1,4 @@
-//! How an address space counts its pages (spec §1.6).
+//! The R axis: how an address space counts its resident pages (spec §1.6).
 
 mod tally;
 
@@ -14,19 +14,19 @@ axis! { ($)
     /// How resident pages are counted.
     Account / AnyAccount;
     R0 = r0, "plain numbers under the lock over the page table (with P0 and P0n only)";
-    R1 = r1, "two atomics on one line: all pages, anonymous pages (2.6.13)";
+    R1 = r1, "two atomics on one cache line: all pages, anonymous pages (2.6.13)";
     R1b = r1b, "one atomic: anonymous pages";
-    R1p = r1p, "two atomics on a line each";
-    R2 = r2, "each task's deltas, folded when it is scheduled (Christoph Lameter, 2005)";
-    R3 = r3, "each task's deltas, folded on every 66th fault (2.6.34 to 6.1)";
-    R4 = r4, "a counter per CPU, folded by batches under a lock (6.2)";
+    R1p = r1p, "two atomics, each on its own cache line";
+    R2 = r2, "each task's own counts, added up when it is scheduled away (Christoph Lameter, 2005)";
+    R3 = r3, "each task's own counts, added up on every 66th fault (2.6.34 to 6.1)";
+    R4 = r4, "a counter per CPU, added up in batches under a lock (6.2)";
 }
 
-/// A way to count resident pages.
+/// A value of the R axis.
 pub(crate) trait Accountant {
     fn new(tasks: u32) -> Self;
 
-    /// Adds to the counts. The caller holds the page-table strategy's right to change the words concerned.
+    /// Adds to the counts. The caller still has the right to change the words whose pages it counts.
     fn add<W: World>(&self, mm: &Mm<W>, local: &mut Local, counts: Counts);
 
     /// Called when a fault of the task begins.
@@ -35,14 +35,14 @@ pub(crate) trait Accountant {
     /// Called when the task is scheduled away.
     fn on_schedule<W: World>(&self, _: &Mm<W>, _: &mut Local) {}
 
-    /// Called when the task leaves the address space: its deltas must be folded now.
+    /// Called when the task leaves the address space: its own counts (*deltas*) must be folded now.
     fn on_exit<W: World>(&self, _: &Mm<W>, _: &mut Local) {}
 
-    /// Reads the counters without summing. Misses the deltas that tasks or CPUs still hold.
+    /// Reads the address space's counters. Misses counts that tasks or CPUs have not folded yet.
     fn quick(&self) -> Counts;
 
-    /// Sums everything except the tasks' own deltas. Exact once all tasks have left and no thread changes
-    /// counts.
+    /// Sums the address space's and the CPUs' counters, without the tasks' own counts. Exact once all tasks
+    /// have left.
     fn exact(&self) -> Counts {
         self.quick()
     }

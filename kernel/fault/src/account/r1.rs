@@ -1,5 +1,5 @@
-//! R1: two atomic counters on one line, as Linux 2.6.13 had them without the lock (spec §1.6): each anonymous
-//! page counts in both.
+//! R1: two atomic counters on one cache line (spec §1.6). Each anonymous page counts in both, as in the two
+//! fields that Linux 2.6.13 had.
 
 use super::{Accountant, Tally};
 use crate::atomic::Padded;

@@ -16,8 +16,8 @@ impl Accountant for R2 {
         Self(Padded::default())
     }
 
-    /// A task whose home is another address space keeps its deltas for that one, so its changes here go to
-    /// the counters at once. The counters are atomic for this case only.
+    /// A debugger's task may fault in an address space that is not its own. Its deltas belong to its own
+    /// address space, so it changes the counters here at once. Only for this case are the counters atomic.
     #[inline]
     fn add<W: World>(&self, mm: &Mm<W>, local: &mut Local, counts: Counts) {
         if local.home == mm.id() {

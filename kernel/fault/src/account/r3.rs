@@ -1,5 +1,5 @@
-//! R3: SPLIT_RSS_COUNTING (spec §1.6). The task's deltas are folded on every 66th fault, since the kernel
-//! tests "more than 64" before it counts.
+//! R3: Linux's SPLIT_RSS_COUNTING (spec §1.6). The task's deltas are folded on every 66th fault, because the
+//! kernel tests "more than 64" before it counts the fault.
 
 use super::{Accountant, Tally};
 use crate::atomic::Padded;
@@ -8,7 +8,8 @@ use crate::local::Local;
 use crate::mm::Mm;
 use crate::world::World;
 
-/// A fold happens once more than this many faults were counted. Source: spec §1.6, Linux 2.6.34 to 6.1.
+/// A task folds its deltas once it has counted more than this many faults. Source: spec §1.6, Linux 2.6.34
+/// to 6.1.
 const EVENTS: u32 = 64;
 
 pub(crate) struct R3(Padded<Tally>);

@@ -1,6 +1,6 @@
-//! R4: percpu_counter (spec §1.6). Each task's slot has its own counters, folded under a lock when one
-//! reaches the batch. A slot stands for a CPU. Only one task writes a slot at a time, so plain loads and
-//! stores suffice, as the kernel's CPU-local operations do.
+//! R4: Linux's percpu_counter (spec §1.6). Each task has a slot with counters, which stands for a CPU. When
+//! a counter reaches the batch, the slot is folded under a lock. Only one task writes a slot, so a load and
+//! a store suffice, as on a kernel's own CPU.
 
 use alloc::boxed::Box;
 

@@ -6,7 +6,7 @@ use crate::local::Local;
 use crate::mm::Mm;
 use crate::world::World;
 
-/// Counters on one line. All changes are Relaxed: no other data is published through them (E7).
+/// Counters on one cache line. All changes are Relaxed: no other data is published through them (E7).
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) rss: AtomicI64,

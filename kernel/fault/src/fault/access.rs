@@ -64,7 +64,7 @@ impl<W: World> AddressSpace<W> {
             return None;
         }
         if word.is_untouched() {
-            // As hardware does it: the accessed bit is set only if the word has not changed.
+            // Like the hardware, set the accessed bit only if the word has not changed.
             let cell = engine.tables.word(slot.table, slot.index);
             let seen = word.accessed().bits();
             let _ = cell.compare_exchange(word.bits(), seen, Ordering::Relaxed, Ordering::Relaxed);

@@ -36,7 +36,7 @@ impl<W: World> AddressSpace<W> {
         Ok(self.install_page(local, attempt, slot, (Pte::EMPTY, pfn)))
     }
 
-    /// Puts a small page that no other task knows yet in place of `old`.
+    /// Installs a new small page in a word that holds `old`.
     #[inline]
     pub(super) fn install_page(
         &self,

@@ -36,8 +36,8 @@ impl<W: World> AddressSpace<W> {
         self.copy(local, attempt, slot, old)
     }
 
-    /// Makes the page writable if its block has no other user. A part of a larger block is always copied: the
-    /// block's count does not say which parts have other users.
+    /// Makes the page writable if its block has no other user. A part of a larger block is always copied,
+    /// because the block has one reference count for all its parts.
     fn reuse(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot, old: Pte) -> Option<Step> {
         let frames = &self.engine().frames;
         let (head, order) = frames.block(old.pfn());
@@ -51,9 +51,9 @@ impl<W: World> AddressSpace<W> {
             return Some(Step::Again);
         }
         let word = self.engine().tables.word(slot.table, slot.index);
-        // The word is held now. While the word is unchanged, it holds one of the block's references. The
-        // frame may have been freed and reused in another block since the check above, so compare the block
-        // again.
+        // This task has the right to change the word now. Race: since the check above, the frame was freed
+        // and is now part of another block. So compare the block again. While the word is unchanged, its
+        // reference keeps the block from being freed.
         if word.load(crate::atomic::Ordering::Acquire) != old.bits()
             || frames.block(old.pfn()) != (head, order)
         {
@@ -80,8 +80,8 @@ impl<W: World> AddressSpace<W> {
     ) -> Result<Step, FaultError> {
         let engine = self.engine();
         let pfn = self.take_block(local, Order::ZERO).ok_or(FaultError::OutOfMemory(attempt.va))?;
-        // A reference for the duration of the copy: it keeps the page from being freed, and from being made
-        // writable. It is the right page if the word is unchanged afterwards.
+        // Race: another task frees the page, or makes it writable, during the copy. A temporary reference
+        // prevents both. If the word is unchanged afterwards, this was the right page.
         let Some(head) = engine.frames.try_get(old.pfn()) else {
             self.free_unused(local, pfn, Order::ZERO);
             return Ok(Step::Again);

@@ -33,8 +33,8 @@ impl<W: World> AddressSpace<W> {
         let pfn = self.take_block(local, order)?;
         let start_ns = self.clock(local);
         self.world().memory().clear(local.cpu, pfn, order, target);
-        // The fault's next atomic operation waits until the whole page is written, so clearing the next page
-        // cannot begin before. Until then, the next page's first cache lines can be prefetched.
+        // The fault's next atomic operation waits until this page is written completely. Meanwhile the first
+        // cache lines of the next page can be fetched.
         if let Some(next) = local.magazine.peek() {
             self.world().memory().expect(local.cpu, next);
         }
@@ -55,12 +55,12 @@ impl<W: World> AddressSpace<W> {
         self.engine().lru.add(&self.engine().frames, local.cpu, &mut local.lru, pfn);
     }
 
-    /// Gives back a block that `refs` words were to map but do not. If another task holds a temporary
-    /// reference, that task frees the block later.
+    /// Gives back a block that was prepared for `refs` words but is mapped by none. If another task holds a
+    /// temporary reference, that task frees the block later.
     pub(super) fn give_back(&self, local: &mut Local, pfn: Pfn, refs: u32) {
         if let Some(block) = self.engine().frames.put(pfn, refs) {
-            // The block may be on a list already: a task's batch still holds an entry from the frame's
-            // earlier life.
+            // The block may already be on a list, through an old entry in a task's batch (see
+            // [`lru`](crate::lru)).
             self.engine().lru.remove(&self.engine().frames, &[block]);
             self.free_unused(local, block.0, block.1);
         }

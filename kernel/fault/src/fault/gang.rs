@@ -14,8 +14,8 @@ use crate::table::Slot;
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// Maps the largest block that fits the area and whose words are all empty. Returns `None` if the fault
-    /// should map a single page instead.
+    /// Maps the largest block that fits into the area and whose words are all empty. Returns `None` if there
+    /// is no such block. The fault then maps a single page.
     #[cold]
     pub(super) fn populate_gang(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot) -> Option<Step> {
         let geometry = self.engine().geometry;
@@ -42,8 +42,8 @@ impl<W: World> AddressSpace<W> {
         words.all(|index| self.engine().tables.load(slot.table, index) == Pte::EMPTY)
     }
 
-    /// Maps the block completely or not at all. Exception: without a lock, other tasks may fill some of the
-    /// words first.
+    /// Maps the block completely or not at all. Race: under P2, which takes no lock, other tasks may fill
+    /// some of the words first. Then this fault maps the block only into the words that were still empty.
     fn install_gang(
         &self,
         local: &mut Local,

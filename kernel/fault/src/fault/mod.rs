@@ -1,8 +1,9 @@
-//! Page faults. All strategies share one skeleton (spec §1.2): find the area, find the word, prepare a page
+//! Page faults. All strategies take the same steps (spec §1.2): find the area, find the word, prepare a page
 //! without a lock, then put the page into the word if the word has not changed.
 //!
-//! Modules: `word` (the walk to the word), `anon` (empty words), `cow` (pages that may not be written yet)
-//! and `restore` (reclaimed pages). `huge`, `gang` and `run` map many pages at once. `frame` gets the pages.
+//! Modules: `word` (finds the word), `anon` (fills an empty word), `cow` (a store to a page without the
+//! right to write) and `restore` (brings a reclaimed page back). `huge`, `gang` and `run` map many pages at
+//! once. `frame` allocates the pages.
 
 mod access;
 mod anon;
@@ -78,8 +79,8 @@ impl<W: World> AddressSpace<W> {
                     let step = if area.prot.allows(access) {
                         self.attempt(local, Attempt { ticket: &ticket, va, access })
                     } else if area.is_marked(ticket.write) {
-                        // The right is being taken away, but other tasks may still use it until the write
-                        // ends. Retry before answering.
+                        // Race: a writer is taking the right away, and until it has ended, other tasks can
+                        // still use the right. So try again, and answer when the write has ended.
                         Ok(Step::Again)
                     } else {
                         Err(FaultError::NotAllowed(va))
@@ -180,7 +181,7 @@ impl<W: World> AddressSpace<W> {
         if !self.sync.replace(self.engine().tables.word(slot.table, slot.index), old, new) {
             return Install::Lost;
         }
-        // Count only after the word is in place: another task may unmap the page at once (spec §1.4.3).
+        // Count the page only now that its word is in place (spec §1.4.3).
         if counts != Counts::default() {
             self.account.add(&self.mm, local, counts);
         }
@@ -188,8 +189,8 @@ impl<W: World> AddressSpace<W> {
         Install::Done
     }
 
-    /// Ends a fault that lost its word to another task. If the winner's page permits the access, the fault is
-    /// complete.
+    /// Ends a fault after another task has changed the word first. If the word now permits the access, the
+    /// fault is complete. Otherwise it starts again.
     fn after_loss(&self, attempt: Attempt<'_>, slot: &Slot) -> Step {
         let word = self.engine().tables.load(slot.table, slot.index);
         let is_page = word.meaning(slot.level) == Meaning::Page;

@@ -15,8 +15,9 @@ use crate::table::Slot;
 use crate::world::{Memory, World};
 
 impl<W: World> AddressSpace<W> {
-    /// Brings the contents of slot `place` back. Reads them while holding the word. Without that, another
-    /// task could free the slot and reuse it for this very word meanwhile, and the word would look unchanged.
+    /// Brings the contents of slot `place` back. Race: another task restores the page, and reclaims it again
+    /// into the same slot. The word then looks unchanged, but the contents are others. So this task reads
+    /// the contents while it has the right to change the word.
     pub(super) fn restore(
         &self,
         local: &mut Local,

@@ -1,4 +1,4 @@
-//! Anticipatory prefaulting: a fault maps a run of pages, beginning with the page it needs (spec §1.9).
+//! Prefaulting: a fault maps a run of pages, beginning with the page that it needs (spec §1.9).
 
 use pageset_core::{Order, Pfn};
 
@@ -14,7 +14,8 @@ use crate::table::Slot;
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// Number of pages this fault maps, its own included. The run stays inside its area and its table.
+    /// Number of pages that this fault maps, including the page that it needs. The run ends at the end of
+    /// the area or of the table.
     pub(super) fn foresee(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot) -> u32 {
         let geometry = self.engine().geometry;
         let page = geometry.page_start(attempt.va);

@@ -1,4 +1,4 @@
-//! The walk of a fault from the root to the word that decides. Missing tables are built on the way.
+//! A fault walks from the root table to the word for its address. It builds missing tables on the way.
 
 use super::{Attempt, Step};
 use crate::error::FaultError;

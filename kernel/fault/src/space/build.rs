@@ -10,7 +10,8 @@ use crate::table::{Found, Slot, walk};
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// The word for `va` in a table of `level`, building missing tables; or `Found::Busy`.
+    /// Finds the word for `va` in a table of `level`, and builds missing tables. Returns [`Found::Busy`] if
+    /// another task is changing a word on the way.
     pub(super) fn walk_or_build(&self, local: &mut Local, va: u64, level: u8) -> Result<Found, SpaceError> {
         loop {
             let engine = self.engine();
@@ -21,7 +22,8 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Puts a table for `va` into an empty word. If another task did so first, the new table is freed.
+    /// Puts a table for `va` into an empty word. Race: if another task has done so first, this task frees
+    /// its new table and uses the other.
     #[cold]
     pub(crate) fn build(&self, local: &mut Local, va: u64, slot: &Slot) -> Result<(), SpaceError> {
         let engine = self.engine();

@@ -16,7 +16,8 @@ impl<W: World> AddressSpace<W> {
             return Err(SpaceError::Occupied);
         }
         let change = write.change(&range, Some(prot));
-        // The new area absorbs these areas. Faults in them must end; later faults find the joined area.
+        // The new area is joined with these areas. Faults in them must end. Later faults find the joined
+        // area.
         write.close(local, &change.replaced);
         write.publish(change.map);
         Ok(())
@@ -30,10 +31,12 @@ impl<W: World> AddressSpace<W> {
             return Ok(());
         }
         write.close(local, &change.replaced);
-        // Huge pages that stay in part must be split. This is the only step that can fail, so it comes first.
+        // A huge page that is unmapped only in part must be split. This is the only step that can fail, so
+        // it comes first.
         self.split_at(local, range.start)?;
         self.split_at(local, range.end)?;
-        // From here on, faults in the range find no area. The zap finds the pages they mapped before.
+        // From here on, faults in the range find no area. `zap` removes the pages that earlier faults have
+        // mapped.
         write.publish(change.map);
         self.zap(local, &range, &write.map);
         Ok(())

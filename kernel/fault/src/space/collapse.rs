@@ -1,9 +1,9 @@
 //! Replaces small pages by one huge page (khugepaged's work; spec §1.7, races 5 and 6).
 //!
-//! The race is with a fault that has already walked to the leaf table. Before anything is copied, the table
-//! is closed: the word that names it says "busy", each of its words is swapped for poison, and it is marked
-//! stray. The late fault loses: it finds its parent word changed (P1), its exchange fails (P2), or the table
-//! is marked (P3). It starts again from the root.
+//! Race: a fault has already walked to the leaf table. Before the collapse copies anything, it closes the
+//! table. It sets the word that names the table to "busy", exchanges each word of the table for poison, and
+//! marks the table as taken out of the tree. So the fault loses: it finds its parent word changed (P1), its
+//! exchange fails (P2), or it finds the mark (P3). Then it starts again from the root.
 
 use alloc::vec::Vec;
 
@@ -116,7 +116,7 @@ impl<W: World> AddressSpace<W> {
         let huge = Pte::anon(block).huge();
         let huge = if prot == Prot::ReadWrite { huge.writable() } else { huge };
         let before = words.iter().filter(|word| word.is_present() && !word.is_zero_page()).count();
-        // No other task changes a busy word. The table stays too: only writers free tables.
+        // No other task changes a busy word. And only writers free tables, so the parent table stays.
         if let Ok(_held) = self.sync.hold(&self.mm, local, parent, Intent::Replace) {
             self.sync.replace(engine.tables.word(parent.table, parent.index), Pte::MIGR, huge);
             let more = i64::from(engine.geometry.entries()) - before as i64;

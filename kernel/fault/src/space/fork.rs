@@ -1,4 +1,4 @@
-//! Copies an address space: both sides share every page, and a write copies the page first.
+//! Copies an address space. Parent and child share every page, and a store to a page copies it first.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -29,7 +29,7 @@ impl<W: World> AddressSpace<W> {
                 }
             });
         }
-        // The pages are shared now, so no task may keep a writable translation.
+        // The pages are shared now. Wait until no task has a writable translation to one of them.
         self.free_unmapped(local, &mut Vec::new());
         drop(write);
         copied.map(|()| Arc::new(child))
@@ -68,7 +68,7 @@ impl<W: World> AddressSpace<W> {
     fn share_word(&self, local: &mut Local, slot: &Slot) -> Pte {
         let word = self.engine().tables.word(slot.table, slot.index);
         loop {
-            // The writer excludes every task that frees tables.
+            // Only writers free tables, and this task is the writer, so `hold` succeeds.
             let Ok(_held) = self.sync.hold(&self.mm, local, slot, Intent::Replace) else { return Pte::EMPTY };
             let old = self.engine().tables.load(slot.table, slot.index);
             match old.meaning(0) {

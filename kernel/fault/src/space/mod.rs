@@ -32,7 +32,7 @@ use crate::strategy::Strategy;
 use crate::sync::AnySync;
 use crate::world::World;
 
-/// Options of an address space. All but `strategy` go beyond the plain fault.
+/// Options of an address space. With the defaults of [`new`](Self::new), each fault maps one small page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// How the address space is kept consistent.
@@ -40,11 +40,11 @@ pub struct Options {
     /// Whether a fault in an empty, aligned, fully covered span maps one huge page (order 9 with 4 KiB
     /// pages).
     pub huge: Huge,
-    /// Order of the block that a write fault maps at once if all its words are empty (mTHP, spec §1.9). 0 for
-    /// single pages, 4 for 64 KiB.
+    /// Order of the block that a write fault maps at once if all its words are empty (mTHP, spec §1.9).
+    /// Order 0 means single pages; order 4 means 64 KiB.
     pub gang_order: u8,
-    /// Largest order of a prefaulted run (Dec 2004, spec §1.9). 0 for none. The first version had 3; 2^5
-    /// pages were measured too.
+    /// Largest order of a run of pages that a fault maps ahead (prefaulting, spec §1.9), at most 5. 0
+    /// switches it off. The first patches, of December 2004, used 3.
     pub prefault_order: u8,
 }
 
@@ -60,7 +60,7 @@ pub enum Huge {
 }
 
 impl Options {
-    /// Small pages, one at a time.
+    /// Options for faults that map one small page each.
     #[must_use]
     pub const fn new(strategy: Strategy) -> Self {
         Self { strategy, huge: Huge::Never, gang_order: 0, prefault_order: 0 }
@@ -74,7 +74,7 @@ pub struct AddressSpace<W: World> {
     pub(crate) sync: AnySync,
     pub(crate) stabilise: AnyStabilise,
     pub(crate) account: AnyAccount,
-    /// Whether a fault checks its area again before it installs a page.
+    /// Whether a fault checks its area again before it installs a page (V3 and P3).
     looks_again: bool,
     /// CPU of the last task that left.
     last_cpu: AtomicU32,
@@ -111,7 +111,7 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Its number, unique in the engine.
+    /// The address space's number, unique in the engine.
     pub fn id(&self) -> u32 {
         self.mm.id()
     }
@@ -147,9 +147,10 @@ impl<W: World> AddressSpace<W> {
         self.mm.root()
     }
 
-    /// Whether the area is unchanged since the fault found it, for strategies that check. The fault holds the
-    /// word it is about to change. A writer marks areas before it acquires words, so either the fault sees
-    /// the mark here, or the writer later sees the fault's word.
+    /// Whether the area is unchanged since the fault found it, under strategies that check. The fault has
+    /// the right to change its word. Race: a writer unmaps the area. The writer marks the area before it
+    /// takes the right to change words. So either the fault sees the mark here, or the writer later sees the
+    /// fault's page.
     #[inline]
     pub(crate) fn is_unchanged(&self, local: &Local, ticket: &Ticket) -> bool {
         !self.looks_again || ticket.is_current(&self.mm, local)

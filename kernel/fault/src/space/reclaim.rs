@@ -18,7 +18,7 @@ impl<W: World> AddressSpace<W> {
         if va >= self.engine().geometry.end() {
             return Err(SpaceError::NotEligible);
         }
-        // Excludes other writers. Faults go on, unless the strategy makes them wait for writers.
+        // No other writer runs meanwhile. Faults go on, unless the strategy makes them wait for writers.
         let _write = self.write(local);
         let (slot, old) = match walk(&self.engine().tables, self.engine().geometry, self.root(), va, 0) {
             Found::Word(slot, word) if slot.level == 0 && self.is_eligible(word) => (slot, word),

@@ -1,4 +1,4 @@
-//! Splits a huge page: the same block, with a word for each small page.
+//! Splits a huge page: the block stays, but each of its pages gets its own word in a new leaf table.
 
 use super::AddressSpace;
 use crate::atomic::Ordering;
@@ -34,8 +34,9 @@ impl<W: World> AddressSpace<W> {
             Err(_) => false,
             Ok(_held) => {
                 let word = engine.tables.word(slot.table, slot.index);
-                // While this task holds the word, the huge word keeps the block alive. References are added
-                // first, since another task may drop a small page as soon as the table is visible.
+                // The huge word's reference keeps the block from being freed while this task has the right
+                // to change the word. The new words' references come first, because another task may unmap a
+                // small page as soon as the new table is visible.
                 let is_there = word.load(Ordering::Acquire) == huge.bits();
                 if is_there {
                     engine.frames.get(huge.pfn(), pages - 1);

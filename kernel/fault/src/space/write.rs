@@ -1,5 +1,5 @@
-//! The steps that all changes of areas share: one writer at a time, areas closed while they change, then a
-//! new map.
+//! The steps that all changes of areas share. There is one writer at a time. It closes the areas that it
+//! changes, then publishes a new map.
 
 use alloc::sync::Arc;
 use core::ops::Range;

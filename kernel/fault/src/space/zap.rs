@@ -1,8 +1,7 @@
 //! Removes rights, pages and tables from a range.
 //!
-//! The order follows spec §1.3 (E4 to E6). First, words are swapped out (E4). Then one grace period waits
-//! until no task holds a translation or a table number from before (E5, E6). Then frames and tables are
-//! freed.
+//! First, each word is exchanged for an empty word (E4 of spec §1.3). Then a grace period ends, after which
+//! no task uses an old translation or table number (E5, E6). Then frames and tables are freed.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -19,7 +18,8 @@ use crate::sync::Intent;
 use crate::table::Slot;
 use crate::world::{Memory, World};
 
-/// Blocks collected before one grace period. Guess: 16 MiB of small pages, with 64 KiB of heap for the list.
+/// Most blocks that are collected for one grace period. Chosen: 16 MiB of small pages, and 64 KiB of heap
+/// for the list.
 const BLOCKS_MAX: usize = 4096;
 
 /// Words of one table that lie in the range.
@@ -64,9 +64,9 @@ impl<W: World> AddressSpace<W> {
     /// Calls `visit` with each run of words in `range`: words of a leaf table, or a word of level 1 that maps
     /// a huge page.
     ///
-    /// Before its words are read, each upper table is locked and unlocked once, if the strategy has a lock
-    /// for it. A fault that entered before the areas were closed has then finished its change, and the change
-    /// is visible.
+    /// Race: a fault that began before the areas were closed may still be adding a table. So, before this
+    /// method reads an upper table, it locks and unlocks that table once, if the strategy has a lock for it.
+    /// The fault's change is then finished and visible.
     pub(super) fn each_run(
         &self,
         local: &mut Local,
@@ -113,9 +113,10 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Swaps words out and drops the pages they mapped. Collects blocks without references in `blocks`.
+    /// Empties words, and drops the references of the pages that they mapped. Collects blocks without
+    /// references in `blocks`.
     fn zap_words(&self, local: &mut Local, run: Run, blocks: &mut Vec<(Pfn, Order)>) {
-        // The writer excludes every task that frees tables, so the table stays.
+        // Only writers free tables, and this task is the writer, so the table stays.
         let Ok(_held) = self.sync.hold(&self.mm, local, &run.slot, Intent::Fill) else { return };
         let mut words = 0;
         for index in run.indices {
@@ -132,8 +133,8 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Drops the page that a word mapped. Returns 1 for a page, huge or small. Returns 0 if there was none,
-    /// or only the zero page.
+    /// Drops the reference of the page that a word mapped. Returns 1 for a page, huge or small. Returns 0 if
+    /// the word mapped no page, or the zero page.
     pub(super) fn drop_page(&self, local: &mut Local, old: Pte, blocks: &mut Vec<(Pfn, Order)>) -> i64 {
         if let Meaning::Reclaimed(slot) = old.meaning(0) {
             self.world().memory().drop_slot(slot);
@@ -155,7 +156,7 @@ impl<W: World> AddressSpace<W> {
                 let word = self.engine().tables.word(run.slot.table, index);
                 loop {
                     let old = Pte::from_bits(word.load(Ordering::Acquire));
-                    // The word must not pass through zero, or a fault might populate it.
+                    // The word must not be zero for a moment, or a fault might fill it.
                     let new = if prot == Prot::None { old.hidden() } else { old.read_only() };
                     if !old.is_present() || new == old || self.sync.replace(word, old, new) {
                         break;

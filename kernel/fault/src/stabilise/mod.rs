@@ -1,4 +1,4 @@
-//! How a fault keeps its area unchanged (spec §1.5): the axis of "mmap_sem".
+//! The V axis: how a fault keeps its area from changing (spec §1.5).
 
 use crate::area::Area;
 use crate::axis::axis;
@@ -9,18 +9,18 @@ use crate::world::World;
 axis! { ($)
     /// How a fault keeps its area from changing.
     Stabilise / AnyStabilise;
-    V0 = v0, "nothing: areas must not change while faults run (except with P3)";
-    V1 = v1, "the address space's reader-writer lock (mmap_sem)";
-    V2 = v2, "a reader-writer lock per area (Linux 6.4)";
-    V3 = v3, "speculation: look again before installing (needs a locking strategy, not P2)";
-    V7 = v7, "an epoch: writers wait for the faults that began before them";
+    V0 = v0, "no protection: areas must not change while faults run (except with P3)";
+    V1 = v1, "mmap_sem: one reader-writer lock over all areas";
+    V2 = v2, "a reader-writer lock for each area (Linux 6.4)";
+    V3 = v3, "speculation: no lock, but a second look at the area before the page is installed (not with P2)";
+    V7 = v7, "an epoch: a writer waits until the faults that began before it have ended";
 }
 
-/// An area as a fault found it. Valid until `leave`.
+/// The area that a fault has found. Valid until `leave`.
 #[derive(Clone, Debug)]
 pub(crate) struct Ticket {
-    /// Number of the write in progress, or of the next one. It is read before the map, so if that write has
-    /// ended meanwhile, the map already includes it.
+    /// Number of the write in progress, or of the next write. Race: the write ends while the fault begins.
+    /// The number is read before the map, so the map then already includes the write.
     pub(crate) write: u64,
     /// Number of the map that the area is in.
     pub(crate) map: u64,
@@ -47,7 +47,7 @@ impl Ticket {
         mm.map_number() == self.map && !local.areas.area(self.index).is_marked(write)
     }
 
-    /// Releases what `enter` took, whatever the strategy.
+    /// Ends the fault's hold on the area.
     #[inline]
     pub(crate) fn leave<W: World>(&self, mm: &Mm<W>, local: &Local) {
         match self.holds {
@@ -68,13 +68,13 @@ pub(crate) enum Holds {
     Space,
     /// The area's lock, as a reader.
     Area,
-    /// A section of the engine's grace periods.
+    /// A section: a writer's grace period waits for it.
     Section,
 }
 
 /// Result of `enter`.
 pub(crate) enum Entered {
-    /// The area was found and is kept.
+    /// The area was found. It is held until `leave`.
     Area(Ticket),
     /// The address belongs to no area.
     NoArea,
@@ -86,14 +86,14 @@ pub(crate) enum Entered {
 pub(crate) trait Stabiliser {
     fn new(tasks: u32) -> Self;
 
-    /// Finds the area of `va` and keeps it until `leave`.
+    /// Finds the area of `va` and holds it until `leave`.
     fn enter<W: World>(&self, mm: &Mm<W>, local: &mut Local, va: u64) -> Entered;
 
-    /// Ensures that no fault is in these areas, and that none enters before the write ends. Only the writer
-    /// calls this.
+    /// Closes these areas: waits until no fault is inside, and lets none in before the write ends. Only the
+    /// writer calls this.
     fn close<'a, W: World>(&self, mm: &Mm<W>, local: &mut Local, areas: impl Iterator<Item = &'a Area>);
 
-    /// Whether a fault checks its area again once it has acquired the word.
+    /// Whether a fault checks its area again once it has the right to change its word.
     fn looks_again(&self) -> bool {
         false
     }
@@ -120,15 +120,16 @@ impl AnyStabilise {
     }
 }
 
-/// Looks again under the address space's lock. An area that has left the map may still be in the process of
-/// being unmapped, while other tasks use its pages. "No area" is a valid answer only after the unmap is done.
+/// Looks for the area again, under the address space's lock. Race: a writer has taken the area out of the
+/// map, but has not unmapped all of its pages, so other tasks can still use them. A fault may answer "no
+/// area" only after the unmap has ended. The lock waits for that.
 #[cold]
 fn confirm<W: World>(mm: &Mm<W>, local: &mut Local, va: u64) -> Entered {
     local.stats.vma_fallback += 1;
     v1::V1.enter(mm, local, va)
 }
 
-/// Closes areas by their marks alone. Faults that look afterwards see the marks.
+/// Marks areas as closed, and waits for no fault. A fault that looks at its area afterwards sees the mark.
 fn mark<'a, W: World>(mm: &Mm<W>, areas: impl Iterator<Item = &'a Area>) {
     let write = mm.write_number();
     areas.for_each(|area| area.mark(write));

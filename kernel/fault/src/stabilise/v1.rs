@@ -1,5 +1,5 @@
-//! V1: the read side of one reader-writer lock, as in 2005 (spec §1.5.2). Two atomic operations on one line
-//! per fault.
+//! V1: a fault holds mmap_sem as a reader, as in 2005 (spec §1.5.2). Each fault makes two atomic operations
+//! on one cache line.
 
 use super::{Entered, Holds, Stabiliser, Ticket};
 use crate::area::Area;

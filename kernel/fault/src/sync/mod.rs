@@ -1,4 +1,4 @@
-//! How concurrent changes of page-table words are kept apart (spec §1.4).
+//! The P axis: how concurrent changes of page-table words are kept apart (spec §1.4).
 
 use crate::atomic::AtomicU64;
 use crate::axis::axis;
@@ -13,10 +13,10 @@ axis! { ($)
     /// How page-table words are changed.
     TableSync / AnySync;
     P0 = p0, "one lock over the page table, taken twice per fault (Linux 2.6.13)";
-    P0n = p0n, "one lock over the page table, taken once per fault (narrowed)";
+    P0n = p0n, "one lock over the page table, taken once per fault";
     P1 = p1, "one lock per leaf table (Hugh Dickins, 2005; Linux today)";
     P2 = p2, "compare-exchange of the word, no lock (Christoph Lameter, 2004)";
-    P3 = p3, "one lock per table of any level, unlinked tables marked (CortenMM's advanced protocol)";
+    P3 = p3, "one lock per table of any level, and marks on tables that left the tree (CortenMM's advanced protocol)";
 }
 
 /// Another task took the table out of the tree: start again from the root.
@@ -26,14 +26,14 @@ pub(crate) struct Stale;
 /// The reason for changing a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Intent {
-    /// An empty word gets a page or a table, or a word loses its page, or its rights change.
+    /// An empty word gets a page or a table, a word loses its page, or a word's rights change.
     Fill,
-    /// Another page replaces a present one. A compare-exchange of the word alone cannot show that the old
-    /// page's contents did not change (spec §1.4.3).
+    /// A word gets another page, a copy of its old page. If the old page changes during the copy, the word
+    /// stays the same, so a compare-exchange of the word would not notice (spec §1.4.3).
     Replace,
 }
 
-/// A way to keep changes of words apart.
+/// A value of the P axis.
 pub(crate) trait PteSync {
     fn new(tasks: u32) -> Self;
 
@@ -43,8 +43,8 @@ pub(crate) trait PteSync {
         Held::Nothing
     }
 
-    /// Acquires the right to change a word: takes the lock that covers it, if there is one, and checks that
-    /// its table is still in the tree.
+    /// Gets the right to change a word: takes the lock that covers the word, if there is one, and checks
+    /// that the word's table is still in the tree.
     fn hold<'a, W: World>(
         &self,
         mm: &'a Mm<W>,
@@ -53,15 +53,17 @@ pub(crate) trait PteSync {
         intent: Intent,
     ) -> Result<Held<'a, W>, Stale>;
 
-    /// Acquires the right to change a table's words while the word that names the table is already held.
-    /// Takes a lock only if the table has its own.
+    /// Gets the right to change a table's words. The caller already has the right to change the word that
+    /// names the table. Takes a lock only if the table has its own.
     fn hold_below<'a, W: World>(&self, _: &'a Mm<W>, _: &mut Local, _: &Slot) -> Held<'a, W> {
         Held::Nothing
     }
 
-    /// Replaces `old` by `new`, under the right that `hold` gave. Returns false if the word is not `old`.
-    /// Here every writer holds the same lock, so a load and a store suffice. The store is Release (E1, E3),
-    /// because walkers read without the lock.
+    /// Changes the word from `old` to `new`. Returns false if the word is not `old`. The caller has the
+    /// right from `hold`.
+    ///
+    /// In this default, `hold` takes a lock, so no other task changes the word between the load and the
+    /// store. Other tasks read the word without the lock, so the store is Release (E1, E3).
     #[inline]
     fn replace(&self, word: &AtomicU64, old: Pte, new: Pte) -> bool {
         use crate::atomic::Ordering::{Acquire, Release};
@@ -72,8 +74,8 @@ pub(crate) trait PteSync {
         unchanged
     }
 
-    /// Whether a fault checks its area again once it has acquired the word. This check replaces any lock on
-    /// areas.
+    /// Whether a fault checks its area again once it has the right to change its word. It then needs no lock
+    /// on areas.
     fn looks_again(&self) -> bool {
         false
     }

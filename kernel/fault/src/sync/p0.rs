@@ -1,5 +1,5 @@
-//! P0: one lock over the whole page table, as Linux 2.6.13 had it (spec §1.4.1). A fault takes it twice:
-//! first to walk and read, then, with the page ready, to check the word and install the page.
+//! P0: one lock over the whole page table, as in Linux 2.6.13 (spec §1.4.1). A fault takes it twice: once to
+//! walk to its word and read it, and once to check the word and install the page.
 
 use super::{Intent, PteSync, Stale};
 use crate::held::Held;

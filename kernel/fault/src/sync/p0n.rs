@@ -1,5 +1,5 @@
-//! P0n: the lock over the whole page table, as narrowed by the first half of Hugh Dickins' patches (spec
-//! §1.4.1): the walk and the first read do not take it.
+//! P0n: the lock of P0, but a fault takes it only once, to install the page (spec §1.4.1). It walks and
+//! reads without a lock. Source: the first half of Hugh Dickins' patches of 2005.
 
 use super::p0::hold_whole_table;
 use super::{Intent, PteSync, Stale};

@@ -1,5 +1,5 @@
-//! P1: one lock per leaf table (spec §1.4.2). The lock over the whole page table covers only the levels
-//! above.
+//! P1: one lock per leaf table (spec §1.4.2). The lock over the whole page table covers only tables of
+//! higher levels.
 
 use super::p0::hold_whole_table;
 use super::{Intent, PteSync, Stale};
@@ -36,7 +36,7 @@ impl PteSync for P1 {
     #[inline]
     fn hold_below<'a, W: World>(&self, mm: &'a Mm<W>, local: &mut Local, slot: &Slot) -> Held<'a, W> {
         if slot.level > 0 {
-            // The page-table lock, which is held, covers this word.
+            // The caller holds the page-table lock, which covers this word.
             return Held::Nothing;
         }
         mm.lock_table(local, slot.table)

@@ -1,6 +1,6 @@
-//! P2: compare-exchange of the word (spec §1.4.3). Populating a word and adding a table need no lock. Before
-//! a table leaves the tree it is closed: each of its words is poisoned. Replacing a page takes the lock over
-//! the page table.
+//! P2: compare-exchange of the word (spec §1.4.3). To fill a word or add a table, a fault needs no lock. To
+//! replace a page, it takes the lock over the page table. Before a table leaves the tree, each of its words
+//! is exchanged for poison, so that later exchanges in it fail.
 
 use super::{Intent, PteSync, Stale};
 use crate::atomic::{AtomicU64, Ordering};
@@ -34,8 +34,8 @@ impl PteSync for P2 {
         Ok(held)
     }
 
-    /// Race: two tasks change the same word. The winner's Release publishes its page's contents (E1, E2). The
-    /// loser goes on with the winner's page, hence Acquire on failure.
+    /// Race: two tasks change the same word. The winner's Release publishes the contents of its page (E1,
+    /// E2). The loser's exchange fails, and the loser uses the winner's page, so the failure is Acquire.
     #[inline]
     fn replace(&self, word: &AtomicU64, old: Pte, new: Pte) -> bool {
         word.compare_exchange(old.bits(), new.bits(), Ordering::AcqRel, Ordering::Acquire).is_ok()

@@ -1,9 +1,10 @@
-//! P3: transactions on tables, after CortenMM's advanced protocol (spec §1.4.5). A change descends without
-//! locks and locks the table that covers it. It starts again if that table was taken out of the tree.
+//! P3: a lock per table, after CortenMM's advanced protocol (spec §1.4.5). A change walks down without
+//! locks, and locks the table that covers its range. If that table has been taken out of the tree, the
+//! change starts again.
 //!
-//! CortenMM keeps a range's rights in the page table and has no areas. Here rights stay in the area map, and
-//! a fault checks its area again under the table's lock. The cache lines written are the same, and none is
-//! shared by all CPUs (decision 0008).
+//! CortenMM keeps rights in the page table and has no areas. Here rights stay in the area map, and a fault
+//! checks its area again under the table's lock. This writes the same cache lines as CortenMM, and no line
+//! that all CPUs share (decision 0008).
 
 use super::{Intent, PteSync, Stale};
 use crate::held::Held;

@@ -1,4 +1,4 @@
-//! All tables of an engine: words, locks, and the stack of free tables.
+//! All tables of an engine, in one array: their words, their locks, and a stack of free tables.
 
 use alloc::boxed::Box;
 
@@ -9,14 +9,14 @@ use crate::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, Padded};
 use crate::geometry::Geometry;
 use crate::pte::{Pte, TableId};
 
-/// Frame value of a free table, which has no frame.
+/// The value that stands for "no frame". A free table has it.
 const NO_FRAME: u64 = u64::MAX;
 
 /// The data of a table besides its words.
 struct Table<R> {
-    /// The lock for split page-table locks (P1) and for table transactions (P3).
+    /// The table's own lock (P1 and P3).
     lock: Mutex<R, ()>,
-    /// Whether the table was taken out of the tree. Changed under the table's lock, if the strategy has one.
+    /// Whether the table was taken out of the tree. Changed under the table's lock, if the strategy uses it.
     stray: AtomicBool,
     /// The frame that the table occupies, or [`NO_FRAME`].
     frame: AtomicU64,
@@ -28,8 +28,9 @@ struct Table<R> {
 pub(crate) struct TableArena<R> {
     words: Box<[AtomicU64]>,
     tables: Box<[Padded<Table<R>>]>,
-    /// Head of the free stack. Low half: first free table + 1. High half: a change counter, so that an
-    /// exchange fails if the stack changed and changed back meanwhile.
+    /// Head of the free stack. The low half is the first free table + 1. The high half counts changes. Race:
+    /// between a load and an exchange, the stack changes and then gets the same first table again. The count
+    /// differs, so the exchange fails.
     free: AtomicU64,
     index_bits: u8,
 }

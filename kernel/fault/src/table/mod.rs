@@ -1,7 +1,7 @@
 //! Page tables: words in one arena, tables identified by number, and the walk from the root to a word.
 //!
-//! Words are reached through their table's number, so recycling a table leaves no dangling pointer. Each
-//! table in use also owns a frame of the allocator, as in a real machine.
+//! Tasks reach words through their table's number, so a table that is used again leaves no dangling pointer.
+//! Each table in use also owns a frame of the allocator, as on a real machine.
 
 mod arena;
 mod walk;

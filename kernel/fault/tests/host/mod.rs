@@ -1,5 +1,5 @@
-//! The world of the tests: memory that can be read back, an allocator that can be told to fail, and engines
-//! small enough for every schedule to matter.
+//! The world of the tests: memory that tests can read back, an allocator that tests can make fail, and
+//! engines so small that schedules meet often.
 
 #![expect(dead_code, reason = "each test target uses a part")]
 
@@ -44,7 +44,7 @@ pub(crate) struct Words<S> {
     scheduler: std::marker::PhantomData<S>,
 }
 
-/// What a frame holds before it is cleared.
+/// The contents of a frame that was not cleared yet.
 const GARBAGE: u64 = 0xDEAD;
 
 impl<S: Scheduler> Words<S> {
@@ -84,7 +84,7 @@ impl<S: Scheduler> Words<S> {
         };
     }
 
-    /// Sets whether the contents of reclaimed pages are kept. They are at first.
+    /// Sets whether the memory keeps the contents of reclaimed pages. At first it does.
     pub(crate) fn keep_contents(&self, keeps: bool) {
         self.keeps_contents.store(keeps, Relaxed);
     }
@@ -120,7 +120,7 @@ impl<S: Scheduler> Memory for Words<S> {
             return None;
         }
         let mut slots = self.slots.lock().expect("no panic");
-        // The lowest free number, so that slots are reused soon.
+        // The lowest free number, so that slots get a new use soon.
         let slot = (1..).find(|slot| !slots.contains_key(slot))?;
         slots.insert(slot, (self.contents[pfn.0 as usize].load(Relaxed), 1));
         Some(slot)
@@ -146,10 +146,10 @@ impl<S: Scheduler> Memory for Words<S> {
     }
 }
 
-/// The core's allocator, which can be told to fail.
+/// The core's allocator. Tests can make it fail.
 pub(crate) struct Frames<S: Scheduler> {
     allocator: PageAllocator<'static, Locks<S::RawLock>>,
-    /// Successful allocations left before failures begin. Negative for no failures.
+    /// Number of allocations that still succeed before they begin to fail. Negative: all succeed.
     until_failure: AtomicI64,
     failures: AtomicU64,
 }
@@ -269,7 +269,7 @@ pub(crate) fn machine_with<S: Scheduler>(
     Engine::new(world, &config)
 }
 
-/// Each combination of page-table and area strategy once, and each accounting strategy with one combination.
+/// Strategies for tests: each pair of P and V once, and each R with one such pair.
 pub(crate) fn strategies() -> Vec<Strategy> {
     use pageset_fault::{Account, Stabilise, TableSync};
     let of_words = Strategy::all().filter(|strategy| strategy.account() == Account::R3);

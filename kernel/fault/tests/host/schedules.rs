@@ -6,7 +6,7 @@ use shuttle::thread;
 
 use crate::host::Scheduler;
 
-/// A lock where another thread may run at every step.
+/// A lock whose every operation lets shuttle switch to another thread.
 pub(crate) struct ShuttleLock(AtomicBool);
 
 // SAFETY: only one caller's exchange finds false between two unlocks; shuttle runs one thread at a time.

@@ -1,4 +1,4 @@
-//! The engine takes frames from both page-frame allocators of the family.
+//! Tests the engine with frames from `pageset-core` and from `pageset-blocks`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Calls to a host whose processor walks the leaf tables itself.
+//! Tests the calls for hosts whose processor walks the leaf tables itself.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

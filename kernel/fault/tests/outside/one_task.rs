@@ -195,7 +195,7 @@ fn prefaulting_doubles_in_a_run_and_waste_is_counted() {
             pages.for_each(|page| store(&mut task, page * PAGE, 1).expect("mapped"));
             task.stats().faults - before
         };
-        // Runs: 0; 1 and 2; 3 to 6; 7, where the table ends; 8 to 11; 12 to 15.
+        // The runs have pages 0, 1 to 2, 3 to 6, 7 (the end of the table), 8 to 11, and 12 to 15.
         assert_eq!(faults(0..13), 6);
         assert_eq!((task.stats().installed, task.stats().prefault_extra), (16, 10));
         task.unmap(0..16 * PAGE).expect("a range of pages");
@@ -301,7 +301,7 @@ fn misuse_is_an_error() {
     Task::new(&space, CpuId(0)).expect("a task is free again");
 }
 
-/// Does work that uses every kind of allocation. Its errors are lacks of memory.
+/// Does work that uses every kind of allocation. Its only error is "out of memory".
 fn work(task: &mut TestTask) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     task.map(0..40 * PAGE, Prot::ReadWrite).map_err(|error| text(&error))?;
@@ -330,7 +330,7 @@ fn work(task: &mut TestTask) -> Result<(), String> {
     outcome.and(task.unmap(35 * PAGE..37 * PAGE).map_err(|error| text(&error)))
 }
 
-/// Race 13 of the catalogue, at every point that allocates memory.
+/// Row 13 of the race catalogue (spec §1.7): memory runs out, at every point that allocates.
 #[test]
 fn running_out_of_memory_anywhere_loses_nothing() {
     let variants = |options| {

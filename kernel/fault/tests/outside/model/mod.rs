@@ -1,5 +1,6 @@
-//! Random programs against a naive model, for every strategy, shape and option. Each operation's answer must
-//! equal the model's. At each `Check` and at the end the invariants hold. After the end nothing is left.
+//! Random programs, compared with a simple model, for every strategy, geometry and option. Each operation's
+//! answer must equal the model's. At each `Check` and at the end the invariants must hold. At the end no
+//! frame may be in use.
 //!
 //! `PROPTEST_CASES` sets the number of programs. The fuzz target `fault_operations` plays programs made from
 //! bytes. Each of its findings becomes a named test here.

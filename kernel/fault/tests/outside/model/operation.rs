@@ -3,7 +3,7 @@
 
 use pageset_fault::{Access, EngineConfig, Geometry, Huge, Options, Prot, Strategy};
 
-/// An engine, and the operations on it.
+/// A program: a configuration of an engine, and operations on it.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) config: EngineConfig,
@@ -12,7 +12,7 @@ pub(crate) struct Program {
     pub(crate) operations: Vec<Operation>,
 }
 
-/// One operation. Tasks and spaces are named by any number, taken modulo how many there are.
+/// One operation. It names tasks and address spaces by any number, modulo the number of existing ones.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operation {
     NewSpace {
@@ -79,7 +79,7 @@ pub(crate) enum Operation {
         task: u8,
         frames: u8,
     },
-    /// The allocator fails after so many more allocations. Values from 128 switch failures off.
+    /// The allocator fails after this number of further allocations. Values from 128 switch failures off.
     FailAfter {
         allocations: u8,
     },
@@ -125,7 +125,7 @@ impl Bytes<'_> {
 
     fn span(&mut self) -> Span {
         let (page, pages) = (self.next(), self.next());
-        // One in 16 is skewed.
+        // One range in 16 does not begin and end at pages.
         let skew = if pages >= 0xF0 { (self.next(), self.next()) } else { (0, 0) };
         Span { page, pages: pages % 20, skew }
     }
@@ -135,7 +135,7 @@ impl Bytes<'_> {
             [(12, 3, 3), (12, 3, 3), (12, 1, 2), (6, 2, 3), (14, 2, 6), (12, 3, 2), (30, 2, 4), (6, 11, 2)]
                 [usize::from(self.next() % 8)];
         let geometry = Geometry::new(page_shift, index_bits, levels).expect("a geometry");
-        // Few tables, or as many as can ever be needed.
+        // Either so few tables that they run out, or as many as a program can need.
         let tables = match (self.next(), index_bits) {
             (few @ 0..32, _) => u32::from(few),
             (_, 11) => 32,

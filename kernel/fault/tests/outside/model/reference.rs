@@ -1,6 +1,6 @@
-//! The naive model: an address space's pages, their rights and contents. Each answer of the engine must equal
-//! the model's. "Out of memory" is accepted only where memory was in fact short, and must then change
-//! nothing.
+//! The simple model: an address space's pages, their rights and contents. Each answer of the engine must
+//! equal the model's. The engine may answer "out of memory" only if memory was short, and must then have
+//! changed nothing.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,7 +17,7 @@ type World = TestWorld<Threads>;
 /// Most address spaces at a time.
 const SPACES_MAX: usize = 4;
 
-/// The pages of an address space.
+/// The model's address space: its pages, by number.
 type Pages = BTreeMap<u64, Page>;
 
 #[derive(Clone, Copy, Debug)]
@@ -150,7 +150,7 @@ impl Play {
         self.engine.world().frames.failures()
     }
 
-    /// Asserts that a lack of memory was real: a frame was refused, or tables are few.
+    /// Asserts that memory was really short: a frame was refused, or tables are few.
     fn assert_is_short(&self, failures: u64) {
         assert!(self.failures() > failures || self.program.config.tables <= 32, "there is memory");
     }
