@@ -1,6 +1,5 @@
-//! A kernel's page allocator: a memory map with holes and an odd end, tables that are statics, any count of
-//! frames at any alignment, a range that the firmware names, and a reclaimer. A kernel without a heap writes
-//! the same lines.
+//! A kernel's page allocator, as a kernel without a heap would write it. It has a memory map with a hole,
+//! static tables, requests of any count and alignment, a range that the firmware uses, and a reclaimer.
 //!
 //! `cargo run -p pageset-blocks --example kernel`
 
@@ -112,7 +111,7 @@ fn fill(frames: &BlockAllocator<'_>) -> Result<(), AllocError> {
 /// Runs the whole example.
 ///
 /// # Errors
-/// If memory is short, or a table has another length than the configuration needs.
+/// An error if memory is short, or if a table has another length than the configuration needs.
 pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut memory = Box::new(Memory::new());
     let zone = ZoneConfig {

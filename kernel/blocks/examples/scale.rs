@@ -1,4 +1,5 @@
-//! The cost of 1 to 64 frames by the size of memory: `cargo run --release -p pageset-blocks --example scale`.
+//! Measures how the cost of a request depends on the size of memory: `cargo run --release -p pageset-blocks
+//! --example scale`.
 //!
 //! Random requests for 1 to 64 frames keep a part of the memory in use. Prints nanoseconds for each
 //! allocation and free, medians of five rounds, for this allocator and for `pageset-core`.

@@ -1,4 +1,5 @@
-//! The cost and refusals of small memories: `cargo run --release -p pageset-blocks --example small`.
+//! Measures cost and refused requests in small memories: `cargo run --release -p pageset-blocks --example
+//! small`.
 //!
 //! Blocks of 4 to 512 KiB, powers of two, use a part of all memory. A step frees random blocks until there is
 //! room, and then requests one. Prints nanoseconds for each step, the share of refused requests, and how much

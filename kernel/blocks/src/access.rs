@@ -1,5 +1,5 @@
-//! Two kinds of allocators: several threads share one, or one thread uses it. The kind decides how words are
-//! changed.
+//! Two kinds of allocators: one that several threads share, and one for a single thread. The kind decides
+//! how words are changed.
 
 use core::cell::Cell;
 use core::fmt;

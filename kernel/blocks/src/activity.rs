@@ -7,11 +7,11 @@ const IDLE: u32 = 0;
 /// The CPU was active before the last tick.
 const RECENT: u32 = 1;
 const ACTIVE: u32 = 2;
-/// The CPU never becomes active, so it keeps nothing.
+/// The CPU is off-line. It never becomes active, so it keeps no pageblock.
 const OFFLINE: u32 = 3;
 
-/// When a CPU was last active in a zone. Neither a free nor an allocation from the row that the CPU used last
-/// makes it active.
+/// Whether a CPU was active in a zone lately. Frees are not noted, and neither are allocations from the row
+/// that the CPU used last, so that these stay cheap.
 #[derive(Debug)]
 pub(crate) struct Activity(AtomicU32);
 

@@ -1,6 +1,6 @@
-//! Atomics, from one of three sources: the language, a model checker (`--cfg loom`, `--cfg shuttle`), or a
-//! wrapper that reports each operation to a simulation (feature `observed`). A model checker decides at each
-//! operation which thread runs next.
+//! The atomics of this crate. They are the language's, or a model checker's (`--cfg loom`, `--cfg shuttle`),
+//! or a wrapper that reports each operation to a simulation (feature `observed`). A model checker decides at
+//! each operation which thread runs next.
 
 #[cfg(loom)]
 mod sequential;

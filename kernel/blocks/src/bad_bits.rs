@@ -11,7 +11,7 @@ use crate::row::{ROW_FRAMES, ROWS, rows_of};
 #[derive(Debug)]
 #[cfg_attr(all(feature = "alloc", not(any(loom, shuttle))), derive(zerocopy::FromZeros))]
 pub struct BadBits {
-    /// Number of the pageblock, plus 1; 0 if the entry is unused. Once set, it does not change.
+    /// Number of the pageblock, plus 1; 0 if the entry is unused. Once set, it never changes.
     block: AtomicU32,
     rows: [AtomicUsize; ROWS],
 }
@@ -54,7 +54,7 @@ impl BadBits {
         self.rows[frame / ROW_FRAMES].load(Acquire) >> (frame % ROW_FRAMES) & 1 == 1
     }
 
-    /// Puts these frames out of service.
+    /// Notes that these frames are out of service.
     pub(crate) fn mark(&self, frames: core::ops::Range<usize>) {
         for (row, bits) in rows_of(frames) {
             self.rows[row].fetch_or(bits, AcqRel);

@@ -24,7 +24,7 @@ impl BlockWord {
         Self { first: Pfn(pfn.0 - frame), order, heads: 1 << frame }
     }
 
-    /// The blocks that these bits stand for; `first` is the first frame of a word.
+    /// Makes a `BlockWord` from a bit for each block. `first` is the first frame of the word.
     #[inline]
     pub(crate) const fn from_heads(first: Pfn, order: Order, heads: usize) -> Self {
         Self { first, order, heads }

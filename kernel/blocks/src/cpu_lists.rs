@@ -50,12 +50,12 @@ impl CpuHome {
 pub struct CpuLists {
     /// The zone's offset: frame number minus frame index, modulo 2^64.
     pub(crate) offset: u64,
-    /// Where this CPU last found a pageblock.
+    /// The pageblock that this CPU found last. The next search begins there.
     pub(crate) near: AtomicU32,
     /// The CPU's spare pageblock, plus 1. A hint: it may be out of date.
     pub(crate) spare: AtomicU32,
     pub(crate) activity: Activity,
-    /// For each type: the reserved pageblock for single frames, and the one for larger blocks.
+    /// For each type, two reserved pageblocks: for single frames, and for larger blocks.
     at_hand: [[AtHand; 2]; TYPES],
     /// For each order, the first frame of the block that the CPU freed last, plus 1. A hint: it may be out of
     /// date.
@@ -141,7 +141,7 @@ impl AtHand {
         self.0.store(place, Relaxed);
     }
 
-    /// The pageblock, and the row in it.
+    /// The pageblock that the CPU reserves, and the row that it takes from.
     #[inline]
     pub(crate) fn get(&self) -> Option<(BlockIndex, usize)> {
         place(self.0.load(Relaxed))
@@ -160,9 +160,9 @@ impl AtHand {
         update::<A, _>(&self.0, SeqCst, |now| is_this(now).then_some(0)).is_ok()
     }
 
-    /// Moves the hint from row `from` to row `to` of the same pageblock. Does nothing if the word changed
-    /// meanwhile: a thread that runs as the same CPU may have reserved another pageblock, which must not be
-    /// forgotten.
+    /// Moves the hint from row `from` to row `to` of the same pageblock. Race: another thread of the same
+    /// CPU has reserved another pageblock meanwhile. Then the word has changed and stays as it is, so that
+    /// the new pageblock is not forgotten.
     #[inline]
     pub(crate) fn advance<A: Access>(&self, block: BlockIndex, from: usize, to: usize) {
         let number = |row| (block * ROWS + row) as u32 + 1;
@@ -171,7 +171,7 @@ impl AtHand {
     }
 }
 
-/// The most pageblocks whose rows fit into the word of an `AtHand`.
+/// The most pageblocks that an allocator can have: an `AtHand` numbers all their rows in one word.
 pub(crate) const MAX_BLOCKS: usize = (u32::MAX as usize - 1) / ROWS;
 
 #[inline]
@@ -184,7 +184,7 @@ const fn place(number: u32) -> Option<(BlockIndex, usize)> {
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// Counts of a CPU's events that a user may want to know. All counters only rise, and wrap around.
+        /// Counts of a CPU's events. Counters only rise, and wrap around.
         #[derive(Debug)]
         pub(crate) struct Counters {
             $(pub(crate) $name: AtomicUsize,)*
@@ -255,9 +255,10 @@ counters! {
     /// How often a CPU changed the free frames of a pageblock that another CPU had changed last. Counted only
     /// with the feature `line-counts`.
     line_transfers,
-    /// Line transfers within 10 us of the other CPU's change, by the clock.
+    /// The part of `line_transfers` that happened within 10 us of the other CPU's change.
     contended_lines,
-    /// How often a request found a zone below its low watermark. When this rises, a reclaimer should work.
+    /// How often a request found a zone below its low watermark. If it rises, the host should reclaim
+    /// memory.
     below_low,
     /// Requests that found no memory.
     failed,

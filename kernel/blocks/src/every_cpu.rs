@@ -13,8 +13,8 @@ use crate::{BlockAllocator, CpuArrays};
 /// An allocator, and the [arrays](CpuArrays) of all of its CPUs. For simulations, which play many CPUs on one
 /// thread.
 ///
-/// Each CPU's operations go through its own arrays. If memory is short, all arrays are drained and the
-/// request is tried once more. A CPU in the middle of an operation keeps its arrays.
+/// Each CPU's operations use its own arrays. If memory is short, the arrays of all CPUs are drained and the
+/// request is tried once more. The arrays of a CPU in the middle of an operation are not drained.
 #[derive(Debug)]
 pub struct EveryCpu<'a> {
     allocator: &'a BlockAllocator<'a>,

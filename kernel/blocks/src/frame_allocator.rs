@@ -1,4 +1,4 @@
-//! The common trait of this project's allocators.
+//! Implements `FrameAllocator`, the trait of this project's allocators.
 
 use core::ops::Range;
 
@@ -104,7 +104,7 @@ impl<A: Access> FrameAllocator for BlockAllocator<'_, A> {
         let mut usage =
             FrameUsage { shared_visits: self.counters().shared() as u64, ..FrameUsage::default() };
         for zone in self.zones() {
-            // Other CPUs may change the counts meanwhile.
+            // Race: other CPUs change the counts meanwhile, so `at_hand` may exceed `free`.
             usage.free += zone.free.saturating_sub(zone.at_hand);
             usage.at_hand += zone.at_hand;
             usage.whole_pageblocks += zone.whole_pageblocks;

@@ -2,8 +2,9 @@
 //!
 //! A set is a tree of bits. The lowest level has a bit for each pageblock; each level above has a bit for
 //! each word below that is not empty. Race: one CPU empties a word and clears the bit above, while another
-//! adds a member to the word. The emptying CPU reads the word again after it cleared the bit, and sets the
-//! bit again if there is a member. So a bit above may be set too long, but a member is never hidden for long.
+//! CPU adds a member to the word. The first CPU reads the word again after it has cleared the bit, and sets
+//! the bit again if the word has a member. So a search may find an empty word, or miss a member for a
+//! moment, but no member stays hidden.
 
 use core::marker::PhantomData;
 use core::ops::Range;
@@ -62,7 +63,7 @@ pub(crate) struct Index<'a> {
     set_words: usize,
 }
 
-/// One of the sets.
+/// One set of the index.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Set<'i, A = Shared> {
     index: &'i Index<'i>,
@@ -185,7 +186,7 @@ impl<A: Access> Set<'_, A> {
         for level in level..self.index.levels {
             let (word, bit) = (at / BITS, 1 << (at % BITS));
             let Some(cell) = self.word(level, word) else { return };
-            // Most bits are set already, and a word that seldom changes stays in all caches. If the word had
+            // Most bits are set already. Reading first keeps the word in all CPUs' caches. If the word had
             // bits before, the bit above is set, or the CPU that set them is about to set it.
             if cell.load(SeqCst) & bit != 0 || set_bits::<A>(cell, bit) != 0 {
                 return;
@@ -226,7 +227,7 @@ impl<A: Access> Set<'_, A> {
         }
     }
 
-    /// Removes up to `limit` members by one exchange. They lie in the word of the member that
+    /// Removes up to `limit` members by one exchange. They all lie in one word, the word of the member that
     /// [`find`](Self::find) returns.
     pub(crate) fn take_near(&self, range: &Range<BlockIndex>, near: BlockIndex, limit: usize) -> Several {
         while limit > 0
@@ -259,7 +260,7 @@ impl<A: Access> Set<'_, A> {
         self.remove_all(block / BITS, 1 << (block % BITS))
     }
 
-    /// Removes these pageblocks of a word, if all are there.
+    /// Removes these pageblocks, which lie in one word, if all of them are members.
     fn remove_all(&self, word: usize, bits: usize) -> bool {
         let Some(cell) = self.word(0, word) else { return false };
         let remove = |now: usize| (now & bits == bits).then_some(now & !bits);
@@ -271,7 +272,8 @@ impl<A: Access> Set<'_, A> {
         true
     }
 
-    /// Clears the bits above a word that became empty, level by level.
+    /// After a word became empty, clears its bit in the level above. If that word is empty too, goes on with
+    /// the next level.
     fn note_empty(&self, word: usize) {
         let mut at = word;
         for level in 1..self.index.levels {

@@ -1,5 +1,6 @@
-//! The last CPU that changed a line, and when. Simulations count with it how often CPUs meet there. Its
-//! atomics are the language's own: the `observed` feature and the model checkers do not see them.
+//! The CPU that changed a cache line last, and the time. With it, simulations count how often CPUs contend
+//! for the line. Its atomics are the language's own, so the `observed` feature and the model checkers do not
+//! see them.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -36,8 +37,8 @@ impl LastChange {
     pub(crate) fn note(&self, cpu: CpuId, now_ns: usize) -> Option<usize> {
         let cpu = cpu.0.wrapping_add(1);
         let before = self.cpu.swap(cpu, Relaxed);
-        // A CPU may note its change a little after it made it. So the times may be in the wrong order: take
-        // the distance.
+        // A CPU notes its change a little after it has made it, so the times of two CPUs may be in the wrong
+        // order. Take the distance.
         let passed_ns = now_ns.abs_diff(self.at_ns.swap(now_ns, Relaxed));
         (before != 0 && before != cpu).then_some(passed_ns)
     }

@@ -1,9 +1,9 @@
-//! A page-frame allocator without a lock, for kernels and programs. CPUs reserve pageblocks, and the cost of
-//! a call does not grow with memory.
+//! A page-frame allocator without a lock, for kernels and programs. Each CPU reserves a pageblock and takes
+//! frames from it, so CPUs seldom meet. The cost of a call does not grow with memory.
 //!
 //! [`BlockAllocator`] hands out frames of zones. It takes the same requests and configuration as
-//! `pageset-core`'s `PageAllocator`, and returns the same errors. It does not follow Linux: it is what we
-//! would do instead. Most programs use it through [`CpuArrays`].
+//! `pageset-core`'s `PageAllocator`, and returns the same errors. It does not follow Linux. Most programs
+//! use it through [`CpuArrays`].
 //!
 //! - Every misuse of a [`BlockAllocator`] is an error value: a double free, a wrong order, frames that are
 //!   not in use. One misuse cannot be detected: a second free of a block that has another user by then.
@@ -17,15 +17,15 @@
 //! - Calls for parts of blocks may give up with [`Busy`](pageset_core::FreeError::Busy).
 //!
 //! Import by name: `pageset-core` has other types called `Tables`, `TableCounts` and `Zone`. The README
-//! explains the allocator, its races, and the calls that an interrupt handler may make. The files, from the
-//! bottom:
+//! explains the allocator, its words (such as *whole*, *spare*, *settle*, *withheld*), its races, and the
+//! calls that an interrupt handler may make. The files, from the bottom:
 //!
 //! - `row`: the frames of a row in one word, two bits each. One exchange takes or frees a block and checks
 //!   its order.
 //! - `rows`: the rows of a pageblock, which any CPU may change at any time. Its page lists the races, and the
 //!   operation that loses each.
-//! - `state`: what a pageblock is for. `index`: sets of pageblocks; a search visits a few words, however
-//!   large memory is.
+//! - `state`: the use of a pageblock, in one word. `index`: sets of pageblocks; a search visits a few words,
+//!   however large memory is.
 //! - `cpu_lists`: the pageblocks that a CPU reserves. `zone`: how much is free.
 //! - `allocator`: the operations. `every_cpu`: an allocator and the arrays of all CPUs, for a simulation on
 //!   one thread.

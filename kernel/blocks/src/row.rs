@@ -31,7 +31,7 @@ pub(crate) const FRAMES: usize = PAGEBLOCK_FRAMES as usize;
 pub(crate) const ROW_FRAMES: usize = usize::BITS as usize / 2;
 /// Rows of a pageblock.
 pub(crate) const ROWS: usize = FRAMES / ROW_FRAMES;
-/// The order whose blocks are a row each.
+/// The order of a block that fills a row.
 pub(crate) const ROW_ORDER: usize = ROW_FRAMES.trailing_zeros() as usize;
 
 /// All frames of a row, as bits.
@@ -56,7 +56,8 @@ const fn places(ends: bool) -> [usize; 16] {
     places
 }
 
-/// Bit masks for a block of one order at the first frame of a row.
+/// Bit masks for checking and changing a block of one order. They are for a block at the first frame of a
+/// row.
 struct Shape {
     /// The bits of the block's frames, and the upper bit of the frame after the block.
     looked_at: usize,
@@ -105,18 +106,18 @@ impl Row {
     pub(crate) const WITHHELD: Self = Self(ALL);
     /// Every frame belongs to a block that began in an earlier row.
     pub(crate) const INSIDE: Self = Self(0);
-    /// One block in use has exactly this row.
+    /// One block in use, which fills the row.
     pub(crate) const HEAD: Self = Self(1 << ROW_FRAMES);
-    /// Every frame is a block in use of its own.
+    /// Every frame is in use, each as a block of one frame.
     pub(crate) const SINGLES: Self = Self(ALL << ROW_FRAMES);
     /// One CPU has claimed the block that begins with this row. Only that CPU may change its rows.
     pub(crate) const CHANGING: Self = Self::of_order(PAGEBLOCK_ORDER + 1);
 
     /// The first row of a block in use. The order is a row's or larger.
     ///
-    /// For orders above a row's, the word has a second upper bit at an odd place. Read as blocks of one row,
-    /// the first would have an odd number of frames and the second would begin where no block can begin. So
-    /// neither passes the check of a take or a free.
+    /// For orders above a row's, the word has a second upper bit at an odd place. If this were two blocks
+    /// within the row, the first would have an odd number of frames, and the second would begin where no
+    /// block can begin. So no operation mistakes it for such blocks.
     pub(crate) const fn of_order(order: usize) -> Self {
         let above = order - ROW_ORDER;
         if above == 0 { Self::HEAD } else { Self(Self::HEAD.0 | 1 << (ROW_FRAMES + 2 * above + 1)) }
@@ -132,7 +133,8 @@ impl Row {
         if is_long && place % 2 == 1 && place > 1 { Some(ROW_ORDER + place / 2) } else { None }
     }
 
-    /// The same row, read as if its first block ended with the row.
+    /// If the row begins a block of several rows: a row with one block in use of the row's size. Otherwise
+    /// the row itself. So code for blocks within a row can read it.
     const fn plain(self) -> Self {
         match self.long_order() {
             Some(_) if self.lower() == 0 => Self::HEAD,
@@ -250,8 +252,8 @@ impl Row {
     #[inline]
     pub(crate) const fn is_plain_block(self, at: usize, order: Order) -> bool {
         let shape = &SHAPES[order.index() & 7];
-        // Inverted before the shift: the bits that the shift brings in then count as set, so a block may end
-        // with the row.
+        // Inverted before the shift, so that the bits from beyond the row count as set. A block may end with
+        // the row.
         at & (frames_in(order) - 1) == 0 && (!self.0 >> at) & shape.looked_at == shape.changes
     }
 
@@ -312,8 +314,8 @@ impl Row {
         Some(Self(self.0 & !(frames | (frames & !heads) << ROW_FRAMES)))
     }
 
-    /// The row with a border between two blocks before this frame. A block across the border is halved until
-    /// the border is one of its cuts. `None` if that block is out of service.
+    /// The row after the block around this frame was cut so that a block begins at this frame. The block is
+    /// halved until it is so. `None` if the block is out of service.
     pub(crate) const fn with_border(self, frame: usize) -> Option<Self> {
         let mut row = self;
         while let Frame::Inside = row.frame(frame) {
@@ -380,7 +382,7 @@ impl Row {
         }
     }
 
-    /// The last frame, up to this one, at which a block begins or that is not in use.
+    /// Goes back from this frame to a frame at which a block begins, or to a frame that is not in use.
     pub(crate) const fn start_before(self, frame: usize) -> Option<usize> {
         let starts = !self.plain().inside() & ALL & (ALL >> (ROW_FRAMES - 1 - frame));
         match starts.checked_ilog2() {
@@ -405,8 +407,8 @@ impl fmt::Debug for Row {
     }
 }
 
-/// The last frames of the blocks of an order whose bits are all set. Zero if the order is larger than a
-/// row's.
+/// Finds the blocks of an order whose bits are all set. Returns a bit for each, at its last frame. Zero if
+/// the order is larger than a row's.
 ///
 /// Each allocation and free calls this, with orders that vary at random. So no branch depends on the order: a
 /// processor would often mispredict it.

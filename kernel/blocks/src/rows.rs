@@ -2,15 +2,16 @@
 //!
 //! # Which operations may race, who loses, and why that is safe
 //!
-//! A block of a row or less is taken or freed by one exchange of its row. Of two exchanges of one row, the
-//! second fails and looks again. It then sees that the frame is no longer free, or that the block is no
-//! longer in use. So each race of two such operations ends as if one had come after the other.
+//! Race: two CPUs take or free blocks in one row at once, each block of a row or less. Each does so by one
+//! exchange of the row. The second exchange fails, and its CPU looks again. It then sees that the frame is
+//! no longer free, or that the block is no longer in use. So the race ends as if one operation had come
+//! after the other.
 //!
 //! A block of several rows is taken, freed, cut and split row by row. Its first row says its order. A CPU
-//! that wants to change the block first exchanges that row for [`Row::CHANGING`], and of several CPUs one
-//! wins. From then on only the winner changes the rows of the block: no other exchange takes or frees frames
-//! of such rows. So one exchange decides here too. It checks the order, so it cannot hit a block of another
-//! order that came meanwhile. The losers:
+//! that wants to change the block *claims* it first: it exchanges the first row for [`Row::CHANGING`]. Race:
+//! several CPUs claim one block, and one of them wins. From then on only the winner changes the rows of the
+//! block, because no other operation accepts such rows. The claim also checks the order, so it cannot hit a
+//! block of another order that came meanwhile. The losers:
 //!
 //! - [`take_at`](Rows::take_at): each row goes from free to changing. Another CPU that wants one of these
 //!   rows finds it taken. If a row is not free, this operation loses: it frees the rows that it has.
@@ -22,8 +23,8 @@
 //!   in use.
 //! - [`close`](Rows::close) takes all rows, like a `take_at` of the whole pageblock.
 //!
-//! A look at a block of several rows reads several words, perhaps at different times. It trusts them only if
-//! the order in the first row covers the row that was asked for. If it does not, the block changed meanwhile.
+//! A look at a block of several rows reads several words. Race: another CPU changes the block between the
+//! reads. So the look trusts the words only if the order in the first row covers the row that was asked for.
 //! While no CPU changes a block, every look at it is right.
 //!
 //! A CPU that stops between two rows keeps the frames of one block. No other CPU waits for it.
@@ -61,7 +62,8 @@ pub(crate) enum Use {
     Block(usize, Order),
     /// The frame lies in a block that is out of service.
     InsideWithheld,
-    /// Another CPU takes, frees, cuts or splits the block around the frame, or did so during the look.
+    /// Another CPU is taking, freeing, cutting or splitting the block around the frame, or did so during the
+    /// look.
     Changing,
 }
 
@@ -105,15 +107,16 @@ impl<A: Access> Rows<A> {
         Row(self.rows[row].load(Acquire))
     }
 
-    /// Reads a row as a hint: no other read is ordered after it.
+    /// Reads a row as a hint only, without an order among reads.
     #[inline]
     pub(crate) fn peek(&self, row: usize) -> usize {
         self.rows[row].load(Relaxed)
     }
 
-    /// Reads a row in the total order of `SeqCst` operations, which includes all changes of states. Race: a
-    /// CPU frees a frame and then reads the state, while another gives up its reservation and then looks for
-    /// free frames. At least one of the two sees the other's change, so the free frame is not missed.
+    /// Reads a row in the total order of `SeqCst` operations, which includes all changes of states. Race:
+    /// one CPU frees a frame and then reads the state, while another CPU gives up its reservation and then
+    /// looks for free frames. In a total order, at least one of the two sees the other's change, so the free
+    /// frame is not missed.
     #[inline]
     fn row_in_order(&self, row: usize) -> Row {
         Row(self.rows[row].load(SeqCst))
@@ -142,7 +145,7 @@ impl<A: Access> Rows<A> {
         set::<A>(&self.rows[row], to.0);
     }
 
-    /// Takes a free block of `order`, at most a row's, from `row`. Returns its first frame.
+    /// Takes a free block of `order` from `row`. The block must fit into a row. Returns its first frame.
     #[inline]
     pub(crate) fn take_in_row(&self, row: usize, order: Order) -> Option<usize> {
         // Two calls, so that the compiler builds one for single frames only. That halves the steps between
@@ -154,8 +157,8 @@ impl<A: Access> Rows<A> {
         (heads != 0).then(|| row * ROW_FRAMES + heads.trailing_zeros() as usize)
     }
 
-    /// Takes up to `limit` blocks of `order`, at most a row's, by one exchange, the lowest first. Returns a
-    /// bit for each.
+    /// Takes up to `limit` blocks of `order` from `row` by one exchange, the lowest first. The blocks must
+    /// fit into a row. Returns a bit for each.
     #[inline(always)]
     pub(crate) fn take_blocks(&self, row: usize, order: Order, limit: usize) -> usize {
         let mut heads = 0;
@@ -181,7 +184,8 @@ impl<A: Access> Rows<A> {
     /// Claims these rows if all are free.
     fn claim_free(&self, first: usize, rows: usize) -> bool {
         let claim = |row: usize| self.change(row, |now| (now == Row::FREE).then_some(Row::CHANGING)).is_ok();
-        // Most failures end at this look. Then no row was claimed, so no other CPU saw less than is free.
+        // Look before claiming: a failed claim hides rows from other CPUs for a moment. Most calls that fail
+        // end here, without a claim.
         if !(first..first + rows).all(|row| self.row(row) == Row::FREE) {
             return false;
         }
@@ -245,7 +249,7 @@ impl<A: Access> Rows<A> {
         Ok(Row::FREE)
     }
 
-    /// The use of a frame. Other CPUs may change it during and after the look.
+    /// The use of a frame. Other CPUs may change it meanwhile.
     pub(crate) fn look(&self, frame: usize) -> Use {
         let (row, at) = (frame / ROW_FRAMES, frame % ROW_FRAMES);
         let now = self.row(row);
@@ -271,8 +275,8 @@ impl<A: Access> Rows<A> {
             return Use::Changing;
         };
         match (head.long_order(), head.frame(0)) {
-            // A block whose order does not reach this row never contained it: the two words are of different
-            // times.
+            // Race: the block changed between the reads of the two words, if the order in the first row does
+            // not reach this row.
             (Some(order), used) if row < first + rows_of_order(order) => match used {
                 Frame::Head(frames) => Use::Block(first * ROW_FRAMES, order_of(frames)),
                 Frame::Withheld => Use::InsideWithheld,
@@ -335,7 +339,7 @@ impl<A: Access> Rows<A> {
             if self.change(row, |now| now.with_split(part)).is_ok() {
                 continue;
             }
-            // Look at one of the caller's own frames: another owner may have freed other frames of the row.
+            // Look at one of the caller's own frames. Another owner may have freed other frames of the row.
             let (first, order) = self.long_around(row * ROW_FRAMES + part.trailing_zeros() as usize)?;
             if !self.claim_block(first, order) {
                 return Err(Refused::Changing);
@@ -363,7 +367,7 @@ impl<A: Access> Rows<A> {
         self.change(row, withhold).ok().map(|_| size.get())
     }
 
-    /// Frees these withheld frames of a row, and returns the new row.
+    /// Makes these withheld frames of a row free. Returns the new row.
     pub(crate) fn offer(&self, row: usize, frames: usize) -> Result<Row, NoBlock> {
         self.change(row, |now| now.with_freed_withheld(frames)).map_err(|_| NoBlock)
     }
@@ -467,7 +471,8 @@ impl<A: Access> Rows<A> {
     /// Takes a free block of `order` out of the smallest free block that is large enough, so that larger
     /// blocks stay for larger requests. Returns its first frame.
     pub(crate) fn take_any(&self, order: Order) -> Option<usize> {
-        // A failed take means that another CPU took a frame. So some CPU made progress: look again.
+        // Race: if the attempt fails, another CPU has taken a frame. So some CPU makes progress in each
+        // round.
         loop {
             let frame = self.best_fit(order)?;
             if self.take_at(frame, order) {
@@ -476,8 +481,8 @@ impl<A: Access> Rows<A> {
         }
     }
 
-    /// Whether the neighbouring block of the same order is free, so that both form a larger free block. The
-    /// order is at most a row's.
+    /// Whether the block's buddy is free, so that both form a larger free block. The order is at most a
+    /// row's.
     #[inline(always)]
     pub(crate) fn is_merged(&self, frame: usize, order: Order) -> bool {
         let beside = frame ^ order.frames() as usize;

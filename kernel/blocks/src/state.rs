@@ -28,7 +28,7 @@ pub(crate) enum Phase {
     Spare = 7,
 }
 
-/// Everything about a pageblock except its frames.
+/// The use of a pageblock: its phase, its type, its flags, and the CPU that reserves it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct State(u32);
 
@@ -41,8 +41,8 @@ const HOLED: u32 = 1 << 12;
 const ISOLATED: u32 = 1 << 13;
 const BAD: u32 = 1 << 14;
 const RESERVED: u32 = 1 << 15;
-/// The place of the CPU that reserves the pageblock. If no CPU does, a bit for each order below a pageblock's
-/// lies there.
+/// From this bit on, the state has the CPU that reserves the pageblock. If no CPU does, it has a bit for
+/// each order below a pageblock's instead.
 const OWNER_AT: u32 = 16;
 const ORDERS: u32 = (1 << PAGEBLOCK_ORDER) - 1;
 
@@ -59,7 +59,7 @@ impl State {
         Self(word)
     }
 
-    /// An open pageblock for requests of one type, which no CPU reserves.
+    /// The state of an open pageblock for requests of one type. No CPU reserves it.
     #[inline]
     pub(crate) const fn open(migratetype: MigrateType) -> Self {
         Self(Phase::Open as u32).of_type(migratetype)
@@ -85,7 +85,7 @@ impl State {
         Self(self.0 & !PHASE | phase as u32)
     }
 
-    /// The state after all frames became free: only the isolation flag stays.
+    /// Returns the state after all frames have become free. Only the isolation flag stays.
     #[must_use]
     pub(crate) const fn unused(self, phase: Phase) -> Self {
         Self(self.0 & ISOLATED | phase as u32)
@@ -120,10 +120,10 @@ impl State {
         }
     }
 
-    /// Whether the freeing CPU has to look at the pageblock after a free that left this row. `false` if a CPU
-    /// reserves the pageblock: the reserving CPU looks at it later.
+    /// Whether a CPU must settle or recount the pageblock after a free that left this row. `false` if a CPU
+    /// reserves the pageblock: that CPU does so when it gives the pageblock up.
     #[inline]
-    pub(crate) const fn minds(self, row: Row) -> bool {
+    pub(crate) const fn needs_look(self, row: Row) -> bool {
         if self.0 & (PHASE | RESERVED | ISOLATED) != Phase::Open as u32 {
             return false;
         }
@@ -152,15 +152,15 @@ impl State {
         (self.0 ^ wanted.0) & (PHASE | PAIR | BAD) == 0
     }
 
-    /// The orders of the pageblock's free blocks at the last look, a bit each. Zero while a CPU reserves the
-    /// pageblock. The bits may be out of date: a smaller block that was freed since may be missing, and any
-    /// block may be gone.
+    /// The orders of the pageblock's free blocks when it was settled last, a bit each. Zero while a CPU
+    /// reserves the pageblock. The bits may be out of date: a smaller block that was freed since may be
+    /// missing, and any block may be gone.
     #[inline]
     pub(crate) const fn orders(self) -> usize {
         if self.0 & RESERVED == 0 { (self.0 >> OWNER_AT & ORDERS) as usize } else { 0 }
     }
 
-    /// The state with free blocks of these orders. The pageblock must be one that no CPU reserves.
+    /// Returns this state with free blocks of these orders. No CPU may reserve the pageblock.
     #[inline]
     #[must_use]
     pub(crate) const fn with_orders(self, orders: usize) -> Self {
@@ -177,8 +177,7 @@ impl State {
         Some(order + (self.orders() >> order).trailing_zeros() as usize)
     }
 
-    /// One more than the largest order in [`orders`](Self::orders), or 0. At the last look, the pageblock had
-    /// no free block of this order or a larger one.
+    /// One more than the largest order in [`orders`](Self::orders), or 0 if there is none.
     #[inline]
     pub(crate) const fn mark(self) -> usize {
         (usize::BITS - self.orders().leading_zeros()) as usize
@@ -220,14 +219,14 @@ impl State {
         (self.0 ^ (RESERVED | cpu.0 << OWNER_AT)) & (RESERVED | u32::MAX << OWNER_AT) == 0
     }
 
-    /// The state reserved by a CPU. Such a pageblock is in no set.
+    /// Returns this state with a reservation for a CPU. A reserved pageblock is in no set.
     #[inline]
     #[must_use]
     pub(crate) const fn reserved_by(self, cpu: CpuId) -> Self {
         Self(self.unreserved().0 | RESERVED | cpu.0 << OWNER_AT)
     }
 
-    /// The state without a reservation, before the pageblock is put into a set.
+    /// Returns this state without a reservation and without orders: the pageblock is in no set yet.
     #[inline]
     #[must_use]
     pub(crate) const fn unreserved(self) -> Self {
@@ -379,10 +378,19 @@ mod tests {
     fn a_free_is_minded_where_it_changes_the_index() {
         let [one, two] = [0b1, 0b11].map(|frames| Row::SINGLES.with_part_freed(frames).expect("in use"));
         let open = State::open(MigrateType::Movable);
-        assert!(open.minds(one) && !open.with_orders(0b1).minds(one) && open.with_orders(0b1).minds(two));
-        assert!(!open.with_orders(0b10).minds(one), "smaller ones are noted when a CPU looks at all rows");
-        assert!(open.with_orders(0b1_1111_1111).minds(Row::FREE), "it may be whole now");
-        assert!(open.with_orders(0b111).counted(true).minds(one), "the zone's count is old now");
-        assert!(!open.reserved_by(CpuId(0)).minds(Row::FREE) && !open.isolated(true).minds(Row::FREE));
+        assert!(
+            open.needs_look(one)
+                && !open.with_orders(0b1).needs_look(one)
+                && open.with_orders(0b1).needs_look(two)
+        );
+        assert!(
+            !open.with_orders(0b10).needs_look(one),
+            "smaller ones are noted when a CPU looks at all rows"
+        );
+        assert!(open.with_orders(0b1_1111_1111).needs_look(Row::FREE), "it may be whole now");
+        assert!(open.with_orders(0b111).counted(true).needs_look(one), "the zone's count is old now");
+        assert!(
+            !open.reserved_by(CpuId(0)).needs_look(Row::FREE) && !open.isolated(true).needs_look(Row::FREE)
+        );
     }
 }

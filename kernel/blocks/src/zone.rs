@@ -8,8 +8,8 @@ use crate::access::{Access, add};
 use crate::atomic::{AtomicUsize, Relaxed, array, constant};
 use crate::index::BlockIndex;
 
-/// One zone. The field order separates cache lines: first the fields that locate the zone, then the gauges,
-/// which change often, in a line of their own, then limits that seldom change.
+/// One zone. The gauges change often, so they have their own cache line, between the fields that locate the
+/// zone and the limits that seldom change.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Zone {
@@ -21,7 +21,7 @@ pub struct Zone {
     pub(crate) id: ZoneId,
     pub(crate) kind: ZoneKind,
     pub(crate) node: NodeId,
-    /// Frames to keep back from requests that could use a higher zone.
+    /// Frames that the zone keeps from requests that could use a higher zone.
     pub(crate) lowmem_reserve: [u64; ZoneKind::COUNT],
     gauges: Gauges,
     /// Frames that the allocator may hand out.
@@ -32,8 +32,8 @@ pub struct Zone {
     pub(crate) reserved: AtomicUsize,
 }
 
-/// Counts of free memory. They change when a CPU takes or returns a whole pageblock, so they have a cache
-/// line of their own.
+/// Counts of free memory. They have their own cache line, because they change whenever a CPU takes or
+/// returns a whole pageblock.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Gauges {
@@ -101,7 +101,8 @@ impl Zone {
         add::<A>(&self.gauges.whole, blocks.wrapping_neg());
     }
 
-    /// Replaces a pageblock's share of the count of free frames.
+    /// Changes the count of free frames, after a pageblock that was counted with `before` frames has been
+    /// counted with `now`.
     pub(crate) fn recount<A: Access>(&self, before: u32, now: u32) {
         if before != now {
             add::<A>(&self.gauges.idle, (now as usize).wrapping_sub(before as usize));
@@ -128,8 +129,8 @@ impl Zone {
         self.gauges.whole.load(Relaxed)
     }
 
-    /// A lower bound of the free frames. Not included are frames freed to a pageblock since it was last
-    /// counted, and free frames of reserved pageblocks.
+    /// A lower bound of the number of free frames. It lacks frames that were freed since their pageblock was
+    /// last counted, and free frames of reserved pageblocks.
     pub(crate) fn free_at_least(&self) -> u64 {
         let whole = (self.whole_blocks() as u64).saturating_mul(u64::from(PAGEBLOCK_FRAMES));
         whole.saturating_add(self.idle_frames().max(0) as u64)

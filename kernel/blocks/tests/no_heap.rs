@@ -1,4 +1,4 @@
-//! The allocator in lent tables, made by constant functions. No operation uses the heap.
+//! Tests that no operation uses the heap. The allocator's tables are statics, made by constant functions.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -82,9 +82,10 @@ fn request(of: u8) -> Request {
     Request::new(order(of)).movable().with(RequestTraits::NO_WATERMARKS)
 }
 
-/// Every operation, usually along several paths. `held` has room for all frames.
+/// Runs every operation, most of them along several paths. `held` has room for all frames.
 fn everything(allocator: &BlockAllocator<'_>, held: &mut [Option<(Pfn, Order)>]) {
-    // Blocks from the reserved pageblock, after a refill, whole, rescued and cut. In the end, a refusal.
+    // The blocks come from a reserved pageblock, from a new one, from whole pageblocks, from other types and
+    // from larger blocks. The last request fails.
     for (index, slot) in held.iter_mut().enumerate() {
         let size = [0, 0, 1, 2, 3, 0, 7, 9][index % 8];
         let wanted = request(size).of_type(MigrateType::ALL[index % 3]);

@@ -81,7 +81,7 @@ impl World {
         }
     }
 
-    /// A step of a thread that uses memory, and frees frames that it does not own.
+    /// A step of a thread that allocates and frees, and also frees frames that it does not own.
     fn misuse(&self, cpu: CpuId, mine: &mut Blocks) {
         let mut random = thread_rng();
         let allocator = &self.allocator;
@@ -196,8 +196,8 @@ fn threads_that_free_what_is_not_theirs_leave_tables_consistent() {
     }
 }
 
-/// One thread frees a part of a row-sized block, while another frees the whole block and makes its row part
-/// of a larger one.
+/// One thread frees a part of a block that fills a row. Another thread frees the whole block meanwhile, and
+/// takes a larger block with the same row.
 #[test]
 fn a_free_of_a_row_while_it_becomes_a_part_of_a_larger_block_frees_whole_blocks() {
     check(|| {
@@ -220,7 +220,8 @@ fn a_free_of_a_row_while_it_becomes_a_part_of_a_larger_block_frees_whole_blocks(
     });
 }
 
-/// A frame that passes from one owner to another is not out of service.
+/// Frames pass from one owner to another. A wrong free of them meanwhile must not report that they are out
+/// of service.
 #[test]
 fn frames_that_another_cpu_takes_or_frees_are_not_called_leaked() {
     check(|| {
@@ -244,7 +245,8 @@ fn frames_that_another_cpu_takes_or_frees_are_not_called_leaked() {
     });
 }
 
-/// The pageblock is free for a moment. One CPU begins to make it whole; then another CPU takes a block.
+/// The last frame in use of a pageblock is freed. One CPU begins to make the pageblock whole, and another
+/// CPU takes a block of it.
 #[test]
 fn a_pageblock_that_was_nearly_made_whole_is_found_again() {
     check(|| {
@@ -332,8 +334,9 @@ fn a_pageblock_that_becomes_free_while_its_owner_leaves_is_whole() {
     }
 }
 
-/// A CPU that fails to take a block of several rows holds some rows for a moment. Another CPU that looks
-/// meanwhile sees less than is free. At the end the state knows all free blocks.
+/// A CPU that fails to take a block of several rows holds some of the rows for a moment. Another CPU that
+/// settles the pageblock meanwhile does not see them as free. At the end, the state must have the orders of
+/// all free blocks.
 #[test]
 fn rows_that_were_taken_in_vain_are_found_again() {
     check(|| {
@@ -357,7 +360,8 @@ fn rows_that_were_taken_in_vain_are_found_again() {
     });
 }
 
-/// Three uses want the spare pageblock at once: the CPU's next request, other CPUs' requests, and isolation.
+/// Three operations try to get the spare pageblock at once: the next request of its CPU, a request of
+/// another CPU, and an isolation.
 #[test]
 fn one_gets_the_spare_pageblock_of_a_cpu() {
     check(|| {
@@ -383,7 +387,8 @@ fn one_gets_the_spare_pageblock_of_a_cpu() {
     });
 }
 
-/// One thread gives up a pageblock and removes its hint after the other thread has reserved it again.
+/// Two threads run as one CPU. One thread gives up a pageblock, and removes it from the CPU's list after the
+/// other thread has reserved it again.
 #[test]
 fn threads_that_share_a_cpu_have_at_hand_what_it_reserves() {
     check(|| {
@@ -407,7 +412,8 @@ fn threads_that_share_a_cpu_have_at_hand_what_it_reserves() {
     });
 }
 
-/// Pageblocks go out of service and come back, and a frame goes for good, while another CPU is at work.
+/// Pageblocks go out of service and come back, and a frame goes out of service for good, while another CPU
+/// allocates and frees.
 #[test]
 fn service_while_another_cpu_is_at_work() {
     check(|| {

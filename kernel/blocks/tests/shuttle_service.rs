@@ -117,7 +117,7 @@ fn a_pageblock_isolated_by_two_is_isolated_once() {
     });
 }
 
-/// Free frames go out of service while CPUs take their neighbours.
+/// Free frames go out of service while CPUs take the frames beside them.
 #[test]
 fn a_bad_frame_is_never_handed_out_again() {
     check(|| {
@@ -207,7 +207,8 @@ fn ticks_move_pageblocks_and_lose_none() {
     beside_users(tick, |world, ()| world.end());
 }
 
-/// A request that respects watermarks is refused or served by the old or the new ones, and no frame is lost.
+/// Watermarks change during a request. The request is refused or served by the old or by the new watermarks,
+/// and no frame is lost.
 #[test]
 fn watermarks_change_while_memory_is_used() {
     let change = |world: &World| {

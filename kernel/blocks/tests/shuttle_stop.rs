@@ -1,6 +1,6 @@
-//! A CPU stops at each step of each operation, one after the other. The other CPUs still allocate, free and
-//! tick, and get all memory except the stopped CPU's. `validate` accounts for the missing frames. Then the
-//! CPU goes on, and nothing is lost.
+//! Tests that no CPU waits for another. CPU 0 stops in the middle of an operation: in each schedule one step
+//! later. The other CPUs must still allocate, free and tick, and get all memory except a little that CPU 0
+//! holds. Then CPU 0 goes on, and no frame may be lost.
 //!
 //! Needs `RUSTFLAGS="--cfg shuttle"`, and is empty otherwise; `cargo xtask ci night shuttle` runs it. There
 //! is nothing random in it.
@@ -127,7 +127,7 @@ fn stop_in(
                 blocks
             })
         };
-        // From here on, it stands still until this thread waits for it.
+        // From here on, CPU 0 runs only when this thread waits for it.
         thread::yield_now();
         is_over.store(is_done.load(Relaxed), Relaxed);
         counted.fetch_add(1, Relaxed);
@@ -144,7 +144,7 @@ fn stop_in(
 /// The other CPUs do every operation, while at most `missing_max` frames are missing.
 fn others_go_on(world: &World, missing_max: u64) {
     for of in [0, 3, 6, 8, 9] {
-        // The stopped CPU too: an interrupt handler that stopped it allocates and frees.
+        // Threads also run as the stopped CPU, as an interrupt handler would that interrupted it.
         for (cpu, to) in [(OTHER, THIRD), (THIRD, THIRD), (CPU, CPU), (THIRD, OTHER)] {
             let block = world.alloc(cpu, order(of), MOVABLE).expect("there is memory");
             world.free(to, block);
@@ -160,7 +160,7 @@ fn others_go_on(world: &World, missing_max: u64) {
     let all = world.take_all(THIRD);
     let missing = FRAMES - all.len() as u64;
     assert!(missing <= missing_max, "{missing} of {missing_max} frames are missing");
-    // A missing frame is in use by the tables, or `validate` names a change in progress.
+    // Either the tables account for each frame, or `validate` finds a change that is in progress.
     match world.allocator.validate() {
         Ok(census) => assert_eq!(census.allocated + census.cached + census.free + census.leaked, FRAMES),
         Err(violation) => assert!(AT_WORK.contains(&violation.rule), "{violation}"),
@@ -170,21 +170,21 @@ fn others_go_on(world: &World, missing_max: u64) {
 
 /// Violations that `validate` may report in the middle of a change.
 const AT_WORK: [&str; 15] = [
-    "the set of whole pageblocks has those that are whole, and no others",
+    "the set of whole pageblocks has all whole pageblocks, and no others",
     "the zone counts free frames of pageblocks that no CPU reserves, and no others",
-    "a spare pageblock is at hand for a CPU, and in service",
+    "a CPU's list names each spare pageblock, and spare pageblocks are in service",
     "a CPU reserves a pageblock",
-    "a CPU has at hand what it reserves",
-    "a frame is withheld since it is no memory or out of service",
+    "a CPU's list names each pageblock that the CPU reserves",
+    "a withheld frame is no memory, or out of service",
     "only frames of open pageblocks can be taken one by one",
     "the count of whole pageblocks equals the pageblocks",
-    "what a zone counts as free equals what each pageblock was counted with",
-    "nobody changes a pageblock while nobody is at work",
+    "a zone's count of free frames equals the sum of its pageblocks' counts",
+    "no pageblock is being changed while no CPU is inside the allocator",
     "a block of two pageblocks has both of them",
     "the second half of a block of two pageblocks has a first one",
-    "nobody changes a block while nobody is at work",
-    "a pageblock knows the largest order of which it has a free block",
-    "a pageblock stands in the set of its largest free block",
+    "no block is being changed while no CPU is inside the allocator",
+    "a pageblock's state has the largest order of its free blocks",
+    "a pageblock is in the set of its largest free block",
 ];
 
 /// Frames of a pageblock, which its CPU may hold while it is stopped.
@@ -307,7 +307,7 @@ fn many_at_once() {
 fn exact_counts_and_parts() {
     for frames in [300, 700] {
         stop_at_each_step(3 * PAGEBLOCK, nothing, move |world, _| {
-            // When this goes on, other CPUs may have all memory, or may be changing the pageblock.
+            // When this CPU goes on, other CPUs may have all memory, or may be changing the pageblock.
             if let Ok(pfn) = world.allocator.alloc_exact(CPU, frames, &request(0)) {
                 let _ = world.allocator.split_range(CPU, pfn.0 + 10..pfn.0 + 20);
                 world.allocator.free_range(CPU, pfn.0..pfn.0 + frames).expect("it is in use");
@@ -330,7 +330,7 @@ fn a_given_place() {
     }
 }
 
-/// A reserved pageblock, a spare one, and one with some freed parts.
+/// Prepares a reserved pageblock, a spare pageblock, and a pageblock with some free parts.
 fn all_kinds(world: &World) -> Blocks {
     let theirs = world.take(OTHER, 0, 40);
     let mut ours = world.take(CPU, 0, 30);

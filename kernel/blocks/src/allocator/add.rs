@@ -13,8 +13,7 @@ use crate::rows::Use;
 use crate::state::{Phase, State};
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Adds memory: these frames were holes, and become free. They must lie in the spans of the zones.
-    /// O(frames).
+    /// Makes frames free that were holes until now. They must lie in the spans of the zones. O(frames).
     ///
     /// All watermarks are computed anew. `min_free_kbytes` and the reserves of low zones do not change: they
     /// depend on the memory that the allocator was built with.
@@ -22,8 +21,9 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadRange`] for a range without frames,
     /// [`ConfigError::Foreign`] for a frame in no zone, [`ConfigError::AlreadyManaged`] for a frame that is
-    /// not a hole. After an error nothing was added. There is one exception: if two CPUs add frames of the
-    /// same pageblock at once, one CPU may get the error, and the frames that it added before stay.
+    /// not a hole. After an error nothing was added, with one exception. Race: two CPUs add frames of the
+    /// same pageblock at once. The losing CPU gets `AlreadyManaged`, but the frames that it has added stay
+    /// added.
     pub fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
         if pfns.is_empty() {
@@ -67,8 +67,8 @@ impl<A: Access> BlockAllocator<'_, A> {
                 && !self.is_bad(block, frame, state)
     }
 
-    /// Adds frames to a pageblock. Returns how many were added; fewer than all if another CPU adds the same
-    /// frames.
+    /// Adds frames to a pageblock. Returns the number added. Race: if another CPU adds the same frames, each
+    /// frame is added by one of the two, so the number is lower.
     fn add_to_pageblock(&self, block: BlockIndex, frames: Range<usize>) -> usize {
         if self.states[block].change::<A>(Phase::Absent, Phase::Changing) {
             self.rows[block].withhold_everything();

@@ -13,8 +13,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Allocates a block. Two requests at the same time, on one CPU or on two, get different blocks.
     ///
     /// # Errors
-    /// See [`AllocError`]. If the block would take the zone below its watermark, that is an error even though
-    /// frames are free.
+    /// See [`AllocError`]. A request fails although frames are free if the zone would fall below the
+    /// request's watermark.
     #[inline(always)]
     pub fn alloc(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
         match self.alloc_at_hand(cpu, request) {
@@ -45,13 +45,13 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Takes the block that the CPU freed last, if that block is still free. The block is in the CPU's
-    /// caches, and most programs that free a block soon need one.
+    /// caches.
     ///
-    /// Refuses a block whose neighbour of the same order is free. The two form a larger free block, and
-    /// breaking it up could cost a larger request its place.
+    /// Does not take the block if its buddy is free too. The two form a larger free block, which a larger
+    /// request may need.
     ///
-    /// If the CPU does not reserve the pageblock, no watermark was checked for this block yet. So this checks
-    /// the watermark.
+    /// If the CPU does not reserve the block's pageblock, checks the watermark: nothing has checked it for
+    /// this block yet.
     #[inline(always)]
     fn take_again(&self, index: usize, zone: ZoneId, cpu: CpuId, request: &Request) -> bool {
         let wanted = Wanted::of(request);
@@ -69,8 +69,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.still(block, frame, wanted).is_some()
     }
 
-    /// Takes the CPU's spare pageblock or a block from another row of its pageblock. If there is none, tries
-    /// all zones.
+    /// Takes the CPU's spare pageblock, or a block from another row of the reserved pageblock. If there is
+    /// none, tries all zones.
     #[inline(never)]
     fn alloc_near(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
         let Some(zone) = self.home_zone(cpu, request) else { return self.alloc_slow(cpu, request, false) };

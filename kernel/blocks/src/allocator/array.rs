@@ -69,7 +69,7 @@ impl Array {
         self.blocks.iter().take(self.len as usize).any(|other| *other == block)
     }
 
-    /// Adds a block. Returns `false` if there is no room.
+    /// Adds a block. Returns `false` if the array is full.
     #[inline]
     pub(super) fn push(&mut self, block: u32) -> bool {
         let has_room = self.len < self.most;
@@ -80,7 +80,7 @@ impl Array {
         has_room
     }
 
-    /// Up to `count` blocks: those that were freed first.
+    /// The `count` blocks that were freed first, or all if there are fewer.
     pub(super) fn oldest(&self, count: usize) -> &[u32] {
         &self.blocks[..count.min(self.len as usize)]
     }

@@ -22,10 +22,10 @@ use crate::state::{BlockState, State};
 /// `Normal` of the CPU's node, or the next lower kind if the node has no such zone. Blocks of other zones and
 /// orders go to the allocator directly.
 ///
-/// A kernel has one `CpuArrays` for each CPU. `&mut` means that only this CPU uses it, with interrupts off if
-/// an interrupt handler uses it too. A program has one for each thread. An allocation is then a read, and a
-/// free is a write. An empty array fetches half of its capacity by one exchange. A full array returns half of
-/// its blocks. An array holds at most 128 pages, and at most two pageblocks.
+/// A kernel has one `CpuArrays` for each CPU. `&mut` means that only this CPU uses it, with interrupts off
+/// if an interrupt handler uses it too. A program has one for each thread. An allocation is then a read, and
+/// a free is a write. An empty array is filled to half of its capacity by one exchange. A full array returns
+/// half of its blocks. An array holds at most 128 pages, and at most two pageblocks.
 ///
 /// # Out of memory
 /// For the allocator, blocks in arrays are in use, and [`drain_all`](BlockAllocator::drain_all) does not
@@ -56,9 +56,8 @@ pub struct CpuArrays<'a> {
     arrays: [[Array; ORDERS]; TYPES],
     /// A recent pageblock's state, and the index of its type.
     ///
-    /// A free compares the state of its block's pageblock with this one, and so knows the array before that
-    /// state arrives from memory. The next allocation then reads the array without waiting for a cache miss
-    /// on the freed block's state.
+    /// A free uses this type to find the array, and checks afterwards that the block's pageblock has the
+    /// same state. So the processor need not wait for that state before it goes on with the array.
     recent: (State, usize),
     /// Whether an array was filled or emptied since the last tick.
     is_busy: bool,
@@ -185,7 +184,8 @@ impl<'a> CpuArrays<'a> {
             && self.array(type_index, order).is_some_and(|array| array.push((block * FRAMES + frame) as u32))
     }
 
-    /// Frees a block that `keep` refused: it belongs in no array, the array is full, or `recent` has changed.
+    /// Frees a block that [`keep`](Self::keep) refused: it belongs in no array, the array is full, or its
+    /// pageblock differs from `recent`.
     #[inline(never)]
     fn free_past(&mut self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         let Some((type_index, index)) = self.look(pfn, order) else {
@@ -209,7 +209,8 @@ impl<'a> CpuArrays<'a> {
         allocator.free(cpu, pfn, order)
     }
 
-    /// The type of a block in use, and its place in the zone. `None` if the block may not enter an array.
+    /// Finds the type of a block in use, and its place in the zone. `None` if the block may not enter an
+    /// array.
     fn look(&mut self, pfn: Pfn, order: Order) -> Option<(usize, u32)> {
         let (block, frame) = self.home.frame(pfn);
         let state = self.states.get(block)?.get();
@@ -245,7 +246,8 @@ impl<'a> CpuArrays<'a> {
         // The lowest block is pushed last, so that it is used next.
         for pfn in blocks.rev() {
             let (block, frame) = home.frame(pfn);
-            // If the zone has no memory, the allocator takes blocks from another zone. Return those.
+            // If the home zone has no memory, the allocator takes blocks from another zone. They do not
+            // belong in the array.
             if block >= blocks_here || allocator.zones[home.zone.index()].frame(pfn).is_none() {
                 allocator.free(cpu, pfn, request.order).ok();
             } else {
@@ -265,13 +267,15 @@ impl<'a> CpuArrays<'a> {
         self.allocator.alloc(self.cpu, request)
     }
 
-    /// Returns up to `blocks` blocks of an array, beginning with the first freed.
+    /// Returns up to `blocks` blocks of an array to the allocator, beginning with the block that was freed
+    /// first.
     fn give_back(&mut self, type_index: usize, order: Order, blocks: usize) {
         let (allocator, cpu, zone) = (self.allocator, self.cpu, self.home.zone);
         let Some(array) = self.array(type_index, order) else { return };
         let oldest = array.oldest(blocks);
         match order {
-            // A call of its own, so that the compiler knows the order of most blocks.
+            // A separate call, so that the compiler builds one with a constant order for the most frequent
+            // case.
             Order::ZERO => allocator.free_from_array(cpu, zone, oldest, Order::ZERO),
             _ => allocator.free_from_array(cpu, zone, oldest, order),
         }
@@ -289,7 +293,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let indices = places.iter().map(|place| first + *place as usize);
         self.free_indices(cpu, zone, order, indices, |index| {
             let freed = self.free(cpu, zone.pfn(index), order);
-            // Frames that are out of service stay so.
+            // A block with a frame that is out of service is not freed. That is no double free.
             if !matches!(freed, Ok(()) | Err(FreeError::Leaked(_))) {
                 count::<A>(&self.lists_at(zone.id, cpu).counters.double_frees);
             }

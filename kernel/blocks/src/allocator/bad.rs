@@ -16,17 +16,17 @@ use crate::zone::Zone;
 /// this many looks fail only if a CPU stopped in the middle. Chosen.
 const ATTEMPTS: usize = 1000;
 
-/// The outcome of an attempt.
+/// The outcome of one look at a pageblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attempt {
     Done,
-    /// Another CPU changes the pageblock, or this attempt changed its phase.
+    /// Another CPU is changing the pageblock, or this attempt has changed its phase: look again.
     Again,
 }
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Takes a frame out of service. A free frame leaves alone and at once. A frame in use leaves with its
-    /// whole block, which cannot be freed any more. Usually the hardware reported the memory as failing.
+    /// Takes a frame out of service, usually because the hardware reported it as failing. A free frame goes
+    /// alone and at once. A frame in use goes with its whole block, which cannot be freed any more.
     ///
     /// # Errors
     /// [`FreeError::Foreign`] if the frame is not memory of this allocator, [`FreeError::Leaked`] if it is
@@ -75,7 +75,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Block => self.mark_block(block, state),
             Phase::SecondHalf => {
                 let head = self.states[head_of(block)].get();
-                // A CPU that frees a part of a pair first cuts the pair into two blocks.
+                // Race: a CPU that frees a part of a pair first cuts the pair into two blocks. So check that
+                // it is still a pair.
                 head.block_order() > Order::PAGEBLOCK && self.mark_block(head_of(block), head)
             }
             Phase::Changing => false,
@@ -84,7 +85,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 Use::Block(start, _) => self.mark_used(block, start),
                 Use::InsideWithheld => return Err(FreeError::Leaked(pfn)),
                 Use::Withheld if state.is_holed() => return Err(FreeError::Foreign(pfn)),
-                // Another CPU frees, takes or marks the frame: look again.
+                // Another CPU is freeing, taking or marking the frame: look again.
                 Use::Withheld | Use::Changing => false,
             },
         };
@@ -101,8 +102,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub(super) fn is_bad(&self, block: BlockIndex, frame: usize, state: State) -> bool {
         match state.phase() {
             Phase::Block => state.has_bad(),
-            // If the first half's state no longer says that the block has two pageblocks, another CPU is
-            // about to make the second half a block of its own.
+            // Race: another CPU cuts the pair. It changes the state of the first half before the state of
+            // the second half. So the first half may already say that its block has one pageblock.
             Phase::SecondHalf => {
                 let head = self.states[head_of(block)].get();
                 head.phase() == Phase::Block && head.block_order() > Order::PAGEBLOCK && head.has_bad()
@@ -120,7 +121,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.states[head].update::<A>(|now| is_same(now).then(|| now.bad())).is_ok()
     }
 
-    /// Opens a parked pageblock, which stays out of service.
+    /// Opens a parked pageblock (free and out of service). It stays out of service.
     fn unpark(&self, block: BlockIndex) -> bool {
         if self.states[block].change::<A>(Phase::Parked, Phase::Changing) {
             self.rows[block].open();
@@ -145,8 +146,8 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Withholds the block in use that begins at a frame.
     fn mark_used(&self, block: BlockIndex, start: usize) -> bool {
-        // The caller looked earlier, and another block may begin there now. So the size comes from the
-        // exchange.
+        // Race: since the caller looked, another block may begin there. So take the size from the word that
+        // the exchange replaced.
         let Some(frames) = self.rows[block].withhold_block(start) else { return false };
         self.mark_bits(block, start..start + frames);
         self.states[block].update::<A>(|state| Some(state.bad())).ok();

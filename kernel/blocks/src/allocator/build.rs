@@ -27,8 +27,8 @@ impl<'a> BlockAllocator<'a> {
 }
 
 impl<'a> BlockAllocator<'a, Alone> {
-    /// Builds an allocator for one thread at a time, as [`new`](BlockAllocator::new) does. Its operations on
-    /// frames use no exchange.
+    /// Builds an allocator that one thread uses at a time. It changes words by stores, which are cheaper
+    /// than exchanges. Otherwise it equals one from [`new`](BlockAllocator::new).
     ///
     /// # Errors
     /// The errors of `new`.
@@ -98,8 +98,9 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
     /// Makes the frames of a zone's regions free.
     fn populate(&self, id: ZoneId, regions: &[Range<u64>]) {
         let zone = &self.zones[id.index()];
-        // Pageblocks that lie in one region. Their states are `Whole` already. Their rows stay zeros. No CPU
-        // can take from zeros, and the memory of the rows stays untouched until the pageblock is used.
+        // Pageblocks that lie in one region. Their states are zeros, which means `Whole`. Their rows stay
+        // zeros, too: no CPU can take from zeros, and a row's memory is not touched before the pageblock is
+        // used.
         let covered = |region: &Range<u64>| {
             let first =
                 (region.start.max(zone.span.start).wrapping_sub(zone.offset) as usize).div_ceil(FRAMES);
@@ -122,7 +123,7 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
         }
     }
 
-    /// Frees frames of a pageblock that no single region covers: those frames that lie in a region.
+    /// Frees the frames of a pageblock that lie in a region. No single region covers the pageblock.
     fn populate_part(&self, zone: &Zone, block: BlockIndex, regions: &[Range<u64>]) {
         let start = zone.pfn(block * FRAMES).0;
         let mut free = [0; ROWS];
@@ -150,7 +151,7 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
         self.count_free(block);
     }
 
-    /// Makes CPUs begin their search for whole pageblocks far from each other.
+    /// Lets CPUs begin their searches for whole pageblocks far from each other.
     fn spread_cpus(&self, id: ZoneId) {
         let blocks = &self.zones[id.index()].blocks;
         for cpu in 0..self.cpus() {

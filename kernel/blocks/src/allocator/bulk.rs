@@ -1,4 +1,4 @@
-//! Many blocks by one call. Blocks of one word are taken or freed together.
+//! Allocates and frees many blocks by one call. One exchange takes or frees all blocks of a row.
 
 use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request, Watermark};
 
@@ -12,8 +12,8 @@ use crate::state::Phase;
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Fills the empty slots of `pages` with single pages, and leaves filled slots alone. Returns how many
-    /// slots are filled in the end; fewer than all only if memory is short.
+    /// Fills the empty slots of `pages` with single pages, and skips filled slots. Returns the number of
+    /// filled slots. It is lower than the length only if memory is short.
     ///
     /// # Errors
     /// The errors of [`alloc`](Self::alloc) if no page was found; [`AllocError::BulkOrder`] for another order
@@ -48,8 +48,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Frees blocks in the order of the slice. One exchange frees consecutive blocks of one order in one row.
     ///
     /// # Errors
-    /// The place in `blocks` of the first block that could not be freed, and why. The other blocks are freed
-    /// nevertheless.
+    /// The index of the first block that could not be freed, and the reason. The other blocks are freed.
     pub fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), (usize, FreeError)> {
         let mut outcome = Ok(());
         let mut done = 0;
@@ -105,7 +104,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let mut refused = 0;
         let otherwise =
             |index: usize| refused += usize::from(self.free(cpu, zone.pfn(index), order).is_err());
-        // Frames of another zone get indices outside this zone's pageblocks.
+        // A frame of another zone gets an index outside this zone's pageblocks, so `otherwise` gets it.
         let indices = blocks.map(|pfn| pfn.0.wrapping_sub(zone.offset) as usize);
         self.free_indices(cpu, zone, order, indices, otherwise);
         refused
@@ -131,15 +130,15 @@ impl<A: Access> BlockAllocator<'_, A> {
         let (rows, states) = (&self.rows[zone.blocks.clone()], &self.states[zone.blocks.clone()]);
         let first = zone.blocks.start * FRAMES;
         if A::IS_SHARED {
-            // An exchange waits for its cache line before the processor goes on. These loads do not wait, so
-            // the lines arrive together.
+            // The exchanges below wait for their cache lines one after the other. These loads fetch all
+            // lines at once.
             let row_of = |place: usize| Some(rows.get(place / FRAMES)?.peek(place % FRAMES / ROW_FRAMES));
             let looks = indices.clone().filter_map(|index| row_of(index.wrapping_sub(first)));
             core::hint::black_box(looks.fold(0, |all, row| all | row));
         }
         // The blocks to free together: their row, counted in the zone, and a bit for each block.
         let (mut row, mut heads) = (usize::MAX, 0);
-        // One more index, which is no frame: it flushes the last group.
+        // The last index is no frame. It ends the last group, so that the loop frees it.
         for index in indices.chain(core::iter::once(usize::MAX)) {
             let place = index.wrapping_sub(first);
             let (of, head) = (place / ROW_FRAMES, 1 << (place % ROW_FRAMES));

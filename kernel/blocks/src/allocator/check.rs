@@ -36,7 +36,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             let broken = |rule| Violation { zone: id, pfn: Some(zone.pfn(block * FRAMES)), rule };
             let state = self.states[block].get();
             if self.is_published(block) != (state.phase() == Phase::Whole) {
-                return Err(broken("the set of whole pageblocks has those that are whole, and no others"));
+                return Err(broken("the set of whole pageblocks has all whole pageblocks, and no others"));
             }
             if state.phase() != Phase::Open && self.rows[block].free() != 0 {
                 return Err(broken("only frames of open pageblocks can be taken one by one"));
@@ -61,7 +61,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             return Err(broken("the count of whole pageblocks equals the pageblocks"));
         }
         if counted != zone.idle_frames() {
-            return Err(broken("what a zone counts as free equals what each pageblock was counted with"));
+            return Err(broken("a zone's count of free frames equals the sum of its pageblocks' counts"));
         }
         if census.free + census.cached + census.allocated + census.leaked != zone.managed() {
             return Err(broken("managed = free + cached + allocated + leaked"));
@@ -78,7 +78,9 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Spare => {
                 census.cached = frames;
                 if state.is_isolated() || !self.is_spare_of_any(zone.id, block) {
-                    return Err("a spare pageblock is at hand for a CPU, and in service");
+                    return Err(
+                        "a CPU's list names each spare pageblock, and spare pageblocks are in service",
+                    );
                 }
             }
             Phase::Block | Phase::SecondHalf => {
@@ -90,7 +92,9 @@ impl<A: Access> BlockAllocator<'_, A> {
                 let is_bad = self.is_bad(block, 0, state);
                 *(if is_bad { &mut census.leaked } else { &mut census.allocated }) = frames;
             }
-            Phase::Changing => return Err("nobody changes a pageblock while nobody is at work"),
+            Phase::Changing => {
+                return Err("no pageblock is being changed while no CPU is inside the allocator");
+            }
             Phase::Open => self.check_open(zone.id, block, state, &mut census)?,
         }
         Ok(census)
@@ -137,10 +141,12 @@ impl<A: Access> BlockAllocator<'_, A> {
                 Use::Withheld | Use::InsideWithheld => {
                     withheld += u64::from(self.is_bad(block, frame, state));
                     if !self.is_bad(block, frame, state) && !state.is_holed() {
-                        return Err("a frame is withheld since it is no memory or out of service");
+                        return Err("a withheld frame is no memory, or out of service");
                     }
                 }
-                Use::Changing => return Err("nobody changes a block while nobody is at work"),
+                Use::Changing => {
+                    return Err("no block is being changed while no CPU is inside the allocator");
+                }
                 Use::Block(start, order) => {
                     let size = order.frames() as usize;
                     if start != frame || !frame.is_multiple_of(size) {
@@ -162,7 +168,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             let mut at_hand =
                 self.lists_at(id, cpu).all_at_hand().filter_map(|at_hand| Some(at_hand.get()?.0));
             if !at_hand.any(|at_hand| at_hand == block) {
-                return Err("a CPU has at hand what it reserves");
+                return Err("a CPU's list names each pageblock that the CPU reserves");
             }
         } else {
             census.free = free;
@@ -177,14 +183,14 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         let orders = self.rows[block].largest_free().map_or(0, |order| order.min(PAGEBLOCK_ORDER - 1) + 1);
         if orders > state.mark() {
-            return Err("a pageblock knows the largest order of which it has a free block");
+            return Err("a pageblock's state has the largest order of its free blocks");
         }
         let is_there =
             |order: usize| order < PAGEBLOCK_ORDER && self.set_of(state.type_index(), order).has(block);
         if state.set_order().is_none_or(is_there) {
             Ok(())
         } else {
-            Err("a pageblock stands in the set of its largest free block")
+            Err("a pageblock is in the set of its largest free block")
         }
     }
 }

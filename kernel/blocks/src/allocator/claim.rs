@@ -1,4 +1,4 @@
-//! Claims of whole pageblocks: to open them, or as blocks of one or two pageblocks.
+//! Claims whole pageblocks: to open them, or to hand them out as blocks of one or two pageblocks.
 
 use pageset_core::{CpuId, MigrateType, Order, ZoneId};
 
@@ -25,7 +25,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Turns claimed pageblocks into one block in use. `false` if one pageblock was isolated meanwhile.
+    /// Turns claimed pageblocks into one block in use. `false` if another CPU isolated one of them
+    /// meanwhile.
     pub(super) fn hand_out(&self, block: BlockIndex, order: Order, migratetype: MigrateType) -> bool {
         let parts = block..block + blocks_in(order);
         let hand_out = |part: BlockIndex| {
@@ -39,7 +40,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         false
     }
 
-    /// Claims a whole pageblock. No other CPU can use it from then on.
+    /// Claims a whole pageblock by removing it from the set. No other CPU can use it from then on.
     pub(super) fn claim_whole(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
         if !zone.may_claim(1, needy.reserve) {
@@ -82,8 +83,8 @@ impl<A: Access> BlockAllocator<'_, A> {
                 return Some(first);
             }
             if whole.has_pair(first) {
-                // Race: another CPU made the pair whole again, and may have added it just before this CPU
-                // removed it.
+                // Race: just before this CPU removed the pair from the set, another CPU made it whole again
+                // and added it. So add it again.
                 pairs.add(first);
             }
         }
@@ -116,7 +117,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Opens a claimed whole pageblock, with all of its frames free. Returns `false` in the cases of
     /// [`turn_into`](Self::turn_into).
     pub(super) fn open(&self, block: BlockIndex, open: State) -> bool {
-        // The rows say that no frame is free yet, so no CPU takes from them.
+        // No row has a free frame yet, so no other CPU takes from the open pageblock.
         let opened = self.turn_into(block, |_| open);
         if opened {
             self.rows[block].open();
@@ -124,8 +125,9 @@ impl<A: Access> BlockAllocator<'_, A> {
             if now.is_isolated() {
                 self.unreserve(block, |_| true);
             } else if open.owner().is_some() && now.owner().is_none() {
-                // The pageblock went out of service and came back, or another CPU drained this CPU. The other
-                // CPU settled the pageblock before all rows were free.
+                // Race: the pageblock went out of service and came back, or another CPU ended this CPU's
+                // reservations. That CPU settled the pageblock before all rows were free. So settle it
+                // again.
                 self.note_rows(block);
             }
         }

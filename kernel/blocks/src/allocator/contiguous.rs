@@ -1,12 +1,12 @@
-//! More frames than a block has, any alignment, and any range at an address. Such a run consists of whole
+//! Allocates more frames than a block has, at any alignment or at an address. Such a run consists of whole
 //! pageblocks side by side, and free frames before and after them.
 //!
 //! # Which operations may race, who loses, and why that is safe
 //!
-//! Race: this CPU searches without taking, while another CPU takes frames of the run that was found. Then
-//! this CPU takes the frames pageblock by pageblock, each by the exchanges that every allocation uses. If
-//! another CPU was faster at one pageblock, this CPU loses: it returns the frames that it took, and searches
-//! on after that place. That is safe because no other CPU knows of those frames.
+//! Race: this CPU has found a free run, and another CPU takes frames of it. This CPU takes the run pageblock
+//! by pageblock, by the exchanges that every allocation uses. If another CPU was faster at one pageblock,
+//! this CPU loses. It frees the frames that it has taken, and searches on after that place. That is safe
+//! because no caller has got those frames.
 
 use core::ops::Range;
 
@@ -86,8 +86,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         if surplus.is_empty() {
             return Ok(());
         }
-        // Only this call owns these frames. If freeing fails, another caller freed frames that it does not
-        // own.
+        // The caller has not got these frames yet. If their free fails, another caller has freed frames that
+        // it does not own.
         self.free_parts(cpu, surplus).map_err(|_| AllocError::NotFree(pfn))
     }
 
@@ -231,7 +231,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             let part = first..FRAMES.min(first + (frames.end - at));
             if !self.take_part(block, part.clone(), of) {
                 if at > frames.start {
-                    // No other CPU knows of these frames.
+                    // No caller has got these frames.
                     let freed = self.free_parts(cpu, zone.pfn(frames.start).0..zone.pfn(at).0);
                     debug_assert!(freed.is_ok(), "frames that were just taken are in use");
                 }
@@ -261,8 +261,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             return false;
         }
         if !self.rows[block].take_range(frames.clone()) {
-            // This CPU held some rows for a moment. Another CPU that looked then may have missed them: look
-            // again.
+            // Race: this CPU took some rows for a moment. Another CPU that settled the pageblock then did
+            // not count them as free. So settle it again.
             self.note_rows(block);
             self.settle(block);
             return false;
@@ -270,7 +270,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.note_taken(block, frames.len() as u32);
         let gives = self.states[block].get().gives();
         if !gives {
-            // The pageblock went out of service, or becomes whole.
+            // The pageblock has gone out of service, or is becoming whole.
             self.put_back_run(block, frames);
         }
         self.settle(block);

@@ -1,4 +1,4 @@
-//! Damaged tables: no operation panics or runs for ever, whatever the tables contain.
+//! Tests with damaged tables: whatever the tables contain, no operation panics or runs for ever.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -29,7 +29,7 @@ impl Random {
         (self.0 >> 33) % limit
     }
 
-    /// Any word; usually one that is valid somewhere.
+    /// Any word for a row. Usually it is valid in some place.
     fn row(&mut self) -> usize {
         match self.below(8) {
             0 => Row::FREE.0,

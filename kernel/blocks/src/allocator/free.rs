@@ -1,4 +1,4 @@
-//! A free: any CPU returns a block to its pageblock.
+//! Frees a block: any CPU returns it to its pageblock.
 
 use pageset_core::{CpuId, FreeError, Order, Pfn};
 
@@ -60,7 +60,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         true
     }
 
-    /// Frees blocks of one or two pageblocks, and finds the error of a wrong call.
+    /// Frees a block of one or two pageblocks. If there is no such block in use, finds the error to report.
     #[cold]
     #[inline(never)]
     fn free_slow(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
@@ -83,14 +83,14 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Open | Phase::Changing => match self.rows[block].look(frame) {
                 Use::Free => Err(FreeError::DoubleFree(pfn)),
                 Use::InsideWithheld => Err(FreeError::NotABlock(pfn)),
-                // Another CPU frees the same block at once, cuts it, or is about to take it. So the caller
-                // does not own it.
+                // Race: another CPU is freeing, cutting or taking the block. So the caller does not own it.
                 Use::Changing => Err(FreeError::DoubleFree(pfn)),
                 Use::Block(start, _) if start != frame => Err(FreeError::NotABlock(pfn)),
                 Use::Block(_, allocated) if allocated != order => wrong(allocated),
-                // The pageblock is open, and one block in use fills it: another CPU opened it to free a part.
+                // One block in use fills an open pageblock. Race: another CPU has opened the pageblock to
+                // free a part of it.
                 Use::Block(..) if order == Order::PAGEBLOCK && self.put(cpu, block, frame, order) => Ok(()),
-                // The block appeared between the two looks: the caller frees a block that it does not own.
+                // Race: the block was allocated between the two looks. So the caller does not own it.
                 Use::Block(..) => Err(FreeError::DoubleFree(pfn)),
                 Use::Withheld => Err(self.why_withheld(block, frame, pfn)),
             },
@@ -100,7 +100,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Tells why a withheld frame cannot be freed.
     pub(super) fn why_withheld(&self, block: BlockIndex, frame: usize, pfn: Pfn) -> FreeError {
         let state = self.states[block].get();
-        // A frame that is no hole is out of service, or another CPU is taking it out of service now.
+        // A withheld frame is a hole, or is out of service, or another CPU is just taking it out of service.
         if state.is_holed() && !self.is_bad(block, frame, state) {
             FreeError::Foreign(pfn)
         } else {

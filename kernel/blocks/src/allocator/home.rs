@@ -37,7 +37,7 @@ impl Home {
         (Self { zone, node: home.node, kinds, first }, blocks.start..end)
     }
 
-    /// Whether such a request uses this zone first.
+    /// Whether a request tries this zone first.
     #[inline]
     pub(super) fn serves(&self, request: &Request) -> bool {
         let is_at_home = match request.nodes {
@@ -55,7 +55,8 @@ impl Home {
     }
 
     /// The pageblock of a frame number, counted from the zone's first, and the frame's place in it. A frame
-    /// of another zone may fall into one of these pageblocks. The rows withhold such a frame.
+    /// of another zone may lie in one of these pageblocks. It is withheld there, so it cannot be freed by
+    /// mistake.
     #[inline]
     pub(super) fn frame(&self, pfn: Pfn) -> (BlockIndex, usize) {
         let place = pfn.0.wrapping_sub(self.first.0);

@@ -23,10 +23,10 @@ pub struct ZoneUse {
     pub managed: u64,
     /// Free frames, including those of reserved and spare pageblocks.
     pub free: u64,
-    /// The part of `free` in reserved and spare pageblocks. Another CPU takes them only if it finds no other
-    /// frames.
+    /// The part of `free` in reserved and spare pageblocks. Other CPUs take these frames only if they find
+    /// no others.
     pub at_hand: u64,
-    /// Pageblocks that are free as a whole, reserved ones included. Any request can get them.
+    /// Pageblocks that are completely free, reserved ones included. Any request can get them.
     pub whole_pageblocks: u64,
     /// Pageblocks that are out of service. Their free frames are in none of the counts above.
     pub isolated_pageblocks: u64,
@@ -102,8 +102,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.states[index / FRAMES].get().owner()
     }
 
-    /// The type of the pageblock of a frame. `None` if the pageblock is free as a whole, is changing, or has
-    /// no memory.
+    /// The type of a frame's pageblock. `None` if the pageblock is completely free, is changing, or has no
+    /// memory.
     #[must_use]
     pub fn pageblock_type(&self, pfn: Pfn) -> Option<MigrateType> {
         let (_, index) = self.locate(pfn)?;

@@ -1,5 +1,6 @@
-//! Takes pageblocks out of service and back. The flag is a bit of the pageblock's state. So a CPU that puts
-//! the pageblock to another use sees the bit in the same exchange.
+//! Takes pageblocks out of service and back. The flag is a bit of the pageblock's state. Race: another CPU
+//! puts the pageblock to another use meanwhile. It does so by an exchange of the same word, so it sees the
+//! flag.
 
 use pageset_core::{ConfigError, CpuId, MigrateType, Pfn};
 

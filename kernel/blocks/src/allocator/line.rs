@@ -1,4 +1,5 @@
-//! Counts how often CPUs meet at the free frames of a pageblock. For simulations and measurements.
+//! Counts how often a CPU changes a pageblock's rows that another CPU has changed last. For simulations and
+//! measurements.
 
 use pageset_core::CpuId;
 
@@ -6,8 +7,8 @@ use super::BlockAllocator;
 use crate::access::Access;
 use crate::index::BlockIndex;
 
-/// A line transfer is contended if the other CPU's change is less than this long ago, in ns. Chosen: a slow
-/// CPU needs about this long for an operation.
+/// A cache-line transfer counts as contended if the other CPU changed the line less than this many ns ago.
+/// Chosen: about the time of one operation on a slow CPU.
 #[cfg(feature = "line-counts")]
 pub const CONTENDED_NS: u64 = 10_000;
 

@@ -1,4 +1,4 @@
-//! Looks at one place. Other CPUs may allocate and free during the look.
+//! Queries about one frame. Other CPUs may allocate and free meanwhile.
 
 use pageset_core::{MAX_ORDER, Order, PAGEBLOCK_ORDER, Pfn};
 
@@ -18,7 +18,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         let (_, index) = self.locate(pfn)?;
         for _ in 0..LOOKS {
             match self.look_around(index / FRAMES, index % FRAMES) {
-                // A change takes a few exchanges, unless its CPU stopped in the middle.
+                // Another CPU is changing the block. A change takes a few exchanges, unless the CPU stopped
+                // in the middle.
                 Use::Changing => relax(),
                 Use::Block(before, order) => return Some((Pfn(pfn.0.checked_sub(before as u64)?), order)),
                 Use::Free | Use::Withheld | Use::InsideWithheld => return None,

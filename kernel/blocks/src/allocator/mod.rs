@@ -4,15 +4,16 @@
 //!
 //! - An allocation: `alloc` (from the reserved pageblock), `slow` (which zone), `rescue` (other types, other
 //!   CPUs' pageblocks), `refill` (another pageblock). They use `take` (a block of one pageblock), `claim`
-//!   (whole pageblocks), `unit` (which of them), `reservation` (of a pageblock, by a CPU), `room` (whether a
-//!   zone has enough memory), `reserve` (for atomic requests of high order), and `needy` (what is wanted).
+//!   (whole pageblocks), `unit` (which whole pageblock), and `reservation` (of a pageblock, by a CPU). They
+//!   also use `room` (whether a zone has enough memory), `reserve` (for atomic requests of high order), and
+//!   `needy` (the request).
 //! - A free: `free`, `spare` (the pageblock that each CPU keeps for its next request), `settle` (a pageblock
 //!   after a free), `whole` (whole pageblocks), `sets`.
 //!
-//! Above them stand many blocks at once: `word`, `bulk`, `arrays` and `array`. Other shapes: `range` (a given
-//! place, parts of blocks), `run` (exact counts), `contiguous` (larger than a block, any alignment, any
-//! range). `look` tells what is at one place. Service: `add`, `isolation`, `bad`, `tick`, `cpu`, `settings`.
-//! `build`, `tables`, `info` and `check` are for all of them.
+//! Above them are other calls. Many blocks at once: `word`, `bulk`, `arrays` and `array`. Frames that are
+//! not one block: `range` (a given place, parts of blocks), `run` (exact counts), `contiguous` (larger than
+//! a block, any alignment, any range). `look` tells what is at one place. Administration: `add`,
+//! `isolation`, `bad`, `tick`, `cpu`, `settings`. The allocator itself: `build`, `tables`, `info`, `check`.
 
 mod add;
 mod alloc;
@@ -76,12 +77,11 @@ use crate::zone::Zone;
 
 /// A page-frame allocator without a lock.
 ///
-/// A CPU reserves a pageblock and takes its frames one after the other, then reserves the next. An allocation
-/// takes a block of the pageblock that its CPU reserves, by one exchange. A free returns a block to its
-/// pageblock, by one exchange too, on any CPU. Pageblocks that no CPU reserves are members of sets, by type
-/// and by the order of their largest free block. With them a CPU finds its next pageblock in a few steps,
-/// however large memory is. No operation waits for another. A CPU that stops in the middle of an operation
-/// blocks no other CPU.
+/// Each CPU reserves a pageblock, takes blocks from it, and reserves the next when it is used up. An
+/// allocation takes a block by one exchange. A free, on any CPU, returns a block to its pageblock by one
+/// exchange. Pageblocks that no CPU reserves are members of sets, by type and by the order of their largest
+/// free block. In these sets a CPU finds its next pageblock in a few steps, however large memory is. No
+/// operation waits for another: a CPU that stops in the middle of an operation blocks no other CPU.
 ///
 /// Every operation takes the CPU that it runs on. Several threads may pass the same CPU at once.
 ///
@@ -138,7 +138,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         (0..self.cpus()).map(move |cpu| self.lists_at(zone, CpuId(cpu as u32)))
     }
 
-    /// Counts a table entry that contradicts another table.
+    /// Counts a damaged table entry, which contradicts another table.
     #[cold]
     fn note_damage(&self, zone: ZoneId) {
         count::<A>(&self.lists_at(zone, CpuId(0)).counters.damaged);

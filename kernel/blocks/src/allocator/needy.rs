@@ -1,4 +1,4 @@
-//! A CPU that needs a block of a zone.
+//! A request for a block of a zone, with the data that all attempts need.
 
 use pageset_core::{CpuId, MigrateType, NodeChoice, Request, ZoneId};
 
@@ -6,7 +6,7 @@ use super::BlockAllocator;
 use crate::access::Access;
 use crate::cpu_lists::{CpuHome, CpuLists, Wanted};
 
-/// A request of a CPU for a block of a zone.
+/// A request for a block of a zone, and the CPU that makes it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Needy<'l> {
     pub(super) zone: ZoneId,
@@ -22,7 +22,7 @@ pub(super) struct Needy<'l> {
 pub(super) enum Places {
     /// Only units that suit the request's type.
     Suiting,
-    /// All units, those that suit first.
+    /// All units, suitable units first.
     All,
 }
 
@@ -40,7 +40,8 @@ impl Needy<'_> {
 }
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// The zone that a request tries first. `None` if that takes more than one look to find out.
+    /// The zone that a request tries first, if a table of the CPU says so. `None` if only the zonelists can
+    /// tell.
     #[inline(always)]
     pub(super) fn home_zone(&self, cpu: CpuId, request: &Request) -> Option<ZoneId> {
         let home = self.homes.get(cpu.index())?;
@@ -54,7 +55,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         (is_simple && zone != CpuHome::NO_ZONE).then_some(zone)
     }
 
-    /// A CPU, its share of a zone, and its request.
+    /// Collects the data of a CPU's request in a zone.
     pub(super) fn needy(&self, zone: ZoneId, cpu: CpuId, request: &Request, reserve: Reserve) -> Needy<'_> {
         Needy {
             zone,

@@ -57,14 +57,14 @@ impl<A: Access> BlockAllocator<'_, A> {
         if self.stays_above_min(zone, request) {
             return Ok(());
         }
-        // Only this call owns the block, so the free succeeds.
+        // No caller has got the block yet, so the free succeeds.
         let freed = self.free(cpu, pfn, request.order);
         debug_assert!(freed.is_ok(), "a block that was just taken is in use");
         Err(AllocError::OutOfMemory { order: request.order })
     }
 
-    /// Whether a zone is still at its minimum after a block at a given place was taken (spec §1.8). A request
-    /// of high priority gets no lower floor here, because it could take another place.
+    /// Whether a zone is not below its minimum watermark after a block at a given place was taken (spec
+    /// §1.8). A request of high priority gets no lower floor here, because it could use another place.
     pub(super) fn stays_above_min(&self, zone: &Zone, request: &Request) -> bool {
         let lasting = request.traits & (RequestTraits::NO_WATERMARKS | RequestTraits::NO_RESERVES);
         let mut anywhere = request.with(lasting);
@@ -94,7 +94,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         let taken = self.states[block].get().gives() && self.rows[block].take_at(frame, wanted.order);
         if taken && !self.states[block].get().gives() {
-            // The pageblock went out of service, or becomes whole.
+            // The pageblock has gone out of service, or is becoming whole.
             self.return_block(block, frame, wanted.order);
             return false;
         }
@@ -108,14 +108,14 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Allocates exactly `frames` contiguous frames, 1024 at most. The request's order is ignored. Free them
     /// with [`free_range`](Self::free_range), all at once or in parts.
     ///
-    /// The run begins at any frame. It comes from the shortest free run that is long enough, in a pageblock
-    /// in part use. So runs of one length leave hardly any gaps.
+    /// The run may begin at any frame. It is cut from the shortest free run that is long enough, in a
+    /// pageblock in part use. So runs of equal length leave hardly any gaps.
     ///
     /// # Errors
-    /// The errors of [`alloc`](Self::alloc) for the block that holds the run; [`AllocError::BadCount`] if no
-    /// block is large enough. If other CPUs were changing each pageblock that was tried,
-    /// [`AllocError::OutOfMemory`]. If another caller freed frames that this call had just taken,
-    /// [`AllocError::NotFree`].
+    /// The errors of [`alloc`](Self::alloc) for a block of at least this many frames;
+    /// [`AllocError::BadCount`] if no block is large enough. [`AllocError::OutOfMemory`] if other CPUs were
+    /// changing each pageblock that was tried. [`AllocError::NotFree`] if another caller freed frames that
+    /// this call had just taken.
     pub fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
         let order = Order::holding(frames).ok_or(AllocError::BadCount(frames))?;
         let mut request = *request;
@@ -132,8 +132,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             let end = pfn.0 + u64::from(order.frames());
             match self.free_parts(cpu, pfn.0 + frames..end) {
                 Ok(()) => return Ok(pfn),
-                // Another CPU changes a block that only this call owns. The frames that are not free yet go
-                // back, part by part.
+                // Another CPU is changing the pageblock and does not finish. Return all frames that are not
+                // free yet, part by part, and try again.
                 Err(FreeError::Busy(Pfn(at))) => {
                     let ours = self.free_parts(cpu, pfn.0..pfn.0 + frames);
                     ours.and(self.free_parts(cpu, at..end)).map_err(|_| AllocError::NotFree(pfn))?;
@@ -151,9 +151,9 @@ impl<A: Access> BlockAllocator<'_, A> {
     ///
     /// # Errors
     /// [`FreeError::BadRange`] for a range without frames. Another [`FreeError`] if a frame is not in use;
-    /// then nothing is freed. A frame that a CPU keeps for its own requests is not in use either.
-    /// [`FreeError::Busy`] if another CPU is changing a pageblock of the range. It names the first frame that
-    /// is not free yet: free the rest again.
+    /// then nothing is freed. A free frame of a pageblock that a CPU reserves is not in use either.
+    /// [`FreeError::Busy`] if another CPU is changing a pageblock of the range. The frames before the frame
+    /// that the error names are free; call again for the rest.
     pub fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         self.check_all_in_use(cpu, &pfns)?;
         self.free_parts(cpu, pfns)
@@ -174,7 +174,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Turns the blocks of a range into single frames, which can be freed one by one. A block that reaches
-    /// beyond the range is split as a whole.
+    /// beyond the range is split completely.
     ///
     /// # Errors
     /// The errors of [`free_range`](Self::free_range). Nothing is split if a frame is not in use. After
@@ -224,7 +224,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// Checks that all these frames of a pageblock are in use. The error names the first one that is not.
+    /// Checks that all these frames of a pageblock are in use. The error names the first frame that is not.
     fn check_in_use(
         &self,
         zone: &Zone,
@@ -248,7 +248,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Open => {
                 { frames }.try_fold(Attempt::Done, |all, frame| match self.rows[block].look(frame) {
                     Use::Block(..) => Ok(all),
-                    // Another CPU frees the frame, or cuts the frame's block to free another part.
+                    // Race: another CPU frees the frame, or cuts the frame's block to free another part.
                     Use::Changing => Ok(Attempt::Again),
                     Use::Free => Err(FreeError::DoubleFree(pfn(frame))),
                     Use::InsideWithheld => Err(FreeError::Leaked(pfn(frame))),
@@ -271,8 +271,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         match state.phase() {
             Phase::Absent => return Err(FreeError::Foreign(pfn)),
             Phase::Whole | Phase::Parked | Phase::Spare => return Err(FreeError::DoubleFree(pfn)),
-            // Race: this CPU and another CPU each own a part of one block, and both cut or open the block. If
-            // this CPU loses, the exchange below fails, and the next attempt sees the new state.
+            // Race: this CPU and another CPU own different parts of one block, and both cut or open the
+            // block at once. If this CPU loses, the exchange below fails. The next attempt then sees the new
+            // state.
             Phase::Changing => {}
             Phase::SecondHalf => self.cut_pair(head_of(block)),
             Phase::Block if state.has_bad() => return Err(FreeError::Leaked(pfn)),
@@ -301,7 +302,8 @@ impl<A: Access> BlockAllocator<'_, A> {
                     rest.start += freed;
                 }
                 Err(Refused::Changing) => return Ok(Attempt::Again),
-                // If all frames are in use now, another block took the place of the old one during the look.
+                // Race: if all frames are in use now, a new block took the place of the old one during the
+                // look.
                 Err(Refused::NoBlock) => {
                     return self.check_in_use(zone, block, rest.clone()).map(|_| Attempt::Again);
                 }
@@ -310,8 +312,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         Ok(Attempt::Done)
     }
 
-    /// Splits the blocks around frames of one pageblock. With no frames, splits a pageblock that is still one
-    /// block.
+    /// Splits the blocks around frames of one pageblock. If `frames` is empty, splits the pageblock only if
+    /// it is still one block.
     fn try_split_part(
         &self,
         block: BlockIndex,
@@ -320,7 +322,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     ) -> Result<Attempt, FreeError> {
         let state = self.states[block].get();
         match state.phase() {
-            // The other half of a pair: the CPU that owns it has freed it.
+            // This is the other half of a pair. Its owner has freed it already.
             Phase::Absent | Phase::Whole | Phase::Parked | Phase::Spare if frames.is_empty() => {
                 return Ok(Attempt::Done);
             }
@@ -332,7 +334,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Block if state.has_bad() => return Err(FreeError::Leaked(pfn)),
             Phase::Block if state.block_order() > Order::PAGEBLOCK => self.cut_pair(block),
             Phase::Block => self.open_in_use(block, Order::ZERO),
-            // The pageblock was opened by a CPU that owns its parts.
+            // The owner of a part has opened the pageblock, so it is no longer one block.
             Phase::Open if frames.is_empty() => return Ok(Attempt::Done),
             Phase::Open => match self.rows[block].split(frames) {
                 Ok(()) => return Ok(Attempt::Done),
@@ -371,17 +373,18 @@ impl<A: Access> BlockAllocator<'_, A> {
             if state.has_bad() { open.bad() } else { open }
         };
         self.states[block].update::<A>(|state| Some(to_open(state))).ok();
-        // Another CPU may have freed a part meanwhile.
+        // Race: another CPU freed a part meanwhile, and saw the phase `Changing`, so it did not settle the
+        // pageblock.
         self.settle(block);
         self.count_free(block);
     }
 }
 
-/// The outcome of an attempt.
+/// The outcome of one attempt at a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attempt {
     Done,
-    /// Another CPU changes the pageblock, or this attempt changed its phase.
+    /// Another CPU is changing the pageblock, or this attempt has changed its phase: try again.
     Again,
 }
 

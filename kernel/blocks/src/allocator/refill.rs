@@ -12,8 +12,8 @@ use crate::index::BlockIndex;
 use crate::state::State;
 use crate::zone::Zone;
 
-/// A CPU that needs single frames prefers a pageblock whose largest free block has at least this order to a
-/// whole pageblock.
+/// A CPU that needs single frames opens a whole pageblock only if no pageblock in part use has a free block
+/// of at least this order.
 const RICH: usize = 2;
 /// The largest order that CPUs reserve pageblocks for. A CPU takes a larger block out of a pageblock without
 /// reserving it.
@@ -50,7 +50,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             let set = self.set_of(movable.index(), order);
             while let Some(block) = self.find_in_tainted(needy, &set) {
                 if !self.reserve_indexed(needy, block, movable, order) {
-                    // The set was out of date, or another CPU changed the pageblock first.
+                    // The set was out of date, or another CPU has changed the pageblock first.
                     self.leave_set(block, movable.index(), order);
                     continue;
                 }
@@ -97,7 +97,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             }
             count::<A>(&needy.lists.counters.adopted);
             self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
-            // Other CPUs may have taken the pageblock's last free block. Then try the next pageblock.
+            // Race: other CPUs have taken the pageblock's last free block. Then try the next pageblock.
             if let Some(index) = self.take_rest(needy) {
                 return Some(index);
             }
@@ -126,8 +126,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         loop {
             let block = self.find_fitting(needy, zone, wanted)?;
             let taken = self.take_one(block, wanted);
-            // Without this, the pageblock would stay in a set whose order it no longer has, and other CPUs
-            // would look there in vain.
+            // The pageblock may have lost its last block of its set's order. Settling moves it to its new
+            // set, so that other CPUs do not search it in vain.
             self.settle(block);
             if taken.is_some() {
                 needy.lists.near.store(block as u32, Relaxed);
@@ -136,9 +136,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// An unreserved pageblock of this type whose free block of this order fits exactly. If none of the
-    /// pageblocks that are looked at has one, the pageblock with the smallest larger block. So larger blocks
-    /// stay for larger requests.
+    /// Finds an unreserved pageblock of this type that has a free block of exactly this order. If none of
+    /// the first `LOOKS` pageblocks has one, returns the pageblock with the smallest larger block. So larger
+    /// blocks stay for larger requests.
     fn find_fitting(&self, needy: Needy<'_>, zone: &Zone, wanted: Wanted) -> Option<BlockIndex> {
         /// Pageblocks to look at: 128 MiB of memory. Their states lie in eight cache lines.
         const LOOKS: usize = 64;

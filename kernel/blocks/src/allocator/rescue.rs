@@ -1,4 +1,5 @@
-//! The last sources when a zone has no pageblock of the right type: any free frames above the watermark.
+//! The last attempts in a zone without a pageblock of the right type: pageblocks of other types, and
+//! pageblocks that CPUs reserve.
 
 use pageset_core::{Order, PAGEBLOCK_ORDER, Request, Watermark, ZoneId};
 
@@ -19,8 +20,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         let floor = zone.floor(request, Watermark::Min);
         let mut is_tight = false;
         if floor > 0 && !self.is_free_at_least(zone, floor.saturating_add(PAGEBLOCK as u64)) {
-            // A CPU takes from its reserved pageblock without checking a watermark. So these frames would not
-            // be left for requests that may go below this floor.
+            // A CPU takes from its reserved pageblock without checking a watermark, so near the floor it
+            // could use memory that other requests must find. End all reservations.
             self.unreserve_all(zone);
             is_tight = !self.is_free_at_least(zone, floor.saturating_add(PAGEBLOCK as u64));
             if is_tight
@@ -45,7 +46,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// Takes one block of a zone so near its minimum that no CPU may reserve a pageblock of it.
+    /// Takes one block without a reservation. The zone is so near its minimum that no CPU may reserve a
+    /// pageblock.
     fn take_each_alone(&self, needy: Needy<'_>) -> Option<usize> {
         let of_whole = || loop {
             let block = self.claim_whole(needy)?;
@@ -122,8 +124,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// Moves the reservation from another CPU to this one. Without that, each further block would need a
-    /// search of its own.
+    /// Moves the reservation from another CPU to this one, so that the next block needs no search.
     fn take_over(&self, needy: Needy<'_>, block: BlockIndex, state: State) -> bool {
         let Some(cpu) = state.owner().filter(|cpu| *cpu != needy.cpu && self.is_known(*cpu)) else {
             return false;
@@ -144,14 +145,14 @@ impl<A: Access> BlockAllocator<'_, A> {
         blocks.filter(|block| self.states.get(*block).is_some_and(|state| state.get().owner().is_some()))
     }
 
-    /// Makes reserved pageblocks whole whose frames are all free. O(CPUs).
+    /// Finds reserved pageblocks whose frames are all free, and makes them whole. O(CPUs).
     pub(super) fn reap(&self, zone: &Zone) {
         for block in self.reserved_in(zone.id) {
             self.reap_block(block);
         }
     }
 
-    /// Makes a pageblock whole if all of its frames are free, reserved or not.
+    /// Makes a pageblock whole if all of its frames are free, whether a CPU reserves it or not.
     pub(super) fn reap_block(&self, block: BlockIndex) {
         self.give_spare(block);
         if self.rows[block].is_free() {

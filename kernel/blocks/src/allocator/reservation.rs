@@ -1,4 +1,4 @@
-//! A CPU reserves a pageblock, and gives it up.
+//! Begins and ends a CPU's reservation of a pageblock.
 
 use pageset_core::{CpuId, MigrateType, ZoneId};
 
@@ -33,7 +33,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         true
     }
 
-    /// Makes `block` the CPU's pageblock for such requests, and gives up the CPU's previous pageblock.
+    /// Writes into the CPU's list that it reserves `block` for such requests. Gives up the pageblock that
+    /// stood there.
     pub(super) fn put_at_hand(&self, at_hand: &AtHand, block: Option<BlockIndex>, cpu: CpuId) {
         if let Some(before) = at_hand.replace::<A>(block)
             && Some(before) != block
@@ -54,7 +55,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Does what has to follow the end of a reservation. `before` is the state that the pageblock had.
+    /// Settles and counts a pageblock after its reservation has ended. `before` is the state that it had.
     pub(super) fn note_unreserved(&self, block: BlockIndex, before: State) {
         let zone = self.zone_at(block);
         zone.note_unreserved::<A>();
@@ -63,11 +64,12 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Removes a pageblock that a CPU no longer reserves from the CPU's hints.
+    /// Removes a pageblock that a CPU no longer reserves from the CPU's list.
     ///
-    /// Race: a thread of the same CPU reserves the pageblock again and stores the hint, just before this
-    /// removal. Then no hint would name a pageblock that the CPU reserves, and the CPU could never give it
-    /// up. So this thread reads the state after the removal, and ends that reservation too.
+    /// Race: just before this removal, another thread of the same CPU reserves the pageblock again and
+    /// writes it into the list. After the removal, the CPU would reserve a pageblock that its list does not
+    /// name, and could never give it up. So this thread reads the state after the removal, and ends that
+    /// reservation too.
     pub(super) fn forget(&self, zone: ZoneId, cpu: CpuId, block: BlockIndex) {
         let mut forgot_any = false;
         for at_hand in self.lists_at(zone, cpu).all_at_hand() {

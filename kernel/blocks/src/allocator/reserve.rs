@@ -29,9 +29,9 @@ pub(super) fn counts_reserve(request: &Request) -> bool {
 }
 
 impl Zone {
-    /// Grows the high-order reserve after an atomic request got a block of this order only below the low
-    /// watermark. The limit is a hundredth of the zone. A zone whose hundredth is smaller than a pageblock
-    /// has no high-order reserve.
+    /// Grows the high-order reserve, after an atomic request for a block of this order had to go below the
+    /// low watermark. The limit is a hundredth of the zone. A zone whose hundredth is smaller than a
+    /// pageblock has no high-order reserve.
     #[cold]
     pub(super) fn grow_reserve(&self, order: Order) {
         let percent = self.managed() / 100;

@@ -14,13 +14,14 @@ impl<A: Access> BlockAllocator<'_, A> {
         let zone = &self.zones[needy.zone.index()];
         let floor = zone.floor(request, mark);
         if floor == 0 {
-            // Nothing has to stay free, so there is no need to count.
+            // No frame has to stay free, so there is no need to count.
             return true;
         }
         let mut wanted = floor.saturating_add(u64::from(request.order.frames()));
         let min = zone.floor(request, Watermark::Min);
         if request.order < Order::PAGEBLOCK && min > 0 {
-            // A CPU that reserves a pageblock uses all of it without checking the watermark again.
+            // A CPU that reserves a pageblock may use all of it without checking the watermark again, so
+            // there must be room for all of it.
             wanted = wanted.max(min.saturating_add(FRAMES as u64));
         }
         self.is_free_at_least(zone, wanted)

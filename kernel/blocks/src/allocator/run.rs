@@ -1,4 +1,4 @@
-//! Exact counts of frames: a free run that is long enough, wherever it begins.
+//! Allocates exact counts of frames, from a free run that begins at any frame.
 
 use core::ops::Range;
 
@@ -12,8 +12,8 @@ use crate::index::BlockIndex;
 use crate::row::ROW_FRAMES;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Takes a run of a pageblock in part use, shorter than a block of the request's order. `None` if a short
-    /// search finds none; the caller then cuts a larger block.
+    /// Takes a run from a pageblock in part use, for a count that is smaller than a block of the request's
+    /// order. `None` if a short search finds none. The caller then cuts a block of that order.
     pub(super) fn alloc_run(&self, cpu: CpuId, frames: usize, request: &Request) -> Option<Pfn> {
         let zone = self.home_zone(cpu, request).filter(|_| frames < FRAMES)?;
         let needy = self.needy(zone, cpu, request, Reserve::Closed);
@@ -27,8 +27,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             if !self.has_room(needy, request, Watermark::Low) {
                 return None;
             }
-            // A pageblock whose largest free block is one order smaller may have such a run, too. One such
-            // pageblock is tried.
+            // A free run may span two blocks, so a pageblock whose largest free block is one order smaller
+            // may have one, too.
             let order = request.order.index();
             (order - 1..PAGEBLOCK_ORDER).find_map(|order| {
                 let block =
@@ -39,7 +39,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         Some(zone.pfn(found))
     }
 
-    /// Takes a run of frames of a pageblock, reserved or not.
+    /// Takes a run of frames from a pageblock, whether a CPU reserves it or not.
     fn take_run(&self, block: BlockIndex, frames: usize, wanted: Wanted) -> Option<usize> {
         if !self.states[block].get().serves(wanted.migratetype) {
             return None;
@@ -50,7 +50,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             self.settle(block);
             return Some(block * FRAMES + first);
         }
-        // The pageblock went out of service, or changed its type.
+        // The pageblock has gone out of service, or has another type now.
         self.put_back_run(block, first..first + frames);
         self.settle(block);
         None

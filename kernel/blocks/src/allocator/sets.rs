@@ -10,12 +10,12 @@ use crate::state::State;
 
 /// The number of the set of whole pageblocks, which any CPU may claim.
 pub(super) const WHOLE: usize = TYPES * PAGEBLOCK_ORDER;
-/// The set of pairs of whole pageblocks. A pair is named by its first pageblock. The set may contain pairs
-/// that are no longer whole.
+/// The number of the set of pairs of whole pageblocks, by the first pageblock of each pair. It may contain
+/// pairs that are no longer whole.
 pub(super) const PAIRS: usize = WHOLE + 1;
-/// The set of pageblocks with frees since their zone counted them.
+/// The number of the set of pageblocks with frees since their zone counted them.
 pub(super) const UNCOUNTED: usize = WHOLE + 2;
-/// The set of tainted units, by their first pageblocks.
+/// The number of the set of tainted units, by the first pageblock of each unit.
 pub(super) const TAINTED: usize = WHOLE + 3;
 /// How many sets there are.
 pub(super) const SETS: usize = WHOLE + 4;
@@ -33,11 +33,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         state.set_order() == Some(order) && state.type_index() == type_index
     }
 
-    /// Removes a pageblock from a set that it does not belong to.
+    /// Removes a pageblock from a set that it no longer belongs to.
     ///
-    /// Race: another CPU makes the pageblock belong to the set, and adds it just before this removal. Then
-    /// the set would lack a member. So this CPU reads the state after the removal, and adds the pageblock
-    /// again if it belongs there.
+    /// Race: just before this removal, another CPU makes the pageblock belong to the set again, and adds it.
+    /// The removal would then take out a rightful member. So this CPU reads the state after the removal, and
+    /// adds the pageblock if it belongs there.
     pub(super) fn leave_set(&self, block: BlockIndex, type_index: usize, order: usize) {
         let set = self.set_of(type_index, order);
         set.remove(block);

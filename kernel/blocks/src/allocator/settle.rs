@@ -1,4 +1,5 @@
-//! Settling: an unreserved pageblock becomes whole, or a member of the set of its largest free block.
+//! Settles unreserved pageblocks: looks at the rows, and makes the pageblock whole or moves it to the set of
+//! its largest free block.
 
 use pageset_core::{Order, PAGEBLOCK_ORDER};
 
@@ -14,10 +15,11 @@ use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Does what has to follow a free that left `row` at place `at`. Returns the state of the pageblock.
+    /// Settles a pageblock if necessary, after a free that left `row` at place `at`. Returns the state of
+    /// the pageblock.
     ///
-    /// Race: one CPU frees a frame and then reads the state here. Another CPU gives up the pageblock: it
-    /// changes the state first and then reads the rows. At least one of the two sees the other's change, and
+    /// Race: one CPU frees a frame and then reads the state here, while another CPU gives up the pageblock:
+    /// it changes the state and then reads the rows. At least one of the two sees the other's change, and
     /// settles the pageblock.
     #[inline]
     pub(super) fn note_free(&self, block: BlockIndex, at: usize, row: Row) -> State {
@@ -29,27 +31,27 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Does the same as [`note_free`](Self::note_free) for a caller that read `state` after the free.
     #[inline(always)]
     pub(super) fn note_free_of(&self, block: BlockIndex, state: State, at: usize, row: Row) {
-        if state.minds(row) {
+        if state.needs_look(row) {
             self.mind(block, state, at);
         }
     }
 
-    /// Does the same as [`note_free`](Self::note_free) after rows anywhere in the pageblock may have come
-    /// back.
+    /// Does the same as [`note_free`](Self::note_free), after frames in any row of the pageblock may have
+    /// become free.
     #[cold]
     pub(super) fn note_rows(&self, block: BlockIndex) {
         let state = self.states[block].get();
-        if state.minds(Row::FREE) {
+        if state.needs_look(Row::FREE) {
             self.note_old_count(block, state);
             self.settle(block);
         }
     }
 
-    /// Does what has to follow a failed take of a block of this order.
+    /// Settles a pageblock if necessary, after a CPU tried in vain to take a block of this order.
     ///
-    /// Race: this CPU takes several rows, and holds some of them until it finds a row in use. Another CPU
-    /// settles the pageblock meanwhile and sees less than is free. So the failed take acts like a free: this
-    /// CPU looks again.
+    /// Race: a larger block has several rows. This CPU took some of them before it found a row in use, and
+    /// gave them back. If another CPU settled the pageblock meanwhile, it did not see those rows as free. So
+    /// the failed attempt counts as a free: this CPU settles the pageblock.
     #[inline]
     pub(super) fn note_missed(&self, block: BlockIndex, order: Order) {
         if order.index() > ROW_ORDER {
@@ -61,10 +63,10 @@ impl<A: Access> BlockAllocator<'_, A> {
     #[inline(never)]
     fn mind(&self, block: BlockIndex, state: State, at: usize) {
         self.note_old_count(block, state);
-        // If several CPUs free the last rows of a block at once, each looks after its own free. The last one
-        // sees that the whole block is free.
+        // Race: several CPUs free the last rows of a block at once. Each looks after its own free, so the
+        // last CPU sees that the whole block is free.
         let new = self.rows[block].orders_at(at) & !state.orders();
-        // An order below the largest does not move the pageblock to another set.
+        // Only the largest order decides the set, so a smaller order is just noted.
         let is_smaller = |now: State| now.set_order().is_some() && new >> now.mark() == 0;
         let noted = |now: State| is_smaller(now).then(|| now.with_orders(now.orders() | new));
         if new != 0 && self.states[block].update::<A>(noted).is_err() {
@@ -95,7 +97,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 if self.close(block) {
                     return;
                 }
-                // Another CPU took a frame, or changes the pageblock.
+                // Another CPU has taken a frame, or is changing the pageblock: look again.
                 continue;
             }
             if orders == state.orders() {
@@ -118,8 +120,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             if mark > before {
                 return;
             }
-            // The mark fell. A CPU that freed a block just before saw the old mark, and did not settle. Look
-            // again.
+            // The largest order fell. Race: a CPU has just freed a larger block. It saw the old order, and
+            // so did not settle the pageblock. Look again.
         }
     }
 
@@ -131,18 +133,18 @@ impl<A: Access> BlockAllocator<'_, A> {
         };
         let Ok(before) = self.states[block].update::<A>(begin) else { return false };
         if !self.rows[block].close() {
-            // Race: another CPU found the pageblock in its set, saw the phase `Changing`, and removed it from
-            // the set. So the pageblock begins anew, in no set.
+            // Race: another CPU found the pageblock in its set, saw the phase `Changing`, and removed it
+            // from the set. So the state must say that the pageblock is in no set.
             let reopened = self.states[block]
                 .update::<A>(|state| Some(state.in_phase(Phase::Open).with_orders(0).counted(false)));
             self.leave_set_of(block, before);
             if reopened.is_ok_and(|state| state.is_isolated()) {
-                // The CPU that took the pageblock out of service could not uncount it, because the phase was
-                // `Changing`.
+                // Race: another CPU took the pageblock out of service. It could not uncount the pageblock,
+                // because the phase was `Changing`.
                 self.uncount(block);
             } else if before.is_counted() {
-                // A CPU that freed a frame meanwhile saw the phase `Changing`, and did not mark the count as
-                // out of date.
+                // Race: another CPU freed a frame. It saw the phase `Changing`, and so did not mark the
+                // count as out of date.
                 self.index.set::<A>(UNCOUNTED).add(block);
             }
             return false;
@@ -152,7 +154,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let zone = self.zone_at(block);
         count::<A>(&self.lists_at(zone.id, pageset_core::CpuId(0)).counters.closed);
         if before.has_bad() {
-            // All frames were free, so none is bad.
+            // All frames are free, so none is out of service.
             BadBits::of(&self.bad, block).into_iter().for_each(BadBits::clear);
         }
         self.give_whole(block);
@@ -161,8 +163,8 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Counts the free frames of an unreserved pageblock in its zone.
     ///
-    /// Race: another CPU frees a frame during the count. The state says `counted` before the count begins. So
-    /// the freeing CPU sees that, and marks the count as out of date.
+    /// Race: another CPU frees a frame during the count. This CPU sets `counted` in the state before it
+    /// begins to count. So the freeing CPU sees `counted`, and marks the count as out of date.
     pub(super) fn count_free(&self, block: BlockIndex) {
         let is_idle =
             |state: State| state.phase() == Phase::Open && state.owner().is_none() && !state.is_isolated();
@@ -171,8 +173,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         self.recount(block, self.rows[block].free());
         if !is_idle(self.states[block].get()) {
-            // Race: another CPU reserved or isolated the pageblock, and uncounted it before this CPU counted
-            // it.
+            // Race: another CPU has reserved or isolated the pageblock, and uncounted it before this CPU had
+            // counted it.
             self.uncount(block);
         }
     }
@@ -189,7 +191,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Corrects the zone's count after a take of frames: the zone must not count more frames than are free.
+    /// Lowers the zone's count after frames were taken: the zone must not count more frames than are free.
     pub(super) fn note_taken(&self, block: BlockIndex, frames: u32) {
         let counted = &self.states[block].counted;
         if counted.load(Relaxed) != 0 {
@@ -200,10 +202,10 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Counts the pageblocks that had a free since they were counted last. O(those pageblocks).
+    /// Counts each pageblock again that had a free since it was counted last. O(number of such pageblocks).
     pub(super) fn count_frees(&self, zone: &Zone) {
         let uncounted = self.index.set::<A>(UNCOUNTED);
-        // At most one round: other CPUs may go on freeing without end.
+        // At most one round, because other CPUs may free without end.
         for _ in zone.blocks.clone() {
             let Some(block) = uncounted.find(&zone.blocks, zone.blocks.start) else { return };
             uncounted.remove(block);

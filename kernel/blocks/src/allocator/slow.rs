@@ -1,4 +1,5 @@
-//! An allocation that the CPU's pageblock cannot serve. It tries zones, and then their high-order reserves.
+//! Serves an allocation if the CPU's pageblock has no suitable block. Tries the zones, and then their
+//! high-order reserves.
 
 use pageset_core::{
     AllocError, CpuId, NodeChoice, NodeId, Order, Pfn, Request, RequestTraits, Watermark, ZoneId,
@@ -70,7 +71,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         left.map(|frame| (needy.zone, frame))
     }
 
-    /// Takes a block while a zone stays above its minimum watermark: from a suitable pageblock, or from any.
+    /// Takes a block from a zone that stays above its minimum watermark. Tries suitable pageblocks first,
+    /// then all.
     fn take_above_min<I: Iterator<Item = ZoneId>>(
         &self,
         cpu: CpuId,
@@ -88,7 +90,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         found
     }
 
-    /// Takes from a zone that stays above `mark` even if the CPU reserves a pageblock.
+    /// Takes from a zone that would stay above `mark` even if the CPU used all of the pageblock that it
+    /// reserves.
     pub(super) fn take_above(
         &self,
         needy: Needy<'_>,
@@ -110,7 +113,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         frame.map(|frame| (needy.zone, frame))
     }
 
-    /// Tries the last step, when all zones are used up except for their high-order reserves.
+    /// Serves a request that would otherwise fail, from zones that have only their high-order reserves left.
     #[cold]
     pub(super) fn open_reserves<I: Iterator<Item = ZoneId>>(
         &self,
@@ -121,7 +124,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let rescue =
             |reserve| zones().find_map(|zone| self.rescue(self.needy(zone, cpu, request, reserve), request));
         let has_reserve = zones().any(|zone| self.zones[zone.index()].has_reserve());
-        // The requests that the high-order reserve is for have tried it already.
+        // An atomic request of high order has tried the high-order reserve already.
         if !has_reserve || is_high_atomic(request) {
             return None;
         }

@@ -1,16 +1,17 @@
 //! The spare pageblock: the last whole pageblock that a CPU freed, kept for its next request.
 //!
-//! The pageblock's state says that it is a spare. A CPU takes it by an exchange of the state, so only one CPU
-//! gets it. The list of its CPU names it, and goes on naming it while it is in use. So a CPU that frees and
-//! takes the same pageblock again and again changes only the state.
+//! The pageblock's state says that it is a spare. A CPU takes it by an exchange of the state, so only one
+//! CPU gets it. Each CPU's list has the number of its spare, and keeps the number while the pageblock is in
+//! use. So a CPU that frees and takes the same pageblock again and again changes only the state.
 //!
 //! # Which operations may race, who loses, and why that is safe
 //!
-//! Two threads that run as the same CPU each make a pageblock the spare. Each thread changes its pageblock's
-//! state first. Then it reads the list, and writes its pageblock there unless the list names it already. The
-//! second writer finds the first one's pageblock in the list and makes it whole, if its state says spare. If
-//! the state does not say so yet, the first thread has still to read the list; it then finds another
-//! pageblock there and writes its own again. So at least one list names each spare pageblock.
+//! Race: two threads that run as the same CPU make two different pageblocks the spare. Each thread first
+//! changes its pageblock's state. Then it reads the list, and writes its pageblock there unless the list
+//! names it already. The thread that writes second finds the other pageblock in the list, and returns it to
+//! the zone if its state says spare. If the state does not say so yet, the first thread has not read the
+//! list yet. It will find another pageblock there, and write its own again. So a list names each spare
+//! pageblock, and none is lost.
 
 use pageset_core::{MigrateType, Order, ZoneId};
 
@@ -44,12 +45,12 @@ impl<A: Access> BlockAllocator<'_, A> {
     #[cold]
     fn name_spare(&self, lists: &CpuLists, block: BlockIndex) {
         if let Some(before) = lists.spare.swap(block as u32 + 1, SeqCst).checked_sub(1) {
-            // A spare of another thread that runs as the same CPU.
+            // Race: another thread that runs as the same CPU has just made this pageblock the spare.
             self.give_spare(before as usize);
         }
     }
 
-    /// Whether the pageblock that a list names is a spare.
+    /// Whether the pageblock with this number in a list is a spare.
     pub(super) fn is_spare(&self, named: u32) -> bool {
         let block = (named as usize).wrapping_sub(1);
         self.states.get(block).is_some_and(|state| state.get().phase() == Phase::Spare)
@@ -74,7 +75,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         (block < self.states.len()).then_some(block)
     }
 
-    /// Returns a pageblock to the zone, if it is a spare.
+    /// Returns a pageblock to the zone if it is a spare.
     pub(super) fn give_spare(&self, block: BlockIndex) {
         if self.states.get(block).is_some_and(|state| state.change::<A>(Phase::Spare, Phase::Changing)) {
             self.give_whole(block);

@@ -19,9 +19,9 @@ use crate::zone::Zone;
 /// A zone has as many pageblocks as its span, holes included, rounded to multiples of 1024 frames at both
 /// ends.
 ///
-/// A host has three ways to provide the tables. It lends statics, whose lengths [`TableCounts::new`] computes
-/// at compile time. It carves the tables from memory that it finds at boot ([`Tables::lent`]). Or it has a
-/// heap (`Tables::on_heap`, feature `alloc`).
+/// A host has three ways to provide the tables. It lends statics, whose lengths [`TableCounts::new`]
+/// computes at compile time. It cuts the tables from memory that it finds at boot ([`Tables::lent`]). Or it
+/// has a heap (`Tables::on_heap`, feature `alloc`).
 ///
 /// `pageset-core` has a type of the same name, and also a `TableCounts` and a `Zone`. Import them by name,
 /// not by `*`.
@@ -145,7 +145,8 @@ impl TableCounts {
     }
 }
 
-/// Hands out memory for tables piece by piece: a kernel's first allocator at boot.
+/// Hands out memory for tables piece by piece. A kernel implements it over the first memory that it finds at
+/// boot.
 ///
 /// An implementation makes typed slices out of bytes. That is unsafe code of the host; this crate has none.
 pub trait TableLender<'a> {
@@ -154,7 +155,8 @@ pub trait TableLender<'a> {
 }
 
 impl<'a> Tables<'a> {
-    /// Tables for `config`, all from one lender. [`TableCounts::bytes`] tells their size in advance.
+    /// Makes the tables for `config` in memory of one lender. [`TableCounts::bytes`] tells their size in
+    /// advance.
     ///
     /// # Errors
     /// [`ConfigError::BadZoneSpan`] if a zone is empty or too large, [`ConfigError::OutOfMemory`] if the
@@ -276,7 +278,7 @@ fn zeroed<'a, T: zerocopy::FromZeros>(len: usize, _make: fn() -> T) -> Result<St
     Ok(Storage::Owned(<[T] as zerocopy::FromZeros>::new_box_zeroed_with_elems(len).map_err(refused)?))
 }
 
-/// The model checkers' entries cannot be made from zeros.
+/// Under a model checker, entries must be made one by one: zeros are no valid entries.
 #[cfg(all(feature = "alloc", any(loom, shuttle)))]
 fn zeroed<'a, T>(len: usize, make: fn() -> T) -> Result<Storage<'a, T>, ConfigError> {
     Storage::owned(len, make)

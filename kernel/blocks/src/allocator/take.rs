@@ -1,4 +1,4 @@
-//! A block of one pageblock.
+//! Takes a block out of one pageblock.
 
 use pageset_core::Order;
 
@@ -28,7 +28,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.still(block, frame, needy.wanted)
     }
 
-    /// Takes one block of a pageblock, reserved or not.
+    /// Takes one block of a pageblock, whether a CPU reserves it or not.
     pub(super) fn take_one(&self, block: BlockIndex, wanted: Wanted) -> Option<usize> {
         let Some(frame) = self.rows[block].take_any(wanted.order) else {
             self.note_missed(block, wanted.order);
@@ -38,13 +38,13 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.still(block, frame, wanted)
     }
 
-    /// Checks, after a block was taken, that its pageblock still serves this type, and returns the frame's
-    /// index. The CPU's hint may be out of date: the pageblock may have another type, be out of service, or
-    /// be about to become whole. Then the block goes back.
+    /// Checks, after a block was taken, that its pageblock still serves this type. Returns the frame's
+    /// index. The pageblock may have got another type, have gone out of service, or be about to become
+    /// whole. Then the block goes back.
     ///
-    /// Race: this CPU takes the block and then reads the state, while another CPU changes the state and then
-    /// looks at the frames. If the other CPU is first, this CPU sees the new state and loses. If this CPU is
-    /// first, the other CPU finds the frame taken.
+    /// Race: another CPU changes the state and then looks at the frames, while this CPU takes the block and
+    /// then reads the state. If the other CPU changed the state first, this CPU sees the new state and loses
+    /// the block. If this CPU took the block first, the other CPU sees that the frame is in use.
     #[inline(always)]
     pub(super) fn still(&self, block: BlockIndex, frame: usize, wanted: Wanted) -> Option<usize> {
         if self.states[block].get().serves(wanted.migratetype) {

@@ -1,4 +1,4 @@
-//! Pageblocks that a CPU gives up when it is idle, off-line, or asked to.
+//! Makes a CPU give up its pageblocks: when it is idle, when it goes off-line, or on request.
 
 use pageset_core::{ConfigError, CpuId, TickOutcome, ZoneId};
 

@@ -1,13 +1,13 @@
-//! Units of 1 GiB. The choice of whole pageblocks concentrates unmovable memory in few units.
+//! Chooses whole pageblocks so that memory that cannot be moved is in few units of 1 GiB. Other units can
+//! then become completely free.
 //!
-//! A unit becomes *tainted* when one of its pageblocks is first claimed for a type that cannot be moved. It
-//! stays tainted, because unmovable memory tends to return to the same places. Movable requests use clean
-//! units while those have room. Other requests use tainted units: first whole pageblocks, then the rest of
-//! movable ones. If no tainted unit has room, they taint one more: the clean unit with the most whole
-//! pageblocks.
+//! A unit becomes *tainted* when one of its pageblocks is first used for a type that cannot be moved. It
+//! stays tainted, because such memory tends to return to the same places. Movable requests use *clean* units
+//! while these have room. Other requests use tainted units: first whole pageblocks, then the rest of movable
+//! pageblocks. If no tainted unit has room, they taint the clean unit with the most whole pageblocks.
 //!
-//! Other CPUs may change what a read here finds. Then a pageblock comes from a unit of the other kind, which
-//! does no harm. So no race needs a winner.
+//! Race: other CPUs change units while this CPU chooses one. Neither loses: a pageblock may come from a unit
+//! of the other kind, which does no harm.
 
 use core::ops::Range;
 
@@ -23,13 +23,13 @@ use crate::zone::Zone;
 
 /// Pageblocks of a unit.
 const UNIT: usize = (1 << 30) / (PAGEBLOCK_FRAMES as usize * 4096);
-/// The most units that a search looks at. Chosen: 512 GiB. A search in a larger zone may end without a unit
-/// that suits.
+/// The most units that a search looks at. Chosen: enough for 512 GiB. In a larger zone, a search may miss a
+/// suitable unit.
 const LOOKS: usize = 512;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Whether the choice of units applies. A host that returns memory from the end needs the lowest
-    /// pageblocks instead.
+    /// Whether units matter. They do not for a host that returns memory from the end: it needs the lowest
+    /// pageblocks.
     pub(super) fn steers(&self) -> bool {
         self.whole_use == WholeUse::AtHand
     }
@@ -57,8 +57,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// A member of a set for this request. A movable request with `Places::Suiting` gets only members in
-    /// clean units.
+    /// A pageblock of a set for this request. With `Places::Suiting`, a movable request gets only pageblocks
+    /// in clean units.
     pub(super) fn find_open(
         &self,
         zone: &Zone,
@@ -78,7 +78,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         needy.places == Places::All || !needy.is_movable() || !self.is_tainted(zone, block)
     }
 
-    /// Notes that a pageblock is used for a request's type. It was claimed whole, or had another type.
+    /// Taints the unit of a pageblock that begins to serve a type that cannot be moved.
     #[inline]
     pub(super) fn note_use(&self, migratetype: MigrateType, block: BlockIndex) {
         if migratetype != MigrateType::Movable && self.steers() {
@@ -90,7 +90,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.index.set::<A>(TAINTED).has(zone.unit_of(block).start)
     }
 
-    /// The place where a CPU begins its search. Different CPUs begin at different places.
+    /// The pageblock where a CPU begins its search. Different CPUs begin at different pageblocks.
     fn own_part(&self, needy: Needy<'_>, blocks: &Range<BlockIndex>) -> BlockIndex {
         blocks.start + blocks.len() * needy.cpu.index() / self.cpus().max(1)
     }

@@ -10,7 +10,7 @@ use crate::zone::Zone;
 /// Which whole pageblock a CPU uses next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WholeUse {
-    /// A pageblock near the one that the CPU used or freed last. CPUs stay apart.
+    /// A pageblock near the pageblock that the CPU used or freed last. So CPUs stay apart.
     #[default]
     AtHand,
     /// The lowest whole pageblock, so that memory at the end stays free. For hosts that return memory from
@@ -57,7 +57,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Adds a pageblock to the set of whole ones. The caller changes the zone's count.
+    /// Adds a pageblock to the set of whole pageblocks. The caller changes the zone's count.
     pub(super) fn add_to_whole(&self, block: BlockIndex) {
         let whole = self.index.set::<A>(WHOLE);
         whole.add(block);
@@ -67,21 +67,22 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Whether the pageblock is in the set of whole ones, so that any CPU may claim it.
+    /// Whether the pageblock is in the set of whole pageblocks, so that any CPU may claim it.
     pub(super) fn is_published(&self, block: BlockIndex) -> bool {
         self.index.set::<A>(WHOLE).has(block)
     }
 
-    /// Makes a claimed pageblock whole. Returns it to the zone, unless it is isolated.
+    /// Gives a claimed pageblock the phase `Whole`, and returns it to the zone. If it is isolated, it stays
+    /// out of service instead.
     pub(super) fn give_whole(&self, block: BlockIndex) {
         if self.turn_into(block, |state| state.unused(Phase::Whole)) {
             self.publish(block);
         }
     }
 
-    /// Changes the state of a claimed pageblock by `change`. `false` if the pageblock was isolated meanwhile:
-    /// it is then parked, and no longer the caller's. `false` too if the pageblock is in a phase that no
-    /// claimed pageblock has, because a table is damaged.
+    /// Changes the state of a claimed pageblock by `change`. `false` if the pageblock was isolated
+    /// meanwhile. It is then parked, and the caller must not use it. `false` also if a damaged table says
+    /// that the pageblock was never claimed.
     pub(super) fn turn_into(&self, block: BlockIndex, change: impl Fn(State) -> State) -> bool {
         let is_ours =
             |state: State| matches!(state.phase(), Phase::Whole | Phase::Changing | Phase::SecondHalf);
@@ -96,11 +97,11 @@ impl<A: Access> BlockAllocator<'_, A> {
             if self.states[block].update::<A>(park).is_ok() {
                 return false;
             }
-            // The pageblock came back into service meanwhile.
+            // The pageblock has come back into service meanwhile: try again.
         }
     }
 
-    /// Removes an isolated pageblock from the set of whole ones.
+    /// Removes an isolated pageblock from the set of whole pageblocks.
     #[cold]
     pub(super) fn withdraw(&self, block: BlockIndex) {
         if self.claim_whole_at(self.zone_at(block), block, 1) {

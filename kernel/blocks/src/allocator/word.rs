@@ -1,5 +1,4 @@
-//! Several blocks of a row by one exchange. For caches above this allocator, which take and return many
-//! blocks at a time.
+//! Allocates and frees several blocks of a row by one exchange, for caches above this allocator.
 
 use pageset_core::{AllocError, CpuId, Order, Pfn, Request};
 
@@ -48,7 +47,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// Takes blocks of the next row of the CPU's pageblock that has any.
+    /// Takes blocks from the next row of the CPU's pageblock that has free blocks of this order.
     fn take_word_of_rest(&self, cpu: CpuId, request: &Request, limit: usize) -> Option<BlockWord> {
         let needy = self.needy(self.home_zone(cpu, request)?, cpu, request, Reserve::Closed);
         let at_hand = needy.lists.at_hand(Self::word_wanted(request, limit)?);

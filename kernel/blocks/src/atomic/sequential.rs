@@ -1,16 +1,16 @@
 //! Loom's atomics, plus the single total order of all `SeqCst` operations. Loom itself treats `SeqCst` as
 //! acquire and release.
 //!
-//! A processor keeps that order by fences, in one of two ways: after each `SeqCst` write, or before each
-//! `SeqCst` operation. A program has to be right under both. If an operation lacks a needed `SeqCst`, one of
-//! the two shows it: a write under fences after writes, a read under fences before reads.
+//! A compiler makes that order by fences, in one of two ways: after each `SeqCst` write, or before each
+//! `SeqCst` operation. A program has to be right under both. A write that should be `SeqCst` and is not
+//! fails under the first way, and such a read fails under the second.
 
 use std::cell::Cell;
 
 use loom::sync::atomic as loom_atomic;
 pub(crate) use loom_atomic::{Ordering, fence};
 
-/// Where a processor puts fences.
+/// Where fences are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fences {
     /// Before each `SeqCst` operation.

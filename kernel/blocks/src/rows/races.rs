@@ -89,7 +89,8 @@ fn every_order(body: impl Fn() + Send + Sync + 'static) {
     }
 }
 
-/// Thread 1 frees the block after thread 2 has checked its borders, and makes its row part of a larger block.
+/// Thread 2 looks at a block and wants to free a part of it. Thread 1 frees the block meanwhile, and takes a
+/// larger block around it.
 #[test]
 fn a_part_is_not_freed_of_a_block_that_came_after_the_look() {
     race(
@@ -123,7 +124,7 @@ fn a_row_is_not_split_of_a_block_that_came_after_the_look() {
     );
 }
 
-/// Another block takes the rows between the look and the free.
+/// Both threads free the same block, and one free is wrong. Thread 1 then takes its rows for other blocks.
 #[test]
 fn a_second_free_of_a_block_frees_nothing_of_those_that_came_after_it() {
     race(
@@ -166,7 +167,7 @@ fn an_owner_of_a_part_can_split_it_while_another_part_is_freed() {
     );
 }
 
-/// A wrong free in the middle of right ones never makes a right one fail.
+/// A wrong free at the same time never makes a right free fail.
 #[test]
 fn a_free_of_another_order_refuses_nothing_to_the_owner() {
     race(

@@ -1,4 +1,4 @@
-//! Runs: contiguous frames of a pageblock, any number of them.
+//! Runs: any number of contiguous frames of a pageblock.
 
 use core::ops::Range;
 
@@ -9,10 +9,12 @@ use crate::row::{FRAMES, ROW_FRAMES, ROW_ORDER, ROWS, rows_of};
 impl<A: Access> Rows<A> {
     /// Takes a run of exactly this many frames out of the shortest free run that is long enough. Returns its
     /// first frame. The run consists of the largest aligned blocks that fit; free it with
-    /// [`free_first`](Self::free_first). `put_back` is called after a lost race: some frames were taken for a
-    /// moment and returned, and other CPUs may have missed them.
+    /// [`free_first`](Self::free_first). Race: another CPU takes a frame of the run meanwhile. Then this
+    /// call gives back the frames that it has taken, calls `put_back`, because other CPUs did not see those
+    /// frames as free for a moment, and tries again.
     pub(crate) fn take_run(&self, frames: usize, put_back: impl Fn()) -> Option<usize> {
-        // A failed take means that another CPU took a frame. So some CPU made progress: look again.
+        // Race: if the attempt fails, another CPU has taken a frame. So some CPU makes progress in each
+        // round.
         loop {
             let first = self.best_run(frames)?;
             if self.take_range(first..first + frames) {
@@ -70,7 +72,7 @@ impl<A: Access> Rows<A> {
                 Use::Block(start, order) if order.index() > ROW_ORDER => {
                     self.cut(start / ROW_FRAMES, order.index())?;
                 }
-                // If the block has changed meanwhile, this has no effect, and the loop looks again.
+                // Race: if the block has changed meanwhile, this has no effect, and the loop looks again.
                 Use::Block(..) => {
                     self.change(row, |now| now.with_border(at)).map(|_| ()).or(Err(Refused::Changing))?
                 }
@@ -83,7 +85,8 @@ impl<A: Access> Rows<A> {
     /// The first frame of the shortest free run that has at least this many frames.
     fn best_run(&self, frames: usize) -> Option<usize> {
         let free = self.free_frames();
-        // The frames at which a free run of `length` begins. `length` doubles until it is the wanted number.
+        // `enough` has a bit for each frame at which a free run of at least `length` frames begins. `length`
+        // doubles until it is the wanted number.
         let (mut enough, mut length) = (free, 1);
         while length < frames {
             let more = length.min(frames - length);
@@ -110,10 +113,10 @@ impl<A: Access> Rows<A> {
     }
 }
 
-/// Bits of a word of free frames.
+/// Number of bits of a word.
 const BITS: usize = usize::BITS as usize;
 
-/// The bits moved down: each frame's bit is now at the frame that lies `frames` before it.
+/// Shifts all bits down by `frames`, across words.
 fn moved_down(bits: &[usize; ROWS / 2], frames: usize) -> [usize; ROWS / 2] {
     let (words, rest) = (frames / BITS, frames % BITS);
     core::array::from_fn(|at| {
@@ -150,8 +153,8 @@ fn run_at(free: &[usize; ROWS / 2], first: usize) -> usize {
     at - first
 }
 
-/// Cuts a run into pieces: the frames of one row, or the largest aligned blocks of several rows. A shorter
-/// run that ends at the border of a piece has the same pieces up to there.
+/// Cuts a run into pieces: the frames of one row, or the largest aligned blocks of several rows. If a run is
+/// cut at the border of a piece, the pieces before the border stay the same.
 fn pieces(frames: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let mut at = frames.start;
     core::iter::from_fn(move || {

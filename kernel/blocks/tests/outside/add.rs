@@ -19,7 +19,7 @@ fn machine() -> BlockAllocator<'static> {
 #[test]
 fn what_the_boot_code_gives_back_is_memory_like_any_other() {
     let allocator = machine();
-    // The rest of a pageblock, a whole one, parts of others.
+    // The added ranges have the rest of a pageblock, a whole pageblock, and parts of others.
     for pfns in [600..1024, 1024..1536, 1536..1600, 1600..2048, 0..5] {
         assert_eq!(allocator.add_memory(CPU, pfns.clone()), Ok(()), "{pfns:?}");
         allocator.validate().expect("everything in its place");
@@ -31,7 +31,7 @@ fn what_the_boot_code_gives_back_is_memory_like_any_other() {
     assert_eq!(pages.len(), 4096);
     pages.iter().for_each(|pfn| allocator.free(CPU, *pfn, Order::ZERO).expect("just allocated"));
     allocator.validate().expect("everything in its place");
-    // All of it was free at once, so pageblocks that were added in parts are whole too.
+    // All added frames are free, so pageblocks that were added in parts are whole too.
     let whole = request(9, MigrateType::Movable);
     let blocks = std::iter::from_fn(|| allocator.alloc(CPU, &whole).ok()).count();
     assert_eq!(blocks, 8);

@@ -1,4 +1,4 @@
-//! Arrays of one CPU.
+//! Tests of the arrays of one CPU.
 
 use std::collections::HashSet;
 
@@ -85,7 +85,7 @@ fn mistakes_are_errors_or_counted() {
     assert_eq!((double_frees(&allocator), used(&allocator)), (1, 0), "it lay in the arrays of two CPUs");
 }
 
-/// With debug assertions, the first such bug of a kernel is an error. Release builds do not look, so that a
+/// With debug assertions, the first double free is an error. Release builds do not look for it, so that a
 /// free stays one write.
 #[test]
 fn a_second_free_on_one_cpu_is_an_error_where_debug_assertions_are_on() {
@@ -111,7 +111,8 @@ fn a_second_free_on_one_cpu_is_an_error_where_debug_assertions_are_on() {
     }
 }
 
-/// The allocator checks the block in any case, so release builds find this too.
+/// The other CPU returned the block to the allocator itself, so the second free is an error in release
+/// builds, too.
 #[test]
 fn a_free_of_what_another_cpu_freed_past_its_arrays_is_an_error() {
     let allocator = plain(4096, 2);

@@ -1,4 +1,4 @@
-//! Frames that are out of service for good.
+//! Tests of frames that are out of service for good.
 
 use pageset_blocks::BlockAllocator;
 use pageset_core::{AllocError, CpuId, FreeError, MigrateType, Order, Pfn};
@@ -95,13 +95,13 @@ fn what_is_no_frame_cannot_be_bad() {
         assert_eq!(allocator.mark_bad(CPU, Pfn(foreign)), Err(FreeError::Foreign(Pfn(foreign))));
     }
     assert_eq!(allocator.mark_bad(CpuId(1), Pfn(0)), Err(FreeError::BadCpu(CpuId(1))));
-    // A pageblock with holes has room for one more.
+    // A pageblock with holes needs an entry too, and there is still one.
     allocator.mark_bad(CPU, Pfn(600)).unwrap();
     assert_eq!(allocator.free(CPU, Pfn(600), Order::ZERO), Err(FreeError::Leaked(Pfn(600))));
     assert_eq!(allocator.validate().unwrap().leaked, 1);
 }
 
-/// The fuzzer found that the hole became memory.
+/// Found by a fuzzer: the hole became memory.
 #[test]
 fn a_hole_behind_a_bad_frame_stays_a_hole() {
     let allocator = crate::machine::ragged(1);

@@ -32,7 +32,8 @@ fn all_of_a_zone_is_one_run() {
     }
 }
 
-/// Every count and alignment, compared with a map of the frames: a run is found if and only if there is one.
+/// Tries every count and alignment, and compares with a map of the frames: the allocator finds a run if and
+/// only if there is one.
 #[test]
 fn a_run_is_found_exactly_if_there_is_one() {
     let holes = [(pageset_core::ZoneKind::Normal, 512..9000, vec![512..3000, 3001..6000, 6500..9000])];
@@ -164,7 +165,7 @@ fn what_cannot_be_is_an_error() {
     assert_eq!(allocator.validate().map(|census| census.free), Ok(8192));
 }
 
-/// A reserve for other requests stays, whatever the shape of the request.
+/// The reserve for other requests stays, whatever count and alignment a request has.
 #[test]
 fn a_run_leaves_the_minimum() {
     let allocator = plain(8192, 1);

@@ -18,7 +18,7 @@ fn a_cpu_that_is_off_line_has_nothing() {
     // Another CPU takes over the pageblock.
     let next = allocator.alloc(CpuId(1), &request(0, MOVABLE)).unwrap();
     assert_eq!((next.0 / 512, allocator.owner_of(page)), (page.0 / 512, Some(CpuId(1))));
-    // A thread that still runs as the CPU that went off-line.
+    // A thread still runs as the CPU that went off-line.
     let late: Vec<Pfn> =
         (0..1000).map(|_| allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap()).collect();
     late.iter().for_each(|pfn| allocator.free(CpuId(0), *pfn, Order::ZERO).unwrap());

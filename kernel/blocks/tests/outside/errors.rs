@@ -136,7 +136,7 @@ fn blocks_beside_a_hole_are_had_and_no_frame_is_lost() {
     assert_eq!(allocator.alloc(CPU, &request(0, MigrateType::Movable)), Ok(Pfn(510)));
 }
 
-/// The limit chooses zones. Find a frame below 1 MiB by its place.
+/// `zones_below` chooses zones, not frames. To get a frame below 1 MiB, try the frames one by one.
 #[test]
 fn zones_below_is_about_whole_zones() {
     let allocator = machine::allocator(&[(ZoneKind::Dma, 0..4096, vec![1..160, 256..4096])], 1);
@@ -196,7 +196,7 @@ fn ranges_without_frames_are_errors() {
         assert_eq!(allocator.add_memory(CPU, range), Err(ConfigError::BadRange(start, end)));
     }
     let told = FreeError::BadRange(Pfn(10), Pfn(5)).to_string();
-    assert_eq!(told, "frames 0xa to 0x5 are no range: it has no frames");
+    assert_eq!(told, "frames 0xa to 0x5 are no range: the end must be above the start");
     assert_eq!(allocator.validate().map(|census| census.allocated), Ok(32));
 }
 

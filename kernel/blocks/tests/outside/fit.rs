@@ -1,4 +1,4 @@
-//! The choice of the free block: larger blocks stay whole while a smaller one is enough.
+//! Tests the choice of the free block: a larger block is not cut while a smaller block is enough.
 
 use pageset_blocks::BlockAllocator;
 use pageset_core::{CpuId, MigrateType, Order, Pfn};
@@ -8,7 +8,7 @@ use crate::machine::{order, plain, request};
 const CPU: CpuId = CpuId(0);
 const OTHER: CpuId = CpuId(1);
 
-/// One pageblock, used as single pages. The CPU took the last row last.
+/// One pageblock, allocated as single pages. The CPU took the last row last.
 fn in_single_pages() -> BlockAllocator<'static> {
     let allocator = plain(512, 2);
     while alloc(&allocator, 0).is_some() {}

@@ -80,7 +80,7 @@ fn a_memory_map_with_holes_becomes_an_allocator() {
     });
     let allocator = allocator.unwrap();
     assert_eq!(lent.end, 0xb000, "the tables lie at the end of the largest range");
-    // Features of the crate, such as the model checkers', make tables longer.
+    // Some features of the crate, such as `model-checkers`, make tables longer.
     assert!((6..=9).contains(&(lent.end - lent.start)), "256 MiB and 4 CPUs need some 24 KiB: {lent:?}");
     let census = allocator.validate().unwrap();
     assert_eq!(census.free, all - (lent.end - lent.start));
@@ -107,7 +107,7 @@ fn a_map_that_cannot_be_is_an_error_and_no_panic() {
     );
 }
 
-/// The announced size is enough to the byte, wherever tables of other lengths begin.
+/// The size that `TableCounts::bytes` announces is exactly enough, whatever lengths the tables have.
 #[test]
 fn tables_take_as_many_bytes_as_was_said_before() {
     for (frames_of_zone, cpus) in [(1_u64, 1), (1024, 1), (5000, 3), (700_000, 7), (1 << 20, 64)] {

@@ -30,7 +30,7 @@ pub(crate) fn allocator(zones: &[Zone], cpus: usize) -> BlockAllocator<'static> 
     BlockAllocator::new(&config, tables).expect("the zones do not overlap")
 }
 
-/// One zone without holes.
+/// An allocator for one zone without holes.
 pub(crate) fn plain(frames: u64, cpus: usize) -> BlockAllocator<'static> {
     allocator(&[(ZoneKind::Normal, 0..frames, vec![0..frames])], cpus)
 }

@@ -37,7 +37,8 @@ fn ordinary_requests_leave_the_minimum_to_those_that_cannot_wait() {
             assert_eq!(allocator.alloc(CPU, &ordinary), Err(AllocError::OutOfMemory { order: Order::ZERO }));
             let atomic = taken(&allocator, CPU, &ordinary.atomic());
             assert!(!atomic.is_empty() && (atomic.len() as u64) < min, "{} of {min}", atomic.len());
-            // Freed frames first fill the part that is kept for requests that cannot wait.
+            // Freed frames first refill the memory below the minimum, which is kept for requests that cannot
+            // wait.
             let (pages, rest) = pages.split_at(2 * min as usize);
             pages.iter().for_each(|pfn| assert_eq!(allocator.free(CPU, *pfn, Order::ZERO), Ok(())));
             let again = taken(&allocator, CPU, &ordinary);
@@ -64,7 +65,7 @@ fn the_minimum_is_left_whatever_orders_types_and_cpus_take_the_rest() {
             }
             held += took;
             assert!(8192 - held >= min, "{} frames are left", 8192 - held);
-            // Each order of each CPU had its turn.
+            // By then, each CPU has tried each order.
             if took == 0 && round > 5000 {
                 break;
             }
@@ -97,7 +98,7 @@ fn the_minimum_is_left_if_each_cpu_wants_the_block_again_that_it_freed_last() {
             let start_of_part = min + (1 + cpus) * 512;
             let allocator = with_min(start_of_part + part, cpus as usize, min);
             let all_cpus = || (0..cpus as u32).map(CpuId);
-            // All of the last pageblock, and one pageblock for each CPU.
+            // Take all frames of the last pageblock, and as many whole pageblocks as there are CPUs.
             let took: Vec<_> = (0..(part + cpus * 512) / size)
                 .map(|_| allocator.alloc(CPU, &block).expect("there is memory"))
                 .collect();
@@ -106,7 +107,7 @@ fn the_minimum_is_left_if_each_cpu_wants_the_block_again_that_it_freed_last() {
                 took.into_iter().partition(|pfn| pfn.0 >= start_of_part);
             assert_eq!((of_part.len() as u64, of_whole.len() as u64), (part / size, cpus * 512 / size));
             of_part.iter().for_each(|pfn| assert_eq!(allocator.free(CPU, *pfn, block.order), Ok(())));
-            // One block of each pageblock: its neighbours stay in use.
+            // Each CPU frees one block of its pageblock. The other blocks there stay in use.
             for (cpu, pfns) in all_cpus().zip(of_whole.chunks((512 / size) as usize)) {
                 assert_eq!(allocator.free(cpu, pfns[0], block.order), Ok(()));
             }
@@ -149,7 +150,7 @@ fn the_minimum_is_left_whatever_cpus_take_and_free() {
                 let (pfn, of) = blocks.swap_remove(random(blocks.len()));
                 assert_eq!(allocator.free(cpu, pfn, of), Ok(()));
                 held -= u64::from(of.frames());
-                // A second free by mistake, by another CPU.
+                // Another CPU frees the block a second time, by mistake.
                 let other = CpuId(random(4) as u32);
                 assert!(allocator.free(other, pfn, of).is_err());
             }

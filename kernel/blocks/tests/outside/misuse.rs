@@ -1,6 +1,6 @@
-//! Wrong calls, one at a time and by several threads at once. None takes effect, no frame is lost or handed
-//! out twice, and no right call is refused because of them. The tests use only public functions, so that they
-//! stay valid when the allocator changes.
+//! Wrong calls, one at a time and by several threads at once. A wrong call has no effect: no frame is lost
+//! or handed out twice, and no right call fails because of it. The tests use only public functions, so that
+//! they stay valid when the allocator changes.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -37,7 +37,7 @@ fn movable(of: u8) -> Request {
     request(of, MigrateType::Movable)
 }
 
-/// All memory can be allocated, each frame once, and comes back.
+/// Allocates all memory, checks that each frame came once, and frees it.
 #[track_caller]
 fn assert_every_frame_can_be_had_once(allocator: &BlockAllocator<'_>) {
     let before = allocator.validate().unwrap_or_else(|violation| panic!("{violation}"));
@@ -57,7 +57,7 @@ fn assert_every_frame_can_be_had_once(allocator: &BlockAllocator<'_>) {
     assert_eq!(after.allocated, before.allocated);
 }
 
-/// No caller has these frames, and each call that frees them is refused.
+/// Asserts that no caller has these frames: each call that frees them is refused.
 #[track_caller]
 fn assert_nobody_has(allocator: &BlockAllocator<'_>, frames: Range<u64>) {
     let cpus = || (0..allocator.cpus() as u32).map(CpuId);
@@ -77,7 +77,7 @@ fn fault_01_frames_that_a_cpu_took_ahead_cannot_be_freed() {
             allocator.alloc(CPU, &request(3, MigrateType::Reclaimable)).expect("memory enough");
             allocator.alloc(CPU, &movable(6)).expect("memory enough");
             let one = allocator.alloc(CPU, &movable(0)).expect("memory enough").0;
-            // With frames that the CPU took ahead, and without.
+            // Frames beside the page that is in use, and a frame further away.
             for frames in [one + 1..one + 4, one + 3..one + 4, one + 40..one + 41] {
                 assert_nobody_has(&allocator, frames);
             }
@@ -196,7 +196,7 @@ fn fault_02_parts_of_a_block_that_several_threads_free_at_once_are_all_freed() {
         let allocator = by_default(4096, THREADS);
         let (begin, end) = (Start::of(THREADS), Start::of(THREADS));
         let parts = Mutex::new(Vec::<Range<u64>>::new());
-        // Checked after the round, because the other threads wait for its end.
+        // Checks results after the round, because the other threads wait for the end of the round.
         let refused = Mutex::new(Vec::new());
         let free_own = |thread: usize, round: usize| {
             let cpu = CpuId(thread as u32);
@@ -418,7 +418,7 @@ fn right_calls_are_obeyed_and_wrong_ones_refused_whatever_other_threads_do() {
     }
 }
 
-/// A thread, and its blocks.
+/// A thread, with the blocks that it has allocated.
 struct Caller<'a> {
     allocator: &'a BlockAllocator<'static>,
     cpu: CpuId,
@@ -457,7 +457,7 @@ impl<'a> Caller<'a> {
         if self.random(3) == 0 {
             let frames = 1 + self.random(300);
             if let Ok(pfn) = self.allocator.alloc_exact(self.cpu, frames, &request(0, migratetype)) {
-                // Freed one by one, as the largest aligned blocks that fit.
+                // Frees the parts one by one, as the largest aligned blocks that fit.
                 let mut at = pfn.0;
                 while at < pfn.0 + frames {
                     let most = (pfn.0 + frames - at).ilog2().min(at.trailing_zeros()).min(10) as u8;

@@ -1,4 +1,4 @@
-//! The reserve: whole pageblocks for atomic requests of high order.
+//! Tests the high-order reserve: whole pageblocks for atomic requests of high order.
 
 use pageset_blocks::BlockAllocator;
 use pageset_core::{CpuId, MigrateType, Order, Pfn, Request, RequestTraits, Watermarks, ZoneId};
@@ -6,7 +6,8 @@ use pageset_core::{CpuId, MigrateType, Order, Pfn, Request, RequestTraits, Water
 use crate::machine::{order, plain};
 
 const CPU: CpuId = CpuId(0);
-/// A hundredth of it is a little more than a pageblock, so the limit is two pageblocks.
+/// Frames of the zone. A hundredth is a little more than a pageblock, so the reserve may have two
+/// pageblocks.
 const FRAMES: u64 = 120 * 512;
 const MIN: u64 = 8 * 512;
 
@@ -35,7 +36,8 @@ fn reserved(allocator: &BlockAllocator<'_>) -> u64 {
 #[test]
 fn an_atomic_request_of_high_order_makes_a_reserve() {
     let (allocator, _) = used_up();
-    // A request that may wait, a single page, and a request that may not use reserves make none.
+    // The reserve does not grow for a request that may wait, a single page, or a request that may not use
+    // reserves.
     let no_reserves = Request::new(order(3)).atomic().with(RequestTraits::NO_RESERVES);
     for request in [waiting(3), Request::new(Order::ZERO).atomic(), no_reserves] {
         let _ = allocator.alloc(CPU, &request);

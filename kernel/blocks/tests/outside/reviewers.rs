@@ -18,7 +18,7 @@ fn what_another_cpu_frees_comes_back_to_the_owner() {
     let another = allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap();
     pages[..256].iter().for_each(|pfn| allocator.free(CpuId(1), *pfn, Order::ZERO).unwrap());
     allocator.free(CpuId(1), another, Order::ZERO).unwrap();
-    // The rest of the second pageblock, then the frames that CPU 1 freed.
+    // CPU 0 takes the rest of the second pageblock, then the frames that CPU 1 freed.
     let again: Vec<Pfn> =
         (0..768).map(|_| allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap()).collect();
     assert!(pages[..256].iter().all(|pfn| again.contains(pfn)));
@@ -42,8 +42,8 @@ fn types_are_mixed_last() {
     let types = [MOVABLE, MigrateType::Unmovable, MigrateType::Reclaimable];
     let blocks = types.map(|of| allocator.alloc(CpuId(0), &request(0, of)).unwrap().0 / 512);
     assert!(blocks[0] != blocks[1] && blocks[1] != blocks[2] && blocks[0] != blocks[2]);
-    // Three pageblocks have a type. The fourth goes to the first type that needs it. Then all types use all
-    // pageblocks.
+    // Each of three pageblocks serves one type now. Unmovable requests take the fourth pageblock next, and
+    // then the free frames of the other two.
     for _ in 0..2048 - 3 {
         allocator.alloc(CpuId(0), &request(0, MigrateType::Unmovable)).unwrap();
     }

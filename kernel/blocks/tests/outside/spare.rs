@@ -1,4 +1,5 @@
-//! The whole pageblock that a CPU freed last. The CPU uses it next; other CPUs get it if they find no other.
+//! Tests spare pageblocks. A CPU keeps the whole pageblock that it freed last for its next request. Other
+//! CPUs get it if they find no other.
 
 use pageset_blocks::BlockAllocator;
 use pageset_core::{CpuId, FreeError, MigrateType, Order, PAGEBLOCK_FRAMES, Pfn};

@@ -1,4 +1,4 @@
-//! Blocks that become single frames.
+//! Tests `split_range`: blocks become single frames.
 
 use pageset_core::{CpuId, FreeError, MigrateType, Order, Pfn};
 

@@ -1,4 +1,4 @@
-//! Real threads on all operations at once.
+//! Real threads run all operations at once.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -8,7 +8,8 @@ use pageset_core::{CpuId, MigrateType, Order, Pfn};
 
 use crate::machine::{RAGGED_FRAMES, order, ragged, request};
 
-/// Rounds of each thread: a number, or as many as fit into a time. Miri is some thousand times slower.
+/// How many rounds each thread runs: a number, or as many as fit into a time. Miri is some thousand times
+/// slower.
 fn rounds() -> impl Iterator<Item = u64> {
     let setting = |name| std::env::var(name).ok().and_then(|number| number.parse().ok());
     let usual = if cfg!(miri) { 20 } else { 20_000 };

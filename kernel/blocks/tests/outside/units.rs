@@ -1,4 +1,5 @@
-//! Units of 1 GiB: what cannot be moved stays together, so that whole ones remain.
+//! Tests units of 1 GiB: memory that cannot be moved stays in few units, so that other units can be
+//! allocated whole.
 
 use pageset_blocks::{BlockAllocator, EveryCpu, Tables};
 use pageset_core::{

@@ -1,4 +1,4 @@
-//! The rules for the choice of whole pageblocks.
+//! Tests the rules for the choice of whole pageblocks ([`WholeUse`]).
 
 use pageset_blocks::{BlockAllocator, Tables, WholeUse};
 use pageset_core::{Config, CpuId, NodeId, Order, PAGEBLOCK_FRAMES, Pfn, Request, ZoneConfig, ZoneKind};
@@ -44,7 +44,7 @@ fn so_are_pairs_and_pageblocks_that_are_split() {
     let allocator = allocator();
     assert_eq!((0..3).map(|_| alloc(&allocator, CPU, Order::MAX)).collect::<Vec<_>>(), [0, 2, 4]);
     free(&allocator, CPU, 2, Order::MAX);
-    // A page, then the other half of the pair.
+    // Allocate a page, then the other pageblock of the pair.
     let page = allocator.alloc(CPU, &Request::new(Order::ZERO).movable()).unwrap();
     assert_eq!(page.0 / u64::from(PAGEBLOCK_FRAMES), 2);
     assert_eq!(alloc(&allocator, CPU, Order::PAGEBLOCK), 3);

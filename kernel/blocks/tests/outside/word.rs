@@ -1,4 +1,4 @@
-//! Blocks of one word, allocated and freed by one call.
+//! Tests calls that allocate or free several blocks of one row.
 
 use pageset_blocks::BlockWord;
 use pageset_core::{AllocError, CpuId, FreeError, MigrateType, Order, Pfn};

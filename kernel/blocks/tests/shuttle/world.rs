@@ -14,7 +14,7 @@ use crate::FRAMES;
 
 pub(crate) type Blocks = Vec<(Pfn, Order)>;
 
-/// Runs many schedules: random ones, and ones that let a thread wait seldom but for long.
+/// Runs many schedules. Some are random at each step; in others, threads seldom wait, but for long.
 #[allow(dead_code, reason = "one of the targets that have this module runs no such schedules")]
 pub(crate) fn check(body: impl Fn() + Send + Sync + 'static) {
     let iterations = std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|text| text.parse().ok());

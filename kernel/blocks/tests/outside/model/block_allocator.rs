@@ -1,4 +1,4 @@
-//! The adapter that the model drives [`BlockAllocator`] through.
+//! Lets the model of `pageset-core`'s tests drive a [`BlockAllocator`].
 
 use std::collections::BTreeMap;
 
@@ -60,7 +60,8 @@ impl Subject for BlockSubject {
         }
     }
 
-    /// Page sets, boosts and hints to a reclaimer belong to `pageset-core`.
+    /// Does nothing: these operations are about page sets, boosts and the reclaimer, and `BlockAllocator`
+    /// has none of them.
     fn own(&self, _: &Model, _: &Operation) {}
 
     fn look(&self, model: &Model, _: u32, _: usize, pfn: u64) {
@@ -81,7 +82,7 @@ impl Subject for BlockSubject {
         }
     }
 
-    /// Each pageblock that can be whole is whole.
+    /// Checks that each pageblock is whole that can be.
     fn finish(&self, model: &Model) {
         let whole: u64 = self.allocator.zones().map(|zone| zone.whole_pageblocks).sum();
         assert_eq!(whole, model.whole_pageblocks());
@@ -89,7 +90,7 @@ impl Subject for BlockSubject {
 }
 
 impl Model {
-    /// Pageblocks that are free as a whole after everything else was freed.
+    /// Pageblocks that are completely free after everything was freed.
     fn whole_pageblocks(&self) -> u64 {
         let has_loss = |(_, pageblock): (ZoneId, u64)| {
             let frames = pageblock * 512..(pageblock + 1) * 512;

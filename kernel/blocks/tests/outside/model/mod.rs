@@ -1,4 +1,4 @@
-//! The common model of both allocators, applied to this one with the same programs as `pageset-core`.
+//! Tests this allocator with the same model and the same programs as `pageset-core`.
 //!
 //! The fuzz target `blocks_operations` also uses `block_allocator` and the common directory. `PROPTEST_CASES`
 //! sets the number of machines. A failure becomes a named test in `regressions`.
@@ -33,6 +33,6 @@ fn every_program_agrees_with_the_model() {
 
 #[test]
 fn every_program_agrees_with_the_model_when_memory_is_used_up() {
-    // Each program uses up all memory many times.
+    // These programs allocate all memory before each operation.
     run(strategies::dry_programs(), 10);
 }

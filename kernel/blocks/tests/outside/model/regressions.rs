@@ -76,7 +76,7 @@ fn frames_inside_a_block_out_of_service_are_no_blocks() {
     }
 }
 
-/// Each failed attempt used up one of the few entries for pageblocks with bad frames.
+/// The bug: each failed attempt used up one of the few entries for pageblocks with bad frames.
 #[test]
 fn a_hole_takes_no_place_among_the_bad_frames() {
     let regions: Vec<_> = (0..20).map(|block| block * 512..block * 512 + 100).collect();
