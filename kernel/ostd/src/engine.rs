@@ -24,7 +24,7 @@ pub trait Engine: FrameAllocator + Send + Sync + Sized + 'static {
 }
 
 // ANCHOR: platform
-/// OSTD's part for the core: a spin lock, and no event listener.
+/// The platform of `pageset-core` on OSTD: a spin lock, and no event sink.
 #[derive(Debug)]
 pub struct Ostd;
 

@@ -26,8 +26,8 @@ pub type OwnFrames = Frames<BlockAllocator<'static>>;
 
 /// A frame allocator for OSTD's `global_frame_allocator`.
 ///
-/// OSTD adds the memory first, then allocates. The first allocation builds the allocator. Its tables come
-/// from the heap, which takes its frames from the added pieces of memory.
+/// OSTD first adds the memory, then allocates. The first allocation builds the allocator. The allocator's
+/// tables are on the heap, and the heap meanwhile takes its frames from the added pieces of memory.
 pub struct Frames<E: Engine> {
     policy: Policy,
     early: Mutex<Early>,
@@ -39,7 +39,7 @@ pub struct Frames<E: Engine> {
 /// The state before there is an allocator.
 struct Early {
     pieces: Pieces,
-    /// The CPU that builds the allocator. Its allocations meanwhile are for the tables.
+    /// The CPU that builds the allocator. Its allocations during that time are for the tables.
     builder: Option<CpuId>,
 }
 
@@ -191,7 +191,8 @@ impl<E: Engine> GlobalFrameAllocator for Frames<E> {
 }
 
 // ANCHOR: request
-/// The permissions of a request at this moment: an interrupt cannot wait, and may use reserves.
+/// A request with the permissions of the current context: an interrupt handler cannot wait, and may use
+/// reserves.
 #[inline]
 fn request() -> Request {
     let request = Request::new(Order::ZERO);

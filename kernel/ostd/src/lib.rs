@@ -10,9 +10,9 @@
 //! static FRAMES: LinuxFrames = Frames::new(LINUX_6_18);
 //! ```
 //!
-//! A kernel meets the files in this order: `pieces` (the memory that OSTD adds), `zones` (the kinds of that
-//! memory), `engine` (the choice of the allocator), `frames` (OSTD's interface), `place` (layouts), `run`
-//! (blocks of more than 4 MiB). `lock` is used by all.
+//! A kernel meets the files in this order. At boot: `pieces` (the memory that OSTD adds), `zones` (divides
+//! it into zones), `engine` (the choice of the allocator). For each call: `frames` (OSTD's interface),
+//! `place` (from layouts to blocks), `run` (blocks of more than 4 MiB). All use `lock`.
 #![no_std]
 #![deny(unsafe_code)]
 #![warn(missing_docs)]

@@ -39,9 +39,9 @@ impl<E: Engine> Ready<E> {
     }
 }
 
-/// Frees these frames, if there are any. Race: another CPU is changing the same pageblock, and this free
-/// loses with an error. It retries with the remaining frames. The retry is short, since interrupts are off on
-/// the other CPU too.
+/// Frees these frames, if there are any. Race: another CPU is changing the same pageblock. This free loses:
+/// it gets an error, and tries again with the remaining frames. It need not try for long, because interrupts
+/// are off on the other CPU too.
 pub(crate) fn free_range<E: Engine>(engine: &E, cpu: CpuId, frames: Range<u64>) -> Result<(), FreeError> {
     let mut rest = frames;
     while !rest.is_empty() {

@@ -20,8 +20,8 @@ pub(crate) struct Zones {
 }
 
 impl Zones {
-    /// The zones for these pieces. A zone begins where its kind begins, not at its first piece: OSTD uses the
-    /// beginning itself and frees it later.
+    /// The zones for these pieces. A zone begins where its kind begins, not at its first piece, because OSTD
+    /// frees its own frames at the beginning later.
     pub(crate) fn of(pieces: &Pieces) -> Self {
         let mut zones = Self { zones: BOUNDS, len: 0 };
         for (kind, bound) in BOUNDS {

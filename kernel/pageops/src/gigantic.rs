@@ -27,8 +27,8 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Default bytes of a part: 2 MiB. Clearing it takes some 25 us, and an interruption waits that long. A
-    /// fence after each part costs less than 1 %.
+    /// Default bytes of a part: 2 MiB. Chosen: clearing it takes some 25 us, which is the longest time until
+    /// the caller can stop. A fence after each part costs less than 1 %.
     pub const PART_BYTES: usize = 2 << 20;
 
     fn new(order: VisitOrder, page_bytes: usize, hint: Option<usize>) -> Self {
@@ -141,8 +141,8 @@ impl Method {
         Ok(Copying { method: self.for_parts(), page, source, parts })
     }
 
-    /// Orders through the cache have no target within a part: parts ascend, and each part is done in
-    /// ascending order.
+    /// Only [`VisitOrder::StreamTargetLast`] has a target within a part. With the other orders, parts and
+    /// their base pages are done in ascending order.
     fn for_parts(self) -> Self {
         match self.order() {
             VisitOrder::PageByPage | VisitOrder::StreamTargetLast => self,

@@ -1,8 +1,8 @@
-//! Clear and copy pages of 4 KiB to 1 GiB, with the part that is about to be touched last.
+//! Clears and copies pages of 4 KiB to 1 GiB, and does last the part that the program will touch next.
 //!
-//! A huge page is cleared or copied because a program has touched one place of it, the *hint*. The part done
-//! last is in the cache afterwards. This crate has the orders of Linux's two solutions, and one that is
-//! faster than both:
+//! A kernel clears or copies a huge page because a program has touched one place of it, the *hint*. The part
+//! that is done last is in the cache afterwards. This crate has the visit orders that Linux has used, and
+//! one that is faster.
 //!
 //! ```
 //! let mut memory = vec![1_u8; 3 << 20];
@@ -15,25 +15,28 @@
 //! # Ok::<(), pageset_pageops::BadPage>(())
 //! ```
 //!
-//! An operation meets these in order:
+//! An operation uses these types, in this order:
 //!
-//! - [`Method`]: order, kernel and size of the neighbourhood, detected once for the CPU, or chosen by you.
-//!   [`clear`] and [`copy`] use the chosen method.
-//! - [`VisitOrder`]: the sequence of visits, as pure iterators.
-//! - [`Clearing`], [`Copying`]: gigantic pages in parts. Between parts you can do other work, or stop.
-//! - [`Source`]: a source that may fail half way. [`CopyError`] says how far the copy came.
-//! - [`Isa`], [`Kernel`], [`Page`]: the instructions, and the only unsafe code.
+//! - A [`Method`] is a visit order, a kernel, and the size of the neighbourhood around the hint. It is
+//!   detected once for the CPU, or you choose it. The functions [`clear`] and [`copy`] use the chosen
+//!   method.
+//! - A [`VisitOrder`] says which part of a page comes next. Orders are pure iterators.
+//! - A [`Clearing`] or a [`Copying`] does a gigantic page in parts. Between parts you can do other work, or
+//!   stop.
+//! - A [`Source`] may fail half way. A [`CopyError`] then says how far the copy came.
+//! - A [`Kernel`] has the loops that clear and copy, with one instruction set ([`Isa`]). Kernels and
+//!   [`Page`] have the only unsafe code.
 //!
 //! # In an operating system
 //!
 //! There is no heap, no lock and no thread-local state. The loops of [`Method::without_vectors`] use only
-//! general registers. The target decides about the compiler's code around them: a target without vector
-//! registers, such as `x86_64-unknown-none`, has no vector code anywhere. Such kernels pass pages by
-//! [`Page::from_raw`].
+//! general registers. The compiler's code around them depends on the target. For a target without vector
+//! registers, such as `x86_64-unknown-none`, there is no vector code at all. An operating-system kernel
+//! passes pages by [`Page::from_raw`].
 //!
 //! When a function returns, all its stores are ordered before every later store of the same CPU. This
-//! includes stores streamed past the cache, and it holds even if a [`Source`] panics. So a page may be
-//! published with an ordinary release store.
+//! includes stores streamed past the cache, and it holds even if a [`Source`] panics. So the caller may
+//! publish the page by an ordinary release store.
 #![no_std]
 
 mod arch;

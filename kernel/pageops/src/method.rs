@@ -1,20 +1,21 @@
-//! The way to clear and copy pages: an order, a kernel, and how much of a page stays in the cache.
+//! A method to clear and copy pages: a visit order, a kernel, and how much of a page stays in the cache.
 
 use crate::arch::{Cell, Fence};
 use crate::{
     BASE_PAGE_BYTES, BadPage, Caches, CopyError, Isa, Kernel, Page, Source, Store, Target, VisitOrder,
 };
 
-/// The neighbourhood is this fraction of the second-level cache: 64 KiB of 1 MiB. So it stays in the cache
-/// whatever else the program uses, and costs little. `pageset bench pages --choose` measures its gain and
+/// The neighbourhood is this fraction of the second-level cache: 64 KiB of 1 MiB. Chosen: so small a part
+/// stays in the cache, whatever else the program uses. `pageset bench pages --choose` measures its gain and
 /// cost.
 const L2_SHARE: usize = 16;
 
-/// Longest range that a kernel copies in one call. A streamed copy advances in two places of its range at
-/// once. With the places 512 MiB apart, 1 GiB took 48 ms; with 1 MiB, 36 ms (EPYC of family 26).
+/// Longest range that a kernel copies in one call. A streamed copy works at two places of its range in turn,
+/// half a range apart. A copy of 1 GiB took 36 ms with the places 1 MiB apart, and 48 ms with 512 MiB (EPYC
+/// of family 26).
 const COPY_RANGE_BYTES: usize = 2 << 20;
 
-/// Maximum radius in base pages: what fits beside the order in the word that stores the choice.
+/// Maximum radius in base pages. A larger number does not fit into the word that stores the choice.
 const RADIUS_PAGES_MAX: usize = (1 << 21) - 1;
 
 static CHOSEN: Cell = Cell::new();

@@ -1,8 +1,8 @@
 //! Copies from memory that may be broken.
 //!
-//! A program can survive a machine check during a copy if it copies through a [`Source`] that reports it. An
-//! operating-system kernel reads with instructions that its exception table knows. A program that handles
-//! `SIGBUS` checks what its handler recorded.
+//! A program can survive a machine check during a copy if it copies through a [`Source`] that reports the
+//! check. In an operating-system kernel, the source reads with instructions that are in the exception table.
+//! In a program that handles `SIGBUS`, the source asks the handler.
 
 use core::fmt;
 

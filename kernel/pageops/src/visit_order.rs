@@ -1,4 +1,5 @@
-//! The order of visits to the base pages of a page, and how each is stored, as pure iterators.
+//! The order of visits to the base pages of a page, and the kind of stores for each visit, as pure
+//! iterators.
 //!
 //! An order does not touch memory. Its inputs are the number of base pages, the base page that will be
 //! touched, and the size of its neighbourhood. It returns the steps in sequence. Each order visits every base
@@ -20,7 +21,7 @@ pub const RANGES_RADIUS_PAGES: usize = 2;
 pub enum Store {
     /// Through the cache, which then contains the bytes.
     Cached,
-    /// Past the cache, if the kernel has such stores: nothing useful is evicted, and memory is not read
+    /// Past the cache, if the kernel has such stores. They evict no other data, and do not read memory
     /// first.
     Stream,
 }
@@ -48,18 +49,18 @@ pub enum VisitOrder {
     /// Ascending in one range, through the cache: the first commit of the series merged in 2026. Ignores the
     /// hint.
     Sequential,
-    /// The order of the series merged in 2026: three ranges through the cache. They are the right of the
-    /// target's neighbourhood, the left of it, and the neighbourhood. Without a hint, the target is the first
-    /// base page.
+    /// The order of the series merged in 2026: three ranges through the cache. They are the part right of
+    /// the target's neighbourhood, the part left of it, and the neighbourhood. Without a hint, the target is
+    /// the first base page.
     RangesTargetLast,
-    /// Our order. Base pages far from the target are streamed past the cache in one ascending pass. Then the
-    /// neighbourhood is stored through the cache, the target last. Without a hint everything is streamed. A
-    /// page not larger than the neighbourhood is stored through the cache.
+    /// This project's order. One ascending pass streams all base pages outside the target's neighbourhood
+    /// past the cache. Then the neighbourhood is stored through the cache, the target last. Without a hint
+    /// everything is streamed. A page not larger than the neighbourhood is stored through the cache.
     StreamTargetLast,
 }
 
 impl VisitOrder {
-    /// All orders, by the age of the kernels that had them. Ours is last.
+    /// All orders, by the age of the kernels that had them. This project's own is last.
     pub const ALL: [Self; 5] = [
         Self::PageByPage,
         Self::Converge2018,
@@ -167,7 +168,7 @@ impl Iterator for Steps {
 
 impl FusedIterator for Steps {}
 
-/// At most five ranges. Empty ones are skipped.
+/// At most five ranges. Empty ranges are skipped.
 #[derive(Clone, Debug)]
 struct Few {
     steps: [Step; 5],

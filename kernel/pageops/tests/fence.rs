@@ -1,6 +1,6 @@
-//! A function that returns leaves no streamed store without a fence. On a CPU that happens to be quick, no
-//! result shows a missing fence. So a child process runs the function one instruction at a time, and its
-//! parent reads the instructions.
+//! Tests that no function returns without a fence after its streamed stores. A missing fence seldom shows in
+//! a result. So a child process runs the function one instruction at a time, and its parent reads the
+//! instructions.
 #![cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 
 use std::io::Write as _;

@@ -41,10 +41,10 @@ pub(crate) fn enter() {
     Task::yield_now();
 }
 
-/// Whether the CPUs' timers leave the allocator alone.
+/// Whether the CPUs' timers make no calls to the allocator.
 static IS_STILL: AtomicBool = AtomicBool::new(false);
 
-/// Sets whether timers leave the allocator alone. This takes effect once all CPUs have met again.
+/// Sets whether timers make no calls to the allocator. This takes effect once all CPUs have met again.
 pub(crate) fn keep_still(still: bool) {
     IS_STILL.store(still, Ordering::Release);
 }
@@ -60,7 +60,7 @@ pub(crate) fn meet() {
 }
 
 /// Gives OSTD time to free memory that it keeps until no CPU can still use it.
-pub(crate) fn settle() {
+pub(crate) fn wait_for_frees() {
     for _ in 0..20 {
         meet();
         Task::yield_now();

@@ -77,7 +77,7 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // OSTD would free whatever it finds here.
+        // Clear the entries, because OSTD would free every table that it finds here.
         self.entries[1..].iter().for_each(|entry| entry.store(0, Ordering::Release));
     }
 }

@@ -14,7 +14,7 @@ use crate::{crew, frames};
 pub(crate) fn run(test: &Test, cpu: usize) {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     static FREE: AtomicU64 = AtomicU64::new(0);
-    crew::settle();
+    crew::wait_for_frees();
     if cpu == 0 {
         COUNT.store(0, Relaxed);
         FREE.store(frames::free(), Relaxed);
@@ -22,13 +22,13 @@ pub(crate) fn run(test: &Test, cpu: usize) {
     }
     crew::meet();
     COUNT.fetch_add((test.run)(cpu), Relaxed);
-    crew::settle();
+    crew::wait_for_frees();
     if cpu == 0 {
         (test.finish)();
         // The allocator must not change while it is checked.
         crew::keep_still(true);
     }
-    crew::settle();
+    crew::wait_for_frees();
     if cpu == 0 {
         let census = frames::validate().unwrap_or_else(|violation| panic!("{}: {violation}", test.name));
         print!(r#"{{"test":"{}","allocator":"{}","cpus":{},"#, test.name, frames::NAME, num_cpus());

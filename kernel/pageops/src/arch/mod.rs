@@ -33,8 +33,8 @@ struct Primitives {
     clear_stream: unsafe fn(dst: *mut u8, bytes: usize),
     copy: unsafe fn(dst: *mut u8, src: *const u8, bytes: usize),
     copy_stream: unsafe fn(dst: *mut u8, src: *const u8, bytes: usize),
-    /// Makes streamed stores visible before all later stores. Required after each `_stream`, before any other
-    /// access to the bytes.
+    /// Orders streamed stores before all later stores. Each caller of a `_stream` loop calls it before any
+    /// other access to the bytes.
     fence: fn(),
 }
 
@@ -82,9 +82,9 @@ impl Isa {
         Self::ALL.into_iter().find(|isa| isa.name() == name)
     }
 
-    /// Whether it may use registers that an operating-system kernel does not save on entry. [`Isa::Portable`]
-    /// may if the environment's `memset` and `memcpy` may: everywhere except on bare metal without such
-    /// registers.
+    /// Whether its loops may use registers that an operating-system kernel does not save on entry.
+    /// [`Isa::Portable`] calls the environment's `memset` and `memcpy`, which may use them on every target
+    /// that has them.
     #[must_use]
     pub const fn uses_vector_registers(self) -> bool {
         let has_vectors = cfg!(any(target_feature = "sse2", target_feature = "neon", target_feature = "v"));
@@ -119,7 +119,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The kernel that every CPU has.
+    /// A kernel that works on every CPU.
     // INVARIANT: it uses only the language's own operations.
     pub const PORTABLE: Self = Self { isa: Isa::Portable };
 
@@ -235,7 +235,7 @@ fn assert_base_pages(address: usize, bytes: usize) {
     );
 }
 
-/// A kernel and a number in one atomic word for all threads. Empty at first.
+/// One atomic word for all threads that holds a kernel and a number. Empty at first.
 ///
 /// # Invariants
 ///

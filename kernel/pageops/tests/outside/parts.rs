@@ -1,11 +1,11 @@
-//! Gigantic pages in parts: interrupted, resumed, abandoned.
+//! Tests gigantic pages in parts that are interrupted, continued or abandoned.
 
 use std::ops::ControlFlow;
 
 use crate::memory::Memory;
 use pageset_pageops::{BASE_PAGE_BYTES, BadPage, Kernel, Method, Parts, VisitOrder};
 
-/// Four parts and a bit.
+/// Bytes of a page of four parts and a shorter one.
 const BYTES: usize = 4 * Parts::PART_BYTES + 3 * BASE_PAGE_BYTES;
 
 fn methods() -> impl Iterator<Item = Method> {

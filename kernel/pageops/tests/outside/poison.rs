@@ -1,4 +1,4 @@
-//! A source that breaks half way.
+//! Tests a source that fails half way.
 
 use crate::memory::Memory;
 use pageset_pageops::{

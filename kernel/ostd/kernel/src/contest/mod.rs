@@ -55,7 +55,7 @@ pub(crate) fn run(cpu: usize) {
             contestant.add_free_memory(memory, BYTES);
         }
     }
-    crew::settle();
+    crew::wait_for_frees();
     for work in &WORKS {
         for (name, contestant) in CONTESTANTS {
             measure(cpu, work, name, contestant);
@@ -66,7 +66,7 @@ pub(crate) fn run(cpu: usize) {
             fragment::run(name, *contestant);
         }
     }
-    crew::settle();
+    crew::wait_for_frees();
 }
 
 /// Measures the cost of a block over several rounds, with interrupts off.
@@ -89,8 +89,8 @@ fn measure(cpu: usize, work: &Work, name: &str, contestant: &dyn GlobalFrameAllo
     crew::meet();
     if cpu == 0 {
         let mut ticks = *TICKS.lock();
-        // Caches are full after some rounds. Refills may fall into a few rounds only, so instructions use the
-        // mean. Times use the median.
+        // Leave out the first rounds: caches fill then. Some rounds have refills and others none, so take
+        // the mean of instructions. Take the median of times.
         let ticks = &mut ticks[ROUNDS / 4..];
         ticks.sort_unstable();
         let typical = if num_cpus() > 1 {

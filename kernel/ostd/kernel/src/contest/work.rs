@@ -1,5 +1,5 @@
-//! The measured patterns: the order in which blocks are allocated and freed. OSTD frees a frame at a time, so
-//! blocks are freed that way.
+//! The measured patterns of allocations and frees. OSTD frees memory frame by frame, so the patterns do,
+//! too.
 
 use alloc::vec::Vec;
 use core::alloc::Layout;

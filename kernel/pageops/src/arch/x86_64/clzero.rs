@@ -1,5 +1,5 @@
-//! AMD's `clzero` writes a line of zeros without reading it first and without occupying the cache. Otherwise
-//! as `rep`.
+//! AMD's `clzero` writes a cache line of zeros without reading the line first, and past the cache. All other
+//! loops are those of `rep`.
 
 use core::arch::asm;
 

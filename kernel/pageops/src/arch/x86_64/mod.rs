@@ -46,10 +46,11 @@ pub(super) fn primitives(isa: Isa) -> Option<&'static Primitives> {
 /// Bytes of a cache line. `clzero` clears one, and so does a turn of a loop over general registers.
 const LINE_BYTES: usize = 64;
 
-/// Number of places in the source that a streamed copy reads in turn. With two, one core has more reads in
-/// flight. 2 MiB took 68 us in halves (two lines of each are read before any is written), and 77 to 84 us in
-/// one stream. Quarters, eighths and software prefetch were no better (EPYC of family 26, 2 CPUs; medians of
-/// 24 runs in turn). Reading alone took 41 us and streaming zeros 22 us, so little is left to gain.
+/// A streamed copy reads from this many places of the source in turn, so that one core waits for more reads
+/// at once. A copy of 2 MiB took 68 us with two places (two lines of each are read before any is written),
+/// and 77 to 84 us with one. Four places, eight places and software prefetch were no better. Reading alone
+/// took 41 us, and streaming zeros alone 22 us, so little is left to gain (EPYC of family 26, 2 CPUs;
+/// medians of 24 runs in turn).
 #[cfg(target_feature = "sse2")]
 const HALVES: usize = 2;
 
