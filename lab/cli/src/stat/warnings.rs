@@ -1,4 +1,4 @@
-//! What a reader of the numbers has to know about the recording.
+//! Facts about the recording that a reader of its numbers needs.
 
 use pageset_replay::Survey;
 use pageset_replay::recorded::needs;

@@ -1,4 +1,4 @@
-//! Counts of what a replay does not play, or plays without an event of its own.
+//! Counts of events that a replay does not play, and of work that it plays without an event of its own.
 
 /// Events of the recording that were not replayed, by reason. The counts are the same under every policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]

@@ -20,8 +20,8 @@ pub(crate) struct Share {
 impl Share {
     /// A quarter. Guess.
     const LARGEST: u32 = 2;
-    /// Small pools have no arrays then. Large pools, in which a request for contiguous memory may fail again
-    /// and again, keep theirs.
+    /// A small pool has no arrays then. A large pool keeps its arrays, even if requests for contiguous memory
+    /// fail in it again and again.
     const SMALLEST: u32 = 10;
     /// A new pool does not know whether memory will be short.
     pub(crate) const FIRST: Self = Self { halvings: 6 };
