@@ -23,7 +23,7 @@ pub const PAGESET_MAX_POOLS: usize = 4096;
 /// Private memory, in transparent huge pages where the system has them.
 pub const PAGESET_BACKING_THP: u32 = 0;
 /// Huge pages of huge_page_bytes each that the administrator reserved. The pool takes all of them when it is
-/// made.
+/// made. They are those of a file: see pageset_get_memfd.
 pub const PAGESET_BACKING_HUGETLB: u32 = 1;
 /// A file in memory, which other processes can share: see pageset_get_memfd.
 pub const PAGESET_BACKING_MEMFD: u32 = 2;

@@ -282,6 +282,41 @@ fn the_guide_names_every_counter() {
     }
 }
 
+/// Names at the beginning of these lines of a text, each behind this word.
+fn named_after<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = &'a str> {
+    let rests = text.lines().filter_map(move |line| line.trim_start().strip_prefix(word));
+    rests.filter_map(|rest| rest.split(|sign: char| !sign.is_alphanumeric() && sign != '_').next())
+}
+
+#[test]
+fn the_page_of_calls_names_every_call_of_c_and_rust() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).expect("the repository has it");
+    let page = read("docs/book/src/reference/pool-calls.md");
+    let header = read("pool/capi/include/pageset.h");
+    let functions =
+        ["int ", "const char *"].map(|word| named_after(&header, word).collect::<Vec<_>>()).concat();
+    let functions: Vec<_> = functions.into_iter().filter(|name| name.starts_with("pageset_")).collect();
+    assert!(functions.len() > 35, "{functions:?}");
+    let fields = header.split_once("typedef struct pageset_config {").expect("it is there").1;
+    let fields = fields.split_once('}').expect("it ends").0.lines();
+    let fields = fields.filter_map(|line| line.strip_suffix(';')?.rsplit([' ', '*']).next());
+    let fields = fields.filter(|name| !["struct_bytes", "version"].contains(name));
+    let mut sources = vec![read("pool/pageset/src/builder.rs"), read("pool/pageset/src/pages/mod.rs")];
+    let files = std::fs::read_dir(root.join("pool/pageset/src/pool")).expect("the pool is there");
+    sources.extend(files.map(|file| std::fs::read_to_string(file.expect("a file").path()).expect("text")));
+    // Not of the interface: hidden, or parts of other types.
+    let left_out = ["frames_in_use", "pop_frame", "push_frame", "builder", "with_worker", "bytes"];
+    let calls = ["pub fn ", "pub unsafe fn "];
+    let calls = calls.iter().flat_map(|word| sources.iter().flat_map(|text| named_after(text, word)));
+    let calls: Vec<_> = calls.filter(|name| !left_out.contains(name)).collect();
+    assert!(calls.len() > 30, "{calls:?}");
+    for name in functions.into_iter().chain(fields).chain(calls) {
+        let is_named = ["`", "::"].iter().any(|before| page.contains(&format!("{before}{name}`")));
+        assert!(is_named, "reference/pool-calls.md does not name {name}");
+    }
+}
+
 /// The header's limits equal the library's.
 #[test]
 fn limits_of_the_header_are_those_of_the_pool() {

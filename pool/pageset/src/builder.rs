@@ -34,8 +34,8 @@ pub enum Backing {
     Thp,
     /// Huge pages that the administrator set apart. Building the pool takes and clears all of them. No page
     /// goes back before the pool is dropped, so no access finds a page missing. Clearing takes some tenths of
-    /// a second for each GiB. Children of `fork` see the parent's memory itself, and [`Fork::Copy`] is
-    /// refused.
+    /// a second for each GiB. The pages are those of a file, as with [`Backing::Memfd`]. Children of `fork`
+    /// see the parent's memory itself, and [`Fork::Copy`] is refused.
     Hugetlb(HugePageSize),
     /// A file in memory, to be shared with other processes: see [`Pool::memfd`].
     Memfd,

@@ -30,6 +30,7 @@ static void child(pageset_pool *pool, void *page) {
     CHECK(pageset_free_bulk(pool, 1, &page, &count) == EPERM && count == 0);
     CHECK(pageset_shrink(pool, page, 1, 0, 1, NULL) == EPERM);
     CHECK(pageset_populate(pool, 4096, 1, NULL, NULL, NULL) == EPERM);
+    CHECK(pageset_collapse(pool, &bytes) == EPERM);
     CHECK(pageset_trim(pool, &bytes) == EPERM);
     CHECK(pageset_tick(pool, &bytes, &number) == EPERM);
     CHECK(pageset_resize(pool, 0, NULL) == EPERM);

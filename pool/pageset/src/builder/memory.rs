@@ -79,6 +79,9 @@ impl Builder {
     fn map_error(&self, error: MapError) -> BuildError {
         let MapError { step, source } = error;
         match (step, self.backing, source.raw_os_error()) {
+            (MapStep::File, Backing::Hugetlb(size), Some(libc::ENODEV | libc::EINVAL)) => {
+                BuildError::NoSuchHugePages { bytes: size.bytes(), source }
+            }
             (MapStep::File, ..) => match source.raw_os_error() {
                 Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => {
                     BuildError::Denied { call: "memfd_create", source }
@@ -90,9 +93,6 @@ impl Builder {
                 free: free_huge_pages(size),
                 source,
             },
-            (MapStep::Map, Backing::Hugetlb(size), Some(libc::EINVAL)) => {
-                BuildError::NoSuchHugePages { bytes: size.bytes(), source }
-            }
             (_, _, Some(libc::EPERM | libc::EACCES | libc::ENOSYS)) => {
                 BuildError::Denied { call: "mmap", source }
             }

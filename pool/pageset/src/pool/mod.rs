@@ -226,9 +226,10 @@ impl Pool {
         self.inner.memory.start().as_ptr()
     }
 
-    /// The file of a pool with [`Backing::Memfd`]. Another process maps the file, and finds pages by their
-    /// [offset](crate::Pages::offset). The file's size is sealed. Its contents are not, because the pool
-    /// writes them.
+    /// The file of a pool with [`Backing::Memfd`] or [`Backing::Hugetlb`]. Another process maps the file, and
+    /// finds pages by their [offset](crate::Pages::offset). The file's size is sealed. Its contents are not,
+    /// because the pool writes them. Of a file of huge pages, only whole huge pages can be mapped, and no
+    /// process can write to it by `write`.
     ///
     /// # Safety
     /// No process may use this descriptor to touch memory that has another user:
