@@ -83,10 +83,11 @@ programs() {
     shift
     program blocks $capi/examples/blocks.c gcc -std=c89 "$@"
     program slab $capi/examples/slab.c gcc -std=c89 "$@"
+    program daemon $capi/examples/daemon.c gcc -std=c89 "$@"
     program owned $capi/examples/owned.cpp g++ -std=c++17 "$@"
     program misuse_cpp $capi/tests/c/misuse.c g++ -x c++ "$@" -x none
     program ahead $capi/tests/c/ahead.cpp g++ -std=c++11 "$@"
-    $under "$work/blocks" && $under "$work/slab" && $under "$work/owned" && $under "$work/misuse_cpp" && $under "$work/ahead"
+    $under "$work/blocks" && $under "$work/slab" && [[ $($under "$work/daemon") == "written before daemon()" ]] && $under "$work/owned" && $under "$work/misuse_cpp" && $under "$work/ahead"
     local test
     for test in "${tests[@]}"; do
         program "$test" "$capi/tests/c/$test.c" gcc -std=c89 "$@"

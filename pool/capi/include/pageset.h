@@ -29,7 +29,8 @@
  * its code.
  *
  * Fork. A child can read pages of the parent's pools (unless PAGESET_FORK_HIDE). Every call that would change
- * a pool or look into it gets EPERM. The child may make pools of its own.
+ * a pool or look into it gets EPERM. The child may make pools of its own. With PAGESET_FORK_HAND_OVER, it may
+ * take a pool over when the parent has ended.
  */
 #ifndef PAGESET_H
 #define PAGESET_H
@@ -74,7 +75,7 @@ extern "C" {
 
 /*
  Huge pages of huge_page_bytes each that the administrator reserved. The pool takes all of them when it is
- made. They are those of a file: see pageset_get_memfd.
+ made. They belong to a file: see pageset_get_memfd.
  */
 #define PAGESET_BACKING_HUGETLB 1
 
@@ -112,6 +113,12 @@ extern "C" {
  A child of fork does not see the pages, which makes the fork faster.
  */
 #define PAGESET_FORK_HIDE 1
+
+/*
+ A copy, as with PAGESET_FORK_COPY, and a child may make the pool its own when its parent has ended:
+ pageset_take_over. For private memory that is not locked.
+ */
+#define PAGESET_FORK_HAND_OVER 2
 
 /*
  The memory may be swapped out.
@@ -634,6 +641,19 @@ int pageset_tick(struct pageset_pool *pool, uint64_t *returned_bytes, int *more)
  Errors: EBADF, EPERM.
  */
 int pageset_resize(struct pageset_pool *pool, size_t bytes, size_t *bytes_in_service);
+
+/*
+ Makes this process, a child of fork, the owner of its parent's pool, when the parent has ended: for a
+ program that makes its pool before daemon(3). Waits up to wait_ns nanoseconds for the end of the parent.
+ From then on, everything works as it did in the parent, also a grandparent's pool that the parent did not
+ take over. The child has the pages that the forking thread had; those of other threads stay in use. A
+ registration with a device does not follow. In the process that has the pool, it does nothing.
+
+ Errors; each leaves everything unchanged: EBUSY (the process that has the pool is alive), EINVAL (the pool
+ was not made with PAGESET_FORK_HAND_OVER), EPERM (the fork was not noticed), EBADF. A fork is noticed that
+ fork(2) makes outside of a call on the pool. If the pool's thread cannot be started, the system's error.
+ */
+int pageset_take_over(struct pageset_pool *pool, uint64_t wait_ns);
 
 /*
  Sets the policy for idle memory, from the next scan on. It uses these fields of *config:

@@ -250,6 +250,12 @@ fn the_guides_pinned_pool_can_be_registered() {
 }
 
 #[test]
+fn the_guides_daemon_takes_its_pool_over() {
+    let archive = libraries().join("libpageset_capi.a").display().to_string();
+    assert_eq!(example("daemon.c", &["-std=c89", &archive]), "written before daemon()\n");
+}
+
+#[test]
 fn the_guides_slab_cache_fills_its_slabs() {
     let archive = libraries().join("libpageset_capi.a").display().to_string();
     // 327 objects of 200 bytes in each of 16 pages.

@@ -270,6 +270,15 @@ impl PerCpu {
         self.hot.is_in_child()
     }
 
+    /// Makes these the arrays of a child that takes the pool over. They are empty then.
+    pub(crate) fn take_over(&self) {
+        if self.area.is_some() {
+            // If the system refuses, it refuses drains, which are counted.
+            membarrier::register();
+        }
+        self.hot.take_over();
+    }
+
     pub(crate) fn uses_sequences(&self) -> bool {
         self.area.is_some()
     }

@@ -90,7 +90,7 @@ class Pool:
         backing: Literal["thp", "plain", "memfd", "hugetlb-2m", "hugetlb-1g"] = "thp",
         node: int | None = None,
         interleave: list[int] | None = None,
-        fork: Literal["copy", "hide"] | None = None,
+        fork: Literal["copy", "hide", "hand-over"] | None = None,
         locked: bool = False,
         pinned: bool = False,
         returns: ReturnPolicy | None = None,
@@ -158,6 +158,11 @@ class Pool:
         """Idle memory goes back as ``returns`` says, from the next look on. Whether there is a thread stays as it is."""
     def set_pinned(self, pinned: bool) -> None:
         """From the return of this call on, every address keeps the page that is behind it, or not any more."""
+    def take_over(self, *, timeout: float = 1.0) -> None:
+        """Makes a child of ``os.fork()`` the owner of its parent's pool, when the parent has ended.
+
+        For a pool with ``fork="hand-over"`` in a program that becomes a daemon. Waits up to ``timeout`` seconds for that end.
+        """
     def validate(self) -> None:
         """Checks everything that can be checked by looking, while nobody else uses the pool."""
 

@@ -279,6 +279,15 @@ impl Pool {
         Ok(())
     }
 
+    /// Makes a child of `os.fork()` the owner of its parent's pool, when the parent has ended: for a pool with
+    /// `fork="hand-over"` in a program that becomes a daemon. Waits up to `timeout` seconds for that end.
+    #[pyo3(signature = (*, timeout=1.0), text_signature = "($self, *, timeout=1.0)")]
+    fn take_over(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
+        let wait = Duration::try_from_secs_f64(timeout)
+            .map_err(|_| bad_number(format!("timeout is {timeout}: use seconds from 0 on")))?;
+        py.detach(|| self.0.take_over(wait)).map_err(refused)
+    }
+
     /// Checks everything that a look can check. Exact only while no other thread uses the pool.
     fn validate(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.validate()).map_err(refused)
@@ -367,7 +376,8 @@ fn named_fork(name: &str) -> PyResult<Fork> {
     match name {
         "copy" => Ok(Fork::Copy),
         "hide" => Ok(Fork::Hide),
-        _ => Err(refused(format!("unknown fork `{name}`; choose one of: copy, hide"))),
+        "hand-over" => Ok(Fork::HandOver),
+        _ => Err(refused(format!("unknown fork `{name}`; choose one of: copy, hide, hand-over"))),
     }
 }
 

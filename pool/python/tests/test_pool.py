@@ -146,7 +146,7 @@ def test_what_a_pool_cannot_be_is_said() -> None:
     with pytest.raises(TypeError):
         pageset.Pool("16")  # type: ignore[arg-type]
     for arguments, problem in (
-        ({"fork": "share"}, "unknown fork `share`; choose one of: copy, hide"),
+        ({"fork": "share"}, "unknown fork `share`; choose one of: copy, hide, hand-over"),
         ({"fork": "copy", "backing": "hugetlb-2m"}, "huge pages are not copied for children"),
         ({"node": 0, "interleave": [0]}, "give one of them"),
         ({"interleave": []}, "cannot take memory from the nodes"),
@@ -275,6 +275,29 @@ def test_a_child_does_not_see_a_hidden_pool() -> None:
         faulthandler.disable()
         os._exit(memoryview(pages)[0])
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGSEGV
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_daemon_takes_the_pool_over() -> None:
+    reader, writer = os.pipe()
+    parent = os.fork()
+    if parent == 0:
+        pool = pageset.Pool(16 * MIB, fork="hand-over")
+        pages = pool.alloc()
+        memoryview(pages)[:5] = b"hello"
+        if os.fork() == 0:
+            try:
+                pool.take_over(timeout=20)
+                memoryview(pool.alloc(10))[:1] = b"1"
+                pool.validate()
+                os.write(writer, bytes(pages)[:5] + b" %d" % pool.stats().nr_used)
+            finally:
+                os._exit(0)
+        os._exit(0)
+    os.close(writer)
+    with open(reader, "rb") as done:
+        assert done.read() == b"hello 1"
+    assert os.waitstatus_to_exitcode(os.waitpid(parent, 0)[1]) == 0
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")

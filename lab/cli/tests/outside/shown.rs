@@ -51,5 +51,5 @@ fn pages_show_the_code_as_it_is() {
             count += 1;
         }
     }
-    assert_eq!(count, 15);
+    assert_eq!(count, 16);
 }

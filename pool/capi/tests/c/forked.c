@@ -31,6 +31,7 @@ static void child(pageset_pool *pool, void *page) {
     CHECK(pageset_shrink(pool, page, 1, 0, 1, NULL) == EPERM);
     CHECK(pageset_populate(pool, 4096, 1, NULL, NULL, NULL) == EPERM);
     CHECK(pageset_collapse(pool, &bytes) == EPERM);
+    CHECK(pageset_take_over(pool, 0) == EINVAL && strstr(pageset_message(), "not built to be taken over"));
     CHECK(pageset_trim(pool, &bytes) == EPERM);
     CHECK(pageset_tick(pool, &bytes, &number) == EPERM);
     CHECK(pageset_resize(pool, 0, NULL) == EPERM);

@@ -20,6 +20,12 @@ impl Builder {
         if let (Backing::Hugetlb(_), Some(Fork::Copy)) = (self.backing, self.fork) {
             return Err(BuildError::CopyOfHugetlb);
         }
+        let is_copied = matches!(self.source, Source::System)
+            && matches!(self.backing, Backing::Thp | Backing::Plain)
+            && self.residency == Residency::Pageable;
+        if self.fork == Some(Fork::HandOver) && !is_copied {
+            return Err(BuildError::HandOverOfShared);
+        }
         let mut memory = match self.source {
             Source::Caller(start) if start.addr().get().is_multiple_of(POOL_ALIGN) => {
                 Mapping::lent(start, self.bytes)

@@ -19,6 +19,7 @@ pub(crate) mod membarrier;
 #[cfg(miri)]
 mod miri;
 pub(crate) mod node;
+pub(crate) mod process;
 pub(crate) mod share;
 pub(crate) mod smaps;
 pub(crate) mod thread;

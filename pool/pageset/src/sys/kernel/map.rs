@@ -117,7 +117,7 @@ impl Drop for Mapping {
     }
 }
 
-/// A memory file (`memfd`) of this size. `flags` say of which pages.
+/// A memory file (`memfd`) of this size. `flags` choose the size of its pages.
 fn file_of(bytes: usize, flags: MemfdFlags) -> io::Result<OwnedFd> {
     let memfd = memfd_create(c"pageset", flags | MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     file_size::set(&memfd, bytes as u64)?;
