@@ -177,6 +177,35 @@ fn address_sanitizer_finds_a_use_after_a_free() {
     }
 }
 
+/// As AddressSanitizer, and memcheck also sees contents that are not defined. Says so if valgrind is missing.
+#[test]
+fn valgrind_finds_a_use_after_a_free_and_undefined_contents() {
+    let is_installed = Command::new("valgrind").arg("--version").output().is_ok_and(|it| it.status.success());
+    if !is_installed || !cfg!(target_arch = "x86_64") {
+        eprintln!("NOT TESTED: no valgrind here (apt-get install valgrind), or another processor");
+        return;
+    }
+    let program = Program::new("cc", &["-std=c89", "-g"], "checked.c");
+    let under_valgrind = |arguments: &[&str]| {
+        let mut command = Command::new("timeout");
+        command.args(["300", "valgrind", "--quiet", "--error-exitcode=99"]).arg(program.path());
+        let output = command.args(arguments).output().expect("it is installed");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, text) = under_valgrind(&[]);
+    assert_eq!((code, text.as_str()), (Some(0), ""));
+    for (wrong, found) in [
+        ("part", "Invalid write of size 1"),
+        ("discarded", "Invalid read of size 1"),
+        ("freed", "Invalid read of size 1"),
+        ("undefined", "depends on uninitialised value"),
+    ] {
+        let (code, text) = under_valgrind(&[wrong]);
+        assert!(code == Some(99) && text.contains(found), "{wrong}: {code:?} {text}");
+        assert!(text.contains("checked.c"), "in the program's own line: {text}");
+    }
+}
+
 /// A page that passes between threads through the pool is no data race.
 #[test]
 fn thread_sanitizer_accuses_no_program_that_is_right() {

@@ -2,8 +2,6 @@
 #define _DEFAULT_SOURCE
 #include <stddef.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "make_pool.h"
 
@@ -277,30 +275,6 @@ static void file(void) {
     CHECK(pageset_destroy(pool) == 0);
 }
 
-/* A child of a parent that lives. */
-static void two_owners(void) {
-    pageset_config config;
-    pageset_pool *pool;
-    void *page;
-    int status;
-    pid_t child;
-    CHECK(pageset_config_init(&config, sizeof config) == 0);
-    config.bytes = 16 * MIB;
-    config.fork = PAGESET_FORK_HAND_OVER;
-    CHECK(pageset_create(&config, &pool) == 0);
-    CHECK(pageset_take_over(pool, 0) == 0);
-    child = fork();
-    if (child == 0) {
-        _exit(pageset_take_over(pool, 1000000) == EBUSY && pageset_alloc(pool, 0, &page) == EPERM ? 0 : 1);
-    }
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
-    CHECK(pageset_alloc(pool, 0, &page) == 0 && pageset_free(pool, page, 0) == 0);
-    CHECK(pageset_destroy(pool) == 0);
-    config.backing = PAGESET_BACKING_MEMFD;
-    CHECK(pageset_create(&config, &pool) == EINVAL);
-    CHECK(strstr(pageset_message(), "memory that is copied"));
-}
-
 /* Huge pages in place of small ones, as many as the system gives. */
 static void collapse(void) {
     pageset_config config;
@@ -431,7 +405,6 @@ int main(void) {
     shortage();
     file();
     collapse();
-    two_owners();
     region();
     configs();
     pinned();
