@@ -83,14 +83,19 @@ programs() {
     shift
     program blocks $capi/examples/blocks.c gcc -std=c89 "$@"
     program slab $capi/examples/slab.c gcc -std=c89 "$@"
+    program daemon $capi/examples/daemon.c gcc -std=c89 "$@"
     program owned $capi/examples/owned.cpp g++ -std=c++17 "$@"
     program misuse_cpp $capi/tests/c/misuse.c g++ -x c++ "$@" -x none
     program ahead $capi/tests/c/ahead.cpp g++ -std=c++11 "$@"
-    $under "$work/blocks" && $under "$work/slab" && $under "$work/owned" && $under "$work/misuse_cpp" && $under "$work/ahead"
+    local name
+    for name in blocks slab owned misuse_cpp ahead; do
+        $under "$work/$name"
+    done
+    # What the parent's other threads had is lost in a child of fork.
+    [[ $(ASAN_OPTIONS=detect_leaks=0 ${under/--leak-check=full/--leak-check=no} "$work/daemon") == "written before daemon()" ]]
     local test
     for test in "${tests[@]}"; do
         program "$test" "$capi/tests/c/$test.c" gcc -std=c89 "$@"
-        # What the parent's other threads had is lost in a child of fork.
         if [[ $test == forked ]]; then under=${under/--leak-check=full/--leak-check=no}; fi
         $under "$work/$test"
     done

@@ -29,7 +29,8 @@
  * its code.
  *
  * Fork. A child can read pages of the parent's pools (unless PAGESET_FORK_HIDE). Every call that would change
- * a pool or look into it gets EPERM. The child may make pools of its own.
+ * a pool or look into it gets EPERM. The child may make pools of its own. With PAGESET_FORK_HAND_OVER, it may
+ * take a pool over when the parent has ended.
  */
 #ifndef PAGESET_H
 #define PAGESET_H
@@ -74,7 +75,7 @@ extern "C" {
 
 /*
  Huge pages of huge_page_bytes each that the administrator reserved. The pool takes all of them when it is
- made.
+ made. They belong to a file: see pageset_get_memfd.
  */
 #define PAGESET_BACKING_HUGETLB 1
 
@@ -112,6 +113,12 @@ extern "C" {
  A child of fork does not see the pages, which makes the fork faster.
  */
 #define PAGESET_FORK_HIDE 1
+
+/*
+ A copy, as with PAGESET_FORK_COPY, and a child may make the pool its own when its parent has ended:
+ pageset_take_over. For private memory that is not locked.
+ */
+#define PAGESET_FORK_HAND_OVER 2
 
 /*
  The memory may be swapped out.
@@ -363,6 +370,11 @@ typedef struct pageset_stats {
    Bytes of mapped metadata, except for 2 bytes a page of the C library. Only the used part is resident.
    */
   uint64_t metadata_bytes;
+  /*
+   How often a drain failed because the system refused membarrier(2): a filter of system calls was installed
+   after the pool was made. Pages in arrays of other CPUs then neither form larger blocks nor go back.
+   */
+  uint64_t array_drains_refused;
 } pageset_stats;
 
 /*
@@ -441,8 +453,7 @@ int pageset_config_init(struct pageset_config *config, size_t struct_bytes);
  library does not know), ENOMEM (address space, heap, or huge pages), EMFILE (4096 pools), or EFBIG (a limit
  of file sizes). All other errors are the system's. After an error *pool is NULL.
  */
-int pageset_create(const struct pageset_config *config,
-                   struct pageset_pool **pool);
+int pageset_create(const struct pageset_config *config, struct pageset_pool **pool);
 
 /*
  Destroys a pool and unmaps its memory. All of its pages must have been freed. O(pages that were touched).
@@ -459,9 +470,7 @@ int pageset_destroy(struct pageset_pool *pool);
  Errors: EINVAL (order, or pages is NULL), ENOMEM (no such block is free), EDQUOT (the capacity is used
  up), EAGAIN (in a signal handler only), EBADF, EPERM.
  */
-int pageset_alloc(struct pageset_pool *pool,
-                  unsigned int order,
-                  void **pages);
+int pageset_alloc(struct pageset_pool *pool, unsigned int order, void **pages);
 
 /*
  Does what pageset_alloc does, with all bytes zero. Memory that is known to be zero is not cleared again.
@@ -476,9 +485,7 @@ int pageset_alloc_zeroed(struct pageset_pool *pool, unsigned int order, void **p
 
  Errors: EINVAL (page_count is 0, or pages is NULL); otherwise as pageset_alloc.
  */
-int pageset_alloc_exact(struct pageset_pool *pool,
-                        size_t page_count,
-                        void **pages);
+int pageset_alloc_exact(struct pageset_pool *pool, size_t page_count, void **pages);
 
 /*
  Allocates contiguous bytes, rounded up to pages of 4 KiB, up to all of the pool, aligned to a page. Their
@@ -487,9 +494,7 @@ int pageset_alloc_exact(struct pageset_pool *pool,
 
  Errors: EINVAL (bytes is 0, or pages is NULL); otherwise as pageset_alloc.
  */
-int pageset_alloc_run(struct pageset_pool *pool,
-                      size_t bytes,
-                      void **pages);
+int pageset_alloc_run(struct pageset_pool *pool, size_t bytes, void **pages);
 
 /*
  Does what pageset_alloc_run does, with all bytes zero. Memory that is known to be zero is not cleared
@@ -497,9 +502,7 @@ int pageset_alloc_run(struct pageset_pool *pool,
 
  Errors: as pageset_alloc_run.
  */
-int pageset_alloc_run_zeroed(struct pageset_pool *pool,
-                             size_t bytes,
-                             void **pages);
+int pageset_alloc_run_zeroed(struct pageset_pool *pool, size_t bytes, void **pages);
 
 /*
  Allocates the block of 4 KiB << order that begins `frame` pages of 4 KiB after the pool's start, if all of
@@ -508,10 +511,7 @@ int pageset_alloc_run_zeroed(struct pageset_pool *pool,
  Errors: EBUSY (not all of it is free), EINVAL (order, no block begins at this frame, or pages is NULL),
  EDQUOT, EBADF, EPERM.
  */
-int pageset_alloc_at(struct pageset_pool *pool,
-                     size_t frame,
-                     unsigned int order,
-                     void **pages);
+int pageset_alloc_at(struct pageset_pool *pool, size_t frame, unsigned int order, void **pages);
 
 /*
  Allocates up to page_count single pages of 4 KiB and writes their addresses to the array `pages`. *got is
@@ -529,9 +529,7 @@ int pageset_alloc_bulk(struct pageset_pool *pool, size_t page_count, void **page
  already, or handed out with another order), EBADF, EPERM. Two threads that free the same block at the same
  moment may both get 0; the pool then counts a bad free later.
  */
-int pageset_free(struct pageset_pool *pool,
-                 void *pages,
-                 unsigned int order);
+int pageset_free(struct pageset_pool *pool, void *pages, unsigned int order);
 
 /*
  Frees page_count contiguous pages. They must be handed out as that many: by pageset_alloc_exact, after
@@ -539,9 +537,7 @@ int pageset_free(struct pageset_pool *pool,
 
  Errors; each leaves everything unchanged: as pageset_free.
  */
-int pageset_free_exact(struct pageset_pool *pool,
-                       void *pages,
-                       size_t page_count);
+int pageset_free_exact(struct pageset_pool *pool, void *pages, size_t page_count);
 
 /*
  Frees all pages that are handed out at this address: a block, exact pages, or a run. With pageset_find, a
@@ -549,8 +545,7 @@ int pageset_free_exact(struct pageset_pool *pool,
 
  Errors; each leaves everything unchanged: EINVAL (no pages that are handed out begin here), EBADF, EPERM.
  */
-int pageset_free_run(struct pageset_pool *pool,
-                     void *pages);
+int pageset_free_run(struct pageset_pool *pool, void *pages);
 
 /*
  Frees page_count contiguous pages like pageset_free_exact, and returns their memory to the system at once,
@@ -560,10 +555,7 @@ int pageset_free_run(struct pageset_pool *pool,
 
  Errors; each leaves everything unchanged: as pageset_free.
  */
-int pageset_discard(struct pageset_pool *pool,
-                    void *pages,
-                    size_t page_count,
-                    size_t *returned_bytes);
+int pageset_discard(struct pageset_pool *pool, void *pages, size_t page_count, size_t *returned_bytes);
 
 /*
  Splits page_count contiguous pages into two parts. The first keep_count stay where they are, and *rest
@@ -572,11 +564,7 @@ int pageset_discard(struct pageset_pool *pool,
  Errors; each leaves everything unchanged: EINVAL (page_count pages are not handed out here, or a part
  would be empty), EBADF, EPERM.
  */
-int pageset_split(struct pageset_pool *pool,
-                  void *pages,
-                  size_t page_count,
-                  size_t keep_count,
-                  void **rest);
+int pageset_split(struct pageset_pool *pool, void *pages, size_t page_count, size_t keep_count, void **rest);
 
 /*
  Frees page_count single pages of 4 KiB. It stops at the first page that cannot be freed. *freed is the
@@ -618,6 +606,17 @@ int pageset_populate(struct pageset_pool *pool,
                      size_t *done_bytes);
 
 /*
+ Asks the system for huge pages in place of the pool's small pages. This also works where the system gives no
+ huge pages by itself, as for a memfd. Contents do not change, so this may run while the pool is used. Each
+ 2 MiB that were used become resident as a whole. *huge_bytes (may be NULL) is the number of bytes that are now
+ in huge pages. It is 0 before Linux 6.1, and for a pinned pool, because a huge page is another page behind the
+ address. Some 100 us for each 2 MiB.
+
+ Errors: EBADF, EPERM.
+ */
+int pageset_collapse(struct pageset_pool *pool, uint64_t *huge_bytes);
+
+/*
  Returns all free memory to the system now. *returned_bytes (may be NULL) is the number of returned bytes.
  Each 2 MiB take about 20 us.
 
@@ -632,9 +631,7 @@ int pageset_trim(struct pageset_pool *pool, uint64_t *returned_bytes);
 
  Errors: EBADF, EPERM.
  */
-int pageset_tick(struct pageset_pool *pool,
-                 uint64_t *returned_bytes,
-                 int *more);
+int pageset_tick(struct pageset_pool *pool, uint64_t *returned_bytes, int *more);
 
 /*
  Takes free memory out of service until at most `bytes` are in service, or puts some back, up to the size
@@ -643,9 +640,20 @@ int pageset_tick(struct pageset_pool *pool,
 
  Errors: EBADF, EPERM.
  */
-int pageset_resize(struct pageset_pool *pool,
-                   size_t bytes,
-                   size_t *bytes_in_service);
+int pageset_resize(struct pageset_pool *pool, size_t bytes, size_t *bytes_in_service);
+
+/*
+ Makes this process, a child of fork, the owner of its parent's pool, when the parent has ended: for a
+ program that makes its pool before daemon(3). Waits up to wait_ns nanoseconds for the end of the parent.
+ From then on, everything works as it did in the parent, also a grandparent's pool that the parent did not
+ take over. The child has the pages that the forking thread had; those of other threads stay in use. A
+ registration with a device does not follow. In the process that has the pool, it does nothing.
+
+ Errors; each leaves everything unchanged: EBUSY (the process that has the pool is alive), EINVAL (the pool
+ was not made with PAGESET_FORK_HAND_OVER), EPERM (the fork was not noticed), EBADF. A fork is noticed that
+ fork(2) makes outside of a call on the pool. If the pool's thread cannot be started, the system's error.
+ */
+int pageset_take_over(struct pageset_pool *pool, uint64_t wait_ns);
 
 /*
  Sets the policy for idle memory, from the next scan on. It uses these fields of *config:
@@ -654,8 +662,7 @@ int pageset_resize(struct pageset_pool *pool,
 
  Errors: as pageset_create for these fields, EBADF, EPERM.
  */
-int pageset_set_returns(struct pageset_pool *pool,
-                        const struct pageset_config *config);
+int pageset_set_returns(struct pageset_pool *pool, const struct pageset_config *config);
 
 /*
  Sets the most bytes that may be handed out, caches included, up to the size of the pool. So a pool can
@@ -665,8 +672,7 @@ int pageset_set_returns(struct pageset_pool *pool,
 
  Errors: EBADF, EPERM.
  */
-int pageset_set_capacity(struct pageset_pool *pool,
-                         size_t bytes);
+int pageset_set_capacity(struct pageset_pool *pool, size_t bytes);
 
 /*
  Pins or unpins the pool. With pinned 1, the page behind every address stays the same from the return of
@@ -675,8 +681,7 @@ int pageset_set_capacity(struct pageset_pool *pool,
 
  Errors: EINVAL (pinned is neither 0 nor 1), EBADF, EPERM.
  */
-int pageset_set_pinned(struct pageset_pool *pool,
-                       int pinned);
+int pageset_set_pinned(struct pageset_pool *pool, int pinned);
 
 /*
  Checks everything about the pool that a look can check; pageset_message says what is wrong. O(pages);
@@ -700,9 +705,7 @@ int pageset_get_stats(struct pageset_pool *pool, struct pageset_stats *stats, si
 
  Errors: ENOENT (no counter has this name), EINVAL (NULL), EBADF, EPERM.
  */
-int pageset_get_counter(struct pageset_pool *pool,
-                        const char *name,
-                        uint64_t *value);
+int pageset_get_counter(struct pageset_pool *pool, const char *name, uint64_t *value);
 
 /*
  Reports the memory that the pool really has. struct_bytes is sizeof(pageset_backing). It reads
@@ -711,9 +714,7 @@ int pageset_get_counter(struct pageset_pool *pool,
  Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is exhausted), EINVAL (backing is NULL, or
  struct_bytes is too small), EBADF.
  */
-int pageset_get_backing(struct pageset_pool *pool,
-                        struct pageset_backing *backing,
-                        size_t struct_bytes);
+int pageset_get_backing(struct pageset_pool *pool, struct pageset_backing *backing, size_t struct_bytes);
 
 /*
  Reports the pool's resident memory for each node, at most nodes_max of them. *count is the number of
@@ -721,10 +722,7 @@ int pageset_get_backing(struct pageset_pool *pool,
 
  Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is exhausted), EINVAL (NULL), EBADF.
  */
-int pageset_get_nodes(struct pageset_pool *pool,
-                      struct pageset_node *nodes,
-                      size_t nodes_max,
-                      size_t *count);
+int pageset_get_nodes(struct pageset_pool *pool, struct pageset_node *nodes, size_t nodes_max, size_t *count);
 
 /*
  The version of the library, such as "0.1.0".
@@ -745,9 +743,7 @@ int pageset_order_for_bytes(size_t bytes, unsigned int *order);
 
  Errors: EINVAL (no pages that are handed out begin here). Then *pool is NULL, and *bytes is 0.
  */
-int pageset_find(const void *pages,
-                 struct pageset_pool **pool,
-                 size_t *bytes);
+int pageset_find(const void *pages, struct pageset_pool **pool, size_t *bytes);
 
 /*
  *page_count is the number of pages of 4 KiB in the pool.
@@ -765,14 +761,13 @@ int pageset_get_page_count(struct pageset_pool *pool, size_t *page_count);
 int pageset_get_start(struct pageset_pool *pool, void **start);
 
 /*
- *memfd is the file of a pool that was made with PAGESET_BACKING_MEMFD, for other processes to map. It is
- closed with the pool, so pass on a dup of it. No process may change the bytes of free pages through it:
- the pool knows some of them to be zero.
+ *memfd is the file of a pool that was made with PAGESET_BACKING_MEMFD or PAGESET_BACKING_HUGETLB, for other
+ processes to map; of huge pages, only whole ones. It is closed with the pool, so pass on a dup of it. No
+ process may change the bytes of free pages through it: the pool knows some of them to be zero.
 
  Errors: ENOTSUP (another backing), EINVAL (memfd is NULL), EBADF.
  */
-int pageset_get_memfd(struct pageset_pool *pool,
-                      int *memfd);
+int pageset_get_memfd(struct pageset_pool *pool, int *memfd);
 
 /*
  *uses_rseq is 1 if the pool's fast path uses restartable sequences, 0 if it takes locks.

@@ -23,7 +23,7 @@ pub const PAGESET_MAX_POOLS: usize = 4096;
 /// Private memory, in transparent huge pages where the system has them.
 pub const PAGESET_BACKING_THP: u32 = 0;
 /// Huge pages of huge_page_bytes each that the administrator reserved. The pool takes all of them when it is
-/// made.
+/// made. They belong to a file: see pageset_get_memfd.
 pub const PAGESET_BACKING_HUGETLB: u32 = 1;
 /// A file in memory, which other processes can share: see pageset_get_memfd.
 pub const PAGESET_BACKING_MEMFD: u32 = 2;
@@ -41,6 +41,9 @@ pub const PAGESET_NUMA_INTERLEAVE: u32 = 2;
 pub const PAGESET_FORK_COPY: u32 = 0;
 /// A child of fork does not see the pages, which makes the fork faster.
 pub const PAGESET_FORK_HIDE: u32 = 1;
+/// A copy, as with PAGESET_FORK_COPY, and a child may make the pool its own when its parent has ended:
+/// pageset_take_over. For private memory that is not locked.
+pub const PAGESET_FORK_HAND_OVER: u32 = 2;
 
 /// The memory may be swapped out.
 pub const PAGESET_RESIDENCY_PAGEABLE: u32 = 0;
@@ -251,6 +254,7 @@ impl Config {
         match self.fork {
             PAGESET_FORK_COPY => Ok(None),
             PAGESET_FORK_HIDE => Ok(Some(Fork::Hide)),
+            PAGESET_FORK_HAND_OVER => Ok(Some(Fork::HandOver)),
             other => bad("fork", other, "a PAGESET_FORK_..."),
         }
     }

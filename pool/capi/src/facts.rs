@@ -81,15 +81,17 @@ pub extern "C" fn pageset_get_start(
     })
 }
 
-/// *memfd is the file of a pool that was made with PAGESET_BACKING_MEMFD, for other processes to map. It is
-/// closed with the pool, so pass on a dup of it. No process may change the bytes of free pages through it:
-/// the pool knows some of them to be zero.
+/// *memfd is the file of a pool that was made with PAGESET_BACKING_MEMFD or PAGESET_BACKING_HUGETLB, for other
+/// processes to map; of huge pages, only whole ones. It is closed with the pool, so pass on a dup of it. No
+/// process may change the bytes of free pages through it: the pool knows some of them to be zero.
 ///
 /// Errors: ENOTSUP (another backing), EINVAL (memfd is NULL), EBADF.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_get_memfd(pool: *mut PoolHandle, memfd: Option<&mut MaybeUninit<c_int>>) -> c_int {
-    const NO_FILE: Failure =
-        Failure::new(libc::ENOTSUP, "only a pool that is made with PAGESET_BACKING_MEMFD has a file");
+    const NO_FILE: Failure = Failure::new(
+        libc::ENOTSUP,
+        "only a pool that is made with PAGESET_BACKING_MEMFD or PAGESET_BACKING_HUGETLB has a file",
+    );
     number(move || {
         let memfd = memfd.ok_or(NULL_OUTPUT)?;
         let entry = open(pool)?;

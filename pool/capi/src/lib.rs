@@ -43,8 +43,8 @@ pub use facts::*;
 pub use failure::pageset_message;
 pub use free::*;
 pub use memory::{
-    ProgressCallback, pageset_populate, pageset_resize, pageset_set_capacity, pageset_set_pinned,
-    pageset_set_returns, pageset_tick, pageset_trim, pageset_validate,
+    ProgressCallback, pageset_collapse, pageset_populate, pageset_resize, pageset_set_capacity,
+    pageset_set_pinned, pageset_set_returns, pageset_take_over, pageset_tick, pageset_trim, pageset_validate,
 };
 pub use pools::PoolHandle;
 pub use report::*;

@@ -4,8 +4,9 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
+use std::time::Duration;
 
-use pageset::{Populated, Trimmed};
+use pageset::{Populated, TakeOverError, Trimmed};
 
 use crate::config::Config;
 use crate::entry::Entry;
@@ -66,6 +67,25 @@ pub extern "C" fn pageset_populate(
     })
 }
 
+/// Asks the system for huge pages in place of the pool's small pages. This also works where the system gives no
+/// huge pages by itself, as for a memfd. Contents do not change, so this may run while the pool is used. Each
+/// 2 MiB that were used become resident as a whole. *huge_bytes (may be NULL) is the number of bytes that are now
+/// in huge pages. It is 0 before Linux 6.1, and for a pinned pool, because a huge page is another page behind the
+/// address. Some 100 us for each 2 MiB.
+///
+/// Errors: EBADF, EPERM.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_collapse(
+    pool: *mut PoolHandle,
+    huge_bytes: Option<&mut MaybeUninit<u64>>,
+) -> c_int {
+    number(move || {
+        let collapsed = own(pool)?.pool.collapse();
+        huge_bytes.map(|to| to.write(collapsed));
+        Ok(())
+    })
+}
+
 /// Returns all free memory to the system now. *returned_bytes (may be NULL) is the number of returned bytes.
 /// Each 2 MiB take about 20 us.
 ///
@@ -116,6 +136,33 @@ pub extern "C" fn pageset_resize(
         let in_service = own(pool)?.pool.resize(bytes);
         bytes_in_service.map(|to| to.write(in_service));
         Ok(())
+    })
+}
+
+/// Makes this process, a child of fork, the owner of its parent's pool, when the parent has ended: for a
+/// program that makes its pool before daemon(3). Waits up to wait_ns nanoseconds for the end of the parent.
+/// From then on, everything works as it did in the parent, also a grandparent's pool that the parent did not
+/// take over. The child has the pages that the forking thread had; those of other threads stay in use. A
+/// registration with a device does not follow. In the process that has the pool, it does nothing.
+///
+/// Errors; each leaves everything unchanged: EBUSY (the process that has the pool is alive), EINVAL (the pool
+/// was not made with PAGESET_FORK_HAND_OVER), EPERM (the fork was not noticed), EBADF. A fork is noticed that
+/// fork(2) makes outside of a call on the pool. If the pool's thread cannot be started, the system's error.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_take_over(pool: *mut PoolHandle, wait_ns: u64) -> c_int {
+    number(move || {
+        let outcome = open(pool)?.pool.take_over(Duration::from_nanos(wait_ns));
+        outcome.map_err(|error| {
+            let errno = match &error {
+                TakeOverError::OwnerLives => libc::EBUSY,
+                TakeOverError::NotAgreed => libc::EINVAL,
+                TakeOverError::System(source) => {
+                    return Failure::system("cannot start the pool's thread", source);
+                }
+                _ => libc::EPERM,
+            };
+            Failure::with_text(errno, format_args!("{error}"))
+        })
     })
 }
 

@@ -62,6 +62,9 @@ pub struct Stats {
     pub return_time_ns: u64,
     /// Bytes of mapped metadata, except for 2 bytes a page of the C library. Only the used part is resident.
     pub metadata_bytes: u64,
+    /// How often a drain failed because the system refused membarrier(2): a filter of system calls was installed
+    /// after the pool was made. Pages in arrays of other CPUs then neither form larger blocks nor go back.
+    pub array_drains_refused: u64,
 }
 
 // SAFETY: C's layout, size and version first; numbers only.
@@ -148,6 +151,7 @@ pub extern "C" fn pageset_get_stats(pool: *mut PoolHandle, stats: *mut Stats, st
             refaulted_bytes: now.refaulted_bytes,
             return_time_ns: u64::try_from(now.return_time.as_nanos()).unwrap_or(u64::MAX),
             metadata_bytes: now.metadata_bytes,
+            array_drains_refused: now.array_drains_refused,
         };
         sized::write(stats, struct_bytes, report)
     })

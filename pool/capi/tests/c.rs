@@ -177,6 +177,35 @@ fn address_sanitizer_finds_a_use_after_a_free() {
     }
 }
 
+/// As AddressSanitizer, and memcheck also sees contents that are not defined. Says so if valgrind is missing.
+#[test]
+fn valgrind_finds_a_use_after_a_free_and_undefined_contents() {
+    let is_installed = Command::new("valgrind").arg("--version").output().is_ok_and(|it| it.status.success());
+    if !is_installed || !cfg!(target_arch = "x86_64") {
+        eprintln!("NOT TESTED: no valgrind here (apt-get install valgrind), or another processor");
+        return;
+    }
+    let program = Program::new("cc", &["-std=c89", "-g"], "checked.c");
+    let under_valgrind = |arguments: &[&str]| {
+        let mut command = Command::new("timeout");
+        command.args(["300", "valgrind", "--quiet", "--error-exitcode=99"]).arg(program.path());
+        let output = command.args(arguments).output().expect("it is installed");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, text) = under_valgrind(&[]);
+    assert_eq!((code, text.as_str()), (Some(0), ""));
+    for (wrong, found) in [
+        ("part", "Invalid write of size 1"),
+        ("discarded", "Invalid read of size 1"),
+        ("freed", "Invalid read of size 1"),
+        ("undefined", "depends on uninitialised value"),
+    ] {
+        let (code, text) = under_valgrind(&[wrong]);
+        assert!(code == Some(99) && text.contains(found), "{wrong}: {code:?} {text}");
+        assert!(text.contains("checked.c"), "in the program's own line: {text}");
+    }
+}
+
 /// A page that passes between threads through the pool is no data race.
 #[test]
 fn thread_sanitizer_accuses_no_program_that_is_right() {
@@ -250,6 +279,12 @@ fn the_guides_pinned_pool_can_be_registered() {
 }
 
 #[test]
+fn the_guides_daemon_takes_its_pool_over() {
+    let archive = libraries().join("libpageset_capi.a").display().to_string();
+    assert_eq!(example("daemon.c", &["-std=c89", &archive]), "written before daemon()\n");
+}
+
+#[test]
 fn the_guides_slab_cache_fills_its_slabs() {
     let archive = libraries().join("libpageset_capi.a").display().to_string();
     // 327 objects of 200 bytes in each of 16 pages.
@@ -279,6 +314,41 @@ fn the_guide_names_every_counter() {
         .expect("the repository has the header");
     for name in all {
         assert!(header.contains(&format!("\"{name}\"")), "the header does not name {name}");
+    }
+}
+
+/// Names at the beginning of these lines of a text, each behind this word.
+fn named_after<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = &'a str> {
+    let rests = text.lines().filter_map(move |line| line.trim_start().strip_prefix(word));
+    rests.filter_map(|rest| rest.split(|sign: char| !sign.is_alphanumeric() && sign != '_').next())
+}
+
+#[test]
+fn the_page_of_calls_names_every_call_of_c_and_rust() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).expect("the repository has it");
+    let page = read("docs/book/src/reference/pool-calls.md");
+    let header = read("pool/capi/include/pageset.h");
+    let functions =
+        ["int ", "const char *"].map(|word| named_after(&header, word).collect::<Vec<_>>()).concat();
+    let functions: Vec<_> = functions.into_iter().filter(|name| name.starts_with("pageset_")).collect();
+    assert!(functions.len() > 35, "{functions:?}");
+    let fields = header.split_once("typedef struct pageset_config {").expect("it is there").1;
+    let fields = fields.split_once('}').expect("it ends").0.lines();
+    let fields = fields.filter_map(|line| line.strip_suffix(';')?.rsplit([' ', '*']).next());
+    let fields = fields.filter(|name| !["struct_bytes", "version"].contains(name));
+    let mut sources = vec![read("pool/pageset/src/builder.rs"), read("pool/pageset/src/pages/mod.rs")];
+    let files = std::fs::read_dir(root.join("pool/pageset/src/pool")).expect("the pool is there");
+    sources.extend(files.map(|file| std::fs::read_to_string(file.expect("a file").path()).expect("text")));
+    // Not of the interface: hidden, or parts of other types.
+    let left_out = ["frames_in_use", "pop_frame", "push_frame", "builder", "with_worker", "bytes"];
+    let calls = ["pub fn ", "pub unsafe fn "];
+    let calls = calls.iter().flat_map(|word| sources.iter().flat_map(|text| named_after(text, word)));
+    let calls: Vec<_> = calls.filter(|name| !left_out.contains(name)).collect();
+    assert!(calls.len() > 30, "{calls:?}");
+    for name in functions.into_iter().chain(fields).chain(calls) {
+        let is_named = ["`", "::"].iter().any(|before| page.contains(&format!("{before}{name}`")));
+        assert!(is_named, "reference/pool-calls.md does not name {name}");
     }
 }
 

@@ -43,6 +43,9 @@ pub(crate) struct Base {
     bytes: usize,
 }
 
+/// The lock, held.
+pub(crate) struct Held<'a>(#[expect(dead_code, reason = "only held")] MutexGuard<'a, Frames>);
+
 /// Keeps the lock on a cache line of its own. A waiting thread reads the lock again and again, and would take
 /// neighbouring data away from the thread that holds it.
 #[repr(align(128))]
@@ -305,10 +308,9 @@ impl Base {
         Ok(census.allocated.saturating_sub(frames.passed.frames()))
     }
 
-    /// Holds the lock, like a thread that stopped in the middle.
-    #[cfg(test)]
-    pub(crate) fn hold(&self) -> impl Sized + '_ {
-        self.lock()
+    /// Holds the lock.
+    pub(crate) fn hold(&self) -> Held<'_> {
+        Held(self.lock())
     }
 }
 

@@ -8,13 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use std::time::Duration;
 
 use crate::arrays::{ArraySet, Caps, Share};
-use crate::background::Background;
 use crate::base::Base;
 use crate::error::BuildError;
 use crate::ledger::{Contents, Ledger};
 use crate::lock::Lock;
 use crate::percpu::PerCpu;
-use crate::pool::{Capacity, Counts, Inner, OnShortage, Pool, PoolId};
+use crate::pool::{Capacity, Counts, HandOver, Inner, OnShortage, Pool, PoolId};
 use crate::rseq::{self, HotPage};
 use crate::sys;
 use crate::sys::advice::Giveback;
@@ -34,8 +33,8 @@ pub enum Backing {
     Thp,
     /// Huge pages that the administrator set apart. Building the pool takes and clears all of them. No page
     /// goes back before the pool is dropped, so no access finds a page missing. Clearing takes some tenths of
-    /// a second for each GiB. Children of `fork` see the parent's memory itself, and [`Fork::Copy`] is
-    /// refused.
+    /// a second for each GiB. The pages belong to a file, as with [`Backing::Memfd`]. Children of `fork`
+    /// see the parent's memory itself, and [`Fork::Copy`] is refused.
     Hugetlb(HugePageSize),
     /// A file in memory, to be shared with other processes: see [`Pool::memfd`].
     Memfd,
@@ -92,6 +91,9 @@ pub enum Numa {
 /// - [`Pool::backing`] describes the child's own memory.
 /// - Dropping the [`Pool`] does nothing. Its memory stays mapped until the child ends or runs another
 ///   program.
+///
+/// [`Pool::take_over`] ends these limits for the child of a parent that has ended, if the pool was built with
+/// [`Fork::HandOver`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fork {
     /// A copy, made at the fork. For a memfd: the parent's memory itself. Refused for hugetlb: when no huge
@@ -100,6 +102,10 @@ pub enum Fork {
     /// The child does not see the memory, which makes the fork faster. In the child the addresses are not
     /// mapped, or other memory is mapped there.
     Hide,
+    /// A copy, as with `Copy`, and the child may make the pool its own when its parent has ended:
+    /// [`Pool::take_over`]. For a program that builds its pool and becomes a daemon then. Needs private
+    /// memory that is not locked. Every fork empties the pool's caches.
+    HandOver,
 }
 
 /// Whether the pool's memory may be swapped out.
@@ -408,17 +414,17 @@ impl Builder {
     /// # Errors
     /// See [`BuildError`]. After an error nothing stays mapped.
     pub fn build(self) -> Result<Pool, BuildError> {
-        let inner = Shared::new(self.inner()?)?;
+        let pool = Pool::new(Shared::new(self.inner()?)?);
         // From here on, threads run the pool's code and may be interrupted in it.
         sys::stay_loaded();
-        let background = match self.returns.worker {
-            Worker::Thread if inner.has_idle_work() => Some(
-                Background::start(&inner)
-                    .map_err(|source| BuildError::System { what: "start the pool's thread", source })?,
-            ),
-            Worker::Thread | Worker::None => None,
-        };
-        Ok(Pool::new(inner, background))
+        if self.fork == Some(Fork::HandOver) {
+            pool.prepare_forks()?;
+        }
+        if self.returns.worker == Worker::Thread && pool.inner().has_idle_work() {
+            pool.start_thread()
+                .map_err(|source| BuildError::System { what: "start the pool's thread", source })?;
+        }
+        Ok(pool)
     }
 
     fn inner(&self) -> Result<Inner, BuildError> {
@@ -469,6 +475,7 @@ impl Builder {
             in_service: AtomicUsize::new(self.bytes),
             deferred: AtomicU64::new(0),
             looks: Lock::default(),
+            hand_over: (self.fork == Some(Fork::HandOver)).then(HandOver::default),
         })
     }
 

@@ -175,6 +175,9 @@ pub enum BuildError {
     },
     /// Huge pages of hugetlb are not copied for children: see [`Fork::Copy`](crate::Fork::Copy).
     CopyOfHugetlb,
+    /// A child takes over only memory that is copied for it: private memory of the system, not locked. See
+    /// [`Fork::HandOver`](crate::Fork::HandOver).
+    HandOverOfShared,
     /// The pool's file in memory cannot be made: no file descriptor is left, or the file is too large.
     Memfd {
         /// The file's size, in bytes.
@@ -254,6 +257,9 @@ impl fmt::Display for BuildError {
             }
             Self::CopyOfHugetlb => f.write_str(
                 "huge pages are not copied for children: use Fork::Hide, or choose nothing, and they share them",
+            ),
+            Self::HandOverOfShared => f.write_str(
+                "a child takes over only memory that is copied for it: use Backing::Thp or Plain, neither locked nor a region",
             ),
             Self::Memfd { bytes, source } => match source.raw_os_error() {
                 Some(libc::EMFILE) => {

@@ -29,13 +29,15 @@
 //!   that ends leaves nothing behind.
 //! - CPUs may come and go, and ids may have holes (cpusets). Threads that glibc did not register for
 //!   restartable sequences use the base.
-//! - A child of `fork` may read pages; all other calls do nothing: see [`Fork`].
+//! - A child of `fork` may read pages. All other calls do nothing, unless the child takes the pool over: see
+//!   [`Fork`].
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]
 
 mod arrays;
 mod background;
 mod base;
+mod bell;
 mod builder;
 mod error;
 mod heap;
@@ -63,7 +65,9 @@ pub use pages::PageCollections;
 pub use pages::{OwnedPages, Pages, RawPages};
 pub use pageset_blocks::BlockCounters;
 pub use pageset_core::{Order, Pfn, Violation};
-pub use pool::{BackingReport, CachedOrder, Pool, PopulateProgress, Populated, Stats, Trimmed};
+pub use pool::{
+    BackingReport, CachedOrder, Pool, PopulateProgress, Populated, Stats, TakeOverError, Trimmed,
+};
 
 /// Bytes of a base page, which is a block of order 0.
 pub const PAGE_BYTES: usize = sys::PAGE_BYTES;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use pageset_core::Order;
 
-use crate::arrays::{Batch, Caps, Class, CpuArrays, Entry, Share, StackAt};
+use crate::arrays::{Batch, Caps, Class, CpuArrays, Entry, Share, StackAt, ZeroState};
 use crate::inside::Inside;
 use crate::pages::Span;
 use crate::rseq::{self, Area, HotPage};
@@ -125,7 +125,7 @@ impl PerCpu {
     #[inline(never)]
     fn pop_locked(&self, order: Order) -> Option<Entry> {
         let block = self.locked_arrays()?.try_pop(Class::of(order)?)?;
-        self.note_handed_out(block.frame(), order.frames());
+        self.note_block(block, order.frames());
         Some(block)
     }
 
@@ -133,6 +133,21 @@ impl PerCpu {
     pub(crate) fn note_handed_out(&self, frame: u32, count: u32) {
         if let Some(checked) = &self.checked {
             checked.hand_out(frame, count);
+        }
+    }
+
+    /// Tells tools that a user gets this block of so many frames.
+    pub(crate) fn note_block(&self, block: Entry, count: u32) {
+        self.note_handed_out(block.frame(), count);
+        if block.zero() == ZeroState::Zero {
+            self.note_zero(block.frame(), count);
+        }
+    }
+
+    /// Tells tools that these frames of a user are zero.
+    pub(crate) fn note_zero(&self, frame: u32, count: u32) {
+        if let Some(checked) = &self.checked {
+            checked.note_zero(frame, count);
         }
     }
 
@@ -268,6 +283,15 @@ impl PerCpu {
     #[inline]
     pub(crate) fn is_in_child(&self) -> bool {
         self.hot.is_in_child()
+    }
+
+    /// Makes these the arrays of a child that takes the pool over. They are empty then.
+    pub(crate) fn take_over(&self) {
+        if self.area.is_some() {
+            // If the system refuses, it refuses drains, which are counted.
+            membarrier::register();
+        }
+        self.hot.take_over();
     }
 
     pub(crate) fn uses_sequences(&self) -> bool {

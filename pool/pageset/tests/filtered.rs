@@ -188,6 +188,7 @@ fn every_kind(worker: Worker) -> Vec<Pool> {
         Pool::builder().fast_path(FastPath::Locks),
         Pool::builder().backing(Backing::Memfd),
         Pool::builder().pinned().fork(Fork::Hide),
+        Pool::builder().fork(Fork::HandOver),
         Pool::builder().numa(Numa::Bind(0)),
         Pool::builder().residency(Residency::Locked),
     ];
@@ -210,15 +211,18 @@ fn listed(row: &str) -> Vec<libc::c_long> {
 }
 
 /// The calls that the page may name.
-const NUMBERS: [(&str, libc::c_long); 30] = [
+const NUMBERS: [(&str, libc::c_long); 33] = [
     ("clone", libc::SYS_clone),
     ("clone3", libc::SYS_clone3),
+    ("clock_nanosleep", libc::SYS_clock_nanosleep),
     ("close", libc::SYS_close),
     ("exit", libc::SYS_exit),
     ("fcntl", libc::SYS_fcntl),
     ("ftruncate", libc::SYS_ftruncate),
     ("futex", libc::SYS_futex),
+    ("getpid", libc::SYS_getpid),
     ("gettid", libc::SYS_gettid),
+    ("kill", libc::SYS_kill),
     ("madvise", libc::SYS_madvise),
     ("mbind", libc::SYS_mbind),
     ("membarrier", libc::SYS_membarrier),
@@ -315,6 +319,41 @@ fn the_calls_that_the_guide_lists_are_all_that_a_pool_makes() {
             std::mem::forget(pools);
         },
     );
+}
+
+#[test]
+fn the_calls_that_the_guide_lists_are_all_that_taking_over_makes() {
+    if !is_child() {
+        return again("the_calls_that_the_guide_lists_are_all_that_taking_over_makes");
+    }
+    let rows = ["`take_over`", "each thread", "every operation", "dropping"];
+    let mut calls: Vec<_> = rows.iter().flat_map(|row| listed(row)).collect();
+    calls.extend(OF_THE_TEST);
+    let (mut done, mut says) = io::pipe().unwrap();
+    // SAFETY: the children have this thread only, for which glibc's heap is usable, and leave by `_exit`.
+    let owner = unsafe { libc::fork() };
+    if owner == 0 {
+        let pool = Pool::builder().size(BYTES).fork(Fork::HandOver).build().unwrap();
+        // SAFETY: as above.
+        if unsafe { libc::fork() } == 0 {
+            filter::allow_only(&calls);
+            pool.take_over(std::time::Duration::from_secs(20)).unwrap();
+            use_everything(&pool, NonZeroUsize::MIN);
+            drop(pool);
+            io::Write::write_all(&mut says, b"done").unwrap();
+        } else {
+            // The child waits for the end of this process.
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        // SAFETY: leaves the process without running anything of the test's.
+        unsafe { libc::_exit(0) };
+    }
+    drop(says);
+    let mut said = Vec::new();
+    io::Read::read_to_end(&mut done, &mut said).unwrap();
+    // SAFETY: the child is this test's own; the status is not wanted.
+    assert_eq!(unsafe { libc::waitpid(owner, std::ptr::null_mut(), 0) }, owner);
+    assert_eq!(said, b"done", "a call beyond {rows:?}");
 }
 
 /// The filter of the test above ends a process that makes another call: so that test can fail.

@@ -42,7 +42,10 @@ fn wait_for(pid: libc::pid_t) -> i32 {
 }
 
 fn pools() -> impl Iterator<Item = Builder> {
-    [FastPath::Auto, FastPath::Locks].into_iter().map(|path| Pool::builder().size(16 * MIB).fast_path(path))
+    let paths = [FastPath::Auto, FastPath::Locks].into_iter();
+    let builders = paths.map(|path| Pool::builder().size(16 * MIB).fast_path(path));
+    // While its parent lives, a child that may take the pool over may do no more than others.
+    builders.flat_map(|builder| [builder.clone(), builder.fork(Fork::HandOver)])
 }
 
 #[test]

@@ -5,6 +5,7 @@
 use std::fs;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
+use std::os::fd::AsRawFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pageset::{Backing, BuildError, Builder, Fork, HugePageSize, Numa, Order, Pages, Pool, Prezero};
@@ -193,6 +194,32 @@ fn huge_pages_are_taken_from_the_nodes_that_were_asked_for_when_the_pool_is_buil
         assert_eq!((free(), reserved()), (0, 0), "none is only reserved");
         assert_eq!(fill(&pool, 1).len(), 8);
     }
+}
+
+/// A huge page is mapped as a whole, here a second time in this process.
+#[test]
+#[ignore = "needs root and huge pages"]
+fn another_mapping_of_the_file_of_a_pool_of_huge_pages_shows_its_bytes() {
+    let _machine = FourAndFour::set_up();
+    let pool = builder(8).build().unwrap();
+    let mut page = pool.alloc_at(HUGE / 4096 + 3, Order::ZERO).unwrap();
+    page.fill(7);
+    let huge_page = page.offset() / HUGE * HUGE;
+    // SAFETY: the file is only mapped and read, while the page's owner does nothing.
+    let file = unsafe { pool.memfd() }.expect("a pool of huge pages has a file").as_raw_fd();
+    let (prot, flags) = (libc::PROT_READ, libc::MAP_SHARED);
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let other =
+        unsafe { libc::mmap(std::ptr::null_mut(), HUGE, prot, flags, file, huge_page as libc::off_t) };
+    assert_ne!(other, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
+    let there = other.cast::<u8>().wrapping_add(page.offset() - huge_page);
+    // SAFETY: inside of the mapping, and no thread writes.
+    assert_eq!(unsafe { there.read() }, 7);
+    // SAFETY: mapped above, and not in use any more.
+    assert_eq!(unsafe { libc::munmap(other, HUGE) }, 0);
+    drop(page);
+    drop(pool);
+    assert_eq!((free(), reserved()), (4, 0), "all came back");
 }
 
 #[test]

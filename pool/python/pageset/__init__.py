@@ -11,7 +11,7 @@ A first look, with the recording that is built in::
 Long work gives other threads of Python their turn, tells a ``progress`` how far it is, and ends at an interrupt.
 """
 
-from ._native import Events, Pages, Pool, PoolStats, ReturnPolicy, Table
+from ._native import Events, Pages, Pool, PoolStats, ReturnPolicy, Table, machines, policies, workloads
 from .advice import Advice, Forecast, Range, advise
 from .errors import Error, FileError, OutOfMemoryError
 from .forecast import Intervals, Outcome, Replay, replay
@@ -48,7 +48,9 @@ __all__ = [
     "Verification",
     "advise",
     "advise_many",
+    "machines",
     "open",
+    "policies",
     "record",
     "recordings",
     "replay",
@@ -57,4 +59,5 @@ __all__ = [
     "simulate_all",
     "sweep",
     "verify",
+    "workloads",
 ]

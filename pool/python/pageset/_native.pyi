@@ -21,6 +21,8 @@ __all__ = [
     "advise_task",
     "advise_tasks",
     "command",
+    "machines",
+    "policies",
     "record",
     "recordings",
     "replay",
@@ -30,6 +32,7 @@ __all__ = [
     "sweep_task",
     "sweep_tasks",
     "verify",
+    "workloads",
 ]
 
 _Path = str | os.PathLike[str]
@@ -86,6 +89,8 @@ class Pool:
         capacity: int | None = None,
         backing: Literal["thp", "plain", "memfd", "hugetlb-2m", "hugetlb-1g"] = "thp",
         node: int | None = None,
+        interleave: list[int] | None = None,
+        fork: Literal["copy", "hide", "hand-over"] | None = None,
         locked: bool = False,
         pinned: bool = False,
         returns: ReturnPolicy | None = None,
@@ -100,10 +105,13 @@ class Pool:
     def uses_rseq(self) -> bool:
         """Whether its fast path uses restartable sequences."""
     def fileno(self) -> int:
-        """The file descriptor of a pool whose backing is ``memfd``, which is closed with the pool.
+        """The file descriptor of a pool whose backing is ``memfd`` or hugetlb, which is closed with the pool.
 
-        Another process that has it maps pages by their ``offset``, and leaves alone what is free.
+        Another process that has it maps pages by their ``offset``, of hugetlb whole huge pages only, and does not change free pages.
         """
+    @property
+    def start(self) -> int:
+        """Address of the first byte; a page's ``offset`` is its distance from here. For a registration with a device."""
     def alloc(self, order: int = 0, *, zeroed: bool = False, timeout: float | None = None) -> Pages:
         """Allocates a block of ``2**order`` pages, aligned to its size; order 0 to 10.
 
@@ -114,6 +122,11 @@ class Pool:
         """Allocates exactly ``count`` pages that lie side by side, up to all of the pool."""
     def alloc_run(self, nbytes: int, *, zeroed: bool = False, timeout: float | None = None) -> Pages:
         """Allocates ``nbytes`` that lie side by side, rounded up to pages, up to all of the pool."""
+    def alloc_at(self, page: int, order: int = 0) -> Pages:
+        """Allocates the block of ``2**order`` pages that begins ``page`` pages after the pool's start, if all of it is free.
+
+        Empties all caches first.
+        """
     def alloc_bulk(self, count: int) -> list[Pages]:
         """Allocates ``count`` single pages; fewer if there are no more."""
     def stats(self) -> PoolStats:
@@ -122,6 +135,11 @@ class Pool:
         """The memory as the kernel accounts for it, in bytes, with what is resident by NUMA node."""
     def trim(self) -> int:
         """Gives all free memory back to the system now. Bytes that went back."""
+    def collapse(self) -> int:
+        """Asks the system for huge pages in place of the pool's small pages, also for ``memfd``. Contents do not change.
+
+        Bytes that are now in huge pages: 0 before Linux 6.1, and for a pinned pool.
+        """
     def populate(self, size: int | None = None, *, threads: int | None = None, progress: _Progress | None = None) -> int:
         """Makes the first ``size`` bytes resident, or all of the pool, until ``trim``.
 
@@ -140,6 +158,11 @@ class Pool:
         """Idle memory goes back as ``returns`` says, from the next look on. Whether there is a thread stays as it is."""
     def set_pinned(self, pinned: bool) -> None:
         """From the return of this call on, every address keeps the page that is behind it, or not any more."""
+    def take_over(self, *, timeout: float = 1.0) -> None:
+        """Makes a child of ``os.fork()`` the owner of its parent's pool, when the parent has ended.
+
+        For a pool with ``fork="hand-over"`` in a program that becomes a daemon. Waits up to ``timeout`` seconds for that end.
+        """
     def validate(self) -> None:
         """Checks everything that can be checked by looking, while nobody else uses the pool."""
 
@@ -175,7 +198,7 @@ class Pages:
         Each part is freed by itself; this object has none of them any more.
         """
     def fileno(self) -> int:
-        """The descriptor of the pool's file, if the pool's backing is ``memfd``.
+        """The descriptor of the pool's file, if the pool's backing is ``memfd`` or hugetlb.
 
         With ``offset``, it says where another process finds these pages.
         """
@@ -226,6 +249,8 @@ class PoolStats:
     @property
     def nr_used(self) -> int: ...
     @property
+    def nr_retired(self) -> int: ...
+    @property
     def capacity_pages(self) -> int: ...
     @property
     def largest_free_order(self) -> int | None: ...
@@ -236,15 +261,35 @@ class PoolStats:
     @property
     def array_drains(self) -> int: ...
     @property
+    def array_drains_refused(self) -> int: ...
+    @property
+    def rseq_restarts(self) -> int: ...
+    @property
     def bad_frees(self) -> int: ...
     @property
     def cleared_bytes(self) -> int: ...
+    @property
+    def prezeroed_bytes(self) -> int: ...
     @property
     def returned_bytes(self) -> int: ...
     @property
     def refaulted_bytes(self) -> int: ...
     @property
+    def return_time_ns(self) -> int: ...
+    @property
     def metadata_bytes(self) -> int: ...
+    @property
+    def base(self) -> dict[str, int]:
+        """The counters of the allocator of pageblocks, by name."""
+
+def policies() -> dict[str, str]:
+    """All policies by name, oldest first, each with its description."""
+
+def machines() -> dict[str, str]:
+    """All machines that ``simulate`` knows by name, each with its description."""
+
+def workloads() -> dict[str, str]:
+    """All workloads that ``simulate`` knows by name, each with its description."""
 
 def command(arguments: list[str]) -> int: ...
 def record(

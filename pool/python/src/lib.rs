@@ -8,6 +8,7 @@
 //! | `tasks` | pieces of work for any process on any computer, and the dataset of their results |
 //! | `events`, `stream` | events and rows as Arrow |
 //! | `command` | the command `pageset` |
+//! | `names` | lists of policies, machines and workloads |
 //! | `work` | runs work while Python goes on; progress, interrupts |
 //! | `document` | results as text, which Python turns into values |
 //! | `error` | errors become exceptions |
@@ -22,6 +23,7 @@ mod command;
 mod document;
 mod error;
 mod events;
+mod names;
 mod number;
 #[expect(unsafe_code, reason = "the buffer protocol is C's")]
 mod pages;
@@ -44,6 +46,8 @@ mod native {
     use crate::command::command;
     #[pymodule_export]
     use crate::events::Events;
+    #[pymodule_export]
+    use crate::names::{machines, policies, workloads};
     #[pymodule_export]
     use crate::pages::Pages;
     #[pymodule_export]

@@ -110,13 +110,13 @@ impl Pages {
         Ok((Self::new(first), Self::new(rest)))
     }
 
-    /// The descriptor of the pool's file, if the pool's backing is `memfd`. With `offset`, another process
+    /// The descriptor of the pool's file, if the pool's backing is `memfd` or hugetlb. With `offset`, another process
     /// finds these pages in it.
     fn fileno(&self) -> PyResult<RawFd> {
         let state = self.state();
         let file = state.pages.as_ref().and_then(|pages| file_of(pages.pool()));
         file.ok_or_else(|| {
-            refused("only pages of a pool whose backing is memfd have a file, until they are free")
+            refused("only pages of a pool whose backing is memfd or hugetlb have a file, until they are free")
         })
     }
 

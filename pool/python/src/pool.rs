@@ -9,7 +9,7 @@ use std::thread::{available_parallelism, sleep};
 use std::time::{Duration, Instant};
 
 use pageset::{
-    AllocError, Backing, HugePageSize, Numa, Order, OwnedPages, PAGE_BYTES, Prezero, Residency, Worker,
+    AllocError, Backing, Fork, HugePageSize, Numa, Order, OwnedPages, PAGE_BYTES, Prezero, Residency, Worker,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -32,9 +32,10 @@ impl Pool {
     #[new]
     #[pyo3(
         signature = (
-            size=Whole(1 << 30), *, capacity=None, backing="thp", node=None, locked=false, pinned=false, returns=None
+            size=Whole(1 << 30), *, capacity=None, backing="thp", node=None, interleave=None, fork=None, locked=false,
+            pinned=false, returns=None
         ),
-        text_signature = "(size=1073741824, *, capacity=None, backing='thp', node=None, locked=False, pinned=False, returns=None)"
+        text_signature = "(size=1073741824, *, capacity=None, backing='thp', node=None, interleave=None, fork=None, locked=False, pinned=False, returns=None)"
     )]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
@@ -43,19 +44,24 @@ impl Pool {
         capacity: Option<Whole<usize>>,
         backing: &str,
         node: Option<Whole<u16>>,
+        interleave: Option<Vec<Whole<u16>>>,
+        fork: Option<&str>,
         locked: bool,
         pinned: bool,
         returns: Option<&ReturnPolicy>,
     ) -> PyResult<Self> {
         let backing = named_backing(backing)?;
+        let numa = numa_of(node, interleave)?;
+        let fork = fork.map(named_fork).transpose()?;
         let returns = returns.map_or_else(Default::default, |returns| returns.0);
         let build = || {
-            let mut builder = pageset::Pool::builder().size(size.0).backing(backing).returns(returns);
+            let mut builder =
+                pageset::Pool::builder().size(size.0).backing(backing).numa(numa).returns(returns);
             if let Some(Whole(capacity)) = capacity {
                 builder = builder.capacity(capacity);
             }
-            if let Some(Whole(node)) = node {
-                builder = builder.numa(Numa::Bind(node));
+            if let Some(fork) = fork {
+                builder = builder.fork(fork);
             }
             if locked {
                 builder = builder.residency(Residency::Locked);
@@ -81,10 +87,17 @@ impl Pool {
         self.0.page_count()
     }
 
-    /// The file descriptor of a pool whose backing is `memfd`. It is closed with the pool. Another process
-    /// maps pages by their `offset`, and must not change free pages.
+    /// Address of the first byte. A page's `offset` is its distance from here. For a registration with a
+    /// device.
+    #[getter]
+    fn start(&self) -> usize {
+        self.0.start().addr()
+    }
+
+    /// The file descriptor of a pool whose backing is `memfd` or hugetlb. It is closed with the pool. Another
+    /// process maps pages by their `offset`, of hugetlb whole huge pages only, and must not change free pages.
     fn fileno(&self) -> PyResult<RawFd> {
-        file_of(&self.0).ok_or_else(|| refused("only a pool whose backing is memfd has a file"))
+        file_of(&self.0).ok_or_else(|| refused("only a pool whose backing is memfd or hugetlb has a file"))
     }
 
     /// Whether its fast path uses restartable sequences.
@@ -109,11 +122,7 @@ impl Pool {
         zeroed: bool,
         timeout: Option<f64>,
     ) -> PyResult<Pages> {
-        let Whole(order) = order;
-        let order = u8::try_from(order)
-            .ok()
-            .and_then(Order::new)
-            .ok_or_else(|| refused(format!("order {order} is none: use 0 to {}", Order::MAX.get())))?;
+        let order = order_of(order)?;
         if !zeroed && let Ok(block) = self.0.alloc(order) {
             return Ok(Pages::new(block.into_owned(&self.0)));
         }
@@ -143,6 +152,15 @@ impl Pool {
             true => self.0.alloc_run_zeroed(bytes),
             false => self.0.alloc_run(bytes),
         })
+    }
+
+    /// Allocates the block of `2**order` pages that begins `page` pages after the pool's start, if all of it is
+    /// free. Empties all caches first.
+    #[pyo3(signature = (page, order=Whole(0)), text_signature = "($self, page, order=0)")]
+    fn alloc_at(&self, py: Python<'_>, page: Whole<usize>, order: Whole<u64>) -> PyResult<Pages> {
+        let order = order_of(order)?;
+        let pages = py.detach(|| self.0.alloc_at(page.0, order)).map_err(not_allocated)?;
+        Ok(Pages::new(pages.into_owned(&self.0)))
     }
 
     /// Allocates `count` single pages; fewer if there are no more.
@@ -181,6 +199,13 @@ impl Pool {
     fn trim(&self, py: Python<'_>) -> PyResult<u64> {
         self.check_process()?;
         Ok(py.detach(|| self.0.trim()).returned_bytes)
+    }
+
+    /// Asks the system for huge pages in place of the pool's small pages, also for `memfd`. Contents do not
+    /// change. Returns the bytes that are now in huge pages: 0 before Linux 6.1, and for a pinned pool.
+    fn collapse(&self, py: Python<'_>) -> PyResult<u64> {
+        self.check_process()?;
+        Ok(py.detach(|| self.0.collapse()))
     }
 
     /// Makes the first `size` bytes resident, or all of the pool, until `trim`. Uses `threads` threads, or
@@ -254,6 +279,15 @@ impl Pool {
         Ok(())
     }
 
+    /// Makes a child of `os.fork()` the owner of its parent's pool, when the parent has ended: for a pool with
+    /// `fork="hand-over"` in a program that becomes a daemon. Waits up to `timeout` seconds for that end.
+    #[pyo3(signature = (*, timeout=1.0), text_signature = "($self, *, timeout=1.0)")]
+    fn take_over(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
+        let wait = Duration::try_from_secs_f64(timeout)
+            .map_err(|_| bad_number(format!("timeout is {timeout}: use seconds from 0 on")))?;
+        py.detach(|| self.0.take_over(wait)).map_err(refused)
+    }
+
     /// Checks everything that a look can check. Exact only while no other thread uses the pool.
     fn validate(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.validate()).map_err(refused)
@@ -316,6 +350,37 @@ fn is_short(outcome: &Result<OwnedPages, AllocError>) -> bool {
     matches!(outcome, Err(OutOfMemory { .. } | NoRun { .. } | OverCapacity))
 }
 
+fn order_of(Whole(order): Whole<u64>) -> PyResult<Order> {
+    let known = u8::try_from(order).ok().and_then(Order::new);
+    known.ok_or_else(|| refused(format!("order {order} is none: use 0 to {}", Order::MAX.get())))
+}
+
+/// The nodes of a pool: one, or several in turn.
+fn numa_of(node: Option<Whole<u16>>, interleave: Option<Vec<Whole<u16>>>) -> PyResult<Numa> {
+    match (node, interleave) {
+        (Some(_), Some(_)) => Err(refused("node and interleave: give one of them")),
+        (Some(Whole(node)), None) => Ok(Numa::Bind(node)),
+        (None, None) => Ok(Numa::FirstTouch),
+        (None, Some(nodes)) => {
+            let mut bits = nodes.into_iter().map(|Whole(node)| {
+                let bit = 1_u64.checked_shl(node.into());
+                bit.ok_or_else(|| bad_number(format!("node {node} of interleave: use 0 to 63")))
+            });
+            bits.try_fold(0, |all, bit| Ok(all | bit?)).map(Numa::Interleave)
+        }
+    }
+}
+
+/// How children see the memory, by name.
+fn named_fork(name: &str) -> PyResult<Fork> {
+    match name {
+        "copy" => Ok(Fork::Copy),
+        "hide" => Ok(Fork::Hide),
+        "hand-over" => Ok(Fork::HandOver),
+        _ => Err(refused(format!("unknown fork `{name}`; choose one of: copy, hide, hand-over"))),
+    }
+}
+
 /// The backing with this name.
 fn named_backing(name: &str) -> PyResult<Backing> {
     match name {
@@ -352,6 +417,8 @@ pub(crate) struct PoolStats {
     nr_array: u64,
     /// Pages that users hold.
     nr_used: u64,
+    /// Pages out of service after `resize`.
+    nr_retired: u64,
     /// The most pages that may be out of the base.
     capacity_pages: u64,
     /// The largest order that has a free block.
@@ -362,16 +429,26 @@ pub(crate) struct PoolStats {
     array_flushes: u64,
     /// How often all arrays were drained.
     array_drains: u64,
+    /// How often a drain failed because the system refused membarrier(2).
+    array_drains_refused: u64,
+    /// Restarted sequences, in all pools of the process.
+    rseq_restarts: u64,
     /// Frees that were refused.
     bad_frees: u64,
     /// Bytes cleared for zeroed allocations.
     cleared_bytes: u64,
+    /// Bytes cleared in idle time.
+    prezeroed_bytes: u64,
     /// Bytes returned to the system.
     returned_bytes: u64,
     /// Returned bytes that were used again.
     refaulted_bytes: u64,
+    /// Nanoseconds spent in returning memory.
+    return_time_ns: u64,
     /// Bytes of mapped metadata.
     metadata_bytes: u64,
+    /// The counters of the allocator of pageblocks, by name.
+    base: BTreeMap<&'static str, u64>,
 }
 
 impl PoolStats {
@@ -383,16 +460,22 @@ impl PoolStats {
             nr_free_pages: stats.nr_free_pages,
             nr_array: stats.nr_array,
             nr_used: stats.nr_used,
+            nr_retired: stats.nr_retired,
             capacity_pages: stats.capacity_pages,
             largest_free_order: stats.largest_free_order.map(Order::get),
             array_refills: stats.array_refills,
             array_flushes: stats.array_flushes,
             array_drains: stats.array_drains,
+            array_drains_refused: stats.array_drains_refused,
+            rseq_restarts: stats.rseq_restarts,
             bad_frees: stats.bad_frees,
             cleared_bytes: stats.cleared_bytes,
+            prezeroed_bytes: stats.prezeroed_bytes,
             returned_bytes: stats.returned_bytes,
             refaulted_bytes: stats.refaulted_bytes,
+            return_time_ns: u64::try_from(stats.return_time.as_nanos()).unwrap_or(u64::MAX),
             metadata_bytes: stats.metadata_bytes,
+            base: stats.base.named().map(|(name, count)| (name, count as u64)).collect(),
         }
     }
 }

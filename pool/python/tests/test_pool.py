@@ -1,8 +1,11 @@
 """Pages of a pool are Python objects; their bytes are nobody's copy."""
 
+import faulthandler
 import gc
 import inspect
 import os
+import re
+import signal
 import subprocess
 import sys
 import threading
@@ -13,6 +16,7 @@ import numpy
 import pytest
 
 import pageset
+from conftest import REPOSITORY
 
 MIB = 1 << 20
 
@@ -141,6 +145,16 @@ def test_what_a_pool_cannot_be_is_said() -> None:
             pageset.Pool(size, capacity=capacity)
     with pytest.raises(TypeError):
         pageset.Pool("16")  # type: ignore[arg-type]
+    for arguments, problem in (
+        ({"fork": "share"}, "unknown fork `share`; choose one of: copy, hide, hand-over"),
+        ({"fork": "copy", "backing": "hugetlb-2m"}, "huge pages are not copied for children"),
+        ({"node": 0, "interleave": [0]}, "give one of them"),
+        ({"interleave": []}, "cannot take memory from the nodes"),
+    ):
+        with pytest.raises(pageset.Error, match=problem):
+            pageset.Pool(16 * MIB, **arguments)
+    with pytest.raises(ValueError, match="node 64 of interleave"):
+        pageset.Pool(16 * MIB, interleave=[64])
     pool = pageset.Pool(16 * MIB)
     calls: list[Callable[[int], object]] = [pool.alloc, pool.alloc_exact, pool.alloc_bulk]
     for call in calls:
@@ -169,6 +183,53 @@ def test_memory_is_accounted_for_and_given_back(pool: pageset.Pool) -> None:
     assert after["resident_bytes"] < 4 * MIB
 
 
+def test_small_pages_become_huge_ones() -> None:
+    for backing in ("memfd", "thp"):
+        pool = pageset.Pool(16 * MIB, backing=backing)
+        page = pool.alloc()
+        memoryview(page)[:] = b"7" * 4096
+        collapsed = pool.collapse()
+        assert collapsed in (0, 2 * MIB) and pool.backing()["huge_bytes"] >= collapsed
+        assert bytes(page) == b"7" * 4096
+        pool.set_pinned(True)
+        assert pool.collapse() == 0
+
+
+def test_a_block_is_allocated_where_it_is_wanted(pool: pageset.Pool) -> None:
+    block = pool.alloc_at(512, 9)
+    assert (block.offset, block.page_count) == (2 * MIB, 512)
+    array = numpy.frombuffer(memoryview(block), dtype=numpy.uint8)
+    assert pool.start + block.offset == array.ctypes.data
+    with pytest.raises(pageset.Error, match="not all free"):
+        pool.alloc_at(513)
+    with pytest.raises(pageset.Error, match="no block of this order begins"):
+        pool.alloc_at(1, 1)
+
+
+def test_a_pool_of_interleaved_nodes_has_its_memory_there() -> None:
+    pool = pageset.Pool(16 * MIB, interleave=[0])
+    assert pool.populate() == 16 * MIB
+    assert pool.backing()["nodes"] == {0: 16 * MIB}
+
+
+def test_statistics_have_every_counter(pool: pageset.Pool) -> None:
+    pages = pool.alloc_bulk(1000)
+    stats = pool.stats()
+    assert (stats.nr_used, stats.nr_retired, stats.array_drains_refused, stats.prezeroed_bytes) == (1000, 0, 0, 0)
+    assert stats.base["claimed"] > 0 and stats.base["damaged"] == 0
+    del pages
+    pool.trim()
+    assert pool.stats().return_time_ns > 0
+
+
+def test_the_page_of_calls_names_every_call() -> None:
+    page = (REPOSITORY / "docs/book/src/reference/pool-calls.md").read_text()
+    arguments = inspect.signature(pageset.Pool).parameters
+    for name in [*arguments, *vars(pageset.Pool), *vars(pageset.Pages)]:
+        if not name.startswith("_"):
+            assert re.search(rf"`{name}[`(]", page), f"the page does not name {name}"
+
+
 def test_populated_memory_is_resident_until_it_is_trimmed(pool: pageset.Pool) -> None:
     told: list[tuple[str, int, int | None]] = []
     assert pool.populate(16 * MIB, threads=1, progress=lambda *stage: told.append(stage)) == 16 * MIB
@@ -195,7 +256,7 @@ def test_a_pool_shrinks_and_grows_again(pool: pageset.Pool) -> None:
 
 def test_help_shows_what_may_be_given() -> None:
     shown = {
-        "": "(size=1073741824, *, capacity=None, backing='thp', node=None, locked=False, pinned=False, returns=None)",
+        "": "(size=1073741824, *, capacity=None, backing='thp', node=None, interleave=None, fork=None, locked=False, pinned=False, returns=None)",
         "alloc": "(self, /, order=0, *, zeroed=False, timeout=None)",
         "alloc_run": "(self, /, nbytes, *, zeroed=False, timeout=None)",
         "populate": "(self, /, size=None, *, threads=None, progress=None)",
@@ -204,6 +265,39 @@ def test_help_shows_what_may_be_given() -> None:
     for name, signature in shown.items():
         of: Any = getattr(pageset.Pool, name) if name else pageset.Pool
         assert str(inspect.signature(of)) == signature
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_does_not_see_a_hidden_pool() -> None:
+    pages = pageset.Pool(16 * MIB, fork="hide").alloc()
+    child = os.fork()
+    if child == 0:
+        faulthandler.disable()
+        os._exit(memoryview(pages)[0])
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGSEGV
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_daemon_takes_the_pool_over() -> None:
+    reader, writer = os.pipe()
+    parent = os.fork()
+    if parent == 0:
+        pool = pageset.Pool(16 * MIB, fork="hand-over")
+        pages = pool.alloc()
+        memoryview(pages)[:5] = b"hello"
+        if os.fork() == 0:
+            try:
+                pool.take_over(timeout=20)
+                memoryview(pool.alloc(10))[:1] = b"1"
+                pool.validate()
+                os.write(writer, bytes(pages)[:5] + b" %d" % pool.stats().nr_used)
+            finally:
+                os._exit(0)
+        os._exit(0)
+    os.close(writer)
+    with open(reader, "rb") as done:
+        assert done.read() == b"hello 1"
+    assert os.waitstatus_to_exitcode(os.waitpid(parent, 0)[1]) == 0
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -216,7 +310,8 @@ def test_a_child_reads_pages_and_gets_none(pool: pageset.Pool) -> None:
             is_right = memoryview(pages)[0] == 42
             for call in (
                 pool.alloc, pool.stats, pool.trim, pool.backing, pool.validate, pages.free,
-                lambda: pool.alloc_exact(3), lambda: pool.alloc_bulk(3), pool.populate, pool.tick, lambda: pool.resize(0),
+                lambda: pool.alloc_exact(3), lambda: pool.alloc_bulk(3), lambda: pool.alloc_at(0), pool.populate,
+                pool.collapse, pool.tick, lambda: pool.resize(0),
             ):
                 try:
                     call()

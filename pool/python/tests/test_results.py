@@ -94,3 +94,14 @@ def test_results_travel_between_processes(recording: pageset.Recording) -> None:
     assert (len(copy.table), copy.table.column_names) == (2, replay.table.column_names)
     again = pickle.loads(pickle.dumps(recording))
     assert again.info == recording.info
+
+
+def test_the_names_that_functions_take_are_listed_with_a_line_each() -> None:
+    lists = (pageset.policies(), pageset.machines(), pageset.workloads())
+    for names in lists:
+        assert len(names) > 15
+        assert all(line and "\n" not in line for line in names.values())
+    policies, machines, workloads = map(list, lists)
+    assert "linux-6.18" in policies and "epyc-2" in machines
+    spec = pageset.RunSpec(machines[0], workloads[0], "linux-6.12", duration_ms=1)
+    assert pageset.simulate(spec).score_per_s > 0

@@ -41,6 +41,7 @@ fn pages_show_the_code_as_it_is() {
     for page in [
         "docs/book/src/guide/kernel.md",
         "docs/book/src/guide/c.md",
+        "docs/book/src/guide/pool-programs.md",
         "docs/book/src/guide/which-allocator.md",
     ] {
         let text = read(page);
@@ -50,5 +51,5 @@ fn pages_show_the_code_as_it_is() {
             count += 1;
         }
     }
-    assert_eq!(count, 13);
+    assert_eq!(count, 16);
 }

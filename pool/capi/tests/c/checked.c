@@ -38,8 +38,13 @@ int main(int argc, char **argv) {
     page[5 * 4096 - 1] = 1;
     CHECK(pageset_discard(pool, pages, 5, NULL) == 0);
     if (argc > 1 && strcmp(argv[1], "discarded") == 0) return page[0];
+    CHECK(pageset_alloc_zeroed(pool, 9, &pages) == 0);
+    page = (volatile char *)pages;
+    for (at = 0; at < (int)(2 * MIB); at++) CHECK(page[at] == 0);
+    CHECK(pageset_free(pool, pages, 9) == 0);
     CHECK(pageset_alloc_at(pool, 512, 3, &pages) == 0);
     page = (volatile char *)pages;
+    if (argc > 1 && strcmp(argv[1], "undefined") == 0 && page[7] == 1) return 1;
     page[0] = 1;
     CHECK(pageset_free(pool, pages, 3) == 0);
     if (argc > 1 && strcmp(argv[1], "freed") == 0) return page[0];

@@ -30,6 +30,8 @@ static void child(pageset_pool *pool, void *page) {
     CHECK(pageset_free_bulk(pool, 1, &page, &count) == EPERM && count == 0);
     CHECK(pageset_shrink(pool, page, 1, 0, 1, NULL) == EPERM);
     CHECK(pageset_populate(pool, 4096, 1, NULL, NULL, NULL) == EPERM);
+    CHECK(pageset_collapse(pool, &bytes) == EPERM);
+    CHECK(pageset_take_over(pool, 0) == EINVAL && strstr(pageset_message(), "not built to be taken over"));
     CHECK(pageset_trim(pool, &bytes) == EPERM);
     CHECK(pageset_tick(pool, &bytes, &number) == EPERM);
     CHECK(pageset_resize(pool, 0, NULL) == EPERM);
@@ -46,6 +48,30 @@ static void child(pageset_pool *pool, void *page) {
     CHECK(pageset_alloc(own, 0, &other) == 0);
     CHECK(pageset_free(own, other, 0) == 0);
     CHECK(pageset_destroy(own) == 0);
+}
+
+/* A child of a parent that lives. */
+static void two_owners(void) {
+    pageset_config config;
+    pageset_pool *pool;
+    void *page;
+    int status;
+    pid_t pid;
+    CHECK(pageset_config_init(&config, sizeof config) == 0);
+    config.bytes = 16 * MIB;
+    config.fork = PAGESET_FORK_HAND_OVER;
+    CHECK(pageset_create(&config, &pool) == 0);
+    CHECK(pageset_take_over(pool, 0) == 0);
+    pid = fork();
+    if (pid == 0) {
+        _exit(pageset_take_over(pool, 1000000) == EBUSY && pageset_alloc(pool, 0, &page) == EPERM ? 0 : 1);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    CHECK(pageset_alloc(pool, 0, &page) == 0 && pageset_free(pool, page, 0) == 0);
+    CHECK(pageset_destroy(pool) == 0);
+    config.backing = PAGESET_BACKING_MEMFD;
+    CHECK(pageset_create(&config, &pool) == EINVAL);
+    CHECK(strstr(pageset_message(), "memory that is copied"));
 }
 
 int main(void) {
@@ -66,5 +92,6 @@ int main(void) {
     CHECK(pageset_free(pool, page, 0) == 0);
     CHECK(pageset_validate(pool) == 0);
     CHECK(pageset_destroy(pool) == 0);
+    two_owners();
     return 0;
 }

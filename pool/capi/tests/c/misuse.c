@@ -26,6 +26,8 @@ static void wrong_handle(pageset_pool *pool) {
     CHECK(pageset_free_bulk(pool, 1, &page, &count) == EBADF && count == 0);
     CHECK(pageset_shrink(pool, page, 2, 0, 1, &page) == EBADF);
     CHECK(pageset_populate(pool, 4096, 1, NULL, NULL, &count) == EBADF && count == 0);
+    CHECK(pageset_collapse(pool, &bytes) == EBADF);
+    CHECK(pageset_take_over(pool, 0) == EBADF);
     CHECK(pageset_trim(pool, &bytes) == EBADF);
     CHECK(pageset_tick(pool, &bytes, &number) == EBADF);
     CHECK(pageset_resize(pool, 0, &count) == EBADF);

@@ -232,7 +232,7 @@ static void statistics(pageset_pool *pool) {
     CHECK(pageset_get_stats(pool, &stats, sizeof stats) == 0);
     CHECK(stats.struct_bytes == sizeof stats && stats.version == 1 && stats.largest_free_order == 10);
     CHECK(stats.nr_used == 16 && stats.pgalloc - stats.pgfree == 16 && stats.capacity_pages == 16384);
-    CHECK(stats.bad_frees == 0 && stats.metadata_bytes > 0);
+    CHECK(stats.bad_frees == 0 && stats.metadata_bytes > 0 && stats.array_drains_refused == 0);
     CHECK(pageset_free(pool, page, 4) == 0);
     /* A program older than the library: the library writes nothing behind the program's struct. */
     memset(&part, 0x55, sizeof part);
@@ -271,6 +271,26 @@ static void file(void) {
     strcpy((char *)page, "hello");
     CHECK(strcmp(seen + ((char *)page - (char *)start), "hello") == 0);
     CHECK(munmap(seen, 16 * MIB) == 0);
+    CHECK(pageset_free(pool, page, 0) == 0);
+    CHECK(pageset_destroy(pool) == 0);
+}
+
+/* Huge pages in place of small ones, as many as the system gives. */
+static void collapse(void) {
+    pageset_config config;
+    pageset_pool *pool;
+    pageset_backing backing;
+    uint64_t huge_bytes = 1;
+    void *page;
+    CHECK(pageset_config_init(&config, sizeof config) == 0);
+    config.bytes = 16 * MIB;
+    config.backing = PAGESET_BACKING_MEMFD;
+    CHECK(pageset_create(&config, &pool) == 0);
+    CHECK(pageset_alloc(pool, 0, &page) == 0);
+    memset(page, 7, 4096);
+    CHECK(pageset_collapse(pool, &huge_bytes) == 0 && (huge_bytes == 0 || huge_bytes == 2 * MIB));
+    CHECK(pageset_get_backing(pool, &backing, sizeof backing) == 0 && backing.huge_bytes == huge_bytes);
+    CHECK(*(char *)page == 7 && pageset_collapse(pool, NULL) == 0);
     CHECK(pageset_free(pool, page, 0) == 0);
     CHECK(pageset_destroy(pool) == 0);
 }
@@ -384,6 +404,7 @@ int main(void) {
     CHECK(pageset_destroy(pool) == 0);
     shortage();
     file();
+    collapse();
     region();
     configs();
     pinned();

@@ -54,6 +54,12 @@ impl CpuArrays {
         }
     }
 
+    /// Forgets all blocks, and the lock of a thread that is not there any more.
+    pub(crate) fn forget(&self) {
+        Class::ALL.into_iter().for_each(|class| self.stack(class).empty(|_forgotten| {}));
+        self.lock.store(0, Release);
+    }
+
     #[inline]
     fn try_with<T>(&self, work: impl FnOnce(&Self) -> T) -> Option<T> {
         if !self.try_lock() {

@@ -20,6 +20,12 @@ impl Builder {
         if let (Backing::Hugetlb(_), Some(Fork::Copy)) = (self.backing, self.fork) {
             return Err(BuildError::CopyOfHugetlb);
         }
+        let is_copied = matches!(self.source, Source::System)
+            && matches!(self.backing, Backing::Thp | Backing::Plain)
+            && self.residency == Residency::Pageable;
+        if self.fork == Some(Fork::HandOver) && !is_copied {
+            return Err(BuildError::HandOverOfShared);
+        }
         let mut memory = match self.source {
             Source::Caller(start) if start.addr().get().is_multiple_of(POOL_ALIGN) => {
                 Mapping::lent(start, self.bytes)
@@ -79,6 +85,9 @@ impl Builder {
     fn map_error(&self, error: MapError) -> BuildError {
         let MapError { step, source } = error;
         match (step, self.backing, source.raw_os_error()) {
+            (MapStep::File, Backing::Hugetlb(size), Some(libc::ENODEV | libc::EINVAL)) => {
+                BuildError::NoSuchHugePages { bytes: size.bytes(), source }
+            }
             (MapStep::File, ..) => match source.raw_os_error() {
                 Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => {
                     BuildError::Denied { call: "memfd_create", source }
@@ -90,9 +99,6 @@ impl Builder {
                 free: free_huge_pages(size),
                 source,
             },
-            (MapStep::Map, Backing::Hugetlb(size), Some(libc::EINVAL)) => {
-                BuildError::NoSuchHugePages { bytes: size.bytes(), source }
-            }
             (_, _, Some(libc::EPERM | libc::EACCES | libc::ENOSYS)) => {
                 BuildError::Denied { call: "mmap", source }
             }

@@ -89,7 +89,7 @@ impl Inner {
             None => self.alloc_direct(order)?,
         };
         self.counts.note_slow_alloc(order.frames());
-        self.percpu.note_handed_out(block.frame(), order.frames());
+        self.percpu.note_block(block, order.frames());
         Ok(block)
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{
     Ordering::{Relaxed, SeqCst},
 };
 
-use crate::background::Bell;
+use crate::bell::Bell;
 
 /// The pool's hard capacity. A frame is charged while it is out: while a user or an array has it.
 pub(crate) struct Capacity {
@@ -55,6 +55,12 @@ impl Capacity {
     /// Charges frames that a user already holds, even beyond the capacity.
     pub(super) fn charge(&self, frames: u64) {
         self.out.fetch_add(frames, SeqCst);
+        self.bell.ring();
+    }
+
+    /// Sets the number of frames that are out.
+    pub(super) fn set_out(&self, frames: u64) {
+        self.out.store(frames, SeqCst);
         self.bell.ring();
     }
 

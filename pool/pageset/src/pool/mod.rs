@@ -6,7 +6,7 @@
 //!
 //! Other requests: `shapes`, `run`, `shortage` (the program frees pages first). Memory: `giveback` (idle
 //! memory), `populate`, `resize`. Reports: `capacity`, `counts`, `stats`, `truth` (the memory that the pool
-//! really has). All of them use `fork` (which code may use a pool at all).
+//! really has). All of them use `fork` (which code may use a pool at all). `hand_over`: a child takes a pool over.
 //!
 //! # The words for moves of pages
 //!
@@ -34,6 +34,7 @@ mod flush;
 mod fork;
 mod free;
 mod giveback;
+mod hand_over;
 mod populate;
 mod refill;
 mod resize;
@@ -44,6 +45,7 @@ mod stats;
 mod truth;
 
 use std::fmt;
+use std::io;
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
@@ -54,6 +56,8 @@ pub use cached::CachedOrder;
 pub(crate) use capacity::Capacity;
 pub(crate) use counts::Counts;
 pub use giveback::Trimmed;
+pub(crate) use hand_over::HandOver;
+pub use hand_over::TakeOverError;
 pub use populate::{PopulateProgress, Populated};
 pub(crate) use shortage::OnShortage;
 pub use stats::Stats;
@@ -88,7 +92,7 @@ use crate::{Backing, Builder, Prezero, ReturnPolicy};
 /// dropping a pool.
 pub struct Pool {
     // The thread is stopped before the last reference to `inner` is dropped.
-    background: Option<Background>,
+    background: Lock<Option<Background>>,
     inner: Shared<Inner>,
 }
 
@@ -140,6 +144,8 @@ pub(crate) struct Inner {
     pub(crate) deferred: AtomicU64,
     /// The state after the last scan for idle memory.
     pub(crate) looks: Lock<giveback::Look>,
+    /// Set if a child may take the pool over.
+    pub(crate) hand_over: Option<HandOver>,
 }
 
 impl Inner {
@@ -188,8 +194,17 @@ impl Pool {
         Builder::new()
     }
 
-    pub(crate) fn new(inner: Shared<Inner>, background: Option<Background>) -> Self {
-        Self { background, inner }
+    /// A pool without a thread.
+    pub(crate) fn new(inner: Shared<Inner>) -> Self {
+        Self { background: Lock::new(None), inner }
+    }
+
+    /// Starts the pool's thread, in place of a thread that is not there in this child.
+    pub(crate) fn start_thread(&self) -> io::Result<()> {
+        let mut background = self.background.lock();
+        let thread = Background::start(&self.inner)?;
+        background.replace(thread).into_iter().for_each(Background::abandon);
+        Ok(())
     }
 
     pub(crate) fn inner(&self) -> &Inner {
@@ -226,9 +241,10 @@ impl Pool {
         self.inner.memory.start().as_ptr()
     }
 
-    /// The file of a pool with [`Backing::Memfd`]. Another process maps the file, and finds pages by their
-    /// [offset](crate::Pages::offset). The file's size is sealed. Its contents are not, because the pool
-    /// writes them.
+    /// The file of a pool with [`Backing::Memfd`] or [`Backing::Hugetlb`]. Another process maps the file, and
+    /// finds pages by their [offset](crate::Pages::offset). The file's size is sealed. Its contents are not,
+    /// because the pool writes them. Of a file of huge pages, only whole huge pages can be mapped, and no
+    /// process can write to it by `write`.
     ///
     /// # Safety
     /// No process may use this descriptor to touch memory that has another user:
@@ -254,12 +270,15 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        let background = self.background.take();
+        let background = self.background.lock().take();
         if self.inner.is_in_child() {
             // In a child there is no such thread to wait for. Nor is anything unmapped: where a pool is
             // hidden, the child may have other memory at its addresses.
             std::mem::forget((background, self.inner.clone()));
             return;
+        }
+        if self.inner.hand_over.is_some() {
+            self.forget_forks();
         }
         if let Some(background) = background {
             background.stop();

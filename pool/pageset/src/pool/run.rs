@@ -50,6 +50,8 @@ impl Pool {
             if inner.ledger.hand_out(part.clone()) == ZeroState::Unknown {
                 inner.counts.note_cleared(part.end - part.start);
                 pages.clear_part((part.start - frames.start) as usize..(part.end - frames.start) as usize);
+            } else {
+                inner.percpu.note_zero(part.start, part.end - part.start);
             }
         }
         Ok(pages)

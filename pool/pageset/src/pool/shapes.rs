@@ -56,7 +56,7 @@ impl Pool {
             inner.fetch(Class::Order0, count - got, batch);
             let singles = batch.as_slice().iter().rev();
             inner.counts.note_slow_alloc(batch.len() as u32);
-            batch.as_slice().iter().for_each(|entry| inner.percpu.note_handed_out(entry.frame(), 1));
+            batch.as_slice().iter().for_each(|entry| inner.percpu.note_block(*entry, 1));
             pages.extend(singles.map(|entry| Pages::of_block(inner, entry.frame(), Order::ZERO)));
             got += batch.len();
             if batch.len() == 0 {

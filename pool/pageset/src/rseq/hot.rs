@@ -38,9 +38,7 @@ impl HotPage {
         let page = Mapping::new(PAGE_BYTES, Backing::Plain)?;
         advice::wipe_in_children(&page).map_err(|error| MapStep::Wipe.refused(error))?;
         let this = Self { page, sets };
-        // INVARIANT: the first set has this many arrays, and lives as long as this value.
-        this.hot().arrays.store(ptr::from_ref(this.sets[0].cpus()).cast::<CpuArrays>().cast_mut(), SeqCst);
-        this.hot().cpus.store(u32::try_from(this.sets[0].cpus().len()).unwrap_or(0), SeqCst);
+        this.begin();
         Ok(this)
     }
 
@@ -56,6 +54,19 @@ impl HotPage {
     #[inline]
     pub(crate) fn is_in_child(&self) -> bool {
         self.hot().cpus.load(Relaxed) == 0
+    }
+
+    /// Fills the page in a child, which sees it as zero. The arrays are empty then.
+    pub(crate) fn take_over(&self) {
+        self.all().for_each(CpuArrays::forget);
+        self.begin();
+    }
+
+    /// Puts the first set into use.
+    fn begin(&self) {
+        // INVARIANT: the first set has this many arrays, and lives as long as this value.
+        self.hot().arrays.store(ptr::from_ref(self.sets[0].cpus()).cast::<CpuArrays>().cast_mut(), SeqCst);
+        self.hot().cpus.store(u32::try_from(self.sets[0].cpus().len()).unwrap_or(0), SeqCst);
     }
 
     /// Arrays of the set in use, by CPU.

@@ -1,10 +1,11 @@
-//! Tools that check a program's memory. AddressSanitizer is told of free pages, ThreadSanitizer that a page
-//! passes from one owner to the next. Their functions are looked up at run time, so a program without them
-//! pays nothing.
+//! Tools that check a program's memory. AddressSanitizer and valgrind are told of free pages, valgrind also of
+//! pages with unspecified contents, ThreadSanitizer that a page passes from one owner to the next. The tools are
+//! looked for when a pool is built, so a program without them pays nothing.
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use super::valgrind::{self, Bytes};
 use super::{Mapping, PAGE_BYTES, PAGE_SHIFT};
 
 /// `__asan_poison_memory_region` and its opposite.
@@ -19,6 +20,7 @@ struct Tools {
     region: Option<[OfRegion; 2]>,
     /// The function that acquires an address, and the function that releases it.
     address: Option<[OfAddress; 2]>,
+    is_valgrind: bool,
 }
 
 /// A pool whose pages are checked.
@@ -55,8 +57,9 @@ impl Tools {
             |name| address_of(name).map(|at| unsafe { std::mem::transmute::<*mut c_void, OfAddress>(at) });
         let poison = region(c"__asan_poison_memory_region").zip(region(c"__asan_unpoison_memory_region"));
         let acquire = address(c"__tsan_acquire").zip(address(c"__tsan_release"));
-        let tools = Self { region: poison.map(Into::into), address: acquire.map(Into::into) };
-        (poison.is_some() || acquire.is_some()).then_some(tools)
+        let is_valgrind = valgrind::is_running();
+        let tools = Self { region: poison.map(Into::into), address: acquire.map(Into::into), is_valgrind };
+        (poison.is_some() || acquire.is_some() || is_valgrind).then_some(tools)
     }
 }
 
@@ -65,6 +68,14 @@ impl Checked {
     pub(crate) fn new(memory: &Mapping) -> Option<Self> {
         let tools = Tools::find()?;
         Some(Self { tools, start: memory.start().as_ptr(), end: AtomicUsize::new(0) })
+    }
+
+    /// Tells valgrind about pages.
+    fn tell(&self, frame: u32, count: u32, are: Bytes) {
+        if self.tools.is_valgrind {
+            let start = self.start.wrapping_add((frame as usize) << PAGE_SHIFT);
+            valgrind::tell(start, count as usize * PAGE_BYTES, are);
+        }
     }
 
     fn each_page(&self, frame: u32, count: u32, call: OfAddress) {
@@ -85,15 +96,23 @@ impl Checked {
             // SAFETY: pages of the pool.
             unsafe { unpoison(start.cast(), count as usize * PAGE_BYTES) };
         }
+        self.tell(frame, count, Bytes::Undefined);
+    }
+
+    /// Notes that pages that a user got are zero.
+    #[cold]
+    pub(crate) fn note_zero(&self, frame: u32, count: u32) {
+        self.tell(frame, count, Bytes::Defined);
     }
 
     /// Notes that these pages have no user any more.
     #[cold]
     pub(crate) fn take_back(&self, frame: u32, count: u32) {
+        let start = (frame as usize) << PAGE_SHIFT;
+        let bytes = count as usize * PAGE_BYTES;
+        self.end.fetch_max(start + bytes, Relaxed);
+        self.tell(frame, count, Bytes::Forbidden);
         if let Some([poison, _]) = self.tools.region {
-            let start = (frame as usize) << PAGE_SHIFT;
-            let bytes = count as usize * PAGE_BYTES;
-            self.end.fetch_max(start + bytes, Relaxed);
             // SAFETY: pages of the pool.
             unsafe { poison(self.start.wrapping_add(start).cast(), bytes) };
         }
@@ -105,10 +124,14 @@ impl Checked {
 
 impl Drop for Checked {
     fn drop(&mut self) {
+        // Other memory may be mapped at these addresses later, or a region's owner uses it.
+        let end = *self.end.get_mut();
         if let Some([_, unpoison]) = self.tools.region {
-            // Other memory may be mapped at these addresses later.
             // SAFETY: the pages are the pool's, and only the tool's own memory is changed.
-            unsafe { unpoison(self.start.cast_const().cast(), *self.end.get_mut()) };
+            unsafe { unpoison(self.start.cast_const().cast(), end) };
+        }
+        if self.tools.is_valgrind {
+            valgrind::tell(self.start, end, Bytes::Defined);
         }
     }
 }

@@ -19,9 +19,11 @@ pub(crate) mod membarrier;
 #[cfg(miri)]
 mod miri;
 pub(crate) mod node;
+pub(crate) mod process;
 pub(crate) mod share;
 pub(crate) mod smaps;
 pub(crate) mod thread;
+mod valgrind;
 pub(crate) mod zero;
 #[cfg_attr(any(loom, shuttle), path = "zeros_of_checkers.rs")]
 pub(crate) mod zeros;

@@ -37,6 +37,20 @@ impl<T> Shared<T> {
         Ok(Self(NonNull::from(Box::leak(list.into_boxed_slice())).cast()))
     }
 
+    /// Whether both are shares of one value.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+
+    /// Drops a share that was lost with its thread, which is not there in a child of `fork`.
+    ///
+    /// # Safety
+    /// There is such a share, and no code will drop it.
+    pub(crate) unsafe fn drop_lost(&self) {
+        // SAFETY: the share that is dropped here is the lost one.
+        drop(unsafe { ptr::read(self) });
+    }
+
     fn owned(&self) -> &Owned<T> {
         // SAFETY: by the invariant the box lives as long as this share.
         unsafe { self.0.as_ref() }
@@ -73,6 +87,38 @@ impl<T> Drop for Shared<T> {
     }
 }
 
+/// A value with locks.
+pub(crate) trait Locks {
+    /// The locks, held until this is dropped.
+    type Held<'a>
+    where
+        Self: 'a;
+
+    /// Takes all locks.
+    fn hold(&self) -> Self::Held<'_>;
+}
+
+/// The locks of a shared value, held until this is dropped.
+pub(crate) struct Locked<T: Locks + 'static> {
+    // Dropped first, so the value outlives it.
+    _held: T::Held<'static>,
+    share: Shared<T>,
+}
+
+impl<T: Locks> Locked<T> {
+    pub(crate) fn new(share: Shared<T>) -> Self {
+        // SAFETY: the share keeps the value where it is, and is dropped after everything that borrows from
+        // this reference. `hold` gets a reference of any lifetime, so it cannot keep it elsewhere.
+        let value: &'static T = unsafe { &*ptr::from_ref::<T>(&share) };
+        Self { _held: value.hold(), share }
+    }
+
+    /// The value.
+    pub(crate) fn value(&self) -> &T {
+        &self.share
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,5 +144,37 @@ mod tests {
         assert_eq!((first.owned().owners.load(Relaxed), ends.load(Relaxed)), (1, 0));
         drop(first);
         assert_eq!(ends.load(Relaxed), 1);
+    }
+
+    #[test]
+    fn a_lost_share_does_not_keep_the_value() {
+        let ends = AtomicUsize::new(0);
+        let first = Shared::new(Ends(&ends)).unwrap();
+        std::mem::forget(first.clone());
+        // SAFETY: the forgotten one.
+        unsafe { first.drop_lost() };
+        drop(first);
+        assert_eq!(ends.load(Relaxed), 1);
+    }
+
+    struct Door(crate::lock::Lock<u32>);
+
+    impl Locks for Door {
+        type Held<'a> = std::sync::MutexGuard<'a, u32>;
+
+        fn hold(&self) -> Self::Held<'_> {
+            self.0.lock()
+        }
+    }
+
+    #[test]
+    fn a_locked_value_lives_until_it_is_unlocked() {
+        let first = Shared::new(Door(crate::lock::Lock::new(7))).unwrap();
+        let locked = Locked::new(first.clone());
+        assert!((*first).0.try_lock().is_none());
+        drop(locked);
+        assert_eq!((*first).0.try_lock().as_deref(), Some(&7));
+        let last = Locked::new(first);
+        drop(last);
     }
 }

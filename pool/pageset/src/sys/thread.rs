@@ -2,12 +2,18 @@
 //! builds the pool, and must not keep them.
 
 use super::host;
+pub(crate) use super::host::SignalsBlocked;
+
+/// Blocks all signals for this thread, until the result is dropped.
+pub(crate) fn block_signals() -> SignalsBlocked {
+    host::block_signals()
+}
 
 /// Runs `start` with all signals blocked for this thread. A thread that `start` starts keeps them blocked for
 /// its whole life. Such a thread never runs a handler of the program, and never takes a signal that the
 /// program waits for.
 pub(crate) fn without_signals<T>(start: impl FnOnce() -> T) -> T {
-    let _unblocks = host::block_signals();
+    let _unblocks = block_signals();
     start()
 }
 

@@ -2,6 +2,7 @@
 
 mod changed;
 mod cpus;
+mod examples;
 mod giveback;
 mod owned;
 mod pool;

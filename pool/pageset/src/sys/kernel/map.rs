@@ -30,33 +30,28 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Maps `bytes` of `backing`, aligned to the largest block, and nothing else.
     pub(crate) fn new(bytes: usize, backing: Backing) -> Result<Self, MapError> {
-        let memfd = match backing {
-            Backing::Memfd => Some(file_of(bytes).map_err(|error| MapStep::File.refused(error))?),
-            Backing::Thp | Backing::Plain | Backing::Hugetlb(_) => None,
+        let of_file = match backing {
+            Backing::Memfd => Some(MemfdFlags::empty()),
+            Backing::Hugetlb(HugePageSize::Mib2) => Some(MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB),
+            Backing::Hugetlb(HugePageSize::Gib1) => Some(MemfdFlags::HUGETLB | MemfdFlags::HUGE_1GB),
+            Backing::Thp | Backing::Plain => None,
         };
+        let memfd = of_file.map(|flags| file_of(bytes, flags)).transpose();
+        let memfd = memfd.map_err(|error| MapStep::File.refused(error))?;
         let start = reserve_aligned(bytes).map_err(|error| MapStep::Reserve.refused(error))?;
         let mapping = Self { start, bytes, memfd, is_ours: true, changed: [false; _] };
         let prot = ProtFlags::READ | ProtFlags::WRITE;
         let address = start.as_ptr().cast::<c_void>();
         let refused = |error| MapStep::Map.refused(error);
-        match (&mapping.memfd, backing) {
-            (Some(memfd), _) => {
+        match &mapping.memfd {
+            Some(memfd) => {
+                // The mapping is shared with children. With private huge pages, the system may take a child's
+                // copy away when the parent writes.
                 let flags = MapFlags::SHARED | MapFlags::FIXED;
                 // SAFETY: the range was reserved above, and no other code knows of it.
                 unsafe { mmap(address, bytes, prot, flags, memfd, 0) }.map_err(refused)?;
             }
-            (None, Backing::Hugetlb(size)) => {
-                let size = match size {
-                    HugePageSize::Mib2 => MapFlags::HUGE_2MB,
-                    HugePageSize::Gib1 => MapFlags::HUGE_1GB,
-                };
-                // The mapping is shared with children. With private huge pages, the system may take a child's
-                // copy away when the parent writes.
-                let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::HUGETLB | size;
-                // SAFETY: the range was reserved above, and no other code knows of it.
-                unsafe { mmap_anonymous(address, bytes, prot, flags) }.map_err(refused)?;
-            }
-            (None, _) => {
+            None => {
                 let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
                 // SAFETY: the range was reserved above, and no other code knows of it.
                 unsafe { mmap_anonymous(address, bytes, prot, flags) }.map_err(refused)?;
@@ -122,9 +117,9 @@ impl Drop for Mapping {
     }
 }
 
-/// A memory file (`memfd`) of this size.
-fn file_of(bytes: usize) -> io::Result<OwnedFd> {
-    let memfd = memfd_create(c"pageset", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+/// A memory file (`memfd`) of this size. `flags` choose the size of its pages.
+fn file_of(bytes: usize, flags: MemfdFlags) -> io::Result<OwnedFd> {
+    let memfd = memfd_create(c"pageset", flags | MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     file_size::set(&memfd, bytes as u64)?;
     // No process can then shrink the file while pages are mapped. The system cannot seal writes and holes
     // while the file is mapped.

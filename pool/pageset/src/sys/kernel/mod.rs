@@ -4,6 +4,7 @@ mod calls;
 mod file_size;
 mod loaded;
 mod map;
+mod process;
 mod thread;
 
 pub(super) use calls::{
@@ -12,6 +13,8 @@ pub(super) use calls::{
 };
 pub(super) use loaded::stay_loaded;
 pub(crate) use map::Mapping;
+pub(super) use process::{at_forks, is_process, process_id};
+pub(crate) use thread::SignalsBlocked;
 pub(super) use thread::{block_signals, leave_real_time, use_all_cpus};
 
 /// How often tests repeat random steps.

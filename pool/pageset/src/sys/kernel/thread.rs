@@ -7,7 +7,7 @@ use std::ptr;
 const CPU_WORDS: usize = 8192 / 64;
 
 /// Puts this thread's signal mask back when it is dropped.
-pub(in crate::sys) struct SignalsBlocked(Option<libc::sigset_t>);
+pub(crate) struct SignalsBlocked(Option<libc::sigset_t>);
 
 /// Blocks all signals for this thread.
 pub(in crate::sys) fn block_signals() -> SignalsBlocked {

@@ -58,7 +58,22 @@ pub(in crate::sys) fn discard(mapping: &Mapping, bytes: Range<usize>, _: Advice)
 }
 
 /// There are no signals.
+pub(crate) type SignalsBlocked = ();
+
 pub(in crate::sys) fn block_signals() {}
+
+/// There are no forks.
+pub(in crate::sys) fn at_forks(_: extern "C" fn(), _: extern "C" fn(), _: extern "C" fn()) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+pub(in crate::sys) fn process_id() -> i32 {
+    1
+}
+
+pub(in crate::sys) fn is_process(_: i32) -> bool {
+    true
+}
 
 pub(in crate::sys) fn use_all_cpus() {}
 

@@ -4,9 +4,10 @@
 mod calls;
 mod heap;
 
+pub(crate) use calls::SignalsBlocked;
 pub(super) use calls::{
-    advise, bind_to, block_signals, collapse, current_cpu, discard, environment_says, leave_real_time, lock,
-    membarrier, possible_cpus, stay_loaded, usable_cpus, use_all_cpus,
+    advise, at_forks, bind_to, block_signals, collapse, current_cpu, discard, environment_says, is_process,
+    leave_real_time, lock, membarrier, possible_cpus, process_id, stay_loaded, usable_cpus, use_all_cpus,
 };
 pub(crate) use heap::Mapping;
 

@@ -1,0 +1,95 @@
+//! Wakes the pool's thread.
+
+use std::sync::MutexGuard;
+use std::sync::atomic::{
+    AtomicBool, AtomicU8,
+    Ordering::{Relaxed, SeqCst},
+};
+use std::thread::Thread;
+
+use crate::lock::Lock;
+
+/// No ring is needed: the thread scans again soon in any case, or there is no thread.
+const UNHEARD: u8 = 0;
+/// The thread is scanning, and no thread has rung since the scan began.
+const LISTENING: u8 = 1;
+/// The thread sleeps until a thread rings.
+const ASLEEP: u8 = 2;
+
+/// Wakes the pool's thread when a slow path has changed something.
+///
+/// Race: a slow path changes the number of frames that are out, then rings. The pool's thread listens, then
+/// scans, then falls asleep unless there was a ring since it listened. Either the scan sees the change, or
+/// the thread hears the ring. This needs a single order of the four accesses. So all four are sequentially
+/// consistent, including the change of the number of frames.
+#[derive(Default)]
+pub(crate) struct Bell {
+    thread: Lock<Option<Thread>>,
+    state: AtomicU8,
+    /// Whether the thread is to end.
+    pub(crate) ends: AtomicBool,
+}
+
+impl Bell {
+    /// Wakes the thread if it sleeps, and keeps it awake if it is about to sleep.
+    #[inline]
+    pub(crate) fn ring(&self) {
+        if self.state.load(SeqCst) != UNHEARD {
+            self.ring_heard();
+        }
+    }
+
+    #[cold]
+    fn ring_heard(&self) {
+        if self.state.swap(UNHEARD, SeqCst) == ASLEEP {
+            self.thread.lock().as_ref().map(Thread::unpark);
+        }
+    }
+
+    /// Holds the lock that a ring takes to wake the thread. No other lock is taken meanwhile.
+    pub(crate) fn hold(&self) -> MutexGuard<'_, Option<Thread>> {
+        self.thread.lock()
+    }
+
+    /// Begins a scan: the thread hears every ring from now on.
+    pub(crate) fn listen(&self) {
+        self.state.store(LISTENING, SeqCst);
+    }
+
+    /// Notes that the scan found something to do, so rings are not needed.
+    pub(crate) fn stop_listening(&self) {
+        self.state.store(UNHEARD, SeqCst);
+    }
+
+    /// Falls asleep after a scan that found nothing. Returns `false` if there was a ring since the scan
+    /// began.
+    pub(crate) fn fall_asleep(&self) -> bool {
+        self.state.compare_exchange(LISTENING, ASLEEP, SeqCst, Relaxed).is_ok()
+    }
+
+    /// Wakes up. Returns whether there was a ring.
+    pub(crate) fn wake_up(&self) -> bool {
+        self.state.swap(UNHEARD, SeqCst) == UNHEARD
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_rings_while_the_thread_looks_keeps_it_awake() {
+        let bell = Bell::default();
+        bell.ring();
+        bell.listen();
+        assert!(bell.fall_asleep(), "what was before the look was seen by it");
+        assert!(!bell.wake_up(), "by itself");
+        bell.listen();
+        bell.ring();
+        assert!(!bell.fall_asleep());
+        bell.listen();
+        assert!(bell.fall_asleep());
+        bell.ring();
+        assert!(bell.wake_up());
+    }
+}

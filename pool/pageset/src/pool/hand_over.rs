@@ -1,0 +1,296 @@
+//! A child takes its parent's pool over when the parent has ended, as after daemon(3).
+//!
+//! The child has a copy of the memory and of the tables. Two things could be wrong in the copy. Another thread
+//! of the parent may have been in the middle of a change. So the thread that forks takes all locks of the pool
+//! before, and the copy has no half change behind a lock. And threads change arrays without these locks. So
+//! the arrays are emptied before the fork, and the child forgets the blocks that were put there since: they
+//! stay in use for ever.
+//!
+//! The parent may still be alive. Both copies would be right then, but each process would take itself for the
+//! owner of the pool. So the child waits for the end of its parent.
+
+use std::cell::Cell;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{MutexGuard, OnceLock};
+use std::thread::{Thread, sleep};
+use std::time::{Duration, Instant};
+use std::{fmt, io, ptr};
+
+use pageset_core::PAGEBLOCK_FRAMES;
+
+use super::giveback::Look;
+use super::{Inner, Pool};
+use crate::ReturnPolicy;
+use crate::base::Held;
+use crate::error::BuildError;
+use crate::heap::HeapExhausted;
+use crate::inside::Inside;
+use crate::lock::Lock;
+use crate::sys::process::{Process, at_forks};
+use crate::sys::share::{Locked, Locks, Shared};
+use crate::sys::thread::{SignalsBlocked, block_signals};
+
+/// How long a child sleeps between two looks at its parent.
+const LOOK_INTERVAL: Duration = Duration::from_millis(1);
+
+/// The facts of a pool that a child may take over.
+pub(crate) struct HandOver {
+    /// Whether all locks were free when this copy was made. Set before a fork, and cleared in the parent.
+    is_quiet: AtomicBool,
+    /// The process that has the pool.
+    owner: Lock<Process>,
+}
+
+impl Default for HandOver {
+    fn default() -> Self {
+        Self { is_quiet: AtomicBool::new(false), owner: Lock::new(Process::this()) }
+    }
+}
+
+/// Why a child could not take its parent's pool over.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TakeOverError {
+    /// The process that has the pool is still alive.
+    OwnerLives,
+    /// The pool was not built with [`Fork::HandOver`](crate::Fork::HandOver).
+    NotAgreed,
+    /// The copy may have a half change. The fork was made by a signal handler that had interrupted an
+    /// operation of the pool, or not by the C library's `fork`.
+    Unprepared,
+    /// The pool's thread cannot be started.
+    System(io::Error),
+}
+
+impl fmt::Display for TakeOverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OwnerLives => "the process that has the pool is still alive",
+            Self::NotAgreed => "the pool was not built to be taken over (Fork::HandOver)",
+            Self::Unprepared => {
+                "the pool could not be prepared for this fork: fork by fork(2), outside of the pool"
+            }
+            Self::System(_) => "cannot start the pool's thread",
+        })
+    }
+}
+
+impl std::error::Error for TakeOverError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::System(source) => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// All locks of a pool. Operations take them in this order.
+pub(crate) struct AllLocks<'a> {
+    _looks: MutexGuard<'a, Look>,
+    _retired: MutexGuard<'a, usize>,
+    _drain: MutexGuard<'a, ()>,
+    _returning: MutexGuard<'a, ()>,
+    _policy: MutexGuard<'a, ReturnPolicy>,
+    _base: Held<'a>,
+    _bell: MutexGuard<'a, Option<Thread>>,
+}
+
+impl Locks for Inner {
+    type Held<'a> = AllLocks<'a>;
+
+    fn hold(&self) -> AllLocks<'_> {
+        AllLocks {
+            _looks: self.looks.lock(),
+            _retired: self.retired.lock(),
+            _drain: self.drain.lock(),
+            _returning: self.returning.lock(),
+            _policy: self.policy.lock(),
+            _base: self.base.hold(),
+            _bell: self.capacity.bell.hold(),
+        }
+    }
+}
+
+/// The pools of this process that a child may take over.
+static POOLS: Lock<Vec<Shared<Inner>>> = Lock::new(Vec::new());
+
+/// The work of a thread between the two halves of a fork.
+struct Forking {
+    locked: Vec<Locked<Inner>>,
+    _pools: MutexGuard<'static, Vec<Shared<Inner>>>,
+    _signals: SignalsBlocked,
+}
+
+thread_local! {
+    /// Nothing that needs a drop, so that a thread's first use needs no memory of the heap.
+    static FORKING: Cell<Option<ManuallyDrop<Forking>>> = const { Cell::new(None) };
+}
+
+/// A mark that this thread uses [`POOLS`]. `None` in a signal handler that has interrupted such a use.
+fn enter_pools() -> Option<Inside> {
+    Inside::of(ptr::from_ref(&POOLS).addr())
+}
+
+extern "C" fn before_fork() {
+    // A handler would wait for the locks of its own thread.
+    let signals = block_signals();
+    let Some(_inside) = enter_pools() else { return };
+    let pools = POOLS.lock();
+    let mut locked = Vec::new();
+    if locked.try_reserve_exact(pools.len()).is_err() {
+        return;
+    }
+    for pool in pools.iter() {
+        // A child of the owner forks: the copy stays as it is. Or this thread is inside of the pool.
+        let Ok(_inside) = pool.enter() else { continue };
+        pool.drain_arrays();
+        locked.push(Locked::new(pool.clone()));
+        pool.set_quiet(true);
+    }
+    FORKING.set(Some(ManuallyDrop::new(Forking { locked, _pools: pools, _signals: signals })));
+}
+
+extern "C" fn after_fork_in_parent() {
+    let Some(forking) = FORKING.take().map(ManuallyDrop::into_inner) else { return };
+    forking.locked.iter().for_each(|locked| locked.value().set_quiet(false));
+}
+
+extern "C" fn after_fork_in_child() {
+    drop(FORKING.take().map(ManuallyDrop::into_inner));
+}
+
+/// Has the work done around all later forks of this process.
+fn notice_forks() -> Result<(), BuildError> {
+    static IS_CALLED: OnceLock<Result<(), i32>> = OnceLock::new();
+    let call = || {
+        let outcome = at_forks(before_fork, after_fork_in_parent, after_fork_in_child);
+        outcome.map_err(|error| error.raw_os_error().unwrap_or(libc::ENOTSUP))
+    };
+    (*IS_CALLED.get_or_init(call)).map_err(|error| BuildError::System {
+        what: "prepare for forks",
+        source: io::Error::from_raw_os_error(error),
+    })
+}
+
+impl Inner {
+    fn set_quiet(&self, is_quiet: bool) {
+        if let Some(hand_over) = &self.hand_over {
+            hand_over.is_quiet.store(is_quiet, Relaxed);
+        }
+    }
+}
+
+impl Pool {
+    /// Prepares all later forks for a child that takes this pool over.
+    pub(crate) fn prepare_forks(&self) -> Result<(), BuildError> {
+        notice_forks()?;
+        let _inside = enter_pools();
+        let mut pools = POOLS.lock();
+        pools.try_reserve(1).map_err(|_| HeapExhausted { bytes: size_of::<Shared<Inner>>() })?;
+        pools.push(self.inner.clone());
+        Ok(())
+    }
+
+    /// Ends [`prepare_forks`](Self::prepare_forks).
+    pub(super) fn forget_forks(&self) {
+        let _inside = enter_pools();
+        let mut pools = POOLS.lock();
+        let ours = pools.iter().position(|pool| pool.is_same(&self.inner)).map(|at| pools.swap_remove(at));
+        drop(pools);
+        drop(ours);
+    }
+
+    /// Makes a child of `fork` the owner of its parent's pool, when the parent has ended. Waits up to `wait`
+    /// for the end of the parent. From then on, everything works as it did in the parent. The child has the
+    /// pages that the forking thread had. The pages of other threads stay in use for ever, and so do a few
+    /// pages that other threads freed or fetched during the fork.
+    ///
+    /// For a program that makes its pool and becomes a daemon then:
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    ///
+    /// use pageset::{Fork, Order, Pool};
+    ///
+    /// let pool = Pool::builder().size(64 << 20).fork(Fork::HandOver).build()?;
+    /// // SAFETY: no other thread of this program runs.
+    /// assert_eq!(unsafe { libc::daemon(0, 0) }, 0);
+    /// pool.take_over(Duration::from_secs(1))?;
+    /// let page = pool.alloc(Order::ZERO)?;
+    /// # drop(page);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// It also takes a grandparent's pool over, if the parent did not. In the process that has the pool, this
+    /// call does nothing. A registration with a device does not follow the pool: register it afterwards.
+    ///
+    /// # Errors
+    /// See [`TakeOverError`]. After an error nothing has changed, and the call may be repeated.
+    pub fn take_over(&self, wait: Duration) -> Result<(), TakeOverError> {
+        let inner = self.inner();
+        if !inner.is_in_child() {
+            return Ok(());
+        }
+        let hand_over = inner.hand_over.as_ref().ok_or(TakeOverError::NotAgreed)?;
+        if !hand_over.is_quiet.load(Relaxed) {
+            return Err(TakeOverError::Unprepared);
+        }
+        let begun = Instant::now();
+        let mut owner = loop {
+            // One thread at a time. It may also be a thread of the parent, which the child does not have.
+            if let Some(owner) = hand_over.owner.try_lock().filter(|owner| owner.has_ended()) {
+                break owner;
+            }
+            let left = wait.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Err(TakeOverError::OwnerLives);
+            }
+            sleep(left.min(LOOK_INTERVAL));
+            if !inner.is_in_child() {
+                return Ok(());
+            }
+        };
+        let has_thread = self.background.lock().is_some();
+        if has_thread {
+            self.start_thread().map_err(TakeOverError::System)?;
+        }
+        // Blocks that are in no table any more are in use.
+        let retired = *inner.retired.lock() as u64 * u64::from(PAGEBLOCK_FRAMES);
+        let unused = inner.base.free_frames() + retired;
+        inner.capacity.set_out(u64::from(inner.frames).saturating_sub(unused));
+        hand_over.is_quiet.store(false, Relaxed);
+        *owner = Process::this();
+        // From here on, this process is the pool's.
+        inner.percpu.take_over();
+        inner.capacity.bell.ring();
+        Ok(())
+    }
+}
+
+#[cfg(all(test, not(interpreted)))]
+#[expect(unsafe_code, reason = "a fork")]
+mod tests {
+    use super::*;
+    use crate::Fork;
+
+    /// As in a signal handler that has interrupted an operation.
+    #[test]
+    fn a_fork_inside_of_an_operation_waits_for_nothing_and_is_refused() {
+        let pool = Pool::builder().size(16 << 20).fork(Fork::HandOver).build().unwrap();
+        let inside = pool.enter().unwrap();
+        // SAFETY: the child only looks at the pool, and leaves by `_exit`.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let is_refused = matches!(pool.take_over(Duration::ZERO), Err(TakeOverError::Unprepared));
+            // SAFETY: leaves the process.
+            unsafe { libc::_exit(if is_refused { 0 } else { 1 }) };
+        }
+        let mut status = 0;
+        // SAFETY: waits for the child just made; `status` outlives the call.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status}");
+        drop(inside);
+        assert!(pool.alloc(pageset_core::Order::ZERO).is_ok());
+    }
+}

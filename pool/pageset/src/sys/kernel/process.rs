@@ -1,0 +1,31 @@
+//! System calls about processes.
+
+use std::io;
+
+/// Has these functions called around each fork of this process: before it, after it in the parent, and after
+/// it in the child.
+///
+/// # Errors
+/// The system's error: no memory.
+pub(in crate::sys) fn at_forks(
+    before: extern "C" fn(),
+    in_parent: extern "C" fn(),
+    in_child: extern "C" fn(),
+) -> io::Result<()> {
+    // SAFETY: the functions are never unloaded, because a pool's code stays in memory.
+    let error = unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+    if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
+}
+
+/// The number of this process.
+pub(in crate::sys) fn process_id() -> i32 {
+    // SAFETY: has no arguments.
+    unsafe { libc::getpid() }
+}
+
+/// Whether there is a process with this number. A process that has ended is there until its parent looks.
+pub(in crate::sys) fn is_process(id: i32) -> bool {
+    // SAFETY: sends no signal; the number is of one process.
+    let outcome = unsafe { libc::kill(id, 0) };
+    outcome == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
+}
