@@ -44,6 +44,7 @@ mod heap;
 mod inside;
 mod ledger;
 mod lock;
+mod options;
 #[expect(unsafe_code, reason = "pages are memory with an owner")]
 mod pages;
 mod passed;
@@ -56,10 +57,9 @@ mod sys;
 #[expect(unsafe_code, reason = "an allocator and the tables that it borrows move together")]
 mod tables;
 
-pub use builder::{
-    Backing, Builder, FastPath, Fork, HugePageSize, Numa, Prezero, Residency, ReturnPolicy, Worker,
-};
+pub use builder::Builder;
 pub use error::{AllocError, BuildError, FreeError, ValidateError};
+pub use options::{Backing, FastPath, Fork, HugePageSize, Numa, Prezero, Residency, ReturnPolicy, Worker};
 #[cfg(feature = "allocator-api2")]
 pub use pages::PageCollections;
 pub use pages::{OwnedPages, Pages, RawPages};

@@ -2,8 +2,9 @@
 
 use std::io;
 
-use super::{BYTES_MAX, Backing, Builder, Fork, HugePageSize, Numa, Residency, Source};
+use super::{BYTES_MAX, Builder, Source};
 use crate::error::BuildError;
+use crate::options::{Backing, Fork, HugePageSize, Numa, Residency};
 use crate::sys::node::{Binding, NodeSet};
 use crate::sys::{MapError, MapStep, Mapping, PAGE_BYTES, POOL_ALIGN, advice, hugetlb, node};
 

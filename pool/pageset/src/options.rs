@@ -1,0 +1,215 @@
+//! The choices that a user makes when building a pool.
+
+use std::time::Duration;
+
+use crate::sys::BLOCK_BYTES;
+
+/// The kind of memory of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Backing {
+    /// Private memory, in transparent huge pages where the system provides them.
+    Thp,
+    /// Huge pages that the administrator set apart. Building the pool takes and clears all of them. No page
+    /// goes back before the pool is dropped, so no access finds a page missing. Clearing takes some tenths of
+    /// a second for each GiB. The pages belong to a file, as with [`Backing::Memfd`]. Children of `fork`
+    /// see the parent's memory itself, and [`Fork::Copy`] is refused.
+    Hugetlb(HugePageSize),
+    /// A file in memory, to be shared with other processes: see [`Pool::memfd`](crate::Pool::memfd).
+    Memfd,
+    /// Private memory in pages of 4 KiB.
+    Plain,
+}
+
+/// A size of huge pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HugePageSize {
+    /// 2 MiB.
+    Mib2,
+    /// 1 GiB.
+    Gib1,
+}
+
+impl HugePageSize {
+    /// Bytes of one page.
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::Mib2 => 2 << 20,
+            Self::Gib1 => 1 << 30,
+        }
+    }
+}
+
+/// The NUMA nodes that provide the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numa {
+    /// The node of the CPU that touches a page first. For hugetlb, that is the CPU that builds the pool.
+    FirstTouch,
+    /// Only the node with this number provides memory.
+    Bind(u16),
+    /// Each of these nodes (bit `n` for node `n`) in turn.
+    Interleave(u64),
+}
+
+/// How a child of `fork` sees the pool's memory.
+///
+/// # What a child may do
+/// In a child, and in its children, a pool can only be read. A child has one thread: a lock that another
+/// thread held stays locked for ever. Its metadata is a copy: a page that is free there may be in use in the
+/// parent a moment later. So no operation in a child waits for a lock, changes memory, or reaches the parent:
+///
+/// - Pages can be read, as the variants say. Pages of a memfd and of hugetlb are the parent's own memory. The
+///   program that forks is responsible for its child's writes there;
+///   [`Pool::memfd`](crate::Pool::memfd) gives the rules.
+/// - Every allocation, and [`Pool::populate`](crate::Pool::populate), returns the error
+///   [`AllocError::Forked`](crate::AllocError::Forked).
+/// - Dropping [`Pages`](crate::Pages), or giving up a part of them, does nothing.
+///   [`from_raw_checked`](crate::Pages::from_raw_checked) returns `None`, because it cannot check.
+/// - [`Pool::trim`](crate::Pool::trim) and [`Pool::tick`](crate::Pool::tick) give nothing back.
+///   [`Pool::resize`](crate::Pool::resize) leaves the pool at the size it was built with.
+///   [`Pool::stats`](crate::Pool::stats) are all zero. [`Pool::validate`](crate::Pool::validate) returns an
+///   error: it cannot check.
+/// - [`Pool::backing`](crate::Pool::backing) describes the child's own memory.
+/// - Dropping the [`Pool`](crate::Pool) does nothing. Its memory stays mapped until the child ends or runs
+///   another program.
+///
+/// [`Pool::take_over`](crate::Pool::take_over) ends these limits for the child of a parent that has ended, if
+/// the pool was built with [`Fork::HandOver`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fork {
+    /// A copy, made at the fork. For a memfd: the parent's memory itself. Refused for hugetlb: when no huge
+    /// page is left for a copy, the system takes the child's page, and kills the child when it reads.
+    Copy,
+    /// The child does not see the memory, which makes the fork faster. In the child the addresses are not
+    /// mapped, or other memory is mapped there.
+    Hide,
+    /// A copy, as with `Copy`, and the child may make the pool its own when its parent has ended:
+    /// [`Pool::take_over`](crate::Pool::take_over). For a program that builds its pool and becomes a daemon
+    /// then. Needs private memory that is not locked. Every fork empties the pool's caches.
+    HandOver,
+}
+
+/// Whether the pool's memory may be swapped out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Residency {
+    /// The system may swap the memory out.
+    Pageable,
+    /// Building the pool makes all of its memory resident and locks it. Idle memory is never returned. The
+    /// pool's own tables are not locked.
+    Locked,
+}
+
+/// How the fast path is protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FastPath {
+    /// Restartable sequences if the system has them and `PAGESET_RSEQ` is not `0`, otherwise locks.
+    Auto,
+    /// A try-lock for each CPU.
+    Locks,
+}
+
+/// How idle memory goes back to the system, and which thread returns it.
+///
+/// Start from the default, and change it by its methods or field by field:
+///
+/// ```
+/// use pageset::{ReturnPolicy, Worker};
+///
+/// let mut returns = ReturnPolicy::default().with_worker(Worker::None);
+/// returns.keep_bytes = Some(64 << 20);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReturnPolicy {
+    /// Time between two scans for idle memory. A pageblock goes back when two scans in a row found it free.
+    /// Default: 100 ms.
+    pub interval: Duration,
+    /// The number of bytes that may go back in one second. Default: 4 GiB.
+    pub bytes_per_second: u64,
+    /// Bytes of free pageblocks (2 MiB) that scans leave with the pool, so that the next allocations need not
+    /// wait for the system. The lowest pageblocks stay, because the pool uses them first. `None` keeps 2 % of
+    /// the pool, at most 32 MiB. [`Pool::trim`](crate::Pool::trim) and [`Pool::resize`](crate::Pool::resize)
+    /// return these pageblocks too. Memory from [`Pool::populate`](crate::Pool::populate) stays in addition.
+    /// If nothing may go back, see [`Builder::pinned`](crate::Builder::pinned).
+    pub keep_bytes: Option<u64>,
+    /// Whether a thread of the pool returns memory. Without the thread, call
+    /// [`Pool::tick`](crate::Pool::tick). There is no thread if nothing ever goes back and nothing is cleared
+    /// ([`Builder::pinned`](crate::Builder::pinned), [`Residency::Locked`], hugetlb, a caller's region).
+    /// Default: a thread.
+    pub worker: Worker,
+    /// Whether the pool clears free pages for `alloc_zeroed` in idle time. Default: no.
+    pub prezero: Prezero,
+    /// The smallest free part of a pageblock in part use that scans return, in bytes: 4096 for single pages.
+    /// Only every tenth scan looks for such parts, and every scan of a pool that was not used since the last
+    /// scan. With 0, such parts stay until [`Pool::trim`](crate::Pool::trim). Default: 0.
+    ///
+    /// Set this for caches that evict pages everywhere. With 0, 390 live pages of 200 000 keep 800 MiB
+    /// resident. Each part costs a system call of about a microsecond, and a page fault for each page that is
+    /// used again. A huge page of the system becomes small pages for good.
+    pub part_bytes: u64,
+}
+
+/// Whether a pool has a thread of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Worker {
+    /// The thread sleeps while nothing is idle. It blocks all signals and has no real-time policy. It may run
+    /// on every CPU that the process's cpuset allows, whatever the affinity of the thread that builds the
+    /// pool. To use a thread of your own, choose `None`.
+    Thread,
+    /// The program calls [`Pool::tick`](crate::Pool::tick).
+    None,
+}
+
+/// Whether the pool clears free pages in advance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prezero {
+    /// No: `alloc_zeroed` clears every block that is not known to be zero.
+    Off,
+    /// A scan clears up to this many free pageblocks (2 MiB). They stay resident until they are idle.
+    Blocks(u32),
+}
+
+impl ReturnPolicy {
+    /// By default, the pool keeps one byte in this many.
+    const KEPT_SHARE: u64 = 50;
+    /// By default, the pool keeps at most this many bytes.
+    const KEPT_BYTES_MAX: u64 = 32 << 20;
+
+    /// Returns the same policy with another worker.
+    #[must_use]
+    pub const fn with_worker(mut self, worker: Worker) -> Self {
+        self.worker = worker;
+        self
+    }
+
+    /// Pageblocks that one scan may return, at least one.
+    pub(crate) fn blocks_per_scan(&self) -> usize {
+        let bytes = u128::from(self.bytes_per_second).saturating_mul(self.interval.as_micros()) / 1_000_000;
+        (usize::try_from(bytes).unwrap_or(usize::MAX) / BLOCK_BYTES).max(1)
+    }
+
+    /// Whole pageblocks that a pool of `bytes` keeps.
+    pub(crate) fn kept_blocks(&self, bytes: usize) -> usize {
+        let kept = self.keep_bytes.unwrap_or((bytes as u64 / Self::KEPT_SHARE).min(Self::KEPT_BYTES_MAX));
+        usize::try_from(kept).unwrap_or(usize::MAX) / BLOCK_BYTES
+    }
+}
+
+impl Default for ReturnPolicy {
+    /// The default: a scan every 100 ms, at most 4 GiB a second, 2 % kept, a thread, no prezeroing.
+    ///
+    /// The numbers are guesses. 100 ms: a burst is gone within the second that users expect. For 4 GiB, 2000
+    /// calls of 20 µs take 4 % of one CPU. The goal is that at most 5 % of a burst stays resident. Other
+    /// memory stays, too, so the pool keeps 2 %.
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_millis(100),
+            bytes_per_second: 4 << 30,
+            keep_bytes: None,
+            worker: Worker::Thread,
+            prezero: Prezero::Off,
+            part_bytes: 0,
+        }
+    }
+}
