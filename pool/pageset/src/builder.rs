@@ -157,10 +157,10 @@ impl Builder {
     /// pages appear behind the same addresses later. The device then reads and writes pages that the program
     /// no longer sees: the length is right, there is no error, and the bytes are wrong.
     ///
-    /// A pinned pool returns no memory: not by its thread (which it has only for [`Prezero`]), not by
-    /// [`Pool::tick`], [`Pool::trim`] or [`Pool::resize`], and not when memory is short. It locks nothing, so
-    /// it needs no room in `ulimit -l`; the registration itself may. [`Pool::populate`] may run before or
-    /// after the registration.
+    /// A pinned pool returns no memory: not by its thread, not by [`Pool::tick`], [`Pool::trim`] or
+    /// [`Pool::resize`], and not when memory is short. It has a thread only for
+    /// [`Prezero`](crate::Prezero). It locks nothing, so it needs no room in `ulimit -l`; the registration
+    /// itself may. [`Pool::populate`] may run before or after the registration.
     ///
     /// Two things are left to the program. Use [`Fork::Hide`]: before Linux 5.12, the first write after a
     /// fork may put a copy behind an address of the parent. And free pages only when the device is done with
