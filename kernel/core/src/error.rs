@@ -154,7 +154,7 @@ pub enum ConfigError {
     NoZones,
     /// A zone has no frames, more than 2^32 frames, or an end beyond the frame numbers.
     BadZoneSpan(usize),
-    /// Two zones' spans overlap, or zones are not in ascending order of (node, kind).
+    /// Two zones' spans overlap, or zones are not in ascending order of (node, kind, first frame).
     ZonesOverlap(usize, usize),
     /// A region of usable frames is impossible.
     BadRegion {
@@ -203,7 +203,10 @@ impl fmt::Display for ConfigError {
             Self::NoZones => f.write_str("an allocator needs at least one zone"),
             Self::BadZoneSpan(zone) => write!(f, "zone {zone} spans no frames, or too many"),
             Self::ZonesOverlap(a, b) => {
-                write!(f, "zones {a} and {b} overlap, or are not in ascending order of node and kind")
+                write!(
+                    f,
+                    "zones {a} and {b} overlap, or are not in ascending order of node, kind and first frame"
+                )
             }
             Self::BadRegion { zone, region, why } => write!(f, "region {region} of zone {zone} {why}"),
             Self::BadNode(node) => write!(f, "node {node} is too high: nodes are 0 to {}", MAX_NODES - 1),

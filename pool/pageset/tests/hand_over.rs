@@ -203,6 +203,8 @@ fn a_child_of_a_busy_parent_gets_a_pool_that_is_right() {
                 let mut returns = ReturnPolicy::default();
                 (returns.interval, returns.keep_bytes) = (Duration::from_micros(100), Some(0));
                 let pool: &Pool = Box::leak(Box::new(builder(path).returns(returns).build().unwrap()));
+                // While the threads run, no pageblock may be whole.
+                let blocks = marked(pool);
                 static BEGUN: AtomicBool = AtomicBool::new(false);
                 for seed in 0..3_u8 {
                     std::thread::spawn(move || {
@@ -221,12 +223,11 @@ fn a_child_of_a_busy_parent_gets_a_pool_that_is_right() {
                 while !BEGUN.load(SeqCst) {
                     std::thread::yield_now();
                 }
-                let blocks = marked(pool);
                 std::thread::sleep(Duration::from_micros(300 * round));
                 fork(|| {
                     pool.take_over(SOON).unwrap();
-                    // The pages of three threads.
-                    use_all(pool, blocks, FRAMES / 2);
+                    // Pages of the three threads, and blocks that these put into arrays during the fork.
+                    use_all(pool, blocks, FRAMES);
                     says.write_all(b"done").unwrap();
                 });
                 // SAFETY: ends the owner and its threads.

@@ -28,3 +28,4 @@ mod threads;
 mod units;
 mod whole_use;
 mod word;
+mod zones;

@@ -21,7 +21,11 @@ use crate::{NodeId, ZoneKind};
 pub struct Config<'c> {
     /// The policy to follow.
     pub policy: Policy,
-    /// Zones in ascending order of (node, kind). Their spans must not overlap.
+    /// Zones in ascending order of (node, kind, first frame). Their spans must not overlap.
+    ///
+    /// A node may have several zones of a kind. Tables cover a zone's span, holes included. So memory with a
+    /// large hole is better two zones, which have no tables for the hole. Requests try the lower one first,
+    /// and page sets and arrays belong to one zone each.
     pub zones: &'c [ZoneConfig<'c>],
     /// The node of each possible CPU. All CPUs are online at first.
     pub cpus: &'c [NodeId],

@@ -32,7 +32,8 @@ impl Config<'_> {
         for (index, zone) in self.zones.iter().enumerate() {
             zone.check(index)?;
             for (other, earlier) in self.zones[..index].iter().enumerate() {
-                let in_order = (earlier.node, earlier.kind) < (zone.node, zone.kind);
+                let place = |zone: &super::ZoneConfig<'_>| (zone.node, zone.kind, zone.span.start);
+                let in_order = place(earlier) < place(zone);
                 let apart = earlier.span.end <= zone.span.start || zone.span.end <= earlier.span.start;
                 if !in_order || !apart {
                     return Err(ConfigError::ZonesOverlap(other, index));

@@ -108,6 +108,8 @@ impl Machine {
 /// The (node, kind) pairs of machines, in the order that a configuration requires.
 pub(crate) const LAYOUTS: &[&[(u16, ZoneKind)]] = &[
     &[(0, ZoneKind::Normal)],
+    &[(0, ZoneKind::Normal), (0, ZoneKind::Normal)],
+    &[(0, ZoneKind::Dma32), (0, ZoneKind::Normal), (0, ZoneKind::Normal)],
     &[(0, ZoneKind::Dma), (0, ZoneKind::Normal)],
     &[(0, ZoneKind::Dma32), (0, ZoneKind::Normal)],
     &[(0, ZoneKind::Dma32), (0, ZoneKind::Normal), (1, ZoneKind::Normal)],

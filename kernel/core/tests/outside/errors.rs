@@ -206,6 +206,11 @@ fn contradictory_configurations_are_refused() {
     assert_eq!(bad(&[(Normal, 0, u64::MAX - 8..u64::MAX, &[])], &[0]), ConfigError::BadZoneSpan(0));
     assert_eq!(bad(&[(Dma, 0, 0..9, &[]), (Normal, 0, 8..16, &[])], &[0]), ConfigError::ZonesOverlap(0, 1));
     assert_eq!(bad(&[(Normal, 0, 0..8, &[]), (Dma, 0, 8..16, &[])], &[0]), ConfigError::ZonesOverlap(0, 1));
+    assert_eq!(
+        bad(&[(Normal, 0, 8..16, &[]), (Normal, 0, 0..8, &[])], &[0]),
+        ConfigError::ZonesOverlap(0, 1),
+        "of two zones of a kind, the lower comes first"
+    );
     let bad_region = |region, why| ConfigError::BadRegion { zone: 0, region, why };
     assert_eq!(bad(&[(Normal, 0, 0..8, &[0..4, 4..9])], &[0]), bad_region(1, RegionFault::OutsideZone));
     for node in [256, 300, u16::MAX] {
@@ -430,7 +435,7 @@ fn configuration_errors_say_what_is_wrong() {
     says(&ConfigError::BadZoneSpan(1), "zone 1 spans no frames, or too many");
     says(
         &ConfigError::ZonesOverlap(0, 1),
-        "zones 0 and 1 overlap, or are not in ascending order of node and kind",
+        "zones 0 and 1 overlap, or are not in ascending order of node, kind and first frame",
     );
     let bad_region = |why| ConfigError::BadRegion { zone: 2, region: 7, why };
     says(

@@ -203,8 +203,8 @@ impl Pool {
 
     /// Makes a child of `fork` the owner of its parent's pool, when the parent has ended. Waits up to `wait`
     /// for the end of the parent. From then on, everything works as it did in the parent. The child has the
-    /// pages that the forking thread had. The pages of other threads stay in use for ever, and so do a few
-    /// pages that other threads freed or fetched during the fork.
+    /// pages that the forking thread had. The pages of other threads stay in use for ever. So do blocks
+    /// that other threads put into arrays during the fork: usually few, at most as many as arrays hold.
     ///
     /// For a program that makes its pool and becomes a daemon then:
     ///
