@@ -1,4 +1,4 @@
-//! Published tables: the files of `data/tables`, which are built in, and those of a user's study.
+//! Published tables: the files of `data/tables`, which are built in, and the files of a user's study.
 
 use anyhow::{Context as _, Result, anyhow};
 
@@ -32,7 +32,7 @@ impl Published {
         &self.columns
     }
 
-    /// Replaces a text in a column by what was meant. Returns how often it was there.
+    /// Replaces a misprint in a column. Returns how often it was there.
     pub(crate) fn correct(&mut self, column: &str, printed: &str, meant: &str) -> usize {
         let Some(at) = self.columns.iter().position(|name| name == column) else { return 0 };
         let mut corrected = 0;

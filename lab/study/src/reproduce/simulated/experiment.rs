@@ -67,7 +67,7 @@ pub(crate) struct Fit {
     /// The column with the target value.
     pub(crate) column: usize,
     /// What is to be as published.
-    pub(crate) target: Target,
+    pub(crate) target: FitTarget,
     /// Whether the result rises with the parameter. Otherwise it falls.
     pub(crate) rises: bool,
 }
@@ -75,7 +75,7 @@ pub(crate) struct Fit {
 /// What is to be as published when a parameter is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Target {
+pub(crate) enum FitTarget {
     /// The value.
     #[default]
     Value,

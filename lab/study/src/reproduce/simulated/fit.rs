@@ -7,7 +7,7 @@ use pageset_replay::file::Existing;
 use pageset_report::Progress;
 use pageset_report::Seeds;
 
-use super::experiment::{Case, Experiment, Fit, Target};
+use super::experiment::{Case, Experiment, Fit, FitTarget};
 use super::fitted::{Fitted, FittedValue, set};
 use super::runs::Results;
 use super::search::{Range, nearest};
@@ -74,7 +74,7 @@ impl<'a> BaseRow<'a> {
             let fits: Vec<_> = experiment
                 .fits
                 .iter()
-                .filter(|fit| fit.case == index && fit.target == Target::Value)
+                .filter(|fit| fit.case == index && fit.target == FitTarget::Value)
                 .cloned()
                 .collect();
             let former = |fit: &Fit| former.get(&experiment.id, &case.name, &fit.parameter);
@@ -174,7 +174,7 @@ mod tests {
             parameter: "fault_ns".to_owned(),
             range: (100, 10_000),
             column: 0,
-            target: Target::Value,
+            target: FitTarget::Value,
             rises: false,
         };
         let hold = Fit {
@@ -182,7 +182,7 @@ mod tests {
             parameter: "lru_page_ns".to_owned(),
             range: (5, 500),
             column: 1,
-            target: Target::Value,
+            target: FitTarget::Value,
             rises: true,
         };
         let mut experiment = Experiment {
@@ -222,7 +222,7 @@ mod tests {
                 parameter: "fault_ns".to_owned(),
                 range: (1, 2),
                 column: 0,
-                target: Target::Value,
+                target: FitTarget::Value,
                 rises: false,
             }],
             ..Experiment::default()

@@ -25,7 +25,7 @@ use pageset_report::comparison::Comparison;
 
 use super::study::Options;
 pub(crate) use changes::changes;
-pub(crate) use experiment::{Borrowed, Case, Compared, Experiment, Fit, Target};
+pub(crate) use experiment::{Borrowed, Case, Compared, Experiment, Fit, FitTarget};
 pub(crate) use fit::fitted;
 pub use fitted::Fitted;
 pub(crate) use metric::Metric;
@@ -140,7 +140,7 @@ mod tests {
             parameter: parameter.clone(),
             range: (1, 2),
             column: 0,
-            target: Target::Value,
+            target: FitTarget::Value,
             rises: false,
         }];
         let (table, row) = (chosen_here.id.clone(), chosen_here.cases[0].name.clone());
@@ -192,7 +192,7 @@ mod tests {
             parameter: parameter.clone(),
             range: (1, 2),
             column: 1,
-            target: Target::Value,
+            target: FitTarget::Value,
             rises: false,
         }];
         let mut fitted = Fitted::default();

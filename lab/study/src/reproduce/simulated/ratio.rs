@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 use pageset_replay::file::Existing;
 use pageset_report::Progress;
 
-use super::experiment::{Case, Experiment, Fit, Target};
+use super::experiment::{Case, Experiment, Fit, FitTarget};
 use super::fitted::{Fitted, FittedValue, set};
 use super::search::{Range, nearest};
 use crate::jobs::{self, Stage};
@@ -27,7 +27,7 @@ pub(super) fn fit(
 ) -> Result<()> {
     let mut rows = Vec::new();
     for experiment in experiments {
-        for fit in experiment.fits.iter().filter(|fit| fit.target == Target::PercentOfLender) {
+        for fit in experiment.fits.iter().filter(|fit| fit.target == FitTarget::PercentOfLender) {
             rows.push(Row::new(experiments, experiment, fit, fitted)?);
         }
     }

@@ -6,7 +6,7 @@ use pageset_sim::TickPhase;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::reproduce::simulated::{Metric, Target};
+use crate::reproduce::simulated::{FitTarget, Metric};
 use crate::sweep::Several;
 
 /// Texts by the CSV column that has them.
@@ -114,7 +114,7 @@ pub(super) struct TableForm {
     pub(super) borrows: Option<Vec<Spanned<BorrowForm>>>,
     /// Texts of the lines with the standard deviations of a line's values.
     pub(super) deviation_line: Option<Spanned<Texts>>,
-    /// What a quick run has: the table, and these rows or lines of it.
+    /// Whether a quick run has the table, and the rows that it has.
     pub(super) is_quick: Option<bool>,
     pub(super) quick_rows: Option<Spanned<Vec<String>>>,
     /// Tables that differ from this one as they say.
@@ -140,7 +140,7 @@ pub(super) struct ColumnForm {
     pub(super) compared: ComparedForm,
     /// The CSV's column, unless the rows say it.
     pub(super) printed: Option<Spanned<String>>,
-    /// The CSV's column by which the printed value is divided, and a factor.
+    /// A CSV's column that divides the printed value, and a factor.
     pub(super) per: Option<Spanned<String>>,
     pub(super) times: Option<f64>,
     #[serde(default)]
@@ -155,7 +155,7 @@ fn one() -> u8 {
     1
 }
 
-/// How the metric is compared with what is published.
+/// How the metric is compared with the published value.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ComparedForm {
@@ -166,7 +166,7 @@ pub(super) enum ComparedForm {
     ScaledToBase,
 }
 
-/// What a printed number is.
+/// The meaning of a printed number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum PrintedAs {
@@ -235,7 +235,7 @@ pub(super) struct FitForm {
     #[serde(default)]
     pub(super) rises: bool,
     #[serde(default)]
-    pub(super) target: Target,
+    pub(super) target: FitTarget,
 }
 
 /// Parameters that were chosen on a row of another table. In the table's name, `{machine}` stands for the
@@ -254,7 +254,7 @@ pub(super) struct BorrowForm {
 #[serde(deny_unknown_fields)]
 pub(super) struct FigureForm {
     pub(super) title: String,
-    /// What its file's name has after the study's.
+    /// The end of its file's name, after the study's name.
     pub(super) part: Option<String>,
     /// The axis of rows.
     pub(super) rows: String,
@@ -288,7 +288,7 @@ pub(super) enum MarkForm {
     Line,
 }
 
-/// Takes `own`, and what it does not say from `shared`.
+/// Takes the fields of `own`, and those that it leaves out from `shared`.
 macro_rules! or_shared {
     ($own:ident, $shared:ident, $($field:ident)*) => {
         Self { $($field: $own.$field.clone().or_else(|| $shared.$field.clone()),)* ..Self::default() }

@@ -1,5 +1,5 @@
-//! Studies that are files: what is simulated is TOML (`form`), what is published is CSV, and what a reader has
-//! to know is Markdown (`prose`). A user's study is the same three files.
+//! Studies that are files: simulations are TOML (`form`), published values are CSV, and notes are Markdown
+//! (`prose`). A user's study is the same three files.
 //!
 //! `files` finds them. `table` makes an experiment of each table, `rows` its rows, and `lines` finds the line
 //! of the CSV that has a value. A `mistake` is told with its place and a remedy. `copies` and `memory` are
@@ -158,8 +158,7 @@ impl StudyFile {
         Ok(())
     }
 
-    /// The parameters that were chosen: those that are built in, and for a user's study those of the file
-    /// `fitted.toml` beside it.
+    /// The parameters that were chosen. A user's study adds the parameters of the file `fitted.toml` beside it.
     fn fitted(&self) -> Result<Fitted> {
         let mut fitted = Fitted::bundled()?;
         let own = self.files.beside("fitted.toml");
@@ -259,7 +258,7 @@ fn index(experiments: &[Experiment], id: &str) -> Option<usize> {
     experiments.iter().position(|experiment| experiment.id == id)
 }
 
-/// The texts in the order in which they occur first.
+/// The texts, each where it occurs first.
 fn distinct<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut distinct: Vec<String> = Vec::new();
     for text in texts {

@@ -9,7 +9,7 @@ const COPIES: &str = "Copies of a recorded build";
 const MEMORY: &str = "Used memory";
 pub(super) const EXPLANATIONS: &str = "What did not reproduce, and why";
 
-/// What a study says about its tables. Each text is a paragraph of the Markdown on one line.
+/// The notes of a study. Each text is a paragraph of the Markdown on one line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Prose {
     /// Notes that a reader of the tables needs.

@@ -13,7 +13,7 @@ use crate::reproduce::published::{Published, PublishedRow};
 use crate::reproduce::simulated::Case;
 use crate::simulate::{RunSpec, machine_text, parse_machine};
 
-/// What the rows of a table are made of.
+/// The parts that the rows of a table are made of.
 pub(super) struct Rows<'a> {
     pub(super) table: &'a Table<'a>,
     pub(super) csv: &'a Published,
@@ -226,7 +226,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Sets a part of the simulation to what a line of the CSV says.
+    /// Sets a part of the simulation by the text of a line of the CSV.
     fn set_from(&self, form: &mut RunForm, key: &str, text: &str) -> Result<(), String> {
         if key == "machine" {
             let machine = self.table.study.machines.get(text);
