@@ -2,8 +2,8 @@
 //!
 //! A study is data (`experiment`): [`Experiment`]s with one [`Case`] for each row. `runs` simulates each
 //! different run once, and `compare` puts results beside the published values. `fitted` has the few
-//! parameters that were chosen so that a base row comes out, and `fit` chooses them again with `search`; `ratio`
-//! chooses those of which only the quotient with another table counts. `metric` has the figures that can be
+//! parameters that were chosen so that a base row comes out, and `fit` chooses them again with `search`. `ratio`
+//! chooses a parameter by the quotient of two tables. `metric` has the figures that can be
 //! compared, and `kernel_build` one of them.
 //! `panels` draws.
 
