@@ -263,6 +263,27 @@ fn a_users_study_runs() {
 }
 
 #[test]
+fn a_users_parameters_are_read_beside_the_study() {
+    let directory = tempfile::tempdir().unwrap();
+    let fits = "fits = [{ parameter = \"fault_ns\", range = [100, 9000], column = \"score\" }]\nquick_rows";
+    let study = read(directory.path(), ("quick_rows", fits), CSV, MARKDOWN).unwrap();
+    assert!(study.has_parameters());
+    let value = |study: &StudyFile| study.fitted().unwrap().get("mine", "31", "fault_ns");
+    assert_eq!(value(&study), None);
+    let chosen = "[[fit]]\ntable = \"mine\"\nrow = \"31\"\nparameter = \"fault_ns\"\nvalue = 777\n\
+                  column = \"score\"\npublished = 1000.0\nreached = 999.0\n";
+    let path = directory.path().join("fitted.toml");
+    fs::write(&path, format!("{}\n{chosen}", Fitted::HEADING)).unwrap();
+    assert_eq!(value(&study), Some(777));
+    fs::write(&path, chosen).unwrap();
+    let error = format!("{:#}", study.fitted().unwrap_err());
+    assert!(
+        error.contains("fitted.toml: these are not fitted parameters: --fit has not written it"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_mistake_is_told_with_its_file_its_line_and_a_remedy() {
     let directory = tempfile::tempdir().unwrap();
     let mistake = |change: (&str, &str), csv: &str, markdown: &str| {
