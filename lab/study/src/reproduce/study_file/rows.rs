@@ -1,5 +1,7 @@
 //! The rows of a table of a study's file: their published values, and their simulations.
 
+use std::path::Path;
+
 use pageset_replay::names_policy_file;
 use pageset_sim::Machine;
 use toml::Spanned;
@@ -11,7 +13,7 @@ use super::table::{Columns, Table, index_of};
 use crate::load::Workload;
 use crate::reproduce::published::{Published, PublishedRow};
 use crate::reproduce::simulated::Case;
-use crate::simulate::{RunSpec, machine_text, parse_machine};
+use crate::simulate::{RunSpec, machine_text, parse_machine, recording};
 
 /// The parts that the rows of a table are made of.
 pub(super) struct Rows<'a> {
@@ -200,11 +202,15 @@ impl Rows<'_> {
         let workload = form.workload.ok_or_else(|| missing("workload"))?;
         let policy = form.policy.ok_or_else(|| missing("policy"))?;
         let (machine, policy) = (self.beside(machine), self.beside(policy));
+        let workload = match recording(&workload).and_then(Path::to_str) {
+            Some(path) if self.table.files.is_users() => format!("trace:{}", self.table.files.named(path)),
+            _ => workload,
+        };
         let run = RunSpec {
             cpus: form.cpus,
             batch: form.batch,
             high: form.high,
-            kernel_of: form.kernel_of,
+            kernel_of: form.kernel_of.map(|name| self.beside(name)),
             tick_phase: form.tick_phase,
             warmup_ms: form.warmup_ms,
             duration_ms: form.duration_ms,

@@ -263,6 +263,16 @@ fn a_users_study_runs() {
 }
 
 #[test]
+fn a_users_machines_and_policies_are_beside_the_study() {
+    let directory = tempfile::tempdir().unwrap();
+    let machine = pageset_sim::MACHINES.iter().find(|machine| machine.name == "epyc-2").unwrap();
+    fs::write(directory.path().join("own.toml"), machine.text()).unwrap();
+    let study = read(directory.path(), ("\"epyc-2\"", "\"own.toml\""), CSV, MARKDOWN).unwrap();
+    let run = &study.experiments(true).unwrap()[0].cases[0].run;
+    assert_eq!(Path::new(&run.machine), directory.path().join("own.toml"));
+}
+
+#[test]
 fn a_users_parameters_are_read_beside_the_study() {
     let directory = tempfile::tempdir().unwrap();
     let fits = "fits = [{ parameter = \"fault_ns\", range = [100, 9000], column = \"score\" }]\nquick_rows";
