@@ -52,5 +52,5 @@ fn pages_show_the_code_as_it_is() {
             count += 1;
         }
     }
-    assert_eq!(count, 16);
+    assert_eq!(count, 19);
 }
