@@ -53,7 +53,7 @@ headless() {
 seeds() {
     case $1 in
         simulated_machine) echo machines ;;
-        sweep_plan | fitted_parameters) echo studies ;;
+        sweep_plan | study_file | fitted_parameters) echo studies ;;
         ftrace | perf_script | trace_cmd | native | any_trace) echo data/formats ;;
         ring_page | event_format) echo lab/trace/tests/kernel ;;
         trace_dat) headless "$1" 10 data/formats/trace-cmd-*.dat* ;;

@@ -1,19 +1,30 @@
 //! Hashes the sources that compute a simulation: rows that other sources have computed are not used again.
+//! Lists the studies that are built in.
 
-use std::path::Path;
+use std::env;
+use std::path::{Path, PathBuf};
 
 #[path = "src/sweep/fnv.rs"]
 mod fnv;
 #[path = "build/sources.rs"]
 mod sources;
+#[path = "build/studies.rs"]
+mod studies;
+
+/// Published tables, and the studies of them.
+const TABLES: &str = "tables";
 
 fn main() {
     // From here: cargo runs this in the package's directory.
     let package = Path::new("");
     let sources = sources::computing(package);
-    for path in sources.iter().map(|path| path.display().to_string()).chain(["build.rs".to_owned()]) {
+    for path in
+        sources.iter().map(|path| path.display().to_string()).chain(["build.rs", TABLES].map(str::to_owned))
+    {
         println!("cargo::rerun-if-changed={path}");
     }
     let fingerprint = sources::fingerprint(package, &sources).expect("the sources can be read");
     println!("cargo::rustc-env=PAGESET_SOURCES={fingerprint}");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    studies::write(&package.join(TABLES), &out.join("studies.rs")).expect("the tables can be read");
 }

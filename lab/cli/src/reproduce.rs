@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use pageset_report::comparison::Comparison;
 use pageset_report::page::Page;
 use pageset_report::{Format, Provenance};
-use pageset_study::reproduce::{Findings, Options, Reproduction};
+use pageset_study::reproduce::{Findings, Options, Reproduction, Study, StudyFile};
 
 use crate::args::exit_with_usage;
 use crate::invocation::Invocation;
@@ -17,10 +17,17 @@ use crate::options::jobs;
 use crate::output::{self, Existing};
 use crate::page;
 use crate::progress::Progress;
-use crate::reproduce::args::ReproduceArgs;
+use crate::reproduce::args::{Chosen, ReproduceArgs};
 
 pub(crate) fn run(args: &ReproduceArgs, invocation: &Invocation) -> Result<()> {
-    let study = args.study;
+    let of_user;
+    let study: &dyn Study = match &args.study {
+        Chosen::Named(study) => *study,
+        Chosen::File(path) => {
+            of_user = StudyFile::read(path)?;
+            &of_user
+        }
+    };
     if args.fit.is_some() && !study.has_parameters() {
         let name = study.name();
         exit_with_usage(format!("{name} has no parameters that could be chosen again: leave --fit out"));

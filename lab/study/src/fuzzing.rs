@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use crate::reproduce::Fitted;
+use crate::reproduce::{Fitted, StudyFile};
 use crate::simulate::RunSpec;
 use crate::sweep::{Ending, Extent, Plan, Rows, runs};
 
@@ -56,6 +56,12 @@ fn read(bytes: &[u8]) -> Rows {
     rows
 }
 
+/// Checks a study's file, beside a table of two columns. If the file is accepted, its tables can be made.
+pub fn study(text: &str) {
+    let Ok(study) = StudyFile::fuzzed(text) else { return };
+    study.check().expect("its tables were made before");
+}
+
 /// The first lines of a file of fitted parameters.
 pub const FITTED_HEADING: &str = Fitted::HEADING;
 
@@ -100,6 +106,13 @@ mod tests {
         let row =
             |digit| format!("{{\"key\":\"{digit:032x}\",\"spec\":{spec},\"result\":{{\"score\":0.1}}}}\n");
         damaged(&(row(1) + &row(2)), sweep_rows);
+    }
+
+    #[test]
+    fn no_damaged_study_is_a_panic() {
+        let own = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies/my-study.toml"));
+        damaged(own, |bytes| study(&text(bytes)));
+        assert!(StudyFile::fuzzed(own).is_ok());
     }
 
     #[test]

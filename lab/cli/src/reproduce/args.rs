@@ -1,12 +1,12 @@
 //! Options and arguments of `pageset reproduce`.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use clap::ValueHint;
-use clap::builder::{PossibleValue, TypedValueParser};
-use pageset_study::reproduce::{STUDIES, Study};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use pageset_study::reproduce::{STUDIES, Study, named};
 
-use crate::choice::one_of;
 use crate::options::OutputArgs;
 use crate::page::PageArgs;
 
@@ -25,8 +25,12 @@ How to read this:
   fitted     used to choose a parameter: agreement there means nothing. Only
              base rows are used so; all other rows are predictions
 
+A study of your own is a file STUDY.toml with its table as CSV and a STUDY.md
+beside it. The book's page on this command has an example.
+
 Examples:
   pageset reproduce pcp-auto-tuning --quick
+  pageset reproduce my-study.toml
   pageset reproduce batch-size --svg plots -o batch-size.txt
   pageset reproduce high-order-pcp --format json | jq .tables[].spearman";
 
@@ -34,9 +38,9 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_REPRODUCE)]
 pub(crate) struct ReproduceArgs {
-    /// Study to run
-    #[arg(value_name = "STUDY", value_parser = study())]
-    pub(crate) study: &'static dyn Study,
+    /// Study to run, or the file of your own: my-study.toml
+    #[arg(value_name = "STUDY", value_parser = StudyParser)]
+    pub(crate) study: Chosen,
     /// Fewer and shorter runs: to see whether it works, not to cite
     #[arg(long)]
     pub(crate) quick: bool,
@@ -58,6 +62,43 @@ pub(crate) struct ReproduceArgs {
     pub(crate) page: PageArgs,
 }
 
-fn study() -> impl TypedValueParser<Value = &'static dyn Study> {
-    one_of(STUDIES.iter().map(|study| (PossibleValue::new(study.name()).help(study.summary()), *study)))
+/// The study that was chosen.
+#[derive(Clone, Debug)]
+pub(crate) enum Chosen {
+    /// A study that is built in.
+    Named(&'static dyn Study),
+    /// A file of the user.
+    File(PathBuf),
+}
+
+/// Takes the names of studies, and files whose names end with `.toml`.
+#[derive(Clone)]
+struct StudyParser;
+
+impl StudyParser {
+    fn names() -> impl Iterator<Item = PossibleValue> {
+        STUDIES.iter().map(|study| PossibleValue::new(study.name()).help(study.summary()))
+    }
+}
+
+impl TypedValueParser for StudyParser {
+    type Value = Chosen;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        typed: &OsStr,
+    ) -> Result<Self::Value, clap::Error> {
+        let path = PathBuf::from(typed);
+        if path.extension().is_some_and(|ending| ending == "toml") {
+            return Ok(Chosen::File(path));
+        }
+        let name = PossibleValuesParser::new(Self::names()).parse_ref(command, argument, typed)?;
+        Ok(Chosen::Named(named(&name).expect("it is one of the names")))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(Self::names()))
+    }
 }

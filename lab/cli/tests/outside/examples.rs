@@ -127,6 +127,9 @@ fn prepare(directory: &Path) {
     ] {
         fs::copy(formats.join(name), directory.join(copy)).expect("a file can be copied");
     }
+    for name in ["my-study.toml", "my-study.csv", "my-study.md"] {
+        fs::copy(data.join("../studies").join(name), directory.join(name)).expect("a file can be copied");
+    }
     fs::copy(data.join("policies/half-drain.toml"), directory.join("mine.toml"))
         .expect("a file can be copied");
     std::os::unix::fs::symlink(&data, directory.join("data")).expect("a link can be made");

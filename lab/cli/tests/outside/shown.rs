@@ -43,6 +43,7 @@ fn pages_show_the_code_as_it_is() {
         "docs/book/src/guide/c.md",
         "docs/book/src/guide/pool-programs.md",
         "docs/book/src/guide/which-allocator.md",
+        "docs/book/src/guide/reproduce.md",
     ] {
         let text = read(page);
         assert!(!text.contains("{{#include"), "{page}: a reader without mdbook sees no code");
@@ -51,5 +52,5 @@ fn pages_show_the_code_as_it_is() {
             count += 1;
         }
     }
-    assert_eq!(count, 16);
+    assert_eq!(count, 19);
 }

@@ -8,9 +8,9 @@ use std::path::Path;
 use pageset_report::Origin;
 use pageset_report::comparison::{Comparison, Pair, Skill};
 
-use super::batch_size::{phase_one, phase_two};
 use super::simulated::Experiment;
-use super::{high_order_pcp, pcp_auto_tuning};
+use super::study::Study as _;
+use super::study_file::StudyFile;
 
 /// Scores the forecast that nothing ever changes against a published table.
 fn null_model(experiment: &Experiment) -> Skill {
@@ -34,36 +34,20 @@ fn null_model(experiment: &Experiment) -> Skill {
 }
 
 /// Counts of the three large studies by the names that the book gives to their groups.
-fn published() -> BTreeMap<&'static str, Skill> {
-    let mut groups: BTreeMap<&str, Skill> = BTreeMap::new();
-    let mut add = |group, experiment: &Experiment| {
+fn published() -> BTreeMap<String, Skill> {
+    let mut groups: BTreeMap<String, Skill> = BTreeMap::new();
+    let mut add = |group: String, experiment: &Experiment| {
         let skill = groups.entry(group).or_default();
         *skill = [*skill, null_model(experiment)].into_iter().sum();
     };
-    for experiment in phase_one::experiments(false).unwrap() {
-        add("`batch-size`, page_fault1", &experiment);
-    }
-    for experiment in phase_two::experiments(false).unwrap() {
-        let group = phase_two::group(&experiment.id);
-        add(
-            match group {
-                "other programs" => "`batch-size`, other programs",
-                _ => "`batch-size`, page_fault2 and page_fault3",
-            },
-            &experiment,
-        );
-    }
-    for (experiment, index) in pcp_auto_tuning::experiments().unwrap().iter().zip(0..) {
-        let group = if index < 3 {
-            "`pcp-auto-tuning`, first version"
-        } else {
-            "`pcp-auto-tuning`, third version's build"
-        };
-        add(group, experiment);
-    }
-    for experiment in high_order_pcp::experiments().unwrap() {
-        let is_withdrawn = high_order_pcp::is_withdrawn(&experiment.id);
-        add(if is_withdrawn { "`high-order-pcp`, withdrawn" } else { "`high-order-pcp`" }, &experiment);
+    let studies = ["batch-size", "pcp-auto-tuning", "high-order-pcp"];
+    for study in StudyFile::bundled().filter(|study| studies.contains(&study.name())) {
+        for experiment in study.experiments(false).unwrap() {
+            let part = experiment.withdrawn.as_ref().map(|_| "withdrawn").or(experiment.group.as_deref());
+            let group =
+                part.map_or(format!("`{}`", study.name()), |part| format!("`{}`, {part}", study.name()));
+            add(group, &experiment);
+        }
     }
     groups
 }
@@ -113,7 +97,7 @@ fn nothing_ever_changes_has_more_than_half_of_the_directions() {
     let studies = published.iter().filter(|(group, _)| !group.contains("third version"));
     let all: Skill = studies.map(|(_, skill)| *skill).sum();
     assert_eq!((all.directions, all.null_model, all.changes_published), (1167, 646, 521));
-    let counts = |group| {
+    let counts = |group: &str| {
         let skill: Skill = published[group];
         (skill.directions, skill.null_model)
     };
@@ -129,7 +113,7 @@ fn nothing_ever_changes_has_more_than_half_of_the_directions() {
 fn the_books_counts_follow_from_the_tables_and_from_its_list_of_misses() {
     let (published, listed, guide) = (published(), listed(), page("guide/reproduce.md"));
     for (group, skill) in published {
-        let (missed, only_here) = listed.get(group).copied().unwrap_or_default();
+        let (missed, only_here) = listed.get(group.as_str()).copied().unwrap_or_default();
         let met = skill.changes_published - (missed - only_here);
         let skill = Skill {
             directions_agreed: skill.directions - missed,

@@ -1,59 +1,46 @@
 //! Published studies run again: their tables with our values beside the printed ones. Two studies are our
 //! own.
 //!
-//! `study` defines a study; each study has one file or folder. `published` reads the printed tables.
-//! `simulated` runs studies whose values come from simulations. `reproduction` is the result as one value.
+//! `study` defines a study. `study_file` reads those that are files, and `simulated` runs them; the others have
+//! a folder each. `published` reads the printed tables. `reproduction` is the result as one value.
 
 mod ageing;
-mod batch_size;
 #[cfg(test)]
 mod counts;
-mod drain_picks;
-mod free_high_threshold;
-mod high_order_pcp;
 mod huge_copy;
-mod kernel_build;
 mod owned_blocks;
 mod page_fault;
-mod pcp_auto_tuning;
 mod published;
-mod recorded_build;
 mod reproduction;
 mod simulated;
-mod sliced_frees;
 mod study;
-mod tick_spread;
+mod study_file;
+
+use std::sync::LazyLock;
 
 pub use reproduction::{Group, Reproduction, Withdrawn};
 pub use simulated::Fitted;
 pub use study::{Findings, Options, Study};
+pub use study_file::StudyFile;
 
 use ageing::Ageing;
-use batch_size::BatchSize;
-use drain_picks::DrainPicks;
-use free_high_threshold::FreeHighThreshold;
-use high_order_pcp::HighOrderPcp;
 use huge_copy::HugeCopy;
 use owned_blocks::OwnedBlocks;
 use page_fault::PageFault;
-use pcp_auto_tuning::PcpAutoTuning;
-use sliced_frees::SlicedFrees;
-use tick_spread::TickSpread;
 
-/// All studies, in the order of the help text.
-pub const STUDIES: &[&dyn Study] = &[
-    &PcpAutoTuning,
-    &HighOrderPcp,
-    &BatchSize,
-    &HugeCopy,
-    &PageFault,
-    &DrainPicks,
-    &FreeHighThreshold,
-    &SlicedFrees,
-    &TickSpread,
-    &OwnedBlocks,
-    &Ageing,
-];
+/// All studies, by name.
+pub static STUDIES: LazyLock<Vec<&'static dyn Study>> = LazyLock::new(|| {
+    let in_files = FILES.iter().map(|study| study as &dyn Study);
+    let mut studies: Vec<_> = in_files.chain(IN_CODE.iter().copied()).collect();
+    studies.sort_by_key(|study| study.name());
+    studies
+});
+
+/// Studies that are files.
+static FILES: LazyLock<Vec<StudyFile>> = LazyLock::new(|| StudyFile::bundled().collect());
+
+/// Studies that measure or model something special.
+const IN_CODE: &[&dyn Study] = &[&HugeCopy, &PageFault, &OwnedBlocks, &Ageing];
 
 /// The study with this name.
 #[must_use]

@@ -1,24 +1,49 @@
-//! The published tables, which are built in.
+//! Published tables: the files of `data/tables`, which are built in, and the files of a user's study.
 
 use anyhow::{Context as _, Result, anyhow};
 
 /// A published table: text under column names.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Published {
-    file: &'static str,
+    file: String,
     columns: Vec<String>,
     rows: Vec<csv::StringRecord>,
 }
 
 impl Published {
-    /// Reads a file of `data/tables`. `file` is its name in error messages, `text` its contents.
-    pub(crate) fn parse(file: &'static str, text: &str) -> Result<Self> {
+    /// Reads a table. `file` is its name in error messages, `text` its contents.
+    pub(crate) fn parse(file: impl Into<String>, text: &str) -> Result<Self> {
+        let file = file.into();
         let mut reader = csv::Reader::from_reader(text.as_bytes());
-        let columns = reader.headers().with_context(|| format!("data/tables/{file}"))?;
+        let columns = reader.headers().with_context(|| file.clone())?;
         let columns = columns.iter().map(str::to_owned).collect();
         let rows = reader.records().collect::<Result<Vec<_>, _>>();
-        let rows = rows.with_context(|| format!("data/tables/{file}"))?;
+        let rows = rows.with_context(|| file.clone())?;
         Ok(Self { file, columns, rows })
+    }
+
+    /// The name of the file, for messages.
+    pub(crate) fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The names of the columns.
+    pub(crate) fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// Replaces a misprint in a column. Returns how often it was there.
+    pub(crate) fn correct(&mut self, column: &str, printed: &str, meant: &str) -> usize {
+        let Some(at) = self.columns.iter().position(|name| name == column) else { return 0 };
+        let mut corrected = 0;
+        for row in self.rows.iter_mut().filter(|row| row.get(at) == Some(printed)) {
+            let fields = row.iter().enumerate().map(|(index, text)| if index == at { meant } else { text });
+            let mut new: csv::StringRecord = fields.collect();
+            new.set_position(row.position().cloned());
+            *row = new;
+            corrected += 1;
+        }
+        corrected
     }
 
     /// The rows, from top to bottom.
@@ -48,7 +73,7 @@ impl<'a> PublishedRow<'a> {
     pub(crate) fn text(&self, column: &str) -> Result<&'a str> {
         let index = self.table.columns.iter().position(|name| name == column);
         let value = index.and_then(|index| self.values.get(index));
-        value.ok_or_else(|| anyhow!("data/tables/{}: no column `{column}`", self.table.file))
+        value.ok_or_else(|| anyhow!("{}: no column `{column}`", self.table.file))
     }
 
     /// The number printed in a column; `None` if the column is empty.
@@ -59,7 +84,7 @@ impl<'a> PublishedRow<'a> {
         }
         let number = text.parse().map_err(|_| {
             let line = self.values.position().map_or(0, csv::Position::line);
-            anyhow!("data/tables/{}:{line}: `{text}` in column `{column}` is not a number", self.table.file)
+            anyhow!("{}:{line}: `{text}` in column `{column}` is not a number", self.table.file)
         });
         number.map(Some)
     }
@@ -69,7 +94,7 @@ impl<'a> PublishedRow<'a> {
 macro_rules! published {
     ($file:literal) => {
         $crate::reproduce::published::Published::parse(
-            $file,
+            concat!("data/tables/", $file),
             include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tables/", $file)),
         )
     };
@@ -113,7 +138,8 @@ mod tests {
         }
         for directory in std::fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()) {
             let Ok(files) = std::fs::read_dir(&directory) else { continue };
-            for path in files.map(|entry| entry.unwrap().path()) {
+            let files = files.map(|entry| entry.unwrap().path());
+            for path in files.filter(|path| path.extension().is_some_and(|ending| ending == "csv")) {
                 let name = path.strip_prefix(&root).unwrap().to_str().unwrap();
                 assert!(listed.contains(&name), "{name} is not in MANIFEST.csv");
             }

@@ -13,7 +13,7 @@ const SPEARMAN_MIN: f64 = 0.9;
 #[derive(Debug, Serialize)]
 pub struct Reproduction<'a> {
     /// Name of the study.
-    pub study: &'static str,
+    pub study: &'a str,
     /// Directions of all tables except withdrawn ones, and the null model's directions.
     #[serde(flatten)]
     pub skill: Skill,
@@ -75,7 +75,7 @@ pub struct Withdrawn<'a> {
 
 impl<'a> Reproduction<'a> {
     /// Compares the findings with the published values.
-    pub fn new(study: &'static str, findings: &'a Findings, provenance: Provenance) -> Self {
+    pub fn new(study: &'a str, findings: &'a Findings, provenance: Provenance) -> Self {
         let is_withdrawn = |table: &&Comparison| table.withdrawn().is_some();
         let (withdrawn, tables): (Vec<_>, Vec<_>) = findings.tables.iter().partition(is_withdrawn);
         let skill: Skill = skill_of(&tables);

@@ -13,16 +13,16 @@ use pageset_report::Progress;
 
 /// A published study that can be run again.
 ///
-/// To add a study, add a file beside this one, a line in [`STUDIES`](super::STUDIES), and a page in the book.
-pub trait Study: fmt::Debug + Sync {
+/// A simulated study is a [`StudyFile`](super::StudyFile): to add one, add its three files to `data/tables`.
+pub trait Study: fmt::Debug + Send + Sync {
     /// The study's name, as users type it: lower case, words joined by `-`.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// The comparison that the study makes, on one line of help.
-    fn summary(&self) -> &'static str;
+    fn summary(&self) -> &str;
 
     /// Names of the figures that the study draws: their file names without ending.
-    fn figures(&self) -> Vec<&'static str> {
+    fn figures(&self) -> Vec<&str> {
         vec![self.name()]
     }
 
@@ -78,11 +78,11 @@ impl Options {
     /// The reasons that a study gives for its findings. They describe the full run. A quick run says where
     /// they are instead.
     #[must_use]
-    pub fn reasons(&self, reasons: &[&str]) -> Vec<String> {
+    pub fn reasons(&self, reasons: &[impl AsRef<str>]) -> Vec<String> {
         if self.is_quick {
             return vec![REASONS_ELSEWHERE.to_owned()];
         }
-        reasons.iter().map(|&reason| reason.to_owned()).collect()
+        reasons.iter().map(|reason| reason.as_ref().to_owned()).collect()
     }
 }
 

@@ -164,6 +164,11 @@ impl RunSpec {
         }
     }
 
+    /// Checks the names and values in the spec.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.resolve().map(drop)
+    }
+
     /// Looks up the names in the spec.
     pub(super) fn resolve(&self) -> Result<Resolved> {
         let mut machine = parse_machine(&machine_text(&self.machine)?, &self.machine)?;

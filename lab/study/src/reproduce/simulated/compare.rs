@@ -3,10 +3,10 @@
 use pageset_report::comparison::{Comparison, Pair};
 use pageset_report::{Origin, Spread};
 
-use super::experiment::{Case, Experiment, Metric};
+use super::experiment::{Case, Compared, Experiment};
 use super::fitted::Fitted;
 use super::runs::Results;
-use crate::simulate::RunResult;
+use crate::simulate::{RunResult, RunSpec};
 
 pub(super) fn compare(experiment: &Experiment, fitted: &Fitted, results: &Results) -> Comparison {
     let quantities = experiment.columns.iter().map(|(quantity, _)| quantity.clone()).collect();
@@ -14,13 +14,13 @@ pub(super) fn compare(experiment: &Experiment, fitted: &Fitted, results: &Result
     let mut numbers = Vec::with_capacity(experiment.cases.len());
     for (index, case) in experiment.cases.iter().enumerate() {
         let base = case.base.map_or(case, |base| &experiment.cases[base]);
-        let pairs = experiment.columns.iter().enumerate().map(|(column, (_, metric))| {
-            let values = values(*metric, case, base, results);
+        let pairs = experiment.columns.iter().enumerate().map(|(column, (_, compared))| {
+            let values = values(*compared, case, base, results);
             let ours = values.map(|values| values.mean);
             let spread = values.filter(|values| values.runs > 1).map(|values| values.stddev);
             let pair = Pair::new(case.published[column], ours, Origin::Simulated);
             let is_fitted = experiment.fits.iter().any(|fit| fit.case == index && fit.column == column);
-            let is_given = case.base.is_none() && metric.is_relative();
+            let is_given = case.base.is_none() && compared.is_relative();
             let origin = if is_fitted || is_given { Origin::Fitted } else { Origin::Simulated };
             Pair { origin, spread, variation_percent: case.variation_percent, ..pair }
         });
@@ -37,39 +37,45 @@ pub(super) fn compare(experiment: &Experiment, fitted: &Fitted, results: &Result
     for sentence in fitted.sentences(experiment, here) {
         comparison.fitted_on(sentence);
     }
-    for (quantity, metric) in &experiment.columns {
-        if matches!(metric, Metric::Scaled(_)) {
+    if let Some(group) = &experiment.group {
+        comparison.set_group(group);
+    }
+    if let Some(how) = &experiment.withdrawn {
+        comparison.withdraw(how);
+    }
+    for (quantity, compared) in &experiment.columns {
+        if matches!(compared, Compared::ScaledToBase(_)) {
             comparison.scale_to_base(&quantity.key);
         }
     }
     comparison
 }
 
-impl Metric {
+impl Compared {
     /// Whether base rows have 100 by definition.
     fn is_relative(self) -> bool {
-        matches!(self, Self::OfBase(_) | Self::PerWorkOfBase(_))
+        matches!(self, Self::PercentOfBase(_) | Self::PerWorkPercentOfBase(_))
+    }
+
+    /// The value of a row's result. `ours` and `base` are a run and its result.
+    fn value(self, ours: (&RunSpec, &RunResult), base: (&RunSpec, &RunResult)) -> f64 {
+        match self {
+            Self::AsIs(metric) | Self::ScaledToBase(metric) => metric.of(ours.0, ours.1),
+            Self::PercentOfBase(metric) => 100.0 * metric.of(ours.0, ours.1) / metric.of(base.0, base.1),
+            Self::PerWorkPercentOfBase(metric) => {
+                let per_work = |(run, result)| metric.of(run, result) / result.score_per_s;
+                100.0 * per_work(ours) / per_work(base)
+            }
+        }
     }
 }
 
 /// The values of a case for one column, over all seeds. A relative value refers to the base row with the same
 /// seed.
-pub(super) fn values(metric: Metric, case: &Case, base: &Case, results: &Results) -> Option<Spread> {
+pub(super) fn values(compared: Compared, case: &Case, base: &Case, results: &Results) -> Option<Spread> {
     let pairs = results.get(&case.run)?.into_iter().zip(results.get(&base.run)?);
-    let values: Vec<_> = pairs.map(|(ours, base)| value(metric, ours, base)).collect();
-    Spread::of(&values)
-}
-
-fn value(metric: Metric, ours: &RunResult, base: &RunResult) -> f64 {
-    match metric {
-        Metric::Result(figure) | Metric::Scaled(figure) => figure(ours),
-        Metric::Sum(one, other) => one(ours) + other(ours),
-        Metric::OfBase(figure) => 100.0 * figure(ours) / figure(base),
-        Metric::PerWorkOfBase(figure) => {
-            let per_work = |result: &RunResult| figure(result) / result.score_per_s;
-            100.0 * per_work(ours) / per_work(base)
-        }
-    }
+    let value = |(ours, of_base)| compared.value((&case.run, ours), (&base.run, of_base));
+    Spread::of(&pairs.map(value).collect::<Vec<_>>())
 }
 
 /// The simulated machines and their CPUs.

@@ -1,20 +1,24 @@
 //! A published table as simulations: rows, columns, chosen parameters.
 
-use anyhow::{Context as _, Result};
 use pageset_report::comparison::Quantity;
+use serde::Deserialize;
 
-use crate::reproduce::published::Published;
-use crate::simulate::{RunResult, RunSpec};
+use super::metric::Metric;
+use crate::simulate::RunSpec;
 
 /// One published table, to be simulated.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Experiment {
     /// Name in JSON, and in the file of fitted parameters.
     pub(crate) id: String,
     /// The table's title.
     pub(crate) title: String,
     /// The columns, each with the result that it is compared with.
-    pub(crate) columns: Vec<(Quantity, Metric)>,
+    pub(crate) columns: Vec<(Quantity, Compared)>,
+    /// The tables that it is judged with, if not the whole study's.
+    pub(crate) group: Option<String>,
+    /// How its author has withdrawn it.
+    pub(crate) withdrawn: Option<String>,
     /// The rows, from top to bottom; the first is a base row.
     pub(crate) cases: Vec<Case>,
     /// Parameters that are chosen on base rows.
@@ -38,73 +42,45 @@ pub(crate) struct Case {
     pub(crate) variation_percent: Option<f64>,
 }
 
-impl Case {
-    /// Makes one case for each state of a published table: its name in the column `state`, and the policy of
-    /// its simulation. All cases are compared with the first. `printed` are the columns of the values.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the table does not have such a row or column.
-    pub(crate) fn of_states(
-        table: &Published,
-        states: &[(&str, &str)],
-        printed: &[&str],
-        run: &RunSpec,
-    ) -> Result<Vec<Self>> {
-        let mut cases = Vec::new();
-        for (state, policy) in states {
-            let row = table.rows_with("state", state).next().with_context(|| format!("no row {state}"))?;
-            let values = printed.iter().map(|column| row.number(column));
-            cases.push(Self {
-                name: (*state).to_owned(),
-                base: (!cases.is_empty()).then_some(0),
-                run: RunSpec { policy: (*policy).to_owned(), ..run.clone() },
-                published: values.collect::<Result<_>>()?,
-                variation_percent: None,
-            });
-        }
-        Ok(cases)
-    }
-}
-
-/// A figure of a simulation's result.
-pub(crate) type Figure = fn(&RunResult) -> f64;
-
-/// The result of a simulation that is compared with a column.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Metric {
+/// How the results of a row's simulation are compared with a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compared {
     /// The result itself.
-    Result(Figure),
-    /// The sum of two results.
-    Sum(Figure, Figure),
+    AsIs(Metric),
     /// The result, in percent of the base row's result.
-    OfBase(Figure),
+    PercentOfBase(Metric),
     /// The result for each unit of work, in percent of the base row's.
-    PerWorkOfBase(Figure),
+    PerWorkPercentOfBase(Metric),
     /// The result, scaled so that the base row has its published value, because our unit is another.
-    Scaled(Figure),
-}
-
-impl Metric {
-    /// The work done in the same time.
-    pub(crate) const SCORE: Self = Self::Scaled(|result| result.score_per_s);
-    /// The time for the same work.
-    pub(crate) const TIME: Self = Self::Scaled(|result| 1.0 / result.score_per_s);
+    ScaledToBase(Metric),
 }
 
 /// A parameter of a workload, chosen so that a result of a base row is as published.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fit {
     /// The base row. The value is used in all rows that are compared with it.
     pub(crate) case: usize,
     /// The parameter.
-    pub(crate) parameter: &'static str,
+    pub(crate) parameter: String,
     /// Smallest and largest value that is tried.
     pub(crate) range: (u64, u64),
     /// The column with the target value.
     pub(crate) column: usize,
+    /// What is to be as published.
+    pub(crate) target: FitTarget,
     /// Whether the result rises with the parameter. Otherwise it falls.
     pub(crate) rises: bool,
+}
+
+/// What is to be as published when a parameter is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FitTarget {
+    /// The value.
+    #[default]
+    Value,
+    /// The value in percent of the value of the row that parameters are borrowed from.
+    PercentOfLender,
 }
 
 /// A parameter of one row whose value was chosen on a row of another table.
@@ -113,17 +89,8 @@ pub(crate) struct Borrowed {
     /// The row that takes the value.
     pub(crate) case: usize,
     /// The parameter.
-    pub(crate) parameter: &'static str,
+    pub(crate) parameter: String,
     /// The table on which the value was chosen, and that table's base row.
     pub(crate) table: String,
     pub(crate) row: String,
-}
-
-impl Borrowed {
-    /// Makes a borrowed parameter for each of the first `rows` rows. The value was chosen on the row `base`
-    /// of another table.
-    pub(crate) fn of_base(table: &str, parameter: &'static str, rows: usize) -> Vec<Self> {
-        let (table, row) = (table.to_owned(), "base".to_owned());
-        (0..rows).map(|case| Self { case, parameter, table: table.clone(), row: row.clone() }).collect()
-    }
 }

@@ -7,31 +7,33 @@ use pageset_replay::file::Existing;
 use pageset_report::Progress;
 use pageset_report::Seeds;
 
-use super::compare;
-use super::experiment::{Case, Experiment, Fit};
+use super::experiment::{Case, Experiment, Fit, FitTarget};
 use super::fitted::{Fitted, FittedValue, set};
 use super::runs::Results;
 use super::search::{Range, nearest};
+use super::{compare, ratio};
 use crate::jobs::{self, Stage};
 use crate::reproduce::study::Options;
 
 /// Returns the parameters of the file that [`Options::fit`] names, chosen again on these experiments. Without
-/// such a file, returns the built-in parameters.
+/// such a file, returns the `known` parameters.
 pub(crate) fn fitted(
     experiments: &[Experiment],
+    known: Fitted,
     options: &Options,
     progress: &mut dyn Progress,
 ) -> Result<Fitted> {
-    let Some(path) = &options.fit else { return Fitted::bundled() };
+    let Some(path) = &options.fit else { return Ok(known) };
     let mut fitted = if path.exists() {
         Fitted::read(path)?
     } else {
-        let bundled = Fitted::bundled()?;
         // The file is made now. If another program's file appears meanwhile, it is not replaced.
-        bundled.write(path, Existing::Refuse)?;
-        bundled
+        known.write(path, Existing::Refuse)?;
+        known
     };
     all(experiments, &mut fitted, path, options, progress)?;
+    // Lenders' parameters are known now.
+    ratio::fit(experiments, &mut fitted, path, options.jobs, progress)?;
     Ok(fitted)
 }
 
@@ -69,8 +71,13 @@ impl<'a> BaseRow<'a> {
     /// The base rows of an experiment that parameters are chosen on.
     fn of(experiment: &'a Experiment, former: &Fitted, seeds: Seeds) -> Vec<Self> {
         let rows = experiment.cases.iter().enumerate().map(|(index, case)| {
-            let fits: Vec<_> = experiment.fits.iter().copied().filter(|fit| fit.case == index).collect();
-            let former = |fit: &Fit| former.get(&experiment.id, &case.name, fit.parameter);
+            let fits: Vec<_> = experiment
+                .fits
+                .iter()
+                .filter(|fit| fit.case == index && fit.target == FitTarget::Value)
+                .cloned()
+                .collect();
+            let former = |fit: &Fit| former.get(&experiment.id, &case.name, &fit.parameter);
             Self { experiment, case, former: fits.iter().map(former).collect(), fits, seeds }
         });
         rows.filter(|row| !row.fits.is_empty()).collect()
@@ -81,7 +88,7 @@ impl<'a> BaseRow<'a> {
         let fitted = self.fits.iter().zip(values).zip(reached).map(|((fit, value), reached)| FittedValue {
             table: self.experiment.id.clone(),
             row: self.case.name.clone(),
-            parameter: fit.parameter.to_owned(),
+            parameter: fit.parameter.clone(),
             value,
             column: self.experiment.columns[fit.column].0.heading.clone(),
             published: self.case.published[fit.column].unwrap_or_default(),
@@ -114,12 +121,12 @@ impl<'a> BaseRow<'a> {
     fn results(&self, values: &[u64]) -> Result<Vec<f64>> {
         let mut case = self.case.clone();
         for (fit, value) in self.fits.iter().zip(values) {
-            set(&mut case.run, fit.parameter, *value);
+            set(&mut case.run, &fit.parameter, *value);
         }
         let results = Results::of(&case.run, self.seeds);
         let result = |fit: &Fit| {
-            let (_, metric) = self.experiment.columns[fit.column];
-            compare::values(metric, &case, &case, &results).map(|values| values.mean).ok_or_else(|| {
+            let (_, compared) = self.experiment.columns[fit.column];
+            compare::values(compared, &case, &case, &results).map(|values| values.mean).ok_or_else(|| {
                 let failures = results.failures().join(" ");
                 anyhow!("{}: no value with {values:?}. {failures}", self.experiment.id)
             })
@@ -139,7 +146,8 @@ struct Settled {
 mod tests {
     use pageset_report::comparison::Quantity;
 
-    use super::super::experiment::Metric;
+    use super::super::experiment::Compared;
+    use super::super::metric::Metric;
     use super::*;
     use crate::simulate::RunSpec;
 
@@ -147,8 +155,8 @@ mod tests {
     /// again.
     #[test]
     fn parameters_that_move_each_other_are_found_together() {
-        let score = (Quantity::relative("score", "score", "", 0), Metric::SCORE);
-        let lru = (Quantity::share("lru", "LRU", 0), Metric::Result(|result| result.lru_lock_percent));
+        let score = (Quantity::relative("score", "score", "", 0), Compared::ScaledToBase(Metric::Score));
+        let lru = (Quantity::share("lru", "LRU", 0), Compared::AsIs(Metric::LruLockPercent));
         let run = RunSpec {
             warmup_ms: Some(1),
             duration_ms: Some(5),
@@ -161,15 +169,29 @@ mod tests {
             published: vec![None; 2],
             variation_percent: None,
         };
-        let work = Fit { case: 0, parameter: "fault_ns", range: (100, 10_000), column: 0, rises: false };
-        let hold = Fit { case: 0, parameter: "lru_page_ns", range: (5, 500), column: 1, rises: true };
+        let work = Fit {
+            case: 0,
+            parameter: "fault_ns".to_owned(),
+            range: (100, 10_000),
+            column: 0,
+            target: FitTarget::Value,
+            rises: false,
+        };
+        let hold = Fit {
+            case: 0,
+            parameter: "lru_page_ns".to_owned(),
+            range: (5, 500),
+            column: 1,
+            target: FitTarget::Value,
+            rises: true,
+        };
         let mut experiment = Experiment {
             id: "t".to_owned(),
             title: "t".to_owned(),
             columns: vec![score, lru],
             cases: vec![case],
             fits: vec![work, hold],
-            borrowed: Vec::new(),
+            ..Experiment::default()
         };
         let nothing = Fitted::default();
         let known = BaseRow::of(&experiment, &nothing, Seeds::one(1))[0].results(&[900, 70]).unwrap();
@@ -193,13 +215,17 @@ mod tests {
         let experiment = Experiment {
             id: "t".to_owned(),
             title: "t".to_owned(),
-            columns: vec![(
-                Quantity::share("lru", "LRU", 0),
-                Metric::Result(|result| result.lru_lock_percent),
-            )],
+            columns: vec![(Quantity::share("lru", "LRU", 0), Compared::AsIs(Metric::LruLockPercent))],
             cases: vec![case],
-            fits: vec![Fit { case: 0, parameter: "fault_ns", range: (1, 2), column: 0, rises: false }],
-            borrowed: Vec::new(),
+            fits: vec![Fit {
+                case: 0,
+                parameter: "fault_ns".to_owned(),
+                range: (1, 2),
+                column: 0,
+                target: FitTarget::Value,
+                rises: false,
+            }],
+            ..Experiment::default()
         };
         let error = BaseRow::of(&experiment, &Fitted::default(), Seeds::one(1))[0].fit().unwrap_err();
         assert_eq!(error.to_string(), "t: nothing is published in row 31");

@@ -50,7 +50,7 @@ impl Fitted {
     }
 
     /// Reads a file that will be replaced, so it must have been written by [`Self::write`].
-    pub(super) fn read(path: &Path) -> Result<Self> {
+    pub(crate) fn read(path: &Path) -> Result<Self> {
         let name = || format!("{}: these are not fitted parameters", path.display());
         let text = read_description(path)?;
         Self::parse(&text).with_context(name)
@@ -87,6 +87,11 @@ impl Fitted {
         self.values.iter().find(is_it)
     }
 
+    /// Adds all values of `other`, in place of older ones.
+    pub(crate) fn extend(&mut self, other: Self) {
+        other.values.into_iter().for_each(|value| self.insert(value));
+    }
+
     /// Adds a value, in place of an older one.
     pub(crate) fn insert(&mut self, value: FittedValue) {
         let is_same = |other: &FittedValue| {
@@ -104,10 +109,10 @@ impl Fitted {
         let mut applied = experiment.clone();
         for fit in &experiment.fits {
             let row = &experiment.cases[fit.case].name;
-            let Some(value) = self.get(&experiment.id, row, fit.parameter) else { continue };
+            let Some(value) = self.get(&experiment.id, row, &fit.parameter) else { continue };
             let cases = applied.cases.iter_mut().enumerate();
             for (_, case) in cases.filter(|(at, case)| *at == fit.case || case.base == Some(fit.case)) {
-                set(&mut case.run, fit.parameter, value);
+                set(&mut case.run, &fit.parameter, value);
             }
         }
         for Borrowed { case, parameter, table, row } in &experiment.borrowed {
@@ -127,7 +132,7 @@ impl Fitted {
     ) -> Vec<String> {
         let sentence = |fit: &Fit| {
             let row = &experiment.cases[fit.case].name;
-            let Some(fitted) = self.find(&experiment.id, row, fit.parameter) else {
+            let Some(fitted) = self.find(&experiment.id, row, &fit.parameter) else {
                 return format!("{} has its default: nothing was fitted", fit.parameter);
             };
             let FittedValue { parameter, value, column, published, reached, .. } = fitted;

@@ -2,7 +2,9 @@
 //!
 //! A study is data (`experiment`): [`Experiment`]s with one [`Case`] for each row. `runs` simulates each
 //! different run once, and `compare` puts results beside the published values. `fitted` has the few
-//! parameters that were chosen so that a base row comes out, and `fit` chooses them again with `search`.
+//! parameters that were chosen so that a base row comes out, and `fit` chooses them again with `search`. `ratio`
+//! chooses a parameter by the quotient of two tables. `metric` has the figures that can be
+//! compared, and `kernel_build` one of them.
 //! `panels` draws.
 
 mod changes;
@@ -10,7 +12,10 @@ mod compare;
 mod experiment;
 mod fit;
 mod fitted;
+mod kernel_build;
+mod metric;
 mod panels;
+mod ratio;
 mod runs;
 mod search;
 
@@ -20,13 +25,12 @@ use pageset_report::comparison::Comparison;
 
 use super::study::Options;
 pub(crate) use changes::changes;
-pub(crate) use experiment::{Borrowed, Case, Experiment, Figure, Fit, Metric};
+pub(crate) use experiment::{Borrowed, Case, Compared, Experiment, Fit, FitTarget};
 pub(crate) use fit::fitted;
 pub use fitted::Fitted;
-pub(crate) use fitted::{FittedValue, set};
+pub(crate) use metric::Metric;
 use pageset_report::Progress;
 pub(crate) use panels::Panels;
-pub(crate) use search::{Range, nearest};
 
 /// The results of all experiments of a study.
 #[derive(Debug, Default)]
@@ -41,16 +45,16 @@ pub(crate) struct Simulated {
 
 impl Simulated {
     /// A figure of one row over all seeds. The figure need not be a column of the row's table.
-    pub(crate) fn spread(&self, experiment: usize, case: usize, metric: Metric) -> Option<Spread> {
+    pub(crate) fn spread(&self, experiment: usize, case: usize, compared: Compared) -> Option<Spread> {
         let (experiments, results) = self.ran.as_ref()?;
         let cases = &experiments.get(experiment)?.cases;
         let case = cases.get(case)?;
         let base = case.base.map_or(case, |base| &cases[base]);
-        compare::values(metric, case, base, results)
+        compare::values(compared, case, base, results)
     }
 
     /// The reasons that a study gives, and the runs that failed.
-    pub(crate) fn explanations(&self, reasons: &[&str], options: &Options) -> Vec<String> {
+    pub(crate) fn explanations(&self, reasons: &[impl AsRef<str>], options: &Options) -> Vec<String> {
         options.reasons(reasons).into_iter().chain(self.failures.iter().cloned()).collect()
     }
 }
@@ -71,6 +75,7 @@ pub(crate) fn run(
 
 #[cfg(test)]
 mod tests {
+    use super::fitted::FittedValue;
     use pageset_report::Origin;
     use pageset_report::comparison::Quantity;
 
@@ -95,12 +100,11 @@ mod tests {
             id: "test".to_owned(),
             title: "A test".to_owned(),
             columns: vec![
-                (Quantity::relative("score", "score", "", 0), Metric::SCORE),
-                (Quantity::relative("time", "time", "", 0), Metric::OfBase(|run| 1.0 / run.score_per_s)),
+                (Quantity::relative("score", "score", "", 0), Compared::ScaledToBase(Metric::Score)),
+                (Quantity::relative("time", "time", "", 0), Compared::PercentOfBase(Metric::TimePerUnit)),
             ],
             cases: vec![case("31", None, 31), case("63", Some(0), 63), case("again", Some(0), 31)],
-            fits: Vec::new(),
-            borrowed: Vec::new(),
+            ..Experiment::default()
         }
     }
 
@@ -130,18 +134,26 @@ mod tests {
             case.name = case.name.replace("31", "lkp-skl-4sp1 31");
             case.run.workload = "page_fault2".to_owned();
         }
-        let parameter = "copy_fault_ns";
-        chosen_here.fits = vec![Fit { case: 0, parameter, range: (1, 2), column: 0, rises: false }];
+        let parameter = "copy_fault_ns".to_owned();
+        chosen_here.fits = vec![Fit {
+            case: 0,
+            parameter: parameter.clone(),
+            range: (1, 2),
+            column: 0,
+            target: FitTarget::Value,
+            rises: false,
+        }];
         let (table, row) = (chosen_here.id.clone(), chosen_here.cases[0].name.clone());
-        borrowing.borrowed = vec![Borrowed { case: 1, parameter, table: table.clone(), row: row.clone() }];
+        borrowing.borrowed =
+            vec![Borrowed { case: 1, parameter: parameter.clone(), table: table.clone(), row: row.clone() }];
         let built_in = Fitted::bundled().unwrap();
-        assert!(built_in.get(&table, &row, parameter).is_some_and(|value| value != 12_345));
+        assert!(built_in.get(&table, &row, &parameter).is_some_and(|value| value != 12_345));
         let (column, published, reached) = (String::new(), 1.0, 1.0);
         let mut fitted = built_in;
         fitted.insert(FittedValue {
             table,
             row,
-            parameter: parameter.to_owned(),
+            parameter: parameter.clone(),
             value: 12_345,
             column,
             published,
@@ -149,7 +161,7 @@ mod tests {
         });
 
         let value = |experiment: &Experiment, case: usize| {
-            fitted.applied(experiment).cases[case].run.settings.get(parameter).copied()
+            fitted.applied(experiment).cases[case].run.settings.get(&parameter).copied()
         };
         assert_eq!([0, 1, 2].map(|case| value(&chosen_here, case)), [Some(12_345); 3]);
         assert_eq!([0, 1, 2].map(|case| value(&borrowing, case)), [None, Some(12_345), None]);
@@ -174,13 +186,20 @@ mod tests {
     #[test]
     fn a_fitted_row_says_what_it_gives_in_this_run() {
         let mut experiment = experiment();
-        let parameter = "fault_ns";
-        experiment.fits = vec![Fit { case: 0, parameter, range: (1, 2), column: 1, rises: false }];
+        let parameter = "fault_ns".to_owned();
+        experiment.fits = vec![Fit {
+            case: 0,
+            parameter: parameter.clone(),
+            range: (1, 2),
+            column: 1,
+            target: FitTarget::Value,
+            rises: false,
+        }];
         let mut fitted = Fitted::default();
         fitted.insert(FittedValue {
             table: experiment.id.clone(),
             row: experiment.cases[0].name.clone(),
-            parameter: parameter.to_owned(),
+            parameter: parameter.clone(),
             value: 700,
             column: "time".to_owned(),
             published: 87.0,

@@ -1,5 +1,4 @@
-//! Simulates the build of the 2023 series once more, with copies of a recorded build instead of modelled
-//! processes.
+//! Simulates a table once more, with copies of a recorded build instead of modelled processes.
 //!
 //! The copies are no further table of the text. So their directions are not counted. The output shows their
 //! directions beside the model's, step by step.
@@ -7,39 +6,17 @@
 use pageset_report::comparison::{Change, Comparison, Direction, Quantity};
 use pageset_report::{Cell, Column, Row, Table};
 
-use super::simulated::{Experiment, Metric, Simulated};
+use super::form::CopiesForm;
+use crate::reproduce::simulated::{Compared, Experiment, Metric, Simulated};
 use crate::simulate::RunSpec;
-
-/// The workload: a bundled recording of a build with large compilers.
-const WORKLOAD: &str = "bundled:k618_2c_make_openssl_j4";
-/// Virtual time before measuring, and measured. A recorded CPU takes 4 s for its acts, and each CPU begins at
-/// a random place in them.
-const WARMUP_MS: u64 = 1000;
-const DURATION_MS: u64 = 4000;
-/// Columns of the build's table that copies have too. Copies have no columns of time or waiting, because each
-/// copy keeps the recorded time between its events.
-const COLUMNS: [&str; 2] = ["free_high_rel", "alloc_zone_rel"];
-
-/// The cause of the copies' drains. Measured with `pageset stat`, with `high_order_runs` of
-/// `pageset-replay`'s examples, and with a player that was changed for it: linux-6.6, patch1, patch9 and
-/// patch10, seed 1, on 112 CPUs.
-const CLEANING_UP: &str = "Those of the copies are not the build's. In its 4 s the recording frees 7 blocks of orders 1 to 3, each after \
-     a page, and the recording of a build of Lua none: neither has a run of them. When a copy's CPU has played all, it frees at once what \
-     the recording leaves in memory, and among that are some 650 blocks of files, of order 2 nearly all. Nobody frees them so on a real \
-     machine. A player that keeps them has no drain of free_high at all, and alloc_zone is 23.9 with patch9 and 24.2 with patch10. So \
-     the copies say nothing of free_high, nor of what patch10 costs.";
-
-/// The note of a quick run, which plays no copies.
-pub(super) const LEFT_OUT: &str =
-    "A quick run plays no copies of a recorded build: each takes half a minute of CPU time.";
 
 /// Makes an experiment with the rows of `build`, as copies of the recording on the same CPUs. No parameter is
 /// fitted.
-pub(super) fn experiment(build: &Experiment) -> Experiment {
-    let is_shared = |quantity: &Quantity| COLUMNS.contains(&quantity.key.as_str());
+pub(super) fn experiment(form: &CopiesForm, build: &Experiment) -> Experiment {
+    let is_shared = |quantity: &Quantity| form.columns.iter().any(|key| *key.get_ref() == quantity.key);
     let mut copies = build.clone();
     copies.id = format!("{}-copies", build.id);
-    copies.title = "kbuild as copies of a recorded build".to_owned();
+    copies.title = format!("{} as copies of a recorded build", build.id);
     copies.fits.clear();
     let shared: Vec<bool> = build.columns.iter().map(|(quantity, _)| is_shared(quantity)).collect();
     let mut keep = shared.iter();
@@ -49,17 +26,23 @@ pub(super) fn experiment(build: &Experiment) -> Experiment {
         case.published.retain(|_| keep.next() == Some(&true));
         case.run = RunSpec {
             cpus: case.run.cpus,
-            warmup_ms: Some(WARMUP_MS),
-            duration_ms: Some(DURATION_MS),
-            ..RunSpec::new(&case.run.machine, WORKLOAD, &case.run.policy)
+            warmup_ms: Some(form.warmup_ms),
+            duration_ms: Some(form.duration_ms),
+            ..RunSpec::new(&case.run.machine, &form.workload, &case.run.policy)
         };
     }
     copies
 }
 
 /// Makes a table with published values, copies and model side by side, and the direction of each from the row
-/// before. `drains` are the base row's drains because of high-order frees, of copies and model.
-pub(super) fn table(copies: &Comparison, model: &Comparison, drains: [Option<f64>; 2]) -> Table {
+/// before. `drains` are the base row's drains because of high-order frees, of copies and model. `notes` say
+/// more about the copies.
+pub(super) fn table(
+    copies: &Comparison,
+    model: &Comparison,
+    drains: [Option<f64>; 2],
+    notes: &[String],
+) -> Table {
     let columns = vec![
         Column::label("count", "count"),
         Column::label("kernel", "kernel"),
@@ -72,8 +55,10 @@ pub(super) fn table(copies: &Comparison, model: &Comparison, drains: [Option<f64
         Column::ratio("model_spread", "+/-"),
         Column::label("model_step", "step"),
     ];
-    let mut table =
-        Table::new("kbuild, step by step: copies of a recorded build, and modelled processes", columns);
+    let mut table = Table::new(
+        format!("{}, step by step: copies of a recorded build, and modelled processes", model.id()),
+        columns,
+    );
     let mut sentences = Vec::new();
     for (index, quantity) in copies.quantities().iter().enumerate() {
         let Some(of_model) = model.quantities().iter().position(|other| other.key == quantity.key) else {
@@ -102,23 +87,19 @@ pub(super) fn table(copies: &Comparison, model: &Comparison, drains: [Option<f64
          seeds' deviation, is none. {}",
         sentences.join(" ")
     ));
-    table.note(
-        "Both are simulated. Copies: every two CPUs play the recording k618_2c_make_openssl_j4 of a machine of two, each from another \
-         place in it, with the recorded time between events; nothing is fitted. Model: the rows of the first table. Directions of \
-         copies are in no count.",
-    );
     let [of_copies, of_model] =
         drains.map(|drains| drains.map_or_else(|| "no known".to_owned(), |drains| format!("{drains:.0}")));
     table.note(format!(
-        "The base row has {of_copies} drains of free_high in the copies, and {of_model} in the model. {CLEANING_UP}"
+        "The base row has {of_copies} drains of free_high in the copies, and {of_model} in the model."
     ));
+    notes.iter().for_each(|note| table.note(note));
     table
 }
 
 /// Number of the base row's drains because of high-order frees: in the copies, then in the model.
 pub(super) fn base_drains(simulated: &Simulated, experiments: [usize; 2]) -> [Option<f64>; 2] {
     experiments.map(|experiment| {
-        let drains = Metric::Result(|result| result.free_high as f64);
+        let drains = Compared::AsIs(Metric::FreeHigh);
         simulated.spread(experiment, 0, drains).map(|spread| spread.mean)
     })
 }
@@ -163,16 +144,17 @@ mod tests {
     use pageset_report::Origin;
     use pageset_report::comparison::Pair;
 
-    use super::super::pcp_auto_tuning;
+    use super::super::StudyFile;
     use super::*;
     use crate::simulate::simulate;
 
     #[test]
     fn copies_have_the_rows_of_the_build_and_two_of_its_columns() {
-        let build = &pcp_auto_tuning::experiments().unwrap()[0];
-        let copies = experiment(build);
+        let study = StudyFile::bundled().find(|study| study.files.name == "pcp-auto-tuning").unwrap();
+        let form = study.form.copies.as_ref().unwrap().get_ref();
+        let copies = experiment(form, &study.experiments(false).unwrap()[0]);
         let keys: Vec<_> = copies.columns.iter().map(|(quantity, _)| quantity.key.as_str()).collect();
-        assert_eq!(keys, COLUMNS);
+        assert_eq!(keys, ["free_high_rel", "alloc_zone_rel"]);
         assert!(copies.fits.is_empty() && copies.borrowed.is_empty());
         let patch10 = copies.cases.last().unwrap();
         assert_eq!((patch10.name.as_str(), patch10.base), ("patch10", Some(0)));
@@ -186,7 +168,7 @@ mod tests {
         let run = RunSpec {
             warmup_ms: Some(1),
             duration_ms: Some(5),
-            ..RunSpec::new("epyc-2", WORKLOAD, "linux-6.6")
+            ..RunSpec::new("epyc-2", "bundled:k618_2c_make_openssl_j4", "linux-6.6")
         };
         let result = simulate(&run).unwrap();
         assert_eq!(result.played.unwrap().lost_events, 0);
@@ -212,7 +194,7 @@ mod tests {
         let published = [100.0, 50.0, 10.0, 10.0, 30.0];
         let copies = counted(&published, &[100.0, 40.0, 60.0, 60.0, 80.0]);
         let model = counted(&published, &[100.0, 2.0, 1.0, 2.0, 2.0]);
-        let table = table(&copies, &model, [Some(382.4), None]);
+        let table = table(&copies, &model, [Some(382.4), None], &[]);
         let json = serde_json::to_value(&table).unwrap();
         let steps = |key: &str| -> Vec<_> {
             let rows = json["rows"].as_array().unwrap();

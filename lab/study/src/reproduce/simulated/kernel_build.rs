@@ -4,7 +4,7 @@
 //! it links, looks for symbols, compresses. No lock makes these slower, so a build gains less than its
 //! compilers do.
 
-use crate::simulate::RunResult;
+use crate::simulate::{RunResult, RunSpec};
 
 /// Share of a build's CPU time that only one CPU at a time can do. The share is the median of five published
 /// builds of Linux (0.7, 1.0, 1.1, 1.6 and 2.0 %). Each share is `(elapsed x CPUs - CPU time) / (CPUs - 1) /
@@ -21,28 +21,38 @@ use crate::simulate::RunResult;
 /// Some of this time may be waiting for a disk, which is serial here too.
 const SERIAL_SHARE: f64 = 0.011;
 
-/// Time of a build for each page that it allocates, in milliseconds, if `BUILDS` of them share the CPUs
-/// evenly. Pages are the unit of work, because few large compilers end in a short run.
-pub(super) fn build_time<const BUILDS: u32>(run: &RunResult) -> f64 {
-    let busy = run.busy_ms / run.allocated_pages as f64;
-    let waits_percent = run.zone_wait_percent + run.lru_wait_percent + run.mmap_wait_percent;
+/// The workload's parameter that says how many builds share the CPUs.
+const BUILDS: &str = "cgroups";
+
+/// Time of a build for each page that it allocates, in milliseconds. If the run has several builds, they share
+/// the CPUs evenly. Pages are the unit of work, because few large compilers end in a short run.
+pub(super) fn build_time(run: &RunSpec, result: &RunResult) -> f64 {
+    let builds = run.settings.get(BUILDS).copied().unwrap_or(1);
+    let busy = result.busy_ms / result.allocated_pages as f64;
+    let waits_percent = result.zone_wait_percent + result.lru_wait_percent + result.mmap_wait_percent;
     // While one CPU works alone, it does not wait for locks.
     let serial = SERIAL_SHARE * busy * (1.0 - waits_percent / 100.0);
-    serial + (busy - serial) * f64::from(BUILDS) / f64::from(run.workers)
+    serial + (busy - serial) * builds as f64 / f64::from(result.workers)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn run(workers: u32, zone_wait_percent: f64) -> RunResult {
-        RunResult {
+    /// The time of a build with these results, if `builds` share the CPUs.
+    fn time(builds: u64, workers: u32, zone_wait_percent: f64) -> f64 {
+        let mut run = RunSpec::new("epyc-2", "kbuild", "linux-6.6");
+        if builds > 1 {
+            run.settings.insert(BUILDS.to_owned(), builds);
+        }
+        let result = RunResult {
             workers,
             zone_wait_percent,
             busy_ms: 1000.0,
             allocated_pages: 1000,
             ..RunResult::default()
-        }
+        };
+        build_time(&run, &result)
     }
 
     #[test]
@@ -62,16 +72,16 @@ mod tests {
 
     #[test]
     fn one_cpu_does_all_and_many_wait_for_the_serial_part() {
-        assert!((build_time::<1>(&run(1, 0.0)) - 1.0).abs() < 1e-9);
-        let many = build_time::<1>(&run(1_000_000, 0.0));
+        assert!((time(1, 1, 0.0) - 1.0).abs() < 1e-9);
+        let many = time(1, 1_000_000, 0.0);
         assert!((many - SERIAL_SHARE).abs() < 1e-5, "{many}");
         // Half of the busy time is waiting. The serial part does not wait.
-        let half = build_time::<1>(&run(1_000_000, 50.0));
+        let half = time(1, 1_000_000, 50.0);
         assert!((half - SERIAL_SHARE / 2.0).abs() < 1e-5, "{half}");
     }
 
     #[test]
     fn builds_that_share_the_cpus_have_as_many_fewer() {
-        assert!((build_time::<8>(&run(224, 10.0)) - build_time::<1>(&run(28, 10.0))).abs() < 1e-12);
+        assert!((time(8, 224, 10.0) - time(1, 28, 10.0)).abs() < 1e-12);
     }
 }

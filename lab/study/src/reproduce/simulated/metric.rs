@@ -1,0 +1,103 @@
+//! The figures of a simulation that a study may compare with a published column: a closed list of names.
+
+use serde::{Deserialize, Deserializer, de};
+
+use super::kernel_build::build_time;
+use crate::simulate::{RunResult, RunSpec};
+
+/// Makes the type, its names and its values from one list.
+macro_rules! metrics {
+    ($($variant:ident, $name:literal, $meaning:literal, $value:expr;)*) => {
+        /// A figure of a simulation's result.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Metric {
+            $(#[doc = $meaning] $variant,)*
+        }
+
+        impl Metric {
+            /// All metrics with their names and meanings.
+            pub(crate) const ALL: &[(Self, &str, &str)] = &[$((Self::$variant, $name, $meaning),)*];
+
+            /// The value of the metric in the result of a run.
+            pub(crate) fn of(self, run: &RunSpec, result: &RunResult) -> f64 {
+                match self {
+                    $(Self::$variant => {
+                        let value: fn(&RunSpec, &RunResult) -> f64 = $value;
+                        value(run, result)
+                    })*
+                }
+            }
+        }
+    };
+}
+
+metrics! {
+    Score, "score_per_s", "units of work per second, of all CPUs", |_, result| result.score_per_s;
+    TimePerUnit, "time_per_unit_s", "time for a unit of work: 1 / `score_per_s`",
+        |_, result| 1.0 / result.score_per_s;
+    SpinWaitPercent, "spin_wait_percent", "part of busy time that waits for zone locks and LRU locks",
+        |_, result| result.zone_wait_percent + result.lru_wait_percent;
+    ZoneWaitPercent, "zone_wait_percent", "part of busy time that waits for zone locks",
+        |_, result| result.zone_wait_percent;
+    LruWaitPercent, "lru_wait_percent", "part of busy time that waits for LRU locks",
+        |_, result| result.lru_wait_percent;
+    MmapWaitPercent, "mmap_wait_percent", "part of busy time that waits for an address space",
+        |_, result| result.mmap_wait_percent;
+    ZoneLockPercent, "zone_lock_percent", "part of busy time that waits for zone locks or holds one",
+        |_, result| result.zone_lock_percent;
+    LruLockPercent, "lru_lock_percent", "part of busy time that waits for LRU locks or holds one",
+        |_, result| result.lru_lock_percent;
+    CacheMissPercent, "cache_miss_percent", "part of the cache lines touched that comes from memory",
+        |_, result| result.cache_miss_percent;
+    BuildTime, "build_ms_per_page",
+        "time of a kernel build by the pages that it allocates, if `cgroups` builds share the CPUs and one CPU \
+         at a time does 1.1 % of the work",
+        |run, result| build_time(run, result);
+    BuildSpeed, "build_pages_per_ms", "1 / `build_ms_per_page`", |run, result| 1.0 / build_time(run, result);
+    UserTime, "user_ms_per_page", "time of the user's programs by allocated pages",
+        |_, result| result.user_ms / result.allocated_pages as f64;
+    SystemTime, "system_ms_per_page", "busy time of the kernel by allocated pages",
+        |_, result| (result.busy_ms - result.user_ms) / result.allocated_pages as f64;
+    FreeHigh, "free_high", "drains because of consecutive high-order frees",
+        |_, result| result.free_high as f64;
+    AllocZone, "alloc_zone", "pages that refills take from zones", |_, result| result.alloc_zone as f64;
+    AllocatedPages, "allocated_pages", "pages obtained, of all orders",
+        |_, result| result.allocated_pages as f64;
+    ZoneLockAcquisitions, "zone_lock_acquisitions", "times that a zone lock is taken",
+        |_, result| result.zone_lock_acquisitions as f64;
+    Visits, "visits", "times that a CPU goes to data that all CPUs of a zone share",
+        |_, result| result.shared.visits as f64;
+    Fallbacks, "fallbacks", "requests that get memory of another type",
+        |_, result| result.shared.fallbacks as f64;
+    DrainWaits, "drain_waits", "waits for a zone lock in order to drain a page set",
+        |_, result| result.drain_waits as f64;
+    DrainWaitTime, "drain_wait_ns", "time of these waits, all together",
+        |_, result| result.drain_wait_ns as f64;
+    DrainWaitMax, "drain_wait_max_ns", "the longest of these waits",
+        |_, result| result.drain_wait_max_ns as f64;
+    DrainWaitMean, "drain_wait_mean_us", "the mean of these waits",
+        |_, result| result.drain_wait_ns as f64 / result.drain_waits as f64 / 1e3;
+    PcpPagesPeak, "pcp_pages_peak", "most pages in page sets at once", |_, result| result.pcp_pages_peak as f64;
+    PcpPagesIdle, "pcp_pages_idle", "pages in page sets 30 s after the load is gone",
+        |_, result| result.pcp_pages_idle as f64;
+    UsedPeak, "used_peak", "most pages in use or in page sets at once",
+        |_, result| result.shared.used_peak as f64;
+    AllocMean, "alloc_mean_ns", "mean time of an allocation", |_, result| result.alloc_mean_ns;
+    AllocMedian, "alloc_p50_ns", "median time of an allocation", |_, result| result.alloc_p50_ns;
+    AllocP99, "alloc_p99_ns", "time that 99 % of the allocations do not exceed",
+        |_, result| result.alloc_p99_ns;
+    AllocP999, "alloc_p999_ns", "time that 99.9 % of the allocations do not exceed",
+        |_, result| result.alloc_p999_ns;
+    AllocMax, "alloc_max_ns", "time of the longest allocation", |_, result| result.alloc_max_ns;
+}
+
+impl<'de> Deserialize<'de> for Metric {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let typed = String::deserialize(deserializer)?;
+        let found = Self::ALL.iter().find(|(_, name, _)| *name == typed);
+        found.map(|(metric, ..)| *metric).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|(_, name, _)| *name).collect();
+            de::Error::custom(format!("no metric is called `{typed}`; use one of {}", names.join(", ")))
+        })
+    }
+}

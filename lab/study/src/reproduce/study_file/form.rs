@@ -1,0 +1,335 @@
+//! The keys of a study's file.
+
+use std::collections::BTreeMap;
+
+use pageset_sim::TickPhase;
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::reproduce::simulated::{FitTarget, Metric};
+use crate::sweep::Several;
+
+/// Texts by the CSV column that has them.
+pub(super) type Texts = BTreeMap<String, Several<String>>;
+
+/// A study's file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StudyForm {
+    /// The comparison that the study makes, on one line of help.
+    pub(super) summary: String,
+    /// For each machine: its published name, and the simulated machine.
+    #[serde(default)]
+    pub(super) machines: BTreeMap<String, String>,
+    /// Misprints.
+    #[serde(default, rename = "correction")]
+    pub(super) corrections: Vec<Spanned<CorrectionForm>>,
+    /// Tables that are alike.
+    pub(super) tables: Vec<Spanned<TableForm>>,
+    /// Pictures.
+    #[serde(default, rename = "figure")]
+    pub(super) figures: Vec<Spanned<FigureForm>>,
+    /// Further tables, after the published ones.
+    #[serde(default)]
+    pub(super) more: Vec<More>,
+    /// A table once more, with copies of a recording instead of its workload.
+    pub(super) copies: Option<Spanned<CopiesForm>>,
+    /// A table of used memory.
+    pub(super) used_memory: Option<Spanned<UsedMemoryForm>>,
+}
+
+/// A further table, made from the published ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum More {
+    /// The changes themselves, and whether what is published covers ours.
+    Changes,
+}
+
+/// A table once more, with copies of a recording instead of its workload.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CopiesForm {
+    pub(super) table: Spanned<String>,
+    pub(super) workload: String,
+    pub(super) warmup_ms: u64,
+    pub(super) duration_ms: u64,
+    /// Keys of the columns that copies have too.
+    pub(super) columns: Vec<Spanned<String>>,
+}
+
+/// A table of the memory that the machine of a table uses.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UsedMemoryForm {
+    pub(super) table: Spanned<String>,
+    /// What is published of these rows, in percent of the base row: at the peak, and at the end.
+    pub(super) peak_percent: f64,
+    pub(super) after_percent: f64,
+    pub(super) rows: Vec<String>,
+}
+
+/// A misprint.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CorrectionForm {
+    pub(super) csv: String,
+    pub(super) column: String,
+    pub(super) printed: String,
+    pub(super) meant: String,
+}
+
+/// One table, or what several tables share: then `each` says how they differ.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TableForm {
+    /// The table's name in JSON, and its title.
+    pub(super) id: Option<String>,
+    pub(super) title: Option<String>,
+    /// The tables that it is judged with.
+    pub(super) group: Option<String>,
+    /// How its author has withdrawn it.
+    pub(super) withdrawn: Option<String>,
+    /// The file of published values.
+    pub(super) csv: Option<Spanned<String>>,
+    /// Texts of the CSV's lines that belong to the table.
+    pub(super) only: Option<Spanned<Texts>>,
+    /// The CSV's column with the names of rows.
+    pub(super) named_by: Option<Spanned<String>>,
+    /// The CSV's column that names lines, if every line has the rows.
+    pub(super) each_line: Option<Spanned<String>>,
+    /// Columns and rows.
+    pub(super) columns: Option<Vec<Spanned<ColumnForm>>>,
+    pub(super) rows: Option<Vec<Spanned<RowForm>>>,
+    /// The simulation.
+    pub(super) run: Option<Spanned<RunForm>>,
+    /// Parts of the simulation that the CSV's columns say.
+    pub(super) from_line: Option<BTreeMap<String, Spanned<String>>>,
+    /// The warm-up's length, in rounds of the workload.
+    pub(super) warmup: Option<Spanned<WarmupForm>>,
+    /// Least measured time of all CPUs together.
+    pub(super) cpu_ms_min: Option<u64>,
+    /// Parameters that are chosen on base rows, and parameters that were chosen on other tables.
+    pub(super) fits: Option<Vec<Spanned<FitForm>>>,
+    pub(super) borrows: Option<Vec<Spanned<BorrowForm>>>,
+    /// Texts of the lines with the standard deviations of a line's values.
+    pub(super) deviation_line: Option<Spanned<Texts>>,
+    /// Whether a quick run has the table, and the rows that it has.
+    pub(super) is_quick: Option<bool>,
+    pub(super) quick_rows: Option<Spanned<Vec<String>>>,
+    /// Tables that differ from this one as they say.
+    #[serde(default)]
+    pub(super) each: Vec<Spanned<TableForm>>,
+}
+
+/// One column.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ColumnForm {
+    pub(super) key: String,
+    pub(super) heading: String,
+    #[serde(default)]
+    pub(super) unit: String,
+    #[serde(default = "one")]
+    pub(super) decimals: u8,
+    /// Whether a change counts in percentage points.
+    #[serde(default)]
+    pub(super) is_share: bool,
+    pub(super) metric: Metric,
+    #[serde(default)]
+    pub(super) compared: ComparedForm,
+    /// The CSV's column, unless the rows say it.
+    pub(super) printed: Option<Spanned<String>>,
+    /// A CSV's column that divides the printed value, and a factor.
+    pub(super) per: Option<Spanned<String>>,
+    pub(super) times: Option<f64>,
+    #[serde(default)]
+    pub(super) printed_as: PrintedAs,
+    /// Texts of the CSV's lines that have the column's values.
+    pub(super) only: Option<Spanned<Texts>>,
+    /// The CSV's column with the standard deviation by mean, in percent, of both values that make a change.
+    pub(super) variation: Option<Spanned<String>>,
+}
+
+fn one() -> u8 {
+    1
+}
+
+/// How the metric is compared with the published value.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ComparedForm {
+    #[default]
+    AsIs,
+    PercentOfBase,
+    PerWorkPercentOfBase,
+    ScaledToBase,
+}
+
+/// The meaning of a printed number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum PrintedAs {
+    /// The value.
+    #[default]
+    Value,
+    /// The value is this number in percent of the base row's.
+    ValueInPercentOfBase,
+    /// The change from the base row in percent. The base row is 100, and has no line.
+    Change,
+}
+
+/// One row.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RowForm {
+    pub(super) name: Option<String>,
+    /// Texts of the CSV's lines that have the row's values.
+    pub(super) only: Option<Spanned<Texts>>,
+    #[serde(default)]
+    pub(super) run: RunForm,
+    /// The CSV's column, for a column's key.
+    #[serde(default)]
+    pub(super) printed: BTreeMap<String, Spanned<String>>,
+    /// The CSV's column with the standard deviation, in percent.
+    pub(super) variation: Option<Spanned<String>>,
+}
+
+/// Parts of a simulation.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RunForm {
+    pub(super) machine: Option<String>,
+    pub(super) workload: Option<String>,
+    pub(super) policy: Option<String>,
+    pub(super) cpus: Option<u32>,
+    pub(super) batch: Option<u32>,
+    pub(super) high: Option<u32>,
+    pub(super) kernel_of: Option<String>,
+    pub(super) tick_phase: Option<TickPhase>,
+    pub(super) warmup_ms: Option<u64>,
+    pub(super) duration_ms: Option<u64>,
+    #[serde(default)]
+    pub(super) set: BTreeMap<String, u64>,
+}
+
+/// The warm-up lasts as long as the published machine takes for some rounds of the workload.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WarmupForm {
+    pub(super) rounds: f64,
+    /// Units of work that a CPU does in one round.
+    pub(super) units: u64,
+    /// Key of the column whose value in the base row is the work of all CPUs in a second.
+    pub(super) score: Spanned<String>,
+}
+
+/// A parameter that is chosen on each base row whose published value is not 0.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FitForm {
+    pub(super) parameter: String,
+    pub(super) range: (u64, u64),
+    /// Key of the column with the target.
+    pub(super) column: Spanned<String>,
+    #[serde(default)]
+    pub(super) rises: bool,
+    #[serde(default)]
+    pub(super) target: FitTarget,
+}
+
+/// Parameters that were chosen on a row of another table. In the table's name, `{machine}` stands for the
+/// simulated machine.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BorrowForm {
+    pub(super) parameters: Vec<String>,
+    pub(super) table: String,
+    /// Default: the name of the row's own base row.
+    pub(super) row: Option<String>,
+}
+
+/// A picture.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FigureForm {
+    pub(super) title: String,
+    /// The end of its file's name, after the study's name.
+    pub(super) part: Option<String>,
+    /// The axis of rows.
+    pub(super) rows: String,
+    #[serde(default)]
+    pub(super) unit: String,
+    #[serde(default)]
+    pub(super) scale: ScaleForm,
+    pub(super) mark: MarkForm,
+    /// Keys of the columns that are drawn.
+    pub(super) columns: Vec<Spanned<String>>,
+    /// The tables that are drawn. Default: all that have one of these columns.
+    pub(super) tables: Option<Vec<Spanned<String>>>,
+}
+
+/// How rows are placed along their axis.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ScaleForm {
+    #[default]
+    Names,
+    Linear,
+    Log,
+}
+
+/// How values are drawn.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum MarkForm {
+    Bars,
+    Points,
+    Line,
+}
+
+/// Takes the fields of `own`, and those that it leaves out from `shared`.
+macro_rules! or_shared {
+    ($own:ident, $shared:ident, $($field:ident)*) => {
+        Self { $($field: $own.$field.clone().or_else(|| $shared.$field.clone()),)* ..Self::default() }
+    };
+}
+
+impl TableForm {
+    /// The table, where `shared` says what `self` does not. Texts of lines and parts of the simulation are
+    /// added to each other.
+    pub(super) fn over(&self, shared: &Self) -> Self {
+        let mut table = or_shared!(
+            self, shared, id title group withdrawn csv named_by each_line columns rows from_line warmup
+            cpu_ms_min fits borrows deviation_line is_quick quick_rows
+        );
+        table.only = joined(&shared.only, &self.only, |all, own| all.extend(own));
+        table.run = joined(&shared.run, &self.run, |all, own| *all = own.over(all));
+        table
+    }
+}
+
+/// Both values as one, at the place of the second.
+fn joined<T: Clone>(
+    shared: &Option<Spanned<T>>,
+    own: &Option<Spanned<T>>,
+    join: impl Fn(&mut T, T),
+) -> Option<Spanned<T>> {
+    let (Some(shared), Some(own)) = (shared, own) else { return own.clone().or_else(|| shared.clone()) };
+    let mut all = shared.get_ref().clone();
+    join(&mut all, own.get_ref().clone());
+    Some(Spanned::new(own.span(), all))
+}
+
+impl RunForm {
+    /// The parts of `self`, and those that only `shared` has.
+    pub(super) fn over(&self, shared: &Self) -> Self {
+        let mut run = or_shared!(
+            self, shared, machine workload policy cpus batch high kernel_of warmup_ms duration_ms
+        );
+        run.tick_phase = self.tick_phase.or(shared.tick_phase);
+        run.set = shared.set.clone();
+        run.set.extend(self.set.clone());
+        run
+    }
+}
