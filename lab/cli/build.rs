@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Sources of a build, as git and cargo name them from here. If one differs from the commit, the build is
-/// `-dirty`.
+/// Sources of a build, as git and cargo name them from this directory. If one of them differs from the
+/// commit, the build is called `-dirty`.
 const SOURCES: [&str; 6] =
     ["..", "../../machines", "../../data", "../../studies", "../../Cargo.toml", "../../Cargo.lock"];
 

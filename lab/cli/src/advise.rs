@@ -135,8 +135,8 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
         None => None,
     };
     let provenance = with_machine(provenance, &advice);
-    // A user who is told to change a setting sees the table. A No is the whole answer; `--evidence` adds the
-    // table.
+    // A Yes is printed with its table, since the user is told to change a setting. A No is the whole answer
+    // unless `--evidence` is given.
     let is_change = matches!(advice.verdict, Verdict::Set { .. } | Verdict::ChangeKernel { .. });
     let is_brief = !is_change && tried.is_none() && !args.evidence && !advice.forecasts.is_empty();
     let said = Printed { advice: &advice, tried: tried.as_ref(), provenance: &provenance, is_brief };
@@ -212,7 +212,7 @@ struct Printed<'a> {
     is_brief: bool,
 }
 
-/// Sentences of a No that stand without the evidence.
+/// Sentences that are printed for a No without the evidence.
 const BRIEF: usize = 4;
 
 /// The advice and its trial in JSON. Keys are stable.
@@ -380,7 +380,7 @@ pub(crate) fn table(advice: &Advice) -> Table {
     table
 }
 
-/// The kernel, or the setting without the beginning that all of them share.
+/// The kernel, or the setting without the prefix that all settings share.
 pub(crate) fn name(forecast: &Forecast) -> String {
     match &forecast.kernel {
         Some(kernel) => kernel.clone(),

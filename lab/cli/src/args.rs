@@ -162,7 +162,7 @@ mod tests {
         definition().debug_assert();
     }
 
-    /// Once, `-f` had three meanings; now it has one.
+    /// `-f` once had three meanings. Now it has one.
     #[test]
     fn an_option_letter_means_the_same_everywhere() {
         fn collect(command: &clap::Command, letters: &mut std::collections::BTreeMap<char, String>) {

@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-/// Takes the names, and gives the value that has the name.
+/// A parser that accepts these names and returns the value with the name.
 pub(crate) fn one_of<T: Clone + Send + Sync + 'static>(
     named: impl IntoIterator<Item = (impl Into<PossibleValue>, T)>,
 ) -> impl TypedValueParser<Value = T> {

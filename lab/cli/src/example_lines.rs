@@ -24,7 +24,7 @@ pub(crate) fn command_lines(text: &str, subcommands: &[String]) -> Vec<String> {
     lines
 }
 
-/// The words of each call of `pageset` in a line of a shell, `pageset` first and without `sudo`.
+/// Each call of `pageset` in a shell line, as words: `pageset` first, without `sudo`.
 pub(crate) fn pageset_parts(line: &str) -> impl Iterator<Item = Vec<String>> {
     let commands = commands(line).into_iter().map(|mut words| {
         if words.first().is_some_and(|first| first == "sudo") {
@@ -35,8 +35,8 @@ pub(crate) fn pageset_parts(line: &str) -> impl Iterator<Item = Vec<String>> {
     commands.filter(|words| words.first().is_some_and(|first| first == "pageset"))
 }
 
-/// The commands of a line, as words: what is between `;`, `|` and `&&`, without redirections. Single quotes
-/// are understood.
+/// The commands of a shell line, as words. `;`, `|` and `&&` separate commands; redirections are left out.
+/// Single quotes are understood.
 fn commands(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![vec![String::new()]];
     let mut is_quoted = false;

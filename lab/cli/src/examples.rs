@@ -101,7 +101,7 @@ fn every_command_of_the_book_can_be_typed() {
             let line = line.trim_start().trim_start_matches("$ ");
             let words_of_prose = line.split("  #").next().unwrap_or_default();
             for typed in command_lines(&format!("  {words_of_prose}"), &subcommands) {
-                // `...` and names in capitals stand for files and values of the reader's own.
+                // `...` and names in capitals stand for the reader's own files and values.
                 assert_eq!(refused(&typed), None, "{}:{number}", path.display());
                 count += 1;
             }

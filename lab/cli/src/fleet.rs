@@ -13,7 +13,7 @@ use crate::args::exit_with_usage;
 use crate::options::{OpeningArgs, SourceArgs};
 use crate::progress::Progress;
 
-/// Whether these are a fleet. A folder is always one.
+/// Whether these paths are a fleet. A single folder is one.
 pub(crate) fn is_one(recordings: &[PathBuf]) -> bool {
     if !fleet::is_fleet(recordings) {
         return false;
@@ -36,7 +36,7 @@ pub(crate) struct Member<R> {
 /// All recordings of a fleet.
 pub(crate) struct Fleet<R> {
     pub(crate) members: Vec<Member<R>>,
-    /// Names in tables instead of paths: the names of the files without `.pgtrace`, if no two are equal.
+    /// Names for tables: file names without `.pgtrace`. If two are equal, the paths are used.
     names: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn read<R: Send>(
     Ok(Fleet { names: names.collect(), members })
 }
 
-/// An error without the file's name, since the name stands beside it.
+/// An error without the file's name, which stands in the same line.
 fn without_path(error: &str, file: &Path) -> String {
     error.strip_prefix(&format!("{}: ", file.display())).unwrap_or(error).to_owned()
 }

@@ -6,8 +6,8 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use pageset_report::{Provenance, shell_word};
 
-/// Options that do not change a result: its place and format, the number of CPUs, and the workers. All other
-/// options belong to the command line that repeats the result.
+/// Options that do not change a result: where and how it is written, the number of workers. The command line
+/// that repeats a result has all other options.
 const OUTSIDE: [&str; 12] = [
     "format",
     "output",
@@ -28,8 +28,8 @@ const OUTSIDE: [&str; 12] = [
 pub(crate) struct Invocation(String);
 
 impl Invocation {
-    /// The command line that clap has parsed. It is made from clap's own lists, so no option can be
-    /// forgotten. `definition` must be the one that has parsed it.
+    /// The command line that clap has parsed, built from clap's own lists, so that no option is forgotten.
+    /// `definition` must be the one that clap used.
     pub(crate) fn of(definition: &Command, matches: &ArgMatches) -> Self {
         let mut line = definition.get_name().to_owned();
         let (mut definition, mut matches) = (definition, matches);
@@ -47,8 +47,8 @@ impl Invocation {
         let options: Vec<_> = options.flat_map(|arg| option(arg, matches)).collect();
         let places = definition.get_positionals().filter(typed).flat_map(|arg| values(arg, matches));
         let places: Vec<_> = places.flatten().collect();
-        // An option that takes many values would also take the arguments behind it. Arguments that look like
-        // options stand last, behind `--`.
+        // An option with many values would swallow the arguments after it, so arguments come first. Arguments
+        // that look like options come last, behind `--`.
         let parts = if places.iter().any(|place| place.len() > 1 && place.starts_with('-')) {
             [options, vec!["--".to_owned()], quoted_all(&places)].concat()
         } else {
@@ -98,7 +98,7 @@ fn option(arg: &Arg, matches: &ArgMatches) -> Vec<String> {
     };
     let all = values(arg, matches);
     match arg.get_value_delimiter() {
-        // If an option with a list is typed twice, both lists become one.
+        // If an option with a list is typed twice, the lists are joined.
         Some(delimiter) => occurrence(vec![all.concat().join(&delimiter.to_string())]),
         None => all.into_iter().flat_map(occurrence).collect(),
     }

@@ -93,8 +93,8 @@ impl LayoutSummary {
     }
 }
 
-/// The machine to replay `source` on. If the recording does not describe its machine, the layout is made up
-/// from a first reading. Then the recording must be one that can be read twice.
+/// The machine to replay `source` on. If the recording does not describe its machine, a layout is made up
+/// from a first reading of the events, so the recording must allow a second reading.
 pub(crate) fn find(
     source: &Source,
     args: &SourceArgs,

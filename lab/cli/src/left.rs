@@ -1,5 +1,4 @@
-//! Settings that a killed command did not put back. Every command that looks at the running kernel reports
-//! them.
+//! Settings that a killed command left changed. Every command that looks at the running kernel reports them.
 
 use anyhow::{Result, bail};
 use pageset_measure::host::Settings;
@@ -8,7 +7,7 @@ use pageset_measure::host::settings::{Left, PutBack};
 use crate::output::say;
 use crate::{rights, terminal};
 
-/// Reports settings that were left changed, and offers to put them back to a person who may do that.
+/// Reports settings that were left changed. If the user is root and at a terminal, offers to put them back.
 pub(crate) fn offer(settings: &Settings) -> Result<()> {
     let Some(left) = settings.left() else { return Ok(()) };
     let is_root = rustix::process::geteuid().is_root();
@@ -31,7 +30,7 @@ pub(crate) fn offer(settings: &Settings) -> Result<()> {
     }
 }
 
-/// Puts back settings that were left changed, without a question: the user has asked for it.
+/// Puts back settings that were left changed. The user has asked for it, so there is no question.
 pub(crate) fn put_back(settings: &Settings) -> Result<()> {
     match settings.left() {
         Some(left) => told(&left.put_back()?),
@@ -42,7 +41,7 @@ pub(crate) fn put_back(settings: &Settings) -> Result<()> {
     }
 }
 
-/// An error of a command that wants to change settings while some are left.
+/// The error of a command that must not change settings while others are left changed.
 pub(crate) fn refused(left: &Left) -> String {
     format!("{left} {}", way_back())
 }

@@ -67,8 +67,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use args::{Args, Command};
 use invocation::Invocation;
 
-/// Runs the command as it was typed, its name first, and gives the status that the process is to end with. A
-/// command line that makes no sense ends the process.
+/// Runs the command with these words, the program's name first, and returns the exit status. If the command
+/// line is wrong, ends the process.
 #[must_use]
 pub fn command(typed: impl IntoIterator<Item = OsString>) -> u8 {
     limits::make_errors();
@@ -84,7 +84,7 @@ pub fn command(typed: impl IntoIterator<Item = OsString>) -> u8 {
         Args::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.format(&mut definition).exit());
     match check.and_then(|()| run(args.command, &invocation)) {
         Ok(()) => 0,
-        // The reader of our output has closed the pipe: it has seen enough.
+        // The reader of our output has closed the pipe. That is no error.
         Err(error) if is_broken_pipe(&error) => 0,
         Err(error) => {
             if let Some(answer) = error.downcast_ref::<advise::Answer>() {

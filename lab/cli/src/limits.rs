@@ -1,4 +1,4 @@
-//! Makes a limit that a user has set for this process an error, instead of this process's end.
+//! Turns a limit that kills the process into an error.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Once};
@@ -12,8 +12,8 @@ use signal_hook::flag;
 /// The signal gets a handler instead of being ignored: recorded commands inherit an ignored signal, but not a
 /// handler.
 pub(crate) fn make_errors() {
-    // Python calls more than one command in a process.
+    // Python runs several commands in one process.
     static ONCE: Once = Once::new();
-    // If the handler cannot be set, a limit ends the process, as it ends any other.
+    // If the handler cannot be set, the limit kills this process, as it kills any other.
     ONCE.call_once(|| drop(flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))));
 }

@@ -32,7 +32,7 @@ pub(crate) struct SourcesArgs {
 }
 
 impl SourcesArgs {
-    /// The recording that is named, if it is one; else the bundled one.
+    /// The named recording if there is exactly one, and otherwise the bundled one.
     pub(crate) fn single(&self) -> SourceArgs {
         SourceArgs { recording: self.recordings.first().cloned(), opening: self.opening.clone() }
     }

@@ -91,7 +91,7 @@ pub(crate) fn lost_notes(lost: &LostEvents) -> Vec<String> {
         Some(missing) => vec![
             match lost.gaps_of_unknown_size {
                 0 => format!("Lost events: {} ({missing}).", lost.missing()),
-                // Each counts as one.
+                // A gap of unknown size counts as one event.
                 _ => format!("Lost events: at least {} ({missing}).", lost.missing()),
             },
             "Events are missing: small differences mean nothing.".to_owned(),

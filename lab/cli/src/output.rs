@@ -1,5 +1,5 @@
-//! Where results go: the standard output, or a file that appears whole or not at all. Results may hold texts
-//! from other programs, but no control character of these leaves this file. A test shows that no other file
+//! Writes results to the standard output, or to a file that appears whole or not at all. Results may contain
+//! texts from other programs; their control characters are replaced here. A test checks that no other file
 //! writes to a terminal.
 
 use std::borrow::Cow;
@@ -16,8 +16,8 @@ use pageset_report::printable_lines;
 
 use crate::options::TargetArgs;
 
-/// Writes a result to the target's file, or to the standard output if it names none. The result is made in
-/// memory first. If making it fails, nothing is written, and errors of writing are the system's own.
+/// Writes a result to the target's file, or to the standard output if there is none. The result is first made
+/// in memory. So if making it fails, nothing is written, and an error of writing comes from the system alone.
 pub(crate) fn write(target: &TargetArgs, make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     match &target.output {
         None => print(make),

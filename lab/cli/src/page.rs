@@ -63,7 +63,7 @@ pub(crate) fn sentences<'s>(heading: &str, sentences: impl IntoIterator<Item = &
     section
 }
 
-/// Each column of numbers as a picture: a bar for each row, named by its first label.
+/// Each column of numbers as a picture, with a bar for each row. A bar has the name in the row's first label.
 pub(crate) fn multiples(table: &Table) -> Section {
     let label = table.columns().iter().position(|column| column.kind == Kind::Label);
     let name = |cells: &[Cell]| match label.map(|label| &cells[label]) {

@@ -1,5 +1,5 @@
-//! Names of policies, as people type them: `6.12` is `linux-6.12`, and a wrong name gets the nearest ones. A
-//! file stands for the policy in it.
+//! Names of policies as people type them: `6.12` is `linux-6.12`. For a wrong name, the nearest names are
+//! suggested. A file name stands for the policy in the file.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use pageset_study::contest::AllocatorKind;
 /// The name that stands for the recorded kernel's own policy.
 pub(crate) const AUTO: &str = "auto";
 
-/// A name is suggested if its likeness to the typed word is at least this; 1 is the same word.
+/// Names at least this similar to the typed word are suggested; 1 means equal.
 const ALIKE: f64 = 0.8;
 
 /// The policy that was named, or the recorded kernel's own.
@@ -59,7 +59,7 @@ pub(crate) fn policy_or_ours() -> impl TypedValueParser<Value = String> {
                 .find(|ours| *ours == name)
                 .map(str::to_owned),
         },
-        // Only the path is kept: a run reads the file again, as it does with the machine's file.
+        // Keep only the path: a run reads the file again, as it does with a machine file.
         of_file: |path: &str, _: &'static Policy| path.to_owned(),
     }
 }
@@ -79,7 +79,7 @@ fn described() -> Vec<PossibleValue> {
 struct Names<P, K, F> {
     possible: P,
     known: K,
-    /// Makes the result from a file's path and the policy in it.
+    /// Makes the value from a file's path and the policy in it.
     of_file: F,
 }
 
@@ -136,17 +136,17 @@ where
     }
 }
 
-/// Names that may be meant: the name itself; a release without `linux-`; a release whose first two numbers
-/// have a policy.
+/// Names that the user may mean: the typed name; a release without `linux-`; a release with a third number,
+/// whose first two numbers have a policy.
 fn full_names(typed: &str) -> Vec<String> {
     let release = typed.strip_prefix("linux-").unwrap_or(typed);
     let numbers: Vec<_> = release.splitn(3, '.').take(2).collect();
     vec![typed.to_owned(), format!("linux-{release}"), format!("linux-{}", numbers.join("."))]
 }
 
-/// The name that is most like what was typed, if one is like it.
+/// The name that is most similar to the typed word, if one is similar enough.
 fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
-    // Nearly all names begin with `linux-`, so this beginning does not count as likeness.
+    // Nearly all names begin with `linux-`, so this prefix is not compared.
     let own = |name: &str| name.strip_prefix("linux-").unwrap_or(name).to_owned();
     let likeness =
         |name: &str| strsim::jaro_winkler(&own(typed), &own(name)).max(strsim::jaro(typed, name) - 0.05);

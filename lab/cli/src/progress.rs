@@ -1,4 +1,4 @@
-//! A sign of life on the standard error, for work that takes longer than a second.
+//! Progress of long work, on the standard error.
 
 use std::fmt;
 use std::io::{self, IsTerminal as _};
@@ -26,7 +26,7 @@ struct Stage {
 }
 
 impl Progress {
-    /// Progress of work that begins its stages itself.
+    /// Progress that is shown on a terminal. The work begins its stages itself.
     pub(crate) fn on_terminal() -> Self {
         Self { is_terminal: io::stderr().is_terminal(), stage: None }
     }
@@ -53,7 +53,7 @@ impl Progress {
     }
 }
 
-/// An interrupt ends the process, so nothing has to be cancelled.
+/// Never cancels: an interrupt ends the process.
 impl pageset_report::Progress for Progress {
     fn begin(&mut self, what: &'static str, unit: &'static str, total: Option<u64>) {
         self.start(what, unit, total);

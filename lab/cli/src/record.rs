@@ -21,9 +21,9 @@ use args::RecordArgs;
 pub(crate) use ending::is_running;
 pub(crate) use live::Live;
 
-/// The file of a recording without a name.
+/// The file that is written without `-o`.
 const FILE: &str = "recording.pgtrace";
-/// A shell's status of a program that an interrupt ended.
+/// Exit status that a shell reports for a program ended by an interrupt.
 const STATUS_INTERRUPTED: i32 = 130;
 
 pub(crate) fn run(args: &RecordArgs) -> Result<()> {
@@ -78,7 +78,7 @@ fn run_counts(options: &Options, path: &Path, existing: Existing, is_interrupted
 /// Prints a summary of the recording, or the reason why there is none.
 fn end(path: &Path, recording: Result<Recording, RecordError>) -> Result<()> {
     if matches!(recording, Err(RecordError::Command { .. } | RecordError::Refused { .. })) {
-        // Nothing that was asked for has been recorded.
+        // Nothing was recorded, so the command fails.
         output::remove_begun(path);
     }
     let recording = recording.map_err(|error| match error {
@@ -88,7 +88,7 @@ fn end(path: &Path, recording: Result<Recording, RecordError>) -> Result<()> {
     output::print(|out| ending::print(out, path, &recording))
 }
 
-/// Set by the first interrupt. The second one ends the program at once.
+/// Returns a flag that the first interrupt sets. The second interrupt ends the program at once.
 fn interrupts() -> Result<Arc<AtomicBool>> {
     let is_interrupted = Arc::new(AtomicBool::new(false));
     for signal in signals::ending() {

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
     output::write(&args.output.target, |out| finished.write(args.output.format, out))
 }
 
-/// Replays one recording, beside repeats of its load. `is_shown` shows progress to a person.
+/// Replays one recording, with the repeats of its load. `is_shown` says whether a person sees the progress.
 fn finished(
     args: &ReplayArgs,
     (source_args, repeats): (&SourceArgs, &[PathBuf]),
@@ -77,7 +77,7 @@ fn policy_of(info: &TraceInfo) -> Option<Policy> {
     info.kernel.as_deref().or(machine).and_then(policy_of_kernel).copied()
 }
 
-/// Releases whose policies differ, from the oldest that is maintained on.
+/// Releases whose policies differ, beginning with the oldest that is still maintained.
 const RELEASES: [&str; 7] =
     ["linux-5.14", "linux-6.1", "linux-6.6", "linux-6.7", "linux-6.12", "linux-6.18", "linux-6.19"];
 
@@ -130,17 +130,17 @@ fn choose(args: &ReplayArgs, recorded: Option<Policy>) -> Vec<Candidate> {
 pub(crate) struct Comparison<'a> {
     /// The command line.
     pub(crate) invocation: &'a Invocation,
-    /// The kernels to ask; the first is the base.
+    /// Kernels to replay under. The first is the base that the others are compared with.
     pub(crate) candidates: Vec<Candidate>,
-    /// CPUs to share the memory between.
+    /// Number of CPUs that share the machine's memory, if it is not the recorded number.
     pub(crate) cpus: Option<u32>,
     /// Columns of the table for people.
     pub(crate) columns: Columns,
-    /// Another machine.
+    /// The machine to use instead of the recorded one.
     pub(crate) machine: &'a MachineArgs,
     /// Whether all notes are printed.
     pub(crate) is_verbose: bool,
-    /// Further recordings of the load.
+    /// Number of further recordings of the same load.
     pub(crate) repeats: usize,
     /// Whether progress is shown.
     is_shown: bool,
@@ -171,8 +171,8 @@ impl Comparison<'_> {
             }
             progress.lock().unwrap_or_else(PoisonError::into_inner).show(done);
         };
-        // A recorded machine is not passed on: the replay finds it itself, and then also uses the recorded
-        // state of its memory.
+        // If the machine is the recorded one, the replay is not given it. It then finds the machine itself,
+        // and also uses the recorded state of memory.
         let machine = Some(machine).filter(|_| origin != LayoutOrigin::Recorded);
         let options = ReplayOptions {
             candidates: self.candidates.clone(),

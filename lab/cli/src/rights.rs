@@ -1,4 +1,4 @@
-//! Errors of a missing right: only root has it, and one command line would work.
+//! Errors about missing rights. If root has the right, the error shows a command line that works.
 
 use std::env;
 use std::path::Path;
@@ -16,8 +16,8 @@ const NAME: &str = "pageset";
 /// `secure_path` of distributions.
 const PATHS_OF_ROOT: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
-/// The text of an error. Each cause stands there once. An error of a missing right shows the command line
-/// that would work. `typed` are the words of the command line behind the program's name.
+/// The text of an error, with each cause once. If a right is missing, it shows the command line that would
+/// work. `typed` has the words after the program's name.
 pub(crate) fn told(error: &Error, typed: &[String]) -> String {
     let missing = error.chain().find_map(|cause| {
         let not_root = |what: &str| Some(format!("{what}: run `{}`", as_root(typed)));
@@ -50,7 +50,7 @@ fn causes(error: &Error) -> String {
 
 /// The command line that runs this program with these words as root.
 pub(crate) fn as_root(words: &[impl AsRef<str>]) -> String {
-    // If another program, such as Python, runs this code, that program's name is not the command's.
+    // If another program such as Python runs this code, the process's name is not that of the command.
     let found = env::current_exe()
         .ok()
         .filter(|found| found.file_name().is_some_and(|name| name.to_string_lossy().starts_with(NAME)));
@@ -60,7 +60,7 @@ pub(crate) fn as_root(words: &[impl AsRef<str>]) -> String {
     line
 }
 
-/// The program's name if root's PATH finds this program by it, or else its path.
+/// What root must type to run this program: its name if root's PATH leads to it, and otherwise its path.
 fn program_of_root(typed: &str, found: Option<&Path>) -> String {
     match found {
         Some(found) if !typed.contains('/') => {

@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
-/// Longest time until a signal is noticed.
+/// A signal is noticed within this time.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 
 /// The last signal that came; 0 as long as there is none.
@@ -40,7 +40,7 @@ pub(crate) fn ending() -> impl Iterator<Item = i32> {
     [SIGHUP, SIGINT, SIGTERM].into_iter().filter(move |signal| ignored >> (signal - 1) & 1 == 0)
 }
 
-/// Ignored signals, from the first bit on. Source: proc_pid_status(5).
+/// The set of ignored signals, one bit each. Source: proc_pid_status(5).
 fn ignored(status: &str) -> u64 {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
@@ -60,14 +60,15 @@ impl Signals {
         self.0.load(Ordering::Relaxed) != 0
     }
 
-    /// An error once a signal has come.
+    /// Returns an error if a signal has come.
     pub(crate) fn check(&self) -> Result<(), Interrupted> {
         if self.has_come() { Err(Interrupted) } else { Ok(()) }
     }
 
     /// Sleeps for `interval`, or until a signal comes. Returns whether the whole time has passed.
     pub(crate) fn sleep(&self, interval: Duration) -> bool {
-        // The end is not computed: it could be later than the clock can show.
+        // Count the time down instead of computing its end: the end could be later than the clock can
+        // represent.
         let began = Instant::now();
         loop {
             let left = interval.saturating_sub(began.elapsed());
@@ -78,8 +79,8 @@ impl Signals {
         }
     }
 
-    /// Does `work` on another thread, and returns as soon as it is done or a signal comes. After a signal the
-    /// work runs on until the process ends. So nothing that must be put back may depend on the work.
+    /// Does `work` on another thread, and returns when it is done or a signal comes. After a signal the work
+    /// runs on until the process ends, so it must not hold anything that has to be put back.
     pub(crate) fn during<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -91,7 +92,7 @@ impl Signals {
             match receiver.recv_timeout(PATIENCE) {
                 Ok(done) => return Ok(done),
                 Err(RecvTimeoutError::Timeout) => {}
-                // The thread ends without a result only by a panic.
+                // The thread ends without a result only if it panics.
                 Err(RecvTimeoutError::Disconnected) => match worker.join() {
                     Ok(()) => return Err(Interrupted),
                     Err(panic) => resume_unwind(panic),

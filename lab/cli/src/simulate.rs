@@ -58,7 +58,7 @@ fn specs(args: &SimulateArgs) -> Vec<RunSpec> {
         cpus: args.cpus,
         batch: None,
         high: None,
-        // All compared policies run inside one kernel's allocator: the base's.
+        // All policies run inside the kernel of the base: its sockets and slabs.
         kernel_of: policies(args).first().cloned(),
         tick_phase: None,
         seed,
@@ -70,7 +70,7 @@ fn specs(args: &SimulateArgs) -> Vec<RunSpec> {
     policies(args).iter().flat_map(of_policy).collect()
 }
 
-/// The policies that were named, or two kernels before and after the series of 2023.
+/// The named policies. By default, a kernel before the series of 2023 and one after it.
 pub(super) fn policies(args: &SimulateArgs) -> Vec<String> {
     match args.policies.is_empty() {
         true => ["linux-6.6", "linux-6.12"].map(str::to_owned).to_vec(),

@@ -64,13 +64,13 @@ impl Source {
         Self { reader, argument, times_ns: None }
     }
 
-    /// Time from the first to the last event read, in seconds; `None` without events.
+    /// Time from the first to the last event that was read, in seconds; `None` if there was none.
     pub(crate) fn seconds(&self) -> Option<f64> {
         self.times_ns.map(|(first, last)| (last - first) as f64 / 1e9)
     }
 }
 
-/// The arguments again, as they have to be typed.
+/// The options for opening the recording, as the user has to type them.
 fn typed(path: &Path, args: &OpeningArgs) -> String {
     let mut typed = shell_word(&path.display().to_string());
     for (is_set, option) in [(args.lenient, " --lenient"), (args.recover, " --recover")] {
@@ -90,7 +90,7 @@ impl TraceReader for Source {
 
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
         let count = self.reader.read_block(events)?;
-        // Events are nearly sorted; the few that are not lie next to each other.
+        // Events are nearly sorted, and events out of order lie next to each other.
         for event in events.first().into_iter().chain(events.last()) {
             let (first, last) = self.times_ns.unwrap_or((event.ts_ns, event.ts_ns));
             self.times_ns = Some((first.min(event.ts_ns), last.max(event.ts_ns)));

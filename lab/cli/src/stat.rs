@@ -94,8 +94,7 @@ fn write(
     Ok(())
 }
 
-/// All sections as one table, a line for each number that there is: CSV has no place for tables of different
-/// shapes.
+/// All sections as one table with a line for each number. CSV cannot hold tables of different shapes.
 fn long(sections: &[Section], provenance: &Provenance, out: &mut dyn Write) -> Result<()> {
     let columns = vec![
         Column::label("section", "section"),

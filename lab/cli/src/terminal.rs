@@ -10,12 +10,12 @@ pub(crate) fn open() -> Option<File> {
     OpenOptions::new().read(true).write(true).open("/dev/tty").ok().filter(File::is_terminal)
 }
 
-/// Whether a user would see a question: the command was typed at a terminal, and is no part of a script.
+/// Whether a user would see a question: the standard input and the standard error are terminals.
 pub(crate) fn is_attended() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks, and gives the answer in lower case.
+/// Asks a question, and returns the answer in lower case.
 pub(crate) fn ask(mut terminal: File, question: &str) -> io::Result<String> {
     write!(terminal, "{} ", printable_lines(question))?;
     let mut answer = String::new();

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &TopArgs, invocation: &Invocation) -> Result<()> {
 
 #[cfg(feature = "screen")]
 fn show(args: &TopArgs, monitor: Monitor, signals: &Signals) -> Result<()> {
-    // Keys come from the standard input.
+    // Keys are read from the standard input.
     if io::stdin().is_terminal() {
         screen::run(args, monitor, signals)
     } else {

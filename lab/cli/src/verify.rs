@@ -78,12 +78,12 @@ pub(crate) fn compared(found: &Against) -> Table {
     against::compared(found)
 }
 
-/// A verification, and how well the policies of the kernels before and after would fit.
+/// A verification, and how well the policies of the next older and newer kernels fit.
 #[derive(Serialize)]
 struct Verified {
     #[serde(flatten)]
     verification: Verification,
-    /// Empty if the policy was named, or if the recording can be read once only.
+    /// Empty if the user named the policy, or if the recording cannot be read twice.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     neighbours: Vec<Fit>,
     /// Facts that neither the recording nor the description of its machine has, and that are assumed.
@@ -237,8 +237,8 @@ fn notes(verified: &[Verified]) -> Vec<String> {
     notes
 }
 
-/// The rule that finds refills, since no event of these recordings names one, and the number of uncertain
-/// cases.
+/// Says how refills are recognised, since no event of these recordings names one, and how many cases are
+/// uncertain.
 fn taken_for_refills(verified: &[Verified]) -> String {
     let fetches = verified.iter().map(|one| one.verification.fetches());
     let [all, past, unknown] = fetches.fold([0; 3], |[all, past, unknown], fetches| {
@@ -251,7 +251,8 @@ fn taken_for_refills(verified: &[Verified]) -> String {
     )
 }
 
-/// Which of the neighbours in time fits best, since vendors take changes into older kernels.
+/// Says which of the next older and newer kernels fits better, if one does: vendors take changes into older
+/// kernels.
 fn nearest(one: &Verified) -> Option<String> {
     let own = one.verification.fit();
     let best = one.neighbours.iter().min_by_key(|fit| fit.wrong())?;

@@ -6,17 +6,17 @@ use pageset_report::{Cell, Column, Row, Table, printable};
 /// Parts that get a row of their own in a table. The parts after these share one row.
 const ROWS: usize = 10;
 
-/// Splits parts into rows of their own and parts to be summed in the row `others`. A single part more than
-/// [`ROWS`] gets a row of its own: the table would be no shorter with `others`.
+/// Splits parts into those with a row of their own and those that share the row `others`. If there is only
+/// one more than [`ROWS`], it gets its own row: `others` would not make the table shorter.
 pub(crate) fn own_rows<'p, T>(all: &'p [&T]) -> (&'p [&'p T], &'p [&'p T]) {
     all.split_at(if all.len() > ROWS + 1 { ROWS } else { all.len() })
 }
 
-/// Characters of a control group's path that are shown: its end.
+/// Only the last characters of a control group's path are shown.
 const PATH_CHARACTERS: usize = 24;
-/// A word of this many hexadecimal digits in a path is the number of a container.
+/// A word of this many hexadecimal digits in a path is a container's id.
 const NUMBER_DIGITS: usize = 32;
-/// The first digits tell a container from others: these are shown.
+/// Shown digits of a container's id: enough to tell it from others.
 const SHOWN_DIGITS: usize = 12;
 
 /// The tables with their names in CSV.
@@ -121,7 +121,7 @@ fn name(part: &Part) -> String {
     }
 }
 
-/// The end of a control group's path, which tells it from others.
+/// The end of a control group's path, by which people recognise it.
 fn path(part: &Part) -> String {
     let name = short_numbers(&name(part));
     let characters = name.chars().count();
@@ -132,7 +132,7 @@ fn path(part: &Part) -> String {
     format!("...{end}")
 }
 
-/// A path with containers' numbers as short as their tools print them.
+/// A path with shortened container ids, as container tools print them.
 fn short_numbers(path: &str) -> String {
     let is_number = |word: &str| word.len() >= NUMBER_DIGITS && word.bytes().all(|c| c.is_ascii_hexdigit());
     let mut short = path.to_owned();

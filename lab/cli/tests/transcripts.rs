@@ -1,7 +1,7 @@
-//! The transcripts of commands in `cmd/`, which the book shows. Each command is run, and must print the text
-//! on the page.
+//! Runs the commands in the transcripts of `cmd/`, which the book shows. Each command must print the text in
+//! its transcript.
 //!
-//! After a change that is meant: `TRYCMD=overwrite cargo test -p pageset-cli --test transcripts`, and look at
+//! After an intended change, run `TRYCMD=overwrite cargo test -p pageset-cli --test transcripts`, and look at
 //! the diff.
 
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Checks how well waits for zone locks are found without call chains: recordings made with `pageset record
-//! --stack` are surveyed twice, with their call chains and without.
+//! Measures how well waits for zone locks are found without call chains. Recordings made with `pageset record
+//! --stack` are surveyed twice: with their call chains, and without.
 //!
 //! `cargo run --release -p pageset-replay --example callers -- FILE...`
 

@@ -1,17 +1,17 @@
-//! How often intervals hold the true value, by class: `cargo run --release --example coverage FOLDER [--rows]
-//! [--together]`.
+//! Counts how often intervals hold the true value, by class: `cargo run --release --example coverage FOLDER
+//! [--rows] [--together]`.
 //!
 //! FOLDER has recordings as for the example `pairs`. In a name without `_rN`, a last part such as `f64` is
 //! the setting. Each recording forecasts the visits of the same load under each other kernel and setting;
 //! each run under that kernel or setting is one truth. If one of the two runs was made on a busy machine
 //! (`.busy` in its name), the forecast is in the class `busy`.
 //!
-//! Prints Markdown: coverage, median width (upper end by lower end), score, the truths outside that are
-//! within a factor of 2 of the nearer end, and the ten worst. The score is the interval score of the
-//! logarithm of visits, where lower is better. It is the width, plus 10 times the distance of each truth that
-//! lies outside, since intervals are meant to hold 80 %. `--rows` prints every forecast, too. With
-//! `--together`, the runs of a load under one kernel and setting make one forecast, like several files of
-//! `pageset replay`.
+//! Prints Markdown: the share of truths that intervals hold, the median width (upper end by lower end), the
+//! score, how many of the other truths lie within a factor of 2 of the nearer end, and the ten worst. The
+//! score is the interval score of the logarithm of visits; lower is better. It adds the width, and 10 times
+//! the distance of each truth that lies outside, since intervals are meant to hold 80 %. `--rows` prints
+//! every forecast, too. With `--together`, the runs of a load under one kernel and setting make one forecast,
+//! like several files of `pageset replay`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,9 +21,9 @@ use pageset_replay::{
 };
 use pageset_trace::TraceReader;
 
-/// The part that intervals are meant to miss.
+/// Share of true values that an interval is meant to miss.
 const MISSED: f64 = 0.2;
-/// If repeats agree within this, each is a truth; else their range is.
+/// Repeats agree if they differ by no more than this part.
 const QUIET: f64 = 0.25;
 
 #[derive(Default)]
@@ -33,7 +33,7 @@ struct Class {
     covered: usize,
     widths: Vec<f64>,
     scores: Vec<f64>,
-    /// Each truth outside, as a factor from the nearer end.
+    /// For each truth outside, the factor between it and the nearer end.
     outside: Vec<f64>,
 }
 

@@ -1,5 +1,5 @@
-//! Runs of high-order frees in recordings: how many blocks of orders 1 to 3 a CPU frees one after another,
-//! before it frees one of another order. A page set's rule of `free_high` asks for such runs.
+//! Counts runs of high-order frees in recordings: how many blocks of orders 1 to 3 a CPU frees one after
+//! another, before it frees a block of another order. Such runs cause drains by `free_high`.
 //!
 //! `cargo run --release -p pageset-replay --example high_order_runs -- FILE...`
 
@@ -9,7 +9,7 @@ use pageset_trace::{EventKind, open};
 
 /// Orders that `free_high` counts.
 const ORDERS: std::ops::RangeInclusive<usize> = 1..=3;
-/// Longest run of each class.
+/// Length of the longest run in each class.
 const CLASSES: [u64; 7] = [1, 2, 4, 8, 16, 64, u64::MAX];
 
 #[derive(Default)]

@@ -1,9 +1,10 @@
-//! Every forecast that a folder of recordings can check: `cargo run --release --example pairs FOLDER`.
+//! Checks every forecast that a folder of recordings allows: `cargo run --release --example pairs FOLDER`.
 //!
-//! The folder has recordings of loads under several kernels and settings, several times each, called
-//! `KERNEL_LOAD_SETTING_rN.*` by whoever recorded them, or `KERNEL_LOAD.*` where each is recorded once. Each
-//! load under each kernel and setting is predicted from each other one on the same machine. Prints Markdown:
-//! the sums of all, what repeats themselves would be worth as forecasts, then one row a pair.
+//! The folder has recordings of loads under several kernels and settings. A file is called
+//! `KERNEL_LOAD_SETTING_rN.*` if there are several of its kind, and otherwise `KERNEL_LOAD.*`. The recordings
+//! of a load under one kernel and setting forecast that load under each other kernel and setting of the same
+//! machine. Prints Markdown: the sums over all pairs, the same with repeats in place of forecasts, then a row
+//! for each pair.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use pageset_replay::{Change, KernelTotals, against};
 use pageset_trace::TraceReader;
 
-/// If repeats agree within this, each is a truth; else their range is.
+/// Repeats agree if they differ by no more than this part. Otherwise the truth is their range.
 const QUIET: f64 = 0.25;
 
 type Group = BTreeMap<(String, String), Vec<PathBuf>>;
@@ -88,14 +89,14 @@ fn visits_of(runs: &[KernelTotals]) -> Vec<u64> {
     runs.iter().filter_map(KernelTotals::visits).collect()
 }
 
-/// From the least to the most.
+/// The least and the most.
 fn range(values: &[u64]) -> (u64, u64) {
     let least = values.iter().copied().min().unwrap_or(0);
     (least, values.iter().copied().max().unwrap_or(0))
 }
 
-/// Prints the value of a forecast that knew all about kernel and settings: another run of the same load under
-/// the same kernel and settings. Its misses come from the load, not from forecasting.
+/// Prints how good the best possible forecast would be. It is another run of the same load under the same
+/// kernel and settings, so its misses come from the load.
 fn print_repeats(groups: &[Vec<u64>]) {
     let noisy = groups.iter().filter(|runs| {
         let mean = runs.iter().sum::<u64>() as f64 / runs.len().max(1) as f64;

@@ -1,4 +1,4 @@
-//! The error of recording only some CPUs: `cargo run --release --example subset FILE...`.
+//! Measures the error of recording only some CPUs: `cargo run --release --example subset FILE...`.
 //!
 //! Each recording is replayed whole, and then once for each CPU as if only that CPU had been recorded. Prints
 //! the zone visits of all these parts together beside those in the whole recording, under the recorded

@@ -19,7 +19,7 @@ pub struct Side {
     pub runs: Vec<KernelTotals>,
 }
 
-/// One quantity: predicted from the first side, and as the second side had it.
+/// One quantity: as the first side predicts it, and as the second side had it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
     /// What is counted.
@@ -30,11 +30,13 @@ pub struct Change {
     pub to: f64,
     /// Mean of the predictions, one from each run of the first side.
     pub predicted: f64,
-    /// Most less fewest of the second side's runs, as a part of their mean.
+    /// Noise of the second side: its largest run less its smallest run, as a part of their mean.
     pub noise: f64,
-    /// The predictions' intervals together, as a mean of each end; `None` for quantities without one.
+    /// Mean of the predictions' lower ends, and mean of their upper ends; `None` for quantities without an
+    /// interval.
     pub interval: Option<(f64, f64)>,
-    /// Runs of the second side that lie in an interval, of all runs and all intervals.
+    /// Each run of the second side is compared with each interval. How many lie inside, and how many
+    /// comparisons there were.
     pub covered: Option<(u64, u64)>,
 }
 
@@ -59,7 +61,7 @@ impl Change {
     }
 }
 
-/// The half that is added keeps a count of 0 from dividing by zero.
+/// Adds a half to both counts, so that a count of 0 causes no division by zero.
 fn ratio(a: f64, b: f64) -> f64 {
     (a + 0.5) / (b + 0.5)
 }

@@ -29,20 +29,21 @@ pub fn write_file(
     file.finish()
 }
 
-/// Creates a file that has its name at once, for content that must be there even if this process is killed. A
-/// device or a pipe is written to. The file is locked while it is open: if two processes begin the same file,
-/// the second gets an error, so their writes never mix.
+/// Creates a file under its final name at once, so that its content stays even if this process is killed. A
+/// device or a pipe is written to directly. The file is locked while it is open: if two processes begin the
+/// same file, the second gets an error, and their writes never mix.
 ///
 /// # Errors
 ///
 /// A file of this name exists and stays, another process writes the file, or the system refuses.
 pub fn begin_file(path: &Path, existing: Existing) -> Result<File> {
     check_file(path, existing)?;
-    open_unlooked(path, existing)
+    open_without_check(path, existing)
 }
 
-/// Begins a file without relying on `check_file`: another process may create one of this name at any moment.
-fn open_unlooked(path: &Path, existing: Existing) -> Result<File> {
+/// Opens the file without relying on `check_file`, since another process may have created one of this name
+/// meanwhile.
+fn open_without_check(path: &Path, existing: Existing) -> Result<File> {
     match File::options().write(true).create_new(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         made => {
@@ -51,7 +52,7 @@ fn open_unlooked(path: &Path, existing: Existing) -> Result<File> {
             return Ok(made);
         }
     }
-    // Nothing is cut off before the file is open: it may be a device or a pipe.
+    // The file is truncated only after it is open and known to be a file: it may be a device or a pipe.
     let opened = File::options().write(true).create(existing == Existing::Replace).truncate(false).open(path);
     let file = opened.with_context(|| cannot_write(path))?;
     if file.metadata().with_context(|| cannot_write(path))?.is_file() {
@@ -94,7 +95,7 @@ fn writer(file: &File) -> Option<u32> {
     })
 }
 
-/// Removes a file that [`begin_file`] has begun and that has nothing of worth in it. A device or a pipe
+/// Removes a file that [`begin_file`] has begun, if nothing useful was written to it. A device or a pipe
 /// stays.
 pub fn remove_begun(path: &Path) {
     if fs::symlink_metadata(path).is_ok_and(|kind| kind.is_file()) {
@@ -118,7 +119,7 @@ fn exists(path: &Path) -> anyhow::Error {
     anyhow!("{}: exists already; choose another name, or replace it with --force", path.display())
 }
 
-/// A file that takes its name when it is finished. Dropped before, it leaves nothing behind.
+/// A file that gets its name when it is finished. If it is dropped before, nothing remains on disk.
 pub struct AtomicFile {
     target: PathBuf,
     existing: Existing,
@@ -126,10 +127,10 @@ pub struct AtomicFile {
 }
 
 enum Sink {
-    /// Written without a name, then linked: whatever ends this process, nothing is left behind.
+    /// The file has no name until it is linked, so nothing remains on disk however this process ends.
     #[cfg(target_os = "linux")]
     Nameless(File, PathBuf),
-    /// Written beside the target, then renamed, where file systems have no files without a name.
+    /// The file is beside the target and is renamed in the end. For file systems that have no nameless files.
     Beside(NamedTempFile),
     /// The target is a device or a pipe, which must not be replaced.
     Device(File),
@@ -157,7 +158,7 @@ impl Write for Sink {
 }
 
 impl AtomicFile {
-    /// Begins a file that will have this name.
+    /// Begins a file that will get this name.
     ///
     /// # Errors
     ///
@@ -168,7 +169,7 @@ impl AtomicFile {
         let (target, sink) = if is_device {
             let file = File::options().write(true).open(target).with_context(|| cannot_write(target))?;
             if file.metadata().with_context(|| cannot_write(target))?.is_file() {
-                // A file has taken the device's name since the look.
+                // Another process has put a file in the device's place since the check above.
                 return Err(exists(target));
             }
             (target.to_owned(), Sink::Device(file))
@@ -232,7 +233,7 @@ impl Write for AtomicFile {
     }
 }
 
-/// A caller that writes has an error of reading, too: it must not have to know which of the two it was.
+/// Names the file in an error. A caller both reads and writes, and its user must see which of the two failed.
 fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", cannot_write(path)))
 }
@@ -267,7 +268,7 @@ fn own(file: &File) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// Gives a file without a name this one.
+/// Gives the nameless `file` the name `target`.
 #[cfg(target_os = "linux")]
 fn link(file: &File, directory: &Path, target: &Path, existing: Existing) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD, linkat};
@@ -403,16 +404,16 @@ mod tests {
         let target = directory.path().join("result");
         // The file appears after `check_file` found nothing.
         fs::write(&target, "precious").unwrap();
-        let error = open_unlooked(&target, Existing::Refuse).unwrap_err().to_string();
+        let error = open_without_check(&target, Existing::Refuse).unwrap_err().to_string();
         assert!(
             error.ends_with("exists already; choose another name, or replace it with --force"),
             "{error}"
         );
         let link = directory.path().join("link");
         std::os::unix::fs::symlink(&target, &link).unwrap();
-        open_unlooked(&link, Existing::Refuse).unwrap_err();
+        open_without_check(&link, Existing::Refuse).unwrap_err();
         assert_eq!(fs::read(&target).unwrap(), b"precious");
-        open_unlooked(&link, Existing::Replace).unwrap();
+        open_without_check(&link, Existing::Replace).unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"");
     }
 

@@ -1,7 +1,8 @@
 //! A fleet: many recordings of one load, from one machine again and again or from many machines.
 //!
-//! [`files`] says which recordings a folder has, [`each`] works on all of them at once. [`Answers`] sums up what [`advise`] says
-//! of each. A recording that cannot be read has its error, and does not stop the rest.
+//! [`files`] finds the recordings in a folder, and [`each`] does some work for all of them in parallel.
+//! [`Answers`] sums up the verdicts of [`advise`]. If a recording cannot be read, its result is an error, and
+//! the others go on.
 //!
 //! [`advise`]: crate::advise::advise
 
@@ -27,8 +28,8 @@ pub fn is_fleet(paths: &[PathBuf]) -> bool {
     paths.len() > 1 || paths.iter().any(|path| path.is_dir())
 }
 
-/// The recordings that are named, each once: files as they are, and of each folder the files that end in
-/// `.pgtrace`, by name.
+/// The recordings that the user names, each once: files as given, and for a folder the files in it that end
+/// in `.pgtrace`, by name.
 ///
 /// # Errors
 /// A folder cannot be read, or has no recording.
@@ -62,9 +63,9 @@ pub fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Does `work` for each recording, on all CPUs. The results have the order of `files`. A recording is read by
-/// one thread, so no more of them are in memory at once than there are CPUs. If there are fewer recordings
-/// than CPUs, `work` may use several.
+/// Does `work` for each recording, on all CPUs. The results have the order of `files`. One thread reads a
+/// recording, so there are never more recordings in memory than CPUs. If there are fewer recordings than
+/// CPUs, `work` may use several threads.
 ///
 /// # Errors
 /// [`Cancelled`](pageset_report::Cancelled), as soon as the recordings at hand are done, or that the system gives no threads.
@@ -78,11 +79,11 @@ pub fn each<R: Send>(
     let cpus = cpus_of_this_machine();
     let workers = cpus.min(files.len()).max(1);
     let pool = || rayon::ThreadPoolBuilder::new().num_threads(cpus.div_ceil(workers)).build();
-    // Each worker has a pool of its own. In a shared pool, a thread that waits for its recording's work would
-    // begin another recording.
+    // Each worker has a thread pool of its own. In a shared pool, a thread that waits for its recording's
+    // parallel work would begin another recording meanwhile.
     let pools = (0..workers).map(|_| pool()).collect::<Result<Vec<_>, _>>().context("cannot make threads")?;
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    // The results, their number, the receiver of progress, and its answer whether to go on.
+    // The results, how many there are, the receiver of progress, and its answer whether to go on.
     let results = Mutex::new((files.iter().map(|_| None).collect::<Vec<Option<R>>>(), 0, progress, Ok(())));
     thread::scope(|scope| {
         for pool in &pools {
@@ -114,7 +115,7 @@ pub fn each<R: Send>(
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// Something matters, and mostly something helps.
+    /// Something matters. In most cases a setting or kernel helps.
     Yes,
     /// Leave the settings alone.
     No,
@@ -123,7 +124,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// The answer of an advice, as its first sentence begins.
+    /// The answer in an advice; its first sentence begins with it.
     #[must_use]
     pub fn of(advice: &Advice) -> Self {
         use crate::advise::Matter::{CpuTime, HeldMemory};
@@ -244,7 +245,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Sums the answers up; `None` stands for a recording that could not be read.
+    /// Sums up the answers; `None` stands for a recording that could not be read.
     pub fn new<'a>(fleet: impl IntoIterator<Item = Option<&'a Advice>>) -> Self {
         let mut answers = Self::default();
         let mut keys = Vec::new();

@@ -23,8 +23,8 @@ const STABLE: [(Release, &str); 2] = [((6, 12, 67), "linux-6.12"), ((6, 18, 7), 
 /// Major, minor and stable number.
 type Release = (u32, u32, u32);
 
-/// The policy of the kernel with this release, as `uname -r` prints it. A guess: vendors take changes into
-/// older kernels, and some print no stable number. [`neighbours`] are the next guesses.
+/// The policy of the kernel with this release, as `uname -r` prints it. This is a guess: vendors take changes
+/// into older kernels, and some do not print the stable number. [`neighbours`] gives the next guesses.
 #[must_use]
 pub fn policy_of_kernel(release: &str) -> Option<&'static Policy> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);

@@ -1,5 +1,4 @@
-//! Ladders: rows of policies that belong together, as the published tables have them; and sweeps over their
-//! constants.
+//! Ladders: groups of policies that a published table compares, and sweeps over the constants of a policy.
 
 use std::str::FromStr;
 
@@ -8,7 +7,7 @@ use pageset_core::policy::{BatchRule, HighRule, fixed};
 
 use crate::replay::{Candidate, VmSettings};
 
-/// A published row of policies. The others are compared with the first.
+/// The policies of a published table. The first is the base that the others are compared with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ladder {
     /// The 2023 auto-tuning series: base, the patches its tables show, and the merged form.
@@ -16,7 +15,7 @@ pub enum Ladder {
     Series,
     /// The 2016 high-order series: vanilla 4.9, version 5, and its reviewers' proposals.
     HighOrder,
-    /// The 2018 batch-size study, phase one: batches from 31 to 511, each with six times as much as limit.
+    /// The 2018 batch-size study, phase one: batches from 31 to 511, each with a limit of six batches.
     Batch,
 }
 
@@ -82,17 +81,17 @@ impl FromStr for Ladder {
 /// Values to try for a policy's constants; a key without values stays as the policy has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sweep {
-    /// Pages moved at once.
+    /// Pages that a refill or drain moves.
     pub batch: Vec<i32>,
-    /// Limit of a page set, in pages; a fixed one, so nothing tunes it.
+    /// Limit of a page set, in pages. It is fixed: nothing tunes it.
     pub high: Vec<i32>,
-    /// Values of `scale_max`: refills and drains may exceed `batch` by that power of two.
+    /// Values of `scale_max`: refills and drains move at most `batch << scale_max` pages.
     pub scale_max: Vec<u8>,
     /// Settings of `/proc/sys/vm`: for each key the values to try.
     pub settings: Vec<Vec<VmSettings>>,
 }
 
-/// Most policies that one sweep may give: each has a whole machine in memory.
+/// Maximum number of policies in one sweep: each needs the page sets of a whole machine in memory.
 const POLICIES_MAX: usize = 256;
 
 impl Sweep {
@@ -205,8 +204,8 @@ where
         .collect()
 }
 
-/// The policy under another name. Policies have static names; the few that a command makes up live as long as
-/// it does.
+/// The policy under another name. Policies have static names, so this name is never freed; a command makes
+/// only a few.
 fn labelled(mut policy: Policy, label: String) -> Policy {
     policy.name = label.leak();
     policy

@@ -41,7 +41,7 @@ pub(crate) fn has_large_slice(policy: &Policy, machine: &Layout, cpu: u32, batch
     cache_slice(machine, cpu).is_large(rule, batch, machine.page_size)
 }
 
-/// A printed count, far below where sums overflow.
+/// A printed count as `i32`, capped far below the values where sums would overflow.
 pub(crate) fn to_i32(value: u64) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX / 4).min(i32::MAX / 4)
 }

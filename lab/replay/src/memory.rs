@@ -1,4 +1,4 @@
-//! How much memory this process may still take.
+//! The memory that this process may still allocate.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn available(meminfo: &str) -> Option<u64> {
     Some(line.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()?.saturating_mul(1024))
 }
 
-/// `ulimit -v`, without what is mapped already.
+/// What `ulimit -v` allows, less what is mapped already.
 fn left_of_address_space() -> Option<u64> {
     let most = getrlimit(Resource::As).current?;
     let pages: u64 = fs::read_to_string("/proc/self/statm").ok()?.split(' ').next()?.parse().ok()?;
@@ -32,8 +32,8 @@ fn left_of_groups() -> Option<u64> {
     left_of(&fs::read_to_string("/proc/self/cgroup").ok()?, Path::new("/sys/fs/cgroup"))
 }
 
-/// The memory that remains in a process's control groups and their parents: the least of them. Source:
-/// cgroups(7).
+/// The memory that the control groups of a process, and their parents, still allow: the smallest remainder
+/// counts. Source: cgroups(7).
 fn left_of(groups: &str, root: &Path) -> Option<u64> {
     let left = groups.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);

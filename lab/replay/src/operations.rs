@@ -1,8 +1,8 @@
-//! The requests of a recorded load to its allocator, in order, with names for its blocks: for programs that
-//! play a recording's blocks on another allocator.
+//! The requests of a recorded load to its allocator, in order, with a name for each block. Programs that play
+//! a recording on another allocator use them.
 //!
-//! A replay of page sets does not use this. To a page set all pages are alike, and the replay corrects an
-//! event when later events tell more.
+//! A replay of page sets does not use this: to a page set all pages are alike. A replay also corrects an
+//! earlier event when a later event shows more.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::pressure::highest_zone;
 use crate::recorded::{self, RecordedKinds, needs};
 
-/// One thing that a CPU asked for.
+/// A request of one CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
     /// When, in nanoseconds of the recording's clock.
@@ -27,7 +27,7 @@ pub struct Operation {
 /// The kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// A block that has this name from now on.
+    /// Allocate a block, which has this name from now on.
     Alloc {
         /// Its name.
         block: BlockName,
@@ -38,14 +38,14 @@ pub enum What {
         /// The highest zone that the block may be from.
         highest: ZoneKind,
     },
-    /// Single pages at once, whose names are numbers from `first` on.
+    /// Allocate single pages in bulk. Their names are the numbers from `first` on.
     Bulk {
         /// The first page's number.
         first: u32,
         /// How many.
         pages: u32,
     },
-    /// The block with this name is freed.
+    /// Free the block with this name.
     Free {
         /// Its name.
         block: BlockName,
@@ -55,9 +55,9 @@ pub enum What {
 /// The name of a block, unique in a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockName {
-    /// The block of the allocation with this number.
+    /// The block of the single allocation with this number.
     Alone(u32),
-    /// The page with this number of those that were allocated in bulk.
+    /// The page with this number, counted over all bulk allocations.
     Bulk(u32),
 }
 
@@ -69,13 +69,13 @@ pub struct LeftOut {
     pub unmatched_frees: u64,
     /// Allocations that failed in the recording already.
     pub failed_in_recording: u64,
-    /// Allocations of an order or of a number of pages that cannot be.
+    /// Allocations with an impossible order, or with an impossible number of pages.
     pub impossible: u64,
-    /// Allocations of frames that were in use. Their free is lost, so one is played just before.
+    /// Allocations of frames that were in use. The event of their free is lost, so a free is inserted before.
     pub allocated_twice: u64,
 }
 
-/// Most pages of one bulk allocation that are believed.
+/// Bulk allocations of more pages than this are taken for damage.
 pub const BULK_PAGES_MAX: u32 = 1 << 16;
 
 /// The blocks in use while a recording is read, and counts of requests that are left out.
@@ -83,7 +83,7 @@ pub const BULK_PAGES_MAX: u32 = 1 << 16;
 pub struct Blocks {
     /// The blocks in use, by first frame.
     in_use: HashMap<u64, u32>,
-    /// Blocks that were allocated alone.
+    /// Blocks that were allocated one at a time, not in bulk.
     pub allocated: u32,
     /// Pages that were allocated in bulk.
     pub bulk_pages: u32,
@@ -97,8 +97,8 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Reads a whole recording, and passes its requests to `each`, in order. `progress` hears how many events
-    /// were read.
+    /// Reads a whole recording, and passes its requests to `each`, in order. `progress` receives the number
+    /// of events read.
     ///
     /// # Errors
     /// The recording cannot be read, or has no allocations or no frees; an error of `each`.
@@ -120,7 +120,7 @@ impl Blocks {
         Ok(blocks)
     }
 
-    /// The blocks that the recording does not free, of those that were allocated alone.
+    /// The blocks that the recording does not free, without those of bulk allocations.
     pub fn kept(&self) -> impl Iterator<Item = u32> {
         self.in_use.values().copied()
     }
@@ -152,7 +152,7 @@ impl Blocks {
         }
     }
 
-    /// An allocation, and the block that had its frame, whose free is lost.
+    /// An allocation. If its frame was in use, also returns the block there, whose free is lost.
     fn alloc(&mut self, event: &Event) -> Option<(What, Option<u32>)> {
         if event.is_failed_allocation() {
             self.left_out.failed_in_recording += 1;

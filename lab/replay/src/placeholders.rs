@@ -1,4 +1,4 @@
-//! Frames that stand for any page. Page sets hold these where only numbers of pages matter.
+//! Frame numbers that stand for any page. Page sets hold them where only the number of pages matters.
 
 use pageset_core::FrameIndex;
 
@@ -16,7 +16,7 @@ impl Placeholders {
         Self { fresh: 0, end: u32::try_from(frames).unwrap_or(u32::MAX), returned: Vec::new() }
     }
 
-    /// A placeholder; `None` if all frames of the zone are in page sets.
+    /// A frame to use as placeholder; `None` if all frames of the zone are in page sets.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<FrameIndex> {
         if let Some(placeholder) = self.returned.pop() {

@@ -12,8 +12,8 @@ use serde::Deserialize as _;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
-/// Tables whose keys are rules and amounts. A file may leave some out: these are the base's. Another table is
-/// one choice of several, so it replaces the base's.
+/// Tables that a file may give in part: a key that is missing keeps the base's value. Any other table is one
+/// of several choices, so it replaces the base's choice as a whole.
 const OF_KEYS: [&str; 7] = [
     "tuning",
     "tuning.decay",
@@ -24,13 +24,13 @@ const OF_KEYS: [&str; 7] = [
     "buddy",
 ];
 
-/// Where to look.
+/// End of an error message: where the user finds all keys.
 const SHOWN: &str = "`pageset policies linux-6.18 --toml` shows what may stand there";
 
-/// `scale_max` above this says nothing more: a batch is scaled to all that a page set can hold.
+/// Largest `scale_max` in a file. A batch scaled by more exceeds every page set.
 const SCALE_MAX: u8 = 24;
 
-/// The reason why a file is no policy: file, line, column, and the mistake there.
+/// Why a file does not describe a policy: file, line, column and mistake.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct PolicyFileError(String);
@@ -104,8 +104,8 @@ fn choices(policy: &Policy) -> BTreeMap<(String, String), String> {
     found
 }
 
-/// A word is a choice, and so is a table of one key that says which table it is. Other tables have more
-/// rules.
+/// Adds the choices of a rule and of the rules below it. A choice is a word, or a table whose only key says
+/// which choice it is. A table in [`OF_KEYS`] has further rules.
 fn find_choices(path: &str, value: &toml::Value, found: &mut BTreeMap<(String, String), String>) {
     match value {
         toml::Value::String(word) => {
@@ -161,7 +161,7 @@ fn policy_from_toml(text: &str, stem: &str) -> Result<Policy, Wrong> {
         None if Policy::named(stem).is_some() => format!("{stem}.toml"),
         None => stem.to_owned(),
     };
-    // Places in the base's text lie behind those in the file's.
+    // The base's text is padded, so that its byte positions lie behind those of the file.
     let padded = " ".repeat(text.len() + 1) + &rules(base);
     let whole = DeTable::parse(&padded).expect("what was written is TOML");
     let mut merged = whole.into_inner();
@@ -192,14 +192,14 @@ fn merge<'t>(base: &mut DeTable<'t>, file: DeTable<'t>, path: &str) {
         {
             merge(of_base, std::mem::take(of_file), &below);
         } else {
-            // With the key goes its place.
+            // The key is replaced too, since it holds its position in the text.
             base.remove(key.get_ref().as_ref());
             base.insert(key, value);
         }
     }
 }
 
-/// Where the keys of a file stand, the outermost only.
+/// Positions of a file's outermost keys.
 struct Places(Vec<(String, Range<usize>)>);
 
 impl Places {
@@ -301,7 +301,7 @@ mod tests {
             let file = format!("base = \"linux-6.18\"\n{line}\n");
             match policy_from_toml(&file, "mine") {
                 Ok(_) => {}
-                // Some choices go together with others.
+                // Some choices are valid only together with others.
                 Err((_, why)) => assert!(why.contains("go together"), "{line}: {why}"),
             }
         }

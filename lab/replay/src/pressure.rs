@@ -6,21 +6,21 @@ use pageset_trace::ZoneDescription;
 
 use crate::gfp;
 
-/// A zone's free pages as far as the events tell, and its flags.
+/// A zone's free pages, as far as events show them, and its flags.
 #[derive(Clone, Debug)]
 pub(crate) struct ZonePressure {
-    /// Free pages: the last sample's, changed by all refills, drains and other events since.
+    /// Free pages: the number in the last sample, changed by all refills, drains and other events since then.
     pub(crate) free: i64,
     /// The number of free pages that `/proc/zoneinfo` and the watermark checks see. A CPU's changes reach it
     /// once their sum exceeds a threshold.
     visible: i64,
-    /// Changes that are still with their CPU.
+    /// Changes by each CPU that are not yet in `visible`.
     pending: Vec<i32>,
     threshold: i32,
     high: i64,
     protection: Vec<i64>,
-    /// Pages that count as free, but not in the checks, such as a reserve for atomic requests. The kernel's
-    /// decisions show them.
+    /// Pages that are free but do not count in the watermark checks, such as a reserve for atomic requests.
+    /// The number follows from the kernel's decisions.
     unusable: i64,
     /// `visible` when a drain last cleared the flag `below_high`.
     cleared_at: Option<i64>,
@@ -53,7 +53,7 @@ impl ZonePressure {
         Pressure { reclaim_active: self.reclaim_active, below_high: self.below_high }
     }
 
-    /// Takes the flags that the kernel's decision showed.
+    /// Adopts the flags that the kernel's decision showed.
     pub(crate) fn learn(&mut self, flags: Pressure) {
         let above = |visible: i64| (visible - self.high - self.reserve(usize::MAX)).clamp(0, self.high);
         match (self.below_high, flags.below_high, self.cleared_at) {
@@ -65,12 +65,12 @@ impl ZonePressure {
         (self.below_high, self.reclaim_active) = (flags.below_high, flags.reclaim_active);
     }
 
-    /// Whether the flags are anything but obvious: free pages near or below the high watermark, or reclaim.
+    /// Whether the flags are uncertain: free pages are below twice the high watermark, or a flag is set.
     pub(crate) fn is_tight(&self) -> bool {
         self.reclaim_active || self.below_high || self.visible < self.high.saturating_mul(2)
     }
 
-    /// For people.
+    /// The state in words, for a message.
     pub(crate) fn describe(&self) -> String {
         let mut text =
             format!("{} pages free, {} visibly, high watermark {}", self.free, self.visible, self.high);
@@ -80,7 +80,7 @@ impl ZonePressure {
         text
     }
 
-    /// Free pages changed on a CPU, one at a time or at once.
+    /// Adds `pages` to the free pages, changed on this CPU.
     pub(crate) fn change(&mut self, cpu: usize, pages: i64) {
         self.free += pages;
         let Some(pending) = self.pending.get_mut(cpu) else { return };
@@ -93,27 +93,27 @@ impl ZonePressure {
         }
     }
 
-    /// A tick brings the CPU's share home.
+    /// A tick: the CPU's changes become visible.
     pub(crate) fn fold(&mut self, cpu: usize) {
         if let Some(pending) = self.pending.get_mut(cpu) {
             self.visible += i64::from(std::mem::take(pending));
         }
     }
 
-    /// Takes the number of free pages from a sample, as the checks see it.
+    /// Sets the visible number of free pages to that of a sample.
     pub(crate) fn set_visible(&mut self, free: u64) {
         let free = i64::try_from(free).unwrap_or(i64::MAX / 2);
         self.free += free - self.visible;
         self.visible = free;
     }
 
-    /// An allocation of `pages` with these flags walks past: below the high watermark it sets the flag (spec
-    /// §2.9).
+    /// An allocation of `pages` with these flags checks this zone. If the zone is below its high watermark,
+    /// that sets the flag (spec §2.9).
     pub(crate) fn walk(&mut self, gfp: u32, pages: i64) {
         self.walk_to(highest_zone(gfp), pages);
     }
 
-    /// As [`walk`](Self::walk), of a request that may use zones up to this.
+    /// Like [`walk`](Self::walk), for a request that may use zones up to `highest_zone`.
     #[inline]
     pub(crate) fn walk_to(&mut self, highest_zone: usize, pages: i64) {
         self.cleared_at = None;
@@ -123,13 +123,13 @@ impl ZonePressure {
         }
     }
 
-    /// An allocation found too little here and went on, to another zone or to reclaim.
+    /// An allocation found too few pages here and went on, to another zone or to reclaim.
     pub(crate) fn passed(&mut self) {
         self.below_high = true;
         self.cleared_at = None;
     }
 
-    /// A drain ends: above the high watermark it clears the flag (spec §2.8).
+    /// A drain ends. If the zone is above its high watermark, that clears the flag (spec §2.8).
     pub(crate) fn drained(&mut self) {
         if self.below_high && self.visible - self.unusable > self.high + self.reserve(usize::MAX) {
             self.below_high = false;

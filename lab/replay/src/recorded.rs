@@ -46,9 +46,9 @@ pub mod needs {
     pub const LOAD: &[EventKind] = &[MmPageAlloc, MmPageFree];
     /// Pages that left the zones.
     pub const ZONE_PAGES: &[EventKind] = &[MmPageAllocZoneLocked];
-    /// Each single refill: an allocation ends it.
+    /// Single refills. The event of an allocation shows where a refill ends.
     pub const REFILLS: &[EventKind] = &[MmPageAlloc, MmPageAllocZoneLocked];
-    /// Each single drain. The event between two drains is an allocation or a free, perhaps of a batch.
+    /// Single drains. Between two drains there is the event of an allocation or of a free.
     pub const DRAINS: &[EventKind] = &[MmPageAlloc, MmPageFree, MmPageFreeBatched, MmPagePcpuDrain];
     /// Each single refill and drain, and so how long zone locks were held.
     pub const VISITS: &[EventKind] =
@@ -88,7 +88,7 @@ impl RecordedKinds {
         }))
     }
 
-    /// Tells kinds apart by the recording's description, and by the reader's first events.
+    /// Like [`RecordedKinds::new`], but reads only the reader's first events.
     ///
     /// # Errors
     /// The recording cannot be read.
@@ -129,7 +129,7 @@ impl RecordedKinds {
         self.unsaid_beside(needed, &[])
     }
 
-    /// Like [`RecordedKinds::unsaid`], and also tells how to record missing kinds of `others`.
+    /// Like [`RecordedKinds::unsaid`]. Also tells how to record those of the `others` that are missing.
     #[must_use]
     pub fn unsaid_beside(&self, needed: &[EventKind], others: &[EventKind]) -> Option<String> {
         let lacking = self.lacking(needed);
@@ -171,8 +171,8 @@ fn remedy(lacking: &[EventKind]) -> String {
     format!("record them with `pageset record`, or with `perf record -a -e {}`", groups.join(" -e "))
 }
 
-/// perf's names for groups of events that figures need. A group is recorded whole, since other figures need
-/// the rest.
+/// Patterns for `perf record -e`, each with the kinds that need it. The whole pattern is recommended if one
+/// of its kinds is missing, since other figures need the rest.
 const GROUPS: [(&[EventKind], &str); 3] = [
     (needs::VISITS, "'kmem:mm_page_*'"),
     (needs::WAITS, "'lock:contention_*'"),
@@ -188,17 +188,18 @@ fn announced(info: &TraceInfo, kind: EventKind, counts: &KindCounts) -> Option<b
     if !info.recorded.is_empty() {
         return Some(info.recorded.iter().any(|name| name == kind.name()));
     }
-    // Recorders that do not say what they lack were run on kernels without kprobes, too.
+    // Recordings without a list of missing events may come from a kernel without kprobes.
     if BULK.contains(&kind) && info.not_recorded.is_empty() {
         return None;
     }
-    // The recorders of this project recorded all kinds before they named them, and took a snapshot first.
+    // Before this project's recorders listed the recorded kinds, they recorded all kinds, and took a snapshot
+    // first.
     let is_ours = matches!(info.source, SourceFormat::Native | SourceFormat::Pcpt) && info.before.is_some();
     if !is_ours || NOT_ALWAYS.contains(&kind) {
         return None;
     }
-    // Some of these recorders left out waits, both ends of them. A filter on the beginnings leaves ends
-    // alone.
+    // Some of these recorders recorded neither end of waits. If only beginnings are missing, a filter left
+    // them out.
     if needs::WAITS.contains(&kind) && needs::WAITS.iter().all(|kind| counts[kind.index()] == 0) {
         return None;
     }

@@ -1,5 +1,5 @@
-//! Where it was: visits to zones and waits for their locks by call site, and the names of the other locks
-//! that CPUs wait for.
+//! Call sites of visits to zones and of waits for their locks, and the names of the other locks that CPUs
+//! wait for.
 //!
 //! A call site is the function that wanted pages or gave them back. The recorder found its name.
 

@@ -1,5 +1,5 @@
-//! The longest part of a recording under one setting. A kernel decides by its settings, so no forecast and no
-//! comparison goes across a change of settings.
+//! The longest part of a recording under one setting. A kernel decides by its settings, so a forecast or
+//! comparison must not span a change of settings.
 
 use pageset_trace::{Event, Layout, LostEvents, SettingChange, Sysctls, TraceError, TraceInfo, TraceReader};
 
@@ -7,14 +7,14 @@ use crate::replay::VmSettings;
 
 /// The beginning of a recorder's note that a setting had changed at an unknown time.
 const UNTIMED: &str = "when vm.";
-/// Settings that decide nothing about pages.
+/// Settings that do not affect page sets.
 const IDLE: [&str; 1] = ["numa_stat"];
 
 /// A recording, or the longest part of it during which no setting changed.
 pub struct OneSetting<R> {
     reader: R,
     info: TraceInfo,
-    /// From the first time to before the second; `None`: all of it.
+    /// Times: the part begins at the first, and ends before the second. `None` if it is the whole recording.
     part: Option<(u64, u64)>,
     said: Option<String>,
 }
@@ -54,7 +54,7 @@ impl<R: TraceReader> OneSetting<R> {
         Ok(Self { reader, info, part: Some(part), said: Some(said) })
     }
 
-    /// All of this recording, even if its settings changed: events can be counted under any.
+    /// The whole recording, even if its settings changed: events can be counted under any setting.
     pub fn whole(reader: R) -> Self {
         let info = reader.info().clone();
         Self { reader, info, part: None, said: None }
@@ -67,17 +67,17 @@ impl<R: TraceReader> OneSetting<R> {
     }
 }
 
-/// From the moment when the values of one stretch were seen first, to that when they were seen last.
+/// The longest part: from the time when its settings were first seen to the time when they were last seen.
 fn longest(info: &TraceInfo, changes: &[SettingChange]) -> (u64, u64) {
     let begin = info.t_on_ns.unwrap_or(0);
-    // Without an end, the last sample is near it.
+    // If the time of the end is unknown, the last sample is near it.
     let last_sample = || info.samples.last().map_or(begin, |sample| sample.t1_ns);
     let end = info.t_off_ns.unwrap_or_else(last_sample);
     let starts = std::iter::once(begin).chain(changes.iter().map(|change| change.before_ns.max(begin)));
     let ends = changes.iter().map(|change| change.after_ns.min(end)).chain([end]);
     let parts = starts.zip(ends).map(|(from, to)| (from, to.max(from)));
     let (from, to) = parts.max_by_key(|(from, to)| to - from).unwrap_or((begin, end));
-    // Marks lie at the ends of the whole recording, and events may lie beyond them.
+    // Events may lie before the beginning and after the end of the recording.
     let from = if from == begin && changes.iter().all(|change| change.before_ns > begin) { 0 } else { from };
     (from, if to == end { u64::MAX } else { to })
 }
@@ -102,7 +102,7 @@ fn said(info: &TraceInfo, changes: &[SettingChange], (from_ns, to_ns): (u64, u64
     )
 }
 
-/// Drops information that is true of the whole recording only.
+/// Drops facts about the whole recording that do not hold for a part of it.
 fn narrow(info: &mut TraceInfo, changes: &[SettingChange], (from_ns, to_ns): (u64, u64)) {
     info.samples.retain(|sample| sample.t0_ns >= from_ns && sample.t1_ns < to_ns);
     (info.pgalloc_delta, info.pgfree_delta, info.events) = (None, None, None);
@@ -121,7 +121,7 @@ fn narrow(info: &mut TraceInfo, changes: &[SettingChange], (from_ns, to_ns): (u6
     }
 }
 
-/// A machine once its settings have changed.
+/// The machine after these settings have changed.
 fn under<'c>(machine: &Layout, changes: impl Iterator<Item = &'c SettingChange>) -> Layout {
     let mut settings = VmSettings::default();
     let mut machine = machine.clone();

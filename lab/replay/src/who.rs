@@ -25,7 +25,7 @@ pub struct Who {
     pub is_incomplete: bool,
 }
 
-/// The part of some tasks. Percentages are of all tasks together. `None` is not recorded.
+/// The part of a group of tasks. Percentages are of all tasks together. `None` was not recorded.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
     /// The tasks.
@@ -129,11 +129,11 @@ impl Who {
     }
 }
 
-/// If counting has seen fewer visits, their tasks and call sites are not reported: shares would be off by
-/// more than 10 points.
+/// If fewer visits were counted, neither tasks nor call sites are reported: their shares would be off by more
+/// than 10 points.
 pub(crate) const VISITS_MIN: u64 = 25;
 
-/// Which of a recording's figures are known by task.
+/// Which of a recording's figures are known for each task.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     pages: bool,
@@ -154,7 +154,7 @@ impl Known {
         }
     }
 
-    /// Counts know which task visited zones and waited for their locks.
+    /// Counts know the visits and the waits for zone locks of each task.
     fn of_counts(counts: &Counts) -> Self {
         let visits = counts.visits.is_some() && counts.visits_counted >= VISITS_MIN;
         let waits = counts.zone_waits.is_some();
@@ -173,7 +173,7 @@ fn of_counts(counts: &Counts) -> crate::Who {
             ..TaskTotals::default()
         };
         match task.tid {
-            // If tasks have had the same number, the last one is meant.
+            // Numbers of tasks are reused; the last task with the number counts.
             Some(tid) => who.tasks.push(TaskShare { tid, first_ns: u64::MAX, party: task.party, totals }),
             None => who.unlisted.add(&totals),
         }
@@ -223,7 +223,7 @@ impl Part {
         }
     }
 
-    /// Adds another part to this one, which has no name then.
+    /// Adds another part. The sum has no name.
     pub fn add(&mut self, other: &Self) {
         fn sum<T: std::ops::Add<Output = T> + Copy>(a: &mut Option<T>, b: Option<T>) {
             *a = a.zip(b).map(|(a, b)| a + b);

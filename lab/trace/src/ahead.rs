@@ -51,7 +51,7 @@ impl AheadReader {
         Self { info, reader: Some(reader), ahead: None, is_begun: false, waiting: VecDeque::new(), lost }
     }
 
-    /// The reader itself. If a thread has it, the thread is stopped. The blocks that it had read stay
+    /// Takes the reader back. If a thread has it, the thread is stopped; the blocks that it had read stay
     /// available to the caller.
     fn here(&mut self) -> Result<&mut Box<dyn TraceReader>, TraceError> {
         if let Some(ahead) = &self.ahead {
@@ -65,7 +65,7 @@ impl AheadReader {
         Ok(self.reader.as_mut().expect("no thread has the reader"))
     }
 
-    /// Gives the reader to a thread. Without a new thread, the reader stays here.
+    /// Gives the reader to a thread. If the system starts no thread, the caller keeps the reader.
     fn go_ahead(&mut self) {
         let (give, given) = channel::<Box<dyn TraceReader>>();
         let (buffers, to_fill) = channel::<Vec<Event>>();

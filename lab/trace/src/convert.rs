@@ -9,8 +9,8 @@ use crate::{
     reader::TraceReader,
 };
 
-/// The `action` of [`TraceError::Io`] if writing the native file failed. Without it, reading the trace
-/// failed.
+/// The `action` of [`TraceError::Io`] if writing the native file failed. Any other `action` means that
+/// reading the trace failed.
 pub const CONVERT_WRITES: &str = "write the native file of";
 
 /// The result of a conversion.

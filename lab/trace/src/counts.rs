@@ -17,10 +17,10 @@ pub struct Counts {
     /// unknown.
     #[serde(default)]
     pub visits: Option<HitEstimate>,
-    /// Visits in those slices of time that recorded each hit with its time.
+    /// Visits in the segments of time in which each hit was recorded with its time.
     #[serde(default)]
     pub visits_counted: u64,
-    /// Total length of these slices in nanoseconds, the mean of the CPUs.
+    /// Total length of these segments in nanoseconds, the mean of the CPUs.
     #[serde(default)]
     pub visits_counted_ns: u64,
     /// Waits for zone locks; `None` is unknown.

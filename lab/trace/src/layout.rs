@@ -64,7 +64,8 @@ pub struct Node {
     pub id: u16,
     /// CPUs local to the node.
     pub cpus: Vec<u32>,
-    /// Distance to each node by id; 10 is the node itself. Empty if unknown: 20 to every other node.
+    /// Distance to each node by id; 10 is the node itself. Empty if unknown: then each other node counts as
+    /// 20.
     #[serde(default)]
     pub distances: Vec<u8>,
 }

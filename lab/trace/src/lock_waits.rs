@@ -36,7 +36,8 @@ pub struct LockWaits {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Waiter {
     pid: u32,
-    /// Used only for the idle tasks, which all have pid 0. Other tasks may wake up on another CPU.
+    /// 0, except for idle tasks: they all have pid 0, so their CPU tells them apart. Any other task may wait
+    /// on one CPU and go on on another.
     cpu: u16,
     lock: u64,
 }

@@ -17,7 +17,7 @@ pub(crate) enum OtherFile {
     Trace(&'static str),
 }
 
-/// Lines that occur in only one file, with that file.
+/// Texts that show the kind of a file: each occurs in only one kind.
 const SIGNS: [(&str, OtherFile); 10] = [
     ("Mem-Info:", OtherFile::MemInfo),
     ("Mem-info:", OtherFile::MemInfo),

@@ -26,7 +26,8 @@ pub struct ZoneSample {
     /// Kind of the zone.
     #[serde(with = "crate::zone_name")]
     pub kind: ZoneKind,
-    /// Free frames of the zone. Lags behind by per-CPU deltas.
+    /// Free frames of the zone, as the kernel counts them: without changes that CPUs have not yet added to
+    /// the zone's count.
     pub free: u64,
     /// Frames in this CPU's page set.
     pub count: u32,

@@ -12,8 +12,8 @@ use crate::{
 /// Removes the pages that [`TraceInfo::recorder_pids`] allocated: their allocations, and their frees by any
 /// task.
 ///
-/// Refills and drains stay, even those that the recorder caused, since they also moved pages of other tasks.
-/// Memory holds the set of the recorder's frames.
+/// Refills and drains stay, even if the recorder caused them: they also moved pages of other tasks. The
+/// filter keeps the set of the recorder's frames in memory.
 pub struct WithoutRecorder<R> {
     reader: R,
     info: TraceInfo,

@@ -1,4 +1,5 @@
-//! `pageset advise --apply`: make the setting, record again, and put forecast and truth side by side.
+//! `pageset advise --apply`: makes the setting, records again, and prints the forecast beside the
+//! measurement.
 
 use std::path::PathBuf;
 
@@ -16,11 +17,11 @@ use crate::output::say;
 use crate::signals::Signals;
 use crate::{rights, terminal};
 
-/// A setting that every machine has. Root may write it wherever root may write settings at all.
+/// A setting that exists on every machine. If root may write this one, root may write settings.
 const ANY_SETTING: &str = "vm.min_free_kbytes=65536";
 
-/// A setting that can be tried: rights and terminal are there, and no other process changes settings
-/// meanwhile.
+/// A trial of a setting, checked beforehand: rights and a terminal are there, and no other process changes
+/// settings meanwhile.
 pub(super) struct Trial<'a> {
     args: &'a AdviseArgs,
     changes: Changes,
@@ -28,9 +29,9 @@ pub(super) struct Trial<'a> {
 
 /// The result of a trial.
 pub(super) enum TrialResult {
-    /// Nothing was changed. Why.
+    /// Nothing was changed. Holds the reason.
     Not(String),
-    /// It was compared.
+    /// The setting was tried, and the result compared with the forecast.
     Compared(Box<Compared>),
 }
 
@@ -42,7 +43,8 @@ pub(super) struct Compared {
     pub(super) run_times: RunTimes,
     /// The result in a few sentences.
     pub(super) sentences: Vec<String>,
-    /// Whether the setting has its old value again, or its new value as `--keep` asks.
+    /// Whether nothing is left to do: the setting has its old value again, or its new one because of
+    /// `--keep`.
     pub(super) is_settled: bool,
 }
 
@@ -65,7 +67,7 @@ impl TrialResult {
 }
 
 impl<'a> Trial<'a> {
-    /// Checks rights, terminal and settings of a trial, before anything runs. `None` without `--apply`.
+    /// Checks rights, terminal and settings before anything runs. `None` without `--apply`.
     pub(super) fn begin(args: &'a AdviseArgs, settings: &Settings, command: &str) -> Result<Option<Self>> {
         let Some(named) = &args.apply else { return Ok(None) };
         settings.check(named.as_deref().unwrap_or(ANY_SETTING))?;
@@ -155,7 +157,7 @@ struct Ended {
     is_settled: bool,
 }
 
-/// Forecast and truth in a sentence.
+/// The forecast beside the measured visits, in a sentence.
 fn visits(found: &Against, setting: &str) -> Option<String> {
     let visits = found.changes.iter().find(|change| change.quantity == "visits")?;
     let range = visits.interval.map_or_else(String::new, |(low, high)| format!(" ({low:.0} to {high:.0})"));
@@ -165,7 +167,7 @@ fn visits(found: &Against, setting: &str) -> Option<String> {
     ))
 }
 
-/// Asks the person at the terminal. The verdict is shown first.
+/// Shows the verdict, and asks the person at the terminal whether to make the setting.
 fn is_agreed(advice: &Advice, setting: &str, signals: &Signals) -> Result<bool> {
     let Some(terminal) = terminal::open() else { bail!("the terminal is gone; nothing was changed") };
     let verdict = advice.sentences.iter().take(3).flat_map(|sentence| wrap(sentence, 80));

@@ -9,20 +9,20 @@ use pageset_replay::advise::{Advice, Verdict};
 use super::recorder::Runs;
 use crate::output::say;
 
-/// Runs the load. This is a recorder, or its double in a test.
+/// Something that runs the load: a recorder, or a double of it in a test.
 pub(super) trait Load {
     /// Counts while the load runs once.
     fn count(&self) -> Result<Counted>;
 
-    /// Records events. `before` is how long the load took when it ran just before, if it did.
+    /// Records events while the load runs. `before` is the time of its last run, if it has just run.
     fn record(&self, before: Option<Duration>) -> Result<Runs>;
 }
 
 /// The result of counting.
 pub(super) enum Counted {
-    /// The load ran so long.
+    /// The counts, and how long the load ran.
     Counts(Runs, Duration),
-    /// Nothing ran, since the kernel does not count. Why.
+    /// The kernel refuses to count, so nothing ran. Holds the reason.
     Refused(String),
 }
 

@@ -17,7 +17,7 @@ use crate::output;
 use crate::paragraph;
 use crate::source::Source;
 
-/// The recordings with a Yes that are named in a sentence.
+/// A sentence names at most this many recordings with a Yes.
 const NAMED: usize = 5;
 
 const READING: &str = "`saves` is what the advised setting saves of the CPU time, from the least to the most, and `at most` what \
@@ -37,7 +37,7 @@ pub(super) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
             provenance: &provenance,
         };
         let document = (format == Format::Json).then(|| fleet::document(&document)).transpose()?;
-        // No line shows these, and they may be long.
+        // Recorded commands may be long, and no line of the table shows them.
         (advice.who, advice.sites) = (None, None);
         Ok((advice, document))
     })?;

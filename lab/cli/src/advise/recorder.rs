@@ -19,11 +19,11 @@ use crate::output::say;
 use crate::record::{Live, is_running};
 use crate::signals::Signals;
 
-/// A command whose second run is this many times faster has probably nothing left to do.
+/// If a command's second run is this many times faster, it probably had nothing left to do.
 const DONE_FACTOR: u32 = 5;
-/// The rule does not hold for a command that ends sooner.
+/// A command that ends sooner is not judged by `DONE_FACTOR`.
 const DONE_MIN: Duration = Duration::from_secs(1);
-/// Time for a command that got the signal too, as from Ctrl-C, to end.
+/// Ctrl-C reaches the recorded command too. It gets this long to end.
 const FAREWELL: Duration = Duration::from_millis(100);
 
 /// Records the same load once or several times.
@@ -33,10 +33,10 @@ pub(super) struct Recorder<'a> {
     duration: Duration,
     command: &'a [OsString],
     prepare: Option<&'a OsString>,
-    /// The number of recordings, each after a run that brings page sets into the load's steady state. `None`:
-    /// one recording without that run.
+    /// Number of recordings. Before each one the load runs once, to bring page sets into its steady state.
+    /// `None`: one recording, without such a run.
     settled: Option<u32>,
-    /// A signal does not end the process: a setting may have to be put back.
+    /// Signals that have come. They do not end the process at once, since a setting may have to be put back.
     signals: &'a Signals,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Recorder<'a> {
         Ok(runs)
     }
 
-    /// Records the load. `before` is its time in the run before.
+    /// Records the load. `before` is the time of its last run.
     fn record_again(&self, name: &str, before: Duration, runs: &mut Runs) -> Result<()> {
         let recorded = self.record_into(name, runs)?;
         if before >= DONE_MIN && recorded * DONE_FACTOR < before && self.prepare.is_none() {
@@ -146,7 +146,7 @@ impl<'a> Recorder<'a> {
         Options {
             duration: self.command.is_empty().then_some(self.duration),
             command: self.command.to_vec(),
-            // With call chains, zone locks are known and not inferred.
+            // With call chains, zone locks are known for certain.
             with_call_chains: true,
             visit_cost: visit_cost::kept(),
             ..Options::default()
@@ -211,7 +211,7 @@ impl Load for Recorder<'_> {
         drop(live);
         let recording = match counted {
             Ok(recording) => recording,
-            // The command has not begun.
+            // The command could not be started.
             Err(RecordError::Refused { problem, .. }) => return Ok(Counted::Refused(problem)),
             Err(error) => return Err(error.into()),
         };
@@ -233,7 +233,7 @@ impl Load for Recorder<'_> {
     }
 }
 
-/// Says that a command goes on although pageset ends, unless it ends, too.
+/// Reports that the command is still running although pageset ends.
 fn say_running(name: &str, pid: u32) {
     thread::sleep(FAREWELL);
     if is_running(pid) {

@@ -30,7 +30,7 @@ pub(super) fn run(invocation: &Invocation) -> Result<()> {
         "About a minute of page faults, under two values of vm.percpu_pagelist_high_fraction by turns; it is put back.",
     );
     let measured = measured(&settings, &invocation.provenance().command, &signals);
-    // Settings are put back by now.
+    // The settings have been put back at this point.
     signals.pass_on()?;
     let cost = measured?;
     let path = visit_cost::path().ok_or_else(|| anyhow!("neither XDG_STATE_HOME nor HOME is set"))?;
@@ -48,7 +48,7 @@ fn measured(settings: &Settings, command: &str, signals: &Signals) -> Result<Vis
     visit_cost::measure(Measuring { settings, command, record: &mut record }, &mut progress)
 }
 
-/// The cost in a sentence or two.
+/// The cost, in words.
 fn told(cost: &VisitCost) -> String {
     let ns = |range: CostRange| format!("{:.0} ns ({:.0} to {:.0})", range.median, range.min, range.max);
     format!(
@@ -60,7 +60,7 @@ fn told(cost: &VisitCost) -> String {
     )
 }
 
-/// Records this machine while work goes on.
+/// Records this machine while it does `work`.
 fn record(work: Work, signals: &Signals) -> Result<Box<dyn TraceReader>> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("visits.pgtrace");
@@ -81,7 +81,7 @@ fn record(work: Work, signals: &Signals) -> Result<Box<dyn TraceReader>> {
     Ok(Box::new(Source::open(&SourceArgs { recording: Some(path), opening })?))
 }
 
-/// Shows progress, and ends the work once a signal has come.
+/// Shows progress, and cancels the work after a signal.
 struct UntilSignal<'a, P> {
     shown: P,
     signals: &'a Signals,

@@ -152,7 +152,7 @@ fn decay_rule(decay: Decay) -> String {
     format!("by {}{unused}", part_words(decay.part))
 }
 
-/// A fraction: in words where there are short ones.
+/// A fraction: in words if they are short.
 fn part_words(part: Part) -> String {
     match part.parts() {
         (1, 2) => "a half".to_owned(),

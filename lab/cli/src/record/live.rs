@@ -9,7 +9,7 @@ use pageset_record::Status;
 /// Time between two updates of the line.
 const PERIOD: Duration = Duration::from_millis(250);
 
-/// The line, which is removed at the end.
+/// The progress line. It is erased at the end.
 pub(crate) struct Live {
     bar: Option<ProgressBar>,
     shown: Instant,

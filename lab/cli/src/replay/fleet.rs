@@ -19,7 +19,7 @@ const READING: &str = "`visits` are those of `base`, the first policy; `fewest` 
 const READING_POLICIES: &str = "In percent of the base's visits with the same recording. `certain` counts the recordings where the whole 80 % \
     interval is below the base's visits. Counted, not timed.";
 
-/// The printed part of one recording's replay.
+/// What is printed of one recording's replay.
 struct Replayed {
     events: u64,
     is_far_off: bool,
@@ -39,7 +39,7 @@ impl Replayed {
         (1..self.outcomes.len()).min_by_key(|at| self.outcomes[*at].visits())
     }
 
-    /// Whether fewer visits than the base's are certain.
+    /// Whether the policy certainly has fewer visits than the base: its whole interval is below.
     fn is_certain(&self, at: usize) -> bool {
         let base = self.outcomes.first().map(Outcome::visits);
         let most = self.outcomes[at].interval.map(|interval| interval.visits.1);

@@ -1,4 +1,4 @@
-//! The printed result of a replay: the rows, the figures that follow, and notes.
+//! Prints the result of a replay: rows, figures computed from them, and notes.
 
 use std::io::Write;
 
@@ -19,29 +19,29 @@ use crate::origin::{self, TraceDocument};
 use crate::paragraph;
 use crate::source::{self, Source};
 
-/// A replay with the data for its notes.
+/// A replay, with the data that its notes need.
 pub(super) struct Finished {
     pub(super) source: Source,
     pub(super) replay: Replay,
     pub(super) origin: LayoutOrigin,
     pub(super) provenance: Provenance,
     pub(super) columns: Columns,
-    /// CPUs that share the memory, if others than recorded.
+    /// Number of CPUs that share the memory, if it is not the recorded number.
     pub(super) cpus: Option<u32>,
     /// Whether all notes are printed.
     pub(super) is_verbose: bool,
-    /// Further recordings of the load.
+    /// Number of further recordings of the same load.
     pub(super) repeats: usize,
 }
 
 /// Columns of the table for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Columns {
-    /// The counts that are compared first.
+    /// The counts that a reader compares first.
     Brief,
     /// All counts, and the same relative to the first row.
     Full,
-    /// The columns that patches are posted with, relative to the first row.
+    /// The columns in the tables of posted patches, relative to the first row.
     Series,
 }
 
@@ -56,7 +56,7 @@ const BRIEF: [(&str, &str); 7] = [
     ("pcp_pages_idle", "PCP pages, idle"),
 ];
 
-/// Columns of a series: the key in the counts, and the heading in the tables that patches are posted with.
+/// Columns of a series: the key in the counts, and the heading in the tables of posted patches.
 const LADDER: [(&str, &str); 6] = [
     ("free_high_drains", "free_high"),
     ("refilled_pages", "alloc_zone"),
@@ -85,8 +85,8 @@ const RELATIVE: [&str; 11] = [
     "pcp_pages_idle",
 ];
 
-/// An interval in the table for people: the key of its lower end in the counts, its key and heading here, and
-/// its value.
+/// A column that shows an interval to people: the key of its lower end in the counts, its own key and
+/// heading, and the function that makes its text.
 type IntervalColumn = (&'static str, &'static str, &'static str, fn(&Intervals) -> Interval);
 
 impl Finished {
@@ -199,7 +199,7 @@ impl Finished {
         table
     }
 
-    /// The counts that are compared first, in one table of 80 columns.
+    /// The counts that a reader compares first, in one table of 80 columns.
     fn brief(&self) -> Table {
         let counts = self.counts_with_intervals();
         let at = BRIEF.map(|(key, _)| counts.column_index(key).expect("the counts have these columns"));
@@ -256,7 +256,7 @@ impl Finished {
         table
     }
 
-    /// The columns that patches are posted with, with the first row as 100.
+    /// The columns of posted patches, with the first row as 100.
     fn ladder(&self) -> Table {
         let keys = LADDER.map(|(key, _)| key);
         let relative = relative_to_first(&self.counts(), &keys);
@@ -482,7 +482,7 @@ pub(super) struct ReplayDocument<'a> {
     /// The part of the recording that is counted, in the rows and in `kernel_itself`.
     window: Window,
     rows: Vec<RowDocument<'a>>,
-    /// Facts that the recording lacks, and how far it can be trusted if that is not far.
+    /// Facts that the recording lacks, and a warning if its forecasts cannot be trusted.
     warnings: &'a [String],
     notes: Vec<String>,
     provenance: &'a Provenance,
@@ -500,7 +500,7 @@ struct TraceOfReplay {
     unseen: Unseen,
 }
 
-/// One policy's row: the counts, and the figures that follow.
+/// One policy's row: the counts, and figures computed from them.
 #[derive(Serialize)]
 struct RowDocument<'a> {
     #[serde(flatten)]

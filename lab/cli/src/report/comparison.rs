@@ -1,4 +1,4 @@
-//! Several recordings side by side: of three or more, the one that differs most comes first.
+//! Compares several recordings. If there are three or more, the one that differs most comes first.
 
 use pageset_replay::advise::Waiting;
 use pageset_replay::report_data::ReportData;
@@ -14,12 +14,13 @@ struct Figure {
     unit: &'static str,
     /// A difference up to this is too small to notice.
     little: f64,
-    /// The figure of a recording, in units that are shown as whole numbers; `None` if the recording does not
+    /// The recording's figure, in a unit that is printed as a whole number; `None` if the recording does not
     /// have it.
     of: fn(&ReportData) -> Option<u64>,
 }
 
-// The smallest noticeable difference is a guess: a thousandth of a CPU, at 2 us a visit and 50 pages in it.
+// Guess of the smallest noticeable difference: visits that take a thousandth of a CPU, at 2 us for each visit
+// of 50 pages.
 const FIGURES: [Figure; 6] = [
     Figure {
         title: "Refills and drains",
@@ -78,8 +79,8 @@ const HELD_REPLAYED: Figure = Figure {
     ..HELD_SAMPLED
 };
 
-/// The figures that are compared. Held pages are sampled if all recordings have samples, and else replayed,
-/// so that like is compared with like.
+/// The figures that are compared. Held pages come from samples if all recordings have samples, and otherwise
+/// from replays: a sampled value is not comparable with a replayed one.
 fn figures(dossiers: &[ReportData]) -> [Figure; 6] {
     let mut figures = FIGURES;
     if dossiers.iter().any(|report_data| report_data.samples.held_peak().is_none()) {
@@ -88,7 +89,7 @@ fn figures(dossiers: &[ReportData]) -> [Figure; 6] {
     figures
 }
 
-/// The smallest difference, in percent, that gets a sentence. Guess: two runs of one load differ by less.
+/// Differences below this, in percent, get no sentence. Guess: two runs of one load differ by about as much.
 const TOLD_PERCENT: f64 = 5.0;
 
 fn per_second(report_data: &ReportData, count: Option<u64>) -> Option<u64> {
@@ -127,8 +128,8 @@ pub(super) fn section(dossiers: &[ReportData], names: &[String]) -> (Vec<usize>,
     (order, section)
 }
 
-/// The differences of the second recording from the first, the largest first. A small value may grow tenfold
-/// and still be small.
+/// The differences of the second recording from the first, the largest first. A tenfold small value is still
+/// small, so `little` is added to both values before they are compared.
 fn differences(
     figures: impl Iterator<Item = (Figure, Option<u64>, Option<u64>)>,
     first: &str,

@@ -1,4 +1,4 @@
-//! Rows of charts with a row for each CPU: neighbours stand together.
+//! The order of rows in charts with a row for each CPU: CPUs of one node and cache are neighbours.
 
 use pageset_replay::report_data::ReportData;
 use pageset_report::page::Group;
@@ -15,7 +15,7 @@ impl CpuRows {
     pub(super) fn new(report_data: &ReportData) -> Self {
         let mut named = None;
         let groups = report_data.neighbours.iter().map(|group| {
-            // The first cache of a node has the name of the node; the others have none.
+            // The first cache group of a node carries the node's name. The others have no name.
             let is_first = named.replace(group.node) != Some(group.node);
             let name = match group.node {
                 _ if !is_first => String::new(),
@@ -33,7 +33,7 @@ impl CpuRows {
         self.cpus.iter().map(u32::to_string).collect()
     }
 
-    /// Sorts lists by CPU into the order of rows.
+    /// The values of all CPUs, in the order of the rows. `of` returns the values of one CPU.
     pub(super) fn cells(&self, of: impl Fn(usize) -> Vec<u64>) -> Vec<Vec<u64>> {
         self.cpus.iter().map(|cpu| of(*cpu as usize)).collect()
     }

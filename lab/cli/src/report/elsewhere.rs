@@ -27,7 +27,7 @@ pub(super) fn section(report_data: &ReportData, heading: String) -> Section {
     section
 }
 
-/// The figures that matter, of each kernel.
+/// The main figures of each kernel.
 fn multiples(report_data: &ReportData) -> Vec<Bars> {
     let (advice, replay) = (&report_data.examined.advice, report_data.examined.replay.as_ref());
     let outcomes = replay.iter().flat_map(|replay| &replay.outcomes);

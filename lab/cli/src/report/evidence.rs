@@ -6,8 +6,8 @@ use pageset_report::page::{Part, Section};
 
 use crate::{origin, stat};
 
-/// Rows of a table that is shown. Longer tables come from machines with many CPUs, whose charts have all of
-/// it.
+/// Maximum rows of a table on the page. Longer tables come from machines with many CPUs, and the charts show
+/// all their values.
 const ROWS_MAX: usize = 2000;
 
 pub(super) fn section(report_data: &ReportData, provenance: &Provenance, heading: String) -> Section {

@@ -8,7 +8,7 @@ use pageset_report::page::{Chart, Heat, Height, Layer, Line, LineChart, Look, Ma
 use super::cpu_rows::CpuRows;
 use super::settings;
 
-/// CPUs that have lines of their own; the map has all.
+/// Number of CPUs with lines of their own. The map shows all CPUs.
 const CPUS_MAX: usize = 8;
 
 const NS_PER_S: f64 = 1e9;
@@ -182,7 +182,8 @@ pub(super) fn map(report_data: &ReportData, link: usize, heading: String) -> Sec
     section
 }
 
-/// The most held pages in each interval. Between two samples, the earlier sample counts.
+/// The largest number of held pages in each interval. An interval without a sample has the value of the last
+/// sample before.
 fn held(samples: &CpuSamples, timeline: &Timeline) -> Vec<u64> {
     let mut known = samples.held.iter().peekable();
     let mut last = 0;

@@ -91,7 +91,8 @@ fn no_skill(group: &Group) -> String {
     )
 }
 
-/// The heading above the differences and their reasons; a study of our own has no published tables.
+/// The heading above the differences and their reasons. A study of our own has another heading, since it has
+/// no published tables.
 pub(super) fn differences_heading(findings: &Findings) -> &'static str {
     if findings.tables.is_empty() { "What was missed, and why" } else { "What did not reproduce, and why" }
 }

@@ -23,7 +23,7 @@ use crate::simulate::args::SimulateArgs;
 use crate::source::Source;
 use result::Finished;
 
-/// The policies without -p.
+/// The policies that are compared without -p.
 const POLICIES: [&str; 4] = ["linux-6.12", "linux-6.18", "linux-6.19", "pcp-buddy-rfc"];
 
 pub(super) fn run(args: &SimulateArgs, recording: Option<&Path>, invocation: &Invocation) -> Result<()> {
@@ -41,7 +41,7 @@ pub(super) fn run(args: &SimulateArgs, recording: Option<&Path>, invocation: &In
     output::write(&args.output.target, |out| finished.write(args.output.format(), out))
 }
 
-/// Linux's policies among the names. Our own allocator takes part always.
+/// Linux's policies among the names. Our own allocators always take part, so their names change nothing.
 fn policies(args: &SimulateArgs) -> Vec<&'static Policy> {
     let named = |name: &str| match names_policy_file(name) {
         true => read_policy(Path::new(name)).ok(),
@@ -53,7 +53,7 @@ fn policies(args: &SimulateArgs) -> Vec<&'static Policy> {
     }
 }
 
-/// The allocators of the contest; ours comes last.
+/// The allocators that play the recording: Linux's policies, then our own.
 fn allocators(policies: &[&'static Policy]) -> Vec<AllocatorKind> {
     let linux = policies.iter().map(|policy| AllocatorKind::Linux(Box::new(**policy)));
     linux.chain(AllocatorKind::OURS).collect()

@@ -1,4 +1,4 @@
-//! One row for each policy, or, for programs, for each run.
+//! The table of a simulation: for people, a row for each policy; for programs, a row for each run.
 
 use std::path::Path;
 
@@ -56,7 +56,8 @@ fn of_linux() -> [Figure; 11] {
     ]
 }
 
-/// `specs` and `results`: for each policy one after the other, one for each seed.
+/// `specs` and `results` have the runs of the first policy, one for each seed, then those of the second
+/// policy, and so on.
 pub(super) fn table(
     args: &SimulateArgs,
     of_command: Provenance,

@@ -19,7 +19,7 @@ use crate::stat::args::StatArgs;
 /// A figure of a recording: its key, its heading, its unit, and decimals.
 type Figure = (&'static str, &'static str, &'static str, u8, fn(&Evidence) -> Option<f64>);
 
-/// The figures of a line that a summary is made of.
+/// The figures of a recording's line. The summary has their spread.
 const FIGURES: [Figure; 7] = [
     ("seconds", "time", "s", 1, |of| Some(of.seconds)),
     ("events", "events", "", 0, |of| Some(of.events as f64)),

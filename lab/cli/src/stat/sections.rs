@@ -16,10 +16,10 @@ use crate::sites;
 use crate::source;
 use crate::who;
 
-/// Titles of tables that need both ends of a block.
+/// Titles of tables that need both the allocation and the free of a block.
 const MATRIX: &str = "Blocks by allocating and by freeing CPU";
 const LIFETIMES: &str = "Lifetimes of blocks, from allocation to free";
-/// On machines with more CPUs, tables for people do not have each page set.
+/// On machines with more CPUs, tables for people leave single page sets out.
 const CPUS_SHOWN: usize = 16;
 
 /// A table, with a drawing for people if it has one.
@@ -400,8 +400,8 @@ fn activity(survey: &Survey) -> Table {
     table
 }
 
-/// Waits for locks whose waiters sleep instead of spinning. Recorders leave these waits out, so none means
-/// nothing.
+/// Waits for locks whose waiters sleep instead of spinning. Recorders leave these waits out, so their absence
+/// says nothing.
 pub(super) fn other_waits(survey: &Survey) -> Option<&Log2Counts> {
     let waits = &survey.kernel.other_waits;
     Some(waits).filter(|waits| waits.total() > 0 && survey.recorded.has(needs::WAITS))

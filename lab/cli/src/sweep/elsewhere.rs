@@ -1,5 +1,5 @@
-//! A sweep on other processes and computers: Python starts the engine, and the results come back as a
-//! dataset.
+//! Runs a sweep in other processes or on other computers. Python starts the engine, and the results come back
+//! as a dataset.
 
 use std::env;
 use std::path::Path;
@@ -11,7 +11,7 @@ use pageset_study::sweep::Sweep;
 
 use crate::columnar::Columnar;
 
-/// The environment variable with the Python that has `pageset`; the package's own command sets it.
+/// Environment variable that names a Python with the package `pageset`. The package's own command sets it.
 const PYTHON: &str = "PAGESET_PYTHON";
 
 /// The workers of a sweep, as an argument of Python's `pageset.engines`.
@@ -37,7 +37,7 @@ impl FromStr for Engine {
 }
 
 impl Engine {
-    /// Finishes the runs that the dataset does not have, and takes all.
+    /// Does the runs that the dataset lacks, and returns all runs.
     pub(super) fn finish(
         &self,
         plan: &Path,
@@ -49,7 +49,7 @@ impl Engine {
         Columnar::Parquet.check()?;
         let python = env::var_os(PYTHON).unwrap_or_else(|| "python3".into());
         let cannot_start = || format!("cannot start {}; {PYTHON} names another Python", python.display());
-        // `-P` keeps a directory named `pageset` in the current directory from being taken for the package.
+        // With `-P`, Python does not take a directory `pageset` in the current directory for the package.
         let has_package = Command::new(&python)
             .args(["-P", "-c", "import pageset.engines"])
             .stderr(Stdio::null())
@@ -78,7 +78,7 @@ impl Engine {
     }
 }
 
-/// Takes the finished runs of a dataset.
+/// Reads the finished runs of a dataset.
 #[cfg(feature = "arrow")]
 fn take(results: &Path, sweep: &mut Sweep) -> Result<()> {
     use pageset_arrow::{dataset::Dataset, rows};

@@ -1,4 +1,4 @@
-//! The answer to a question of the plan, as a figure.
+//! Draws the answer to a question of the plan.
 
 use anyhow::{Result, anyhow, bail};
 use pageset_report::Origin;
@@ -101,7 +101,7 @@ fn points<'a>(
         let value = result.get(y).ok_or_else(|| {
             anyhow!("question `{}`: there is no result `{y}`; choose from: {}", question.title, known())
         })?;
-        // A result that a run does not have, such as a latency without allocations.
+        // A run may lack a result, such as a latency if there was no allocation.
         let Some(value) = value.as_f64() else { continue };
         let position = names.iter().position(|name| spec.get(&question.x) == Some(*name)).unwrap_or(0) as f64;
         let x = spec[&question.x].as_f64().filter(|_| !is_named).unwrap_or(position);

@@ -3,7 +3,7 @@
 use pageset_report::{Cell, Column, Row, Table};
 use serde_json::{Map, Value};
 
-/// Names and values on one level.
+/// A nested value with all its keys on one level.
 pub(crate) type Flat = Map<String, Value>;
 
 /// A finished run: its parameters, and its results.
@@ -32,8 +32,7 @@ pub(crate) fn table(title: &str, runs: &[Shown]) -> Table {
     table
 }
 
-/// Keys that do not have the same value in all runs, in the order of [`KEYS`]; the first of all if there is
-/// only one run.
+/// Keys whose values differ between runs, in the order of [`KEYS`]. If there is only one run, its first key.
 fn varying(runs: &[Shown]) -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
     for run in runs {

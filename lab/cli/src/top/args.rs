@@ -91,7 +91,8 @@ impl TopArgs {
     }
 }
 
-/// Parses an interval within `INTERVAL_S`: reading takes time, and a table must not be too old.
+/// Parses an interval within `INTERVAL_S`: a shorter one leaves no time for reading, and after a longer one
+/// the table would be old.
 fn interval(typed: &str) -> Result<Duration, String> {
     let interval = time(typed)?;
     if !INTERVAL_S.contains(&interval.as_secs_f64()) {

@@ -14,7 +14,7 @@ pub(super) const WIDTH: usize = 80;
 /// Columns that lines need at least.
 pub(super) const WIDTH_MIN: usize = 60;
 
-/// Rows of zones at most, so that there is room for page sets.
+/// Maximum rows of zones, so that page sets have room.
 const ZONES_SHOWN: usize = 4;
 
 /// Columns that are left out on a narrow terminal, one after the other. On a machine with one node, the
@@ -23,11 +23,11 @@ const LEFT_OUT: [&str; 7] = ["node", "high_min", "high_max", "batch", "high", "u
 
 /// Lines from top to bottom. Rows that do not fit are left out of `rows`.
 pub(super) struct Frame {
-    /// The machine and its zones.
+    /// Lines about the machine and its zones.
     pub(super) head: Vec<String>,
-    /// Above the rows.
+    /// Heading above the rows.
     pub(super) heading: Vec<String>,
-    /// Page sets.
+    /// One row for each page set.
     pub(super) rows: Vec<String>,
 }
 
@@ -46,14 +46,14 @@ impl Frame {
         }
         head.extend(heading.into_iter().chain(rows));
         head.push(String::new());
-        // A zone says its node where there are several, which leaves room.
+        // With several nodes, a page set's row must say its node, so that column stays.
         let nodes: BTreeSet<u16> = view.zones.iter().map(|zone| zone.node).collect();
         let dropped = if nodes.len() > 1 { &LEFT_OUT[1..] } else { &LEFT_OUT[..] };
         let (heading, rows) = parts(tables::pagesets(selection.of(view)), width, dropped);
         Self { head, heading, rows }
     }
 
-    /// The rows that fit into the given lines; the last line counts the rows that do not.
+    /// The lines for a screen of this height. If rows do not fit, the last line says how many.
     pub(super) fn lines(&self, height: usize) -> Vec<String> {
         let above = self.head.len() + self.heading.len();
         let room = height.saturating_sub(above);
@@ -96,7 +96,7 @@ const NOT_COUNTED: &str = "not counted: exact rates need root";
 #[cfg(not(feature = "perf"))]
 const NOT_COUNTED: &str = "not counted: the default build counts, this one does not";
 
-/// How long zone locks are waited for, on one line.
+/// The time that CPUs waited for zone locks, on one line.
 fn waited(view: &ZoneLockView) -> String {
     let callers = view.callers.iter().filter(|row| row.waits_per_s > 0.0);
     let callers: Vec<_> = callers.map(|row| format!("{} {:.0}", row.caller, row.waits_per_s)).collect();

@@ -1,4 +1,4 @@
-//! One interval, printed.
+//! Prints one interval.
 
 use std::fs;
 use std::io::Write;

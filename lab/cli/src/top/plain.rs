@@ -1,4 +1,4 @@
-//! A table that is written again in each interval, on any terminal.
+//! Prints a table again in each interval, on a terminal of any kind.
 
 use std::io::{self, Write as _};
 
@@ -14,7 +14,7 @@ use crate::signals::Signals;
 /// Goes to the first line, and clears the lines below. Source: ECMA-48, CUP and ED.
 const CLEAR: &str = "\x1b[H\x1b[J";
 
-/// `no_keys` is a line with the reason why keys do nothing.
+/// Runs until a signal comes. `no_keys` is a line that says why keys do nothing.
 pub(super) fn run(args: &TopArgs, mut monitor: Monitor, signals: &Signals, no_keys: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     let selection = Selection::default();
@@ -22,7 +22,7 @@ pub(super) fn run(args: &TopArgs, mut monitor: Monitor, signals: &Signals, no_ke
     out.flush()?;
     while signals.sleep(args.interval) {
         let view = monitor.step()?;
-        // The last line but one stays free, so that nothing scrolls.
+        // The second to last line stays free, so that nothing scrolls.
         let (width, height) = (size::width(), size::height().saturating_sub(2));
         let lines = Frame::new(&view, &selection, width).lines(height).join("\n");
         write!(out, "{CLEAR}{lines}\n{no_keys}")?;

@@ -16,7 +16,7 @@ use super::frame::{Frame, WIDTH_MIN};
 use super::selection::Selection;
 use crate::signals::{PATIENCE, Signals};
 
-/// Least height: everything except page sets, and three of these.
+/// Minimum height: all other lines, and three page sets.
 const HEIGHT_MIN: u16 = 18;
 
 const HELP: &[&str] = &[
@@ -46,7 +46,7 @@ struct Screen {
     selection: Selection,
     is_frozen: bool,
     is_help: bool,
-    /// Rows that are above the first one shown.
+    /// Number of rows above the first one shown.
     scrolled: usize,
 }
 
@@ -93,7 +93,8 @@ fn watch(
 }
 
 impl Screen {
-    /// Readings go on while the screen is frozen, so that times and rates are right afterwards.
+    /// Shows a new reading. While the screen is frozen, readings are still taken, so that times and rates are
+    /// right afterwards.
     fn show(&mut self, view: View) {
         if !self.is_frozen {
             self.view = Some(view);
@@ -153,7 +154,7 @@ impl Screen {
             return;
         }
         let lines = Frame::new(view, &self.selection, width);
-        // The last row can be reached, and nothing beyond it.
+        // The user can scroll to the last row, but not beyond it.
         self.scrolled = self.scrolled.min(lines.rows.len().saturating_sub(1));
         let shown = Frame { rows: lines.rows[self.scrolled..].to_vec(), ..lines };
         frame.render_widget(text(&shown.lines(body.height.into())), body);

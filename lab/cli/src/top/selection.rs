@@ -28,9 +28,9 @@ pub(super) enum Sort {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Selection {
     sort: Sort,
-    /// Node and zone; all if none.
+    /// The chosen node and zone; `None` shows all.
     zone: Option<(u16, &'static str)>,
-    /// All if none.
+    /// The chosen CPU; `None` shows all.
     pub(super) cpu: Option<u32>,
 }
 
@@ -45,7 +45,7 @@ impl Selection {
         match self.sort {
             Sort::Change => {
                 let moved = |set: &&PagesetView| set.change.unwrap_or(0).unsigned_abs();
-                // Page sets at rest are sorted by their count.
+                // Page sets without a change are sorted by their count.
                 chosen.sort_by_key(|set| Reverse((moved(set), set.count)));
             }
             Sort::Count => chosen.sort_by_key(|set| Reverse(set.count)),

@@ -4,13 +4,13 @@ use pageset_live::{Answer, Counted, Flow, PagesetView, View, Why, ZoneLockView, 
 use pageset_replay::advise::SAVED_PERCENT;
 use pageset_report::{Cell, Column, Row, Table};
 
-/// A zone's pages and its page sets' pages.
+/// Note on free pages and the pages in page sets.
 const CHANGE: &str = "A zone's free pages change by the pages that page sets give back, minus the pages that they fetch. Only \
                       counted tracepoints tell how many each are.";
-/// The meaning of a lock counter.
+/// Note on the counter of locks.
 const LOCKS: &str = "Spin locks waited for are all of the kernel's; the zone lock is one of them.";
 
-/// The meaning of the rows.
+/// Note on the rows of waits.
 const WAITS: &str = "Waits for spinning locks, by call chain: to refill a page set, to drain one, to allocate or free past \
                      them, elsewhere in the page allocator (other). 'elsewhere' are other locks.";
 
@@ -82,7 +82,7 @@ pub(super) fn zones(view: &View, is_shown: impl Fn(&ZoneView) -> bool) -> Table 
 }
 
 fn zone_row(zone: &ZoneView) -> Row {
-    // Refills and drains are known only by their difference, so one of the two lower bounds is 0.
+    // The two are known only by their difference, so one of the two lower bounds is 0.
     let change = |flow: &Flow| flow.drained_pages_per_s.at_least - flow.refilled_pages_per_s.at_least;
     Row::new([
         format!("{} {}", zone.node, zone.zone).into(),

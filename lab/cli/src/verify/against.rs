@@ -16,7 +16,7 @@ use crate::source::Source;
 use crate::verify::args::VerifyArgs;
 use crate::{output, page};
 
-/// If repeats differ by more, a single value means little.
+/// If repeats differ by more than this, a single value says little.
 const QUIET_PERCENT: f64 = 25.0;
 
 pub(super) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {

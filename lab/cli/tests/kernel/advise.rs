@@ -1,5 +1,4 @@
-//! `pageset advise` on the machine that the test runs on. Tests that need root or tracefs say aloud that they
-//! are skipped without them.
+//! Tests `pageset advise` on this machine. Without root or tracefs, tests print that they are skipped.
 
 use std::fs;
 use std::io::Write as _;
@@ -23,7 +22,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Whether this machine lets a recording begin, and a setting be changed; says why if not.
+/// Whether this machine allows to record and to change a setting. Prints the reason if not.
 fn may_record() -> Option<MutexGuard<'static, ()>> {
     let guard = crate::one_at_a_time();
     let refused = crate::record::refused();
@@ -98,13 +97,13 @@ fn what_is_no_setting_is_refused_before_anything_is_changed() {
     assert!(text(&output.stderr).contains("say --apply"), "{}", text(&output.stderr));
 }
 
-/// A harmless setting, and one that resets another.
+/// `INTERVAL` is harmless. Writing `BYTES` resets `RATIO`.
 const INTERVAL: &str = "/proc/sys/vm/stat_interval";
 const BYTES: &str = "/proc/sys/vm/dirty_background_bytes";
 const RATIO: &str = "/proc/sys/vm/dirty_background_ratio";
 const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/traces/k61_2c_tcp.pgtrace");
 
-/// The machine, which has to be one that can record.
+/// Locks this machine, which must be able to record.
 fn machine() -> MutexGuard<'static, ()> {
     crate::record::machine().expect("this machine can record")
 }
@@ -113,7 +112,7 @@ fn value(path: &str) -> String {
     fs::read_to_string(path).unwrap().trim().to_owned()
 }
 
-/// Runs `advise --apply` with a setting, and waits until it is made.
+/// Starts `advise --apply` with a setting, and waits until the setting has its new value.
 fn begun(setting: &str, rest: &[&str]) -> Child {
     let arguments = [&["advise", TRACE, "--yes", "--apply", setting][..], rest].concat();
     let child = start(&arguments);
@@ -313,8 +312,8 @@ fn an_answer_of_no_keeps_the_verdict() {
     assert_eq!(value(INTERVAL), before);
 }
 
-/// The cost is measured, kept, and in the header of the next recording; the setting is as before, also after
-/// an interrupt.
+/// The cost is measured, kept, and written to the header of the next recording. Settings are put back, also
+/// after an interrupt.
 #[test]
 #[ignore = "needs root and tracefs, changes vm.percpu_pagelist_high_fraction, and takes a minute"]
 fn the_cost_of_a_visit_is_measured_and_recordings_carry_it() {
@@ -347,7 +346,8 @@ fn the_cost_of_a_visit_is_measured_and_recordings_carry_it() {
     assert!(spending["is_busy_time"].as_bool().unwrap(), "{said}");
 }
 
-/// Advice in JSON, and how often the command ran that `load` makes of the name of a file.
+/// Advice in JSON, and how often the command ran. `load` makes the command from the name of a log file, to
+/// which each run adds a line.
 fn advised(options: &[&str], load: impl Fn(&str) -> String) -> (serde_json::Value, usize) {
     let directory = tempfile::tempdir().unwrap();
     let log = directory.path().join("log").display().to_string();
@@ -363,7 +363,7 @@ fn advised(options: &[&str], load: impl Fn(&str) -> String) -> (serde_json::Valu
     (serde_json::from_slice(&output.stdout).unwrap(), runs)
 }
 
-/// A file with a line more, some seconds later.
+/// A command that adds a line to the file, and takes some seconds.
 fn some_seconds(log: &str) -> String {
     format!("echo run >>{log}; sleep 3")
 }
@@ -391,7 +391,7 @@ fn a_counted_no_takes_one_run_and_other_answers_take_events() {
     let keys = |said: &serde_json::Value| said.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&said), keys(&of_file));
 
-    // Counts of such a short time show nothing.
+    // Counts over such a short time show nothing.
     let (said, runs) = advised(&[], |log| format!("echo run >>{log}"));
     assert_eq!((&said["findings"]["is_counted"], runs), (&serde_json::Value::Bool(false), 2), "{said}");
 }
@@ -409,7 +409,8 @@ fn nothing_is_tried_after_a_counted_no() {
     let before = fs::read_to_string(FRACTION).unwrap();
     let (said, runs) = advised(&["--apply", "--yes", "--times", "3"], some_seconds);
     assert_eq!(fs::read_to_string(FRACTION).unwrap(), before);
-    // The counted run is the first of three that are not recorded.
+    // There are three recordings, each after a run that is not recorded. The counted run is the first of
+    // these.
     let all = if said["findings"]["is_counted"] == true { 1 } else { 6 };
     assert_eq!(runs, all, "{said}");
     assert_eq!(said["tried"][0], "Nothing was tried: no setting is advised.", "{said}");

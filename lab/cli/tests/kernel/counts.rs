@@ -66,9 +66,9 @@ fn counts_hold_what_all_events_show() {
     assert!(is_near(visits, estimate), "visits: {visits} in {estimate:?}");
 }
 
-/// An exact count has all events except a few while counting begins and ends. An estimate is not far off,
-/// although this load comes in bursts on a machine that does other things. How often intervals hold the truth
-/// is a test of its own.
+/// Whether an estimate is near the true number. An exact count may only lack a few events at its beginning
+/// and end. An estimate must not be far off, although this load comes in bursts on a busy machine. Another
+/// test checks how often intervals hold the true value.
 fn is_near(truth: u64, estimate: HitEstimate) -> bool {
     let room = if estimate.is_exact() {
         estimate.hits / 50 + 1000

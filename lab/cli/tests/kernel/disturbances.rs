@@ -1,4 +1,4 @@
-//! Events on a machine while it is recorded.
+//! Changes of the machine during a recording: CPUs, settings, other programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::record::{
     directory, instance_of, machine, pageset, read, send, start, succeeds, text, wait_until,
 };
 
-/// The shortest time that a CPU is off.
+/// Minimum time for which the CPU is off.
 const OFF: Duration = Duration::from_millis(200);
 
 /// The last of this machine's CPUs, which is switched off for less than a second, and on again when this is
@@ -23,7 +23,7 @@ struct SwitchedOff {
 }
 
 impl SwitchedOff {
-    /// Prints the reason if there is none.
+    /// The last CPU. If it cannot be switched off, prints the reason.
     fn last() -> Option<Self> {
         let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
         let cpu = online.trim().rsplit(['-', ',']).next().and_then(|cpu| cpu.parse().ok()).unwrap();

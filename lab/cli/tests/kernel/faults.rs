@@ -13,7 +13,7 @@ use crate::record::{INSTANCES, PAGESET, directory, machine, pageset, read, succe
 /// Some thousand pages, allocated and freed.
 const LOAD: &str = "for i in 1 2 3 4 5 6; do head -c 8000000 /dev/zero | tail -c 1 >/dev/null; done";
 
-/// This machine, to record.
+/// Locks this machine, which must be able to record.
 fn this_machine() -> MutexGuard<'static, ()> {
     machine().expect("this machine can record")
 }
@@ -182,7 +182,7 @@ fn fault_10_an_undisturbed_recording_has_all_that_the_kernel_counted() {
         assert_eq!(info.lost.missing(), 0, "{options:?}: {said}");
         assert!(!said.contains("another program"), "{options:?}: {said}");
     }
-    // All losses in a buffer that is too small are counted, and there are no other losses.
+    // A buffer that is too small loses events. All of them are counted, and nothing else is lost.
     let (said, info, events) = disturbed(&["--buffer", "8K"], "true");
     assert!(info.lost.overrun > 0 && !events.is_empty(), "{said}");
     assert_eq!((info.lost.taken, info.lost.gaps_of_unknown_size), (0, 0), "{said}");
@@ -192,7 +192,7 @@ fn fault_10_an_undisturbed_recording_has_all_that_the_kernel_counted() {
 #[ignore = "needs root and tracefs"]
 fn fault_10_events_that_another_reader_took_are_counted_exactly() {
     let _guard = this_machine();
-    // The reader is another only after it has read; what it still has when it ends is taken, too.
+    // Another program is noticed only after it has read. Events that it holds when it ends were taken, too.
     for (reader, options) in [
         ("cat $I/trace_pipe", &[][..]),
         ("cat $I/per_cpu/cpu0/trace_pipe_raw", &[]),
@@ -235,8 +235,8 @@ fn fault_10_what_another_program_did_to_the_instance_is_a_loss_of_unknown_size()
     }
 }
 
-/// A library for `LD_PRELOAD` that does another program's work to a recorder, at a moment that a test could
-/// not meet.
+/// A library for `LD_PRELOAD`. Inside the recorder, it does what another program might do, at a moment that a
+/// test could not hit from outside.
 fn meddling_library(directory: &Path) -> String {
     let library = directory.join("meddling.so").display().to_string();
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernel/meddling.c");
@@ -260,7 +260,7 @@ fn fault_13_a_recorder_replaces_no_file_that_appears_while_it_begins() {
             .output()
             .unwrap();
         if output.status.success() {
-            // It does not look so often.
+            // The recorder does not look that often.
             assert!(!read(&path, Recovery::Refuse).1.is_empty());
         } else {
             assert!(text(&output.stderr).contains("exists already"), "{}", text(&output.stderr));

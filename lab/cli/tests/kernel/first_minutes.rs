@@ -1,5 +1,5 @@
-//! The steps of the book's first ten minutes that need the running kernel: what they print has the shape that
-//! the page shows.
+//! Runs the steps of the book's page "The first ten minutes" that need the running kernel. Their output must
+//! have the shape that the page shows.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,7 @@ struct Step {
     expected: Vec<String>,
 }
 
-/// The page's blocks that the test of transcripts leaves out.
+/// The page's blocks that the transcript test skips.
 fn steps() -> Vec<Step> {
     let page = std::fs::read_to_string(PAGE).expect("the page is in the repository");
     let blocks = page.split("```console,ignore\n").skip(1);
@@ -50,7 +50,7 @@ fn is_unit(word: &str) -> bool {
     ["B", "kB", "MB"].contains(&word)
 }
 
-/// The first line of the shape that is missing: `...` stands for any lines.
+/// The first expected line that is not in the output. `...` stands for any lines.
 fn missing<'a>(expected: &'a [String], printed: &str) -> Option<&'a str> {
     let mut lines = printed.lines();
     let mut may_skip = false;

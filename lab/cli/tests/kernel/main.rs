@@ -13,11 +13,11 @@ mod refusals;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A recorder that is killed must not be cleaned up by another test's, nor a setting put back to another
-/// test's.
+/// Held by the one test that may run. Otherwise a test could remove the instance of another test's killed
+/// recorder, or put back its setting.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// The running kernel, until it is dropped.
+/// Locks the running kernel for one test.
 fn one_at_a_time() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }

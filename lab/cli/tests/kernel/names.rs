@@ -12,12 +12,12 @@ use pageset_trace::Recovery;
 
 use crate::record::{directory, machine, read, succeeds};
 
-/// A name that no other task has, nor any file of the command.
+/// A name that no other task and no file of the command has.
 const NAME: &str = "zqx7unusual";
 /// The first bytes of a packed part of a file. Source: RFC 8878.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Runs tasks of this name as long as `work` takes: one all the time, and others that are gone soon.
+/// Does `work` while tasks of this name run: one all the time, and others that end soon.
 fn beside<T>(directory: &Path, work: impl FnOnce() -> T) -> T {
     let program = directory.join(NAME);
     fs::copy("/bin/sleep", &program).expect("there is a program to copy");
@@ -38,7 +38,7 @@ fn beside<T>(directory: &Path, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// All that a file holds: its bytes, and those of each part of it that is packed.
+/// Everything that a file holds: its bytes, and the contents of its compressed parts.
 fn everything(path: &Path) -> Vec<u8> {
     let bytes = fs::read(path).expect("it was recorded");
     let mut all = bytes.clone();
@@ -46,7 +46,7 @@ fn everything(path: &Path) -> Vec<u8> {
     for at in (0..bytes.len()).filter(|at| bytes[*at..].starts_with(&ZSTD)) {
         let decoder =
             zstd::stream::read::Decoder::new(&bytes[at..]).expect("it begins as one").single_frame();
-        // Bytes that only look like a packed part end with an error, and add little.
+        // Bytes that only look like a compressed part end in an error, and add little.
         parts += usize::from(decoder.take(64 << 20).read_to_end(&mut all).is_ok());
     }
     assert!(parts >= 1, "a description at least");
@@ -68,7 +68,7 @@ fn without_names_no_name_of_a_task_is_in_the_file() {
     let all = everything(&path);
     assert!(holds(&all, "sched_process_fork"), "descriptions are looked through");
     assert!(!holds(&all, NAME) && !holds(&all, &NAME[..8]));
-    // The recorder's own name, or the name of a task of every kernel, is not in it either.
+    // The file also lacks the recorder's own name, and names of tasks that run on every kernel.
     assert!(!holds(&all, "kthreadd"));
     let said = succeeds(&["stat", &name]);
     assert!(!said.contains("by process") && said.contains("Record with --names"), "{said}");
@@ -95,7 +95,7 @@ fn names_are_kept_where_they_are_asked_for() {
     let row =
         |wanted: &str| said.lines().find(|line| line.starts_with(wanted)).unwrap_or_else(|| panic!("{said}"));
     assert!(row("dd ").split_whitespace().nth(1).is_some_and(|processes| processes == "8"), "{said}");
-    // On each row stands the name, the number of processes, pages, and their share.
+    // Each row has the name, the number of processes, pages, and their share.
     let unknown = row("unknown ").split_whitespace().nth(3).expect("a share").parse::<f64>();
     assert!(unknown.expect("a number") < 5.0, "{said}");
     assert!(said.lines().all(|line| line.len() <= 80), "{said}");

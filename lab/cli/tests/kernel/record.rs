@@ -1,4 +1,4 @@
-//! `pageset record` against the running kernel. Without root or tracing files each test says that it is
+//! Tests `pageset record` on the running kernel. Without root or tracing files, each test prints that it is
 //! skipped.
 
 use std::fs;
@@ -24,7 +24,7 @@ pub(crate) fn machine() -> Option<MutexGuard<'static, ()>> {
     Some(guard)
 }
 
-/// Why this machine cannot record, if it cannot. It is asked once.
+/// Why this machine cannot record; `None` if it can. Checked only once.
 pub(crate) fn refused() -> Option<&'static str> {
     static REFUSED: OnceLock<Option<String>> = OnceLock::new();
     let ask = || {
@@ -131,7 +131,7 @@ fn a_known_load_is_recorded_whole_and_can_be_used() {
     let (_directory, path, name) = directory();
     let memory = Tmpfs::mount("64m");
     let file = memory.0.path().join("load").display().to_string();
-    // The sleep lets a busy machine take samples.
+    // Without the sleep, a busy machine would end the recording before it has taken a sample.
     let load = format!("dd if=/dev/zero of={file} bs=1M count=16 2>/dev/null; rm {file}; sleep 1; exit 3");
     let said = succeeds(&["record", "-o", &name, "--", "sh", "-c", &load]);
     assert!(said.contains("ended: exit status: 3") && said.contains("Lost events: 0."), "{said}");

@@ -1,5 +1,5 @@
-//! Reasons why a recording does not begin. Each test makes one in a mount namespace of its own, so that no
-//! other program meets it.
+//! Cases in which recording is refused. Each test makes one in its own mount namespace, so that no other
+//! program is affected.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::record::{PAGESET, Tmpfs, instance_of, machine, start, text};
 
-/// Runs a script of the shell where mounts are its own. `$PAGESET` is the command, which any user may start
+/// Runs a shell script in a mount namespace of its own. `$PAGESET` is the command, which any user may run
 /// there.
 fn in_namespace(script: &str) -> Output {
     let directory = TempDir::new().expect("a directory can be made");
@@ -21,7 +21,7 @@ fn in_namespace(script: &str) -> Output {
     command.env("PAGESET", &copy).output().expect("unshare is there")
 }
 
-/// Whether namespaces can be made here; says so if not.
+/// Whether this process may make namespaces. Prints if not.
 fn has_namespaces() -> bool {
     let output = in_namespace("true");
     if !output.status.success() {
@@ -150,8 +150,8 @@ fn a_locked_down_kernel_is_named_as_the_reason() {
     if !has_namespaces() {
         return;
     }
-    // This kernel cannot be unlocked again, so its file is played; cargo xtask ci night guest locks a real
-    // one.
+    // A locked kernel cannot be unlocked, so this test replaces the file that says so. cargo xtask ci night
+    // guest locks a real kernel.
     let script = |state: &str| {
         format!(
             "mount -t tmpfs own /sys/kernel; mkdir /sys/kernel/security /sys/kernel/tracing; \

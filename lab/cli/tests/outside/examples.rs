@@ -39,7 +39,7 @@ const ENDLESS: [&str; 7] = [
     "perf script",
 ];
 
-/// Examples from this list that root can run in seconds.
+/// Examples of `ENDLESS` that root can run in seconds.
 const ROOT: [&str; 3] =
     ["sudo pageset record -- ", "sudo pageset record --for 10s", "sudo pageset top --once"];
 

@@ -35,7 +35,7 @@ fn json(output: &Output) -> Value {
 
 const VERBS: [&[&str]; 3] = [&["stat"], &["advise"], &["replay", "-p", "linux-6.12,linux-6.18"]];
 
-/// A recording that is cut does not end the reading of the others.
+/// If one recording is cut off, the others are still read.
 #[test]
 fn a_broken_recording_has_its_line_and_the_exit_status_says_so() {
     let folder = folder(true);

@@ -10,8 +10,8 @@ use pageset_trace::{Event, LostEvents, TraceError, TraceInfo, TraceReader, Write
 
 const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/traces/k61_2c_tcp.pgtrace");
 const TEXT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/formats/ftrace-old.txt");
-/// Red, a title, the same with a control character beyond ASCII, text that runs backwards, and a line of its
-/// own.
+/// Text that must not reach a terminal: a colour, a window title, a control character beyond ASCII, text that
+/// runs backwards, and a new line.
 const HOSTILE: &str = "\u{1b}[31mred\u{1b}]0;title\u{7}\u{9b}1m\u{202e}\r\nerror: forged";
 
 /// A recording with another description.
@@ -38,7 +38,7 @@ impl TraceReader for Forged {
     }
 }
 
-/// A recording whose every text is hostile, in a file whose name is.
+/// A recording with hostile text in every field, in a file with a hostile name.
 fn forged(directory: &Path) -> PathBuf {
     let events = pageset_trace::open(Path::new(TRACE)).expect("it is a trace");
     let mut info = events.info().clone();
@@ -57,7 +57,7 @@ fn forged(directory: &Path) -> PathBuf {
     path
 }
 
-/// Checks that a terminal shows every character in its place, and that no foreign text begins a line.
+/// Checks that a terminal prints every character in its place, and that no foreign text begins a line.
 #[track_caller]
 fn is_harmless(what: &str, bytes: &[u8]) {
     hides_nothing(what, bytes);

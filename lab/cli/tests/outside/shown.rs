@@ -12,7 +12,7 @@ fn read(path: impl AsRef<Path>) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The file `place` names, or the part of it between the anchors of that name: `FILE` or `FILE:ANCHOR`.
+/// The code at `place`: a whole file (`FILE`), or the part between its anchors of this name (`FILE:ANCHOR`).
 fn code_at(place: &str) -> String {
     let Some((path, anchor)) = place.split_once(':') else { return read(place) };
     let (begin, end) = (format!("ANCHOR: {anchor}"), format!("ANCHOR_END: {anchor}"));
@@ -23,7 +23,7 @@ fn code_at(place: &str) -> String {
     lines.join("\n")
 }
 
-/// The places that a page names, each with the block of code behind it.
+/// The places that a page names, each with the code block after it.
 fn shown(page: &str) -> Vec<(&str, &str)> {
     let blocks = page.split(BEGIN).skip(1);
     blocks

@@ -56,7 +56,7 @@ fn rows_do_not_depend_on_jobs_or_interruptions() {
     assert_eq!(parallel, whole);
     assert_eq!(sorted_lines(&here.join("parallel.jsonl")), finished, "digests and all");
 
-    // Ended in the middle of the third row.
+    // The run was cut off in the middle of the third row.
     let text = fs::read_to_string(here.join("plan.rows.jsonl")).expect("the rows are there");
     let third = text.lines().take(2).map(|line| line.len() + 1).sum::<usize>() + 10;
     fs::write(here.join("plan.rows.jsonl"), &text[..third]).expect("the rows can be cut");

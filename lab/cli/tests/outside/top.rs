@@ -90,7 +90,8 @@ fn tables_have_no_more_than_80_columns() {
     assert!(printed.contains("is unknown: ") && printed.contains("No waits for zone locks"), "{printed}");
 }
 
-/// A range such as `refilled 0 to 171870` means nothing, nor does a column of dashes.
+/// Neither a range such as `refilled 0 to 171870` nor a column of dashes says anything, so neither is
+/// printed.
 #[test]
 fn no_column_says_nothing() {
     let machine = machine();
@@ -161,7 +162,7 @@ fn one_interval_is_written_for_collectors_of_metrics() {
     assert!(!printed.contains("pageset_cpu_time_ratio"), "{printed}");
 }
 
-/// A collector reads the file at any moment, as another user.
+/// A collector, which runs as another user, may read the file at any moment.
 #[test]
 fn a_file_of_metrics_appears_whole_and_is_replaced_by_force_only() {
     let machine = machine();

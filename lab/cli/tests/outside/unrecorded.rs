@@ -1,7 +1,7 @@
 //! Data that was not recorded is unknown, not zero: variants of a bundled recording without the events of
 //! some kinds.
 //!
-//! Every number that a verb prints for a variant is the number for the whole recording, or it is absent.
+//! A number that a verb prints for a variant is either the same as for the whole recording or absent.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 const TRACE: &str = "data/traces/k612_2c_tcp.pgtrace";
 
-/// Parts that a variant may lack: a kind of events each, but both ends of a wait together.
+/// Parts that a variant may lack. Each is a kind of event; both ends of a wait are one part.
 const PARTS: [&[EventKind]; 7] = {
     use EventKind::*;
     [
@@ -25,13 +25,13 @@ const PARTS: [&[EventKind]; 7] = {
         &[ContentionBegin, ContentionEnd],
     ]
 };
-/// Parts that counting refills and drains needs.
+/// Parts that are needed to count refills and drains.
 const VISITS: u32 = 0b001_1111;
 /// Allocations and frees.
 const LOAD: u32 = 0b000_0011;
 
-/// Whether the file lists its recorded kinds, as a recorder's file does, or shows them only by its events, as
-/// text does.
+/// How a file shows which kinds were recorded: by a list, as a recorder's file does, or only by its events,
+/// as text does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     Recorder,
@@ -47,7 +47,7 @@ fn run(arguments: &[&str]) -> Output {
     command.current_dir(root()).args(arguments).output().expect("pageset can be started")
 }
 
-/// The output, errors included.
+/// The command's output, its error messages included.
 fn said(arguments: &[&str]) -> String {
     let output = run(arguments);
     let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
@@ -60,7 +60,7 @@ fn json(arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// Writes the recording with the parts whose bit is set. `change` changes its description of itself.
+/// Writes the recording with the parts whose bits are set. `change` edits its description.
 fn write(directory: &TempDir, parts: u32, source: Source, change: impl Fn(&mut TraceInfo)) -> String {
     let mut reader = pageset_trace::open(&root().join(TRACE)).expect("it is bundled");
     let left_out = PARTS.iter().enumerate().filter(|(at, _)| parts >> at & 1 == 0);
@@ -86,8 +86,8 @@ fn write(directory: &TempDir, parts: u32, source: Source, change: impl Fn(&mut T
     path.display().to_string()
 }
 
-/// Whether a number is about the file itself, or is a bound, which is printed only where nothing was
-/// measured.
+/// Whether a number may differ from that of the whole recording: it is about the file itself, or a bound that
+/// is printed if nothing was measured.
 fn is_of_file(path: &str) -> bool {
     let last = path.rsplit('.').next().unwrap_or_default();
     path.starts_with("events.")
@@ -198,7 +198,7 @@ fn every_number_of_replay_is_that_of_the_whole_recording_or_unknown() {
     }
 }
 
-/// A verb with its options, and a recording.
+/// The words of a command line: a verb with its options, and the recording.
 fn words<'w>(verb: &'w str, recording: &'w str) -> Vec<&'w str> {
     verb.split(' ').chain([recording]).collect()
 }

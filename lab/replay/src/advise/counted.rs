@@ -7,8 +7,8 @@ use super::findings::{CountedTime, Doubts, Evidence, Waiting};
 use super::spending::{Figure, Load, Spending};
 use crate::untimed;
 
-/// The evidence in counts. Numbers that were counted in slices are estimates, and `spending` has their
-/// ranges.
+/// The evidence in counts. Numbers that were counted in a part of the time are estimates, and `spending` has
+/// their ranges.
 pub(super) fn findings(info: &TraceInfo, counts: &Counts, part_of_machine: Option<String>) -> Evidence {
     let cpus = info.machine.as_ref().map(|machine| machine.cpus).or(info.cpus);
     let all_ns = counts.elapsed_ns.saturating_mul(u64::from(counts.cpus));
@@ -89,7 +89,7 @@ pub(super) fn findings(info: &TraceInfo, counts: &Counts, part_of_machine: Optio
 }
 
 fn time(counts: &Counts) -> CountedTime {
-    // A slice may end after the last look at the clock.
+    // The clock was read for `elapsed_ns` before the last segment ended, so the sum may exceed it.
     let percent = |ns: u64| 100.0 * (ns as f64 / counts.elapsed_ns.max(1) as f64).min(1.0);
     let moved = |name: &str| counts.tracepoints.iter().find(|tracepoint| tracepoint.name == name);
     let moved = moved(TracepointCount::ZONE_LOCKED).zip(moved(TracepointCount::PCPU_DRAIN));

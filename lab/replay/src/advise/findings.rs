@@ -13,7 +13,7 @@ use crate::{Replay, Survey, untimed};
 pub struct Evidence {
     /// Whether the recording has counts, and no events.
     pub is_counted: bool,
-    /// The parts of the time with counting; `None` in a recording of events.
+    /// In how much of the time events were counted; `None` in a recording of events.
     pub counted_time: Option<CountedTime>,
     /// CPUs of the machine.
     pub cpus: Option<u32>,
@@ -42,8 +42,8 @@ pub struct Evidence {
     pub other_spin_percent: Option<f64>,
     /// The largest part of `other_spin_percent` that belongs to a single lock.
     pub other_longest_percent: Option<f64>,
-    /// Pages freed by another CPU than the one that allocated them. In percent of pages with both ends
-    /// recorded.
+    /// Pages freed by another CPU than the one that allocated them, in percent of the pages whose allocation
+    /// and free were both recorded.
     pub remote_percent: Option<f64>,
     /// Most pages that the recorded kernel's page sets held at once, as replayed.
     pub held_pages_peak: Option<u64>,
@@ -55,10 +55,10 @@ pub struct Evidence {
     pub kswapd_wakes: Option<u64>,
     /// Times a task had to reclaim for itself.
     pub direct_reclaims: Option<u64>,
-    /// The difference between the visits in the replay under the recorded kernel's policy and that kernel's
-    /// own, in percent.
+    /// How far the visits in the replay under the recorded kernel's policy are from that kernel's own visits,
+    /// in percent.
     pub own_off_percent: Option<f64>,
-    /// Whether the difference is too large for a forecast.
+    /// Whether `own_off_percent` is too large for a forecast.
     #[serde(skip)]
     pub is_own_far_off: bool,
     /// Reasons why the recording may say nothing about its machine.
@@ -92,8 +92,8 @@ impl Doubts {
     }
 }
 
-/// The parts of the time with counting, in percent. Frequent events are counted in slices of time, to cost
-/// the load little.
+/// In how much of the time events were counted, in percent. Frequent events are counted in segments of time
+/// only, so that counting costs the load little.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CountedTime {
     /// Visits to zones; `None` if they were not counted.
@@ -113,8 +113,8 @@ pub enum Waiting {
         /// The number of waits.
         waits: u64,
     },
-    /// It has not. A CPU waits for a lock only while another CPU holds it, so the time of all holds bounds
-    /// the waits.
+    /// The recording has no waits, so this is a bound: a CPU waits for a lock only while another CPU holds
+    /// it.
     AtMost {
         /// Share of all CPUs' time.
         percent: f64,

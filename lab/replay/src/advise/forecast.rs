@@ -39,7 +39,8 @@ pub struct Range {
 }
 
 impl Forecast {
-    /// `None` if the recording does not show its kernel's visits: there is nothing to compare with.
+    /// Returns `None` if the recording does not show its kernel's visits, since there is nothing to compare
+    /// with.
     pub(super) fn new(
         candidate: &Candidate,
         outcome: &Outcome,

@@ -6,8 +6,9 @@ use serde::Serialize;
 
 use super::forecast::Forecast;
 
-/// Simulates the recording at a path, with so many CPUs, under this policy and under a forecast's. `None` if
-/// it cannot be simulated: it is an extra.
+/// Simulates the recording at this path with this number of CPUs: under the policy with this name, and under
+/// the forecast's settings or kernel. Returns `None` if it cannot be simulated; the advice is then printed
+/// without these times.
 pub type Simulate = fn(&Path, u32, &str, &Forecast) -> Option<Latency>;
 
 /// Times of an allocation in virtual time, under the recorded settings and under the advised ones.

@@ -80,8 +80,8 @@ pub struct Examined {
     pub replay: Option<Replay>,
 }
 
-/// The part of a recording that advice is about. If a setting changed at an unknown time, that is the whole
-/// recording: its events are counted, but no forecast is made.
+/// The part of a recording that advice is about: the longest part under one setting. If a setting changed at
+/// an unknown time, it is the whole recording: the events are counted, but no forecast is made.
 pub(crate) fn part<R: TraceReader>(reader: R) -> Result<OneSetting<R>, TraceError> {
     if untimed(reader.info()).is_some() { Ok(OneSetting::whole(reader)) } else { OneSetting::new(reader) }
 }
@@ -113,8 +113,9 @@ fn play(
     Ok(replayed)
 }
 
-/// Opens a recording. A recording that does not describe its machine is refused before all of it is read. If
-/// it lacks the events of visits as well, it is read, and the events that it has are counted.
+/// Opens a recording. If it does not describe its machine but has the events of visits, it is refused before
+/// all of it is read: it needs a layout. If it lacks these events too, no forecast is possible, and the
+/// events that it has are counted.
 fn open_placed<R: TraceReader>(open: &mut impl FnMut() -> anyhow::Result<R>) -> anyhow::Result<R> {
     let mut reader = open()?;
     if reader.info().machine.is_some() || reader.info().counts.is_some() {

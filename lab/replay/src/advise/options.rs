@@ -6,8 +6,8 @@ use pageset_trace::Layout;
 
 use crate::{Candidate, VmSettings};
 
-/// Values of `vm.percpu_pagelist_high_fraction`: 0 gives the limit back to the kernel; 8 is the least it
-/// takes.
+/// Values of `vm.percpu_pagelist_high_fraction`: with 0 the kernel chooses the limit; the smallest other
+/// value is 8.
 const FRACTIONS: [u32; 9] = [0, 8, 16, 32, 64, 128, 256, 512, 1024];
 /// Factors for `vm.min_free_kbytes`.
 const MIN_FREE_TIMES: [u64; 2] = [2, 4];

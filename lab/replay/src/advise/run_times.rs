@@ -1,9 +1,8 @@
-//! How long a command took before and with a setting, and whether its own noise shows a change.
+//! Times of a command before and with a setting, and whether they differ by more than runs do anyway.
 
 use serde::Serialize;
 
-/// Two groups of runs that do not differ lie this rarely as far apart as possible, if a change is to be
-/// claimed.
+/// A change is claimed only if chance alone would separate the two groups of runs at most this often.
 const CHANCE_MAX: f64 = 0.05;
 
 /// Seconds that each recorded run of a command took.
@@ -20,12 +19,12 @@ pub struct RunTimes {
 pub enum Difference {
     /// One run of each side does not show how far runs differ.
     OneRun,
-    /// Every run with the setting lies on one side of every run before, but runs are so few that chance does
-    /// that too.
+    /// Every run with the setting lies on one side of every run before, but with so few runs chance often
+    /// does that too.
     TooFew,
     /// Runs before and with the setting overlap.
     WithinNoise,
-    /// Change of the median in percent; and one in how many times chance alone puts the runs so far apart.
+    /// The change of the median, and how often chance alone would separate the runs like this.
     Shown {
         /// Below 0 if the setting saves time.
         percent: f64,
@@ -35,8 +34,8 @@ pub enum Difference {
 }
 
 impl RunTimes {
-    /// The difference that they show. Any order of runs is equally likely if nothing has changed. Only two of
-    /// these orders have both groups apart.
+    /// The difference that these times show. If the setting changes nothing, all orders of the runs are
+    /// equally likely, and in only two of them the groups are separate.
     #[must_use]
     pub fn difference(&self) -> Difference {
         let (Some(before), Some(after)) = (Range::of(&self.before_s), Range::of(&self.after_s)) else {

@@ -6,7 +6,7 @@
 use pageset_trace::{TraceInfo, VisitCost};
 use serde::Serialize;
 
-/// A number with its range. A counted number is both ends of its range.
+/// A number with its range. If it was counted exactly, both ends of the range equal it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Figure {
     /// The number.
@@ -86,7 +86,7 @@ pub struct Spending {
 impl Spending {
     /// `all_ns` is the time of all CPUs, busy or idle.
     pub(super) fn of_recording(info: &TraceInfo, all_ns: Option<u64>, load: Load) -> Self {
-        // A share of less than nothing, or more than all, is a clock's step.
+        // A busy time of 0, or of twice all time, comes from a clock that was set.
         let busy_ns =
             info.busy_ns.filter(|busy_ns| *busy_ns > 0 && all_ns.is_none_or(|all| *busy_ns <= 2 * all));
         let time = busy_ns.or(all_ns).map(|ns| Figure::exact(ns as f64));
@@ -116,7 +116,8 @@ impl Spending {
     }
 
     /// The CPU time that a forecast saves, least and most, in percent. `left` is the range of the visits that
-    /// remain, as parts of all visits. Waits are taken to fall as visits do; a queue falls faster.
+    /// remain, as parts of all visits. Waits are assumed to fall in proportion to visits; in reality a queue
+    /// falls faster.
     pub(super) fn saved_percent(&self, left: (f64, f64)) -> Option<(f64, f64)> {
         let all = self.waits_percent?.plus(self.visits_percent?);
         let (least, most) = ((1.0 - left.1) * all.low, (1.0 - left.0) * all.high);

@@ -5,11 +5,12 @@ use serde::Serialize;
 use super::findings::Evidence;
 use super::forecast::Forecast;
 
-/// CPU time that is worth a change, in percent. Two runs of one benchmark differ by more than this.
+/// Saved CPU time that is worth a change of settings, in percent. Two runs of one benchmark differ by about
+/// as much.
 pub const SAVED_PERCENT: f64 = 1.0;
-/// Memory in page sets that is worth a change where memory is short, in percent of all.
+/// If memory is short, page sets matter from this share of all memory on, in percent.
 const HELD_PERCENT: f64 = 1.0;
-/// Memory that page sets may hold at most under a setting that is advised, in percent of all.
+/// A setting is advised only if page sets then hold at most this share of all memory, in percent.
 const HELD_PERCENT_MAX: f64 = 5.0;
 /// From this percentage of missing events on, the figures do not describe the load.
 const LOST_PERCENT: f64 = 5.0;
@@ -26,14 +27,14 @@ pub enum Verdict {
     Set {
         /// The matter that it helps.
         matter: Matter,
-        /// Which forecast, by its place in [`Advice::forecasts`](super::Advice::forecasts).
+        /// The advised forecast: an index into [`Advice::forecasts`](super::Advice::forecasts).
         forecast: usize,
     },
     /// No setting certainly helps; another kernel does.
     ChangeKernel {
         /// The matter that it helps.
         matter: Matter,
-        /// Which forecast.
+        /// The advised forecast: an index into [`Advice::forecasts`](super::Advice::forecasts).
         forecast: usize,
     },
     /// Something matters, and no forecast certainly helps.
@@ -77,7 +78,7 @@ pub enum Why {
     TooShort,
     /// Too many events are missing.
     EventsLost,
-    /// The replay does not find the recorded kernel again.
+    /// The replay under the recorded kernel's policy is too far from what that kernel did.
     OwnKernelMissed,
     /// No policy is known for the kernel.
     UnknownKernel,
@@ -166,9 +167,9 @@ fn what_helps(findings: &Evidence, forecasts: &[Forecast], matter: Matter) -> Ve
     }
 }
 
-/// The forecast to follow. Only forecasts that certainly help count. From the best of them and those whose
-/// intervals overlap its own, the kernel's own tuning is preferred, then the fewest held pages, then the
-/// fewest visits.
+/// The forecast to follow. Only forecasts that certainly help count. The best of them and those whose
+/// intervals overlap its interval are taken to be equally good. Of these, a forecast that keeps the kernel's
+/// own tuning wins, then the one with the fewest held pages, then the one with the fewest visits.
 fn best(findings: &Evidence, forecasts: &[Forecast], matter: Matter, is_kernel: bool) -> Option<usize> {
     let visits = findings.visits?;
     let held_max = (findings.managed_pages? as f64 * HELD_PERCENT_MAX / 100.0) as u64;
@@ -207,7 +208,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A load that waits for `percent` of its time, and whose visits cost next to nothing beside.
+    /// A load whose CPUs wait for `percent` of their time. Its visits cost next to nothing in comparison.
     pub(crate) fn waiting(percent: f64) -> Evidence {
         Evidence {
             is_counted: false,

@@ -1,26 +1,26 @@
-//! The acts of page sets in a recording, in order, in eight bytes each.
+//! Acts: what a recorded load asks of page sets, in order, eight bytes each.
 
 use pageset_core::{MigrateType, Order};
 
-/// One thing to do.
+/// One request to a page set, or one tick, or a change of a reclaimer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Act {
     pub(super) kind: ActKind,
     pub(super) block: BlockKind,
-    /// Blocks. More than 1 only for bulk allocations, and between two runs of a load.
+    /// Number of blocks. It is 1, except for bulk allocations and for acts between two plays of a load.
     pub(super) count: u16,
-    /// Zone · CPUs + CPU; of a tick the CPU, of the reclaimer the node.
+    /// For a page set, `zone * CPUs + CPU`. For a tick, the CPU. For a reclaimer, the node.
     pub(super) at: u32,
 }
 
 /// The kind of act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ActKind {
-    /// Nothing: a free that turned out to happen later.
+    /// Nothing. It was a free, which a later event moved to another place.
     Nothing,
     /// Allocate a block.
     Alloc,
-    /// Allocate pages in bulk, which is not noted as an allocation.
+    /// Allocate pages in bulk. A bulk allocation does not change the history of frees.
     BulkAlloc,
     /// Free a block.
     Free,

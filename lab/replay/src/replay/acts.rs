@@ -16,11 +16,11 @@ use crate::memory;
 pub(super) const PORTION: usize = 1 << 18;
 const ACT_BYTES: usize = size_of::<Act>();
 const PORTION_BYTES: usize = PORTION * ACT_BYTES;
-/// Most portions in memory: 128 MiB, half of the memory that a verb may take for a recording.
+/// Maximum number of portions in memory: 128 MiB, half of the memory that a verb may take for a recording.
 const IN_MEMORY_MAX: usize = 64;
-/// Fewest: 8 MiB.
+/// Minimum number of portions in memory: 8 MiB.
 const IN_MEMORY_MIN: usize = 4;
-/// Free memory, in bytes, for each portion that may stay in memory.
+/// One portion may stay in memory for each of these bytes of free memory: a quarter of it.
 const BYTES_FOR_ONE: usize = 4 * PORTION_BYTES;
 
 /// All acts.
@@ -34,7 +34,7 @@ pub(super) struct Acts {
     file: Option<File>,
     /// Portions in the file.
     in_file: usize,
-    /// The error that lost acts, if one did.
+    /// The error through which acts were lost, if there was one.
     error: Option<io::Error>,
 }
 
@@ -94,7 +94,7 @@ impl Acts {
             match self.write_one() {
                 Ok(freed) => acts = freed,
                 Err(error) => {
-                    // After an error, further acts are of no use, and take no memory.
+                    // After an error the acts are incomplete, so further ones are not kept.
                     self.error.get_or_insert(error);
                     self.portions.clear();
                     (self.in_memory, self.in_file) = (0, 0);
@@ -106,8 +106,7 @@ impl Acts {
         self.in_memory += 1;
     }
 
-    /// Moves a portion from memory to the file, and returns its memory. The middle one of the portions in
-    /// memory goes.
+    /// Moves the middle one of the portions in memory to the file, and returns its buffer.
     fn write_one(&mut self) -> io::Result<Vec<Act>> {
         let candidates =
             self.portions.iter().enumerate().filter(|(_, portion)| matches!(portion, Portion::Memory(_)));
@@ -191,7 +190,8 @@ impl Acts {
         self.error.take().map_or(Ok(()), Err)
     }
 
-    /// Gives acts in order, a portion of some at a time, until `each` wants no more.
+    /// Passes the acts of `range` to `each`, in order, at most a portion at a time, until `each` returns
+    /// false.
     ///
     /// # Errors
     /// The file cannot be read.

@@ -4,11 +4,11 @@
 //! begin in that policy's own steady state: the recording is played once to get there, and counted the second
 //! time.
 //!
-//! Another run would have gone a bit differently, so the recording is played some times more.
-//! - Some plays begin with the recorded kernel's page sets.
-//! - Some have page sets that hold more or less, as if the load had fewer or more pages in flight.
-//! - Some begin in a steady state that was reached from another quarter of the recording on, with CPUs that
-//!   changed places.
+//! Another run of the load would differ a little, so the recording is played several more times.
+//! - Some plays begin with the contents of the recorded kernel's page sets.
+//! - Some have larger or smaller page sets, as if the load had fewer or more pages in flight.
+//! - Some begin in a steady state that was reached from another quarter of the recording on, or with CPUs
+//!   that exchanged their parts.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -30,10 +30,10 @@ use super::vm_settings::VmSettings;
 use super::window::Window;
 use crate::limits::{computed, printed_or_computed};
 
-/// Parts of the recording that a draw may begin with.
+/// A draw may begin with any of this many parts of the recording.
 const PARTS: usize = 4;
-/// Further plays from a steady state: with page sets of another size, each part first, and each part first
-/// with CPUs that changed places.
+/// Further plays from a steady state: two with page sets of another size, then each other part first, then
+/// each part first with CPUs that exchanged their parts.
 const DRAWS: [Draw; 2 * PARTS + 1] = [
     Draw { part: 0, turn: 0, high: 1.0 / SIZE },
     Draw { part: 0, turn: 0, high: SIZE },
@@ -45,31 +45,32 @@ const DRAWS: [Draw; 2 * PARTS + 1] = [
     Draw { part: 2, turn: 0, high: 1.0 },
     Draw { part: 1, turn: 1, high: 1.0 },
 ];
-/// The factor of page sets' size in the first two draws: chosen, a quarter more or less.
+/// The first two draws divide and multiply the size of page sets by this. Chosen.
 const SIZE: f64 = 1.25;
-/// Acts that all draws of a policy may play, so that a long recording does not take several times as long.
+/// Maximum number of acts that all draws of a policy play together. With more acts there are fewer draws, so
+/// that a long recording does not take several times as long.
 const DRAWN_ACTS_MAX: usize = 16 << 20;
-/// Fewest draws all the same.
+/// Minimum number of draws, however long the recording is.
 const DRAWS_MIN: usize = 2;
 
-/// The most acts that are played to bring page sets into their steady state; they are the last before
-/// counting begins. Chosen: 65,000 for each CPU of a server with 64, where a page set turns over every
-/// hundred. No recording of a small machine had as many.
+/// Maximum number of acts that bring page sets into their steady state: the last ones before counting begins.
+/// Chosen: 65 000 for each CPU of a server with 64 CPUs, where a page set is renewed every hundred acts. No
+/// recording of a small machine has as many.
 const STEADY_ACTS_MAX: usize = 4 << 20;
 
-/// How a play from a steady state differs from the row's own.
+/// How a play from a steady state differs from the play of the row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Draw {
-    /// Part of the recording that it began with.
+    /// The part of the recording with which it begins.
     part: usize,
-    /// Each CPU plays the part of the CPU that is `turn` places further in its node.
+    /// Each CPU plays the acts of the CPU that is `turn` places further on its node.
     turn: usize,
-    /// Factor of the page sets' limits.
+    /// The limits of page sets are multiplied by this.
     high: f64,
 }
 
 impl Draw {
-    /// The row's own.
+    /// The play of the row itself.
     const ROW: Self = Self { part: 0, turn: 0, high: 1.0 };
 }
 
@@ -79,10 +80,11 @@ pub(super) struct Forecaster<'r> {
     pub(super) before: Option<&'r Snapshot>,
     pub(super) load: &'r PageSetLoad,
     pub(super) window: Window,
-    /// The recorded kernel's policy, and where its page sets were; `None` if either is not known.
+    /// The recorded kernel's policy, and the contents of its page sets at the beginning; `None` if either is
+    /// not known.
     pub(super) recorded: Option<(Policy, &'r [SetStart])>,
-    /// Looked at before each portion of acts, some ten milliseconds. A play that was broken off is no
-    /// forecast.
+    /// Stops a play. It is read before each portion of acts, every ten milliseconds or so. A play that was
+    /// stopped gives no forecast.
     pub(super) cancel: &'r AtomicBool,
 }
 
@@ -91,7 +93,7 @@ pub(super) struct Forecaster<'r> {
 pub(super) struct Forecast {
     pub(super) totals: Totals,
     pub(super) held_idle: u64,
-    /// Totals of further plays: other runs of the load, as they might have been.
+    /// Totals of the further plays, which stand for other runs of the load.
     pub(super) draws: Vec<Totals>,
 }
 
@@ -102,8 +104,8 @@ impl Forecast {
     }
 }
 
-/// The acts that bring page sets into their steady state, if the recording is played in a circle from `part`
-/// on: the last acts before the circle closes.
+/// The acts that bring page sets into their steady state. The recording is played in a circle that begins and
+/// ends at `part`; these are the last acts of the circle, in two ranges.
 fn steady_ranges(all: usize, part: usize) -> [Range<usize>; 2] {
     let split = all / PARTS * part;
     let skipped = all.saturating_sub(STEADY_ACTS_MAX);
@@ -171,7 +173,7 @@ impl Forecaster<'_> {
     /// The candidate's page sets, filled with the pages that the recorded kernel's page sets held.
     fn recorded_start<'m>(&self, machine: &'m Machine, candidate: &Candidate) -> Option<PageSets<'m>> {
         let (_, starts) = self.recorded?;
-        // The tuning of that kernel's page sets says nothing about another kernel's.
+        // The tuning of the recorded kernel's page sets says nothing about another kernel.
         let start = |start: &SetStart| SetStart { high: None, alloc_factor: 0, ..start.clone() };
         let starts: Vec<SetStart> = starts.iter().map(start).collect();
         let mut sets = self.empty(machine, candidate, 1.0);
@@ -179,8 +181,8 @@ impl Forecaster<'_> {
         Some(sets)
     }
 
-    /// Page sets that played the recording once, in a circle from one of its parts on. If the recording is
-    /// long, only the last part of the circle is played.
+    /// Page sets after a play of the recording in a circle that begins at one of its parts. If the recording
+    /// is long, only the end of the circle is played.
     fn steady<'m>(
         &self,
         machine: &'m Machine,
@@ -194,7 +196,7 @@ impl Forecaster<'_> {
         Ok(sets)
     }
 
-    /// Empty page sets with limits that are larger by a factor.
+    /// Empty page sets whose limits are multiplied by `high`.
     fn empty<'m>(&self, machine: &'m Machine, candidate: &Candidate, high: f64) -> PageSets<'m> {
         let (recorded, ours) = (&self.machine.layout.sysctls, &machine.layout.sysctls);
         let mut starts = self.zone_starts(machine, candidate);
@@ -212,7 +214,7 @@ impl Forecaster<'_> {
         Ok(Forecast { totals, held_idle: sets.rest(), draws })
     }
 
-    /// Plays all, and counts from the window on.
+    /// Plays the whole recording, and counts from the window on.
     fn play_window(&self, sets: &mut PageSets<'_>) -> Result<(), ReplayError> {
         let first = self.window.first_act();
         if first > 0 {
@@ -226,7 +228,7 @@ impl Forecaster<'_> {
         self.portions(range, |acts| sets.play(acts))
     }
 
-    /// Plays the acts, unless the replay is cancelled.
+    /// Passes acts to `each`, portion by portion, unless the replay is cancelled.
     fn portions(&self, range: Range<usize>, mut each: impl FnMut(&[Act])) -> Result<(), ReplayError> {
         let acts = &self.load.acts;
         let played = acts.each(range, |acts| {
@@ -236,8 +238,8 @@ impl Forecaster<'_> {
         played.map_err(|error| ReplayError::no_room(acts, error))
     }
 
-    /// Plays the recording from one of its parts on, with each CPU in the place of one that is `turn` further
-    /// in its node.
+    /// Plays the recording in a circle that begins at `part`. Each CPU plays the acts of the CPU that is
+    /// `turn` places further on its node.
     fn play_from(&self, sets: &mut PageSets<'_>, part: usize, turn: usize) -> Result<(), ReplayError> {
         let [last, first] = steady_ranges(self.load.acts.len(), part);
         if turn == 0 {

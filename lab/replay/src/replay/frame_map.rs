@@ -25,14 +25,14 @@ impl FrameMap {
         Some((chunk, (frame % CHUNK_FRAMES) as usize))
     }
 
-    /// Takes the value of a frame away.
+    /// Removes and returns the value of a frame.
     #[inline]
     pub(super) fn take(&mut self, pfn: u64) -> Option<NonZeroU32> {
         let (chunk, frame) = self.place(pfn)?;
         self.chunks[chunk].as_mut()?[frame].take()
     }
 
-    /// Sets the value of a frame and returns the one before. Frames outside the map are ignored.
+    /// Sets the value of a frame and returns its old value. Frames outside the map are ignored.
     #[inline]
     pub(super) fn set(&mut self, pfn: u64, value: NonZeroU32) -> Option<NonZeroU32> {
         let (chunk, frame) = self.place(pfn)?;

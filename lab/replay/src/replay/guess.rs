@@ -42,7 +42,7 @@ fn last_frame(event: &Event) -> u64 {
 fn machine(cpus: u32, last_pfn: u64, kernel: String, page_size: u32) -> Layout {
     let frames = |bytes: u64| (bytes / u64::from(page_size)).max(1);
     let (dma_end, dma32_end) = (frames(16 << 20), frames(4 << 30));
-    // Whole 128 MiB: memory is plugged in by units of this size.
+    // A multiple of 128 MiB, since memory is added in units of this size.
     let end = (last_pfn + 1).next_multiple_of(frames(128 << 20));
     let zone = |kind, start: u64, end: u64| ZoneDescription {
         node: 0,

@@ -1,9 +1,9 @@
 //! The 80 % interval of each forecast value, made from several plays of the recording.
 //!
 //! The recording is played under the candidate several times. Page sets begin in their steady state, or with
-//! the pages that the recorded kernel's page sets held, or as if a run had a fifth more or fewer pages in
-//! flight (`forecast`). Each play stands for [`RUNS`] runs of the load, whose values lie around the play's
-//! own as a normal distribution of the logarithm. The interval is from the 10th to the 90th percentile of all
+//! the contents of the recorded kernel's page sets, or as if a run had a fifth more or fewer pages in flight
+//! (`forecast`). Each play stands for [`RUNS`] runs of the load. The logarithms of their values are normally
+//! distributed around the play's own value. The interval goes from the 10th to the 90th percentile of all
 //! these runs.
 //!
 //! The spread around a play has three independent parts.
@@ -47,7 +47,7 @@ impl Kind {
     }
 }
 
-/// Runs of one load differ by this part of the pages that page sets keep.
+/// Runs of one load differ by this share of the pages that page sets keep.
 const KEPT_DIFFERS: f64 = 0.07;
 /// The largest difference between runs of one load, as a spread of logarithms.
 const LOAD_SPREAD_MAX: f64 = 1.2;
@@ -57,7 +57,7 @@ const RUNS: usize = 2 * NORMAL.len();
 /// The upper half of 20 values that are spread evenly over a normal distribution: its quantiles at 0.525,
 /// 0.575, ... 0.975.
 const NORMAL: [f64; 10] = [0.063, 0.189, 0.319, 0.454, 0.598, 0.755, 0.935, 1.150, 1.440, 1.960];
-/// Part of all runs on each side of an interval.
+/// Share of all runs below the interval, and share above it.
 const OUTSIDE: f64 = 0.1;
 
 /// From and to, both included.
@@ -86,13 +86,13 @@ impl Interval {
             let end = |at: usize| runs.get(at).or(runs.last()).copied().unwrap_or(0.0);
             (end(below) + rest * (end(below + 1) - end(below))).exp() - 1.0
         };
-        // Rounding must not put a play whose value has no spread outside.
+        // A play without spread must lie inside in spite of rounding.
         let tiny = 1e-6;
         Self((at(OUTSIDE) + tiny).max(0.0).floor() as u64, (at(1.0 - OUTSIDE) - tiny).max(0.0).ceil() as u64)
     }
 }
 
-/// The common part of the intervals of a row.
+/// What the intervals of all values in a row depend on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Basis {
     pub(super) kind: Kind,
@@ -103,8 +103,9 @@ pub(super) struct Basis {
 }
 
 impl Basis {
-    /// The spread around a play of a value. `own_distance` is the distance of the own row from the kernel;
-    /// `rows` are the value in each repeat of the recording, the first included.
+    /// How far the runs of a play differ from the play's own value, as a standard deviation of logarithms.
+    /// `own_distance` is the distance of the own row from the recorded kernel. `rows` has this value for each
+    /// repeat of the recording, the first recording included.
     pub(super) fn spread(self, own_distance: f64, rows: &[u64]) -> f64 {
         let of_load = if rows.len() > 1 { deviation_of_mean(rows) } else { self.spread_of_load() };
         (own_distance.powi(2) + self.kind.spread().powi(2) + of_load.powi(2)).sqrt()
@@ -119,8 +120,8 @@ impl Basis {
     }
 }
 
-/// Standard deviation of the mean of at least two counts' logarithms. The plays around each count have their
-/// own spread; this is the uncertainty that so few counts leave.
+/// Standard deviation of the mean of the counts' logarithms, for at least two counts. The spread of the plays
+/// around each count is not in it: this is the uncertainty of a mean of so few counts.
 fn deviation_of_mean(counts: &[u64]) -> f64 {
     let logs: Vec<f64> = counts.iter().map(|count| (*count as f64 + 1.0).ln()).collect();
     let n = logs.len() as f64;

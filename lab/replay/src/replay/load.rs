@@ -1,7 +1,7 @@
 //! A recording's load: the acts of its page sets, and the recorded kernel's decisions between them.
 //!
-//! Some facts come late in the events: that a free waits in a batch, that it went past a busy page set, which
-//! list it went to. The act is corrected when the fact shows, so one reading suffices.
+//! Some facts show only in later events: whether a free waits in a batch, whether it went past a busy page
+//! set, and which list it went to. The act is then corrected, so the recording is read only once.
 
 mod reading;
 mod remainder;
@@ -26,8 +26,7 @@ pub(super) struct PageSetLoad {
     pub(super) acts: Acts,
     /// The time of each act, in nanoseconds; empty with [`Times::Forget`].
     pub(super) times_ns: Vec<u64>,
-    /// Acts that make up for the difference between all allocations and all frees. They are played before the
-    /// load is repeated.
+    /// Acts that balance the allocations and frees of the load. They are played before the load is repeated.
     pub(super) remainder: Vec<Act>,
     /// The recorded kernel's decisions.
     pub(super) decisions: Vec<Decided>,
@@ -37,14 +36,14 @@ pub(super) struct PageSetLoad {
     pub(super) events: u64,
     /// Which kinds of events were recorded.
     pub(super) recorded: RecordedKinds,
-    /// Events that are none of the replay's, by reason.
+    /// Events that the replay does not play, by reason.
     pub(super) unreplayed: Unreplayed,
     /// Allocations, pages of bulk allocations included.
     pub(super) allocs: u64,
     pub(super) frees: u64,
     /// Frees of pages whose allocation the recording does not show.
     pub(super) unmatched_frees: u64,
-    /// Pages that were freed twice in a row: allocated meanwhile without an event.
+    /// Pages that were freed twice in a row, so they were allocated in between without an event.
     pub(super) unseen_allocs: u64,
     /// Pages for stacks of forked tasks, whose allocations have no events.
     pub(super) stack_pages: u64,
@@ -54,7 +53,7 @@ pub(super) struct PageSetLoad {
     pub(super) tick_interval_s: Option<u32>,
 }
 
-/// Whether it is kept when acts are done: that takes as much memory as the acts.
+/// Whether the time of each act is kept, which doubles the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Times {
     Keep,

@@ -1,4 +1,4 @@
-//! The machine that is replayed on: its zones that have memory, which frame is whose, which CPU is where.
+//! The machine that is replayed on: zones with memory, the zone of each frame, the node of each CPU.
 
 use std::ops::Range;
 

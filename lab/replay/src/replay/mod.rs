@@ -6,9 +6,9 @@
 //! - `forecast` plays it under a policy, and `page_sets` decide.
 //! - `interval` says how sure the result is, and `outcome` is the row.
 //!
-//! Beside them stand `machine` and `vm_settings` (whose zones), and `guess` (a machine for recordings that
-//! describe none). `ticks` knows when a CPU does its periodic work, `frame_map` keeps a note for each frame.
-//! `steps` tells one play step by step.
+//! `machine` and `vm_settings` describe the machine, and `guess` makes one up for recordings that describe
+//! none. `ticks` finds when a CPU does its periodic work. `frame_map` keeps a note for each frame. `steps`
+//! reports one play step by step.
 
 mod act;
 mod acts;
@@ -282,7 +282,7 @@ impl Played {
         let on_few = |work: &mut (dyn FnMut() -> Result<Forecasts, ReplayError> + Send)| match plays {
             Some(plays) => match rayon::ThreadPoolBuilder::new().num_threads(plays).build() {
                 Ok(pool) => pool.install(work),
-                // More threads than memory allows are better than none.
+                // If threads need more memory than there is, go on with one.
                 Err(_) => work(),
             },
             None => work(),

@@ -68,8 +68,8 @@ pub(super) struct OwnDistance {
 }
 
 impl Outcome {
-    /// A row; without an own distance it has no interval. `repeats` has the forecasts of each repeat of the
-    /// recording.
+    /// Builds a row. It has no interval without an own distance. `repeats` has the forecasts from each repeat
+    /// of the recording.
     pub(super) fn new(
         candidate: &Candidate,
         kind: Kind,

@@ -1,5 +1,5 @@
-//! A machine's page sets under one policy. They are the core's own, but with counts of blocks instead of the
-//! blocks, since only their decisions matter. So a play needs no memory for frames.
+//! A machine's page sets under one policy. They are the core's page sets, with counts of blocks in place of
+//! the blocks: only their decisions matter, and a play then needs no memory for frames.
 
 use pageset_core::pcp::{Activity, BlockCount, DrainFrom, DueDrain, Limits, ListIndex, Pcp, Place};
 use pageset_core::policy::DecayDrain;
@@ -12,7 +12,7 @@ use super::totals::Totals;
 use crate::limits::has_large_slice;
 use crate::pressure::ZonePressure;
 
-/// Bytes of one page set at most, with its totals.
+/// Maximum bytes of one page set with its totals.
 pub(super) const SET_BYTES: usize = size_of::<PageSet>() + 64;
 
 /// Page sets at work.
@@ -24,16 +24,16 @@ pub(super) struct PageSets<'m> {
     /// By zone and CPU.
     sets: Vec<PageSet>,
     totals: Totals,
-    /// For each CPU: seconds of recorded ticks since the last tick that this play did.
+    /// For each CPU, the recorded seconds since this play's last tick there.
     since_tick_s: Vec<u32>,
-    /// Seconds between two recorded ticks, and between two that are done.
+    /// Seconds between two ticks in the recording, and in this play.
     tick_s: (u32, u32),
 }
 
 /// The part that all page sets of one zone share.
 #[derive(Debug)]
 struct ZoneSets {
-    /// Pages that are in no page set. Only a hostile recording makes page sets hold all of them.
+    /// Pages that are in no page set. Page sets can hold all pages of a zone only in a hostile recording.
     outside: u64,
     pressure: ZonePressure,
     /// Pages that are free or held when the recording begins.
@@ -58,7 +58,7 @@ pub(super) struct ZoneStart {
 }
 
 impl ZoneSets {
-    /// How many of `blocks` can come into a page set.
+    /// Moves up to `blocks` blocks into a page set, and returns how many there were.
     fn admit(&mut self, blocks: u32, order: Order) -> u32 {
         let room = self.outside >> order.get();
         let blocks = blocks.min(u32::try_from(room).unwrap_or(u32::MAX));
@@ -107,7 +107,7 @@ impl<'m> PageSets<'m> {
 
     /// Sets the interval of ticks, if it differs from the recorded one.
     pub(super) fn with_ticks(self, recorded_s: Option<u32>, ours_s: Option<u32>) -> Self {
-        // Longer than an hour is as good as never.
+        // More than an hour is read as an hour: such a tick hardly ever comes.
         let seconds = |interval: Option<u32>| interval.unwrap_or(1).clamp(1, 3600);
         Self { tick_s: (seconds(recorded_s), seconds(ours_s)), ..self }
     }
@@ -128,7 +128,8 @@ impl<'m> PageSets<'m> {
         self.begin();
     }
 
-    /// Counts anew from here; zones have as many pages free or held as when the recording began.
+    /// Sets all totals to zero. Zones get the number of free or held pages that they had when the recording
+    /// began.
     pub(super) fn begin(&mut self) {
         let cpus = self.machine.cpus();
         for (zone, sets) in self.zones.iter_mut().zip(self.sets.chunks(cpus)) {
@@ -208,7 +209,8 @@ impl<'m> PageSets<'m> {
         self.totals.note_held(at, set.pcp.count);
     }
 
-    /// An allocation looks at the zones that it may use, from the highest on, and takes from one (spec §2.9).
+    /// An allocation. It checks the zones that it may use, from the highest on, and takes from one (spec
+    /// §2.9).
     #[inline]
     fn walk(&mut self, at: usize, block: BlockKind) {
         let zone = at / self.machine.cpus();
@@ -292,7 +294,7 @@ impl<'m> PageSets<'m> {
         self.totals.drain_holds += 1;
     }
 
-    /// A tick of the recording: as many of ours as its time is worth.
+    /// A tick of the recording. If this play has another interval, that may be no tick, one, or several.
     fn recorded_tick(&mut self, cpu: usize) {
         let (recorded_s, ours_s) = self.tick_s;
         self.since_tick_s[cpu] += recorded_s;
@@ -385,7 +387,8 @@ mod tests {
         assert_eq!(sets.totals().refills, 1);
     }
 
-    /// Nine ticks of a second are four of two, and each lowers `high` by an eighth.
+    /// A recording ticks every second, and this play every two: nine recorded ticks are four here, and each
+    /// lowers `high` by an eighth.
     #[test]
     fn ticks_come_at_the_interval_that_is_set() {
         let machine = Machine::new(small_layout()).unwrap();

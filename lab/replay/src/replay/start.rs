@@ -1,8 +1,8 @@
 //! The contents of the recorded kernel's page sets at the beginning of the recording.
 //!
-//! How much each set held, and its `high`, were read from `/proc/zoneinfo`. The recording shows the contents
-//! of a list at its beginning: the list was empty when the kernel refilled it, so the blocks taken until then
-//! were there before.
+//! `/proc/zoneinfo` says how many pages each page set held, and its `high`. The recording shows what a list
+//! held: it was empty when the kernel refilled it, so the blocks that were taken from it until then were
+//! there at the beginning.
 
 use std::io;
 
@@ -15,12 +15,12 @@ use super::load::PageSetLoad;
 use super::machine::Machine;
 use crate::limits::to_i32;
 
-/// Lists of any scheme at most.
+/// Maximum number of lists in a page set.
 pub(super) const LISTS_MAX: usize = 16;
 /// List of movable pages of order 0 in every scheme. Source: spec §2.1.
 const MOVABLE_PAGES: usize = 1;
 
-/// One page set's beginning.
+/// One page set at the beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SetStart {
     /// Blocks on each list.
@@ -30,7 +30,7 @@ pub(super) struct SetStart {
     pub(super) alloc_factor: u8,
 }
 
-/// One page set, as the events up to a moment show it.
+/// One page set, tracked through the events.
 #[derive(Clone, Debug, Default)]
 struct Tracked {
     /// Blocks that each list gained since the beginning.
@@ -157,7 +157,7 @@ impl Tracked {
     /// A refill of a list, whose blocks have been added already.
     fn refilled(&mut self, list: usize, pages: u32, block_pages: u32) {
         let blocks = (pages / block_pages) as i32;
-        // One block alone may have gone past a busy page set.
+        // A single block may not be a refill: it may have gone past a busy page set.
         if blocks > 1 {
             let before = (blocks - self.balance[list]).max(0);
             self.known[list].get_or_insert(before);
@@ -209,8 +209,8 @@ mod tests {
         assert_eq!(starts[1], SetStart::default());
     }
 
-    /// A recording where the kernel refilled all lists of order 0 had what it printed on lists of higher
-    /// orders.
+    /// The kernel refilled all lists of order 0, so those are known. The other printed pages go to lists of
+    /// higher orders.
     #[test]
     fn what_no_refill_explains_was_on_a_list_that_was_not_refilled() {
         let mut start = SetStart::default();

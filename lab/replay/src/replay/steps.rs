@@ -57,7 +57,7 @@ pub enum Made {
     },
 }
 
-/// A play that reports each step is ended by an error of the callback, never by this.
+/// Never set. A play that reports each step is ended by an error of the callback.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl Steps {

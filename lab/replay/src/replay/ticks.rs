@@ -1,5 +1,4 @@
-//! Where a replay's ticks come from: from the recording, or, where it has none, from the clock. Never from
-//! both.
+//! Ticks of a replay: those of the recording or, if it has none, ticks by the clock. Never both.
 
 use pageset_core::CpuId;
 use pageset_trace::{Event, Layout, TraceError, TraceReader};
@@ -7,7 +6,8 @@ use pageset_trace::{Event, Layout, TraceError, TraceReader};
 use super::act::Act;
 use super::load::PageSetLoad;
 
-/// Intervals that are caught up with at most: after a longer silence, all CPUs are long idle.
+/// After a pause in the events, at most this many ticks are played. After that many, all CPUs have long been
+/// idle.
 const MOST_INTERVALS: u32 = 100;
 
 /// The periodic work of the CPUs.
@@ -41,7 +41,7 @@ impl Ticks {
         }
     }
 
-    /// Adds the tick that `event` is, or the ticks that were due between the event before and this one.
+    /// If `event` is a tick, adds it. By the clock, adds the ticks that were due since the last event.
     pub(super) fn bring(&mut self, event: &Event, cpus: u32, acts: &mut impl Extend<Act>) {
         let (interval_ns, due_ns) = match self {
             Self::Recorded => {

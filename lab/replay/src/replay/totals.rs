@@ -17,7 +17,7 @@ pub(super) struct Totals {
     pub(super) drain_holds: u64,
     pub(super) direct_blocks: u64,
     pub(super) direct_pages: u64,
-    /// Pages of each page set, all of them, and the most there were.
+    /// Pages of each page set now, pages of all of them together, and the largest sum so far.
     held: Vec<i32>,
     held_now: i64,
     held_peak: i64,

@@ -39,7 +39,7 @@ impl VmSettings {
         *self == Self::default()
     }
 
-    /// Both settings; `other` wins where both have a value.
+    /// Merges two sets of settings. `other` wins if both have a value.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {

@@ -20,8 +20,8 @@ pub use samples::{CpuSamples, Extremes, Samples, ZoneSamples};
 pub struct ReportData {
     /// Advice, survey and replay.
     pub examined: Examined,
-    /// Settings that changed while it was recorded, by time. Where there are any, the verdict is of the
-    /// longest part without one, and `timeline` and `samples` are of all of the recording.
+    /// Settings that changed during the recording, by time. If there are any, the verdict covers only the
+    /// longest part under one setting; `timeline` and `samples` cover the whole recording.
     pub changes: Vec<SettingChange>,
     /// Settings when the recording began; `None` if it does not describe its machine.
     pub settings: Option<Sysctls>,

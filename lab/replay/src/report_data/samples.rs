@@ -85,8 +85,8 @@ impl Samples {
         Self { zones: zones.collect(), cpus: cpus.into_values().collect() }
     }
 
-    /// Most pages that all page sets together held in an interval, at most: CPUs are sampled one after
-    /// another. `None` without samples.
+    /// An upper bound for the pages that all page sets held together, as the largest sum over one interval.
+    /// CPUs are sampled one after another, so it is a bound. `None` without samples.
     #[must_use]
     pub fn held_peak(&self) -> Option<u64> {
         let mut changes: Vec<(u64, usize, u64)> = Vec::new();
@@ -110,7 +110,7 @@ impl Samples {
     }
 }
 
-/// Samples are sorted by time, but for those of several CPUs, which may be late by a few intervals.
+/// Samples are sorted by time, except that samples of several CPUs may be late by a few intervals.
 fn widen(extremes: &mut Extremes, at_ns: u64, value: u64) {
     let place = extremes.partition_point(|interval| interval.0 < at_ns);
     match extremes.get_mut(place) {

@@ -24,7 +24,7 @@ pub(super) struct Block {
     pub(super) order: Order,
 }
 
-/// The allocated blocks that a free ends.
+/// The allocated blocks that one free ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     /// Blocks, or parts of a larger block, that were allocated in the recording.

@@ -1,4 +1,4 @@
-//! Bursts: how much a CPU allocates before it frees, and the other way round.
+//! Bursts: how many pages a CPU allocates before it frees, and how many it frees before it allocates.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use super::log2::Log2Counts;
 /// Length of the windows that are searched for the peak.
 const WINDOW_NS: u64 = 1_000_000;
 
-/// Runs of one kind of event on one CPU without the other kind between.
+/// Runs of one kind of event on one CPU, not interrupted by the other kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Bursts {
     /// Runs of allocations, in pages.

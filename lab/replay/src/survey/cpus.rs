@@ -46,7 +46,7 @@ impl Cpus {
         &mut self.each[cpu]
     }
 
-    /// A block went from the CPU that allocated it to the one that frees it.
+    /// Counts a block that one CPU allocated and another CPU, or the same, frees.
     #[inline]
     pub(super) fn freed(&mut self, from: u16, to: u16, pages: u64) {
         if from == to {

@@ -148,8 +148,8 @@ impl Counter {
         }
     }
 
-    /// A loop of this crate, and not of the generic function that calls it, so that it is optimised as this
-    /// crate is.
+    /// A loop of its own: it is compiled with this crate's optimisation, and its generic caller with that of
+    /// another crate.
     fn record_all(&mut self, events: &[Event]) {
         events.iter().for_each(|event| self.record(event));
     }

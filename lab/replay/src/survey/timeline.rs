@@ -80,8 +80,8 @@ impl<'s> Counter<'s> {
         }
     }
 
-    /// A loop of this crate, and not of the generic function that calls it, so that it is optimised as this
-    /// crate is.
+    /// A loop of its own: it is compiled with this crate's optimisation, and its generic caller with that of
+    /// another crate.
     fn record_all(&mut self, events: &[Event]) {
         events.iter().for_each(|event| self.record(event));
     }
@@ -128,7 +128,7 @@ impl Timeline {
         amount: u64,
         list: impl FnOnce(&mut CpuTimeline) -> &mut Vec<u64>,
     ) {
-        // Clocks that went backwards count where the recording begins.
+        // If the clock went backwards, the event counts in the first interval.
         let interval = ts_ns.saturating_sub(self.first_ns) / self.interval_ns.max(1);
         let interval = usize::try_from(interval).unwrap_or(usize::MAX).min(self.intervals.saturating_sub(1));
         let list = list(at(&mut self.cpus, cpu));

@@ -1,8 +1,8 @@
 //! Zone locks: how long they were held, and how long they were waited for.
 //!
-//! No event names a lock. A recorded call chain shows the lock and the caller that waited for it. Elsewhere a
-//! zone's lock shows in its holder's next event, which moves a block to or from a free list. A lock is a
-//! zone's for the whole recording or never, so the majority of its waits decides.
+//! No event names a lock. If a call chain was recorded, it shows the lock and the caller that waited for it.
+//! Otherwise the waiter's next event decides: if it moves a block to or from a free list, the lock was a
+//! zone's. A lock is a zone's in the whole recording or nowhere, so the majority of its waits decides.
 
 use std::collections::HashMap;
 
@@ -23,20 +23,20 @@ const PAIRS_MAX: usize = 1 << 20;
 /// The zone locks of a recording. Times are sums over all CPUs, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZoneLocks {
-    /// Time they were held to move blocks, from the first to the last block of each hold, and one block's
-    /// time more.
+    /// Time for which CPUs held them to move blocks: for each hold, from its first to its last block, and the
+    /// time of one more block.
     pub held_ns: u64,
     /// Waits for them; 0 where waits were not recorded.
     pub waits: u64,
     /// Time of these waits.
     pub wait_ns: u64,
-    /// The waits whose call chain names the caller, in the order of [`Caller::ALL`] without its last.
+    /// The waits whose call chain shows the caller, in the order of [`Caller::ALL`] without the last one.
     pub callers: [CallerWaits; CALLERS],
     /// Waits for zone locks by call site, the longest first; `None` is unknown.
     pub sites: Vec<(Option<u16>, CallerWaits)>,
     /// Waits for other spinning locks, the longest first.
     pub others: Vec<OtherLock>,
-    /// Addresses of the locks that were found to be zones' without a call chain, in ascending order.
+    /// Addresses of the locks that count as zone locks without a call chain, in ascending order.
     pub addresses: Vec<u64>,
     /// Waits for spinning locks that are no zone's.
     pub other_waits: u64,
@@ -49,7 +49,7 @@ pub struct ZoneLocks {
 /// Waits for a spinning lock that is no zone's, at one call site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OtherLock {
-    /// Its address; `None` for further locks together.
+    /// Its address. `None` for all locks that have no entry of their own.
     pub address: Option<u64>,
     /// The call site; `None` is unknown.
     pub site: Option<u16>,
@@ -142,8 +142,8 @@ impl ZoneLockCounter {
     /// Notes an event of any kind but the end of a wait.
     #[inline]
     pub(super) fn record(&mut self, event: &Event) {
-        // The event of a fallback comes before that of its block. Many recordings do not have it, and none
-        // needs it.
+        // The event of a fallback comes before that of its block, and says nothing about locks. Many
+        // recordings lack it.
         if event.kind == EventKind::MmPageAllocExtfrag {
             return;
         }
@@ -230,7 +230,7 @@ impl ZoneLockCounter {
         for (address, lock) in known.chain([(None, &self.beyond)]) {
             let mut other = lock.elsewhere;
             let inferred = CallerWaits { waits: lock.waits, wait_ns: lock.wait_ns };
-            // Text has no addresses of locks, so a lock without an address may be several.
+            // Text has no addresses of locks. So several locks may share the entry without an address.
             if lock.moved * 2 > lock.waits {
                 found.addresses.extend(address);
                 found.waits += lock.waits;

@@ -111,7 +111,8 @@ pub(super) fn zones(info: &TraceInfo) -> Vec<ZoneSurvey> {
     zones.into_iter().map(|(key, zone)| ZoneSurvey { pcp_pages_peak: peaks.remove(&key), ..zone }).collect()
 }
 
-/// Most pages in page sets together, by zone: each CPU counts with its latest sample.
+/// For each zone, the most pages that page sets held together. At each moment, the latest sample of each CPU
+/// counts.
 fn peaks(samples: &[Sample]) -> BTreeMap<(u16, ZoneKind), u64> {
     let mut latest: BTreeMap<(u16, ZoneKind, u32), u64> = BTreeMap::new();
     let mut sums: BTreeMap<(u16, ZoneKind), u64> = BTreeMap::new();

@@ -98,7 +98,7 @@ impl<T: Send + 'static> Chunks<T> {
     }
 }
 
-/// Cuts a stream into whole lines until `give` returns false.
+/// Reads a stream and passes on chunks of whole lines, until `give` returns false.
 fn cut(mut stream: Box<dyn ByteStream>, mut give: impl FnMut(Raw) -> bool) -> io::Result<()> {
     let (mut tail, mut is_passing_over) = (Vec::new(), false);
     loop {

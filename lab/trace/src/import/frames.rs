@@ -5,8 +5,8 @@
 //! frames 1100001 and 1100002. The field `page=` then has the same low bits, and all numbers are multiples of
 //! the size.
 //!
-//! Frame numbers can have the same low bits for another reason: some perf prints a frame number after an
-//! address's high bits. But then the numbers have no common divisor.
+//! Equal low bits do not prove this: some versions of perf print a frame number behind the high bits of an
+//! address. But such numbers have no common divisor.
 
 use super::{
     fields::{Fields, hexadecimal, number},
@@ -32,7 +32,7 @@ pub(super) enum Frames {
 }
 
 impl Frames {
-    /// Finds the meaning from the first lines of a text.
+    /// Infers what `pfn=` means from the first lines of a text.
     ///
     /// # Errors
     /// The numbers are distances, but their steps do not reveal the size.
@@ -75,7 +75,7 @@ impl Frames {
     }
 }
 
-/// Common properties of a text's lines. One line in ten may be damaged.
+/// Counts over the lines of a text. One line in ten may be damaged.
 #[derive(Default)]
 struct Counts {
     all: u32,

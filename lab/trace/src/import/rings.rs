@@ -1,4 +1,4 @@
-//! Merges the rings of several CPUs by time. Their pages are one after the other in a file.
+//! Reads the rings of several CPUs, which lie one after the other in a file, and merges their events by time.
 
 use std::{
     cmp::Reverse,

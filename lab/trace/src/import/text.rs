@@ -85,7 +85,7 @@ enum Item {
     /// An event, the number of unknown names of its allocation flags, and whether its tracepoint has the old
     /// name `mm_page_free_direct`.
     Event(Event, u32, bool),
-    /// No event. Holds whether the line counts as an event of another kind.
+    /// No event. True if the line counts as an event of another kind.
     Nothing(bool),
     /// The line from and to these positions must be read again, in order.
     Other(usize, usize),
@@ -94,12 +94,12 @@ enum Item {
 /// The result of a line that is not a heading.
 enum Found {
     Event(Event),
-    /// Nothing. It has been counted if needed.
+    /// No event. If something was lost, it has been counted.
     Nothing,
     Malformed(Malformed),
 }
 
-/// The problem of a line.
+/// Why a line is malformed, and what the user can do.
 struct Malformed {
     problem: String,
     remedy: &'static str,
@@ -450,8 +450,8 @@ fn malformed<F: TextFormat>(problem: String) -> Found {
     Found::Malformed(Malformed { problem, remedy: F::REMEDY })
 }
 
-/// Handles a line that has no place in a text of this format. A line that seems to be a page event is an
-/// error. Others are counted.
+/// Judges a line that no text of this format has. If the line seems to be a page event, that is an error.
+/// Otherwise the line is counted.
 fn strange<F: TextFormat>(line: &[u8], lost: &mut LostEvents) -> Found {
     if let Some(known) = unreadable(line) {
         return Found::Malformed(Malformed { problem: known.problem.to_owned(), remedy: known.remedy });

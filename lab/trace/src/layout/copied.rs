@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
-/// Removes the prefix that every line has, if `starts` recognises one of the lines after a prefix. Lines keep
-/// their numbers.
+/// Finds the first line that `starts` recognises behind some prefix, and removes this prefix from all lines.
+/// Lines keep their numbers.
 pub(super) fn without_prefix<'text>(text: &'text str, starts: impl Fn(&str) -> bool) -> Cow<'text, str> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let begins = |line: &'text str| {

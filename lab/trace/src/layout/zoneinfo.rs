@@ -12,9 +12,10 @@ use super::{Layout, LayoutOptions, Node, Sysctls, copied, size_name};
 use crate::{error::TraceError, procfs::ZoneText};
 
 const COPY_AGAIN: &str = "copy the whole file: `cat /proc/zoneinfo > zoneinfo.txt`";
-/// Zones with fewer pages have the same batch under several page sizes.
+/// A zone needs this many pages for its batch to tell the page size. Smaller zones have the same batch under
+/// several page sizes.
 const TELLING_PAGES: u64 = 32_768;
-/// A batch is at most a quarter of this: before Linux 4.19, and since.
+/// Four times the largest batch, in bytes: before Linux 4.19, and since.
 const BATCH_CAPS_BYTES: [u32; 2] = [512 << 10, 1 << 20];
 /// Page sizes on Linux, the commonest first.
 const PAGE_SIZES: [u32; 4] = [4096, 65_536, 16_384, 8192];
@@ -230,7 +231,7 @@ impl Copied<'_> {
     }
 }
 
-/// A zone's batch before Linux 4.19 and since, for this page size.
+/// The batch of a zone with this page size, by the rule before Linux 4.19 and by the rule since.
 fn batches(zone: &ZoneText, page_size: u32) -> [u32; 2] {
     BATCH_CAPS_BYTES.map(|cap| zone_batch(zone.zone.managed, page_size, cap).max(1) as u32)
 }

@@ -195,7 +195,7 @@ fn narrow(value: u64) -> u8 {
 }
 
 impl Waits {
-    /// For recordings whose events another program chose: the end of every wait is kept.
+    /// Keeps the end of every wait. For recordings whose events another program chose.
     #[must_use]
     pub const fn keeping_all() -> Self {
         Self { locks: Vec::new(), keeps_all: true }
@@ -209,8 +209,8 @@ impl Waits {
         true
     }
 
-    /// Whether to keep the end of a wait. The end does not tell the kind of lock, so it is kept if its
-    /// beginning was.
+    /// Whether to keep the end of a wait. The end does not say what kind of lock it was, so it is kept if the
+    /// beginning was kept.
     fn end(&mut self, lock: u64) -> bool {
         if self.keeps_all {
             return true;

@@ -134,7 +134,7 @@ impl FaultsArgs {
         }
     }
 
-    /// Every strategy asked for, each once.
+    /// Every requested strategy, each once.
     fn chosen(&self) -> Vec<Strategy> {
         let mut chosen: Vec<Strategy> = Vec::new();
         for strategy_choice in &self.strategies {
@@ -159,7 +159,7 @@ fn strategy_choice(text: &str) -> Result<StrategyChoice, String> {
     text.parse().map(StrategyChoice::One).map_err(|error: pageset_fault::StrategyError| error.to_string())
 }
 
-/// Most memory that can be asked for, in GiB: a simulated machine may be large.
+/// Maximum memory of a test, in GiB. A simulated machine may be large.
 const GIB_MAX: f64 = 65536.0;
 
 fn gib(text: &str) -> Result<f64, String> {

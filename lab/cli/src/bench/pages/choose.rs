@@ -12,7 +12,7 @@ use crate::invocation::Invocation;
 use crate::output;
 
 pub(crate) fn choose(args: &BenchPagesArgs, invocation: &Invocation) -> Result<()> {
-    // This comes before the thread is kept on one CPU: from then on, the other CPUs are not seen.
+    // Count the CPUs before this thread is bound to one CPU: afterwards it sees only that one.
     let machine = host::line();
     let calibration = calibrate()?;
     let document =

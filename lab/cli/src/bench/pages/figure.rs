@@ -6,7 +6,7 @@ use pageset_report::plot::{Axis, Figure, Mark, Panel, Series};
 
 use super::tables::{contenders, huge, total_us};
 
-/// Bars: the cost of a page with its touch.
+/// Bars of the total cost: clearing or copying a page, and then touching it.
 pub(crate) fn figure(rows: &[Measurement]) -> Figure {
     let mut figure = Figure::new("Clearing and copying 2 MiB, then reading 16 KiB around the target");
     for operation in Operation::ALL {

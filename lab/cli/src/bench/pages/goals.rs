@@ -11,7 +11,7 @@ const TOUCH_BYTES: usize = 16 << 10;
 struct Goal {
     what: String,
     wanted: f64,
-    /// Smallest and largest ratio over the targets. [`Bound::AtMost`] compares the largest.
+    /// Smallest and largest ratio over the targets. [`Bound::AtMost`] checks the largest one.
     measured: (f64, f64),
     bound: Bound,
 }
@@ -90,13 +90,13 @@ fn goals(rows: &[Measurement]) -> Vec<Goal> {
     goals
 }
 
-/// Rows of huge pages.
+/// The measurements of huge pages.
 struct Huge<'r> {
     rows: &'r [Measurement],
 }
 
 impl Huge<'_> {
-    /// The fastest measured way of `others`, divided by ours: the extremes over the targets.
+    /// The cost of the fastest of `others`, divided by ours: the smallest and largest ratio over the targets.
     fn over_targets(
         &self,
         operation: Operation,

@@ -7,7 +7,8 @@ use pageset_report::{Cell, Column, Row, Table};
 /// Size of the touch that is part of the total.
 const TOTAL_TOUCH_BYTES: usize = TOUCHES[1];
 
-/// The ways that contenders are compared with: one range of `rep stos` or `rep movs`, else libc.
+/// The baselines that contenders are compared with: one range of `rep stos` or `rep movs`, and otherwise
+/// libc.
 const BASES: [(&str, &str); 2] =
     [(VisitOrder::Sequential.name(), "rep"), (VisitOrder::Sequential.name(), "libc")];
 
@@ -41,7 +42,7 @@ pub(crate) fn over_targets(
     median(&rows.iter().filter(is_it).map(value).collect::<Vec<_>>())
 }
 
-/// The total of a contender, with the touch that is part of it.
+/// The total of a contender: its operation and the touch afterwards.
 pub(crate) fn total_us(rows: &[Measurement], contender: (&str, &str)) -> f64 {
     over_targets(rows, contender, TOTAL_TOUCH_BYTES, |row| row.total_us)
 }

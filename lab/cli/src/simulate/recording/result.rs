@@ -12,7 +12,7 @@ use crate::layouts::LayoutOrigin;
 use crate::origin::{self, TraceDocument};
 use crate::source::{self, Source};
 
-/// A contest with the data for its notes.
+/// A contest, with the data that its notes need.
 pub(super) struct Finished {
     pub(super) source: Source,
     pub(super) machine: Layout,

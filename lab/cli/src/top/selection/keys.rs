@@ -52,7 +52,8 @@ impl Selection {
     }
 }
 
-/// The first if none was chosen or the chosen one is gone, and none after the last.
+/// The item after the chosen one, and `None` after the last. If nothing is chosen, or the chosen item is
+/// gone, the first.
 fn following<T: PartialEq + Copy>(all: &[T], chosen: Option<T>) -> Option<T> {
     let place = chosen.and_then(|chosen| all.iter().position(|one| *one == chosen));
     match place {
@@ -89,7 +90,7 @@ mod tests {
         selection.next_zone(&view);
         selection.next_zone(&view);
         assert_eq!(shown(&selection, &view), [("DMA32", 0), ("Normal", 0)]);
-        // A CPU that went away no longer hides the others.
+        // The chosen CPU is gone, so all are shown again.
         selection.next_cpu(&view);
         selection.next_cpu(&sample::view(1));
         assert_eq!(selection.cpu, Some(0));

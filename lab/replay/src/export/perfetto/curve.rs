@@ -1,14 +1,13 @@
-//! A counter that may change with each event, and is written less often.
+//! A counter that may change with each event, and is written to the file less often.
 
 use std::io;
 
 use super::packets::{Packets, Sequence, TrackId, What};
 
-/// Between two values lies at least this, but for those around a decision. Guess: a CPU that allocates all
-/// the time does so every few 100 ns, and a part of the file that shows less than a millisecond is seldom
-/// looked at.
+/// The least time between two written values, except at refills and drains. Guess: a busy CPU allocates every
+/// few 100 ns, and few people look at less than a millisecond of the file.
 const GAP_NS: u64 = 1_000;
-/// The same of counters that only grow.
+/// The same time for counters that only grow.
 const RARE_GAP_NS: u64 = 1_000_000;
 
 /// A counter.
@@ -36,7 +35,7 @@ impl Curve {
         self.value
     }
 
-    /// Sets the value from now on. It is written if the last one was not written just before.
+    /// Sets the value from now on. Writes it, unless a value was written less than `gap_ns` ago.
     #[inline]
     pub(super) fn note(
         &mut self,

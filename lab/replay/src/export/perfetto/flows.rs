@@ -1,5 +1,4 @@
-//! Blocks that are followed from their allocation to their free: some of them, since all would be too many
-//! arrows.
+//! Follows some blocks from their allocation to their free. Arrows for all blocks would be too many.
 
 use std::collections::HashMap;
 
@@ -54,7 +53,8 @@ impl Flows {
         self.followed.insert(pfn, origin);
     }
 
-    /// The allocation of a block, if it was followed and is another CPU's.
+    /// The allocation of a block that is freed on `cpu`, if the block was followed and another CPU allocated
+    /// it.
     #[inline]
     pub(super) fn freed(&mut self, pfn: u64, cpu: u16) -> Option<Origin> {
         let origin = self.followed.remove(&pfn).filter(|origin| origin.cpu != cpu)?;

@@ -1,5 +1,5 @@
-//! The tracks of one kernel, recorded or replayed: below one root a track for each zone, in it one for each
-//! CPU's page set.
+//! The tracks of one kernel, recorded or replayed. Below one root is a track for each zone, and in each zone
+//! a track for each CPU's page set.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,11 +13,12 @@ use super::packets::{Descriptor, Packets, Sequence, TrackId, TrackKind};
 pub(super) struct Group {
     /// The category of its slices.
     category: String,
-    /// The sequence for events that belong to no single CPU.
+    /// The packet sequence for events that belong to no single CPU.
     pub(super) sequence: Sequence,
     pub(super) root: TrackId,
     zones: Vec<Zone>,
-    /// By CPU. A CPU is added at its first event, since a hostile recording may name any number.
+    /// The packet sequences, by CPU. A CPU gets one at its first event, since a hostile recording may name
+    /// any number.
     sequences: BTreeMap<u32, Sequence>,
     sets: BTreeMap<(usize, u32), PageSet>,
 }
@@ -108,7 +109,7 @@ impl Group {
         Ok(track)
     }
 
-    /// The page set of a zone and a CPU, whose tracks are made when it is first needed.
+    /// The page set of a zone and a CPU. Its tracks are made when it is first needed.
     pub(super) fn set(
         &mut self,
         packets: &mut Packets<'_>,

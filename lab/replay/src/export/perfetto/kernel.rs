@@ -37,7 +37,7 @@ pub(super) struct Kernel<'info> {
     reclaim: Reclaim,
     threads: Threads<'info>,
     pub(super) flows: Flows,
-    /// Slices that were written, by the same rules as the survey's counts.
+    /// Refills that were written as slices, counted by the survey's rules. Drains follow.
     pub(super) refills: u64,
     pub(super) drains: u64,
     last_ns: u64,
@@ -197,7 +197,7 @@ impl<'info> Kernel<'info> {
         let set = self.group.set(packets, zone, cpu)?;
         let Some(count) = set.count.value() else { return Ok(()) };
         let count_now = (count + direction * i64::from(order.frames())).max(0);
-        // A run of blocks is one step of the curve: the count before it is written at its first block, the
+        // A run of blocks is one step of the curve. So write the count before it at its first block, and the
         // count after it once the last block has moved.
         if is_first {
             set.count.write(packets, set.sequence, event.ts_ns)?;
@@ -229,8 +229,8 @@ impl<'info> Kernel<'info> {
         Ok(())
     }
 
-    /// Pages of a bulk allocation have no events of their own; nearly all such requests may use every
-    /// ordinary zone.
+    /// A bulk allocation ends. Its pages have no events of their own, so they are taken from the highest
+    /// ordinary zone, which nearly all such requests may use.
     fn bulk_allocated(&mut self, packets: &mut Packets<'_>, event: &Event) -> io::Result<()> {
         let zone = self.cpus.node(event.cpu).and_then(|node| self.zones.highest(node));
         let pages = event.bulk_frames().and_then(|pages| i64::try_from(pages).ok()).unwrap_or(0);
@@ -353,7 +353,7 @@ impl<'info> Kernel<'info> {
         Ok(())
     }
 
-    /// Beginnings without an end, and ends without a beginning, of waits and of work.
+    /// Beginnings of waits and of work items without an end, and ends without a beginning.
     pub(super) fn unpaired(&self) -> u64 {
         self.waits.unpaired() + self.reclaim.unpaired + self.cpus.unpaired()
     }

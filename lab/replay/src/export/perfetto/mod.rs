@@ -3,8 +3,9 @@
 //! Files, from an event to its bytes:
 //! - `kernel` has the recorded kernel's tracks, with `kernel/cpu`, `kernel/reclaim`, `zones`, `samples`,
 //!   `waits` and `flows`.
-//! - `policy` has the tracks of the same load replayed.
-//! - `group` has the tracks of one kernel, `curve` counters; `threads`, `names`.
+//! - `policy` has the tracks of a replay under a policy.
+//! - `group` has the tracks that a recorded and a replayed kernel both have, and `curve` their counters.
+//! - `threads` has the tracks of threads, and `names` the names of slices.
 //! - `packets` has the parts of the format, `wire` its bytes.
 
 mod curve;
@@ -65,8 +66,8 @@ pub struct PerfettoSummary {
     pub followed: Followed,
     /// How well the recorded kernel's counts agree with its samples.
     pub samples: SampledSets,
-    /// Beginnings without an end, and ends without a beginning: they have no slice, or one that ends
-    /// elsewhere.
+    /// Beginnings without an end, and ends without a beginning. They have no slice, or a slice that ends at a
+    /// later event.
     pub unpaired: u64,
     /// Events that the recording lacks.
     pub lost: LostEvents,
@@ -93,7 +94,8 @@ pub fn perfetto(
     let mut summary = recorded(reader.as_mut(), events, &mut packets, options, progress)?;
     if !options.policies.is_empty() {
         let mut reader = open()?;
-        // The recorded machine is left to the replay, which then uses the recorded state of its memory too.
+        // The replay gets no machine if it is the recorded one. Then it also uses the recorded state of
+        // memory.
         let is_recorded = reader.info().machine.as_ref() == Some(&options.machine);
         let machine = (!is_recorded).then(|| options.machine.clone());
         progress.begin("reading again", "events", reader.info().events);

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use super::names::{Key, Name};
 use super::wire::Message;
 
-/// `BUILTIN_CLOCK_BOOTTIME`: the one that a trace is shown in.
+/// `BUILTIN_CLOCK_BOOTTIME`: the clock whose times the viewer shows.
 const CLOCK_BOOT: u64 = 6;
 /// The first number of clocks that belong to a sequence.
 const CLOCK_OF_SEQUENCE: u64 = 64;
@@ -83,7 +83,7 @@ pub(super) struct Descriptor<'a> {
     /// The description that the viewer shows.
     pub(super) description: &'a str,
     pub(super) kind: TrackKind<'a>,
-    /// Its place among the tracks with the same parent.
+    /// Position among the tracks with the same parent.
     pub(super) rank: i64,
 }
 
@@ -165,7 +165,8 @@ impl<'w> Packets<'w> {
                 Name::ALL.into_iter().for_each(|name| list(2, name.number(), name.text()));
                 Key::ALL.into_iter().for_each(|key| list(3, key.number(), key.text()));
             });
-            // Every sequence says the same time: a reader refuses a clock that is set back.
+            // Every sequence sets its clock to the same time, since a reader refuses a clock that is set
+            // back.
             packet.message(packet::CLOCK_SNAPSHOT, |snapshot| {
                 snapshot.message(1, |clock| {
                     clock.uint(1, CLOCK_BOOT);
@@ -174,7 +175,7 @@ impl<'w> Packets<'w> {
                 snapshot.message(1, |clock| {
                     clock.uint(1, CLOCK_OF_SEQUENCE);
                     clock.uint(2, first_ns);
-                    // Each time is the distance from the one before.
+                    // Each time is the difference from the time before.
                     clock.uint(3, 1);
                 });
             });
@@ -249,7 +250,7 @@ impl<'w> Packets<'w> {
             packet.uint(packet::SEQUENCE_FLAGS, STATE_IS_NEEDED);
             match since_ns {
                 Some(since_ns) => packet.uint(packet::TIMESTAMP, since_ns),
-                // Events that are reported late, and clocks that went back.
+                // The event was reported late, or the clock went back: give an absolute time.
                 None => {
                     packet.uint(packet::TIMESTAMP, at_ns);
                     packet.uint(packet::TIMESTAMP_CLOCK, CLOCK_BOOT);

@@ -1,8 +1,8 @@
-//! Samples of page sets, put to the counts that follow from events.
+//! Compares samples of page sets with the counts that follow from events, and corrects the counts.
 //!
-//! A sample has the count of a page set at some moment between two times. Counts from events can be wrong: a
-//! free that went past a busy page set looks like a free that reached it. If no count between the two times
-//! is the sampled one, the count is set right.
+//! A sample shows the count of a page set at an unknown moment between two times. A count from events can be
+//! wrong: a free that went past a busy page set looks like a free that reached it. If the page set had the
+//! sampled count at no moment between the two times, its count is corrected.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use pageset_trace::{Sample, TraceInfo, ZoneSample};
 /// How well counts that follow from events agree with samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampledSets {
-    /// Page sets that were sampled, each time.
+    /// Comparisons: one for each page set in each sample.
     pub taken: u64,
     /// Page sets that never held the sampled number between the beginning and the end of the sample.
     pub off: u64,
-    /// The pages that these were off by, summed.
+    /// Sum of the pages by which these counts were wrong.
     pub off_pages: u64,
 }
 
-/// The samples of each CPU, the first one last.
+/// The samples of each CPU, in reverse order, so that the first one is taken from the end.
 pub(super) struct Samples {
     waiting: BTreeMap<u32, Vec<Sample>>,
     /// For each CPU whose sample has begun: the least and the most that each of its page sets has held since.
@@ -41,14 +41,14 @@ impl Samples {
         Self { waiting, begun: BTreeMap::new() }
     }
 
-    /// Whether a sample of the CPU begins or ends until `now_ns`.
+    /// Whether a sample of the CPU begins or ends by `now_ns`.
     #[inline]
     pub(super) fn is_due(&self, cpu: u32, now_ns: u64) -> bool {
         let next = self.waiting.get(&cpu).and_then(|samples| samples.last());
         next.is_some_and(|next| next.t0_ns <= now_ns)
     }
 
-    /// A sample of the CPU that ends until `now_ns`. `counts` are the counts of its page sets, by zone.
+    /// A sample of the CPU that has ended by `now_ns`. `counts` has the counts of its page sets, by zone.
     pub(super) fn take(
         &mut self,
         cpu: u32,
@@ -87,7 +87,7 @@ impl Samples {
 }
 
 impl SampledSets {
-    /// A page set that held `before` by its events holds `after` by a sample.
+    /// Notes a comparison: the page set has `before` pages by its events, and `after` by the corrected count.
     pub(super) fn note(&mut self, before: Option<i64>, after: i64) {
         let Some(before) = before else { return };
         self.taken += 1;

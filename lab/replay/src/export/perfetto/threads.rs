@@ -1,5 +1,5 @@
-//! The tracks of threads. A recording may name any number of them: only those with slices of their own have a
-//! track, and which of them were described is forgotten now and then, so that some are described again.
+//! The tracks of threads. A recording may name any number of threads, so only threads with slices have a
+//! track. The list of described tracks is cleared when it is full; some tracks are then described again.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,11 +10,11 @@ use pageset_trace::{TaskIndex, Tasks, TraceInfo};
 
 use super::packets::{Descriptor, Packets, Sequence, TrackId, TrackKind};
 
-/// Threads whose tracks are remembered as described.
+/// The list of described tracks is cleared at this length.
 const REMEMBERED_MAX: usize = 64 << 10;
-/// Tracks of threads have numbers from here on, other tracks lower ones.
+/// Numbers of thread tracks begin here. Other tracks have lower numbers.
 const FIRST_TRACK: u64 = 1 << 33;
-/// Idle tasks have the pid 0 on each CPU: their tracks come behind those of 2^32 threads.
+/// Idle tasks have pid 0 on each CPU. Their tracks have the numbers after those of 2^32 threads.
 const FIRST_IDLE_TRACK: u64 = FIRST_TRACK + (1 << 32);
 /// A higher number is no thread of a kernel, and does not fit into the field for threads.
 const TID_MAX: u32 = i32::MAX as u32;

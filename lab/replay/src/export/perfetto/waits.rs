@@ -50,14 +50,15 @@ pub(super) struct Mover {
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     open: LockWaits,
-    /// By CPU, a wait for a spinning lock that ended, until it is known what the waiter does next.
+    /// For each CPU, the wait for a spinning lock that ended there, until the waiter's next event shows which
+    /// lock it was.
     ended: BTreeMap<u16, Wait>,
-    /// The last to move a block, and the last before it on another CPU.
+    /// The last task that moved a block, and before it the last one on another CPU.
     movers: [Option<Mover>; 2],
 }
 
 impl Waits {
-    /// Adds an event. Returns a wait about which later events will tell nothing more.
+    /// Adds an event. Returns a wait once later events can say nothing more about it.
     #[inline]
     pub(super) fn record(&mut self, event: &Event, zone: Option<usize>) -> Option<Wait> {
         match event.kind {

@@ -2,7 +2,7 @@
 
 use micropb::{PbEncoder, Tag, WIRE_TYPE_I64, WIRE_TYPE_LEN, WIRE_TYPE_VARINT};
 
-/// A message that is being made, in memory that is used again for the next one.
+/// A message that is being built. Its memory is used again for the next message.
 #[derive(Debug, Default)]
 pub(super) struct Message(Vec<u8>);
 
@@ -47,8 +47,8 @@ impl Message {
         let Ok(()) = self.encoder().encode_string(value);
     }
 
-    /// A field that is a message: `make` adds its fields. Its length stands before it, and is known
-    /// afterwards; most are shorter than 128 bytes, so that one byte is left for it.
+    /// A field that is a message: `make` adds its fields. The message's length stands before it, but is known
+    /// only afterwards. One byte is left for it, since most messages are shorter than 128 bytes.
     pub(super) fn message(&mut self, field: u32, make: impl FnOnce(&mut Self)) {
         self.tag(field, WIRE_TYPE_LEN);
         let at = self.0.len();

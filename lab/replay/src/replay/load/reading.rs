@@ -13,7 +13,8 @@ use crate::replay::frame_map::FrameMap;
 use crate::replay::machine::Machine;
 use crate::replay::ticks::Ticks;
 
-/// Largest bulk allocation that is believed: twice what a page of pointers holds.
+/// Bulk allocations of more pages are taken for damage. It is twice the number of pointers that fit into a
+/// page.
 const BULK_PAGES_MAX: u64 = 1 << 10;
 
 /// Pages of a task's kernel stack on x86-64: allocated in bulk at a fork, unless a stack is left from a task
@@ -29,11 +30,11 @@ pub(super) struct Reading<'m> {
     zones: Vec<ZoneNotes>,
     cpus: Vec<CpuNotes>,
     has_bulk_events: bool,
-    /// The acts for the stacks of forked tasks.
+    /// Placeholders among the acts: one at each fork, for the pages of the new task's stack.
     forks: Vec<u32>,
 }
 
-/// What is known of one zone's frames.
+/// Facts about the frames of one zone.
 struct ZoneNotes {
     start_pfn: u64,
     /// By frame.
@@ -46,7 +47,7 @@ struct ZoneNotes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Note {
     Allocated,
-    /// By this act.
+    /// Freed by the act with this index.
     Freed(u32),
 }
 
@@ -68,13 +69,14 @@ impl Note {
 /// Work that has begun on one CPU.
 #[derive(Debug, Default)]
 struct CpuNotes {
-    /// The zone of the bulk allocation's refills; the outer `None` outside of one.
+    /// `None` outside of a bulk allocation. Inside, the zone that its refills came from, if there was a
+    /// refill.
     bulk: Option<Option<usize>>,
-    /// Which zones its request may use.
+    /// The highest zone that the bulk request may use.
     bulk_highest: usize,
     /// The last event of each level of interrupts.
     last: [Option<Event>; 4],
-    /// Frees of an interrupt in the middle of a batch: past the page set, if the batch goes on.
+    /// Frees by an interrupt in the middle of a batch. They went past the page set if the batch goes on.
     in_batch: Option<(Event, Vec<u32>)>,
 }
 
@@ -110,8 +112,8 @@ impl<'m> Reading<'m> {
         self.load
     }
 
-    /// A block that leaves the zone had gone past its page set. That is known only where drains were
-    /// recorded, too.
+    /// Undoes all findings of frees past a busy page set. They rest on blocks that leave a zone without
+    /// having been drained, so they mean nothing if drains were not recorded.
     fn take_back_diverted(&mut self) {
         self.load.acts.mend_all(|act| {
             if act.kind == ActKind::PastSet {
@@ -121,9 +123,9 @@ impl<'m> Reading<'m> {
         self.load.diverted_frees = 0;
     }
 
-    /// Without events of bulk allocations, stacks of forked tasks come from nowhere. As many pages are
-    /// allocated for them, evenly, as are freed without having been allocated, and a whole stack for each
-    /// task at most.
+    /// Allocates pages for the stacks of forked tasks, if bulk allocations were not recorded. The recording
+    /// frees some pages without having allocated them. That many pages are spread evenly over the forks, but
+    /// at most a whole stack for each.
     fn give_stacks(&mut self) {
         let forks = self.forks.len() as u64;
         let pages = self.load.unmatched_frees.min(forks * STACK_PAGES);
@@ -146,8 +148,8 @@ impl<'m> Reading<'m> {
         self.forks.push(act);
     }
 
-    /// A loop of this crate, and not of the generic function that calls it, so that it is optimised as this
-    /// crate is.
+    /// A loop of its own: it is compiled with this crate's optimisation, and its generic caller with that of
+    /// another crate.
     pub(super) fn events(&mut self, events: &[Event], times: Times) {
         for event in events {
             self.event(event);
@@ -201,7 +203,7 @@ impl<'m> Reading<'m> {
         self.cpus[usize::from(event.cpu)].last[usize::from(event.interrupt_level())] = Some(*event);
     }
 
-    /// The time of acts whose time is not known yet.
+    /// Sets the time of the acts that were added since the last call.
     fn note_time(&mut self, at_ns: u64) {
         self.load.times_ns.resize(self.load.acts.len(), at_ns);
     }
@@ -343,7 +345,7 @@ impl<'m> Reading<'m> {
         self.moved(event, zone, order, -1);
     }
 
-    /// A freed block's list shows when the block leaves it.
+    /// The event shows a freed block leaving its page set, and so which list it was on.
     fn reveal_type(&mut self, act: u32, event: &Event, zone: usize) {
         let set = self.machine.set(zone, event.cpu);
         let Some(migratetype) = event.block_type() else { return };
@@ -356,8 +358,8 @@ impl<'m> Reading<'m> {
     }
 
     fn bulk_ends(&mut self, event: &Event) {
-        // Some recordings have the return alone. Then the request may use every ordinary zone, like nearly
-        // all such requests.
+        // Some recordings have only the return of a bulk allocation. Its request then counts as one that may
+        // use every ordinary zone, as nearly all do.
         self.has_bulk_events = true;
         let cpu = &mut self.cpus[usize::from(event.cpu)];
         let highest = if cpu.bulk.is_some() { cpu.bulk_highest } else { highest_zone(0) };
@@ -375,14 +377,15 @@ impl<'m> Reading<'m> {
     }
 
     fn reclaim(&mut self, event: &Event, kind: ActKind) {
-        // This event has its node in the field of the frame.
+        // This kind of event has its node in the field for frames.
         match u16::try_from(event.pfn) {
             Ok(node) => drop(self.push(kind, BlockKind::PAGE, u32::from(node))),
             Err(_) => self.load.unreplayed.impossible += 1,
         }
     }
 
-    /// An interrupt that frees in the middle of a thread's batch finds the page set's lock taken.
+    /// Decides about the frees of an interrupt in the middle of a thread's batch. If the batch goes on, the
+    /// page set's lock was taken, and these frees went past it.
     fn resolve_batch(&mut self, event: &Event) {
         let level = event.interrupt_level();
         let cpu = &mut self.cpus[usize::from(event.cpu)];

@@ -1,8 +1,8 @@
 //! The pages that a load leaves allocated, or takes from earlier allocations.
 //!
-//! A recording may free more pages than it allocates, since some were allocated before it began; or it may
-//! free fewer. If the load is repeated, the difference is made up for in between. Otherwise page sets would
-//! fill up, or run dry, from run to run.
+//! A recording may free more pages than it allocates, since some were allocated before it began, or fewer. If
+//! the load is repeated, the difference is played in between. Otherwise page sets would fill or empty from
+//! play to play.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -60,7 +60,8 @@ mod tests {
     #[test]
     fn what_is_freed_too_much_is_allocated_again_where_it_was_freed() {
         let machine = Machine::new(small_layout()).unwrap();
-        // CPU 0 allocates ten, CPU 1 frees fourteen: four are left, and the stream from CPU to CPU is none.
+        // CPU 0 allocates ten pages, and CPU 1 frees fourteen. The surplus is four; the ten pages that go
+        // from CPU to CPU are no surplus.
         let load = [acts(ActKind::Alloc, 2, 10), acts(ActKind::Free, 3, 14)].concat();
         let remainder = remainder(&machine, &load.into_iter().collect()).unwrap();
         let [act] = remainder[..] else { panic!("{remainder:?}") };

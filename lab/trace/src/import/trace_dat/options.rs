@@ -60,7 +60,7 @@ impl Options {
         ))
     }
 
-    /// Adds to `info` what it does not have from a better source.
+    /// Adds facts to `info`. A fact that it already has, from a better source, stays.
     pub(super) fn describe(self, info: &mut TraceInfo) {
         info.kernel = info.kernel.take().or(self.kernel);
         info.cpus = info.cpus.or(self.cpus);

@@ -17,7 +17,7 @@ use crate::{
 
 /// Maximum bytes of the text that names the clock. Zeros follow it.
 const CLOCK_BYTES_MAX: u64 = 1 << 12;
-/// Maximum number of instances besides the first.
+/// Maximum number of tracing instances besides the first.
 const BUFFERS_MAX: usize = 1 << 10;
 
 pub(super) fn read(

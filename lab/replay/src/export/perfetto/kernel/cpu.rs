@@ -26,7 +26,7 @@ pub(super) struct Cpu {
     freed: Curve,
     /// The work item that runs, and since when.
     work: Option<(Name, u64)>,
-    /// The last event that was not about a lock: it shows why a drain happened.
+    /// The kind and thread of the last event that was not about a lock. They show why a drain happened.
     last: Option<(EventKind, u32)>,
     /// The reason of the last run of moved blocks, and its task.
     run: (&'static str, u32),

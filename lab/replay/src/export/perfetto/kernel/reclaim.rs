@@ -73,7 +73,7 @@ impl Reclaim {
 
     fn sleeps(&mut self, packets: &mut Packets<'_>, group: &Group, node: u64, at_ns: u64) -> io::Result<()> {
         let Some((track, awake)) = self.nodes.get_mut(&node) else { return Ok(()) };
-        // Not before it began, even if the clock went back.
+        // The clock may have gone back: the slice does not end before it began.
         match awake.take() {
             Some(since_ns) => packets.event(group.sequence, at_ns.max(since_ns), *track, What::End, &[]),
             None => Ok(()),

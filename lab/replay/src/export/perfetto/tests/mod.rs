@@ -72,7 +72,7 @@ fn all_recorded() -> TraceInfo {
     TraceInfo { recorded, ..TraceInfo::default() }
 }
 
-/// All that the survey counts of the same events.
+/// Compares the written trace with the survey of the same events.
 #[track_caller]
 fn says_what_the_survey_says(name: &str) -> ReadBack {
     let (found, summary) = exported(|| bundled(name), &[]);
