@@ -12,9 +12,9 @@ pub(super) enum AfterFree {
     Batched,
     /// The block leaves the free lists although no drain returned it: its page set's lock was busy.
     Diverted,
-    /// Its list shows.
+    /// The next event shows the block's migratetype, and so its list.
     Type(MigrateType),
-    /// The block is not seen again, or was taken without an event.
+    /// No later event says: the block does not occur again, or was taken without an event.
     Unknown,
 }
 
@@ -34,8 +34,8 @@ pub(super) fn after_free(chunk: &Chunk, index: usize, (order, cpu): (Order, u16)
                 _ => AfterFree::Unknown,
             }
         }
-        // The block was allocated without an event of its own: in bulk, the kernel's way of taking unmovable
-        // pages.
+        // The block is freed again, so it was allocated without an event. That is how bulk allocations look,
+        // and they take unmovable pages.
         EventKind::MmPageFree if order == Order::ZERO => AfterFree::Type(MigrateType::Unmovable),
         _ => AfterFree::Unknown,
     }

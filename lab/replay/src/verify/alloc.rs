@@ -11,11 +11,11 @@ use super::links::{Chunk, same_context};
 use super::mode::Mode;
 use super::page_set::Home;
 
-/// Events of the same CPU that are searched for the allocation that a refill was made for.
+/// To find the allocation that a refill served, this many later events of its CPU are searched.
 const SEARCHED: usize = 512;
-/// Events that are searched for the late report of a task that was stopped.
+/// To find late reports of tasks that were stopped, this many later events are searched.
 const LATE_SEARCHED: usize = 1 << 14;
-/// Blocks above an allocated one that are looked at.
+/// At most this many blocks above an allocated one are examined.
 const LOOKED_AT: usize = 32;
 
 impl Engine {
@@ -30,7 +30,8 @@ impl Engine {
             let pfn = self.geometry.pfn(place.frame);
             let reports =
                 |at: &usize| chunk.events[*at].kind == EventKind::MmPageAlloc && chunk.events[*at].pfn == pfn;
-            // A task that is stopped before it reports may go on much later, and on another CPU.
+            // A task may be stopped before it reports its allocation, and report it much later, on another
+            // CPU.
             let alloc = chunk.after(last).take(SEARCHED).find(reports);
             let alloc = alloc.or_else(|| chunk.next_in_task(last).filter(reports));
             if let Some(alloc) = alloc {
@@ -54,7 +55,7 @@ impl Engine {
         self.run = run;
     }
 
-    /// A refill for an allocation without an event.
+    /// A refill without the event of an allocation after it.
     fn orphan(&mut self, chunk: &Chunk, (index, set): (usize, usize), run: &[(Place, u32)]) {
         self.out.passed_over.orphan_refills += 1;
         let event = chunk.events[index];
@@ -76,7 +77,7 @@ impl Engine {
         }
     }
 
-    /// The blocks that were fetched under one hold of the zone's lock, with the next event about each.
+    /// Collects the blocks that one hold of the zone's lock fetched, each with the next event about it.
     /// Returns the last of their events.
     fn collect(&mut self, chunk: &mut Chunk, index: usize, run: &mut Vec<(Place, u32)>) -> usize {
         let first = chunk.events[index];
@@ -116,7 +117,7 @@ impl Engine {
         }
     }
 
-    /// Whether a stolen block is itself the fetched one, so that no other event follows.
+    /// Whether a fallback takes the stolen block itself, so that no other event of a fetch follows.
     pub(super) fn takes_stolen(&self) -> bool {
         self.policy.buddy.fallback == Fallback::ClaimOrTakeOne
     }
@@ -141,7 +142,8 @@ impl Engine {
         if self.policy.split_frees == SplitFrees::Joined && order != Order::ZERO {
             self.split.insert(place.frame, order);
         }
-        // A block comes from the list of its pageblock's type, unless an event has shown otherwise.
+        // A block comes from the list of its pageblock's type, so this event shows that type. An earlier
+        // event may have shown another one.
         if self.block_type(place).is_none() {
             self.see_block_type(place, event.migratetype);
         }
@@ -184,15 +186,16 @@ impl Engine {
         }
     }
 
-    /// The list that a block was taken from by a task that moved to another CPU before it reported that.
+    /// The list on another CPU that the block came from: the task took it there, moved to this CPU, and only
+    /// then reported it.
     fn taken_elsewhere(&self, chunk: &Chunk, index: usize, place: Place, home: Home) -> Option<Home> {
         let found = self.home(place).filter(|found| found.set != home.set && found.list == home.list)?;
         let before = chunk.events.get(chunk.links[index].before_in_task as usize)?;
         (found.set % self.cpus.len() == usize::from(before.cpu)).then_some(found)
     }
 
-    /// Whether a lone block may be a whole refill: the list is empty, and one is all that is wanted or all
-    /// there was.
+    /// Whether a refill could consist of one block: the list is empty, and the page set wants one block, or
+    /// the zone may have no second one.
     fn is_refill_of_one(&mut self, home: Home, order: Order) -> bool {
         let pressure = &self.geometry.zones[home.set / self.cpus.len()].pressure;
         let (flags, is_tight) = (pressure.flags(), pressure.is_tight());
@@ -218,8 +221,8 @@ impl Engine {
             }
             _ => {
                 self.displace(place);
-                // The block comes from another CPU's page set, or from nowhere: it may have come to this list
-                // without an event.
+                // The block was in another CPU's page set, or in none. It may have come to this list without
+                // an event, so this list's pages are one fewer.
                 if self.has_bulk_events || !self.sets[home.set].is_warm(home.list) {
                     self.sets[home.set].pcp.count -= pages;
                 }
@@ -238,10 +241,11 @@ impl Engine {
         }
     }
 
-    /// A list gives the block that came last. So if a block is freed to it, and a task that is stopped
-    /// reports the block below while the freed one is still there, it had taken that before it was stopped.
+    /// Finds blocks that a stopped task took before this free, and takes them off the list. A list hands out
+    /// the block that came last. So if the head of the list is reported later, while the block of this free
+    /// is still on the list, a task took the head before this free.
     pub(super) fn take_before_free(&mut self, chunk: &Chunk, index: usize, home: Home) {
-        // Where pages come and go without events, the order of a list is not known well enough.
+        // If pages come and go without events, the order of a list is not known well enough.
         if !self.has_bulk_events {
             return;
         }
@@ -259,14 +263,14 @@ impl Engine {
         }
     }
 
-    /// Takes a block whose allocation is reported later, on the CPU `reported_on`.
+    /// Takes a block now whose allocation is reported later, on the CPU `reported_on`.
     pub(super) fn take_early(&mut self, place: Place, home: Home, reported_on: u16) {
         self.evict(place);
         self.expect_report(place, reported_on);
         self.sets[home.set].note_alloc(&self.policy);
     }
 
-    /// Notes that an allocation is done, although its event comes later, on this CPU.
+    /// Notes that the model has done an allocation whose event comes later, on this CPU.
     pub(super) fn expect_report(&mut self, place: Place, reported_on: u16) {
         // The machine may not have the CPU that a recording names.
         if let Some(cpu) = self.cpus.get_mut(usize::from(reported_on)) {
@@ -274,7 +278,8 @@ impl Engine {
         }
     }
 
-    /// Blocks of a page set that tasks report later which are stopped now: they may have taken them already.
+    /// Blocks of a page set that stopped tasks will report later, each with the CPU of the report. These
+    /// tasks may have taken them already.
     pub(super) fn reported_late(&self, chunk: &Chunk, now: usize, set: usize) -> Vec<(Place, u16)> {
         let cpu = set % self.cpus.len();
         let later = now + 1..chunk.events.len().min(now + LATE_SEARCHED);
@@ -288,7 +293,8 @@ impl Engine {
             .collect()
     }
 
-    /// Removes the blocks that lie above the allocated one in the model: they were taken without an event.
+    /// Removes the blocks that lie above the allocated one in the model. Since a list hands out its head,
+    /// these were taken before, without an event.
     fn drop_missed(&mut self, chunk: &Chunk, index: usize, place: Place, home: Home) {
         let frames = &self.geometry.frames;
         let set = &self.sets[home.set];
@@ -315,7 +321,7 @@ impl Engine {
                 Some((at, event)) => {
                     matches!(event.kind, EventKind::MmPageFree | EventKind::MmPageFreeBatched) && at > index
                 }
-                // The block is never seen again: its list was guessed wrongly.
+                // The block never occurs again. Its list was guessed wrongly.
                 None => true,
             };
             if is_gone {
@@ -328,8 +334,8 @@ impl Engine {
     }
 }
 
-/// Whether the event at `at` reports an allocation that a task made before `now`, when it was stopped and
-/// others ran.
+/// Whether the event at `at` reports an allocation late: the task made it before `now`, was stopped, and
+/// other tasks ran.
 pub(super) fn is_late(chunk: &Chunk, (now, at): (usize, usize)) -> bool {
     let is_alloc = chunk.events.get(at).is_some_and(|event| event.kind == EventKind::MmPageAlloc);
     is_alloc && chunk.stopped_at(at, now).is_some()

@@ -13,11 +13,11 @@ use super::page_set::Home;
 use crate::gfp;
 use crate::pressure::highest_zone;
 
-/// Events of the same CPU that are searched for a bulk allocation's return.
+/// To find the return of a bulk allocation, this many later events of its CPU are searched.
 const SEARCHED: usize = 4096;
 
 impl Engine {
-    /// Takes what the list has; the rest waits for the refills that follow.
+    /// A bulk allocation begins. It takes the blocks on the list; the refills that follow serve the rest.
     pub(super) fn bulk_starts(&mut self, chunk: &Chunk, index: usize) {
         let entry = chunk.events[index];
         let Some((pages, zone)) = self.outcome_of_bulk(chunk, index) else { return };
@@ -44,7 +44,8 @@ impl Engine {
             Some(Bulk { home, left, nameless, wanted: Vec::new(), entry });
     }
 
-    /// The number of pages that a bulk allocation gets beside ordinary allocations, and their zone.
+    /// The number of pages that a bulk allocation takes without events, and their zone. Pages that it takes
+    /// by ordinary allocations have events.
     pub(super) fn outcome_of_bulk(&self, chunk: &Chunk, index: usize) -> Option<(u32, usize)> {
         let entry = &chunk.events[index];
         let (mut ordinary, mut zone) = (0, None);
@@ -84,7 +85,8 @@ impl Engine {
         (pages > 0).then_some((pages, zone))
     }
 
-    /// Takes up to `pages` pages off a list, by name as far as they are known. Returns how many.
+    /// Takes up to `pages` pages off a list, as far as its blocks are known by frame. Returns how many it
+    /// took.
     fn take_named(&mut self, home: Home, pages: u32) -> u32 {
         let zone = home.set / self.cpus.len();
         let mut taken = 0;
@@ -115,7 +117,7 @@ impl Engine {
         }
         let mut rest = run;
         while !rest.is_empty() {
-            // Several refills in a row look like one.
+            // Events do not separate refills that follow each other.
             let zone = bulk.home.set / self.cpus.len();
             let flags = self.geometry.zones[zone].pressure.flags();
             let set = &mut self.sets[bulk.home.set];
@@ -133,8 +135,8 @@ impl Engine {
                     self.displace(place);
                     self.append(place, bulk.home, Order::ZERO, next);
                 }
-                // The first blocks went to the bulk allocation: they are freed, if at all, without an
-                // allocation.
+                // The first blocks went to the bulk allocation. Such blocks are not reported as allocated,
+                // though perhaps as freed.
                 let gone = part.iter().take(bulk.nameless as usize).take_while(|(_, next)| {
                     chunk.events.get(*next as usize).is_none_or(|event| event.kind != EventKind::MmPageAlloc)
                 });
@@ -160,7 +162,7 @@ impl Engine {
             self.compare_sizes(chunk, index, bulk.home, (Some(wanted), None));
         }
         if bulk.left > 0 {
-            // The list held more than was known.
+            // The list held more blocks than were known.
             self.out.refills.predicted += 1;
             self.sets[bulk.home.set].pcp.count -= bulk.left as i32;
             self.mismatch(chunk, index, Class::BulkAllocation, bulk.home.set, || {

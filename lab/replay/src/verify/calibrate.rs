@@ -1,5 +1,5 @@
-//! The page sets' contents at the beginning: the first sample of each, minus the changes by the events before
-//! it.
+//! Finds the page sets' contents at the beginning: the first sample of each, minus the changes by the events
+//! before it.
 //!
 //! `/proc/zoneinfo` was read a little earlier, and not by the CPU itself. The result is right only if every
 //! page that comes or goes has an event.

@@ -1,10 +1,10 @@
-//! Reasons why a decision differs from the kernel's: the eleven things that a recording hides or blurs, and
+//! Reasons why a decision differs from the kernel's: eleven facts that a recording hides or blurs, and
 //! everything else.
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-/// The reason why a prediction and the kernel's event differ. The first eleven are what a recording is known
-/// to hide or blur.
+/// The reason why a prediction differs from the kernel's event. The first eleven are facts that a recording
+/// is known to hide or blur.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Class {
@@ -20,7 +20,7 @@ pub enum Class {
     PageblockType,
     /// Frees of a batch reached the page set later than their events.
     BatchedCommit,
-    /// State that was hidden when the recording began was not known yet.
+    /// Hidden state from before the recording was not known yet.
     HiddenAtStart,
     /// Whether the zone was below its high watermark, or being reclaimed, had to be guessed.
     ZonePressure,
@@ -102,7 +102,7 @@ impl Mismatches {
     }
 }
 
-/// Only the classes that occur.
+/// Writes only the classes that occur.
 impl Serialize for Mismatches {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;

@@ -1,4 +1,5 @@
-//! Compares the drain that a free should cause with the kernel's drain: the heart of the verification.
+//! Compares the drain that a free should cause with the kernel's drain. This is the main part of the
+//! verification.
 
 use std::collections::HashSet;
 
@@ -16,12 +17,12 @@ use super::geometry::Place;
 use super::links::Chunk;
 use super::page_set::{Home, Scalars};
 
-/// Events of the same CPU that are searched for the work that an interrupt interrupted.
+/// To find the thread that an interrupt interrupted, this many later events of the CPU are searched.
 const SEARCHED: usize = 4096;
 
 impl Engine {
-    /// Compares a free's drain with the drain that the policy decides for the page set, which already holds
-    /// the block. Then carries out the kernel's drain.
+    /// Compares the kernel's drain after a free with the drain that the policy decides. The page set already
+    /// holds the freed block. Then carries out the kernel's drain.
     pub(super) fn compare_free(
         &mut self,
         chunk: &Chunk,
@@ -44,7 +45,7 @@ impl Engine {
                 _ => None,
             };
             self.wait_for_slices(Slices { home, next, left });
-            // The drain is compared when its last slice is there, unless it differs already.
+            // The drain agrees so far, and more slices follow. Compare the rest when it comes.
             if left.is_some() {
                 self.carry_out_drain(home, observed);
                 return;
@@ -58,8 +59,8 @@ impl Engine {
             self.note_ended_early(chunk, index, home, (due, observed));
         } else {
             let class = match self.class_of_free((home, order), (before, other), flags, (due, observed)) {
-                // In an interrupt, no drain where one is due may mean that the block, which is not seen
-                // again, never got there.
+                // An interrupt's free should cause a drain, and there is none. If the block never occurs
+                // again, it may have gone past the page set.
                 Class::Unexplained
                     if observed.is_empty()
                         && chunk.events[index].interrupt_level() > 0
@@ -89,7 +90,8 @@ impl Engine {
         }
     }
 
-    /// Compares further slices of a drain that other tasks interrupted, and carries them out.
+    /// Other tasks ran between two slices of a drain, and now it goes on. Compares the next slices, and
+    /// carries them out.
     pub(super) fn compare_slices(
         &mut self,
         chunk: &Chunk,
@@ -123,8 +125,8 @@ impl Engine {
         self.carry_out_drain(home, observed);
     }
 
-    /// Whether a drain that differs consists of whole slices of the due drain, and ended while another CPU
-    /// was at the zone. The reason for its end is not recorded (decision 0037).
+    /// Whether a drain that differs took whole slices of the due drain, and ended while another CPU was at
+    /// the zone. The recording does not say why it ended (decision 0037).
     fn ended_early(
         &self,
         chunk: &Chunk,
@@ -137,7 +139,7 @@ impl Engine {
         took_slices && self.is_accompanied(chunk, index, home)
     }
 
-    /// Whether an event of another CPU at the same zone lies between a free and the first event of its CPU
+    /// Whether another CPU had an event at the same zone between the free and the first event of this CPU
     /// after the drain.
     fn is_accompanied(&self, chunk: &Chunk, index: usize, home: Home) -> bool {
         let zone = home.set / self.cpus.len();
@@ -183,8 +185,8 @@ impl Engine {
         pressure.drained();
     }
 
-    /// Whether the drained blocks are the whole due drain, or whole slices of it if the task moved to another
-    /// CPU.
+    /// Whether the drained blocks are the whole due drain. If the task moved to another CPU, whole slices of
+    /// it suffice.
     fn agrees_with(
         &self,
         home: Home,
@@ -211,7 +213,7 @@ impl Engine {
         self.agrees_with(home, due, count, (observed, DrainEnds::Here))
     }
 
-    /// How much of the due drain the drained blocks are.
+    /// Compares the drained blocks with the due drain.
     fn progress(&self, home: Home, due: DueDrain, count: i32, observed: &[(Place, Order)]) -> Progress {
         let is_whole = |is_it: bool| if is_it { Progress::Whole } else { Progress::Differs };
         let (rule, batch) = (self.policy.free_drain, self.sets[home.set].limits.batch);
@@ -238,7 +240,7 @@ impl Engine {
         }
     }
 
-    /// Decides again, from other scalars. The page set is left in the state of that decision.
+    /// Repeats the decision from other scalars. The page set keeps the state after that decision.
     fn retry(&mut self, (home, order): (Home, Order), from: Scalars, flags: Pressure) -> Option<DueDrain> {
         let policy = self.policy;
         let set = &mut self.sets[home.set];
@@ -246,7 +248,7 @@ impl Engine {
         set.pcp.note_free(&policy, set.limits, flags, order)
     }
 
-    /// Whether the decision is right if events are put in their true order: an interrupt may come between a
+    /// Whether the decision agrees once events are put in their true order. An interrupt may come between a
     /// thread's action and the event that reports it.
     fn explain_by_order(
         &mut self,
@@ -267,7 +269,7 @@ impl Engine {
             && let Some(place) = self.geometry.locate(chunk.events[at].pfn)
             && let Some(from) = self.home(place).filter(|from| from.set == home.set)
         {
-            // The interrupted thread had its page already.
+            // First try: the interrupted thread had already taken its page.
             let pages = self.sets[home.set].pcp.scheme().order(from.list).frames() as i32;
             let popped =
                 Scalars { count: before.count - pages, free_count: before.free_count >> 1, ..before };
@@ -286,7 +288,7 @@ impl Engine {
             && earlier.interrupt_level() < depth
             && let Some(pages) = Order::new(chunk.links[last].order).map(|order| order.frames() as i32)
         {
-            // The interrupted thread's block was not in the page set yet.
+            // Second try: the block that the interrupted thread freed was not in the page set yet.
             let without = Scalars {
                 count: before.count - pages,
                 free_count: (before.free_count - pages).max(0),
@@ -306,7 +308,7 @@ impl Engine {
             && self.explain_by_late_report(chunk, index, (home, order), before)
     }
 
-    /// Whether nothing is due, since tasks that are stopped now have taken pages that they report later.
+    /// Whether no drain is due once the pages are removed that stopped tasks have taken and report later.
     fn explain_by_late_report(
         &mut self,
         chunk: &Chunk,
@@ -336,7 +338,8 @@ impl Engine {
         false
     }
 
-    /// The class of a free's drain that differs. Corrects the page set by the kernel's decision.
+    /// Finds the reason why the drain after a free differs, and corrects the page set so that it fits the
+    /// kernel's decision.
     fn class_of_free(
         &mut self,
         (home, order): (Home, Order),
@@ -353,7 +356,8 @@ impl Engine {
                 return Class::HiddenAtStart;
             }
         }
-        // At the very limit, a page too many is likelier than a flag that events say is set.
+        // The page set just exceeds its limit, and events say that the reclaimer is active. A count that is a
+        // page too large is then likelier than a wrong flag.
         let is_edge = flags.reclaim_active
             && observed.is_empty()
             && due.is_some_and(|due| due.limit > 0 && before.count - due.limit < order.frames() as i32);
@@ -372,9 +376,9 @@ impl Engine {
         self.sets[home.set].set_scalars(after);
         let class = self.count_class(home.set);
         let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
-        // The kernel's decision shows the value that it saw: another `count`. Where every page is counted, it
-        // is another `high`, which pressure changed that the model did not see, or did not change although
-        // the model saw pressure.
+        // Corrects the value that the kernel must have seen differently. If events do not show all pages, that is
+        // `count`. If they do and memory may be short, it is `high`: the model did not notice that memory was
+        // short, or took it to be short and it was not.
         let is_high_wrong = self.has_bulk_events && class == Class::ZonePressure && !is_edge;
         let limits = self.sets[home.set].limits;
         let corrected = match due {
@@ -392,7 +396,8 @@ impl Engine {
         if let (Some((_, last)), FreeHistory::Count { .. }) = (observed.last(), self.policy.free_history)
             && !self.agrees(home, retried, corrected.count, observed)
         {
-            // The drain's size is the number of pages freed lately, up to whole blocks, and a batch at least.
+            // The drain took the number of pages freed lately, and at least a batch; its last block may
+            // overshoot. This bounds `free_count`.
             let set = &mut self.sets[home.set];
             let fewest = pages - last.frames() as i32 + 1;
             let least = if fewest <= set.limits.batch { 0 } else { fewest };
@@ -401,7 +406,8 @@ impl Engine {
         class
     }
 
-    /// Compares which blocks were drained, where that can be known, and removes them.
+    /// Removes the drained blocks. Where the lists are known, compares which blocks the kernel drained with
+    /// the policy's choice.
     pub(super) fn carry_out(&mut self, home: Home, observed: &[(Place, Order)]) {
         let zone = home.set / self.cpus.len();
         let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
@@ -431,8 +437,8 @@ impl Engine {
             let drained: HashSet<FrameIndex> = observed.iter().map(|(place, _)| place.frame).collect();
             let is_drained = |(frame, _): &(FrameIndex, Order)| drained.contains(frame);
             let last = predicted.iter().rposition(is_drained).unwrap_or(0);
-            // Blocks that were not drained go back to the cold ends of their lists, the last first. A block
-            // that the kernel passed over was not there.
+            // Blocks that the kernel did not drain go back to the cold ends of their lists, in reverse order.
+            // If the kernel drained a later block instead, the block was not on the list.
             for &(at, place, list, order) in wrong.iter().rev() {
                 if at > last || drained.contains(&place.frame) {
                     let next = self.next_of(place);
@@ -450,17 +456,17 @@ impl Engine {
     }
 }
 
-/// How much of the due drain a kernel's drain is.
+/// The kernel's drain, compared with the due drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
-    /// All of it.
+    /// It is the whole due drain.
     Whole,
-    /// Whole slices of it. The number is the pages that are left.
+    /// It is whole slices of the due drain. Holds the number of pages that are left.
     Ends(i32),
     Differs,
 }
 
-/// A drain, for people.
+/// A due drain, in words.
 pub(super) fn describe(due: Option<DueDrain>) -> String {
     due.map_or_else(
         || "none".to_owned(),

@@ -1,5 +1,4 @@
-//! The state of one CPU at a moment of the trace: work that has begun and not ended, and notes about earlier
-//! events.
+//! The state of one CPU at a moment of the trace: unfinished work, and notes about earlier events.
 
 use pageset_core::FrameIndex;
 use pageset_core::pcp::DueDrain;
@@ -10,15 +9,16 @@ use super::page_set::Home;
 /// The state of one CPU.
 #[derive(Debug, Default)]
 pub(super) struct CpuState {
-    /// Drains that go on later.
+    /// Drains with further slices to come.
     pub(super) slices: Vec<Slices>,
-    /// Commits whose drain comes later than an interrupt: the free's and the drain's first event.
+    /// Blocks that have reached their page set while an interrupt delays their drain: the event of the free,
+    /// and the first event of the drain.
     pub(super) deferred: Vec<(usize, usize)>,
-    /// Blocks whose allocation was done in the model ahead of its event.
+    /// Blocks that the model has allocated before the event that reports it.
     pub(super) popped_early: Vec<FrameIndex>,
     pub(super) tick: Option<Tick>,
     pub(super) bulk: Option<Bulk>,
-    /// This CPU's samples that are still to come, last first.
+    /// This CPU's remaining samples, in reverse order.
     pub(super) samples: Vec<usize>,
     /// The sample that is being taken, and the event that began it.
     pub(super) sampling: Option<usize>,
@@ -30,18 +30,18 @@ pub(super) struct CpuState {
     pub(super) last_free: Option<usize>,
 }
 
-/// A free's drain that its task has not ended: other tasks run between two slices.
+/// The drain of a free, not yet finished by its task: other tasks run between two slices.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slices {
-    /// The list of the freed block.
+    /// The list that the freed block is on.
     pub(super) home: Home,
     /// The first event of the next slice.
     pub(super) next: usize,
-    /// The rest of the drain that the policy wants; `None` after a mismatch.
+    /// The part of the due drain that is left; `None` after a mismatch.
     pub(super) left: Option<DueDrain>,
 }
 
-/// A tick under way.
+/// A tick that has begun.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tick {
     pub(super) start: Event,
@@ -51,16 +51,15 @@ pub(super) struct Tick {
     pub(super) differs: bool,
 }
 
-/// A bulk allocation under way.
+/// A bulk allocation that has begun.
 #[derive(Debug)]
 pub(super) struct Bulk {
     pub(super) home: Home,
-    /// Pages that are still to be taken.
+    /// Pages that it still has to take.
     pub(super) left: u32,
-    /// Pages that were counted as taken from a list with unknown contents; a refill may have given some of
-    /// them.
+    /// Pages that count as taken from a list with unknown contents. Some of them may have come from a refill.
     pub(super) nameless: u32,
-    /// Sizes of the refills that the page set made for it by itself, in mode `free`.
+    /// In mode `free`, the sizes of the refills that the model made for it.
     pub(super) wanted: Vec<u32>,
     pub(super) entry: Event,
 }

@@ -1,7 +1,7 @@
-//! Sends each event to its part of the comparison, and does the work before the first event and behind the
+//! Passes each event to its part of the comparison, and does the work before the first event and after the
 //! last.
 //!
-//! It stands above the files for each kind of event, which all act on the same [`Engine`].
+//! The files for the kinds of events all act on the same [`Engine`]. This file calls them.
 
 use pageset_trace::{Event, EventKind, Work};
 
@@ -21,11 +21,11 @@ impl Engine {
         }
     }
 
-    /// Compares a part of the recording, which has been linked, up to `end`. Later events are only looked at.
+    /// Compares the events of a linked part of the recording up to `end`. Later events are only searched.
     pub(super) fn compare(&mut self, chunk: &mut Chunk, end: usize) {
         let has_begun = std::mem::replace(&mut self.has_begun, true);
         if has_begun {
-            // Links end with the part of the recording that they lie in.
+            // Links lead only to events of the same part, so older links are dropped.
             self.forget_links();
         }
         self.has_bulk_events |= chunk.events.iter().any(|event| event.kind == EventKind::BulkAllocEntry);

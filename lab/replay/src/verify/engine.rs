@@ -1,5 +1,5 @@
-//! The comparison's state: page sets, what is on their lists, zones, CPUs. The files above it have the
-//! effects of each kind of event.
+//! The state of a comparison: page sets with the contents of their lists, zones, and CPUs. The files that use
+//! it have the effects of each kind of event.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ use crate::limits::{has_large_slice, to_i32};
 use crate::pressure::highest_zone;
 use crate::recorded::RecordedKinds;
 
-/// A comparison under way.
+/// A comparison that has begun.
 #[derive(Debug)]
 pub(super) struct Engine {
     pub(super) policy: Policy,
@@ -37,9 +37,10 @@ pub(super) struct Engine {
     pub(super) has_begun: bool,
     pub(super) out: Verification,
     pub(super) explainer: Explainer,
-    /// Orders of blocks that were allocated whole, by frame, where their pages may be freed one by one.
+    /// Orders of allocated blocks, by first frame. Kept for kernels that report the pages of such a block one
+    /// by one when it is freed.
     pub(super) split: HashMap<FrameIndex, Order>,
-    /// Buffers, kept for their memory.
+    /// Buffers that are used again, to save allocations.
     pub(super) run: Vec<(Place, u32)>,
     pub(super) observed: Vec<(Place, Order)>,
     pub(super) predicted: Vec<(FrameIndex, Order)>,
@@ -84,7 +85,8 @@ impl Engine {
             block_types: Vec::new(),
             cpus,
             samples: info.samples.clone(),
-            // Kernels that allocate stacks in blocks, as 7.1 and later do, may not allocate in bulk at all.
+            // Absent events are no proof: kernels from 7.1 on allocate stacks as blocks, and may make no bulk
+            // allocation at all.
             has_bulk_events: RecordedKinds::new(info, &[0; EventKind::COUNT])
                 .has(&[EventKind::BulkAllocEntry]),
             has_begun: false,
@@ -109,8 +111,8 @@ impl Engine {
         Ok(())
     }
 
-    /// An allocation walks to a zone, past the higher ones of its node that it may use too, or past all
-    /// (`None`).
+    /// An allocation passes the zones of its node that it may use, from the highest down to the one that it
+    /// takes from. With `None` it passes all of them.
     pub(super) fn walk_past(&mut self, taken: Option<usize>, gfp: u32) {
         let highest = highest_zone(gfp);
         // Movable memory has index 3 on x86-64, which has no high memory (spec §1.13).
@@ -145,20 +147,20 @@ impl Engine {
         Place { zone, frame }
     }
 
-    /// The list that a frame is believed to be on.
+    /// The list that a frame is on, as far as events show.
     #[inline]
     pub(super) fn home(&self, place: Place) -> Option<Home> {
         let owner = self.notes[place.frame as usize] as u32;
         (owner != 0).then(|| Home { set: (owner >> 4) as usize - 1, list: (owner & 15) as ListIndex })
     }
 
-    /// The next event about a frame that is on a list.
+    /// The next event about a frame on a list.
     pub(super) fn future<'c>(&self, chunk: &'c Chunk, frame: FrameIndex) -> Option<(usize, &'c Event)> {
         let next = ((self.notes[frame as usize] >> 32) as u32).checked_sub(1)? as usize;
         Some((next, chunk.events.get(next)?))
     }
 
-    /// The link to the next event about a frame that was on a list.
+    /// The index of the next event about a frame, for a frame that has just left its list.
     pub(super) fn next_of(&self, place: Place) -> u32 {
         ((self.notes[place.frame as usize] >> 32) as u32).wrapping_sub(1)
     }
@@ -181,7 +183,7 @@ impl Engine {
         self.notes[frame as usize] = 0;
     }
 
-    /// Takes a frame off the list that it is believed to be on.
+    /// Takes a frame off the list that it is on, as far as events show.
     pub(super) fn evict(&mut self, place: Place) -> Option<Home> {
         let home = self.home(place)?;
         self.forget(place.frame);
@@ -190,8 +192,9 @@ impl Engine {
         Some(home)
     }
 
-    /// Takes a frame off a list where it cannot be any more. Where every page that comes or goes is counted
-    /// by an event, only its name was wrong, and some other page is there; else it left without an event.
+    /// Takes a frame off a list, since an event shows that it cannot be there. If all pages have events, the
+    /// list still holds as many pages: only this frame was wrong. Otherwise the page left the list without an
+    /// event.
     pub(super) fn displace(&mut self, place: Place) -> Option<Home> {
         let home = self.evict(place)?;
         if self.has_bulk_events {
@@ -245,7 +248,7 @@ impl Engine {
         }
     }
 
-    /// The class of a page count that is wrong without a nearer reason.
+    /// The class of a wrong page count that has no more specific reason.
     pub(super) fn count_class(&self, set: usize) -> Class {
         let pressure = &self.geometry.zones[set / self.cpus.len().max(1)].pressure;
         if !self.has_bulk_events {

@@ -1,4 +1,4 @@
-//! One mismatch, with the events around it.
+//! Shows one mismatch with the events around it.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::classes::Class;
 use super::links::Chunk;
 
-/// Events of the same CPU shown before and behind the mismatch.
+/// Number of events of the same CPU that are shown before the mismatch, and after it.
 const AROUND: usize = 12;
 
 /// Which mismatch to show with the events around it.
@@ -31,7 +31,7 @@ pub struct Explanation {
     pub events: Vec<String>,
 }
 
-/// Looks out for the mismatch that was asked for.
+/// Waits for the requested mismatch.
 #[derive(Debug, Default)]
 pub(super) struct Explainer {
     request: Option<ExplainRequest>,

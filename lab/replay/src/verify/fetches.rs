@@ -1,20 +1,20 @@
-//! The recorded kernel's fetches from its zones, sorted as far as their events tell.
+//! Counts the recorded kernel's fetches from its zones, and how many may be refills.
 
 use super::{PassedOver, Refills, Verification};
 
-/// Runs of blocks that a CPU fetched from a zone, of an order and type that page sets hold.
-/// `mm_page_alloc_zone_locked` marks all of them `percpu_refill`: it says that the blocks could live in a
-/// page set, not that they went there.
+/// Runs of blocks that a CPU fetched from a zone, with an order and type that page sets hold.
+/// `mm_page_alloc_zone_locked` marks all of them as `percpu_refill`. The mark only says that a page set could
+/// hold the blocks, not that they went to one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fetches {
     /// All runs.
     pub all: u64,
-    /// Fetches past the page set: a lone block while its list had blocks, or while more than one would be
-    /// fetched.
+    /// Fetches past the page set: a single block although its list had blocks, or although a refill would
+    /// have fetched several.
     pub past_page_sets: u64,
-    /// Fetches whose events are the same for a refill and for a block past the page set. Some are a lone
-    /// block for an empty list that wants one, taken for a refill; the others are runs that no allocation
-    /// follows.
+    /// Fetches that may be a refill or a block past the page set, since the events are the same. Some are a
+    /// single block for an empty list that wanted one; they count as refills. The others are runs without an
+    /// allocation after them.
     pub unknown: u64,
 }
 

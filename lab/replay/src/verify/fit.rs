@@ -1,4 +1,4 @@
-//! Which of several policies fits a recorded kernel best.
+//! Compares how well several policies fit a recorded kernel.
 
 use serde::Serialize;
 
@@ -9,9 +9,9 @@ use super::Verification;
 pub struct Fit {
     /// The policy's name.
     pub policy: String,
-    /// Refills, drains and ticks that the policy has and the kernel had, with the same number of pages.
+    /// Decisions on which policy and kernel agree: refills, drains and ticks with the same number of pages.
     pub right: u64,
-    /// Refills, drains and ticks of the kernel, and those that only the policy has.
+    /// All decisions: refills, drains and ticks of the kernel, and those of the policy alone.
     pub decisions: u64,
 }
 
@@ -30,8 +30,8 @@ impl Verification {
     }
 }
 
-/// A policy may have this many more wrong decisions by chance: the first of each list, and interrupts that
-/// came between.
+/// A policy may have this many more wrong decisions by chance: the first refills of lists, and interrupts at
+/// unlucky moments.
 const CHANCE: u64 = 4;
 
 impl Fit {
@@ -41,8 +41,8 @@ impl Fit {
         self.decisions.saturating_sub(self.right)
     }
 
-    /// Whether another policy of the same recording is nearer by more than chance: half as many wrong
-    /// decisions, and a few besides.
+    /// Whether another policy fits the same recording better by more than chance. It must have less than half
+    /// as many wrong decisions, and a few fewer besides.
     #[must_use]
     pub const fn is_worse_than(&self, other: &Self) -> bool {
         self.wrong() > 2 * other.wrong() + CHANCE

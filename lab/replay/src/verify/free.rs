@@ -12,11 +12,11 @@ use super::links::{Chunk, same_context};
 use super::mode::Mode;
 use super::page_set::Home;
 
-/// Events of the same CPU that are searched for the drain of a free.
+/// To find the drain that follows a free, this many later events of its CPU are searched.
 const SEARCHED: usize = 64;
 
 impl Engine {
-    /// A block is freed, now or (in a batch) soon.
+    /// A block is freed. It reaches its page set at once or, in a batch, later.
     pub(super) fn freed(&mut self, chunk: &mut Chunk, index: usize) {
         let event = chunk.events[index];
         let Some((place, order)) = self.block(&event, event.order) else { return };
@@ -53,15 +53,15 @@ impl Engine {
         self.commit_or_defer(chunk, index);
     }
 
-    /// The pages of one block may be freed one after the other. If that begins here, and the kernel takes
-    /// them as one block, returns the block's order. The events of the other pages are dealt with.
+    /// Some kernels report the pages of one block singly, although they free the block as one. If this event
+    /// is the first of such pages, returns the block's order, and marks the other pages' events as done.
     fn join_split(&mut self, chunk: &mut Chunk, index: usize, place: Place) -> Option<Order> {
         if self.policy.split_frees == SplitFrees::Singly {
             return None;
         }
         let first = chunk.events[index];
         let allocated = self.split.remove(&place.frame);
-        // One that was allocated before the recording shows when it is seen again.
+        // The block was allocated before the recording. The next event about it may show its order.
         let order = allocated.or_else(|| {
             let next = chunk.events.get(chunk.links[index].of_frame as usize)?;
             let is_block = matches!(next.kind, EventKind::MmPageAlloc | EventKind::MmPagePcpuDrain)
@@ -113,7 +113,7 @@ impl Engine {
         }
     }
 
-    /// Pages leave a page set: the drain of a free that an interrupt delayed, a tick's, or one on demand.
+    /// Pages leave a page set. The reason is a free whose drain an interrupt delayed, a tick, or a demand.
     pub(super) fn drained(&mut self, chunk: &mut Chunk, index: usize) {
         let cpu = usize::from(chunk.events[index].cpu);
         if let Some(at) = self.cpus[cpu].deferred.iter().position(|(_, drain)| *drain == index) {
@@ -149,8 +149,8 @@ impl Engine {
         }
     }
 
-    /// The page set that a demand drains, if the CPU that held the block is not known. It is the page set
-    /// that the blocks around it come from, since page sets are drained one after the other.
+    /// The page set that a demand drains, if it is not known which one held the block. Page sets are drained
+    /// one after the other, so it is the page set of the neighbouring events' blocks.
     fn drained_owner(&self, chunk: &Chunk, index: usize, zone: usize) -> usize {
         let event = &chunk.events[index];
         let own = self.set_index(zone, event.cpu);
@@ -170,8 +170,8 @@ impl Engine {
             .unwrap_or(own)
     }
 
-    /// Whether an interrupt frees in the middle of a batch of the thread that it interrupted, which holds the
-    /// lock.
+    /// Whether an interrupt frees while the interrupted thread holds the page set's lock, in the middle of a
+    /// batch.
     fn is_lock_held(&self, chunk: &Chunk, index: usize) -> bool {
         let event = &chunk.events[index];
         let depth = event.interrupt_level();
@@ -182,7 +182,7 @@ impl Engine {
         let Some(interrupted) = last[..usize::from(depth)].iter().flatten().max() else { return false };
         let interrupted = &chunk.events[*interrupted];
         match interrupted.kind {
-            // The interrupt came in the middle of a batch, if the batch goes on afterwards.
+            // The interrupt came in the middle of a batch if the batch goes on afterwards.
             EventKind::MmPageFreeBatched => {
                 let mut later = chunk.after(index).take(SEARCHED).map(|at| &chunk.events[at]);
                 later.find(|next| next.interrupt_level() < depth).is_some_and(|resumed| {
@@ -190,8 +190,8 @@ impl Engine {
                         && matches!(resumed.kind, EventKind::MmPageFreeBatched | EventKind::MmPagePcpuDrain)
                 })
             }
-            // Interrupts that waited for the end of a drain or refill come before its thread gives the lock
-            // back.
+            // An interrupt may have to wait for the end of a drain or refill. It then comes before the
+            // interrupted thread releases the lock.
             EventKind::MmPagePcpuDrain | EventKind::MmPageAllocZoneLocked => {
                 let zone = |event: &Event| self.geometry.locate(event.pfn).map(|place| place.zone);
                 zone(interrupted) == zone(event)
@@ -242,7 +242,7 @@ impl Engine {
         self.observed = observed;
     }
 
-    /// A task continues its drain, after other tasks ran between two slices.
+    /// A task continues its drain after other tasks have run between two slices.
     fn next_slices(&mut self, chunk: &mut Chunk, index: usize, slices: Slices) {
         let event = chunk.events[index];
         let mut observed = std::mem::take(&mut self.observed);
@@ -252,8 +252,8 @@ impl Engine {
         self.observed = observed;
     }
 
-    /// Collects the blocks that one thread of control drains from one zone's page set, up to the first event
-    /// of another thread on its CPU.
+    /// Collects the blocks that one thread of control drains from a page set, up to the first event of
+    /// another thread on this CPU.
     fn collect_drain(
         &mut self,
         chunk: &mut Chunk,
@@ -277,7 +277,7 @@ impl Engine {
                     last = at;
                 }
                 EventKind::ContentionBegin | EventKind::ContentionEnd | EventKind::ContendedRelease => {}
-                // An interrupt comes between two slices.
+                // An interrupt between two slices.
                 _ if self.policy.free_drain != FreeDrain::Whole && commit.interrupt_level() == 0 => break,
                 _ if event.interrupt_level() > commit.interrupt_level() => {}
                 _ => break,
@@ -308,21 +308,22 @@ impl Engine {
     }
 }
 
-/// How a drain ends, as far as events show.
+/// How a drain ends, as events show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DrainEnds {
-    /// With the last of its blocks.
+    /// The last collected block is the last one of the drain.
     Here,
-    /// Other tasks run, and then the task continues with this event.
+    /// Other tasks run. Then the drain goes on with the event at this index.
     GoesOn(usize),
-    /// The task continues on another CPU.
+    /// The task continues on another CPU, so the rest of the drain is unknown.
     TaskMoved,
 }
 
-/// The first event of the drain that follows a commit, and whether it follows at once.
+/// The first event of the drain that follows when a block has reached its page set, and whether it follows
+/// directly.
 fn drain_of(chunk: &Chunk, index: usize) -> Option<(usize, bool)> {
     let commit = &chunk.events[index];
-    // If a task is stopped between its free and the page set, its drain comes later.
+    // If a task is stopped between its free and the drain, the drain is its next event.
     if commit.interrupt_level() == 0
         && let Some(at) = chunk.next_in_task(index)
         && let Some(next) = chunk.events.get(at)

@@ -1,8 +1,8 @@
-//! Mode `free`: the page sets decide for themselves from the first event to the last.
+//! Mode `free`: the page sets carry out their own decisions from the first event to the last.
 //!
-//! Which page is which does not matter then, so the lists hold placeholders: numbers of frames that stand for
-//! any page. The contents of the lists at the start are not known, so they start with as many movable pages
-//! as `/proc/zoneinfo` counted.
+//! In this mode it does not matter which page is on a list, so lists hold placeholders: frame numbers that
+//! stand for any page. The contents of the lists at the beginning are unknown, so they begin with as many
+//! movable pages as `/proc/zoneinfo` counted.
 
 use pageset_core::Order;
 
@@ -28,7 +28,7 @@ impl Engine {
     }
 
     fn add_placeholder(&mut self, home: Home, order: Order, end: End) {
-        // Page sets that hold more blocks than there can be frames come from a hostile trace.
+        // A page set that claims more blocks than there are frames comes from a hostile trace.
         let Some(placeholder) = self.geometry.placeholders.take() else { return };
         if self.geometry.make_room(placeholder as usize + 1).is_err() {
             return;
@@ -39,7 +39,7 @@ impl Engine {
         }
     }
 
-    /// Plays an allocation on the model. `observed` is the size of the kernel's refill, if there was one.
+    /// Does an allocation in the model. `observed` is the size of the kernel's refill, if there was one.
     pub(super) fn free_alloc(
         &mut self,
         chunk: &Chunk,
@@ -52,7 +52,7 @@ impl Engine {
         self.compare_sizes(chunk, index, home, (wanted, observed));
     }
 
-    /// Counts a refill that was wanted, or done, or both.
+    /// Counts a refill that the model wanted, that the kernel did, or both.
     pub(super) fn compare_sizes(
         &mut self,
         chunk: &Chunk,
@@ -75,7 +75,7 @@ impl Engine {
         }
     }
 
-    /// Takes a block off a list, after a refill if it is empty. Returns the refill's size.
+    /// Takes a block off a list. If the list is empty, refills it first, and returns the size of the refill.
     pub(super) fn free_take(&mut self, home: Home, order: Order) -> Option<u32> {
         let zone = home.set / self.cpus.len();
         let wanted = (self.sets[home.set].len(home.list) == 0).then(|| {
@@ -91,7 +91,7 @@ impl Engine {
         wanted
     }
 
-    /// A free; `observed` is the kernel's drain.
+    /// Does a free in the model. `observed` is the kernel's drain.
     pub(super) fn free_free(
         &mut self,
         chunk: &Chunk,
@@ -136,7 +136,7 @@ impl Engine {
         }
     }
 
-    /// Drains pages, beginning at a list.
+    /// Drains pages, beginning with one list.
     pub(super) fn drop_placeholders(&mut self, home: Home, pages: i32) {
         let mut removed = std::mem::take(&mut self.predicted);
         removed.clear();
@@ -152,8 +152,8 @@ impl Engine {
         self.predicted = removed;
     }
 
-    /// Nothing is ever corrected, so one difference makes others. Usually the first comes from unknown
-    /// contents at the start.
+    /// The class of a mismatch in this mode. Nothing is corrected, so one difference causes more. Mostly the
+    /// first one comes from the unknown contents at the beginning.
     pub(super) fn class_when_free(&self, set: usize) -> Class {
         match self.count_class(set) {
             Class::Unexplained => Class::HiddenAtStart,
@@ -165,8 +165,8 @@ impl Engine {
 /// An end of a list.
 #[derive(Clone, Copy, Debug)]
 enum End {
-    /// Where allocations take from.
+    /// The end that allocations take from.
     Hot,
-    /// Where drains take from.
+    /// The end that drains take from.
     Cold,
 }

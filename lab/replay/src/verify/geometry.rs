@@ -10,14 +10,14 @@ use crate::limits::{computed, printed_or_computed};
 use crate::placeholders::Placeholders;
 use crate::pressure::ZonePressure;
 
-/// Frames that all zones together may span: 64 TiB of 4 KiB frames. Each stretch takes four bytes before it
-/// is seen.
+/// Maximum number of frames that all zones together span: 64 TiB of 4 KiB frames. A stretch of frames takes
+/// four bytes even if it is never seen.
 const SPAN_MAX: u64 = 1 << 34;
-/// Frames in stretches that were seen: 1 TiB, whose tables take 6 GiB.
+/// Maximum number of frames in stretches that were seen: 1 TiB of memory. Their tables take 6 GiB.
 const FRAMES_MAX: usize = 1 << 28;
-/// Page sets at most; each takes half a kibibyte.
+/// Maximum number of page sets. Each takes half a kibibyte.
 const PAGE_SETS_MAX: usize = 1 << 18;
-/// Frames of a stretch, whose numbers are consecutive: as many as the largest block has.
+/// Frames in a stretch: as many as in the largest block. Their numbers are consecutive.
 const STRETCH: u64 = 1 << pageset_core::MAX_ORDER;
 
 /// One zone.
@@ -25,7 +25,8 @@ const STRETCH: u64 = 1 << pageset_core::MAX_ORDER;
 pub(super) struct Zone {
     pub(super) description: ZoneDescription,
     end: u64,
-    /// By stretch: the number of its first frame, in stretches and plus one; 0 for one that was not seen.
+    /// For each stretch, the number of its first frame divided by the stretch's length, plus one. 0 if no
+    /// event has shown it.
     stretches: Vec<u32>,
     pub(super) limits: Limits,
     pub(super) pressure: ZonePressure,
@@ -34,13 +35,14 @@ pub(super) struct Zone {
 /// Where the limits of page sets come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LimitsFrom {
-    /// The limits that the recorded kernel printed; formulas for zones without.
+    /// The limits that the recorded kernel printed. Formulas give them for zones where none were printed.
     Samples,
-    /// The formulas alone: settings are not the recorded ones, or the policy's formulas are its own.
+    /// The formulas alone. The settings are not the recorded ones, or the policy has formulas that no kernel
+    /// has.
     Formulas,
 }
 
-/// A frame: its zone's number, and its own.
+/// A frame: the number of its zone, and the frame's own number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) zone: usize,
@@ -49,8 +51,8 @@ pub(super) struct Place {
 
 /// All zones, by node and kind, as the kernel visits them in a tick.
 ///
-/// All frames of a stretch get numbers when the recording first shows one of them. So tables of frames grow
-/// with the recording and not with the machine.
+/// The frames of a stretch get numbers when the recording first shows one of them. So tables grow with the
+/// recording, not with the machine.
 #[derive(Debug)]
 pub(super) struct Geometry {
     pub(super) zones: Vec<Zone>,
@@ -58,7 +60,7 @@ pub(super) struct Geometry {
     pub(super) nodes: Vec<u16>,
     /// Links and states of each frame that has a number.
     pub(super) frames: FrameTables<'static>,
-    /// Numbers for blocks of a page set that are not known by frame.
+    /// Frame numbers that stand for blocks whose frames are not known.
     pub(super) placeholders: Placeholders,
     /// The first frame of each stretch that was seen.
     seen: Vec<u64>,
@@ -96,12 +98,12 @@ impl Geometry {
         Ok(Self { zones, nodes, frames, placeholders: Placeholders::new(FRAMES_MAX), seen: Vec::new() })
     }
 
-    /// How many numbers there are: the length of a table of frames.
+    /// How many numbers have been given: the length of a table of frames.
     pub(super) fn numbers(&self) -> usize {
         self.frames.states.len()
     }
 
-    /// The zone that a frame is in, and its stretch there.
+    /// The zone of a frame, and the stretch within the zone.
     #[inline]
     fn stretch(&self, pfn: u64) -> Option<(usize, usize)> {
         let zone = self.zones.iter().position(|zone| pfn >= zone.description.start_pfn && pfn < zone.end)?;
@@ -109,7 +111,7 @@ impl Geometry {
         Some((zone, (pfn / STRETCH - first) as usize))
     }
 
-    /// Gives a frame a number, if it is in a zone and has none.
+    /// Numbers the stretch of a frame, if it is in a zone and has no numbers yet.
     #[inline]
     pub(super) fn see(&mut self, pfn: u64) -> Result<Option<Place>, String> {
         let Some((zone, stretch)) = self.stretch(pfn) else { return Ok(None) };
@@ -121,7 +123,7 @@ impl Geometry {
         Ok(self.locate(pfn))
     }
 
-    /// Tables for so many numbers.
+    /// Makes the tables long enough for this many numbers.
     pub(super) fn make_room(&mut self, numbers: usize) -> Result<(), String> {
         if numbers <= self.numbers() {
             return Ok(());
@@ -139,7 +141,7 @@ impl Geometry {
         )
     }
 
-    /// Where a frame is; `None` if it is in no zone or has no number yet.
+    /// The zone and number of a frame; `None` if it is in no zone or has no number yet.
     #[inline]
     pub(super) fn locate(&self, pfn: u64) -> Option<Place> {
         let (zone, stretch) = self.stretch(pfn)?;
@@ -153,7 +155,7 @@ impl Geometry {
     }
 }
 
-/// Makes an owned table longer.
+/// Lengthens an owned table.
 fn grow<T>(table: &mut Storage<'static, T>, len: usize, make: impl FnMut() -> T) -> Result<(), String> {
     let Storage::Owned(owned) = table else { return Ok(()) };
     let mut entries = std::mem::take(owned).into_vec();

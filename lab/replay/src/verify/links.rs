@@ -1,5 +1,5 @@
-//! Links to later events: the next on the same CPU, the next of the same task, and the next about the same
-//! frame.
+//! Links to other events: the next one on the same CPU, the next and last one of the same task, and the next
+//! one about the same frame.
 
 use std::collections::HashMap;
 
@@ -10,18 +10,18 @@ use super::geometry::Geometry;
 /// No such event.
 pub(super) const NEVER: u32 = u32::MAX;
 
-/// Where the recording goes on from an event.
+/// Neighbours of an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     /// The next event on this CPU.
     pub(super) on_cpu: u32,
     /// The next event about this frame.
     pub(super) of_frame: u32,
-    /// The next event of this task, on whatever CPU. Not of interrupts, which belong to no task.
+    /// The next event of this task, on any CPU. Not set for interrupts, which belong to no task.
     pub(super) in_task: u32,
     /// The last event of this task before this one.
     pub(super) before_in_task: u32,
-    /// Order of the block. The commit of a batched free has the order of its free.
+    /// Order of the block. When a batched free reaches the page set, the order is that of the free.
     pub(super) order: u8,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Link {
 pub(super) struct Chunk {
     pub(super) events: Vec<Event>,
     pub(super) links: Vec<Link>,
-    /// Events that were dealt with together with an earlier one.
+    /// Events that were handled together with an earlier event.
     pub(super) done: Vec<bool>,
 }
 
@@ -39,7 +39,8 @@ impl Chunk {
     pub(super) fn link(&mut self, geometry: &mut Geometry) -> Result<(), String> {
         let cpus = geometry.nodes.len();
         let mut next_on_cpu = vec![NEVER; cpus];
-        // Index + 1 of the next event about each frame; 0 for none. Zeroed memory costs only what is touched.
+        // For each frame, the index of the next event about it, plus 1; 0 if there is none. Most frames never
+        // occur, and memory of zeros is free until it is written.
         for event in &self.events {
             event.frame().map_or(Ok(None), |pfn| geometry.see(pfn.0))?;
         }
@@ -55,7 +56,7 @@ impl Chunk {
             let mut link =
                 Link { order: event.order, before_in_task: self.links[index].before_in_task, ..unlinked };
             if event.interrupt_level() == 0 {
-                // Each CPU has an idle task of its own, and all are number 0.
+                // Each CPU has its own idle task, and all idle tasks have number 0.
                 let task = (event.pid, if event.pid == 0 { event.cpu } else { 0 });
                 if let Some(next) = next_in_task.insert(task, index as u32) {
                     link.in_task = next;
@@ -75,7 +76,7 @@ impl Chunk {
                 {
                     self.links[next as usize].order = event.order;
                 }
-                // A block that leaves the free lists tells where all of its frames were.
+                // This event is about all frames of a block that leaves the free lists.
                 let frames = match event.kind {
                     EventKind::MmPageAllocZoneLocked | EventKind::MmPageAllocExtfrag => {
                         1_usize << event.order.min(pageset_core::MAX_ORDER as u8)
@@ -93,7 +94,7 @@ impl Chunk {
         Ok(())
     }
 
-    /// Drops the events up to `end`. The marks of later events that are done stay.
+    /// Drops the events up to `end`. Later events stay marked as done.
     pub(super) fn forget(&mut self, end: usize) {
         self.events.drain(..end.min(self.events.len()));
         self.done.drain(..end.min(self.done.len()));
@@ -105,14 +106,14 @@ impl Chunk {
         (next != NEVER).then_some(next as usize)
     }
 
-    /// The last event of the task of event `at`, if it came before `now`: the task was stopped then, and
-    /// other tasks ran.
+    /// If the task of event `at` had its last event before `now`, returns that event. The task was then
+    /// stopped at `now`, while other tasks ran.
     pub(super) fn stopped_at(&self, at: usize, now: usize) -> Option<usize> {
         let before = self.links.get(at)?.before_in_task as usize;
         (before < now && now < at && self.events[at].interrupt_level() == 0).then_some(before)
     }
 
-    /// The events on this CPU behind `index`.
+    /// The events of this CPU after `index`.
     pub(super) fn after(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
         let mut at = index;
         std::iter::from_fn(move || {

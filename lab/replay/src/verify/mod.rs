@@ -1,4 +1,4 @@
-//! Verification: does the core decide as the recorded kernel decided?
+//! Verification: does the core decide as the recorded kernel did?
 //!
 //! [`verify`] drives the core's own page sets ([`pageset_core::pcp::Pcp`]) with a recording's allocations and
 //! frees, and compares each decision with the kernel's events: refills (when, how many blocks), drains (when,
@@ -58,10 +58,9 @@ use explain::Explainer;
 use geometry::LimitsFrom;
 use links::Chunk;
 
-/// Events that are looked at together: with their links, 90 MiB.
+/// Maximum events of a part of the recording that is compared at a time. With their links they take 90 MiB.
 const CHUNK_EVENTS_MAX: usize = 2 << 20;
-/// Events at the end of a part that are compared with the next part, since their comparison needs later
-/// events.
+/// The last events of a part are compared with the next part, since a comparison searches later events.
 const LOOK_AHEAD: usize = 64 << 10;
 
 /// Compares a recording with a policy. `progress` gets the number of events compared so far.
@@ -93,7 +92,8 @@ pub fn verify(
         return Err(unusable(problem, "pass another --policy NAME"));
     }
     let explainer = Explainer::new(options.explain);
-    // A kernel's limits were printed with its recording; those of rules that no kernel has were not.
+    // A kernel's printed limits hold for its own formulas. A policy whose formulas no kernel has computes its
+    // limits.
     let is_some_kernels =
         POLICIES.iter().any(|known| (known.batch, known.high) == (policy.batch, policy.high));
     let limits = match options.settings.is_unchanged() && is_some_kernels {
@@ -104,7 +104,7 @@ pub fn verify(
         .map_err(|problem| unusable(problem, "pass a machine description that fits with --layout FILE"))?;
     engine.prepare(limits);
     let mut chunk = Chunk::default();
-    // Memory that is not used is not touched, so a false number does no harm.
+    // Reserved memory costs nothing until it is written, so a false number does no harm.
     let announced = usize::try_from(info.events.unwrap_or(0)).unwrap_or(usize::MAX);
     chunk.events.reserve(announced.min(CHUNK_EVENTS_MAX));
     let mut block = Vec::new();
@@ -121,8 +121,8 @@ pub fn verify(
             }
         }
         engine.link(&mut chunk).map_err(|problem| unusable(problem, "verify a part of it"))?;
-        // The last events are compared with the next part; until then they show the future of the events
-        // before them.
+        // The last events are compared with the next part. Until then, comparisons of earlier events search
+        // them.
         let seen = if is_read { 0 } else { LOOK_AHEAD };
         let end = chunk.events.len().saturating_sub(seen);
         engine.compare(&mut chunk, end);

@@ -3,12 +3,13 @@
 /// How much the kernel's events correct the page sets during a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Each decision is predicted, then the kernel's is carried out; samples reset `count` and `high`.
+    /// Each decision is predicted, and then the kernel's decision is carried out. Samples reset `count` and
+    /// `high`.
     #[default]
     Step,
-    /// As `Step`, but samples are only compared with.
+    /// As `Step`, but samples are only compared and reset nothing.
     Blind,
-    /// The policy's own decisions are carried out; the kernel's are only compared with.
+    /// The policy's own decisions are carried out, and the kernel's are only compared.
     Free,
 }
 

@@ -1,4 +1,4 @@
-//! One CPU's page set of one zone: the core's own, and notes about its unknown parts.
+//! One CPU's page set of one zone: the core's page set, and notes on what is unknown about it.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use pageset_core::pcp::{DrainFrom, Limits, ListIndex, Pcp, Pressure};
 use pageset_core::policy::{DrainOrder, FreeHistory, RefillRule};
 use pageset_core::{FrameIndex, FrameTables, Order, Policy};
 
-/// Lists of any scheme at most.
+/// Maximum number of lists in a page set.
 const LISTS_MAX: usize = 16;
 
-/// The numbers that steer a page set.
+/// The numbers on which a page set's decisions depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scalars {
     pub(super) count: i32,
@@ -45,21 +45,23 @@ pub(super) struct Home {
 pub(super) struct PageSet {
     pub(super) pcp: Pcp,
     pub(super) limits: Limits,
-    /// Blocks on each list that are known by name.
+    /// Number of blocks on each list whose frames are known.
     len: [u32; LISTS_MAX],
-    /// Lists whose blocks are all known by frame.
+    /// One bit for each list: whether the frames of all its blocks are known.
     warm: u16,
-    /// The page set with the other extreme of its hidden state; `None` once the difference no longer matters.
+    /// The history before the recording is unknown. `pcp` begins with one extreme of it, and `shadow` with
+    /// the other. `None` once both have the same values.
     shadow: Option<Box<Pcp>>,
     /// Whether this CPU changed the zone's counters since its last tick.
     pub(super) touched: bool,
-    /// Whether `expire` is known.
+    /// Whether the value of `expire`, the ticks until a remote page set is emptied, is known.
     pub(super) expire_known: bool,
     /// Whether `count` is known.
     pub(super) count_known: bool,
-    /// At the mark in front of a sample: whether count and high were the sample's, and the count.
+    /// The model at the mark before a sample: whether `count` and `high` were those of the sample, and
+    /// `count`.
     pub(super) sampled: (bool, bool, i32),
-    /// The errors of count and high at the last sample.
+    /// How far the model's `count` and `high` were off at the last sample.
     pub(super) sample_error: (i32, i32),
 }
 
@@ -116,7 +118,7 @@ impl PageSet {
         pcp.previous_was_high_order = scalars.previous_was_high_order;
     }
 
-    /// The scalars with the other extreme of the hidden state; `None` if the difference no longer matters.
+    /// The scalars that follow from the other extreme of the hidden history; `None` if they are the same.
     pub(super) fn other_scalars(&self) -> Option<Scalars> {
         let shadow = self.shadow.as_ref()?;
         Some(Scalars {
@@ -128,7 +130,7 @@ impl PageSet {
         })
     }
 
-    /// Runs one of the core's decisions on the page set, and on the other extreme of the hidden state.
+    /// Makes one of the core's decisions, on the page set and on its shadow.
     pub(super) fn decide<T>(&mut self, decision: impl Fn(&mut Pcp) -> T) -> T {
         if let Some(shadow) = &mut self.shadow {
             (shadow.count, shadow.high) = (self.pcp.count, self.pcp.high);
@@ -146,7 +148,7 @@ impl PageSet {
         }
     }
 
-    /// Forgets the other extreme, because the hidden state is known now.
+    /// Drops the shadow, since the hidden history is known now.
     pub(super) fn reveal(&mut self) {
         self.shadow = None;
     }
@@ -172,7 +174,7 @@ impl PageSet {
         self.warm >> (list % LISTS_MAX) & 1 != 0
     }
 
-    /// The list is empty now: from here on its contents are known.
+    /// Notes that the list is empty, so its contents are known from here on.
     pub(super) fn warm_up(&mut self, list: ListIndex) {
         self.warm |= 1 << (list % LISTS_MAX);
     }
@@ -208,7 +210,8 @@ impl PageSet {
         self.pcp.blocks(frames, list).next()
     }
 
-    /// Pages, by name, of the lists that a drain from `start` visits before it meets one that is not known.
+    /// A drain that begins at `start` visits one list after the other. Counts the pages on these lists up to
+    /// the first list with unknown blocks.
     pub(super) fn known_pages(&self, start: ListIndex) -> i32 {
         let scheme = self.pcp.scheme();
         let lists = scheme.lists();
@@ -228,7 +231,7 @@ impl PageSet {
         removed: &mut Vec<(FrameIndex, Order)>,
     ) {
         let count = self.pcp.count;
-        // The lists' contents are what matters here, not the count beside them.
+        // Only the contents of the lists matter here, so let `count` be large enough.
         self.pcp.count = count.max(pages);
         let from = DrainFrom { pages, list: start };
         self.pcp.remove(frames, order, from, |frame, order| removed.push((frame, order)));
@@ -245,7 +248,7 @@ impl PageSet {
         }
     }
 
-    /// The list's bookkeeping after [`remove`](Self::remove) took one block from it.
+    /// Adjusts the list's length after [`remove`](Self::remove) has taken a block from it.
     pub(super) fn note_removed(&mut self, list: ListIndex) {
         let len = &mut self.len[list % LISTS_MAX];
         *len = len.saturating_sub(1);

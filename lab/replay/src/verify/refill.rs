@@ -1,4 +1,4 @@
-//! Refills: how many blocks the page set would fetch, and how many the kernel did.
+//! Refills: compares the blocks that the page set would fetch with those that the kernel fetched.
 
 use pageset_core::Order;
 use pageset_trace::{Event, EventKind};
@@ -10,11 +10,11 @@ use super::geometry::Place;
 use super::links::Chunk;
 use super::page_set::{Home, Scalars};
 
-/// Events of the same CPU that are searched for the late report of an allocation.
+/// To find the late report of an allocation, this many later events of its CPU are searched.
 const SEARCHED: usize = 512;
 
 impl Engine {
-    /// Compares a refill with the policy's, and carries it out.
+    /// Compares the kernel's refill with the policy's, and carries out the kernel's.
     pub(super) fn refilled(
         &mut self,
         chunk: &Chunk,
@@ -61,8 +61,8 @@ impl Engine {
         self.sets[home.set].warm_up(home.list);
     }
 
-    /// Clears blocks from a list that the kernel found empty. `None`: the list is empty once allocations with
-    /// late events are taken into account.  Otherwise the class of the mismatch.
+    /// Removes the model's blocks from a list that the kernel found empty. Returns `None` if late reports of
+    /// allocations explain all of them, and otherwise the class of the mismatch.
     fn clear_leftovers(
         &mut self,
         chunk: &Chunk,
@@ -97,7 +97,7 @@ impl Engine {
                     }
                 }
                 Some((at, event)) => {
-                    // It was on another list of this page set.
+                    // The block was on another list of this page set.
                     let other = event.block_type().and_then(|t| self.policy.lists.list(order, t));
                     match other.filter(|list| *list != home.list) {
                         Some(list) => self.append(place, Home { list, ..home }, order, at as u32),
@@ -126,8 +126,7 @@ impl Engine {
             && chunk.after(now).take(SEARCHED).any(|next| next == at)
     }
 
-    /// The class of a refill whose size differs. Leaves the page set with the scalars that explain it, if any
-    /// do.
+    /// The reason why the size of a refill differs. If other scalars explain it, the page set keeps those.
     fn class_of_refill(
         &mut self,
         (home, order): (Home, Order),
@@ -140,7 +139,7 @@ impl Engine {
         let policy = self.policy;
         let set = &mut self.sets[home.set];
         let after = set.scalars();
-        // With which other alloc factor would it have been this size?
+        // Find an alloc factor that gives this size.
         let factors = (0..=policy.scale_max).filter(|factor| *factor != before.alloc_factor);
         for alloc_factor in factors {
             set.set_scalars(Scalars { alloc_factor, ..before });

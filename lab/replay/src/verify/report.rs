@@ -1,4 +1,4 @@
-//! The result of a verification: the kernel's decisions, the policy's, and the mismatches.
+//! The result of a verification: decisions of the kernel, decisions of the policy, and mismatches.
 
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ pub struct Verification {
     pub events: u64,
     /// Fetches of blocks from the zone.
     pub refills: Refills,
-    /// Returns of pages to the zone that a free caused.
+    /// Drains that a free caused.
     pub drains: Drains,
     /// Periodic ticks.
     pub decay: Decays,
@@ -37,44 +37,44 @@ pub struct Verification {
     pub explained: Option<Explanation>,
 }
 
-/// Refills: moment and number of blocks.
+/// Refills. Policy and kernel agree if moment and number of blocks are the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Refills {
-    /// The kernel's, each list's first one left out.
+    /// Refills of the kernel, without each list's first one.
     pub observed: u64,
-    /// The policy's.
+    /// Refills of the policy.
     pub predicted: u64,
     /// The same moment and number.
     pub exact: u64,
     /// The first refill of each list: the list's contents before it are not known.
     pub cold: u64,
-    /// Refills of one block. The list was empty and wanted one block, so this may also have been a block past
-    /// the page set: the events would be the same.
+    /// Refills of one block for an empty list that wanted one block. The events of a block past the page set
+    /// would look the same.
     pub of_one: u64,
 }
 
-/// Drains: moment, number of pages, which pages.
+/// Drains. Policy and kernel agree if moment and number of pages are the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Drains {
-    /// The kernel's.
+    /// Drains of the kernel.
     pub observed: u64,
-    /// The policy's.
+    /// Drains of the policy.
     pub predicted: u64,
     /// The same moment and number.
     pub exact: u64,
-    /// The same moment, and whole slices of the due drain, while another CPU was at the same zone.
-    /// [`Self::exact`] does not count these: the policy does not say that the drain ends there.
+    /// Drains at the right moment that took whole slices of the due drain, while another CPU was at the same
+    /// zone. [`Self::exact`] does not include them, since the policy does not say that the drain ends there.
     pub ended_early: u64,
-    /// Pages drained from lists whose contents are known (ticks included).
+    /// Pages drained from lists whose blocks are all known, ticks included.
     pub identity_pages: u64,
-    /// Pages that the policy drains at the same place of the same drain.
+    /// Pages among these that the policy drains at the same place of the same drain.
     pub identity_exact: u64,
 }
 
-/// Ticks: the pages that each drains.
+/// Ticks. Policy and kernel agree if the number of drained pages is the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Decays {
-    /// The kernel's.
+    /// Ticks of the kernel.
     pub observed: u64,
     /// The same number of pages in each zone.
     pub exact: u64,
@@ -96,11 +96,11 @@ pub struct Samples {
 pub struct PassedOver {
     /// CPUs, orders or frames that the machine does not have.
     pub impossible: u64,
-    /// Blocks allocated past a page set that could have given one: its lock was busy.
+    /// Blocks that were allocated past a page set although it had one, since its lock was busy.
     pub diverted_allocs: u64,
-    /// Blocks freed past a page set that could have taken them.
+    /// Blocks that were freed past a page set although it could have held them.
     pub diverted_frees: u64,
-    /// Runs of refill events that no allocation follows.
+    /// Runs of refill events without an allocation after them.
     pub orphan_refills: u64,
     /// Pages drained on demand (before compaction, by a failing allocation), which no policy predicts.
     pub demand_pages: u64,

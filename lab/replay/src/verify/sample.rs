@@ -1,4 +1,4 @@
-//! Samples: a CPU's page sets in `/proc/zoneinfo`, compared with the model.
+//! Samples: compares a CPU's page sets in `/proc/zoneinfo` with the model.
 
 use pageset_core::pcp::Limits;
 use pageset_trace::Event;
@@ -9,8 +9,8 @@ use super::links::Chunk;
 use super::mode::Mode;
 use crate::limits::to_i32;
 
-/// Marks that the recorder writes around a sample: one of these, the sample's number, the CPU in the low 12
-/// bits.
+/// The recorder writes a mark before and after each sample. A mark has one of these two numbers, then the
+/// sample's number, and the CPU in the low 12 bits.
 const MARK_BEFORE: u64 = 0x5a;
 const MARK_AFTER: u64 = 0x5b;
 const MARK_SHIFT: u32 = 24;
@@ -18,14 +18,15 @@ const MARK_CPU: u64 = 0xfff;
 /// A sample is at most this far from its mark.
 const NEAR_NS: u64 = 2_000_000;
 
-/// After boot, at most this part of a zone is given back; a 24th of 320 MiB was. A tick lowers `high` by
-/// more: an eighth.
+/// The ceiling of `high` may be smaller than the zone's share by one part in this many. It was computed
+/// before the kernel gave boot memory back to the zone, a 24th of 320 MiB in one case. A tick lowers `high`
+/// by more, an eighth, so it is not taken for this.
 const BOOT_SHARE: i32 = 12;
 
 impl Engine {
-    /// Limits that samples print, for zones where the machine's description has none. Where none are printed,
-    /// the ceiling of `high` shows: the zone was a little smaller when the kernel computed its share, since
-    /// memory that is needed at boot only was given back later.
+    /// Takes the limits that samples print. If the kernel does not print them, the largest `high` may be the
+    /// ceiling: slightly less than the zone's share, since the kernel computed it before it gave boot memory
+    /// back to the zone.
     pub(super) fn learn_limits(&mut self) {
         for zone in 0..self.geometry.zones.len() {
             let description = &self.geometry.zones[zone].description;
@@ -35,7 +36,7 @@ impl Engine {
             let described = description.pagesets.iter().map(|set| set.high);
             let highs: Vec<u32> = printed.map(|zone| zone.high).chain(described).collect();
             let Some(&top) = highs.iter().max() else { continue };
-            // A ceiling is met more than once.
+            // A ceiling occurs more than once.
             if highs.iter().filter(|high| **high == top).count() < 2 {
                 continue;
             }
@@ -70,7 +71,7 @@ impl Engine {
         }
     }
 
-    /// A mark around a sample: the one in front finds the sample, the one behind compares.
+    /// A mark of the recorder. The mark before a sample finds the sample, and the mark after it compares.
     pub(super) fn marker(&mut self, chunk: &Chunk, index: usize) {
         let event = chunk.events[index];
         let cpu = usize::from(event.cpu);
@@ -93,7 +94,7 @@ impl Engine {
         }
     }
 
-    /// The sample that the mark in front of it announces.
+    /// The sample that follows this mark.
     pub(super) fn sample_at(&mut self, event: &Event) -> Option<usize> {
         let state = self.cpus.get_mut(usize::from(event.cpu))?;
         if event.pfn >> MARK_SHIFT != MARK_BEFORE {
@@ -121,7 +122,8 @@ impl Engine {
             let set = &mut self.sets[index_of_set];
             let (count_equal, high_equal) = (set.pcp.count == count, set.pcp.high == high);
             match moment {
-                // Printed between the two marks: equal to either state is equal.
+                // The kernel printed the values between the two marks. So they are right if they equal the
+                // model at either mark.
                 Moment::Before => {
                     set.sampled = (count_equal, high_equal, set.pcp.count);
                     continue;
@@ -139,7 +141,7 @@ impl Engine {
             let (model_count, model_high) = (set.pcp.count, set.pcp.high);
             set.count_known = true;
             if self.mode == Mode::Step || !known && self.mode == Mode::Blind {
-                // Changes between the two marks are kept.
+                // Changes between the two marks stay.
                 if !count_exact {
                     set.pcp.count += count - old;
                 }
@@ -148,7 +150,7 @@ impl Engine {
                 }
                 self.geometry.zones[zone].pressure.set_visible(printed.free);
             }
-            // Without resets an error lasts: it is reported where it changes.
+            // In modes without resets an error lasts, so it is reported only when it changes.
             let error =
                 if count_exact && high_exact { (0, 0) } else { (model_count - count, model_high - high) };
             let is_new = std::mem::replace(&mut self.sets[index_of_set].sample_error, error) != error;
@@ -167,7 +169,7 @@ impl Engine {
     }
 }
 
-/// Which of the two marks around a sample.
+/// One of the two marks around a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moment {
     Before,

@@ -1,4 +1,4 @@
-//! Ticks: `high` decays, the pages above it are drained, page sets of remote nodes expire.
+//! Ticks: `high` decays, pages above it are drained, and idle page sets of remote nodes are emptied.
 
 use pageset_core::Order;
 use pageset_core::policy::DecayDrain;
@@ -12,7 +12,7 @@ use super::links::{Chunk, same_context};
 use super::mode::Mode;
 use super::page_set::Home;
 
-/// Ticks that an idle page set of a remote node survives. Source: spec §2.11.
+/// A page set of a remote node is emptied after this many ticks without use. Source: spec §2.11.
 const REMOTE_EXPIRE_TICKS: u8 = 3;
 
 /// The pages that a tick drains from one page set, and the sizes of its drains.
@@ -66,7 +66,7 @@ impl Engine {
             if tick.zone == first.zone {
                 self.tick_zone(chunk, index, &mut tick, cpu, &observed);
             } else {
-                // The kernel drained a zone again that the tick had left.
+                // The kernel drained a zone that the tick had already left.
                 let home = Home { set: self.set_index(first.zone, event.cpu), list: 0 };
                 if self.mode != Mode::Free {
                     self.carry_out(home, &observed);
@@ -112,7 +112,8 @@ impl Engine {
             let class = match self.is_remote(zone, cpu) {
                 _ if self.mode == Mode::Free => self.class_when_free(set),
                 true if !was_expire_known => Class::HiddenAtStart,
-                // An idle CPU folds its counters without an event, and then nothing has changed for the tick.
+                // The CPU may have folded its counters when it went idle, which has no event. The tick then
+                // finds no change, and the page set comes nearer to being emptied.
                 true if due.excess == 0 => Class::UnseenTraffic,
                 _ => self.count_class(set),
             };
@@ -124,7 +125,8 @@ impl Engine {
                 )
             });
             if self.is_remote(zone, cpu) && self.mode != Mode::Free {
-                // A drain shows that the page set expired just now, none that it did before.
+                // If there was a drain, the page set was emptied just now. If there was none, it was emptied
+                // earlier.
                 self.sets[set].pcp.expire = 0;
             }
         }
@@ -176,7 +178,7 @@ impl Engine {
     }
 }
 
-/// Whether the drained blocks are as many as due; the last block of each drain may overshoot.
+/// Whether the drained blocks are as many as due. The last block of each drain may overshoot.
 fn is_sum(due: Due, count: i32, observed: &[(Place, Order)]) -> bool {
     let mut blocks = observed.iter().map(|(_, order)| order.frames() as i32);
     let mut count = count;
@@ -215,7 +217,8 @@ mod tests {
         assert!(!is_sum(due(1, 63, 0), 100, &[]));
         assert!(is_sum(due(9, 63, 0), 100, &blocks(&[3, 3])), "16 pages for 9");
         assert!(!is_sum(due(8, 63, 0), 100, &blocks(&[3, 3])), "8 would have done");
-        // Two slices of 7 and 2 pages take a block of 8 each; in one go they would too.
+        // Two slices, of 7 and of 2 pages, take a block of 8 pages each. A single drain of 9 pages would take
+        // the same blocks.
         assert!(is_sum(due(9, 7, 0), 100, &blocks(&[3, 3])));
         assert!(
             is_sum(due(14, 7, 0), 100, &blocks(&[3, 3]))

@@ -1,4 +1,4 @@
-//! Recordings and machines of the field: old names of events, pages of 64 KiB, CPUs that are offline.
+//! Recordings as people have them: old names of events, pages of 64 KiB, CPUs that are offline.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ fn replayed(text: &str, machine: Layout) -> Replay {
     replay(reader.as_mut(), &options, |_| {}).unwrap()
 }
 
-/// As many allocations on a CPU, of frames in the lowest zone.
+/// Events of `count` allocations on a CPU, of frames in the lowest zone.
 fn allocations(cpu: u32, count: u64) -> String {
     let line = |number: u64| {
         format!(
@@ -32,7 +32,7 @@ fn allocations(cpu: u32, count: u64) -> String {
             1000 + number
         )
     };
-    // So that frees are known to be recorded; this one is of a frame that was in use before.
+    // One free, so that frees count as recorded. Its frame was in use before the recording.
     let free = " cc1-9 [000] ..... 99.000000: mm_page_free: page=1 pfn=900 order=0\n".to_owned();
     std::iter::once(free).chain((0..count).map(line)).collect()
 }

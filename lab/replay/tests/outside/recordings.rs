@@ -1,5 +1,5 @@
-//! Replays of the bundled recordings: every event accounted for, the same result twice, and the story of the
-//! 2023 series on a build.
+//! Replays of the bundled recordings: every event is accounted for, two replays are equal, and a build shows
+//! the directions of the 2023 series.
 
 use std::mem::discriminant;
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ fn counted(name: &str) -> (u64, u64, u64) {
     (allocs, bulk, frees)
 }
 
-/// Set from the beginning, while it is read, and while candidates are played.
+/// Cancelled from the beginning, while the recording is read, and while candidates are played.
 #[test]
 fn a_cancelled_replay_ends_without_a_result() {
     let (first, last) = (Stage::Read(0), Stage::Played);
@@ -96,7 +96,8 @@ fn every_event_is_accounted_for_under_every_policy() {
     }
 }
 
-/// The build's kernel ticks for the first time after many events, and a clock beside it would tick too.
+/// In the build's recording, the kernel's first tick comes after many events. Ticks by the clock must not be
+/// added.
 #[test]
 fn bundled_recordings_tick_when_their_kernels_did() {
     for name in SMALL.into_iter().chain(["traces/k618_2c_make_lua_j4.pgtrace"]) {
@@ -125,7 +126,7 @@ fn replayed_as_repeats(names: &[&str]) -> Result<Replay, ReplayError> {
     replay_repeats(open(names[0]).as_mut(), &mut repeats, &options, |_| {})
 }
 
-/// A run that is repeated exactly shows that runs of this load do not differ; the estimate from one says that
+/// Two equal recordings show that runs of this load do not differ. From one recording, the estimate is that
 /// they might.
 #[test]
 fn repeats_of_a_load_replace_the_estimate_of_how_far_runs_differ() {
@@ -189,8 +190,8 @@ fn locks_are_taken_for_refills_drains_and_blocks_past_the_page_sets() {
     assert!(outcome.zone_lock_acquisitions <= explained, "{} of {explained}", outcome.zone_lock_acquisitions);
 }
 
-/// The bundled recordings are replayed under their own kernels' policies: a median of their errors, and the
-/// worst.
+/// Replays the bundled recordings under their own kernels' policies, and bounds the median and the largest
+/// error.
 #[test]
 fn own_totals_are_those_of_the_kernel() {
     let names = SMALL.into_iter().chain([
@@ -247,8 +248,8 @@ fn a_setting_is_applied_as_a_user_would_set_it() {
     assert!(tight.pcp_pages_peak < generous.pcp_pages_peak);
 }
 
-/// Socket hackbench under patch 10 drains at runs of high-order frees that patch 9 let pass; the threshold of
-/// 6.16, which 6.18 has, lets them pass again.
+/// Under patch 10, hackbench over sockets causes drains at runs of high-order frees, which patch 9 does not
+/// drain. The higher threshold of Linux 6.16, which 6.18 has, prevents these drains.
 #[test]
 fn the_later_threshold_mends_what_patch_10_costs_hackbench() {
     let policies = ["patch9", "patch10", "linux-6.18"].map(|step| *Policy::named(step).unwrap());

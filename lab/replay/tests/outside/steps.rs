@@ -1,4 +1,4 @@
-//! A play told step by step is the play that a replay counts.
+//! A play that is reported step by step is the play that a replay counts.
 
 use pageset_replay::{Candidate, Made, ReplayError, ReplayOptions, Steps, replay};
 use pageset_trace::OpenOptions;
@@ -13,7 +13,8 @@ fn recording() -> Box<dyn pageset_trace::TraceReader> {
 #[test]
 fn steps_make_the_refills_and_drains_of_the_row() {
     let named = |name: &str| POLICIES.iter().find(|policy| policy.name == name).copied().unwrap();
-    // The recorded kernel's own, which begins where that one was, and one that begins in its steady state.
+    // The recorded kernel's policy, whose page sets begin as recorded, and another one, whose page sets begin
+    // in their steady state.
     let candidates: Vec<_> = ["linux-6.12", "linux-6.6"].map(named).map(Candidate::from).into();
     let options = ReplayOptions { candidates: candidates.clone(), ..ReplayOptions::default() };
     let rows = replay(recording().as_mut(), &options, |_| {}).unwrap();

@@ -65,7 +65,7 @@ fn step_by_step_the_core_decides_as_the_kernels_did() {
     }
 }
 
-/// Guests need no samples: their events account for every page.
+/// The recordings of guests need no samples: their events account for every page.
 #[test]
 fn without_resets_guests_are_predicted_as_well() {
     for (name, expected) in STEP.into_iter().filter(|(name, _)| !name.starts_with("k618")) {
@@ -133,7 +133,7 @@ fn a_stopped_task_goes_on_with_its_drain() {
 /// A recording with only the first slice of each drain.
 struct FirstSlices {
     reader: Box<dyn TraceReader>,
-    /// Pages of its drain that each CPU and task has given back.
+    /// For each CPU and task, the pages of its drain that were given back so far.
     given: HashMap<(u16, u32), u32>,
 }
 
@@ -143,7 +143,7 @@ impl TraceReader for FirstSlices {
     }
 
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
-        // Reads on if a block has no event left, since an empty block means the end of the recording.
+        // A block without events would mean the end of the recording, so read on.
         while self.reader.read_block(events)? > 0 {
             events.retain(|event| {
                 let given = self.given.entry((event.cpu, event.pid)).or_default();
@@ -166,8 +166,8 @@ impl TraceReader for FirstSlices {
     }
 }
 
-/// A drain that ends after a slice is none that the policy predicts, and stands apart where another CPU was
-/// at the zone.
+/// The policy predicts no drain that ends after one slice. Such a drain is counted separately if another CPU
+/// was at the zone.
 #[test]
 fn a_drain_whose_last_slices_are_missing_ended_early() {
     assert_eq!(of_kernel_7("k71_faults_f8", None).drains.ended_early, 0, "all slices are there");

@@ -1,12 +1,12 @@
-//! Mutations: with any rule or constant of a policy changed, the bundled recordings are verified less well.
+//! Changes each rule and constant of a policy. The bundled recordings must then be verified less well.
 //!
 //! Some rules do not show in recordings without pressure: `raise`, `below_high`, `reclaim` and the step of
 //! `high` under pressure. The core's vectors `nr_pcp_alloc.csv` and `nr_pcp_high_and_free.csv` test these
 //! rules. The core's own tests have `demand_drain`, the source of `slice` and the rules of the free lists.
 //!
-//! No bundled recording of 6.1 frees an order 1 to 3 between others often enough to need `previous`, none of
-//! 6.18 enough to reach free_high; the traces of the vectors do. If a tick's or a free's drain takes the lock
-//! in slices instead of once, the difference is only the blocks that overshoot.
+//! No bundled recording of 6.1 needs the rule `previous`: high-order frees seldom come between others. No
+//! recording of 6.18 reaches free_high. The traces of the vectors do both. If a drain takes the lock in
+//! slices instead of once, only the number of blocks that overshoot changes.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ fn agreeing(name: &str, policy: Policy) -> u64 {
         + v.decay.exact
         + v.samples.count_exact
         + v.samples.high_exact;
-    // A prediction too many agrees with nothing either.
+    // A predicted decision that the kernel did not make agrees with nothing either.
     exact.saturating_sub(v.mismatches.total())
 }
 
