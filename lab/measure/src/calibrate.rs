@@ -1,8 +1,9 @@
-//! Which order, kernel and neighbourhood clear and copy huge pages fastest here.
+//! Finds the order, instructions and neighbourhood that clear and copy huge pages fastest on this machine.
 //!
-//! The time is short, so it goes in two steps: first the orders and kernels, all with one neighbourhood, then
-//! the neighbourhoods of the winner. The methods are measured in turn, in blocks of one method each: the
-//! dirty lines that one block leaves in the caches are paid for by the next.
+//! The time is short, so there are two steps. The first compares orders and instructions, all with one
+//! neighbourhood. The second compares neighbourhoods for the winner. Methods are measured in turn, in blocks
+//! of one method each. A block leaves dirty lines in the caches, and the next block pays for writing them
+//! back.
 
 use std::time::{Duration, Instant};
 
@@ -17,16 +18,16 @@ use crate::pageops::load::Load;
 use crate::pageops::memory::HUGE_PAGE_BYTES;
 use crate::pageops::way::{Operation, Way};
 
-/// Huge pages used in turn, and as many sources: 128 MiB together, four times a third-level cache of 32 MiB.
-/// Making more of them resident would take longer than measuring.
+/// Number of huge pages that are used in turn, and of sources: 128 MiB together, four times a third-level
+/// cache of 32 MiB. To make more memory resident would take longer than to measure.
 const PAGES: usize = 32;
-/// When the orders and kernels are done, and when the neighbourhoods are, after the start: on a busy machine,
-/// where pages become resident slowly, there are fewer samples.
+/// The first step ends this long after the start, and the second step at the second time. On a busy machine
+/// pages become resident slowly, and there are fewer samples.
 const DEADLINES: [Duration; 2] = [Duration::from_millis(600), Duration::from_millis(850)];
-/// Neighbourhoods whose cost is at most this factor above the least count as equal. The largest of them is
-/// taken, which helps programs that touch more than is measured. A guess: two runs differ by about as much.
+/// Neighbourhoods count as equal if their cost is at most this factor above the least. The largest of them is
+/// chosen, which helps programs that touch more than is measured. A guess: two runs differ by about as much.
 const EQUAL: f64 = 1.01;
-/// Neighbourhoods that are tried.
+/// Neighbourhoods that are compared.
 const NEIGHBOURHOODS: [usize; 6] = [0, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10];
 
 /// The measured methods and the choice.
@@ -38,15 +39,15 @@ pub struct Calibration {
     pub chosen: Choice,
     /// Whether the system backed the pages with huge ones.
     pub is_huge: bool,
-    /// How long it took, with making [`RESIDENT_MIB`] resident.
+    /// Time that all of it took, [`RESIDENT_MIB`] made resident included.
     pub seconds: f64,
 }
 
-/// Memory that is measured on.
+/// Memory that is used for measuring.
 pub const RESIDENT_MIB: usize = PAGES * 2 * (HUGE_PAGE_BYTES >> 20);
 
-/// Chooses how this machine clears and copies huge pages, in a second; keeps this thread on one CPU from then
-/// on.
+/// Chooses within a second how this machine clears and copies huge pages. Afterwards, this thread stays on
+/// one CPU.
 ///
 /// # Errors
 ///
@@ -65,7 +66,7 @@ pub fn calibrate() -> Result<Calibration> {
 /// A method in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Choice {
-    /// In which order base pages are visited.
+    /// The order in which base pages are visited.
     pub order: &'static str,
     /// Instructions.
     pub kernel: &'static str,
@@ -79,17 +80,17 @@ pub struct MethodCost {
     /// The method.
     #[serde(flatten)]
     pub method: Choice,
-    /// Median of a clear with its touch.
+    /// Median time of a clear and the touch after it.
     pub clear_us: f64,
-    /// Median of a copy with its touch.
+    /// Median time of a copy and the touch after it.
     pub copy_us: f64,
     /// The mean of both.
     pub cost_us: f64,
-    /// Samples of each.
+    /// Samples of each operation.
     pub samples: usize,
 }
 
-/// Both steps.
+/// Does both steps.
 fn choose(workspace: &mut Workspace, deadlines: [Instant; 2]) -> (Vec<MethodCost>, Choice) {
     let methods: Vec<_> = Way::all(Operation::Clear).into_iter().filter_map(Way::method).collect();
     let mut rows = measure(workspace, &methods, deadlines[0]);
@@ -115,7 +116,7 @@ fn cheapest(rows: &[MethodCost]) -> usize {
 
 /// Measures the methods in turn until `deadline`, each at least once.
 fn measure(workspace: &mut Workspace, methods: &[Method], deadline: Instant) -> Vec<MethodCost> {
-    // One for each operation of each method.
+    // One list of times for each operation of each method.
     let mut times_us = vec![Vec::new(); methods.len() * Operation::ALL.len()];
     let mut round = 0;
     while round == 0 || Instant::now() < deadline {

@@ -28,7 +28,8 @@ pub(crate) struct Intrusions {
     queue: Option<OwnedFd>,
     /// Watched directories below the instance, by watch.
     watched: BTreeMap<i32, PathBuf>,
-    /// The kernel drops an events directory that is not open, with its watch. So they are kept open.
+    /// The kernel drops an events directory that no process has open, and the watch with it. So these stay
+    /// open.
     kept_open: Vec<OwnedFd>,
     /// Written files, with the time when the write was first seen.
     written: BTreeMap<PathBuf, Duration>,

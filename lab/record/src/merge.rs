@@ -63,7 +63,7 @@ impl Merger {
         let mut round = Reading::default();
         for ring in &mut self.rings {
             if ring.waiting() > self.pages_max * PAGE_EVENTS {
-                // This ring is ahead. Reading continues when the others have caught up.
+                // Many events of this ring wait. It is read again when the other rings have caught up.
                 until_ns = until_ns.min(ring.last_ns);
                 continue;
             }

@@ -44,7 +44,7 @@ pub(crate) struct Reader<'a> {
     timing: Timing,
     /// Follows names of tasks, if they are wanted.
     pub(crate) tasks: Option<TaskWatch>,
-    /// Older events are left out. A flight recorder's buffers do not all go back equally far.
+    /// Events before this time are left out. A flight recorder's buffers begin at different times.
     begin_ns: u64,
 }
 
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
         mut alarm: Option<&mut Alarm>,
         tell: &mut dyn FnMut(&Status) -> Going,
     ) -> Result<Ending, RecordError> {
-        // Pages read without a pause: about this many were waiting.
+        // Number of pages read since the last pause. About this many were waiting.
         let mut pages = 0;
         loop {
             let round = match self.timing {
@@ -268,8 +268,8 @@ fn begins_late(head: &mut TraceInfo, begin_ns: u64, overwritten: u64) {
     ));
 }
 
-/// The reason why recording ends now, if it does: the command has ended, the time is over, or the caller
-/// wants it.
+/// The reason to end the recording now, if there is one: the command has ended, the time is over, or the
+/// caller has asked for it.
 pub(crate) fn ending(
     options: &Options,
     child: Option<&mut Child>,

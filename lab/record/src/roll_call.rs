@@ -28,7 +28,7 @@ use crate::ring::Ring;
 const THREADS: usize = 3;
 /// Beginning of an answer: a mark like a sample's, with a CPU number that no machine has.
 const ANSWER: u32 = 0x5af0_0000;
-/// Maximum time to wait for answers. A thread that does not run for so long is not asked again.
+/// Maximum time to wait for answers. After that, threads that have not answered are unknown.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Pause between two checks for answers.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -67,9 +67,9 @@ impl<'a> RollCall<'a> {
         number
     }
 
-    /// Answers too, and waits for the answers of all other threads. Then switches recording off and sets it
-    /// to `cpus`, with empty rings. Returns the sorted numbers of all threads, or the reason why they are
-    /// unknown.
+    /// Answers for this thread, and waits for the answers of all others. Then switches recording off, and
+    /// sets it to `cpus`, with empty rings. Returns the sorted numbers of all threads, or the reason why they
+    /// are unknown.
     ///
     /// # Errors
     /// The system reports an error, or the trace's clock differs from this process's.

@@ -107,7 +107,7 @@ pub(crate) fn set_up(
     if wanted.with_call_chains {
         match record_call_chains(tracefs, instance) {
             Ok((format, callers)) => decoder = decoder.with_stacks(&format, callers).map_err(unknown)?,
-            // The only requested events cannot be replaced by others.
+            // If only certain events were requested, other events are no replacement.
             Err(error) if wanted.only.is_some() => return Err(error),
             Err(error) => not_recorded.push(error.to_string()),
         }

@@ -98,8 +98,8 @@ struct Seen {
 }
 
 impl Numbers {
-    /// Decides by whether `/proc` shows the kernel's threads. Observed: their parent has the number 2, and
-    /// only the first PID namespace has that task.
+    /// Whether `/proc` shows the kernel's own threads. If so, it has the trace's numbers. Observed: the
+    /// parent of the kernel's threads has the number 2, and only the first PID namespace has that task.
     pub(crate) fn of_this_process() -> Self {
         let is_first = fs::read("/proc/2/comm").is_ok_and(|name| name == b"kthreadd\n");
         if is_first { Self::OfTheTrace } else { Self::Others }

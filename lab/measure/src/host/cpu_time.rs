@@ -1,4 +1,4 @@
-//! How long CPUs have worked for us.
+//! CPU time of this thread and this process.
 
 use std::time::Duration;
 

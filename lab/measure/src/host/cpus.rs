@@ -1,8 +1,8 @@
-//! CPUs of this machine that this program may use, and keeping a thread on one of them.
+//! The CPUs that this program may use. Binds a thread to one of them.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// The CPUs that this program may use, in order; never none.
+/// The CPUs that this program may use, in ascending order. There is at least one.
 #[must_use]
 pub fn usable_cpus() -> Vec<usize> {
     match sched_getaffinity(None) {
@@ -11,8 +11,8 @@ pub fn usable_cpus() -> Vec<usize> {
     }
 }
 
-/// Keeps this thread on a CPU; says whether that worked. Where it does not, the thread may move, which costs
-/// measurements their accuracy.
+/// Binds this thread to a CPU, and returns whether that worked. If not, the thread may move, and measurements
+/// are less accurate.
 pub fn pin(cpu: usize) -> bool {
     let mut set = CpuSet::new();
     set.set(cpu);

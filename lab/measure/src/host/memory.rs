@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// Values of `/proc/meminfo`; `None` if it lacks one.
+/// Values of `/proc/meminfo`; `None` if a line is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meminfo {
     /// All memory that the kernel has.

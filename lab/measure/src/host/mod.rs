@@ -38,7 +38,7 @@ fn model(cpuinfo: &str) -> Option<String> {
         let family = field(cpuinfo, "cpu family").map(|family| format!(" (family {family})"));
         return Some(format!("{name}{}", family.unwrap_or_default()));
     }
-    // 64-bit ARM has no names there.
+    // On 64-bit ARM this file has no model names.
     let (implementer, part) = (field(cpuinfo, "CPU implementer")?, field(cpuinfo, "CPU part")?);
     Some(format!("implementer {implementer}, part {part}"))
 }

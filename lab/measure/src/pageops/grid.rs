@@ -1,4 +1,4 @@
-//! Huge pages: every way, target and size of touch, under a load.
+//! Measures huge pages: every way, target and size of touch, under a load.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -18,20 +18,20 @@ use super::rendezvous::{Member, Rendezvous};
 use super::way::{Operation, Way};
 use crate::host::pin;
 
-/// Huge pages that are used in turn: 192 MiB, and as much again as sources. A third-level cache of 32 MiB has
-/// forgotten a page when its turn comes again.
+/// Number of huge pages that are used in turn, 192 MiB, and of sources. When a page's turn comes again, it is
+/// no longer in a third-level cache of 32 MiB.
 pub(crate) const PAGES: usize = 96;
 
 /// Operations at the start of a block that are not counted. The block before has left dirty lines in the
 /// caches, and the first operations pay for writing them back. With 4 instead of 24, copies by streams took
-/// 135 us at the start of a block and 78 us at its end, on two CPUs at once. The 24 pages are more than a
+/// 135 us at the start of a block and 78 us at its end, on two CPUs at once. 24 pages are more than a
 /// third-level cache of 32 MiB holds.
 const WARM_UP: usize = 24;
 
 /// Sizes of the touch.
 pub const TOUCHES: [usize; 3] = [4 << 10, 16 << 10, 64 << 10];
 
-/// Where in a page the program reads.
+/// The place in a page that the program reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// Its first byte.
@@ -40,7 +40,7 @@ pub enum Target {
     Middle,
     /// Its last byte.
     End,
-    /// Anywhere, another place each time.
+    /// A random place, another one each time.
     Random,
 }
 
@@ -58,7 +58,7 @@ impl Target {
         }
     }
 
-    /// Where it is, if that is the same for all pages.
+    /// Its offset, if that is the same for all pages.
     pub const fn fixed_offset(self) -> Option<usize> {
         match self {
             Self::Start => Some(0),
@@ -73,8 +73,8 @@ impl Target {
     }
 }
 
-/// The bytes that are read around an offset: the same number on both sides of its base page, as far as the
-/// page goes.
+/// The bytes that a touch reads: `bytes` bytes around the base page at `offset`, as many on each side, as far
+/// as the page extends.
 fn touched(page: &[u8], offset: usize, bytes: usize) -> &[u8] {
     let middle = offset / BASE_PAGE_BYTES * BASE_PAGE_BYTES + BASE_PAGE_BYTES / 2;
     let start = middle.saturating_sub(bytes / 2).min(page.len() - bytes);
@@ -100,7 +100,7 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// Do huge pages back it?
+    /// Whether huge pages back the memory.
     pub(crate) fn is_huge(&self) -> bool {
         self.pages.is_huge() && self.sources.is_huge()
     }
@@ -112,7 +112,7 @@ impl Workspace {
         }
     }
 
-    /// One operation on the next page, and the touch after it: nanoseconds of both.
+    /// Does one operation on the next page, and then the touch. Returns the nanoseconds of both.
     pub(crate) fn sample(
         &mut self,
         way: Way,
@@ -132,7 +132,7 @@ impl Workspace {
     }
 }
 
-/// How much is measured.
+/// The amount of measuring.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rounds {
     pub rounds: usize,
@@ -140,7 +140,7 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    /// Operations that one load takes, on each CPU.
+    /// Number of operations on each CPU, for one load.
     pub(crate) fn operations(self, operation: Operation) -> u64 {
         let block = WARM_UP + Target::ALL.len() * TOUCHES.len();
         (self.rounds * Way::all(operation).len() * block) as u64
@@ -206,7 +206,7 @@ fn work(
             let way = ways[index];
             member.wait();
             workspace.warm_up(way, operation);
-            // A random cell goes first, so that each is first equally often.
+            // The cells begin at a random one, so that each is first equally often.
             let first = random.random_range(0..cells);
             for cell in (first..cells).chain(0..first) {
                 let offset = Target::ALL[cell / TOUCHES.len()].offset(&mut random);

@@ -1,11 +1,11 @@
-//! The load that the other CPUs run during a measurement.
+//! The work of the other CPUs during a measurement.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use crate::host::{pin, usable_cpus};
 
-/// Memory that a neighbour sweeps through: more than the third-level cache that it shares with us.
+/// Memory that the other CPU sweeps through. It is larger than the shared third-level cache.
 const THRASH_BYTES: usize = 64 << 20;
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
@@ -13,11 +13,11 @@ const LINE_BYTES: usize = 64;
 /// The load of the other CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// Nothing that we have started.
+    /// The other CPUs do nothing that this program has started.
     Alone,
     /// One other CPU sweeps through memory.
     Thrash,
-    /// The same as we, with pages of their own.
+    /// All CPUs measure, each with pages of its own.
     EveryCpu,
 }
 
@@ -40,7 +40,7 @@ impl Load {
         }
     }
 
-    /// The CPUs that measure. The last one does if it is one, since interrupts prefer the first.
+    /// The CPUs that measure. A single one is the last CPU, since interrupts prefer the first.
     pub fn measuring_cpus(self) -> Vec<usize> {
         let cpus = usable_cpus();
         match self {
@@ -58,14 +58,14 @@ impl Load {
                 let is_over = &is_over;
                 scope.spawn(move || thrash(cpu, is_over));
             }
-            // The neighbour ends even if the measurement panics.
+            // The other CPU's work ends even if the measurement panics.
             let _end = EndOnDrop(&is_over);
             measure()
         })
     }
 }
 
-/// Sets the flag when the work ends, also by a panic.
+/// Sets the flag when it is dropped, also by a panic.
 pub(super) struct EndOnDrop<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for EndOnDrop<'_> {

@@ -1,4 +1,4 @@
-//! One line of the result.
+//! One row of the result.
 
 use serde::Serialize;
 
@@ -9,29 +9,29 @@ pub struct Measurement {
     pub op: &'static str,
     /// Size of the page.
     pub page_bytes: usize,
-    /// In which order base pages were visited.
+    /// The order in which base pages were visited.
     pub order: &'static str,
     /// Instructions, or `libc`.
     pub kernel: &'static str,
-    /// `none` where nothing is touched.
+    /// The place of the touch; `none` if nothing is touched.
     pub target: &'static str,
     /// Bytes read around the target afterwards.
     pub touch_bytes: usize,
     /// The load of the other CPUs.
     pub load: &'static str,
-    /// `cold`: forgotten by the caches; `hot`: just used.
+    /// `cold`: no longer in the caches; `hot`: just used.
     pub memory: &'static str,
     /// Operations that were timed.
     pub samples: usize,
-    /// Medians.
+    /// Median time of the operation.
     pub op_us: f64,
-    /// Median of reading around the target.
+    /// Median time of the touch.
     pub touch_ns: f64,
-    /// Median of both together.
+    /// Median time of operation and touch together.
     pub total_us: f64,
-    /// A tenth of the samples is below.
+    /// One tenth of the samples is below this.
     pub total_us_low: f64,
-    /// A tenth of the samples is above.
+    /// One tenth of the samples is above this.
     pub total_us_high: f64,
 }
 

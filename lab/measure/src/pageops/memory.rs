@@ -1,4 +1,5 @@
-//! Memory to measure on: huge pages, so that the TLB and the system's page faults stay out of it.
+//! Memory for measurements. It consists of huge pages, so that neither the TLB nor page faults affect the
+//! times.
 
 use std::fs;
 
@@ -10,7 +11,7 @@ use crate::host::Meminfo;
 /// Bytes of a huge page of x86-64, and of aarch64 with base pages of 4 KiB.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Resident memory that begins at a huge page.
+/// Resident memory, aligned to huge pages.
 #[derive(Debug)]
 pub struct HugeMemory {
     map: MmapMut,
@@ -30,7 +31,7 @@ impl HugeMemory {
         refuse_what_does_not_fit(bytes)?;
         let map = MmapMut::map_anon(bytes + HUGE_PAGE_BYTES)
             .with_context(|| format!("cannot map {} MiB of memory", bytes >> 20))?;
-        // Without huge pages the result is told by `is_huge`.
+        // If this fails, `is_huge` says so.
         let _ = map.advise(Advice::HugePage);
         let start = map.as_ptr().addr().next_multiple_of(HUGE_PAGE_BYTES) - map.as_ptr().addr();
         let mut memory = Self { map, start, bytes };
@@ -66,7 +67,7 @@ impl HugeMemory {
         &mut self.map[self.start..self.start + self.bytes]
     }
 
-    /// Does the system back all of it with huge pages?
+    /// Whether the system backs all of it with huge pages.
     #[must_use]
     pub fn is_huge(&self) -> bool {
         let Ok(smaps) = fs::read_to_string("/proc/self/smaps") else { return false };
@@ -74,7 +75,8 @@ impl HugeMemory {
     }
 }
 
-/// Memory that is not there ends in a killed process, which says nothing.
+/// Refuses more memory than there is. Otherwise the kernel would kill the process without a reason that the
+/// user sees.
 fn refuse_what_does_not_fit(bytes: usize) -> Result<()> {
     let Some(available) = Meminfo::read().available_bytes else { return Ok(()) };
     if bytes as u64 > available {

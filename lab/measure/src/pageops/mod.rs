@@ -31,11 +31,11 @@ pub use memory::{HUGE_PAGE_BYTES, HugeMemory};
 use pageset_report::{Cancelled, Progress};
 pub use way::Operation;
 
-/// Rounds of a full run: its medians are of as many samples.
+/// Rounds of a full run: the number of samples for each median.
 const ROUNDS: usize = 100;
 /// Rounds of a quick run.
 const ROUNDS_QUICK: usize = 10;
-/// Rounds of single base pages, each of 512 operations.
+/// Rounds for single base pages. Each has 512 operations.
 const ROUNDS_SMALL: usize = 600;
 /// Rounds of gigantic pages.
 const ROUNDS_GIGANTIC: usize = 5;
@@ -52,7 +52,7 @@ pub struct BenchSpec {
 /// The result of a measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measurements {
-    /// Each way in each place.
+    /// One row for each way, target, touch and load.
     pub rows: Vec<Measurement>,
     /// Instructions for clearing and copying that this machine has or lacks.
     pub notes: Vec<String>,
@@ -123,7 +123,8 @@ fn notes() -> Vec<String> {
     notes
 }
 
-/// Runs `work` while another thread reports progress. It looks ten times a second, so it does not disturb.
+/// Runs `work` while another thread reports progress, ten times a second. That is rare enough not to disturb
+/// the measurement.
 fn with_progress<R>(
     done: &AtomicU64,
     progress: &mut dyn Progress,
@@ -152,8 +153,8 @@ mod tests {
 
     use super::*;
 
-    /// Once, the thread that shows progress never learned that the work had panicked, and was waited for for
-    /// ever.
+    /// The thread that reports progress must learn of a panic of the work. Otherwise the scope would wait for
+    /// it for ever, as it once did.
     #[test]
     fn work_that_panics_ends() {
         let done = AtomicU64::new(0);

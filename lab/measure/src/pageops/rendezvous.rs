@@ -1,8 +1,8 @@
-//! Where the CPUs that measure wait for each other.
+//! The point at which the CPUs that measure wait for each other.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A barrier that a thread which panics leaves: the others do not wait for it for ever, as they would at
+/// A barrier. A thread that panics leaves it, so the other threads do not wait for ever, as they would at
 /// [`std::sync::Barrier`].
 #[derive(Debug)]
 pub(super) struct Rendezvous {
@@ -12,10 +12,10 @@ pub(super) struct Rendezvous {
 
 #[derive(Debug)]
 struct State {
-    /// Threads that come here.
+    /// Number of threads that have to arrive.
     members: usize,
     waiting: usize,
-    /// Times that the rendezvous has opened.
+    /// How often the barrier has opened.
     rounds: u64,
 }
 
@@ -31,7 +31,7 @@ impl Rendezvous {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every change below is whole, so a panic elsewhere has left nothing half done.
+        // A panic of another thread leaves no half-made change, since each change below is a single step.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

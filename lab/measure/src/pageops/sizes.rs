@@ -1,5 +1,5 @@
-//! The smallest and the largest page: 4 KiB, where a call must cost nothing, and 1 GiB, where only bandwidth
-//! counts.
+//! Measures the smallest and the largest page: 4 KiB, where the call itself counts, and 1 GiB, where only
+//! bandwidth counts.
 
 use std::time::Instant;
 
@@ -39,7 +39,7 @@ fn row(operation: Operation, page_bytes: usize, names: [&'static str; 3], times_
     }
 }
 
-/// Single base pages: what the library has chosen, libc, and string instructions; in turn, `rounds` times.
+/// Measures single base pages: the library's choice, libc, and string instructions, in turn, `rounds` times.
 pub(super) fn small(operation: Operation, rounds: usize) -> Result<Vec<Measurement>> {
     let mut pages = HugeMemory::new(SMALL)?;
     let sources = HugeMemory::new(SMALL)?;
@@ -52,7 +52,7 @@ pub(super) fn small(operation: Operation, rounds: usize) -> Result<Vec<Measureme
         let mut times_us = vec![Vec::new(); ways.len()];
         for round in 0..rounds {
             for turn in 0..ways.len() {
-                // Each way goes first equally often, and each works on every page.
+                // Each way is first equally often, and each works on every page.
                 let which = (turn + round) % ways.len();
                 let index = (round * ways.len() + turn) % SMALL;
                 let time =
@@ -67,8 +67,8 @@ pub(super) fn small(operation: Operation, rounds: usize) -> Result<Vec<Measureme
     Ok(rows)
 }
 
-/// Microseconds for a base page, over as many as a huge page has; the same one again and again if it shall be
-/// hot.
+/// Microseconds for a base page, averaged over the base pages of a huge page. If pages are to be hot, it is
+/// the same page each time.
 fn each_base_page(
     way: Way,
     operation: Operation,
@@ -83,15 +83,15 @@ fn each_base_page(
     for number in 0..count {
         let at = if is_hot { 0 } else { number * BASE_PAGE_BYTES };
         let bytes = at..at + BASE_PAGE_BYTES;
-        // Neither the loop nor the call may be merged with its neighbours.
+        // Keeps the compiler from merging the loop or the call with its neighbours.
         let page = std::hint::black_box(&mut page[bytes.clone()]);
         way.run(operation, page, &source[bytes], 0);
     }
     start.elapsed().as_nanos() as f64 / 1e3 / count as f64
 }
 
-/// One page of 1 GiB: the bandwidth of each kernel's streamed stores, and the library's parts. `None` without
-/// the memory for it.
+/// Measures a page of 1 GiB: the bandwidth of a stream with each kind of instructions, and the library's own
+/// method, which works in parts. `None` without the memory for it.
 pub(super) fn gigantic(operation: Operation, rounds: usize) -> Result<Option<Vec<Measurement>>> {
     if Meminfo::read().available_bytes.is_some_and(|bytes| bytes < 3 << 30) {
         return Ok(None);
@@ -113,12 +113,12 @@ pub(super) fn gigantic(operation: Operation, rounds: usize) -> Result<Option<Vec
     Ok(Some(rows.map(|(way, times_us)| row(operation, 1 << 30, way.names(), times_us)).collect()))
 }
 
-/// One way to do a gigantic page.
+/// A way to clear or copy a gigantic page.
 #[derive(Clone, Copy)]
 enum Gigantic {
-    /// One straight stream: what the machine can do.
+    /// One straight stream: the most that the machine can do.
     Stream(Kernel),
-    /// The library's parts.
+    /// The library's method, part by part.
     Parts(Method),
     Libc,
 }
@@ -141,8 +141,8 @@ impl Gigantic {
     }
 }
 
-/// Longest range of a stream that copies: longer ones are slower, since kernels copy in two places of a range
-/// at once.
+/// Maximum length of a range in a stream that copies. Longer ranges are slower, since the instructions then
+/// copy in two places of the range at once.
 const STREAM_BYTES: usize = 2 << 20;
 
 fn stream(operation: Operation, kernel: Kernel, page: &mut [u8], source: &[u8]) {

@@ -1,13 +1,13 @@
-//! The ways that are compared: an operation, an order, a kernel.
+//! The ways that are compared. A way is an operation with an order and instructions.
 
 use pageset_pageops::{Isa, Kernel, Method, VisitOrder};
 
 /// The operation on a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Zeros.
+    /// Writes zeros.
     Clear,
-    /// Another page.
+    /// Writes the contents of another page.
     Copy,
 }
 
@@ -24,7 +24,7 @@ impl Operation {
     }
 }
 
-/// One way to do it.
+/// One way to do an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// `memset` and `memcpy` of this system.
@@ -34,7 +34,8 @@ pub(crate) enum Way {
 }
 
 impl Way {
-    /// Every order with every kernel that this machine has, without those that would be the same.
+    /// All orders with all instructions of this machine. Of combinations that are the same code, only one is
+    /// included.
     pub(crate) fn all(operation: Operation) -> Vec<Self> {
         let mut all = vec![Self::Libc];
         for order in VisitOrder::ALL {
@@ -47,7 +48,7 @@ impl Way {
         all
     }
 
-    /// The order with the kernel, and the neighbourhood that the library takes on this machine.
+    /// This order and these instructions, with the library's default neighbourhood on this machine.
     pub(crate) fn of(order: VisitOrder, kernel: Kernel) -> Self {
         let neighbourhood_bytes = Method::chosen().radius_pages() * 2 * pageset_pageops::BASE_PAGE_BYTES;
         Self::Method(Method::new(order, kernel, neighbourhood_bytes))
@@ -77,7 +78,7 @@ impl Way {
         }
     }
 
-    /// Does it.
+    /// Does the operation.
     #[inline]
     pub(crate) fn run(self, operation: Operation, page: &mut [u8], source: &[u8], hint: usize) {
         let done = match (self, operation) {

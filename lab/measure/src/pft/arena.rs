@@ -1,4 +1,4 @@
-//! Real memory behind the frames, so that clearing and touching a page take the time they take.
+//! Real memory behind the frames, so that clearing and touching a page take as long as they really do.
 
 use anyhow::{Context as _, Result};
 use memmap2::{Advice, MmapMut};
@@ -6,9 +6,9 @@ use pageset_core::{CpuId, Order, Pfn};
 use pageset_fault::{Memory, NoMemory};
 use parking_lot::Mutex;
 
-/// Contents of frames that a thread can write to.
+/// Contents of frames, which a thread can write to.
 pub(super) trait Contents: Memory + Send + Sync {
-    /// Writes to the first byte of `lines` lines, as a program does once its fault is handled.
+    /// Writes to the first byte of `lines` lines, as a program does after a fault.
     fn write(&self, pfn: Pfn, lines: u32, line_bytes: u64);
 }
 
@@ -16,13 +16,13 @@ impl Contents for NoMemory {
     fn write(&self, _: Pfn, _: u32, _: u64) {}
 }
 
-/// Memory for `frames` frames, all of it present already: what faults cost the operating system is not
-/// measured.
+/// Maps memory for `frames` frames. All of it is present beforehand, since the operating system's own faults
+/// must not be measured.
 pub(super) fn map(frames: u64, page_bytes: u64) -> Result<MmapMut> {
     let bytes = usize::try_from(frames * page_bytes)?;
     let mut map =
         MmapMut::map_anon(bytes).with_context(|| format!("cannot map {bytes} bytes; use a smaller -g"))?;
-    // As a pool would ask; without huge pages it is a little slower.
+    // Ask for huge pages, as a pool would. Without them it is a little slower.
     #[cfg(target_os = "linux")]
     let _ = map.advise(Advice::HugePage);
     map.fill(1);
@@ -34,8 +34,8 @@ pub(super) fn clear(page: &mut [u8]) {
     pageset_pageops::clear(page, Some(0)).expect("a page of a mapping is one");
 }
 
-/// Frames of a mapping. Each has a lock of its own. If a bug of the engine lets two tasks hold one frame,
-/// they wait for each other instead of racing. Without such a bug, no lock is ever contended.
+/// Frames of a mapping, each with a lock. A bug of the engine might give one frame to two tasks. They would
+/// then wait for each other instead of racing. Without such a bug, no lock is ever contended.
 pub(super) struct Arena<'m>(Vec<Mutex<&'m mut [u8]>>);
 
 impl<'m> Arena<'m> {

@@ -1,5 +1,5 @@
-//! The fault engine on real threads: pages of a mapped arena, frames of the core's allocator, one task for
-//! each thread.
+//! The fault engine on real threads. Pages come from a mapped arena, frames from the core's allocator, and
+//! each thread is one task.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,7 +21,7 @@ use super::threads::{self, Toucher, account};
 
 type Frames = PageAllocator<'static, Locks<parking_lot::RawMutex>>;
 
-/// Threads of this process, with memory or without.
+/// The engine's view of this process: its threads, and memory behind the frames if there is any.
 struct ThreadWorld<M> {
     frames: Frames,
     memory: M,
@@ -49,7 +49,7 @@ impl<M: Contents> World for ThreadWorld<M> {
         &self.memory
     }
 
-    /// The thread that holds the lock may need this CPU.
+    /// Yield, since the thread that holds the lock may need this CPU.
     fn relax(&self, _: CpuId) {
         std::thread::yield_now();
     }
@@ -59,13 +59,13 @@ impl<M: Contents> World for ThreadWorld<M> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Zero {
-    /// As a kernel must.
+    /// Pages are cleared, as in a kernel.
     Real,
-    /// Not at all, so only the engine's work is left.
+    /// Pages are not cleared, so only the engine's own work is measured.
     Skip,
 }
 
-/// One repetition with one strategy.
+/// Runs one repetition with one strategy.
 ///
 /// # Errors
 ///
@@ -81,7 +81,8 @@ pub fn run(shape: &Shape, strategy: Strategy, ahead: Ahead, zero: Zero) -> Resul
     }
 }
 
-/// One repetition without any engine: each thread clears its pages and touches them. Nothing can be faster.
+/// Runs one repetition without an engine: each thread clears its pages and touches them. No engine can be
+/// faster.
 ///
 /// # Errors
 ///
@@ -133,7 +134,7 @@ fn allocator(shape: &Shape) -> Result<Frames> {
     let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span, regions: &regions }];
     let nodes = vec![NodeId(0); shape.threads as usize];
     let mut config = Config::new(&zones, &nodes);
-    // Nothing is reserved for emergencies: there are none.
+    // No reserve for emergencies is needed.
     config.min_free_kbytes = Some(0);
     config.page_bytes = shape.geometry.page_bytes() as u32;
     let tables = Tables::on_heap(&config)?;
@@ -171,7 +172,7 @@ fn run_over<M: Contents>(shape: &Shape, strategy: Strategy, ahead: Ahead, memory
     let mut stats = Stats::default();
     phases.left.iter().for_each(|left| stats += left);
     let census = engine.check(&[&space]).with_context(|| format!("{strategy}: after the run"))?;
-    // The last reference: everything is freed here, by this thread.
+    // This is the last reference, so this thread frees everything here.
     let (before, began) = (account()?, Instant::now());
     drop(space);
     run.teardown_s = began.elapsed().as_secs_f64();
@@ -211,8 +212,8 @@ impl<M: Contents> Toucher for Touch<'_, M> {
                     contents.write(pfn, lines, line_bytes);
                 }
             };
-            // Only pages that are mapped ahead can be there already. Without mapping ahead each page is a
-            // fault, and a look first would be time lost.
+            // Look first only if pages are mapped ahead, since a page can be there already only then.
+            // Otherwise each page is a fault, and looking would waste time.
             if self.ahead.prefault_order > 0 {
                 self.task.access(address, Access::Write, write)?;
             } else {

@@ -1,4 +1,4 @@
-//! The same access pattern against the operating system's own page faults.
+//! The same test on the operating system's own page faults.
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::time::Instant;
@@ -11,7 +11,7 @@ use super::result::Run;
 use super::shape::{Regions, Shape};
 use super::threads::{self, Toucher, account};
 
-/// One repetition.
+/// Runs one repetition.
 ///
 /// # Errors
 ///
@@ -34,7 +34,7 @@ pub fn run(shape: &Shape) -> Result<Run> {
     })?;
     let mut run = phases.run;
     run.start_s += mapped_s;
-    // A process's memory is given back by its last thread.
+    // One thread gives the memory back, as the last thread of a process does.
     let (before, began) = (account()?, Instant::now());
     drop(phases.left);
     drop(shared);
@@ -43,7 +43,7 @@ pub fn run(shape: &Shape) -> Result<Run> {
     run.system_s += (after.cpu - before.cpu).as_secs_f64();
     run.pages_computed = shape.pages();
     run.pages_counted = match shape.regions {
-        // Threads that meet on a page each fault; one of them gets the page.
+        // If several threads touch a page at once, each of them faults, and one of them gets the page.
         Regions::Same => phases.minor_faults.min(run.pages_computed),
         _ => phases.minor_faults,
     };
@@ -54,7 +54,8 @@ fn map(shape: &Shape) -> Result<MmapMut> {
     let bytes = usize::try_from(shape.region_pages() * shape.geometry.page_bytes())?;
     let map =
         MmapMut::map_anon(bytes).with_context(|| format!("cannot map {bytes} bytes; use a smaller -g"))?;
-    // One fault for each page is what is measured. Kernels without huge pages refuse, which is as good.
+    // Huge pages must be off, so that each page is a fault. A kernel without huge pages refuses this call,
+    // which does no harm.
     #[cfg(target_os = "linux")]
     let _ = map.advise(Advice::NoHugePage);
     Ok(map)

@@ -1,7 +1,8 @@
 //! The page fault test on this machine: through the fault engine, and through the kernel.
 //!
-//! `shape` has the memory that is touched, `ahead` the work before that, `result` the result. `threads` runs
-//! the phases, `engine` is the fault engine over the memory of `arena`, `kernel` the operating system.
+//! `shape` describes the memory that is touched, `ahead` the work before that, and `result` the result.
+//! `threads` runs the phases. `engine` is the fault engine, on the memory of `arena`. `kernel` is the
+//! operating system.
 
 mod ahead;
 mod arena;

@@ -5,27 +5,27 @@ use pageset_fault::{Census, Stats};
 /// One repetition. All times are in seconds; CPU times are of all threads together.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Run {
-    /// From the beginning until every thread had its region: thread creation and mapping.
+    /// From the beginning until every thread has its region: threads are created and memory is mapped.
     pub start_s: f64,
-    /// From then until the last thread had touched its last page.
+    /// From then until the last thread has touched its last page.
     pub touch_s: f64,
-    /// From then until the last thread was gone.
+    /// From then until the last thread has ended.
     pub exit_s: f64,
-    /// Giving everything back, by one thread, as the last thread of a process does it.
+    /// Time in which one thread gives everything back, as the last thread of a process does.
     pub teardown_s: f64,
     /// CPU time in the program.
     pub user_s: f64,
     /// CPU time in the kernel.
     pub system_s: f64,
-    /// CPU time of the touching alone.
+    /// CPU time of touching alone.
     pub touch_cpu_s: f64,
-    /// Time of the slowest thread's touching as a multiple of the average thread's.
+    /// Time of the slowest thread's touching, divided by the average thread's.
     pub imbalance: f64,
-    /// Pages there in the end, from the size that was asked for.
+    /// Pages present at the end, computed from the requested size.
     pub pages_computed: u64,
-    /// The same, counted by the engine or kernel that handled the faults.
+    /// Pages present at the end, counted by the engine or kernel that handled the faults.
     pub pages_counted: u64,
-    /// Pages mapped in the end that no thread touched: the price of mapping ahead.
+    /// Pages present at the end that no thread has touched: the price of mapping ahead.
     pub pages_untouched: u64,
     /// The engine's counters; `None` without the engine.
     pub stats: Option<Stats>,
@@ -34,54 +34,54 @@ pub struct Run {
 }
 
 impl Run {
-    /// Everything, as the original timed it.
+    /// Time of all phases, as the original program measured it.
     pub fn wall_s(&self) -> f64 {
         self.start_s + self.touch_s + self.exit_s + self.teardown_s
     }
 
-    /// CPU time of everything.
+    /// CPU time of all phases.
     pub fn cpu_s(&self) -> f64 {
         self.user_s + self.system_s
     }
 
-    /// CPUs that were busy on average, over everything.
+    /// Average number of busy CPUs over all phases.
     pub fn busy_cpus(&self) -> f64 {
         self.cpu_s() / self.wall_s()
     }
 
-    /// Time that one thread needs for one page.
+    /// Time that a thread needs for a page.
     pub fn touch_ns_per_page(&self, threads: u32) -> f64 {
         self.touch_s * 1e9 * f64::from(threads) / self.pages_computed as f64
     }
 
-    /// CPU time of touching one page. Time asleep, or waiting for a CPU that other programs use, is not in
-    /// it.
+    /// CPU time of touching one page. It does not include time asleep, or time waiting for a CPU that other
+    /// programs use.
     pub fn touch_cpu_ns_per_page(&self) -> f64 {
         self.touch_cpu_s * 1e9 / self.pages_computed as f64
     }
 
-    /// Pages touched per second of the touching alone.
+    /// Pages touched per second, while pages are touched.
     pub fn touch_pages_per_s(&self) -> f64 {
         self.pages_computed as f64 / self.touch_s
     }
 
-    /// Pages given back per second of the teardown.
+    /// Pages given back per second, during the teardown.
     pub fn teardown_pages_per_s(&self) -> f64 {
         self.pages_computed as f64 / self.teardown_s
     }
 
-    /// As the original computes it, with the time of everything.
+    /// Faults per second of CPU time over all phases, as the original program computes them.
     pub fn faults_per_cpu_s(&self) -> f64 {
         self.pages_computed as f64 / self.cpu_s()
     }
 
-    /// As the original computes it, with the time of everything.
+    /// Faults per second of wall time over all phases, as the original program computes them.
     pub fn faults_per_wall_s(&self) -> f64 {
         self.pages_computed as f64 / self.wall_s()
     }
 }
 
-/// Several repetitions of one test by one contestant.
+/// Several repetitions of a test with one strategy or one peer.
 #[derive(Clone, Debug)]
 pub struct Series {
     /// "P1,V1,R1", "kernel", …
@@ -91,7 +91,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// All repetitions as one, as the original adds them up.
+    /// Sums over all repetitions, as the original program adds them up.
     pub fn total(&self) -> Run {
         let mut total = Run::default();
         for run in &self.runs {
@@ -115,7 +115,7 @@ impl Series {
     }
 }
 
-/// The middle of a set of values, and the middle half of them.
+/// Median and quartiles of a set of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Quartiles {
     pub first: f64,
@@ -124,7 +124,7 @@ pub struct Quartiles {
 }
 
 impl Quartiles {
-    /// Quartiles between values are in proportion.
+    /// Computes the quartiles. Between two values, they are interpolated.
     fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let at = |share: f64| {
@@ -138,7 +138,7 @@ impl Quartiles {
         Self { first: at(0.25), median: at(0.5), third: at(0.75) }
     }
 
-    /// Length of the middle half.
+    /// Distance of the two quartiles.
     pub fn range(&self) -> f64 {
         self.third - self.first
     }

@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Regions {
-    /// Each thread maps a region of its own: the program of 2005, where each thread called malloc.
+    /// Each thread maps a region of its own, as in the program of 2005, where each thread called malloc.
     #[serde(rename = "percore_malloc")]
     Percore,
-    /// One region, a slice for each thread.
+    /// There is one region, and each thread has a slice of it.
     #[serde(rename = "one_region_sliced")]
     Sliced,
-    /// One region; thread i touches pages i, i + threads, i + 2 threads, …
+    /// There is one region. Thread i touches pages i, i + threads, i + 2 threads, …
     Interleaved,
-    /// One region, and every thread touches all its pages.
+    /// There is one region, and every thread touches all its pages.
     #[serde(rename = "same_pages")]
     Same,
 }
@@ -36,7 +36,7 @@ impl Regions {
         }
     }
 
-    /// The one with this name.
+    /// The mode with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|regions| regions.name() == name)
     }
@@ -47,33 +47,34 @@ impl Regions {
     }
 }
 
-/// One test, the same for the engine and the kernel.
+/// One test. Engine and kernel run the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Threads that touch.
     pub threads: u32,
     /// Pages that each thread touches.
     pub thread_pages: u64,
-    /// How they share.
+    /// How threads share the memory.
     pub regions: Regions,
     /// Size of pages and tables.
     pub geometry: Geometry,
     /// Cache lines written in each page.
     pub lines: u32,
-    /// Frames that a thread fetches at once.
+    /// Frames that a thread fetches with one call of the allocator.
     pub magazine: u32,
-    /// Pages that are left out after each run of 48 that is touched, in regions of a thread's own.
+    /// Pages that stay untouched after each run of 48 touched pages, if threads have regions of their own.
     pub skipped: u64,
 }
 
-/// Pages of a run, if some are left out. Guess: the larger part of 1 MiB of pages of 16 KiB.
+/// Length of a run of touched pages, if pages are skipped. Guess: the larger part of 1 MiB, in pages of 16
+/// KiB.
 pub const RUN_PAGES: u64 = 48;
 
-/// Where regions begin. Any address will do.
+/// Address of the first region. Any address would do.
 const BASE: u64 = 1 << 32;
 
 impl Shape {
-    /// Pages that are there in the end.
+    /// Pages that are present at the end.
     pub fn pages(&self) -> u64 {
         match self.regions {
             Regions::Same => self.thread_pages,
@@ -90,7 +91,7 @@ impl Shape {
         }
     }
 
-    /// Pages of all mapped regions together, those that are left out included.
+    /// Pages of all mapped regions together, skipped pages included.
     pub fn mapped_pages(&self) -> u64 {
         if self.regions.is_percore() {
             self.region_pages() * u64::from(self.threads)
@@ -104,7 +105,7 @@ impl Shape {
         if self.geometry.page_shift() == 12 { 64 } else { 128 }
     }
 
-    /// The page that a thread touches in its `step`, counted from the beginning of its region.
+    /// The page that a thread touches in step `step`, counted from the beginning of its region.
     pub fn page(&self, thread: u32, step: u64) -> u64 {
         let (thread, threads) = (u64::from(thread), u64::from(self.threads));
         match self.regions {
@@ -115,8 +116,8 @@ impl Shape {
         }
     }
 
-    /// Addresses of the region that a thread touches. Regions begin at a leaf table and have a gap of one
-    /// between them, so that they stay areas of their own.
+    /// Addresses of the region that a thread touches. A region begins at a leaf table, and the gap to the
+    /// next region is one leaf table, so that the engine does not join them to one area.
     pub fn region(&self, thread: u32) -> Range<u64> {
         let bytes = self.region_pages() * self.geometry.page_bytes();
         let table = self.geometry.table_span(0);
@@ -125,12 +126,13 @@ impl Shape {
         start..start + bytes
     }
 
-    /// Address of the page that a thread touches in its `step`.
+    /// Address of the page that a thread touches in step `step`.
     pub fn address(&self, thread: u32, step: u64) -> u64 {
         self.region(thread).start + self.page(thread, step) * self.geometry.page_bytes()
     }
 
-    /// Tables that the engine may need at once, the spare ones of threads that lose a race included.
+    /// Number of tables that the engine may need at once. Threads that lose a race hold a spare one, which is
+    /// included.
     pub fn tables(&self) -> u32 {
         let regions = if self.regions.is_percore() { u64::from(self.threads) } else { 1 };
         let leaves = regions * self.region_pages().div_ceil(u64::from(self.geometry.entries()));

@@ -1,4 +1,5 @@
-//! The phases of a test on real threads: all are created and pinned, all are ready, all touch, all are gone.
+//! The phases of a test on real threads. All threads are created and pinned; all are ready; all touch; all
+//! end.
 
 use std::sync::Barrier;
 use std::thread;
@@ -11,13 +12,13 @@ use crate::host::{pin, thread_cpu, usable_cpus};
 
 /// A thread's work between the barriers.
 pub(super) trait Toucher {
-    /// What is left of it.
+    /// The value that the thread leaves behind.
     type Left: Send;
 
-    /// Touches all its pages.
+    /// Touches all pages of the thread.
     fn touch(&mut self) -> Result<()>;
 
-    /// Leaves, still on its thread.
+    /// Ends the work, still on the same thread.
     fn leave(self) -> Self::Left;
 }
 
@@ -30,7 +31,7 @@ pub(super) struct Account {
     pub(super) minor_faults: u64,
 }
 
-/// How one thread fared.
+/// Measured values of one thread.
 struct Report<L> {
     begin: Instant,
     end: Instant,
@@ -41,7 +42,7 @@ struct Report<L> {
     outcome: Result<L>,
 }
 
-/// The first three phases, and the values that the threads left behind.
+/// Times of the first three phases, and the values that the threads left behind.
 pub(super) struct Phases<L> {
     pub(super) run: Run,
     pub(super) minor_faults: u64,
@@ -98,14 +99,14 @@ fn one_thread<T: Toucher>(
     done: &Barrier,
     make: impl FnOnce() -> Result<T>,
 ) -> Report<T::Left> {
-    // A thread that may not be pinned runs where it can.
+    // If the thread may not be pinned, it runs on any CPU.
     pin(cpu);
     let made = make();
-    // Read before the barrier, so that opening the file is not timed.
+    // Read once before the barrier, so that opening the file is not measured.
     let before = account();
     ready.wait();
     let (begin, cpu_begin) = (Instant::now(), thread_cpu());
-    // Whatever happens, the thread arrives at both barriers.
+    // The thread must arrive at both barriers, even after an error.
     let touched = made.and_then(|mut toucher| toucher.touch().map(|()| toucher));
     let (end, cpu_end) = (Instant::now(), thread_cpu());
     let after = account();
@@ -119,8 +120,8 @@ fn one_thread<T: Toucher>(
     Report { begin, end, touch_cpu: cpu_end.saturating_sub(cpu_begin), touch_faults, account, outcome }
 }
 
-/// The CPU time and faults of the calling thread until now. System time has a resolution of 10 ms, Linux's
-/// clock tick.
+/// CPU time and faults of the calling thread so far. System time has a resolution of 10 ms, Linux's clock
+/// tick.
 pub(super) fn account() -> Result<Account> {
     const FILE: &str = "/proc/thread-self/stat";
     let text =

@@ -1,4 +1,4 @@
-//! A thread that takes pages from the kernel and gives all of them back, pass by pass.
+//! A thread that takes pages from the kernel and gives all of them back, again and again.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use memmap2::{Advice, MmapMut};
 use crate::host::thread_cpu;
 use crate::host::{pin, usable_cpus};
 
-/// Memory of a pass: many times a batch, and less than the largest limit allows on a machine with a gibibyte
-/// for each CPU.
+/// Memory of one pass. It is many batches, and fits into a page set of the largest limit if the machine has a
+/// gibibyte for each CPU.
 const BYTES: usize = 32 << 20;
-/// After these passes the page sets are as full as the loop leaves them.
+/// After this many passes, page sets are in the loop's steady state.
 pub(super) const PASSES_WARM: u32 = 3;
 
 /// A fault loop on one CPU.
@@ -21,13 +21,14 @@ pub struct FaultLoop {
 }
 
 impl FaultLoop {
-    /// On the last CPU that may be used: the first has more interrupts than others.
+    /// The loop on the last CPU that this program may use. The first CPU has more interrupts.
     #[must_use]
     pub fn new() -> Self {
         Self { cpu: usable_cpus().last().copied() }
     }
 
-    /// Runs on the calling thread, which stays on the loop's CPU. Returns the CPU time of each pass.
+    /// Runs on the calling thread, which stays on the loop's CPU from then on. Returns the CPU time of each
+    /// pass.
     ///
     /// # Errors
     /// There is no memory.
@@ -51,7 +52,8 @@ impl Default for FaultLoop {
 fn pass() -> Result<()> {
     let mut map = MmapMut::map_anon(BYTES)
         .with_context(|| format!("cannot map {} MiB for a fault loop", BYTES >> 20))?;
-    // Huge pages would go past the page sets. Kernels without them refuse, which is as good.
+    // Huge pages must be off, since they would bypass the lists of single pages. A kernel without huge pages
+    // refuses this call, which does no harm.
     #[cfg(target_os = "linux")]
     let _ = map.advise(Advice::NoHugePage);
     map.iter_mut().step_by(rustix::param::page_size()).for_each(|byte| *byte = 1);

@@ -1,4 +1,4 @@
-//! Both limits in turn, and the difference.
+//! Runs the loop under both limits in turn, and divides the difference.
 
 use std::thread;
 use std::time::Duration;
@@ -13,45 +13,45 @@ use crate::host::{self, Settings};
 
 /// The setting that differs between the two runs of a pair.
 const SETTING: &str = "vm.percpu_pagelist_high_fraction";
-/// Page sets as small as they can be. The kernel never makes them smaller than four batches.
+/// The value that makes page sets as small as possible. The kernel keeps them at four batches at least.
 const SMALL: u32 = 100_000;
-/// Page sets as large as they can be.
+/// The value that makes page sets as large as possible.
 const LARGE: u32 = 8;
-/// Pairs of runs; the least and the most of their differences is the range.
+/// Number of pairs of runs. The range goes from the least to the most of their differences.
 const ROUNDS: u32 = 7;
-/// Each run of a pair is cut into this many parts, in turn with the other run's, so that other work on the
-/// machine meets both.
+/// Each run is cut into this many parts. The parts of the two runs of a pair alternate, so that other work on
+/// the machine affects both.
 const PARTS: u32 = 8;
-/// Passes of a part: less than 0.1 s.
+/// Passes in a part. They take less than 0.1 s.
 const PASSES: u32 = 8;
-/// Passes that are counted.
+/// Passes whose visits are counted.
 const PASSES_COUNTED: u32 = 8;
-/// The small limit must cause this many more visits in a pass, or there is no difference to divide.
+/// Under the small limit, a pass must make at least this many visits more. Otherwise there is no difference
+/// to divide.
 const VISITS_MIN: f64 = 20.0;
 
-/// The caller's part of measuring: settings that no other process changes meanwhile, and a recorder.
+/// What the caller provides: settings and a recorder.
 #[expect(missing_debug_implementations, reason = "a closure has no Debug")]
 pub struct Measuring<'a> {
     /// The kernel's settings.
     pub settings: &'a Settings,
-    /// The command that is named as the one that changes the settings, for other processes that find them
-    /// changed.
+    /// Name of this command. Other processes that find the settings changed print it.
     pub command: &'a str,
     /// Records this machine until the given work is done.
     pub record: &'a mut dyn FnMut(Work) -> Result<Box<dyn TraceReader>>,
 }
 
-/// Work that a recorder waits for, on a thread of its own.
+/// Work that runs on a thread of its own, while a recorder records.
 pub type Work = Box<dyn FnOnce() -> Result<()> + Send>;
 
-/// Visits of a pass, and the pages that they moved.
+/// Visits in a pass, and the pages that they moved.
 #[derive(Clone, Copy, Debug)]
 struct Visits {
     visits: f64,
     pages: f64,
 }
 
-/// Measures the cost of a visit on this machine. The settings are as before when it returns.
+/// Measures the cost of a visit on this machine. Puts the settings back before it returns.
 ///
 /// # Errors
 /// The setting cannot be changed, the machine cannot be recorded, the setting makes no difference, or
@@ -60,7 +60,7 @@ pub fn measure(measuring: Measuring<'_>, progress: &mut dyn Progress) -> Result<
     let Measuring { settings, command, record } = measuring;
     settings.check(&assignment(SMALL))?;
     let under = |fraction: u32| -> Result<_> {
-        // One change at a time, so that the value put back is always the one from before all changes.
+        // Only one change is made at a time, so the value that is put back is always the original one.
         let mut changes = settings.begin(command)?;
         changes.set(&assignment(fraction))?;
         Ok(changes)
@@ -122,7 +122,7 @@ pub fn measure(measuring: Measuring<'_>, progress: &mut dyn Progress) -> Result<
     Ok(cost)
 }
 
-/// The middle pass: one that other work has disturbed does not count.
+/// The median pass. It is hardly affected by passes that other work has disturbed.
 fn median_ns(mut passes: Vec<Duration>) -> f64 {
     passes.sort();
     passes.get(passes.len() / 2).map_or(0.0, |pass| pass.as_secs_f64() * 1e9)
@@ -132,12 +132,14 @@ fn assignment(fraction: u32) -> String {
     format!("{SETTING}={fraction}")
 }
 
-/// The loop's thread is pinned: the caller's is not.
+/// Does the work on another thread. The work binds its thread to a CPU, and the caller's thread must stay
+/// free.
 fn on_thread<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     thread::scope(|scope| scope.spawn(work).join()).map_err(|_| anyhow!("the fault loop panicked"))?
 }
 
-/// Visits that the loop's own thread makes in a pass. Timed runs are not recorded: that would be timed, too.
+/// Counts the visits of the loop's own thread in a pass. This needs a recording, and timed runs must not be
+/// recorded, so it is a separate run.
 fn count(record: &mut dyn FnMut(Work) -> Result<Box<dyn TraceReader>>) -> Result<Visits> {
     let (sender, receiver) = std::sync::mpsc::channel();
     let mut reader = record(Box::new(move || {

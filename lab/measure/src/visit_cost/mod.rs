@@ -1,9 +1,9 @@
 //! The CPU time that a visit to a zone costs this machine's kernel.
 //!
 //! A thread maps memory, touches each page and unmaps it, again and again: `fault_loop`. Under the smallest
-//! limit of page sets nearly every page comes from the zone and goes back there; under the largest nearly
-//! none does. `measure` runs both in turn and divides the difference. `store` keeps the result for later
-//! recordings.
+//! limit of page sets, nearly every page comes from the zone and goes back to it. Under the largest limit,
+//! hardly any page does. `measure` runs both in turn and divides the difference. `store` keeps the result for
+//! later recordings.
 
 mod fault_loop;
 mod measure;

@@ -1,4 +1,4 @@
-//! Where the cost is kept between commands: one file for a user.
+//! Keeps the measured cost between commands, in one file for each user.
 
 use std::env;
 use std::fs;
@@ -36,7 +36,7 @@ pub fn keep(cost: &VisitCost, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The cost that was kept, if it is this machine's: another CPU or kernel has another.
+/// The cost that was kept, if it was measured with this CPU and kernel.
 #[must_use]
 pub fn kept() -> Option<VisitCost> {
     read(&path()?, &host::cpu_model()?, &host::kernel()?)

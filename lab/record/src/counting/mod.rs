@@ -65,7 +65,7 @@ pub(crate) const TRACEPOINTS: [&str; TRACEPOINT_COUNT] = [
     TracepointCount::DIRECT_RECLAIM,
 ];
 const TRACEPOINT_COUNT: usize = 10;
-/// The first ones are as frequent as allocations and frees.
+/// The first tracepoints of the list are as frequent as allocations and frees.
 const FREQUENT: usize = 3;
 /// Kernels from 2026 on have it. Only its own count is reported.
 const PCPU_REFILL: &str = "kmem/mm_page_pcpu_refill";
@@ -319,7 +319,7 @@ impl Counting {
         Ok(())
     }
 
-    /// The chance that a segment of this period has the tracepoint on.
+    /// The chance that the tracepoint is on in a segment of this period.
     fn chance(&self, tracepoint: usize) -> f64 {
         let share = self.shares[tracepoint];
         self.windows.get(tracepoint).map_or(share, |window| window.share(share, plan::SHARE_MAX))
@@ -391,8 +391,8 @@ impl Counting {
             }
         }
         for tracepoint in 0..TRACEPOINT_COUNT {
-            // From now on it is drawn. If it cannot be switched off, it continues to count, which costs time
-            // but is correct.
+            // From now on a draw decides whether it is on. If it cannot be switched off, it continues to
+            // count, which costs time but gives correct numbers.
             if self.is_on[tracepoint] && self.shares[tracepoint] < 1.0 {
                 drop(self.counters.switch(tracepoint, false));
                 self.is_on[tracepoint] = false;
@@ -402,7 +402,7 @@ impl Counting {
         self.begin_period();
     }
 
-    /// Adds the hits between reading and switching off.
+    /// Adds the hits that came after the counter was read and before it was switched off.
     fn add_rest(&mut self, tracepoint: usize) {
         let slice = self.counters.take(tracepoint);
         self.sums[tracepoint].add(Segment { hits: slice.hits, on_ns: slice.mean_ns, chance: 1.0 });

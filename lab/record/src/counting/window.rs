@@ -24,7 +24,7 @@ pub(super) struct Window {
 impl Window {
     pub(super) const OPEN: Self = Self { chance: 1.0, is_open: true, hits: 0, on_ns: 0 };
 
-    /// Draws for this period. A tracepoint with share 1 is always on.
+    /// Draws for this period. `draw` is a random number from 0 to 1. A tracepoint with share 1 is always on.
     pub(super) fn draw(&mut self, period: u32, share: f64, draw: f64) {
         self.chance = if share < 1.0 && period >= PERIODS_FIRST { CHANCE } else { 1.0 };
         self.is_open = draw < self.chance;

@@ -43,7 +43,8 @@ impl Comparison {
         table
     }
 
-    /// Words for the origins of our values. Fitted values have sentences of their own and are left out.
+    /// Words for the origins of our values. Fitted values are left out, since they have sentences of their
+    /// own.
     fn origins(&self) -> Vec<&'static str> {
         let pairs = self.rows.iter().flat_map(|row| &row.pairs);
         let known = pairs.filter(|pair| pair.ours.is_some() && pair.origin != Origin::Fitted);

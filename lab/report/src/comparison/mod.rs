@@ -71,8 +71,8 @@ pub struct Pair {
     pub ours: Option<f64>,
     /// The origin of our value.
     pub origin: Origin,
-    /// Standard deviation of our value over the seeds of a simulation. A change within it and the base row's
-    /// deviation does not count. `None` with a single seed.
+    /// Standard deviation of our value over the seeds of a simulation. A change from the base row does not
+    /// count if it is within the deviations of both rows, added in quadrature. `None` with a single seed.
     pub spread: Option<f64>,
     /// The standard deviation that the source prints for its value, in percent. A change within it and the
     /// other row's deviation does not count. `None` if none is printed.

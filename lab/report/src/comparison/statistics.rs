@@ -14,8 +14,8 @@ pub fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
     pearson(&ranks(&left), &ranks(&right))
 }
 
-/// The largest rank correlation possible if left values are equal: of the left values with right values that
-/// all differ and never contradict them. `None` where [`spearman`] is.
+/// The largest rank correlation that is possible if some of the left values are equal. It is reached if the
+/// right values all differ, and have the order of the left ones. `None` if [`spearman`] is.
 pub(super) fn ceiling(pairs: &[(f64, f64)]) -> Option<f64> {
     let mut left: Vec<_> = pairs.iter().map(|(left, _)| *left).collect();
     left.sort_by(f64::total_cmp);

@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 /// The book's page. Its second-level headings are the terms.
 const BOOK: &str = include_str!("terms.txt");
 
-/// Words of everyday language. Alone they are terms in labels, but seldom in sentences.
+/// Everyday words that are also terms. They are explained in labels, and in sentences only as part of a
+/// longer term.
 const EVERYDAY: [&str; 8] = ["page", "count", "high", "order", "policy", "batch", "zone", "tick"];
 
 /// A term and its explanation.

@@ -1,5 +1,5 @@
-//! One change: a setting with its values before and after, and with the other setting that the kernel resets
-//! by it.
+//! One change: a setting with its values before and after. If the kernel also resets another setting, that
+//! one with its values.
 
 use std::path::Path;
 
@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{SettingError, read, write};
 
-/// Two names of one limit: the kernel sets one to 0 when the other is written. The first is in bytes or KiB,
-/// the second in percent. Source: the kernel's documentation of `vm` sysctls; every setting of `vm` tried on
-/// Linux 6.18.
+/// Each pair is two settings for one limit. When one is written, the kernel sets the other to 0. The first is
+/// in bytes or KiB, the second in percent. Source: the kernel's documentation of `vm` sysctls; every setting
+/// of `vm` was tried on Linux 6.18.
 const PAIRS: [(&str, &str); 3] = [
     ("vm.dirty_bytes", "vm.dirty_ratio"),
     ("vm.dirty_background_bytes", "vm.dirty_background_ratio"),
     ("vm.overcommit_kbytes", "vm.overcommit_ratio"),
 ];
 
-/// Files that act when they are written.
+/// Settings without a value: the kernel acts when they are written.
 const ACTS: [&str; 3] = ["vm.compact_memory", "vm.drop_caches", "vm.stat_refresh"];
 
 /// A setting and its new value, as `sysctl` takes them.
@@ -34,7 +34,7 @@ pub(super) struct Values {
     pub(super) after: String,
 }
 
-/// A change of a setting, and of the other one that the kernel resets by it.
+/// A change of a setting, and of the other setting that the kernel then resets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Change {
     /// The setting that is written.
@@ -43,14 +43,14 @@ pub(super) struct Change {
     pub(super) reset: Option<Values>,
 }
 
-/// How the settings of a change are now.
+/// The present state of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Now {
-    /// As the change made them.
+    /// The settings have the values after the change.
     After,
-    /// As they were before it.
+    /// The settings have the values before the change.
     Before,
-    /// Neither: another process wrote them. Values of the changed settings.
+    /// The settings have other values, since another process wrote them. Holds these values.
     Other(String),
 }
 
@@ -81,7 +81,7 @@ impl Assignment {
         &self.value
     }
 
-    /// The change that it would be below `root`.
+    /// The change that this setting would make below `root`.
     pub(super) fn change(&self, root: &Path) -> Result<Change, SettingError> {
         let written =
             Values { key: self.key.clone(), before: read(root, &self.key)?, after: self.value.clone() };
@@ -105,7 +105,7 @@ impl Change {
         [Some(&self.written), self.reset.as_ref()].into_iter().flatten()
     }
 
-    /// How its settings are below `root`.
+    /// The present state of the settings below `root`.
     pub(super) fn now(&self, root: &Path) -> Result<Now, SettingError> {
         let now = self.all().map(|values| read(root, &values.key)).collect::<Result<Vec<_>, _>>()?;
         let are = |wanted: fn(&Values) -> &String| self.all().map(wanted).eq(&now);
@@ -120,13 +120,13 @@ impl Change {
         })
     }
 
-    /// Makes it.
+    /// Makes the change.
     pub(super) fn make(&self, root: &Path) -> Result<(), SettingError> {
         write(root, &self.written.key, &self.written.after)
     }
 
-    /// The setting that undoes it when it is written. Of a pair, it is the one that was in force: the kernel
-    /// sets the other one to 0 then.
+    /// The setting to write in order to undo the change. Of a pair, it is the one that was in force; the
+    /// kernel then sets the other to 0.
     pub(super) fn undoing(&self) -> &Values {
         let Some(reset) = &self.reset else { return &self.written };
         let [bytes, percent] = if PAIRS.iter().any(|(bytes, _)| *bytes == self.written.key) {
@@ -137,19 +137,18 @@ impl Change {
         if bytes.before == "0" { percent } else { bytes }
     }
 
-    /// Undoes it.
+    /// Undoes the change.
     pub(super) fn undo(&self, root: &Path) -> Result<(), SettingError> {
         let Values { key, before, .. } = self.undoing();
         write(root, key, before)?;
-        // By now the kernel has reset the other setting of the pair. If it has not, that setting is written,
-        // too.
+        // The kernel should have reset the other setting of the pair now. If it has not, write that one too.
         let others = self.all().filter(|values| values.key != *key);
         others
             .filter(|values| read(root, &values.key).is_ok_and(|now| now != values.before))
             .try_for_each(|values| write(root, &values.key, &values.before))
     }
 
-    /// The command that undoes it, for people.
+    /// The command that undoes the change.
     pub(super) fn way_back(&self) -> String {
         let Values { key, before, .. } = self.undoing();
         format!("sysctl {key}={before}")

@@ -7,8 +7,7 @@ use super::change::{Assignment, Change, Now};
 use super::record::Record;
 use super::told::PutBack;
 
-/// Changed settings. They are put back when this goes out of scope. No other process changes settings as long
-/// as it lives.
+/// Changed settings. Dropping this value puts them back. While it exists, no other process changes settings.
 #[derive(Debug)]
 pub struct Changes {
     root: PathBuf,
@@ -22,11 +21,11 @@ impl Changes {
         Self { root, record, made: Vec::new() }
     }
 
-    /// Changes a setting of `vm`, written as `sysctl` takes it: `vm.percpu_pagelist_high_fraction=64`. It is
-    /// written down before it is made.
+    /// Changes a setting of `vm`, written as `sysctl` takes it: `vm.percpu_pagelist_high_fraction=64`. Writes
+    /// the change down first.
     ///
     /// # Errors
-    /// It is no setting of `vm`, or the kernel refuses it or makes another value of it; then nothing is
+    /// `text` is no setting of `vm`, or the kernel refuses the value or stores another one. Then nothing is
     /// changed.
     pub fn set(&mut self, text: &str) -> Result<(), SettingError> {
         let assignment = Assignment::parse(text)?;
@@ -34,7 +33,7 @@ impl Changes {
         self.record.append(&change)?;
         change.make(&self.root)?;
         self.made.push(change);
-        // From here on, it is put back.
+        // From here on, dropping this value puts the setting back.
         let change = self.made.last().expect("it was put there");
         let Now::Other(now) = change.now(&self.root)? else { return Ok(()) };
         change.undo(&self.root)?;
@@ -45,7 +44,7 @@ impl Changes {
         })
     }
 
-    /// The commands that put the old values back, for people; the last change first.
+    /// The commands that put the old values back, the last change first.
     #[must_use]
     pub fn ways_back(&self) -> Vec<String> {
         self.made.iter().rev().map(Change::way_back).collect()
@@ -70,7 +69,8 @@ impl Changes {
         let made = std::mem::take(&mut self.made);
         let told: Vec<_> = made.iter().rev().map(|change| PutBack::try_on(&self.root, change)).collect();
         if told.iter().all(PutBack::is_settled) {
-            // A file that cannot be emptied has changes that are undone: the next command sees that.
+            // If the file cannot be emptied, it lists changes that are undone. The next command sees that
+            // they are.
             drop(self.record.clear());
         }
         told

@@ -8,19 +8,19 @@ use super::change::{Change, Now};
 use super::record::{Content, Owner, Record};
 use super::told::PutBack;
 
-/// Settings that a killed process did not put back. Nothing is put back without being asked for.
+/// Settings that a killed process did not put back. They are put back only on request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
-    /// Which process that was.
+    /// The killed process.
     pub owner: Owner,
-    /// The changes that still are as it left them.
+    /// The changes that are still in force.
     changes: Vec<Change>,
     root: PathBuf,
     record: PathBuf,
 }
 
 impl Left {
-    /// The changes in the content of the file `record` that still are as they were made below `root`.
+    /// The changes in the content of the file `record` that are still in force below `root`.
     pub(super) fn of(content: Content, root: &Path, record: &Path) -> Option<Self> {
         let owner = content.owner.filter(Owner::is_of_this_boot)?;
         let mut changes = content.changes;
@@ -31,7 +31,7 @@ impl Left {
         Some(Self { owner, changes, root: root.to_owned(), record: record.to_owned() })
     }
 
-    /// The commands that put the old values back, for people; the last change first.
+    /// The commands that put the old values back, the last change first.
     #[must_use]
     pub fn ways_back(&self) -> Vec<String> {
         self.changes.iter().rev().map(Change::way_back).collect()

@@ -1,11 +1,11 @@
-//! Settings of the running kernel that are changed for a while. They are put back however the program ends.
+//! Changes settings of the running kernel for a while, and puts them back however the program ends.
 //!
 //! Code that changes a setting goes through [`Settings::begin`]. `record` is the file where changes are
 //! written down first. `change` is a setting with its values before and after. `changes` makes and undoes
 //! them. `left` has the changes that a killed process did not undo. `told` has the sentences about them.
 //!
-//! A setting below `/proc/sys` lasts until the machine stops. The file of changes therefore needs no flush to
-//! the disk: it outlives processes, and a boot makes it void.
+//! A setting below `/proc/sys` lasts until the machine stops. So the file of changes is not flushed to the
+//! disk: it only has to outlive processes, and after a boot it means nothing.
 
 mod change;
 mod changes;
@@ -31,7 +31,7 @@ use record::{Content, Record};
 
 /// Where the kernel has its settings.
 const ROOT: &str = "/proc/sys";
-/// Where changes are written down: in the first directory that can be made.
+/// Files in which changes are written down. The first one whose directory can be made is used.
 const RECORDS: [&str; 2] = ["/run/pageset/settings", "/var/lib/pageset/settings"];
 
 /// The kernel's settings, and the file where changes of them are written down.
@@ -46,10 +46,10 @@ pub struct Settings {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SettingError {
-    /// It is not written as `sysctl` takes it.
+    /// The text is not a setting as `sysctl` takes it.
     #[error("`{0}` is not a setting: write it like vm.percpu_pagelist_high_fraction=64")]
     NotASetting(String),
-    /// Writing it does something, so there is no value to put back.
+    /// The kernel acts when this file is written, so there is no value to put back.
     #[error("{0} is no value: the kernel acts when it is written, and nothing puts that back")]
     AnAct(String),
     /// The kernel has no such setting, or does not show it.
@@ -76,21 +76,21 @@ pub enum SettingError {
         /// The system's reason.
         source: io::Error,
     },
-    /// The kernel took another value than the one that was written. It was put back.
+    /// The kernel stored another value than the one that was written. The old value was put back.
     #[error("{key}: the kernel makes {now} of {asked}; it was put back")]
     Altered {
         /// The setting.
         key: String,
         /// The written value.
         asked: String,
-        /// The value that is read then.
+        /// The value that the kernel stored.
         now: String,
     },
-    /// Another process changes settings. If two processes changed settings at once, each would take the
-    /// other's value for the one to put back.
+    /// Another process changes settings. Of two processes that change settings at once, each would put back
+    /// the other's value.
     #[error("another process changes settings now: {owner}; wait until it has ended")]
     Busy {
-        /// Which one.
+        /// That process.
         owner: Owner,
     },
     /// A process was killed before it put its settings back.
@@ -134,15 +134,15 @@ impl Settings {
         })
     }
 
-    /// Takes the file of changes, so that no other process changes settings until the result is gone.
-    /// `command` is the name of this process in other processes' messages.
+    /// Locks the file of changes. No other process can then change settings until the result is dropped.
+    /// `command` names this process in messages of other processes.
     ///
     /// # Errors
     /// Another process has the file, one that was killed left settings changed, or the file cannot be
     /// written.
     pub fn begin(&self, command: &str) -> Result<Changes, SettingError> {
         let mut record = Record::lock(&self.records)?;
-        // The locked file is read first: between a look and the lock, its owner could be killed.
+        // Lock the file before reading it. If it were read first, its owner could be killed in between.
         if let Some(left) = Left::of(record.content(), &self.root, record.path()).or_else(|| self.left()) {
             return Err(SettingError::Left(Box::new(left)));
         }
@@ -171,7 +171,7 @@ fn read(root: &Path, key: &str) -> Result<String, SettingError> {
     }
 }
 
-/// Writes a setting, without creating: a file that is not there is no setting.
+/// Writes a setting. A missing file is not created: it is no setting.
 fn write(root: &Path, key: &str, value: &str) -> Result<(), SettingError> {
     let path = path_of(root, key);
     let written = fs::OpenOptions::new()

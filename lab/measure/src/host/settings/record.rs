@@ -1,9 +1,9 @@
-//! The file where changes are written down before they are made.
+//! The file in which changes are written down before they are made.
 //!
-//! A line in JSON says which process has the file, and each line after it is a change. The process keeps the
-//! file locked as long as it lives: the kernel drops the lock of a killed one. So lines in a file without a
-//! lock are of a process that was killed, and an empty file is of one that has put everything back. A line
-//! without its end was not written completely, and its change was not made.
+//! The first line, in JSON, names the process that uses the file. Each further line is a change. The process
+//! holds a lock on the file as long as it lives, and the kernel releases the lock of a killed process. So
+//! lines in an unlocked file come from a killed process. A process that has put everything back leaves the
+//! file empty. A line without its end was not written completely, and its change was not made.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -19,12 +19,12 @@ use serde::{Deserialize, Serialize};
 use super::SettingError;
 use super::change::Change;
 
-/// Another name for each start of the machine.
+/// This file's content differs for each start of the machine.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
-/// Longest file that is read. Each change has less than 300 bytes.
+/// Maximum bytes that are read. A change has less than 300.
 const BYTES_MAX: u64 = 64 << 10;
-/// A process that looks for changes that were left has the lock for a moment. So the lock is tried this
-/// often, with this pause in between.
+/// Number of attempts to lock the file, with this pause in between. A process that only looks for changes
+/// holds the lock for a moment.
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -37,7 +37,7 @@ pub struct Owner {
     pub command: String,
     /// When it began, in seconds since 1970.
     began_s: u64,
-    /// The start of the machine that it ran in.
+    /// Identifies the start of the machine in which it ran.
     boot: String,
 }
 
@@ -46,13 +46,12 @@ impl Owner {
         Self { pid: std::process::id(), command: command.to_owned(), began_s: now_s(), boot: boot() }
     }
 
-    /// Whether the machine was not started again since. If it was, its settings are those that it starts
-    /// with.
+    /// Whether the machine still runs since then. If it was restarted, its settings are those of the start.
     pub(super) fn is_of_this_boot(&self) -> bool {
         self.boot == boot()
     }
 
-    /// For how long it has run, or would have.
+    /// The time since the process began, whether it still runs or not.
     #[must_use]
     pub fn age(&self) -> Duration {
         Duration::from_secs(now_s().saturating_sub(self.began_s))
@@ -114,14 +113,14 @@ impl Record {
         Err(SettingError::Busy { owner: owner.unwrap_or(unknown) })
     }
 
-    /// Writes a line down, by one call, so that a killed process leaves it whole or leaves nothing.
+    /// Writes a line in a single call, so that a killed process leaves all of it or nothing.
     pub(super) fn append(&mut self, line: &impl Serialize) -> Result<(), SettingError> {
         let mut text = serde_json::to_string(line).map_err(|error| self.refused(error.into()))?;
         text.push('\n');
         self.file.write_all(text.as_bytes()).map_err(|error| self.refused(error))
     }
 
-    /// Everything is put back.
+    /// Empties the file, since everything is put back.
     pub(super) fn clear(&mut self) -> Result<(), SettingError> {
         let cleared = self.file.set_len(0).and_then(|()| self.file.rewind());
         cleared.map_err(|error| self.refused(error))
@@ -152,10 +151,10 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// The lines of a process that no longer lives; `None` if it lives.
+    /// The lines of a process that has ended; `None` if it still lives.
     pub(super) fn of_killed(path: &Path) -> Option<Self> {
         let file = File::open(path).ok()?;
-        // The lock is of a process that lives. Dropped with the file.
+        // A living process holds the lock. This one is released with the file.
         flock(&file, FlockOperation::NonBlockingLockShared).ok()?;
         Self::read(&file).ok()
     }
@@ -164,7 +163,7 @@ impl Content {
         let mut text = String::new();
         file.rewind()?;
         file.take(BYTES_MAX).read_to_string(&mut text)?;
-        // Text behind the last end of a line is of a line that was not written completely.
+        // Text after the last line end was not written completely.
         let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         let owner = lines.next().and_then(parsed);
         Ok(Self { owner, changes: lines.map_while(parsed).collect() })

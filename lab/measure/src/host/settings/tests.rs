@@ -1,5 +1,5 @@
-//! On a directory that stands for `/proc/sys`. A killed process leaves the lines that stand in the file while
-//! it lives. So a copy of the file, which no process has locked, stands for a kill.
+//! Tests on a directory that stands for `/proc/sys`. A killed process leaves the lines that are in the file
+//! at that moment. So a copy of the file, which no process has locked, stands for a kill.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ impl Machine {
         fs::read_to_string(path_of(self.root(), key)).unwrap()
     }
 
-    /// The machine as it looks to a command that begins once this process was killed.
+    /// The machine as a later command sees it if this process is killed now.
     fn killed(&self) -> Settings {
         fs::copy(self.root().join("run/settings"), self.root().join("left")).unwrap();
         Settings::at(self.root(), self.root().join("left"))
@@ -154,7 +154,8 @@ fn fault_07_a_change_is_written_down_before_it_is_made() {
     assert!(changes.set("vm.a_directory=1").is_err());
     changes.set("vm.stat_interval=7").unwrap();
     let written = fs::read_to_string(machine.root().join("run/settings")).unwrap();
-    // Killed between the two: the line is there, and the setting is as it was.
+    // Killed after the line was written and before the setting was: the line is there, and the setting is
+    // unchanged.
     machine.put("vm.stat_interval", "1\n");
     assert_eq!(machine.killed().left(), None);
     // Killed while the line was written: nothing was changed yet.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::change::{Change, Now};
 use super::record::Owner;
 
-/// The end of a changed setting.
+/// What became of a changed setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PutBack {
     /// The setting that was written to undo the change.
@@ -19,23 +19,24 @@ pub struct PutBack {
     way_back: String,
 }
 
-/// Whether a changed setting is as it was before.
+/// Whether a changed setting has its old value again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undone {
     /// It has its old value again.
     Done,
     /// Another process gave it its old value already.
     WasDone,
-    /// It is neither as it was changed nor as it was before: another process wrote it, so it is left alone.
-    /// Its value.
+    /// It has neither the changed nor the old value, since another process wrote it. So it is left alone.
+    /// Holds its value.
     ChangedByAnother(String),
-    /// The kernel refuses the old value. Why.
+    /// The kernel refuses the old value. Holds the reason.
     Refused(String),
 }
 
 impl PutBack {
-    /// Compares, and undoes a change that is still there. Between the two, another process may write the
-    /// setting too: the kernel offers no way to do both at once.
+    /// Undoes a change that is still in force. Race: another process may write the setting after it was
+    /// compared and before it is written. That write is lost, since the kernel offers no way to do both at
+    /// once.
     pub(super) fn try_on(root: &Path, change: &Change) -> Self {
         let refused = |error: super::SettingError| Undone::Refused(error.to_string());
         let outcome = match change.now(root) {
@@ -53,7 +54,7 @@ impl PutBack {
         Self { key: values.key.clone(), before: values.before.clone(), outcome, way_back: change.way_back() }
     }
 
-    /// Whether nothing is left to be done: it is as before, or another process decided.
+    /// Whether nothing is left to do: the setting has its old value, or another process has written it.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         !matches!(self.outcome, Undone::Refused(_))
