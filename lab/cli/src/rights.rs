@@ -50,7 +50,7 @@ fn causes(error: &Error) -> String {
 
 /// The command line that runs this program with these words as root.
 pub(crate) fn as_root(words: &[impl AsRef<str>]) -> String {
-    // If another program such as Python runs this code, the process's name is not that of the command.
+    // If another program such as Python runs this code, the process has that program's name.
     let found = env::current_exe()
         .ok()
         .filter(|found| found.file_name().is_some_and(|name| name.to_string_lossy().starts_with(NAME)));
@@ -60,7 +60,8 @@ pub(crate) fn as_root(words: &[impl AsRef<str>]) -> String {
     line
 }
 
-/// What root must type to run this program: its name if root's PATH leads to it, and otherwise its path.
+/// The words that root must type to run this program: its name if root's PATH leads to it, and otherwise its
+/// path.
 fn program_of_root(typed: &str, found: Option<&Path>) -> String {
     match found {
         Some(found) if !typed.contains('/') => {

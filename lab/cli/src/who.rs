@@ -121,7 +121,7 @@ fn name(part: &Part) -> String {
     }
 }
 
-/// The end of a control group's path, by which people recognise it.
+/// The end of a control group's path. People recognise the group by it.
 fn path(part: &Part) -> String {
     let name = short_numbers(&name(part));
     let characters = name.chars().count();

@@ -1,7 +1,7 @@
 //! A view for programs that collect metrics.
 //!
-//! Format: OpenMetrics 1.0 (`application/openmetrics-text`). All metrics are gauges; rates are those of the
-//! last interval.
+//! Format: OpenMetrics 1.0 (`application/openmetrics-text`). All metrics are gauges. Rates cover the last
+//! interval.
 
 use std::fmt::Write as _;
 

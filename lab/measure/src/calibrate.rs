@@ -66,7 +66,7 @@ pub fn calibrate() -> Result<Calibration> {
 /// A method in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Choice {
-    /// The order in which base pages are visited.
+    /// Order of the visits to base pages.
     pub order: &'static str,
     /// Instructions.
     pub kernel: &'static str,

@@ -88,7 +88,7 @@ pub struct Recording {
     pub bytes: u64,
     /// Losses.
     pub lost: LostEvents,
-    /// Time for which recording was switched on.
+    /// Time from switching recording on to switching it off.
     pub duration: Duration,
     /// The reason why it ended.
     pub ending: Ending,

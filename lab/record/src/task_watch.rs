@@ -325,7 +325,7 @@ fn cgroup_of(process: u32) -> Option<String> {
     memory_cgroup(&String::from_utf8_lossy(&file))
 }
 
-/// The control group that a process's memory is charged to: the one of the controller `memory`, or the one of
+/// The control group that pays for a process's memory: its group in the controller `memory`, or its group in
 /// version 2. Source: cgroups(7).
 fn memory_cgroup(text: &str) -> Option<String> {
     let mut unified = None;

@@ -1,4 +1,4 @@
-//! Bits of allocation flags on which decisions of this crate depend. They are the same in Linux 4.20 to 6.18.
+//! Bits of allocation flags that decide something in this crate. They are the same in Linux 4.20 to 6.18.
 //!
 //! Source: `/sys/kernel/tracing/events/kmem/mm_page_alloc/format`.
 

@@ -161,7 +161,7 @@ fn policy_from_toml(text: &str, stem: &str) -> Result<Policy, Wrong> {
         None if Policy::named(stem).is_some() => format!("{stem}.toml"),
         None => stem.to_owned(),
     };
-    // The base's text is padded, so that its byte positions lie behind those of the file.
+    // The base's text is padded, so that its byte positions lie behind the file's positions.
     let padded = " ".repeat(text.len() + 1) + &rules(base);
     let whole = DeTable::parse(&padded).expect("what was written is TOML");
     let mut merged = whole.into_inner();

@@ -100,7 +100,7 @@ impl ZonePressure {
         }
     }
 
-    /// Sets the visible number of free pages to that of a sample.
+    /// Sets the visible number of free pages to the number in a sample.
     pub(crate) fn set_visible(&mut self, free: u64) {
         let free = i64::try_from(free).unwrap_or(i64::MAX / 2);
         self.free += free - self.visible;

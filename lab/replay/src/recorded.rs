@@ -129,7 +129,7 @@ impl RecordedKinds {
         self.unsaid_beside(needed, &[])
     }
 
-    /// Like [`RecordedKinds::unsaid`]. Also tells how to record those of the `others` that are missing.
+    /// Like [`RecordedKinds::unsaid`]. Also tells how to record missing kinds in `others`.
     #[must_use]
     pub fn unsaid_beside(&self, needed: &[EventKind], others: &[EventKind]) -> Option<String> {
         let lacking = self.lacking(needed);

@@ -20,7 +20,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// All formats, in the order in which help texts list them.
+    /// All formats, in the order of the help texts.
     pub const ALL: [Self; 4] = [Self::Table, Self::Json, Self::Csv, Self::Markdown];
 
     /// The name used on the command line.

@@ -41,7 +41,7 @@ pub struct Column {
     /// Unit shown under the heading. Empty if the heading contains it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub unit: String,
-    /// The side on which its values stand.
+    /// The side where its values stand.
     #[serde(skip)]
     pub align: Align,
     /// The kind of its values.

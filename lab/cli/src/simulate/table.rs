@@ -56,8 +56,8 @@ fn of_linux() -> [Figure; 11] {
     ]
 }
 
-/// `specs` and `results` have the runs of the first policy, one for each seed, then those of the second
-/// policy, and so on.
+/// `specs` and `results` begin with all runs of the first policy, one for each seed. All runs of the second
+/// policy follow, and so on.
 pub(super) fn table(
     args: &SimulateArgs,
     of_command: Provenance,

@@ -12,7 +12,7 @@ use crate::record::{
     directory, instance_of, machine, pageset, read, send, start, succeeds, text, wait_until,
 };
 
-/// Minimum time for which the CPU is off.
+/// The CPU is off for at least this long.
 const OFF: Duration = Duration::from_millis(200);
 
 /// The last of this machine's CPUs, which is switched off for less than a second, and on again when this is

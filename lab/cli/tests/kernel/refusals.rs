@@ -1,4 +1,4 @@
-//! Cases in which recording is refused. Each test makes one in its own mount namespace, so that no other
+//! Recordings that are refused. Each test makes one reason in its own mount namespace, so that no other
 //! program is affected.
 
 use std::fs;

@@ -86,8 +86,8 @@ fn write(directory: &TempDir, parts: u32, source: Source, change: impl Fn(&mut T
     path.display().to_string()
 }
 
-/// Whether a number may differ from that of the whole recording: it is about the file itself, or a bound that
-/// is printed if nothing was measured.
+/// Whether the whole recording may have another number here. It may if the number is about the file itself,
+/// or if it is a bound that is printed if nothing was measured.
 fn is_of_file(path: &str) -> bool {
     let last = path.rsplit('.').next().unwrap_or_default();
     path.starts_with("events.")

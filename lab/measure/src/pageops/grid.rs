@@ -24,7 +24,7 @@ pub(crate) const PAGES: usize = 96;
 
 /// Operations at the start of a block that are not counted. The block before has left dirty lines in the
 /// caches, and the first operations pay for writing them back. With 4 instead of 24, copies by streams took
-/// 135 us at the start of a block and 78 us at its end, on two CPUs at once. 24 pages are more than a
+/// 135 us at the start of a block and 78 us at its end, on two CPUs at once. The 24 pages are more than a
 /// third-level cache of 32 MiB holds.
 const WARM_UP: usize = 24;
 
@@ -40,7 +40,7 @@ pub enum Target {
     Middle,
     /// Its last byte.
     End,
-    /// A random place, another one each time.
+    /// A place drawn at random for each touch.
     Random,
 }
 

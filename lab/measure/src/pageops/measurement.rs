@@ -9,7 +9,7 @@ pub struct Measurement {
     pub op: &'static str,
     /// Size of the page.
     pub page_bytes: usize,
-    /// The order in which base pages were visited.
+    /// Order of the visits to base pages.
     pub order: &'static str,
     /// Instructions, or `libc`.
     pub kernel: &'static str,

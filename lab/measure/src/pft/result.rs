@@ -11,7 +11,7 @@ pub struct Run {
     pub touch_s: f64,
     /// From then until the last thread has ended.
     pub exit_s: f64,
-    /// Time in which one thread gives everything back, as the last thread of a process does.
+    /// One thread gives everything back, as the last thread of a process does.
     pub teardown_s: f64,
     /// CPU time in the program.
     pub user_s: f64,

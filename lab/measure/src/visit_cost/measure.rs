@@ -30,7 +30,7 @@ const PASSES_COUNTED: u32 = 8;
 /// to divide.
 const VISITS_MIN: f64 = 20.0;
 
-/// What the caller provides: settings and a recorder.
+/// The caller's part: settings and a recorder.
 #[expect(missing_debug_implementations, reason = "a closure has no Debug")]
 pub struct Measuring<'a> {
     /// The kernel's settings.

@@ -17,7 +17,7 @@ pub(super) struct VisitsBySite {
 }
 
 impl VisitsBySite {
-    /// Adds the visits in a segment. `chance` is the chance with which the segment was sampled.
+    /// Adds the visits in a segment that was sampled with the chance `chance`.
     pub(super) fn add(&mut self, seen: HashMap<Option<u32>, f64>, chance: f64) {
         for (site, weight) in seen {
             *self.weights.entry(site).or_default() += weight / chance;

@@ -80,7 +80,7 @@ const SEGMENTS: u32 = 16;
 const PERIODS_OF_WAITS: u32 = 4;
 /// Rates are averaged over about this many periods.
 const PERIODS_OF_MEAN: f64 = 8.0;
-/// Minimum number of periods for which a frequent tracepoint is counted in slices. With fewer, the spread is
+/// A frequent tracepoint is counted in slices for at least this many periods. With fewer, the spread is
 /// unknown.
 const PERIODS_IN_SLICES: u32 = 16;
 

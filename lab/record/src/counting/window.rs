@@ -1,8 +1,8 @@
 //! Chooses the periods with open counters for a frequent tracepoint.
 //!
 //! An open counter costs each hit of its tracepoint some nanoseconds, even while it is switched off: 1 % of a
-//! page-fault loop for allocations and frees. So after a while, a draw decides in which periods counters are
-//! open. Each such period counts as one observation, since its segments are on or off together.
+//! page-fault loop for allocations and frees. So after a while, a draw decides whether a period has open
+//! counters are open. Each such period counts as one observation, since its segments are on or off together.
 
 use super::estimate::Segment;
 

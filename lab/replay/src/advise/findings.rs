@@ -55,8 +55,8 @@ pub struct Evidence {
     pub kswapd_wakes: Option<u64>,
     /// Times a task had to reclaim for itself.
     pub direct_reclaims: Option<u64>,
-    /// How far the visits in the replay under the recorded kernel's policy are from that kernel's own visits,
-    /// in percent.
+    /// Difference between the visits in the replay under the recorded kernel's policy and that kernel's own
+    /// visits, in percent.
     pub own_off_percent: Option<f64>,
     /// Whether `own_off_percent` is too large for a forecast.
     #[serde(skip)]

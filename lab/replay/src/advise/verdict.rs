@@ -78,7 +78,7 @@ pub enum Why {
     TooShort,
     /// Too many events are missing.
     EventsLost,
-    /// The replay under the recorded kernel's policy is too far from what that kernel did.
+    /// The replay under the recorded kernel's policy differs too much from that kernel's own counts.
     OwnKernelMissed,
     /// No policy is known for the kernel.
     UnknownKernel,

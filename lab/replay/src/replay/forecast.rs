@@ -61,7 +61,7 @@ const STEADY_ACTS_MAX: usize = 4 << 20;
 /// How a play from a steady state differs from the play of the row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Draw {
-    /// The part of the recording with which it begins.
+    /// It begins with this part of the recording.
     part: usize,
     /// Each CPU plays the acts of the CPU that is `turn` places further on its node.
     turn: usize,

@@ -92,7 +92,7 @@ impl Interval {
     }
 }
 
-/// What the intervals of all values in a row depend on.
+/// Values that all intervals of a row depend on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Basis {
     pub(super) kind: Kind,
@@ -103,7 +103,7 @@ pub(super) struct Basis {
 }
 
 impl Basis {
-    /// How far the runs of a play differ from the play's own value, as a standard deviation of logarithms.
+    /// Spread of a play's runs around the play's own value, as a standard deviation of logarithms.
     /// `own_distance` is the distance of the own row from the recorded kernel. `rows` has this value for each
     /// repeat of the recording, the first recording included.
     pub(super) fn spread(self, own_distance: f64, rows: &[u64]) -> f64 {

@@ -1,4 +1,4 @@
-//! Ticks of a replay: those of the recording or, if it has none, ticks by the clock. Never both.
+//! Ticks of a replay. They come from the recording or, if it has none, from the clock. Never from both.
 
 use pageset_core::CpuId;
 use pageset_trace::{Event, Layout, TraceError, TraceReader};

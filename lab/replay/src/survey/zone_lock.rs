@@ -23,8 +23,8 @@ const PAIRS_MAX: usize = 1 << 20;
 /// The zone locks of a recording. Times are sums over all CPUs, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZoneLocks {
-    /// Time for which CPUs held them to move blocks: for each hold, from its first to its last block, and the
-    /// time of one more block.
+    /// Time that CPUs held them to move blocks: for each hold, from its first to its last block, and the time
+    /// of one more block.
     pub held_ns: u64,
     /// Waits for them; 0 where waits were not recorded.
     pub waits: u64,

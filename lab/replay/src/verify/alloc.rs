@@ -143,7 +143,7 @@ impl Engine {
             self.split.insert(place.frame, order);
         }
         // A block comes from the list of its pageblock's type, so this event shows that type. An earlier
-        // event may have shown another one.
+        // event may have shown a different type.
         if self.block_type(place).is_none() {
             self.see_block_type(place, event.migratetype);
         }

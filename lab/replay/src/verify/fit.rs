@@ -9,9 +9,9 @@ use super::Verification;
 pub struct Fit {
     /// The policy's name.
     pub policy: String,
-    /// Decisions on which policy and kernel agree: refills, drains and ticks with the same number of pages.
+    /// Decisions of both policy and kernel: refills, drains and ticks with the same number of pages.
     pub right: u64,
-    /// All decisions: refills, drains and ticks of the kernel, and those of the policy alone.
+    /// All decisions: the kernel's refills, drains and ticks, and further ones that only the policy makes.
     pub decisions: u64,
 }
 

@@ -21,7 +21,8 @@ pub(super) struct Link {
     pub(super) in_task: u32,
     /// The last event of this task before this one.
     pub(super) before_in_task: u32,
-    /// Order of the block. When a batched free reaches the page set, the order is that of the free.
+    /// Order of the block. A batched free has its order in the first of its two events; it is copied to the
+    /// second.
     pub(super) order: u8,
 }
 

@@ -9,7 +9,7 @@ use pageset_core::{FrameIndex, FrameTables, Order, Policy};
 /// Maximum number of lists in a page set.
 const LISTS_MAX: usize = 16;
 
-/// The numbers on which a page set's decisions depend.
+/// Numbers that decide what a page set does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scalars {
     pub(super) count: i32,
@@ -58,10 +58,9 @@ pub(super) struct PageSet {
     pub(super) expire_known: bool,
     /// Whether `count` is known.
     pub(super) count_known: bool,
-    /// The model at the mark before a sample: whether `count` and `high` were those of the sample, and
-    /// `count`.
+    /// The model at the mark before a sample: whether `count` and `high` equalled the sample's, and `count`.
     pub(super) sampled: (bool, bool, i32),
-    /// How far the model's `count` and `high` were off at the last sample.
+    /// Errors of the model's `count` and `high` at the last sample.
     pub(super) sample_error: (i32, i32),
 }
 

@@ -62,8 +62,8 @@ pub struct Drains {
     pub predicted: u64,
     /// The same moment and number.
     pub exact: u64,
-    /// Drains at the right moment that took whole slices of the due drain, while another CPU was at the same
-    /// zone. [`Self::exact`] does not include them, since the policy does not say that the drain ends there.
+    /// Drains at the right moment that took whole slices of the due drain, while another CPU was at the zone.
+    /// Not in [`Self::exact`], since the policy does not say that the drain ends there.
     pub ended_early: u64,
     /// Pages drained from lists whose blocks are all known, ticks included.
     pub identity_pages: u64,

@@ -15,8 +15,8 @@ pub struct Misses {
     pub only_ours: u64,
     /// One value rises, the other falls.
     pub opposite: u64,
-    /// Number of misses, of any kind, in which the two changes differ by less than the band that counts as no
-    /// change.
+    /// Number of misses, of any kind, with two changes that differ by less than the band. The band is the
+    /// difference that counts as no change.
     pub close: u64,
 }
 

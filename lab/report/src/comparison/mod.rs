@@ -33,7 +33,7 @@ pub struct Quantity {
     pub unit: String,
     /// Decimal places of the published values. Our values are printed with the same number.
     pub decimals: u8,
-    /// How far a value may be from the base row's and still count as unchanged.
+    /// The largest difference from the base row that still counts as unchanged.
     pub band: Band,
 }
 

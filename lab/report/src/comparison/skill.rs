@@ -34,7 +34,7 @@ pub struct Skill {
 const SIGNIFICANT: f64 = 0.05;
 
 impl Skill {
-    /// The p-value of a one-sided sign test against the null model. Only pairs count in which exactly one of
+    /// The p-value of a one-sided sign test against the null model. Only pairs count where exactly one of
     /// both is right. The value is the probability that a fair coin decides at least as many of these pairs
     /// in our favour. 1 if there is no such pair.
     #[must_use]

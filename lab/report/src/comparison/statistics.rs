@@ -67,7 +67,7 @@ pub enum Direction {
     Up,
 }
 
-/// How far a value may be from its base and still count as unchanged.
+/// The largest distance from the base that still counts as unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Band {

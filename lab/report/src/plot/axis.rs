@@ -3,7 +3,7 @@
 /// The placement of values along an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scale {
-    /// Linear. The range is that of the values.
+    /// Linear, over the range of the values.
     Linear,
     /// Linear, with 0 on the axis.
     FromZero,

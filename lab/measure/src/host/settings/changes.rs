@@ -24,9 +24,8 @@ impl Changes {
     /// Changes a setting of `vm`, written as `sysctl` takes it: `vm.percpu_pagelist_high_fraction=64`. Writes
     /// the change down first.
     ///
-    /// # Errors
-    /// `text` is no setting of `vm`, or the kernel refuses the value or stores another one. Then nothing is
-    /// changed.
+    /// # Errors `text` is no setting of `vm`, or the kernel refuses the value or stores another value. Then
+    /// nothing is changed.
     pub fn set(&mut self, text: &str) -> Result<(), SettingError> {
         let assignment = Assignment::parse(text)?;
         let change = assignment.change(&self.root)?;

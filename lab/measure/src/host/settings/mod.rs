@@ -31,7 +31,7 @@ use record::{Content, Record};
 
 /// Where the kernel has its settings.
 const ROOT: &str = "/proc/sys";
-/// Files in which changes are written down. The first one whose directory can be made is used.
+/// Files for writing changes down. The first one whose directory can be made is used.
 const RECORDS: [&str; 2] = ["/run/pageset/settings", "/var/lib/pageset/settings"];
 
 /// The kernel's settings, and the file where changes of them are written down.

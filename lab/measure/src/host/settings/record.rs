@@ -1,4 +1,4 @@
-//! The file in which changes are written down before they are made.
+//! The file where changes are written down before they are made.
 //!
 //! The first line, in JSON, names the process that uses the file. Each further line is a change. The process
 //! holds a lock on the file as long as it lives, and the kernel releases the lock of a killed process. So
@@ -37,7 +37,7 @@ pub struct Owner {
     pub command: String,
     /// When it began, in seconds since 1970.
     began_s: u64,
-    /// Identifies the start of the machine in which it ran.
+    /// The id of the boot during which it ran.
     boot: String,
 }
 
@@ -46,7 +46,7 @@ impl Owner {
         Self { pid: std::process::id(), command: command.to_owned(), began_s: now_s(), boot: boot() }
     }
 
-    /// Whether the machine still runs since then. If it was restarted, its settings are those of the start.
+    /// Whether the machine still runs since then. A restart resets all settings.
     pub(super) fn is_of_this_boot(&self) -> bool {
         self.boot == boot()
     }

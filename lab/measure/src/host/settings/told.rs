@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::change::{Change, Now};
 use super::record::Owner;
 
-/// What became of a changed setting.
+/// The final state of a changed setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PutBack {
     /// The setting that was written to undo the change.

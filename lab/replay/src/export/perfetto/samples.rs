@@ -15,7 +15,7 @@ pub struct SampledSets {
     pub taken: u64,
     /// Page sets that never held the sampled number between the beginning and the end of the sample.
     pub off: u64,
-    /// Sum of the pages by which these counts were wrong.
+    /// Sum of the errors of these counts, in pages.
     pub off_pages: u64,
 }
 
