@@ -12,7 +12,7 @@ const SOURCES: [&str; 6] =
 fn main() {
     println!("cargo::rerun-if-env-changed=PAGESET_COMMIT");
     let mut watched = SOURCES.map(str::to_owned).to_vec();
-    // Files that change with a commit.
+    // Cargo runs this again when one of these files changes. Git writes them at a commit.
     watched
         .extend(["HEAD", "logs/HEAD"].into_iter().filter_map(|name| git(&["rev-parse", "--git-path", name])));
     // A path that does not exist would make cargo run this at every build.

@@ -168,7 +168,7 @@ fn with_machine(provenance: Provenance, advice: &Advice) -> Provenance {
 /// An answer other than No, for a caller with --exit-code. The advice itself is printed already.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answer {
-    /// Something helps.
+    /// A setting or another kernel helps.
     Yes,
     /// The recording does not say.
     Unknown,

@@ -6,7 +6,7 @@ use anyhow::Result;
 use pageset_report::Table;
 use pageset_study::sweep::FinishedRun;
 
-/// A format of columns.
+/// A file format that stores columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Columnar {
     /// A Parquet file of one row group.

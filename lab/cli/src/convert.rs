@@ -74,7 +74,7 @@ fn native(args: &ConvertArgs, output: &Path, existing: Existing) -> Result<()> {
         convert(reader, &mut file, WriteOptions::default(), |events| progress.show(events)).map_err(|error| {
             match error {
                 TraceError::Io { source, action: CONVERT_WRITES, .. } => {
-                    // The error names the file itself.
+                    // The error already names the file, so nothing is added.
                     anyhow!(source)
                 }
                 error => hint::of_trace(error),

@@ -83,7 +83,7 @@ pub(crate) fn document(document: &impl Serialize) -> Result<Box<RawValue>> {
     Ok(serde_json::value::to_raw_value(document)?)
 }
 
-/// All of a fleet in JSON. Keys are stable.
+/// The results of a fleet in JSON. Keys are stable.
 #[derive(Serialize)]
 struct FleetDocument<'a, S> {
     recordings: Vec<MemberDocument<'a>>,

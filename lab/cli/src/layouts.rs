@@ -72,7 +72,7 @@ impl LayoutSummary {
         self.zones.iter().map(|zone| format!("{} {}", zone.node, zone.name)).collect()
     }
 
-    /// On one line.
+    /// The summary on one line.
     pub(crate) fn line(&self) -> String {
         let plural = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
         let gibibytes = self.managed_bytes as f64 / f64::from(1 << 30);
@@ -138,7 +138,7 @@ pub(crate) fn find(
     Ok((machine, LayoutOrigin::Guessed))
 }
 
-/// A layout file.
+/// Reads a layout file.
 pub(crate) fn load(path: &Path, options: &LayoutOptions) -> Result<Layout> {
     let text = Layout::text(path).map_err(|error| hint::of_layout(&error, ""))?;
     options.parse(path, &text).map_err(|error| hint::of_layout(&error, &text))

@@ -141,7 +141,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// The error for this command line.
+    /// clap's error for this command line.
     fn said(typed: &str) -> String {
         let words: Vec<String> = typed.split(' ').map(str::to_owned).collect();
         let matches =

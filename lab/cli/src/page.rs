@@ -10,7 +10,7 @@ use pageset_report::{Cell, Kind, Provenance, Table};
 
 use crate::output::{self, Existing};
 
-/// A page beside the result.
+/// The option `--html`, which also writes the result as a page.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct PageArgs {
     /// Also write figures and tables to FILE, as one HTML page that needs no network
@@ -88,7 +88,7 @@ pub(crate) fn multiples(table: &Table) -> Section {
     section
 }
 
-/// The provenance of the page.
+/// A section with the provenance of the results.
 pub(crate) fn origin(provenance: &Provenance) -> Section {
     let mut section = Section::new("Where this comes from");
     let facts = provenance.facts().into_iter().map(|(name, value)| (name.to_owned(), value));

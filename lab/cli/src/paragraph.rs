@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use pageset_report::wrap;
 
-/// Widest line.
+/// Maximum line width.
 const WIDTH: usize = 80;
 
 /// Writes `text` in lines, each beginning with `indent` spaces.

@@ -23,7 +23,7 @@ pub(crate) enum AutoOr {
     Named(&'static Policy),
 }
 
-/// One of Linux's policies.
+/// Parses the name of one of Linux's policies.
 pub(crate) fn policy() -> impl TypedValueParser<Value = &'static Policy> {
     Names {
         possible: described,
@@ -32,7 +32,7 @@ pub(crate) fn policy() -> impl TypedValueParser<Value = &'static Policy> {
     }
 }
 
-/// One of Linux's policies, or the recorded kernel's own.
+/// Parses the name of one of Linux's policies, or `auto` for the recorded kernel's own.
 pub(crate) fn policy_or_auto() -> impl TypedValueParser<Value = AutoOr> {
     Names {
         possible: || std::iter::once(AUTO.into()).chain(described()).collect(),
@@ -44,7 +44,7 @@ pub(crate) fn policy_or_auto() -> impl TypedValueParser<Value = AutoOr> {
     }
 }
 
-/// The name of one of Linux's policies, or of our own allocator.
+/// Parses the name of one of Linux's policies or of our own allocator.
 pub(crate) fn policy_or_ours() -> impl TypedValueParser<Value = String> {
     Names {
         possible: || {

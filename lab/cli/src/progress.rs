@@ -42,7 +42,7 @@ impl Progress {
         self.stage = Some(Stage { what, unit, total, started: Instant::now(), bar: None });
     }
 
-    /// Shows that `done` units are done.
+    /// Shows the number of units that are done.
     pub(crate) fn show(&mut self, done: u64) {
         let Some(stage) = self.stage.as_mut().filter(|_| self.is_terminal) else { return };
         if stage.started.elapsed() < DELAY {

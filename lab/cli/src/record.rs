@@ -66,7 +66,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<()> {
     end(path, recording)
 }
 
-/// Counts, and records no event.
+/// Counts events in the kernel instead of recording them.
 fn run_counts(options: &Options, path: &Path, existing: Existing, is_interrupted: &AtomicBool) -> Result<()> {
     let file = output::begin_file(path, existing)?;
     let recording = count(options, file, &mut |_| {

@@ -94,7 +94,7 @@ fn drawing(directory: &Path, name: &str) -> PathBuf {
     directory.join(format!("{name}.svg"))
 }
 
-/// One file for each figure.
+/// Draws each figure into a file of its own.
 fn draw(findings: &Findings, provenance: &Provenance, directory: &Path, existing: Existing) -> Result<()> {
     for (name, figure) in &findings.figures {
         let path = drawing(directory, name);

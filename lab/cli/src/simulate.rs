@@ -18,7 +18,7 @@ use crate::progress::Progress;
 use crate::simulate::args::SimulateArgs;
 use crate::{hint, output, page};
 
-/// The subcommand.
+/// Runs `pageset simulate`.
 pub(crate) fn execute(args: &SimulateArgs, invocation: &Invocation) -> Result<()> {
     if args.list {
         return list::print(&args.output);
@@ -49,7 +49,7 @@ pub(crate) fn execute(args: &SimulateArgs, invocation: &Invocation) -> Result<()
     output::write(&args.output.target, |out| Ok(args.output.format().exporter().export(&table, out)?))
 }
 
-/// One run for each policy and seed.
+/// The runs to make: one for each policy and seed.
 fn specs(args: &SimulateArgs) -> Vec<RunSpec> {
     let spec = |policy: &String, seed: u64| RunSpec {
         machine: args.machine.clone(),

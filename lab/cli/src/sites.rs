@@ -132,7 +132,7 @@ mod tests {
         assert!(!text.contains("function_10") && !text.contains('\u{1b}'), "{text:?}");
         let unknown = text.lines().find(|line| line.starts_with("unknown")).expect("it is a row");
         assert!(unknown.contains("35.0"), "{text}");
-        // Waits were not seen.
+        // The recording has no waits.
         assert!(!text.contains("lock waits"), "{text}");
     }
 

@@ -81,7 +81,7 @@ fn show(args: &SweepArgs, mut provenance: Provenance, plan: &Plan, finished: &[S
     Ok(table.with_provenance(provenance))
 }
 
-/// Where a question's figure goes.
+/// The file for a question's figure.
 fn drawing(directory: &Path, question: &Question) -> PathBuf {
     directory.join(format!("{}.svg", question.file))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// A time with its unit, as typed.
+/// Parses a time with its unit, such as `5m`.
 pub(crate) fn time(text: &str) -> Result<Duration, String> {
     const UNITS: [(&str, f64); 4] = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
     let seconds = with_unit(text, &UNITS).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -18,7 +18,7 @@ fn with_unit(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     Some(number.parse::<f64>().ok()? * factor)
 }
 
-/// Bytes with their unit, as typed.
+/// Parses bytes with their unit, such as `64M`.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 3] = [("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30)];
     let parsed = || {
@@ -30,7 +30,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     parsed().ok_or_else(|| "write a size like 512K, 64M or 1G".to_owned())
 }
 
-/// Bytes for people.
+/// A number of bytes in a unit that suits it.
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..10_000 => format!("{bytes} B"),

@@ -270,7 +270,7 @@ fn nearest(one: &Verified) -> Option<String> {
     ))
 }
 
-/// The file's name without its end.
+/// The name of the recording's file, without its extension.
 fn name(one: &Verification) -> String {
     let path = Path::new(&one.trace);
     path.file_stem().map_or_else(|| one.trace.clone(), |stem| stem.to_string_lossy().into_owned())

@@ -191,7 +191,7 @@ mod tests {
         assert!(text.contains("p12 ") && text.contains("p3 ") && !text.contains("p2 "), "{text}");
         assert!(text.contains("3 others") && text.contains("unknown"), "{text}");
         assert!(text.lines().all(|line| line.len() <= 80), "{text}");
-        // Neither visits nor waits were recorded.
+        // This recording has neither visits nor waits.
         assert!(!text.contains("visits") && !text.contains("waits"), "{text}");
     }
 

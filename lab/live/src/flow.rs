@@ -21,8 +21,8 @@
 //! `nr_free_pages` lacks the CPUs' pending changes, so the lower bounds may be off by `vm stats threshold`
 //! pages per CPU.
 //!
-//! `pgalloc_*` for `A` and `pgfree` for `F` were checked on Linux 6.18, with one zone in use and 35 334
-//! pages allocated in a second: the sum of the two equations gave 52 206 frees, and `pgfree` 52 167.
+//! Using `pgalloc_*` for `A` and `pgfree` for `F` was checked on Linux 6.18, with one zone in use. 35 334
+//! pages were allocated in a second. The sum of the two equations gave 52 206 frees, and `pgfree` 52 167.
 
 use pageset_core::ZoneKind;
 use pageset_trace::{Vmstat, ZoneDescription};

@@ -17,7 +17,7 @@ pub struct Counts {
     /// unknown.
     #[serde(default)]
     pub visits: Option<HitEstimate>,
-    /// Visits in the segments of time in which each hit was recorded with its time.
+    /// Visits that were seen in some segments of time, where each hit was recorded with its time.
     #[serde(default)]
     pub visits_counted: u64,
     /// Total length of these segments in nanoseconds, the mean of the CPUs.
@@ -112,7 +112,7 @@ pub struct TracepointCount {
     pub name: String,
     /// Hits that were counted.
     pub counted: u64,
-    /// Time for which it was switched on, in nanoseconds, the mean of the CPUs.
+    /// How long it was switched on, in nanoseconds, the mean of the CPUs.
     pub counted_ns: u64,
     /// Hits in the whole time. `None` if it was switched on too rarely for an estimate.
     pub hits: Option<HitEstimate>,

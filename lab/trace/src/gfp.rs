@@ -3,7 +3,7 @@
 //! Bits are those of Linux 6.12 on x86-64 (`/sys/kernel/tracing/events/kmem/mm_page_alloc/format` lists
 //! them); raw and named reports of the bundled traces agree with them. Linux 6.1 and 6.18 number bits 0 to 23
 //! in the same way, except 0x200, which is `__GFP_ATOMIC` in 6.1 and unused later. Bits from 24 up depend on
-//! the configuration, so their names are not in the table. Composite names are those of the same list.
+//! the configuration, so their names are not in the table. Composite names come from the same list.
 //! `GFP_NOWAIT` contains `__GFP_NOWARN` in 6.12 but not in 6.1: so for text of 6.1 that bit is set although
 //! the kernel did not set it.
 

@@ -39,7 +39,7 @@ pub(super) enum TrialResult {
 pub(super) struct Compared {
     pub(super) setting: String,
     pub(super) against: Against,
-    /// Times of the command.
+    /// Times of the command, before and with the setting.
     pub(super) run_times: RunTimes,
     /// The result in a few sentences.
     pub(super) sentences: Vec<String>,

@@ -12,7 +12,7 @@ use crate::output;
 use crate::progress::Progress;
 use args::FaultsArgs;
 
-/// The subcommand.
+/// Runs `pageset bench faults`.
 pub(crate) fn execute(args: &FaultsArgs, invocation: &Invocation) -> Result<()> {
     let test = Test::new(&args.spec())?;
     let series = test.run(&mut Progress::on_terminal())?;

@@ -12,7 +12,7 @@ use serde::Serialize;
 /// A rule of a policy in words.
 #[derive(Debug, Serialize)]
 pub(super) struct Rule {
-    /// The decision.
+    /// The decision that the rule makes.
     pub(super) name: &'static str,
     /// The rule, with its constants.
     pub(super) value: String,

@@ -19,7 +19,7 @@ const READING: &str = "`visits` are those of `base`, the first policy; `fewest` 
 const READING_POLICIES: &str = "In percent of the base's visits with the same recording. `certain` counts the recordings where the whole 80 % \
     interval is below the base's visits. Counted, not timed.";
 
-/// What is printed of one recording's replay.
+/// The printed part of one recording's replay.
 struct Replayed {
     events: u64,
     is_far_off: bool,
@@ -74,7 +74,7 @@ struct PolicySummary {
     recordings: usize,
     /// The number of these recordings whose visits are certainly fewer than under the base.
     certain: usize,
-    /// Visits in percent of the base's.
+    /// Median, least and most of the visits, in percent of the base's visits.
     percent: Option<Spread>,
 }
 

@@ -70,7 +70,7 @@ const LADDER: [(&str, &str); 6] = [
 const MADE_UP: &str = "The recording does not describe its machine: CPUs and frames are those that occur in it, zones and \
     watermarks are Linux's defaults. `pageset convert --to layout` prints them, `--layout` replaces them.";
 
-/// Columns of the second table.
+/// Columns of the second table, which is relative to the first row.
 const RELATIVE: [&str; 11] = [
     "refills",
     "refilled_pages",
@@ -143,7 +143,7 @@ impl Finished {
         title
     }
 
-    /// One row for each policy.
+    /// All counts, with one row for each policy.
     pub(super) fn counts(&self) -> Table {
         let columns = vec![
             Column::label("policy", "policy"),
@@ -421,7 +421,7 @@ impl Finished {
     }
 }
 
-/// The memory that a replay took.
+/// The memory that a replay took, in words.
 fn room(Room { acts_bytes, file_bytes, plays_at_once }: Room) -> String {
     let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
     let mut said = format!("The load as it is played takes {}", mib(acts_bytes));

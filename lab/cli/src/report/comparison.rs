@@ -7,7 +7,7 @@ use pageset_report::{Cell, Column, Row, Table, command_line};
 
 use super::settings;
 
-/// What is compared.
+/// A figure that recordings are compared by.
 #[derive(Clone, Copy)]
 struct Figure {
     title: &'static str,

@@ -3,11 +3,11 @@
 use pageset_replay::report_data::ReportData;
 use pageset_report::page::Group;
 
-/// Rows from top to bottom.
+/// Rows of a chart, from top to bottom.
 pub(super) struct CpuRows {
-    /// Numbers of the CPUs.
+    /// The CPU of each row.
     pub(super) cpus: Vec<u32>,
-    /// CPUs of one node and last-level cache.
+    /// Groups of rows: CPUs with the same node and last-level cache.
     pub(super) groups: Vec<Group>,
 }
 

@@ -1,4 +1,4 @@
-//! Forecasts for other kernels and settings.
+//! The page's section of forecasts for other kernels and settings.
 
 use pageset_replay::report_data::ReportData;
 use pageset_replay::{INTERVAL_COVERAGE, Interval, Outcome};

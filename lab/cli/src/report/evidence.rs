@@ -1,4 +1,4 @@
-//! Every table, missing events, and the provenance of the numbers.
+//! The page's section of evidence: every table, missing events, and the provenance of the numbers.
 
 use pageset_replay::report_data::ReportData;
 use pageset_report::Provenance;

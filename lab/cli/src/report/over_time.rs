@@ -131,7 +131,7 @@ fn from_to(extremes: &Extremes) -> String {
     format!("from {low} to {high}")
 }
 
-/// All CPUs, over time.
+/// A heat map of all CPUs over time.
 pub(super) fn map(report_data: &ReportData, link: usize, heading: String) -> Section {
     let rows = CpuRows::new(report_data);
     let timeline = &report_data.timeline;

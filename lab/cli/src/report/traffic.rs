@@ -47,7 +47,7 @@ pub(super) fn section(report_data: &ReportData, heading: String) -> Section {
     section
 }
 
-/// Blocks by allocating and freeing CPU.
+/// A heat map of blocks, by allocating and freeing CPU.
 fn matrix(report_data: &ReportData) -> Heat {
     let cpus = &report_data.examined.survey.cpus;
     let rows = CpuRows::new(report_data);

@@ -1,4 +1,4 @@
-//! A reproduced study as text.
+//! Writes a reproduced study as text.
 
 use std::io::{self, Write};
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::options::OutputArgs;
 use crate::output;
 
-/// Both tables as one document.
+/// Machines and workloads in one JSON document.
 #[derive(Debug, Serialize)]
 struct Catalogue {
     machines: Table,

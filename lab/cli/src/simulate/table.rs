@@ -112,7 +112,7 @@ fn row_name(policy: &str) -> String {
     of_file.map_or_else(|| policy.to_owned(), |of_file| of_file.name.to_owned())
 }
 
-/// One row for each run.
+/// The table for programs, with a row for each run.
 fn runs(args: &SimulateArgs, specs: &[RunSpec], results: &[RunResult], is_for_programs: bool) -> Table {
     let played = results.first().and_then(|result| result.played).filter(|_| is_for_programs);
     let counts = played.map_or_else(Vec::new, |played| played::counts(&played));
@@ -137,7 +137,7 @@ fn runs(args: &SimulateArgs, specs: &[RunSpec], results: &[RunResult], is_for_pr
     table
 }
 
-/// One row for each policy: the mean of its runs, and their standard deviation.
+/// The table for people, with a row for each policy: the mean of its runs, and their standard deviation.
 fn means(args: &SimulateArgs, specs: &[RunSpec], results: &[RunResult]) -> Table {
     let figures = figures(specs);
     let with_spread = |(column, ..): &Figure| {

@@ -1,4 +1,4 @@
-//! A recording of counts as tables.
+//! Turns a recording of counts into tables.
 
 use pageset_report::{Cell, Column, Row, Table, command_line};
 use pageset_trace::{Counts, HitEstimate, TraceInfo};

@@ -85,7 +85,7 @@ fn of_events(info: &TraceInfo, survey: &Survey) -> Vec<Section> {
     sections
 }
 
-/// The numbers to look at first.
+/// The first table: the numbers to look at first.
 fn summary(info: &TraceInfo, survey: &Survey) -> Table {
     let columns = vec![
         Column::label("what", "what"),
@@ -230,7 +230,7 @@ fn matrix(survey: &Survey) -> Section {
     Section { key: "cpu_matrix", keys: 2, table, drawing: Some(matrix.to_string()) }
 }
 
-/// A table of ranges with its drawing.
+/// A section with a distribution: a table of ranges, and its drawing.
 fn distribution(key: &'static str, title: &str, counts: &Log2Counts) -> Section {
     let histogram: Histogram = counts.histogram();
     Section { key, keys: 2, table: histogram.to_table(title), drawing: Some(histogram.to_string()) }
@@ -472,7 +472,7 @@ fn pagesets(survey: &Survey) -> Table {
     table
 }
 
-/// Nanoseconds for people.
+/// A time in a unit that suits it.
 pub(crate) fn duration(ns: u64) -> String {
     match ns {
         0..1_000 => format!("{ns} ns"),

@@ -8,10 +8,10 @@ use pageset_report::{Table, wrap};
 use super::selection::Selection;
 use super::tables;
 
-/// Most columns of a line, even on a wider terminal.
+/// Maximum length of a line, even on a wider terminal.
 pub(super) const WIDTH: usize = 80;
 
-/// Columns that lines need at least.
+/// Minimum width of the screen, in columns.
 pub(super) const WIDTH_MIN: usize = 60;
 
 /// Maximum rows of zones, so that page sets have room.

@@ -81,7 +81,7 @@ fn printed(table: Table, format: Format) -> String {
     }
 }
 
-/// The machine on one line.
+/// The totals of the machine, on one line.
 fn machine(view: &View) -> String {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let kernel = if kernel.trim().is_empty() { String::new() } else { format!(", Linux {}", kernel.trim()) };

@@ -32,7 +32,7 @@ const HELP: &[&str] = &[
     "",
 ];
 
-/// The effect of a key.
+/// The program's action after a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Draw,

@@ -24,7 +24,7 @@ pub(super) enum Sort {
     Place,
 }
 
-/// The user's choice.
+/// The zone, the CPU and the order that the user has chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Selection {
     sort: Sort,

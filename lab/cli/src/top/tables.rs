@@ -1,4 +1,4 @@
-//! A view as tables.
+//! Turns a view into tables.
 
 use pageset_live::{Answer, Counted, Flow, PagesetView, View, Why, ZoneLockView, ZoneView};
 use pageset_replay::advise::SAVED_PERCENT;
@@ -93,7 +93,7 @@ fn zone_row(zone: &ZoneView) -> Row {
     ])
 }
 
-/// Page sets, a row for each.
+/// The table of page sets, with a row for each.
 pub(super) fn pagesets<'a>(pagesets: impl IntoIterator<Item = &'a PagesetView>) -> Table {
     let mut table = Table::new(
         "Page sets",

@@ -73,7 +73,7 @@ fn as_page(found: &Against, provenance: &Provenance) -> Page {
     page::page(&title(found), [drawn, page::tables([compared(found)]), page::origin(provenance)])
 }
 
-/// As a table with its notes.
+/// The comparison as a table with notes.
 pub(super) fn compared(found: &Against) -> Table {
     let mut table = table(found);
     notes(found).into_iter().for_each(|note| table.note(note));

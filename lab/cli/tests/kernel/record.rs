@@ -71,7 +71,7 @@ pub(crate) fn send(signal: &str, child: &Child) {
     assert!(status.is_ok_and(|status| status.success()));
 }
 
-/// Waits until `is_so`.
+/// Waits until `is_so` returns true.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();

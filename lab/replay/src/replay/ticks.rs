@@ -41,7 +41,8 @@ impl Ticks {
         }
     }
 
-    /// If `event` is a tick, adds it. By the clock, adds the ticks that were due since the last event.
+    /// If `event` is a tick of the recording, adds it. If ticks come from the clock, adds the ticks that were
+    /// due since the last event.
     pub(super) fn bring(&mut self, event: &Event, cpus: u32, acts: &mut impl Extend<Act>) {
         let (interval_ns, due_ns) = match self {
             Self::Recorded => {

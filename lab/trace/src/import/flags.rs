@@ -13,9 +13,10 @@
 //! kernel's columns if they fit. Otherwise the columns of a kernel with `PREEMPT_RT` are used.
 //!
 //! Sources: the kernel's documentation, `Documentation/trace/ftrace.rst`, section "Latency trace format", has
-//! the letters, and `X` for "unknown". The legend has the columns. Neither has `b` and `D`, for bottom halves
-//! off. On Linux 6.18 each of these was compared with `common_flags` of the same event, read from
-//! `trace_pipe_raw` (0x80 and 0x81 in 882 events), as were all other letters that occurred.
+//! the letters, and `X` for "unknown". The legend has the columns. Neither source has `b` and `D`, which
+//! stand for bottom halves off. They were found on Linux 6.18, in events that were read twice: as text, and
+//! as `common_flags` from `trace_pipe_raw` (0x80 and 0x81 in 882 events). All other letters that occurred
+//! were checked in the same way.
 
 use crate::event::irq_flag;
 

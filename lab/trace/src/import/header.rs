@@ -108,7 +108,7 @@ fn behind_cpu<'line>(text: &'line [u8], (pid, cpu): (u32, u16), legend: &Legend)
     Some(Header { pid, cpu, irq_flags, preempt, ts_ns, event: &name[group..], payload: payload.trim_ascii() })
 }
 
-/// The first word of `text` and what follows it.
+/// The first word of `text`, and the text after it.
 fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.trim_ascii_start();
     let end = text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len());

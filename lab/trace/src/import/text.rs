@@ -99,7 +99,7 @@ enum Found {
     Malformed(Malformed),
 }
 
-/// Why a line is malformed, and what the user can do.
+/// The problem of a malformed line, and the remedy.
 struct Malformed {
     problem: String,
     remedy: &'static str,

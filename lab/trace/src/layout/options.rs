@@ -55,7 +55,7 @@ impl LayoutOptions {
         Ok(self)
     }
 
-    /// The machine of the recording for which the layout is used. Its nodes and page size are used where a
+    /// Sets the machine of the recording that the layout is for. Its nodes and page size are used where a
     /// copy of `/proc/zoneinfo` does not show its own.
     #[must_use]
     pub fn recorded_on(mut self, machine: &Layout) -> Self {

@@ -35,7 +35,7 @@ pub(super) struct Index {
     pub(super) lost: LostEvents,
 }
 
-/// The counts of lost events, in the order in which they are stored.
+/// The counts of lost events, in the order of the file.
 fn lost_words(lost: &mut LostEvents) -> [&mut u64; LOST_WORDS] {
     let LostEvents {
         overrun,

@@ -29,7 +29,7 @@ impl Spool {
         self.0.write(events).map_err(refused)
     }
 
-    /// A reader of the events, in the order in which they were written.
+    /// A reader of the events, in the order of their writing.
     pub(crate) fn into_reader(self) -> Result<NativeReader, TraceError> {
         let (mut file, _) = self.0.finish(LostEvents::default()).map_err(refused)?;
         io::Seek::rewind(&mut file).map_err(refused)?;

@@ -49,7 +49,7 @@ impl Zoneinfo {
         self.zones.iter().find(|zone| zone.node == node && zone.kind == kind)
     }
 
-    /// The kind of the zone with the kernel's `index`, by the order in which the zones are listed.
+    /// The kind of the zone with the kernel's `index`. The file lists zones in that order.
     #[must_use]
     pub fn kind_of_index(&self, index: usize) -> Option<ZoneKind> {
         ZoneKind::from_name(self.zone_names.get(index)?)

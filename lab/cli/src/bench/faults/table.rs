@@ -6,13 +6,13 @@ use pageset_report::{Cell, Column, Provenance, Row, Table};
 use pageset_study::pft::{FaultHandler, Test};
 use serde::Serialize;
 
-/// The whole result.
+/// The result as tables. JSON has all of them.
 #[derive(Debug, Serialize)]
 pub(super) struct PftTables {
     original: Table,
     phases: Table,
     pages: Table,
-    /// Every repetition.
+    /// One row for each repetition.
     pub(super) runs: Table,
 }
 
@@ -36,7 +36,7 @@ fn kind(test: &Test) -> &'static str {
     if test.machine.is_some() { "simulated" } else { "measured" }
 }
 
-/// Gibibytes, without needless decimals.
+/// The memory that the test touches, in GiB, without needless decimals.
 fn gib(test: &Test) -> Cell {
     let bytes = test.shape.pages() * test.shape.geometry.page_bytes();
     let gib = bytes as f64 / f64::from(1 << 30);
@@ -77,7 +77,7 @@ fn original(test: &Test, series: &[Series]) -> Table {
     table
 }
 
-/// The phases that the totals of the first table hide.
+/// The table of phases. The totals of the first table hide these times.
 fn phases(series: &[Series]) -> Table {
     let columns = vec![
         Column::label("strategy", "strategy"),
@@ -112,7 +112,7 @@ fn phases(series: &[Series]) -> Table {
     table
 }
 
-/// The cost of one page.
+/// The table of the cost of one page.
 fn pages(test: &Test, series: &[Series]) -> Table {
     let columns = vec![
         Column::label("strategy", "strategy"),

@@ -1,4 +1,4 @@
-//! Aims of the library, as ratios of one run.
+//! The library's aims: ratios between two ways that are measured in the same run.
 
 use pageset_measure::pageops::{Measurement, Operation, Target};
 use pageset_pageops::{Method, VisitOrder};
@@ -7,7 +7,7 @@ use pageset_report::{Cell, Column, Row, Table};
 /// Size of the touch that the aims are about.
 const TOUCH_BYTES: usize = 16 << 10;
 
-/// An aim beside its measurement.
+/// An aim, with the measured ratio.
 struct Goal {
     what: String,
     wanted: f64,
@@ -31,7 +31,7 @@ impl Goal {
     }
 }
 
-/// The aims beside this run's measurements.
+/// A table of the aims, with the ratios of this run.
 pub(crate) fn table(rows: &[Measurement]) -> Table {
     let columns = vec![
         Column::label("aim", "aim"),

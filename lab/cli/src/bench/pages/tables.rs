@@ -82,7 +82,7 @@ pub(crate) fn of_huge(rows: &[Measurement], operation: Operation, load: Load) ->
     Some(table)
 }
 
-/// The pages of other sizes.
+/// The table for pages of 4 KiB and of 1 GiB.
 pub(crate) fn of_sizes(rows: &[Measurement]) -> Table {
     let columns = vec![
         Column::label("op", "op"),
@@ -112,7 +112,7 @@ pub(crate) fn of_sizes(rows: &[Measurement]) -> Table {
     table
 }
 
-/// Every row, for CSV.
+/// One table with every measurement, for CSV.
 pub(crate) fn of_all(rows: &[Measurement]) -> Table {
     let columns = vec![
         Column::label("op", "op"),

@@ -43,7 +43,7 @@ impl Selection {
         self.cpu = following(&cpus, self.cpu);
     }
 
-    /// In words.
+    /// The selection in words, for the footer.
     pub(in super::super) fn text(&self) -> String {
         let zone =
             self.zone.map_or_else(|| "all zones".to_owned(), |(node, zone)| format!("zone {node} {zone}"));
