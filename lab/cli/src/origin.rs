@@ -101,7 +101,7 @@ pub(crate) fn lost_notes(lost: &LostEvents) -> Vec<String> {
     notes
 }
 
-/// Counts that are not 0, as a list; `None` if all are.
+/// A list of the counts that are not 0; `None` if all are 0.
 fn reasons<const N: usize>(counts: [(u64, &str); N]) -> Option<String> {
     let found = counts.iter().filter(|(count, _)| *count > 0);
     let list: Vec<_> = found.map(|(count, reason)| format!("{count} {reason}")).collect();

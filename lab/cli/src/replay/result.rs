@@ -352,7 +352,8 @@ impl Finished {
         notes
     }
 
-    /// Notes on trust: the recorded kernel's own counts, and its own row.
+    /// Notes on how far the rows can be trusted: the recorded kernel's own counts, and how near the row of
+    /// its policy comes to them.
     fn trust(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(kernel) = self.kernel() {

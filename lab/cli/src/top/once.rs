@@ -20,7 +20,7 @@ use crate::paragraph;
 use crate::signals::Signals;
 use crate::terminal;
 
-/// From this interval on, a message tells the user that reading takes a while.
+/// If the interval is at least this long, a message tells the user to wait.
 const LONG: Duration = Duration::from_secs(5);
 
 #[derive(Serialize)]
