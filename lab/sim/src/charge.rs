@@ -72,6 +72,12 @@ impl Engine {
         }
     }
 
+    /// Whether a line from one CPU to another uses a plane.
+    pub(crate) fn is_between_bricks(&self, from: u32, to: u32) -> bool {
+        let brick_nodes = self.prices.planes.as_ref().map_or(u16::MAX, |planes| planes.brick_nodes);
+        self.cpus[from as usize].node / brick_nodes != self.cpus[to as usize].node / brick_nodes
+    }
+
     /// The running CPU touches a frame. Returns what that costs.
     #[inline]
     pub(crate) fn touch(&self, pfn: Pfn, touched: Touched<'_>) -> u64 {

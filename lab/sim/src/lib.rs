@@ -42,7 +42,7 @@
 //! the simulator does not model.
 //!
 //! Modules, from the top: `simulation` builds and runs; `engine` decides which CPU goes on; `cpu` is a body's
-//! view. CPUs share `lock`, `line` and `channel`. Costs come from `charge`, `prices`, `footprint` (with
+//! view. CPUs share `lock`, `line`, `link` and `channel`. Costs come from `charge`, `prices`, `footprint` (with
 //! `recency`) and `variation`. Results are in `measure`, `tally`, `latency` and `outcome`. `machine` reads
 //! TOML.
 #![deny(unsafe_code)]
@@ -58,6 +58,7 @@ mod footprint;
 mod latency;
 mod line;
 mod lines;
+mod link;
 mod lock;
 pub mod machine;
 mod measure;
@@ -80,6 +81,7 @@ pub use charge::{Charges, VirtualPlatform};
 pub use cpu::{Touch, VirtualCpu};
 pub use latency::Latency;
 pub use line::SharedLine;
+pub use link::Link;
 pub use lock::{Gate, Hold, LockClass, LockModel, LockUse, Spin, VirtualLock, VirtualMutex, mutex};
 pub use machine::{FrameLayout, MACHINES, Machine, MachineError, TickPhase};
 pub use outcome::{CacheCounts, Counts, LineTraffic, MemoryUse, Outcome, SharedCounts};

@@ -1,9 +1,11 @@
 //! A cache line that several CPUs write.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::cpu::VirtualCpu;
 use crate::engine::Engine;
+use crate::link::Link;
 
 /// No CPU has written the line yet.
 const NOBODY: u32 = u32::MAX;
@@ -14,13 +16,21 @@ const NOBODY: u32 = u32::MAX;
 pub struct SharedLine {
     last: AtomicU32,
     free_at: AtomicU64,
+    /// The link that carries the line between bricks. Without a link, nothing but distance limits its moves.
+    link: Option<Arc<Link>>,
 }
 
 impl SharedLine {
     /// A line that no CPU has.
     #[must_use]
     pub const fn new() -> Self {
-        Self { last: AtomicU32::new(NOBODY), free_at: AtomicU64::new(0) }
+        Self { last: AtomicU32::new(NOBODY), free_at: AtomicU64::new(0), link: None }
+    }
+
+    /// A line that no CPU has, and that moves over this link.
+    #[must_use]
+    pub fn over(link: Option<Arc<Link>>) -> Self {
+        Self { link, ..Self::new() }
     }
 
     /// Does an atomic read-modify-write by the running CPU, which waits for earlier operations on the line.
@@ -43,8 +53,18 @@ impl SharedLine {
         let (me, clock) = (engine.cpu_index(), &engine.cpu().clock);
         let last = self.last.swap(me, Relaxed);
         let line = if last == NOBODY { 0 } else { engine.line(last, me) };
-        let done = clock.get().max(self.free_at.load(Relaxed)) + engine.prices.atomic + line;
+        let now = clock.get();
+        let line = match (&self.link, &engine.prices.planes) {
+            (Some(link), Some(planes)) if last != NOBODY && engine.is_between_bricks(last, me) => {
+                line.max(planes.busy(link.waiting(now)))
+            }
+            _ => line,
+        };
+        let done = now.max(self.free_at.load(Relaxed)) + engine.prices.atomic + line;
         self.free_at.store(done, Relaxed);
+        if let Some(link) = &self.link {
+            link.waits_until(done);
+        }
         clock.set(done);
         engine.note(done);
     }

@@ -32,6 +32,8 @@ pub(crate) struct Prices {
     /// row.
     pub(crate) remote: Box<[(u64, u64)]>,
     pub(crate) nodes: usize,
+    /// Costs of the planes between bricks, if the machine has planes.
+    pub(crate) planes: Option<PlanePrices>,
     pub(crate) lock_pass: u64,
     pub(crate) wakeup: u64,
     /// Value of [`Processor::slowdown`](crate::engine::Processor::slowdown) for two busy threads of one core.
@@ -47,6 +49,24 @@ pub(crate) struct DataPrices {
     pub(crate) core: Option<u64>,
     /// Time for which memory is busy with the line; 0 if the bandwidth is not known.
     pub(crate) service: u64,
+}
+
+/// Costs of a plane, in picoseconds.
+#[derive(Debug)]
+pub(crate) struct PlanePrices {
+    /// Nodes of one brick, whose CPUs reach each other without a plane.
+    pub(crate) brick_nodes: u16,
+    /// Time for which a line occupies the plane.
+    line: u64,
+    /// Time for which a request occupies the plane.
+    request: u64,
+}
+
+impl PlanePrices {
+    /// Time for which a plane is busy with the move of a line for which others wait.
+    pub(crate) fn busy(&self, waiting: u64) -> u64 {
+        self.line.saturating_add(self.request.saturating_mul(waiting))
+    }
 }
 
 /// Lines of 64 bytes in the 4 KiB that machine files give costs for.
@@ -94,6 +114,11 @@ impl Prices {
             node: costs.line_from_node.span().0,
             remote: remote.collect(),
             nodes,
+            planes: machine.planes.as_ref().map(|planes| PlanePrices {
+                brick_nodes: planes.brick_nodes as u16,
+                line: planes.line.span().0,
+                request: planes.request.as_ref().map_or(0, |request| request.span().0),
+            }),
             lock_pass: costs.lock_pass.span().0,
             wakeup: costs.wakeup.span().0,
             slowdown: ((costs.sibling_slowdown.factor - 1.0) * f64::from(1 << SLOWDOWN_BITS)).round() as u64,

@@ -156,6 +156,10 @@ impl Cost {
     pub fn span(&self) -> Span {
         Span::from_ns_f64(self.ns)
     }
+
+    pub(super) fn check(&self, key: &str) -> Result<(), String> {
+        check_ns(key, self.ns, &self.source)
+    }
 }
 
 /// Largest cost that a file may name: a second.
@@ -166,11 +170,11 @@ const GB_PER_S: std::ops::RangeInclusive<f64> = 0.001..=1e6;
 
 fn check_ns(key: &str, ns: f64, source: &str) -> Result<(), String> {
     if !(0.0..=NS_MAX).contains(&ns) {
-        return Err(format!("costs.{key}: {ns} ns is out of range; use 0 to {NS_MAX:e}"));
+        return Err(format!("{key}: {ns} ns is out of range; use 0 to {NS_MAX:e}"));
     }
     if source.trim().is_empty() {
         return Err(format!(
-            "costs.{key}: source is empty; say where the number is from (\"measured by …\", a text, or \"guess: why\")"
+            "{key}: source is empty; say where the number is from (\"measured by …\", a text, or \"guess: why\")"
         ));
     }
     Ok(())
@@ -179,17 +183,17 @@ fn check_ns(key: &str, ns: f64, source: &str) -> Result<(), String> {
 impl Costs {
     pub(super) fn check(&self) -> Result<(), String> {
         for (key, cost) in self.single() {
-            check_ns(key, cost.ns, &cost.source)?;
+            cost.check(&format!("costs.{key}"))?;
         }
         if let Some(copy) = &self.copy_4k {
-            check_ns("copy_4k", copy.ns, &copy.source)?;
+            copy.check("costs.copy_4k")?;
         }
         for (key, levels) in
             [("metadata", &self.metadata), ("clear_4k", &self.clear_4k), ("read_4k", &self.read_4k)]
         {
             let core_ns = levels.core_ns.into_iter();
             for ns in [levels.near_ns, levels.shared_ns, levels.memory_ns].into_iter().chain(core_ns) {
-                check_ns(key, ns, &levels.source)?;
+                check_ns(&format!("costs.{key}"), ns, &levels.source)?;
             }
             if key == "metadata" && levels.core_ns.is_some() {
                 return Err(format!(
@@ -198,8 +202,8 @@ impl Costs {
             }
         }
         for entry in &self.line_from_distance {
-            check_ns("line_from_distance", entry.cache_ns, &entry.source)?;
-            check_ns("line_from_distance", entry.memory_ns, &entry.source)?;
+            check_ns("costs.line_from_distance", entry.cache_ns, &entry.source)?;
+            check_ns("costs.line_from_distance", entry.memory_ns, &entry.source)?;
         }
         if let Some(bandwidth) = &self.memory_bandwidth {
             for gb_per_s in [bandwidth.read_gb_per_s, bandwidth.clear_gb_per_s] {
@@ -210,7 +214,7 @@ impl Costs {
                     ));
                 }
             }
-            check_ns("memory_bandwidth", 0.0, &bandwidth.source)?;
+            check_ns("costs.memory_bandwidth", 0.0, &bandwidth.source)?;
         }
         let ascending = |pair: &[AtDistance]| pair[0].distance < pair[1].distance;
         if !self.line_from_distance.windows(2).all(ascending) {

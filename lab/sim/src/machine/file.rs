@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Caches, Costs, Machine, TickPhase, Topology, ZoneLayout};
+use super::{Caches, Costs, Machine, Planes, TickPhase, Topology, ZoneLayout};
 
 /// A machine file, before it is checked.
 #[derive(Debug, Deserialize)]
@@ -23,6 +23,8 @@ struct File {
     caches: Caches,
     memory: Memory,
     costs: Costs,
+    /// Default: nodes are connected without planes.
+    planes: Option<Planes>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -94,6 +96,7 @@ pub(super) fn parse(text: &str) -> Result<Machine, String> {
         ));
     }
     file.costs.check()?;
+    file.planes.as_ref().map_or(Ok(()), Planes::check)?;
     if topology.nodes > 1 && file.costs.line_from_distance.is_empty() {
         return Err("costs.line_from_distance is empty, but there are several nodes; say what a line from \
                     another node costs, e.g. [[costs.line_from_distance]] distance = 20, cache_ns = …"
@@ -109,6 +112,7 @@ pub(super) fn parse(text: &str) -> Result<Machine, String> {
         topology,
         memory,
         costs: file.costs,
+        planes: file.planes,
         tick_phase: file.tick_phase,
         notes: file.notes,
     })

@@ -1,12 +1,13 @@
 //! Machines: the parts of a simulated computer and the cost of each step there, as TOML.
 //!
 //! `file` is the format, `topology` the place of each CPU, `costs` the cost of each step, `zones` the
-//! division of memory, `bundled` the machines that come with the crate, `error` the errors of bad files.
+//! division of memory, `planes` the networks between bricks, `bundled` the machines that come with the crate, `error` the errors of bad files.
 
 mod bundled;
 mod costs;
 mod error;
 mod file;
+mod planes;
 mod tick_phase;
 mod topology;
 mod zones;
@@ -14,6 +15,7 @@ mod zones;
 pub use bundled::{BundledMachine, MACHINES};
 pub use costs::{ByLevel, Cost, Costs, FrameLayout, MemoryBandwidth};
 pub use error::MachineError;
+pub use planes::Planes;
 pub use tick_phase::TickPhase;
 pub use topology::{Caches, Near, Topology};
 pub use zones::ZoneLayout;
@@ -35,6 +37,8 @@ pub struct Machine {
     pub memory: ZoneLayout,
     /// Costs of single steps.
     pub costs: Costs,
+    /// The planes that connect its bricks. Without planes, only distance limits how fast a line moves.
+    pub planes: Option<Planes>,
     /// When the CPUs do their periodic work.
     pub tick_phase: TickPhase,
     /// Notes for readers of the file.

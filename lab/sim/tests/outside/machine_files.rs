@@ -36,6 +36,13 @@ fn errors_name_file_key_and_remedy() {
     refused("[10, 20],\n", "", "need 2 rows of 2 numbers");
     refused("\n[costs]", "\n[costs]\nfre = 1", "unknown field `fre`");
     refused("name = \"westmere-ep\"", "", "missing field `name`");
+    let planes = |count, ns| {
+        format!(
+            "\n[planes]\ncount = {count}\nbrick_nodes = 1\nline = {{ ns = {ns}, source = \"x\" }}\n\n[costs]"
+        )
+    };
+    refused("\n[costs]", &planes("0", "1.0"), "planes.count: 0 is out of range; use 1 to 256");
+    refused("\n[costs]", &planes("2", "-1.0"), "planes.line: -1 ns is out of range");
     refused("distance = 20\n", "distance = 300\n", "line");
 }
 

@@ -5,9 +5,11 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use pageset_core::policy::LINUX_6_18;
 use pageset_core::{CpuId, Order, Request};
+use pageset_sim::machine::{Cost, Planes};
 use pageset_sim::{
     Channel, FrameLayout, LockClass, LockModel, MACHINES, Machine, Outcome, SharedLine, Simulation, Span,
     Spin, TickPhase, Time, VirtualCpu, mutex,
@@ -233,6 +235,37 @@ fn atomics_on_one_line_queue_up() {
         simulation.spawn(CpuId(cpu), body).unwrap();
     }
     agrees("atomics a second", simulation.run().unwrap().score_per_second(), 1e9 / 50.0, 0.001);
+}
+
+/// Two CPUs of different bricks want one line. Its plane carries the line, and the request of the one that
+/// waits, before the next move can begin. Inside a brick the plane has no part in it.
+#[test]
+fn a_plane_carries_a_line_and_the_requests_of_those_who_wait() {
+    let rate = |brick_nodes| {
+        let mut machine = ideal("skylake-ep");
+        machine.costs.atomic.ns = 5.0;
+        machine.costs.line_from_distance.iter_mut().for_each(|at| at.cache_ns = 45.0);
+        let cost = |ns| Cost { ns, source: "this test".to_owned() };
+        let (line, request) = (cost(200.0), Some(cost(20.0)));
+        machine.planes = Some(Planes { count: 1, brick_nodes, line, request });
+        let other = machine.topology.cpus_per_node();
+        let mut simulation =
+            Simulation::builder(&machine).cpus(other + 1).duration(Span::from_ms(1)).build().unwrap();
+        let line = Rc::new(SharedLine::over(Some(Arc::default())));
+        for cpu in [0, other] {
+            let line = Rc::clone(&line);
+            let body = move |cpu: &VirtualCpu| {
+                while cpu.running() {
+                    line.rmw(cpu);
+                    cpu.score(1);
+                }
+            };
+            simulation.spawn(CpuId(cpu), body).unwrap();
+        }
+        simulation.run().unwrap().score_per_second()
+    };
+    agrees("between bricks", rate(1), 1e9 / 225.0, 0.001);
+    agrees("inside a brick", rate(2), 1e9 / 50.0, 0.001);
 }
 
 /// Eight CPUs fill their page sets, then sleep while these decay. How often a zone's lock was found taken

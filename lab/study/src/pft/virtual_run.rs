@@ -84,7 +84,9 @@ pub fn run(machine: &Machine, spec: &VirtualSpec) -> Result<Run> {
     }
     let machine = shrunk(machine, scale, &shape);
     let lines_per_table = shape.geometry.entries().div_ceil(8);
-    let world = VirtualWorld::new(0..machine.memory.end(), shape.tables(), lines_per_table, spec.rss_line);
+    let tables = (shape.tables(), lines_per_table);
+    let planes = machine.planes.as_ref().map_or(0, |planes| planes.count);
+    let world = VirtualWorld::new(0..machine.memory.end(), tables, spec.rss_line, planes);
     let config = EngineConfig {
         tables: shape.tables(),
         magazine: shape.magazine,
@@ -139,11 +141,11 @@ fn shrunk(machine: &Machine, scale: f64, shape: &Shape) -> Machine {
     let needed = NODE_SHARES_MAX * shape.thread_pages * u64::from(cpus_per_node);
     let pages = ((real as f64 / scale) as u64).min(needed).max(64);
     // The memory is a quarter larger, for tables and for the pages that watermarks keep. Nodes are used in
-    // whole groups of four, as they are wired. The part of a region that is not simulated may still be mapped
+    // whole groups of eight, as they are wired. The part of a region that is not simulated may still be mapped
     // ahead.
     let filled = (shape.mapped_pages() + u64::from(shape.tables())) * 5 / 4 / pages + 1;
     let used = u32::try_from(filled).unwrap_or(all).max(shape.threads.div_ceil(cpus_per_node));
-    let nodes = used.next_multiple_of(4).min(all);
+    let nodes = used.next_multiple_of(8).min(all);
     let zone = |node: u64| {
         // Frame 0 is never used.
         (ZoneKind::Normal, NodeId(node as u16), (node * pages).max(1)..(node + 1) * pages)

@@ -6,10 +6,11 @@
 
 use std::cell::RefCell;
 use std::ops::Range;
+use std::sync::Arc;
 
 use pageset_core::{CpuId, FreeError, Order, Pfn, Platform, Request};
 use pageset_fault::{FrameSource, FrameUse, Line, Memory, World};
-use pageset_sim::{SharedLine, VirtualCpu, VirtualLock};
+use pageset_sim::{Link, SharedLine, VirtualCpu, VirtualLock};
 use serde::{Deserialize, Serialize};
 
 thread_local! {
@@ -83,13 +84,22 @@ pub(super) struct VirtualWorld {
 
 impl VirtualWorld {
     /// Makes a world. `span` are the machine's frames. The engine may use `tables` tables of
-    /// `lines_per_table` lines each.
-    pub(super) fn new(span: Range<u64>, tables: u32, lines_per_table: u32, rss_line: RssLine) -> Self {
+    /// `lines_per_table` lines each. The address space is at home on one node, from which one link of each
+    /// of `planes` planes leads to other bricks. Its lines use the planes in turn.
+    pub(super) fn new(
+        span: Range<u64>,
+        (tables, lines_per_table): (u32, u32),
+        rss_line: RssLine,
+        planes: u32,
+    ) -> Self {
         let line = |_| SharedLine::new();
+        let links: Vec<_> = (0..planes).map(|_| Arc::new(Link::default())).collect();
+        let mut links = links.iter().cycle();
+        let mut hot = || SharedLine::over(links.next().cloned());
         let lines = CounterLines {
-            mmap_lock: SharedLine::new(),
-            rss: SharedLine::new(),
-            anon_rss: SharedLine::new(),
+            mmap_lock: hot(),
+            rss: hot(),
+            anon_rss: hot(),
             areas: (0..AREAS).map(line).collect(),
             words: (0..tables as usize * lines_per_table as usize).map(line).collect(),
             lines_per_table,

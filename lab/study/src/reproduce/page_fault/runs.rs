@@ -7,6 +7,7 @@ use pageset_fault::{Geometry, Strategy};
 use pageset_measure::pft::{Ahead, Regions, Run, Shape};
 use pageset_report::Progress;
 use pageset_sim::Machine;
+use pageset_sim::machine::Cost;
 
 use crate::jobs::{self, Stage};
 use crate::pft::{AreaCache, RssLine, VirtualSpec, run_virtual};
@@ -23,6 +24,8 @@ pub(super) struct Key {
     pub(super) own_line: bool,
     /// Whether the address space remembers the area that was used last, as in 2005.
     pub(super) shared_cache: bool,
+    /// The planes between bricks.
+    pub(super) wiring: Wiring,
     /// Most pages that are simulated, of all threads together.
     pub(super) pages_max: u64,
     /// Work done before a page is requested.
@@ -31,6 +34,39 @@ pub(super) struct Key {
     pub(super) skipped: u64,
     /// Cache lines that are written in each page.
     pub(super) lines: u32,
+}
+
+/// The planes between bricks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Wiring {
+    /// The planes of the machine file.
+    Machine,
+    /// All lines use one plane.
+    OnePlane,
+    /// The planes of the machine file, with [requests](REQUEST_NS) of waiting CPUs.
+    Requests,
+    /// One plane, with requests.
+    OnePlaneRequests,
+}
+
+/// Time for which a plane is busy with a request. Source: 16 bytes at 1.6 GB/s, the rate of the machine file.
+/// A busy line of the Origin 2000 refuses requests, and the CPU asks again (Laudon and Lenoski, 1997). Guess:
+/// so it is on the Altix.
+const REQUEST_NS: f64 = 10.0;
+
+impl Wiring {
+    fn of(self, machine: &Machine) -> Machine {
+        let mut machine = machine.clone();
+        if let Some(planes) = &mut machine.planes {
+            if matches!(self, Self::OnePlane | Self::OnePlaneRequests) {
+                planes.count = 1;
+            }
+            if matches!(self, Self::Requests | Self::OnePlaneRequests) {
+                planes.request = Some(Cost { ns: REQUEST_NS, source: "guess: see REQUEST_NS".to_owned() });
+            }
+        }
+        machine
+    }
 }
 
 /// How threads share memory.
@@ -60,6 +96,7 @@ impl Key {
             sharing,
             own_line,
             shared_cache,
+            wiring: Wiring::Machine,
             pages_max: PAGES_MAX,
             ahead: Ahead::default(),
             skipped: 0,
@@ -91,7 +128,7 @@ impl Key {
             fault_ns,
             thread_pages_max: (self.pages_max / u64::from(self.threads)).clamp(least, most),
         };
-        run_virtual(machine, &spec)
+        run_virtual(&self.wiring.of(machine), &spec)
     }
 }
 

@@ -6,7 +6,7 @@ use pageset_report::Origin;
 use pageset_report::comparison::{Comparison, Pair, Quantity};
 
 use super::printed::{PAGES_PER_GIB, PrintedRow};
-use super::runs::{Key, Runs};
+use super::runs::{Key, Runs, Wiring};
 use super::{MACHINE, THREADS_OF_LISTING};
 
 /// The number of threads of a row.
@@ -16,6 +16,18 @@ pub(super) enum Reading {
     Printed,
     /// The printed number, but at most as many threads as the program's listing has room for.
     Listing,
+}
+
+impl Reading {
+    pub(super) const ALL: [Self; 2] = [Self::Printed, Self::Listing];
+
+    /// The row's name in tables.
+    pub(super) fn name(self, row: &PrintedRow) -> String {
+        match self {
+            Self::Printed => row.threads.to_string(),
+            Self::Listing => format!("{}, {THREADS_OF_LISTING} run", row.threads),
+        }
+    }
 }
 
 /// The simulation of a printed row.
@@ -28,18 +40,30 @@ pub(super) fn key(row: &PrintedRow, reading: Reading) -> Key {
     Key { shared_cache: true, ..Key::new(row.strategy, threads, pages) }
 }
 
-/// Two variants of a row, for rows of so few threads that all of them ran.
-fn variants(row: &PrintedRow) -> [Key; 2] {
+/// Variants of a row, for rows of so few threads that all of them ran.
+fn variants(row: &PrintedRow) -> [Key; 4] {
     let key = key(row, Reading::Printed);
-    [Key { own_line: true, ..key }, Key { shared_cache: false, ..key }]
+    [
+        Key { own_line: true, ..key },
+        Key { shared_cache: false, ..key },
+        Key { wiring: Wiring::Requests, ..key },
+        Key { wiring: Wiring::Requests, own_line: true, ..key },
+    ]
 }
+
+/// What differs in each of [`variants`].
+const VARIANTS: [&str; 4] = [
+    "The same with the counters on a line of their own",
+    "The same if each thread remembered its area itself",
+    "The same if waiting CPUs kept requests on the planes",
+    "The same with such requests and the counters on a line of their own",
+];
 
 /// The simulations that the tables need.
 pub(super) fn keys(rows: &[PrintedRow]) -> Vec<Key> {
     let few = rows.iter().filter(|row| row.threads <= THREADS_OF_LISTING);
-    let readings = [Reading::Printed, Reading::Listing];
     rows.iter()
-        .flat_map(|row| readings.map(|reading| key(row, reading)))
+        .flat_map(|row| Reading::ALL.map(|reading| key(row, reading)))
         .chain(few.flat_map(variants))
         .collect()
 }
@@ -84,12 +108,12 @@ fn comparison(rows: &[PrintedRow], runs: &Runs, fault_ns: f64) -> Result<Compari
         let ours = AsPrinted::new(row, runs.get(&key(row, Reading::Printed))?);
         let origin = if row.threads == 1 { Origin::Fitted } else { Origin::Simulated };
         match base {
-            None => base = Some(table.push_base(row.threads.to_string(), pairs(row, &ours, origin))),
-            Some(base) => table.push(row.threads.to_string(), base, pairs(row, &ours, origin)),
+            None => base = Some(table.push_base(Reading::Printed.name(row), pairs(row, &ours, origin))),
+            Some(base) => table.push(Reading::Printed.name(row), base, pairs(row, &ours, origin)),
         }
         if let Some(base) = base.filter(|_| row.threads > THREADS_OF_LISTING) {
             let ours = AsPrinted::new(row, runs.get(&key(row, Reading::Listing))?);
-            table.push(format!("{}, {THREADS_OF_LISTING} run", row.threads), base, pairs(row, &ours, origin));
+            table.push(Reading::Listing.name(row), base, pairs(row, &ours, origin));
         }
     }
     Ok(table)
@@ -179,14 +203,12 @@ impl Score {
                 key(row, Reading::Listing)
             }),
             score(format!("As printed, {up_to}"), &few, &|row| key(row, Reading::Printed)),
-            score(format!("The same with the counters on a line of their own, {up_to}"), &few, &|row| {
-                variants(row)[0]
-            }),
-            score(format!("The same if each thread remembered its area itself, {up_to}"), &few, &|row| {
-                variants(row)[1]
-            }),
         ];
-        Ok(Self { readings: readings.into_iter().collect::<Result<_>>()? })
+        let variants = VARIANTS
+            .iter()
+            .enumerate()
+            .map(|(index, name)| score(format!("{name}, {up_to}"), &few, &|row| variants(row)[index]));
+        Ok(Self { readings: readings.into_iter().chain(variants).collect::<Result<_>>()? })
     }
 
     pub(super) fn sentences(&self) -> Vec<String> {

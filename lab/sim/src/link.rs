@@ -1,0 +1,41 @@
+//! The link of one plane at the memory where hot lines are at home.
+//!
+//! On machines whose nodes are connected by several planes, the address of a line decides which plane
+//! carries it. A line moves to one CPU at a time. A CPU that asks for a line while it moves is refused, and
+//! asks again, so each CPU that waits has one request under way. These requests share the link with the line.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::{Mutex, PoisonError};
+
+/// The times at which operations on the link's lines are done, in picoseconds.
+#[derive(Debug, Default)]
+pub struct Link(Mutex<BinaryHeap<Reverse<u64>>>);
+
+impl Link {
+    /// Number of CPUs that wait at `now` for any line of this link.
+    pub(crate) fn waiting(&self, now: u64) -> u64 {
+        let mut done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while done.peek().is_some_and(|Reverse(done)| *done <= now) {
+            done.pop();
+        }
+        done.len() as u64
+    }
+
+    /// A CPU waits for a line of this link until `done`.
+    pub(crate) fn waits_until(&self, done: u64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Reverse(done));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_its_line_does_not_wait() {
+        let link = Link::default();
+        [30, 10, 20].into_iter().for_each(|done| link.waits_until(done));
+        assert_eq!([5, 10, 25, 30].map(|now| link.waiting(now)), [3, 2, 1, 0]);
+    }
+}
