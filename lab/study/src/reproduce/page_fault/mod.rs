@@ -121,7 +121,7 @@ const EXPLANATIONS: [&str; 6] = [
     "From 128 to 512 threads the text has both linear scaling and a constant number of busy CPUs. A line that all threads \
      write cannot scale; threads that do not wait for it would be busy. Nothing in the model gives both, unless no more \
      than 128 threads ran: see the table of that name.",
-    "Peak at 16: there 16 private times take as long as what all threads write to one line, in two bricks. From \
+    "Peak at 16: there 16 private times take as long as what all threads write to one line, in one brick. From \
      then on the line decides: each further router on its way makes it slower.",
     "Busy CPUs: threads that wait for a line are busy; the last thread, which gives everything back, is alone. So the \
      share of busy CPUs is that of touching in the whole. That is the residue of about 1 us a page in the specification: \
