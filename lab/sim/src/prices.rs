@@ -56,14 +56,14 @@ pub(crate) struct DataPrices {
 pub(crate) struct PlanePrices {
     /// Nodes of one brick, whose CPUs reach each other without a plane.
     pub(crate) brick_nodes: u16,
-    /// Time for which a line occupies the plane.
+    /// Time that a line occupies the plane.
     line: u64,
-    /// Time for which a request occupies the plane.
+    /// Time that a request occupies the plane.
     request: u64,
 }
 
 impl PlanePrices {
-    /// Time for which a plane is busy with the move of a line for which others wait.
+    /// Time that the move of a line occupies a plane, if `waiting` CPUs wait for lines of the plane.
     pub(crate) fn busy(&self, waiting: u64) -> u64 {
         self.line.saturating_add(self.request.saturating_mul(waiting))
     }

@@ -1,7 +1,8 @@
 //! Machines: the parts of a simulated computer and the cost of each step there, as TOML.
 //!
 //! `file` is the format, `topology` the place of each CPU, `costs` the cost of each step, `zones` the
-//! division of memory, `planes` the networks between bricks, `bundled` the machines that come with the crate, `error` the errors of bad files.
+//! division of memory. `planes` is the networks between bricks, `bundled` the machines that come with the
+//! crate, `error` the errors of bad files.
 
 mod bundled;
 mod costs;

@@ -12,9 +12,9 @@ pub struct Planes {
     pub count: u32,
     /// Nodes of one brick. Lines inside a brick use no plane.
     pub brick_nodes: u32,
-    /// Time for which a plane is busy with a line that moves.
+    /// Time that a line occupies a plane when it moves.
     pub line: Cost,
-    /// Time for which a plane is busy with one request of a CPU that waits for a line. Each such CPU has one
+    /// Time that a request of a CPU that waits for a line occupies a plane. Each such CPU has one
     /// request under way while the line moves. Default: CPUs wait without requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Cost>,

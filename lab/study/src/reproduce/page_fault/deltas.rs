@@ -1,4 +1,4 @@
-//! What deltas change, by the planes between bricks: a test of the text's own explanation.
+//! The change by deltas, by the planes between bricks: a test of the text's own explanation.
 //!
 //! With deltas no thread writes the counters' line, and the text's kernel became slower. Its author says why:
 //! with atomic operations two lines move, each over a plane of its own. With deltas one line moves, and it
@@ -105,7 +105,7 @@ impl Deltas {
             Column::measure("published", "published").with_unit("%"),
         ];
         let cases = CASES.map(|(key, words, ..)| Column::measure(key, words).with_unit("%"));
-        let title = "What deltas change of fault/wsec, by planes and place of the counters";
+        let title = "The change of fault/wsec by deltas, by planes and place of the counters";
         let mut table = Table::new(title, columns.into_iter().chain(cases).collect());
         for change in &self.0 {
             let cells =
@@ -127,7 +127,7 @@ impl Deltas {
         let few = self.0.iter().filter(|change| change.printed > 0.0).map(|change| change.ours[1]);
         let few: Vec<_> = few.map(|ours| format!("{ours:+.1}")).collect();
         format!(
-            "The text's explanation of what deltas lose, two lines on two link planes instead of one line on one, is {}: where 25 to \
+            "The text's explanation of the loss by deltas, two lines on two link planes instead of one line on one, is {}: where 25 to \
              34 % are printed, they change {most:+.1} % in the worst case of six. A fault writes both lines one after the other. So \
              nearly all threads wait for the line with more writes, mmap_sem's, and the other plane has nothing to carry, with or \
              without deltas. Below 64 threads, counters on a line of their own give what the text says, less than 10 %: {} %.",

@@ -2,10 +2,9 @@
 //! Lameter's atomic operations, and these with deltas for the counters.
 //!
 //! `printed` has the text's rows, `runs` simulates, `fit` chooses the one fitted number, `tables` puts our
-//! values beside the printed ones, `threads` asks the printed rows how many threads ran, `deltas` tests the text's
-//! explanation of what deltas lose. `predictions` tests
-//! T1 to T5 of the specification, `matrix` is a table that no text has, `ahead` has the text's promises,
-//! `figures` draws.
+//! values beside the printed ones. `threads` asks the printed rows how many threads ran. `deltas` tests the
+//! text's explanation of the loss by deltas, `predictions` T1 to T5 of the specification. `matrix` is a table
+//! that no text has, `ahead` has the text's promises, `figures` draws.
 
 mod ahead;
 mod deltas;

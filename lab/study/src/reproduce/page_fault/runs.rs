@@ -49,7 +49,7 @@ pub(super) enum Wiring {
     OnePlaneRequests,
 }
 
-/// Time for which a plane is busy with a request. Source: 16 bytes at 1.6 GB/s, the rate of the machine file.
+/// Time that a request occupies a plane. Source: 16 bytes at 1.6 GB/s, the rate of the machine file.
 /// A busy line of the Origin 2000 refuses requests, and the CPU asks again (Laudon and Lenoski, 1997). Guess:
 /// so it is on the Altix.
 const REQUEST_NS: f64 = 10.0;

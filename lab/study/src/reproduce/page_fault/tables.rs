@@ -51,7 +51,7 @@ fn variants(row: &PrintedRow) -> [Key; 4] {
     ]
 }
 
-/// What differs in each of [`variants`].
+/// The difference of each of [`variants`].
 const VARIANTS: [&str; 4] = [
     "The same with the counters on a line of their own",
     "The same if each thread remembered its area itself",
