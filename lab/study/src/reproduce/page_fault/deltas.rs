@@ -7,8 +7,7 @@
 use anyhow::Result;
 use pageset_report::{Cell, Column, Row, Table};
 
-use super::THREADS_OF_LISTING;
-use super::printed::PrintedRow;
+use super::printed::{PrintedRow, THREADS_OF_LISTING};
 use super::runs::{Key, Runs, Wiring};
 use super::tables::{AsPrinted, Reading, key};
 

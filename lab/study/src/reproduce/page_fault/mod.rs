@@ -22,16 +22,12 @@ use pageset_report::Progress;
 use pageset_sim::Machine;
 
 use super::study::{Findings, Options, Study};
+use printed::{MACHINE, THREADS_OF_LISTING};
 use runs::Runs;
 
 /// The study.
 #[derive(Debug)]
 pub(crate) struct PageFault;
-
-/// The machine of the text's measurements.
-const MACHINE: &str = "altix-512";
-/// The program of 2005 keeps its threads in arrays of 128. Source: spec fault.md §2.1, its listing of 2006.
-const THREADS_OF_LISTING: u32 = 128;
 
 impl Study for PageFault {
     fn name(&self) -> &'static str {

@@ -5,6 +5,11 @@ use pageset_fault::Strategy;
 
 use crate::reproduce::published::published;
 
+/// The machine of the text's measurements.
+pub(super) const MACHINE: &str = "altix-512";
+/// The program of 2005 keeps its threads in arrays of 128. Source: spec fault.md §2.1, its listing of 2006.
+pub(super) const THREADS_OF_LISTING: u32 = 128;
+
 /// One row of the text.
 #[derive(Clone, Debug)]
 pub(super) struct PrintedRow {

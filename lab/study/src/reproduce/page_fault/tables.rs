@@ -5,9 +5,8 @@ use pageset_measure::pft::Run;
 use pageset_report::Origin;
 use pageset_report::comparison::{Comparison, Pair, Quantity};
 
-use super::printed::{PAGES_PER_GIB, PrintedRow};
+use super::printed::{MACHINE, PAGES_PER_GIB, PrintedRow, THREADS_OF_LISTING};
 use super::runs::{Key, Runs, Wiring};
-use super::{MACHINE, THREADS_OF_LISTING};
 
 /// The number of threads of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,7 @@
 
 use pageset_report::{Cell, Column, Row, Table};
 
-use super::THREADS_OF_LISTING;
-use super::printed::PrintedRow;
+use super::printed::{PrintedRow, THREADS_OF_LISTING};
 
 /// The rows of 128 threads and more without deltas, by a thread's share of memory.
 pub(super) fn table(rows: &[PrintedRow]) -> Table {
