@@ -185,6 +185,10 @@ impl<'p> Pages<'p> {
     /// let tail = head.split_off(512);
     /// assert_eq!((head.len(), tail.len()), (2 << 20, 8 << 20));
     /// drop(head); // the tail stays where it is
+    /// // Parts of one length: cut them from the end.
+    /// let mut first = pool.alloc_run(1 << 20)?;
+    /// let others: Vec<_> = (1..8).rev().map(|part| first.split_off(part * 32)).collect();
+    /// assert!(others.iter().all(|part| part.len() == first.len()));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

@@ -5,6 +5,8 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
+use pageset_core::Pfn;
+
 use super::{Pages, Span};
 use crate::pool::Pool;
 use crate::sys::PAGE_BYTES;
@@ -28,6 +30,9 @@ use crate::sys::PAGE_BYTES;
 /// assert_eq!(&hello[..], b"hello");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// An owner of a buffer that must be [`RefUnwindSafe`](std::panic::RefUnwindSafe), as
+/// `arrow_buffer::Buffer::from_custom_allocation` asks, may be such pages.
 ///
 /// A child of `fork` may read these pages like other pages. Dropping them there does nothing: see
 /// [`Fork`](crate::Fork).
@@ -56,6 +61,12 @@ impl OwnedPages {
     #[must_use]
     pub const fn page_count(&self) -> usize {
         self.pages.count() as usize
+    }
+
+    /// Number of the first frame, counted from the pool's start.
+    #[must_use]
+    pub const fn pfn(&self) -> Pfn {
+        Pfn(self.pages.frame() as u64)
     }
 
     /// Bytes from the pool's start: the offset in a shared pool's file.

@@ -49,6 +49,7 @@ use std::io;
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -147,6 +148,12 @@ pub(crate) struct Inner {
     /// Set if a child may take the pool over.
     pub(crate) hand_over: Option<HandOver>,
 }
+
+// A pool calls a program's functions while it holds no lock of its own and nothing is half done. So a panic
+// of `on_shortage` or `progress` leaves a pool that works. Pages refer to these types, and inherit this.
+impl UnwindSafe for Pool {}
+impl RefUnwindSafe for Pool {}
+impl RefUnwindSafe for Inner {}
 
 impl Inner {
     /// Whether all pages are free: whether neither a user nor an array has a page.

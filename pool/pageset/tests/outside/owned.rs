@@ -1,5 +1,6 @@
 //! Pages that own their pool.
 
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
@@ -25,6 +26,19 @@ fn the_last_slice_of_bytes_frees_the_page() {
     assert_eq!((&slice[..], pool.stats().nr_used), (&b"ello"[..], 1));
     drop(slice);
     assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
+}
+
+/// Arrow's buffers take such owners only.
+#[test]
+fn pools_and_pages_may_be_used_after_a_panic() {
+    fn takes<T: UnwindSafe + RefUnwindSafe>(_: &T) {}
+    let pool = pool();
+    takes(&pool);
+    takes(&*pool);
+    takes(&pool.alloc(Order::ZERO).unwrap());
+    let pages = pool.alloc_owned(Order::ZERO).unwrap();
+    takes(&pages);
+    assert_eq!(pages.pfn().0 as usize * PAGE_BYTES, pages.offset());
 }
 
 #[test]

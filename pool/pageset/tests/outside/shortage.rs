@@ -1,5 +1,7 @@
 //! A pool that grows, and a cache that frees pages when there are none.
 
+use std::num::NonZeroUsize;
+use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
@@ -78,5 +80,25 @@ fn whoever_finds_no_memory_asks_the_program_first() {
     assert!(CACHE.lock().unwrap().is_empty() && ASKED.load(Relaxed) > before, "until the program has none");
     assert_eq!(pool.alloc_exact(0).unwrap_err(), AllocError::BadCount);
     assert_eq!(pool.stats().nr_used, 0);
+    pool.validate().unwrap();
+}
+
+/// A panic of the program's function passes through the pool, which goes on.
+#[test]
+fn a_panic_of_the_programs_function_leaves_the_pool_as_it_was() {
+    let evict = |_| panic!("the cache is damaged");
+    let pool = Pool::builder().size(8 * MIB).returns(quiet()).on_shortage(evict).build().unwrap();
+    let all: Vec<_> = (0..2).map(|_| pool.alloc(Order::MAX).unwrap()).collect();
+    for _ in 0..2 {
+        assert!(catch_unwind(|| drop(pool.alloc(Order::ZERO))).is_err());
+        assert!(catch_unwind(|| drop(pool.alloc_run(6 * MIB))).is_err());
+    }
+    for threads in [1, 2] {
+        let threads = NonZeroUsize::new(threads).unwrap();
+        assert!(catch_unwind(|| pool.populate(8 * MIB, threads, |_| panic!("no terminal"))).is_err());
+    }
+    drop(all);
+    assert_eq!(pool.alloc_run(8 * MIB).unwrap().len(), 8 * MIB);
+    assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
     pool.validate().unwrap();
 }
