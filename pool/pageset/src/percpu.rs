@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use pageset_core::Order;
 
-use crate::arrays::{Batch, Caps, Class, CpuArrays, Entry, Share, StackAt, ZeroState};
+use crate::arrays::{Batch, Caps, Class, CpuArrays, Entry, Share, StackAt};
 use crate::inside::Inside;
 use crate::pages::Span;
 use crate::rseq::{self, Area, HotPage};
@@ -138,9 +138,8 @@ impl PerCpu {
 
     /// Tells tools that a user gets this block of so many frames.
     pub(crate) fn note_block(&self, block: Entry, count: u32) {
-        self.note_handed_out(block.frame(), count);
-        if block.zero() == ZeroState::Zero {
-            self.note_zero(block.frame(), count);
+        if let Some(checked) = &self.checked {
+            checked.hand_out_block(block, count);
         }
     }
 

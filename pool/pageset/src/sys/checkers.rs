@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::valgrind::{self, Bytes};
 use super::{Mapping, PAGE_BYTES, PAGE_SHIFT};
+use crate::arrays::{Entry, ZeroState};
 
 /// `__asan_poison_memory_region` and its opposite.
 type OfRegion = unsafe extern "C" fn(*const c_void, usize);
@@ -57,7 +58,7 @@ impl Tools {
             |name| address_of(name).map(|at| unsafe { std::mem::transmute::<*mut c_void, OfAddress>(at) });
         let poison = region(c"__asan_poison_memory_region").zip(region(c"__asan_unpoison_memory_region"));
         let acquire = address(c"__tsan_acquire").zip(address(c"__tsan_release"));
-        let is_valgrind = valgrind::is_running();
+        let is_valgrind = valgrind::is_memcheck();
         let tools = Self { region: poison.map(Into::into), address: acquire.map(Into::into), is_valgrind };
         (poison.is_some() || acquire.is_some() || is_valgrind).then_some(tools)
     }
@@ -97,6 +98,15 @@ impl Checked {
             unsafe { unpoison(start.cast(), count as usize * PAGE_BYTES) };
         }
         self.tell(frame, count, Bytes::Undefined);
+    }
+
+    /// Notes that a user gets this block.
+    #[cold]
+    pub(crate) fn hand_out_block(&self, block: Entry, count: u32) {
+        self.hand_out(block.frame(), count);
+        if block.zero() == ZeroState::Zero {
+            self.note_zero(block.frame(), count);
+        }
     }
 
     /// Notes that pages that a user got are zero.

@@ -1,5 +1,5 @@
-//! Requests to valgrind, which runs a program on a simulated processor. A request is a row of instructions that
-//! change nothing. Valgrind knows the row, and reads the request.
+//! Requests to valgrind, which runs a program on a simulated processor. A request is a row of instructions
+//! that change nothing. Valgrind knows the row, and reads the request.
 //!
 //! Source: valgrind's headers valgrind.h and memcheck.h, which have a BSD licence and are an interface that
 //! never changes. A C library's macros would need a C compiler.
@@ -15,9 +15,14 @@ pub(crate) enum Bytes {
     Defined = 0x4d43_0002,
 }
 
-/// Whether valgrind runs this process. Always `false` on processors that this module does not know.
-pub(crate) fn is_running() -> bool {
-    request(0x1001, 0, 0) > 0
+/// Whether valgrind's memcheck runs this process. Always `false` on processors that this module does not
+/// know.
+///
+/// Only memcheck answers its own requests. So callgrind counts the instructions of a pool that is not
+/// checked.
+pub(crate) fn is_memcheck() -> bool {
+    let byte = 0_u8;
+    request(Bytes::Defined as usize, (&raw const byte).addr(), 1) != 0
 }
 
 /// Tells memcheck about bytes. Valgrind's other tools ignore it.
