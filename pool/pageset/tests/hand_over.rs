@@ -257,3 +257,17 @@ fn memory_that_is_not_copied_is_refused() {
         assert!(error.to_string().starts_with("a child takes over only memory that is copied for it"));
     }
 }
+
+/// A thread that forks empties the arrays of all such pools. `validate` on another thread found fewer blocks in
+/// arrays than were allocated a moment before.
+#[test]
+fn a_fork_of_another_thread_does_not_disturb_a_validation() {
+    let returns = ReturnPolicy::default().with_worker(Worker::None);
+    let pool = builder(FastPath::Auto).returns(returns).build().unwrap();
+    let forks = std::thread::spawn(|| (0..300).for_each(|_| assert_eq!(status_of(fork(|| {})), 0)));
+    while !forks.is_finished() {
+        drop((0..100).map(|_| pool.alloc(Order::ZERO).unwrap()).collect::<Vec<_>>());
+        pool.validate().unwrap();
+    }
+    forks.join().unwrap();
+}

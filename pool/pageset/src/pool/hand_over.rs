@@ -144,7 +144,12 @@ extern "C" fn before_fork() {
     for pool in pools.iter() {
         // A child of the owner forks: the copy stays as it is. Or this thread is inside of the pool.
         let Ok(_inside) = pool.enter() else { continue };
-        pool.drain_arrays();
+        {
+            // Race: another thread compares the arrays with the base (`validate`), which takes this lock too.
+            // Whichever thread is second waits.
+            let _no_look = pool.looks.lock();
+            pool.drain_arrays();
+        }
         locked.push(Locked::new(pool.clone()));
         pool.set_quiet(true);
     }
