@@ -258,8 +258,8 @@ fn memory_that_is_not_copied_is_refused() {
     }
 }
 
-/// A thread that forks empties the arrays of all such pools. `validate` on another thread found fewer blocks in
-/// arrays than were allocated a moment before.
+/// A thread that forks empties the arrays of all such pools. `validate` on another thread found fewer blocks
+/// in arrays than were allocated a moment before.
 #[test]
 fn a_fork_of_another_thread_does_not_disturb_a_validation() {
     let returns = ReturnPolicy::default().with_worker(Worker::None);

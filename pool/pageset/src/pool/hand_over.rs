@@ -1,10 +1,10 @@
 //! A child takes its parent's pool over when the parent has ended, as after daemon(3).
 //!
-//! The child has a copy of the memory and of the tables. Two things could be wrong in the copy. Another thread
-//! of the parent may have been in the middle of a change. So the thread that forks takes all locks of the pool
-//! before, and the copy has no half change behind a lock. And threads change arrays without these locks. So
-//! the arrays are emptied before the fork, and the child forgets the blocks that were put there since: they
-//! stay in use for ever.
+//! The child has a copy of the memory and of the tables. Two things could be wrong in the copy. Another
+//! thread of the parent may have been in the middle of a change. So the thread that forks takes all locks of
+//! the pool before, and the copy has no half change behind a lock. And threads change arrays without these
+//! locks. So the arrays are emptied before the fork, and the child forgets the blocks that were put there
+//! since: they stay in use for ever.
 //!
 //! The parent may still be alive. Both copies would be right then, but each process would take itself for the
 //! owner of the pool. So the child waits for the end of its parent.
@@ -36,7 +36,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The facts of a pool that a child may take over.
 pub(crate) struct HandOver {
-    /// Whether all locks were free when this copy was made. Set before a fork, and cleared in the parent.
+    /// Whether no other thread had a lock when this copy was made. Set in the child.
     is_quiet: AtomicBool,
     /// The process that has the pool.
     owner: Lock<Process>,
@@ -151,18 +151,19 @@ extern "C" fn before_fork() {
             pool.drain_arrays();
         }
         locked.push(Locked::new(pool.clone()));
-        pool.set_quiet(true);
     }
     FORKING.set(Some(ManuallyDrop::new(Forking { locked, _pools: pools, _signals: signals })));
 }
 
 extern "C" fn after_fork_in_parent() {
-    let Some(forking) = FORKING.take().map(ManuallyDrop::into_inner) else { return };
-    forking.locked.iter().for_each(|locked| locked.value().set_quiet(false));
+    drop(FORKING.take().map(ManuallyDrop::into_inner));
 }
 
+/// Only a child of the C library's `fork` comes here. A copy that is made otherwise, while another thread is
+/// between the two halves of its fork, has locks that nobody gives back: it must not seem quiet.
 extern "C" fn after_fork_in_child() {
-    drop(FORKING.take().map(ManuallyDrop::into_inner));
+    let Some(forking) = FORKING.take().map(ManuallyDrop::into_inner) else { return };
+    forking.locked.iter().for_each(|locked| locked.value().set_quiet());
 }
 
 /// Has the work done around all later forks of this process.
@@ -179,9 +180,9 @@ fn notice_forks() -> Result<(), BuildError> {
 }
 
 impl Inner {
-    fn set_quiet(&self, is_quiet: bool) {
+    fn set_quiet(&self) {
         if let Some(hand_over) = &self.hand_over {
-            hand_over.is_quiet.store(is_quiet, Relaxed);
+            hand_over.is_quiet.store(true, Relaxed);
         }
     }
 }
