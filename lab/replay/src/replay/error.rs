@@ -13,7 +13,7 @@ pub enum ReplayError {
     /// The recording is damaged or unreadable, or lacks events for a replay.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// [`ReplayOptions::cancel`] was set.
+    /// [`ReplayOptions::cancel`](crate::ReplayOptions::cancel) was set.
     #[error("cancelled")]
     Cancelled,
     /// The recording does not describe its machine, and the caller gave none.

@@ -160,7 +160,7 @@ extern "C" fn after_fork_in_parent() {
 }
 
 /// Only a child of the C library's `fork` comes here. A copy that is made otherwise, while another thread is
-/// between the two halves of its fork, has locks that nobody gives back: it must not seem quiet.
+/// between the two halves of its fork, has locks that no thread of it gives back. It must not seem quiet.
 extern "C" fn after_fork_in_child() {
     let Some(forking) = FORKING.take().map(ManuallyDrop::into_inner) else { return };
     forking.locked.iter().for_each(|locked| locked.value().set_quiet());
