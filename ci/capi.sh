@@ -91,7 +91,7 @@ programs() {
     for name in blocks slab owned misuse_cpp ahead; do
         $under "$work/$name"
     done
-    # What the parent's other threads had is lost in a child of fork.
+    # A child of fork frees no memory of its parent's other threads.
     [[ $(ASAN_OPTIONS=detect_leaks=0 ${under/--leak-check=full/--leak-check=no} "$work/daemon") == "written before daemon()" ]]
     local test
     for test in "${tests[@]}"; do

@@ -1,6 +1,8 @@
 //! A child of `fork` sees its pages, and gets an error instead of new ones.
 #![cfg(not(miri))]
 
+mod children;
+
 use std::io::{Read, Write};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -10,35 +12,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 use pageset::{AllocError, Backing, Builder, FastPath, Fork, Order, PAGE_BYTES, Pool, ReturnPolicy, Worker};
 
+use children::{fork, status_of};
+
 const MIB: usize = 1 << 20;
 
 /// Runs `work` in a child and returns its exit status; 101 for a panic.
 fn in_child(work: impl FnOnce()) -> i32 {
-    wait_for(fork(work))
-}
-
-/// Runs `work` in a child. Returns its process id.
-fn fork(work: impl FnOnce()) -> libc::pid_t {
-    // SAFETY: the child is a copy with this thread only. glibc's heap survives a fork, and the child leaves
-    // by `_exit`.
-    let pid = unsafe { libc::fork() };
-    assert!(pid >= 0, "fork failed");
-    if pid == 0 {
-        // SAFETY: the signal ends a child that waits for ever.
-        unsafe { libc::alarm(60) };
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        // SAFETY: leaves the process without running anything of the parent's.
-        unsafe { libc::_exit(if outcome.is_ok() { 0 } else { 101 }) };
-    }
-    pid
-}
-
-/// The exit status of a child, or minus the signal that ended it.
-fn wait_for(pid: libc::pid_t) -> i32 {
-    let mut status = 0;
-    // SAFETY: waits for a child; `status` outlives the call.
-    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
-    if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -libc::WTERMSIG(status) }
+    status_of(fork(work))
 }
 
 fn pools() -> impl Iterator<Item = Builder> {
@@ -184,7 +164,7 @@ fn a_child_that_trims_a_shared_pool_leaves_what_the_parent_allocated_since() {
         pool.alloc_bulk(8000, &mut live).unwrap();
         live.iter_mut().for_each(|page| page.fill(9));
         say.write_all(&[0]).unwrap();
-        let status = wait_for(child);
+        let status = status_of(child);
         let destroyed = live.iter().filter(|page| page.iter().any(|byte| *byte != 9)).count();
         assert_eq!((destroyed, status), (0, 0), "live pages destroyed, exit status");
     }

@@ -1,6 +1,8 @@
 //! A pool whose parent makes it and ends, as a daemon does: the child takes it over.
 #![cfg(not(miri))]
 
+mod children;
+
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -10,33 +12,11 @@ use pageset::{
     ReturnPolicy, TakeOverError, Worker,
 };
 
+use children::{fork, status_of};
+
 const MIB: usize = 1 << 20;
 const FRAMES: u64 = 16 * MIB as u64 / 4096;
 const SOON: Duration = Duration::from_secs(20);
-
-/// Runs `work` in a child that this process does not wait for. The child ends when `work` does.
-fn fork(work: impl FnOnce()) -> libc::pid_t {
-    // SAFETY: the child is a copy with this thread only. glibc's heap survives a fork, and the child leaves
-    // by `_exit`.
-    let pid = unsafe { libc::fork() };
-    assert!(pid >= 0, "fork failed");
-    if pid == 0 {
-        // SAFETY: the signal ends a child that waits for ever.
-        unsafe { libc::alarm(60) };
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        // SAFETY: leaves the process without running anything of the parent's.
-        unsafe { libc::_exit(if outcome.is_ok() { 0 } else { 101 }) };
-    }
-    pid
-}
-
-/// Waits for a child. Returns its exit status.
-fn status_of(pid: libc::pid_t) -> i32 {
-    let mut status = 0;
-    // SAFETY: waits for a child; `status` outlives the call.
-    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
-    if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -libc::WTERMSIG(status) }
-}
 
 /// Runs `parent` in a process of its own. A descendant of it writes to the pipe when all of its work is done.
 fn daemon(parent: impl FnOnce(PipeWriter)) {

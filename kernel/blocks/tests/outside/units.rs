@@ -6,6 +6,8 @@ use pageset_core::{
     AllocError, Config, CpuId, FrameAllocator, FreeError, NodeId, Order, Pfn, Request, ZoneConfig, ZoneKind,
 };
 
+use crate::machine;
+
 /// Frames of 1 GiB.
 const GIB: u64 = 1 << 18;
 
@@ -34,12 +36,8 @@ fn what_cannot_be_moved_lies_in_few_units_and_what_can_be_moved_elsewhere() {
 #[test]
 fn a_gib_is_had_while_one_is_whole_and_comes_back() {
     // The zone begins and ends in the middle of a GiB, so its first and last parts are no whole units.
-    let (start, end) = (GIB / 2, 3 * GIB + GIB / 2);
-    let regions = [start..end];
-    let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: start..end, regions: &regions }];
-    let mut config = Config::new(&zones, &[NodeId(0)]);
-    config.min_free_kbytes = Some(0);
-    let allocator = BlockAllocator::new(&config, Tables::on_heap(&config).unwrap()).unwrap();
+    let span = GIB / 2..3 * GIB + GIB / 2;
+    let allocator = machine::allocator(&[(ZoneKind::Normal, span.clone(), vec![span])], 1);
     let (cpu, request) = (CpuId(0), Request::new(Order::ZERO).movable());
     let gib = || allocator.alloc_contiguous(cpu, GIB, GIB, &request);
     let free_gib = |first: Pfn| allocator.free_range(cpu, first.0..first.0 + GIB);

@@ -216,15 +216,10 @@ fn threads_of_one_core_slow_each_other_down() {
     agrees("two cores over one", score([0, 1]) / score([0, 4]), 1.5, 0.01);
 }
 
-/// A shared line serves one atomic after another, each at the price of moving it.
-#[test]
-fn atomics_on_one_line_queue_up() {
-    let mut machine = ideal("epyc-2");
-    machine.costs.atomic.ns = 5.0;
-    machine.costs.line_from_cache.ns = 45.0;
-    let mut simulation = Simulation::builder(&machine).duration(Span::from_ms(1)).build().unwrap();
-    let line = Rc::new(SharedLine::new());
-    for cpu in 0..2 {
+/// Each of these CPUs changes one line again and again.
+fn change_all_the_time(simulation: &mut Simulation, line: SharedLine, cpus: [u32; 2]) {
+    let line = Rc::new(line);
+    for cpu in cpus {
         let line = Rc::clone(&line);
         let body = move |cpu: &VirtualCpu| {
             while cpu.running() {
@@ -234,6 +229,16 @@ fn atomics_on_one_line_queue_up() {
         };
         simulation.spawn(CpuId(cpu), body).unwrap();
     }
+}
+
+/// A shared line serves one atomic after another, each at the price of moving it.
+#[test]
+fn atomics_on_one_line_queue_up() {
+    let mut machine = ideal("epyc-2");
+    machine.costs.atomic.ns = 5.0;
+    machine.costs.line_from_cache.ns = 45.0;
+    let mut simulation = Simulation::builder(&machine).duration(Span::from_ms(1)).build().unwrap();
+    change_all_the_time(&mut simulation, SharedLine::new(), [0, 1]);
     agrees("atomics a second", simulation.run().unwrap().score_per_second(), 1e9 / 50.0, 0.001);
 }
 
@@ -251,17 +256,7 @@ fn a_plane_carries_a_line_and_the_requests_of_those_who_wait() {
         let other = machine.topology.cpus_per_node();
         let mut simulation =
             Simulation::builder(&machine).cpus(other + 1).duration(Span::from_ms(1)).build().unwrap();
-        let line = Rc::new(SharedLine::over(Some(Arc::default())));
-        for cpu in [0, other] {
-            let line = Rc::clone(&line);
-            let body = move |cpu: &VirtualCpu| {
-                while cpu.running() {
-                    line.rmw(cpu);
-                    cpu.score(1);
-                }
-            };
-            simulation.spawn(CpuId(cpu), body).unwrap();
-        }
+        change_all_the_time(&mut simulation, SharedLine::over(Some(Arc::default())), [0, other]);
         simulation.run().unwrap().score_per_second()
     };
     agrees("between bricks", rate(1), 1e9 / 225.0, 0.001);

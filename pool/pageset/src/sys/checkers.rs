@@ -21,7 +21,7 @@ struct Tools {
     region: Option<[OfRegion; 2]>,
     /// The function that acquires an address, and the function that releases it.
     address: Option<[OfAddress; 2]>,
-    is_valgrind: bool,
+    is_memcheck: bool,
 }
 
 /// A pool whose pages are checked.
@@ -58,9 +58,9 @@ impl Tools {
             |name| address_of(name).map(|at| unsafe { std::mem::transmute::<*mut c_void, OfAddress>(at) });
         let poison = region(c"__asan_poison_memory_region").zip(region(c"__asan_unpoison_memory_region"));
         let acquire = address(c"__tsan_acquire").zip(address(c"__tsan_release"));
-        let is_valgrind = valgrind::is_memcheck();
-        let tools = Self { region: poison.map(Into::into), address: acquire.map(Into::into), is_valgrind };
-        (poison.is_some() || acquire.is_some() || is_valgrind).then_some(tools)
+        let is_memcheck = valgrind::is_memcheck();
+        let tools = Self { region: poison.map(Into::into), address: acquire.map(Into::into), is_memcheck };
+        (poison.is_some() || acquire.is_some() || is_memcheck).then_some(tools)
     }
 }
 
@@ -73,7 +73,7 @@ impl Checked {
 
     /// Tells valgrind about pages.
     fn tell(&self, frame: u32, count: u32, are: Bytes) {
-        if self.tools.is_valgrind {
+        if self.tools.is_memcheck {
             let start = self.start.wrapping_add((frame as usize) << PAGE_SHIFT);
             valgrind::tell(start, count as usize * PAGE_BYTES, are);
         }
@@ -140,7 +140,7 @@ impl Drop for Checked {
             // SAFETY: the pages are the pool's, and only the tool's own memory is changed.
             unsafe { unpoison(self.start.cast_const().cast(), end) };
         }
-        if self.tools.is_valgrind {
+        if self.tools.is_memcheck {
             valgrind::tell(self.start, end, Bytes::Defined);
         }
     }

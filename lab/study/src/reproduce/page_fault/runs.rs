@@ -36,17 +36,13 @@ pub(super) struct Key {
     pub(super) lines: u32,
 }
 
-/// The planes between bricks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Wiring {
-    /// The planes of the machine file.
-    Machine,
-    /// All lines use one plane.
-    OnePlane,
-    /// The planes of the machine file, with [requests](REQUEST_NS) of waiting CPUs.
-    Requests,
-    /// One plane, with requests.
-    OnePlaneRequests,
+/// Changes of this run to the machine file's planes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Wiring {
+    /// Whether all lines use one plane.
+    pub(super) has_one_plane: bool,
+    /// Whether waiting CPUs send [requests](REQUEST_NS).
+    pub(super) has_requests: bool,
 }
 
 /// Time that a request occupies a plane. Source: 16 bytes at 1.6 GB/s, the rate of the machine file.
@@ -58,10 +54,10 @@ impl Wiring {
     fn of(self, machine: &Machine) -> Machine {
         let mut machine = machine.clone();
         if let Some(planes) = &mut machine.planes {
-            if matches!(self, Self::OnePlane | Self::OnePlaneRequests) {
+            if self.has_one_plane {
                 planes.count = 1;
             }
-            if matches!(self, Self::Requests | Self::OnePlaneRequests) {
+            if self.has_requests {
                 planes.request = Some(Cost { ns: REQUEST_NS, source: "guess: see REQUEST_NS".to_owned() });
             }
         }
@@ -96,7 +92,7 @@ impl Key {
             sharing,
             own_line,
             shared_cache,
-            wiring: Wiring::Machine,
+            wiring: Wiring::default(),
             pages_max: PAGES_MAX,
             ahead: Ahead::default(),
             skipped: 0,

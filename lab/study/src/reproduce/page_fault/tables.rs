@@ -42,11 +42,12 @@ pub(super) fn key(row: &PrintedRow, reading: Reading) -> Key {
 /// Variants of a row, for rows of so few threads that all of them ran.
 fn variants(row: &PrintedRow) -> [Key; 4] {
     let key = key(row, Reading::Printed);
+    let with_requests = Wiring { has_requests: true, ..key.wiring };
     [
         Key { own_line: true, ..key },
         Key { shared_cache: false, ..key },
-        Key { wiring: Wiring::Requests, ..key },
-        Key { wiring: Wiring::Requests, own_line: true, ..key },
+        Key { wiring: with_requests, ..key },
+        Key { wiring: with_requests, own_line: true, ..key },
     ]
 }
 

@@ -82,6 +82,12 @@ mod tests {
     use super::*;
     use crate::simulate::RunSpec;
 
+    /// A parameter that is chosen on the first row, by this column.
+    fn fit(parameter: &str, column: usize) -> Fit {
+        let (parameter, target) = (parameter.to_owned(), FitTarget::Value);
+        Fit { case: 0, parameter, range: (1, 2), column, target, rises: false }
+    }
+
     /// Two policies and one fitted parameter, on the smallest machine.
     fn experiment() -> Experiment {
         let case = |name: &str, base, batch| Case {
@@ -135,14 +141,7 @@ mod tests {
             case.run.workload = "page_fault2".to_owned();
         }
         let parameter = "copy_fault_ns".to_owned();
-        chosen_here.fits = vec![Fit {
-            case: 0,
-            parameter: parameter.clone(),
-            range: (1, 2),
-            column: 0,
-            target: FitTarget::Value,
-            rises: false,
-        }];
+        chosen_here.fits = vec![fit(&parameter, 0)];
         let (table, row) = (chosen_here.id.clone(), chosen_here.cases[0].name.clone());
         borrowing.borrowed =
             vec![Borrowed { case: 1, parameter: parameter.clone(), table: table.clone(), row: row.clone() }];
@@ -187,14 +186,7 @@ mod tests {
     fn a_fitted_row_says_what_it_gives_in_this_run() {
         let mut experiment = experiment();
         let parameter = "fault_ns".to_owned();
-        experiment.fits = vec![Fit {
-            case: 0,
-            parameter: parameter.clone(),
-            range: (1, 2),
-            column: 1,
-            target: FitTarget::Value,
-            rises: false,
-        }];
+        experiment.fits = vec![fit(&parameter, 1)];
         let mut fitted = Fitted::default();
         fitted.insert(FittedValue {
             table: experiment.id.clone(),
