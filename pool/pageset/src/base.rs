@@ -196,6 +196,11 @@ impl Base {
         self.free_entries(&self.lock(), cpu, class, entries, ledger)
     }
 
+    /// Frames of the blocks that were passed on.
+    pub(crate) fn passed_frames(&self) -> u64 {
+        self.lock().passed.frames()
+    }
+
     /// Frees some blocks that were passed on. Returns their number, and how many were free already.
     pub(crate) fn free_passed(&self, class: Class, ledger: &Ledger) -> (usize, usize) {
         let batch: &mut Batch = &mut Batch::new();

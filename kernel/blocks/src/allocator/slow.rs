@@ -1,6 +1,8 @@
 //! Serves an allocation if the CPU's pageblock has no suitable block. Tries the zones, and then their
 //! high-order reserves.
 
+use core::cell::Cell;
+
 use pageset_core::{
     AllocError, CpuId, NodeChoice, NodeId, Order, Pfn, Request, RequestTraits, Watermark, ZoneId,
 };
@@ -32,11 +34,20 @@ impl<A: Access> BlockAllocator<'_, A> {
         let needy = |zone, reserve| self.needy(zone, cpu, request, reserve);
         let first = needy(zones().next().ok_or(AllocError::NoEligibleZone)?, Reserve::Closed);
         first.lists.activity.note::<A>();
-        let above_low = |zone| self.take_above(needy(zone, Reserve::Closed), request, Watermark::Low);
+        let is_below_low = Cell::new(false);
+        let above_low = |zone| {
+            let needy = needy(zone, Reserve::Closed);
+            if self.has_room(needy, request, Watermark::Low) {
+                return self.take_in_zone(needy);
+            }
+            is_below_low.set(true);
+            count::<A>(&needy.lists.counters.below_low);
+            None
+        };
         let left = if is_left_tried { None } else { self.take_left(first) };
         let found = left
             .or_else(|| zones().find_map(above_low))
-            .or_else(|| self.take_above_min(cpu, request, zones))
+            .or_else(|| self.take_above_min(cpu, request, is_below_low.get(), zones))
             .or_else(|| self.open_reserves(cpu, request, zones));
         let Some((zone, frame)) = found else {
             count::<A>(&first.lists.counters.failed);
@@ -72,38 +83,31 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Takes a block from a zone that stays above its minimum watermark. Tries suitable pageblocks first,
-    /// then all.
+    /// then all. If no zone is below its low watermark, a search of suitable pageblocks has just failed.
     fn take_above_min<I: Iterator<Item = ZoneId>>(
         &self,
         cpu: CpuId,
         request: &Request,
+        is_below_low: bool,
         zones: impl Fn() -> I,
     ) -> Option<(ZoneId, usize)> {
         let reserve = if is_high_atomic(request) { Reserve::Open } else { Reserve::Closed };
         let needy = |zone| self.needy(zone, cpu, request, reserve);
-        let found = zones()
-            .find_map(|zone| self.take_above(needy(zone), request, Watermark::Min))
-            .or_else(|| zones().find_map(|zone| self.rescue(needy(zone), request)));
+        let above_min = |zone| {
+            let needy = needy(zone);
+            if self.has_room(needy, request, Watermark::Min) { self.take_in_zone(needy) } else { None }
+        };
+        let may_differ = is_below_low || reserve == Reserve::Open;
+        let suitable = if may_differ { zones().find_map(above_min) } else { None };
+        let found = suitable.or_else(|| zones().find_map(|zone| self.rescue(needy(zone), request)));
         if let (Some((zone, _)), Reserve::Open) = (found, reserve) {
             self.zones[zone.index()].grow_reserve(request.order);
         }
         found
     }
 
-    /// Takes from a zone that would stay above `mark` even if the CPU used all of the pageblock that it
-    /// reserves.
-    pub(super) fn take_above(
-        &self,
-        needy: Needy<'_>,
-        request: &Request,
-        mark: Watermark,
-    ) -> Option<(ZoneId, usize)> {
-        if !self.has_room(needy, request, mark) {
-            if mark == Watermark::Low {
-                count::<A>(&needy.lists.counters.below_low);
-            }
-            return None;
-        }
+    /// Takes from a pageblock of the right type in a zone, or from a whole one.
+    fn take_in_zone(&self, needy: Needy<'_>) -> Option<(ZoneId, usize)> {
         needy.lists.activity.note::<A>();
         let frame = if needy.wanted.order < Order::PAGEBLOCK {
             self.take_from_another(needy)

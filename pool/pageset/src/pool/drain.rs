@@ -25,6 +25,9 @@ impl Inner {
 
     /// Frees the blocks that were passed on.
     fn free_passed(&self) {
+        if self.base.passed_frames() == 0 {
+            return;
+        }
         for class in Class::ALL {
             loop {
                 let (blocks, refused) = self.base.free_passed(class, &self.ledger);
