@@ -4,7 +4,8 @@
 //! each word below that is not empty. Race: one CPU empties a word and clears the bit above, while another
 //! CPU adds a member to the word. The first CPU reads the word again after it has cleared the bit, and sets
 //! the bit again if the word has a member. So a search may find an empty word, or miss a member for a
-//! moment, but no member stays hidden.
+//! moment, but no member stays hidden. If the first CPU stops between the two steps, the members of one word
+//! stay hidden until it goes on, or until a CPU adds another member to the word.
 
 use core::marker::PhantomData;
 use core::ops::Range;
@@ -186,10 +187,11 @@ impl<A: Access> Set<'_, A> {
         for level in level..self.index.levels {
             let (word, bit) = (at / BITS, 1 << (at % BITS));
             let Some(cell) = self.word(level, word) else { return };
-            // Most bits are set already. Reading first keeps the word in all CPUs' caches. If the word had
-            // bits before, the bit above is set, or the CPU that set them is about to set it.
-            if cell.load(SeqCst) & bit != 0 || set_bits::<A>(cell, bit) != 0 {
-                return;
+            // Most bits are set already. Reading first keeps the word in all CPUs' caches. A bit that is set
+            // does not end the walk: the CPU that set it may have stopped before it set the bit above, and
+            // would then hide all members of the word.
+            if cell.load(SeqCst) & bit == 0 {
+                set_bits::<A>(cell, bit);
             }
             at = word;
         }
@@ -222,9 +224,8 @@ impl<A: Access> Set<'_, A> {
             return;
         }
         let Some(cell) = self.word(0, blocks.word) else { return };
-        if set_bits::<A>(cell, blocks.bits) == 0 {
-            self.add_above(1, blocks.word);
-        }
+        set_bits::<A>(cell, blocks.bits);
+        self.add_above(1, blocks.word);
     }
 
     /// Removes up to `limit` members by one exchange. They all lie in one word, the word of the member that
@@ -395,6 +396,36 @@ mod tests {
                 assert_eq!(set.has(block), members.contains(&block));
             }
             assert_eq!(index.set::<Shared>(0).find(&(0..blocks), 0), None, "the other set is empty");
+        }
+    }
+
+    /// Found by a reader. An addition ended at the first bit that was set already. So a CPU that had stopped
+    /// between two levels hid what other CPUs added to the same word.
+    #[test]
+    fn a_cpu_that_stopped_in_an_addition_hides_nothing_that_others_add() {
+        for blocks in [3 * BITS, 5000, 300_000] {
+            let index = Index::new(Storage::owned(Index::words(blocks), IndexWord::new).unwrap(), blocks);
+            let (set, all) = (index.set::<Shared>(0), 0..blocks);
+            for stopped_at in 0..index.levels - 1 {
+                // The CPU has set its bits up to this level, and stops. The search begins in another word of
+                // each level but the highest.
+                let word = (blocks - 1) / BITS;
+                let (stopped, other) = (word * BITS, word * BITS + 2);
+                let mut at = stopped;
+                for level in 0..=stopped_at {
+                    set.word(level, at / BITS).unwrap().fetch_or(1 << (at % BITS), SeqCst);
+                    at /= BITS;
+                }
+                assert_eq!(set.find(&all, 0), None, "hidden from a search that begins elsewhere");
+                set.add(other);
+                assert_eq!(set.find(&all, 0), Some(stopped), "{blocks} {stopped_at}");
+                assert!(set.remove(other) && set.remove(stopped));
+                assert_eq!(set.find(&all, 0), None);
+                set.word(0, word).unwrap().fetch_or(1, SeqCst);
+                set.add_several(Several { word, bits: 0b100 });
+                assert_eq!(set.find(&all, 0), Some(stopped));
+                assert!(set.remove(stopped) && set.remove(other));
+            }
         }
     }
 

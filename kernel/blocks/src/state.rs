@@ -226,6 +226,16 @@ impl State {
         Self(self.unreserved().0 | RESERVED | cpu.0 << OWNER_AT)
     }
 
+    /// Returns the state of a spare pageblock that this CPU keeps.
+    pub(crate) const fn spare_of(self, cpu: CpuId) -> Self {
+        Self(self.unused(Phase::Spare).0 | cpu.0 << OWNER_AT)
+    }
+
+    /// Whether the pageblock is a spare that this CPU keeps.
+    pub(crate) const fn is_spare_of(self, cpu: CpuId) -> bool {
+        (self.0 ^ Phase::Spare as u32) & PHASE == 0 && self.0 >> OWNER_AT == cpu.0
+    }
+
     /// Returns this state without a reservation and without orders: the pageblock is in no set yet.
     #[inline]
     #[must_use]

@@ -23,9 +23,9 @@ use crate::state::{BlockState, State};
 /// orders go to the allocator directly.
 ///
 /// A kernel has one `CpuArrays` for each CPU. `&mut` means that only this CPU uses it, with interrupts off
-/// if an interrupt handler uses it too. A program has one for each thread. An allocation is then a read, and
-/// a free is a write. An empty array is filled to half of its capacity by one exchange. A full array returns
-/// half of its blocks. An array holds at most 128 pages, and at most two pageblocks.
+/// if an interrupt handler uses it too. A program has one for each thread. An allocation and a free then need
+/// no atomic operation. An empty array gets free blocks of one row, up to half of its capacity. A full array returns
+/// half of its blocks. An array holds at most 64 pages; that for pageblocks, two of them.
 ///
 /// # Out of memory
 /// For the allocator, blocks in arrays are in use, and [`drain_all`](BlockAllocator::drain_all) does not

@@ -63,6 +63,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let taken = self.index.set::<A>(WHOLE).take_near(&zone.blocks, self.whole_start(needy), limit);
         if let Some(first) = taken.first() {
             self.note_claimed(needy, first, taken.len());
+            taken.for_each(|block| self.note_use(needy.wanted.migratetype, block));
         }
         taken
     }
@@ -94,7 +95,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.zones[needy.zone.index()].remove_whole::<A>(blocks);
         count::<A>(&needy.lists.counters.claimed);
         needy.lists.near.store(block as u32, Relaxed);
-        self.note_use(needy.wanted.migratetype, block);
+        (block..block + blocks).for_each(|block| self.note_use(needy.wanted.migratetype, block));
     }
 
     /// The pageblock at which a search for free blocks begins.
@@ -136,7 +137,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Frees a block of one or two pageblocks. `false` if no such block is in use.
     pub(super) fn free_whole(&self, cpu: CpuId, zone: ZoneId, block: BlockIndex, order: Order) -> bool {
-        if order == Order::PAGEBLOCK && self.free_to_spare(self.lists_at(zone, cpu), block) {
+        if order == Order::PAGEBLOCK && self.free_to_spare(cpu, zone, block) {
             return true;
         }
         let parts = block..block + blocks_in(order);

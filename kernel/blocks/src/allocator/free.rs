@@ -41,7 +41,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         {
             let (block, frame) = (index / FRAMES, index % FRAMES);
             let is_freed = match order {
-                Order::PAGEBLOCK => frame == 0 && self.free_to_spare(self.lists_at(zone.id, cpu), block),
+                Order::PAGEBLOCK => frame == 0 && self.free_to_spare(cpu, zone.id, block),
                 _ => order < Order::PAGEBLOCK && self.put(cpu, block, frame, order),
             };
             if is_freed {

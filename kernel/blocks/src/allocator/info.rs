@@ -73,8 +73,15 @@ impl<A: Access> BlockAllocator<'_, A> {
         let free_of = |zone: &Zone| {
             self.count_frees(zone);
             let of_reserved: usize = self.reserved_in(zone.id).map(|block| self.rows[block].free()).sum();
+            // The lists of two CPUs may name one spare pageblock. Its state says which CPU keeps it.
+            let is_kept = |cpu: CpuId, named: u32| {
+                let state = self.states.get((named as usize).wrapping_sub(1));
+                state.is_some_and(|state| state.get().is_spare_of(cpu))
+            };
+            let lists = (0..self.cpus()).map(|cpu| CpuId(cpu as u32));
             let spares =
-                self.lists_in(zone.id).filter(|lists| self.is_spare(lists.spare.load(Relaxed))).count();
+                { lists }.filter(|cpu| is_kept(*cpu, self.lists_at(zone.id, *cpu).spare.load(Relaxed)));
+            let spares = spares.count();
             zone.free_at_least() + (of_reserved + spares * FRAMES) as u64
         };
         self.zones.iter().map(free_of).sum()

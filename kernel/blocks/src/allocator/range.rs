@@ -80,7 +80,12 @@ impl<A: Access> BlockAllocator<'_, A> {
         let blocks = blocks_in(request.order);
         (block..block + blocks).for_each(|part| self.reap_block(part));
         let zone = &self.zones[self.zone_of_block(block).index()];
-        self.claim_whole_at(zone, block, blocks) && self.hand_out(block, request.order, request.migratetype)
+        let is_taken = self.claim_whole_at(zone, block, blocks)
+            && self.hand_out(block, request.order, request.migratetype);
+        if is_taken {
+            (block..block + blocks).for_each(|part| self.note_use(request.migratetype, part));
+        }
+        is_taken
     }
 
     fn take_place(&self, index: usize, wanted: Wanted) -> bool {
@@ -100,6 +105,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         if taken {
             self.note_taken(block, wanted.order.frames());
+            self.note_use(wanted.migratetype, block);
         }
         self.settle(block);
         taken

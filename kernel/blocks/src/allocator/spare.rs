@@ -1,4 +1,4 @@
-//! The spare pageblock: the last whole pageblock that a CPU freed, kept for its next request.
+//! The spare pageblock: a whole pageblock that a CPU freed, kept for its next request of this order.
 //!
 //! The pageblock's state says that it is a spare. A CPU takes it by an exchange of the state, so only one
 //! CPU gets it. Each CPU's list has the number of its spare, and keeps the number while the pageblock is in
@@ -13,7 +13,7 @@
 //! list yet. It will find another pageblock there, and write its own again. So a list names each spare
 //! pageblock, and none is lost.
 
-use pageset_core::{MigrateType, Order, ZoneId};
+use pageset_core::{CpuId, MigrateType, Order, ZoneId};
 
 use super::{BlockAllocator, WholeUse};
 use crate::access::Access;
@@ -26,14 +26,15 @@ use crate::zone::Zone;
 impl<A: Access> BlockAllocator<'_, A> {
     /// Frees a block of pageblock size and keeps it for this CPU. `false` if the CPU has another spare, or if
     /// there is no such block in use.
-    pub(super) fn free_to_spare(&self, lists: &CpuLists, block: BlockIndex) -> bool {
+    pub(super) fn free_to_spare(&self, cpu: CpuId, zone: ZoneId, block: BlockIndex) -> bool {
+        let lists = self.lists_at(zone, cpu);
         let named = lists.spare.load(Relaxed);
         if self.whole_use != WholeUse::AtHand || named != block as u32 + 1 && self.is_spare(named) {
             return false;
         }
         let to_spare = |state: State| {
             let is_block = state.is_block_of(Order::PAGEBLOCK) && !state.is_isolated();
-            is_block.then(|| state.unused(Phase::Spare))
+            is_block.then(|| state.spare_of(cpu))
         };
         let is_spare = self.states[block].update::<A>(to_spare).is_ok();
         if is_spare && lists.spare.load(SeqCst) != block as u32 + 1 {
@@ -64,7 +65,9 @@ impl<A: Access> BlockAllocator<'_, A> {
             let is_there = state.phase() == Phase::Spare && !state.is_isolated();
             is_there.then(|| state.unused(Phase::Block).of_type(migratetype))
         };
-        self.states.get(block)?.update::<A>(to_block).is_ok().then_some(block)
+        self.states.get(block)?.update::<A>(to_block).ok()?;
+        self.note_use(migratetype, block);
+        Some(block)
     }
 
     fn remove_spare(&self, lists: &CpuLists) -> Option<BlockIndex> {

@@ -1,8 +1,11 @@
 //! Whole pageblocks, which any CPU may claim.
 
+use pageset_core::CpuId;
+
 use super::BlockAllocator;
 use super::sets::{PAIRS, WHOLE};
 use crate::access::Access;
+use crate::cpu_lists::count;
 use crate::index::{BlockIndex, Several};
 use crate::state::{Phase, State};
 use crate::zone::Zone;
@@ -31,11 +34,16 @@ impl<A: Access> BlockAllocator<'_, A> {
         if blocks.first().is_none() {
             return;
         }
-        zone.add_whole::<A>(blocks.len());
+        self.note_published(zone, blocks.len());
         let whole = self.index.set::<A>(WHOLE);
         whole.add_several(blocks);
         self.index.set::<A>(PAIRS).add_several(whole.pairs_around(blocks));
         blocks.filter(|block| self.states[*block].get().is_isolated()).for_each(|block| self.withdraw(block));
+    }
+
+    fn note_published(&self, zone: &Zone, blocks: usize) {
+        zone.add_whole::<A>(blocks);
+        count::<A>(&self.lists_at(zone.id, CpuId(0)).counters.published);
     }
 
     /// Claims these pageblocks, if all are whole.
@@ -50,7 +58,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Returns a whole pageblock to the zone.
     pub(super) fn publish(&self, block: BlockIndex) {
-        self.zone_at(block).add_whole::<A>(1);
+        self.note_published(self.zone_at(block), 1);
         self.add_to_whole(block);
         if self.states[block].get().is_isolated() {
             self.withdraw(block);

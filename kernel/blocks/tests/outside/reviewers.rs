@@ -122,3 +122,36 @@ fn a_double_free_of_another_cpus_page_is_an_error() {
     assert_eq!(allocator.validate().unwrap().allocated, 1);
     allocator.free(CpuId(0), kept, Order::ZERO).unwrap();
 }
+
+/// Found by a reader: after a CPU freed the spare of another CPU, two lists named it, and its frames counted
+/// twice.
+#[test]
+fn a_spare_that_two_cpus_name_is_free_once() {
+    let allocator = plain(4 * 512, 2);
+    let huge = request(9, MOVABLE);
+    let spare = allocator.alloc(CpuId(0), &huge).unwrap();
+    allocator.free(CpuId(0), spare, Order::PAGEBLOCK).unwrap();
+    assert_eq!(allocator.alloc(CpuId(0), &huge), Ok(spare), "it was the spare");
+    allocator.free(CpuId(1), spare, Order::PAGEBLOCK).unwrap();
+    assert_eq!(allocator.free_frames(), 4 * 512);
+    assert_eq!(allocator.alloc(CpuId(1), &huge), Ok(spare), "it is the other CPU's spare now");
+    assert_eq!(allocator.free_frames(), 3 * 512);
+    allocator.validate().unwrap();
+}
+
+/// Found by a reader: pageblocks that came back to the zone were in no count, and so in no count of what all
+/// CPUs share.
+#[test]
+fn pageblocks_that_come_back_to_the_zone_are_counted() {
+    let allocator = plain(4 * 512, 2);
+    let blocks: Vec<Pfn> = (0..3).map(|_| allocator.alloc(CpuId(0), &request(9, MOVABLE)).unwrap()).collect();
+    blocks.iter().for_each(|pfn| allocator.free(CpuId(1), *pfn, Order::PAGEBLOCK).unwrap());
+    assert_eq!(allocator.counters().published, 2, "the first is the CPU's spare");
+    let pages: Vec<Pfn> =
+        (0..512).map(|_| allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap()).collect();
+    pages.iter().for_each(|pfn| allocator.free(CpuId(1), *pfn, Order::ZERO).unwrap());
+    allocator.drain_all();
+    let counters = allocator.counters();
+    assert_eq!((counters.published, counters.closed), (4, 1), "the spare, and a pageblock of single frames");
+    assert_eq!(counters.shared(), counters.adopted + counters.claimed + 4 + counters.settled);
+}

@@ -54,3 +54,31 @@ fn a_gib_is_had_while_one_is_whole_and_comes_back() {
     assert_eq!(gib(), Ok(first));
     assert!(allocator.validate().is_ok());
 }
+
+/// Found by a reader: a unit stayed clean if its first pageblock that could not be moved came from the CPU's
+/// spare, or was requested at its place.
+#[test]
+fn a_unit_is_tainted_however_its_first_unmovable_block_is_taken() {
+    let (cpu, huge) = (CpuId(0), Request::new(Order::PAGEBLOCK));
+    for way in ["the spare", "a whole place", "a part of a place", "any place"] {
+        let allocator = machine::allocator(&[(ZoneKind::Normal, 0..2 * GIB, vec![0..2 * GIB])], 1);
+        let first = allocator.alloc(cpu, &huge.movable()).unwrap();
+        let unmovable = match way {
+            "the spare" => {
+                allocator.free(cpu, first, Order::PAGEBLOCK).unwrap();
+                allocator.alloc(cpu, &huge).unwrap()
+            }
+            "a whole place" => {
+                let at = Pfn(first.0 + 512);
+                allocator.alloc_at(cpu, at, &huge).map(|()| at).unwrap()
+            }
+            "a part of a place" => {
+                let at = Pfn(first.0 + 512);
+                allocator.alloc_at(cpu, at, &Request::new(Order::ZERO)).map(|()| at).unwrap()
+            }
+            _ => allocator.alloc(cpu, &huge).unwrap(),
+        };
+        let next = allocator.alloc(cpu, &huge.movable()).unwrap();
+        assert_ne!(unmovable.0 / GIB, next.0 / GIB, "{way}: {unmovable}, then {next}");
+    }
+}
