@@ -233,7 +233,8 @@ counters! {
     adopted,
     /// How often a CPU took one or more whole pageblocks.
     claimed,
-    /// How often a CPU returned one or more whole pageblocks to the zone.
+    /// How often a CPU returned one or more whole pageblocks to the zone. Those that
+    /// [`closed`](Self::closed) counts are among them.
     published,
     /// How often an open pageblock became whole, because its last frame in use was freed.
     closed,
@@ -250,7 +251,7 @@ counters! {
     /// Blocks that were free already when a CPU returned them from its arrays: double frees.
     double_frees,
     /// Table entries that contradicted another table and were left alone. Above 0, the allocator's own data
-    /// is damaged.
+    /// is damaged, or two CPUs freed one block of order 10 at once.
     damaged,
     /// How often a CPU changed the free frames of a pageblock that another CPU had changed last. Counted only
     /// with the feature `line-counts`.

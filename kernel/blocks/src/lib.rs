@@ -6,7 +6,7 @@
 //! use it through [`CpuArrays`].
 //!
 //! - Every misuse of a [`BlockAllocator`] is an error value: a double free, a wrong order, frames that are
-//!   not in use. One misuse cannot be detected: a second free of a block that has another user by then.
+//!   not in use. A second free cannot be detected if the block has another user by then.
 //! - **With [`CpuArrays`], a block that is freed twice may be handed out twice.** [Its
 //!   documentation](CpuArrays#double-frees) says when a double free is found.
 //! - For the allocator, blocks in [`CpuArrays`] are in use. Before a host reports that memory is short, each

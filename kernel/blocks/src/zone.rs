@@ -131,6 +131,10 @@ impl Zone {
 
     /// A lower bound of the number of free frames. It lacks frames that were freed since their pageblock was
     /// last counted, and free frames of reserved pageblocks.
+    ///
+    /// Race: a CPU takes a frame of the pageblock that it reserves, while another CPU ends the reservation and
+    /// counts the frame as free. Then the bound is too high by that block until the pageblock is counted
+    /// again.
     pub(crate) fn free_at_least(&self) -> u64 {
         let whole = (self.whole_blocks() as u64).saturating_mul(u64::from(PAGEBLOCK_FRAMES));
         whole.saturating_add(self.idle_frames().max(0) as u64)

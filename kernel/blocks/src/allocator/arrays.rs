@@ -144,7 +144,8 @@ impl<'a> CpuArrays<'a> {
         }
     }
 
-    /// Returns all blocks if the arrays were not used since the last tick. Then does the CPU's [periodic
+    /// Returns all blocks if no array was filled or emptied since the last tick, and the arrays hold as many
+    /// frames as then. Then does the CPU's [periodic
     /// work](BlockAllocator::tick). So the arrays of an idle CPU are empty after two ticks.
     ///
     /// # Errors
