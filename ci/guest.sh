@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# `pageset record` on Debian's kernels of other versions: each boots in QEMU, records a load, and says what it makes of the
-# recording. Without hardware virtualisation a guest is emulated, and takes one to two minutes. Installs what it needs with rustup
-# and, as root, with apt; downloads a kernel of 30 MB for each version.
+# The static file that `cargo xtask dist` makes, on Debian's kernels of other versions: each boots in QEMU from a file system that
+# holds the file, busybox and two scripts. There it records a load, and says what it makes of the recording. Without hardware
+# virtualisation a guest is emulated, and takes two to three minutes. Installs what it needs as root with apt; downloads a kernel of
+# 30 MB for each version. PAGESET names the file.
 #
 #   cargo xtask ci night guest                 Linux 6.1, 6.12, 7.1, 7.2, 7.3, and the newest that Debian has
 #   cargo xtask ci night guest -- VERSION...      these, as in 6.12
@@ -12,7 +13,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source "ci/parts.sh"
 
-target=x86_64-unknown-linux-musl
+pageset=${PAGESET:?name the static file, or call this as: cargo xtask ci night guest}
 # Absolute: apt downloads into the directory where it is called.
 work=$(realpath --canonicalize-missing "${CARGO_TARGET_DIR:-target}/guest")
 versions=("$@")
@@ -24,13 +25,10 @@ setup() {
     command -v qemu-system-x86_64 >/dev/null || packages+=(qemu-system-x86)
     dpkg --status busybox-static >/dev/null 2>&1 || packages+=(busybox-static)
     command -v cpio >/dev/null || packages+=(cpio)
-    command -v musl-gcc >/dev/null || packages+=(musl-tools)
     if ((${#packages[@]})); then
         apt-get update
         apt-get install --yes --no-install-recommends "${packages[@]}"
     fi
-    # Said twice, it does nothing.
-    rustup target add "$target"
 }
 
 # apt with lists of its own: this machine may run another release.
@@ -89,7 +87,7 @@ initramfs() {
     cp ci/guest/init ci/guest/load "$root"
     chmod +x "$root/init" "$root/load"
     cp "$(command -v busybox)" "$root/bin/busybox"
-    cp "${CARGO_TARGET_DIR:-target}/$target/release/pageset" "$root/bin"
+    cp "$pageset" "$root/bin/pageset"
     (cd "$root" && find . | cpio --quiet -o -H newc) | gzip -1 >"$work/initrd"
 }
 
@@ -127,7 +125,6 @@ guest() {
 }
 
 run "setup" setup
-run "pageset" cargo build --release --target "$target" --package pageset-cli
 run "file system" initramfs
 # Whether an image was booted as another version.
 is_tried() {

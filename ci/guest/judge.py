@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import sys
 
 results = pathlib.Path(sys.argv[1])
@@ -33,6 +34,9 @@ for path in sorted(results.glob("*.status")):
     else:
         expect(f"{step} succeeds: {said}", read(path.name) == "0")
 
+expect("there is nothing but pageset, busybox and two scripts",
+       sorted(read("files.out").split()) == ["/bin/busybox", "/bin/pageset", "/init", "/load"])
+expect("the help has its verbs", all(verb in read("help.out") for verb in ("record", "stat", "advise")))
 stat = json.loads(read("stat.out"))
 verify = json.loads(read("verify.out"))
 kinds = stat["events"]
@@ -59,6 +63,10 @@ for step in ("stack", "condition", "cpu_goes", "cpu_comes"):
     print(f"{step}: {read(f'{step}.out')}")
 expect("a CPU that comes is named", "Not recorded: CPU 1: it was switched on meanwhile." in read("cpu_comes.out"))
 expect("nothing is said that nobody asked", "not asked for" not in read("cpu_comes.out"))
+for step in ("advise", "advise_load"):
+    verdicts = re.findall(r"^(?:No:|Yes[:,]|This recording does not say).*", read(f"{step}.out"), re.MULTILINE)
+    print(f"{step}: {verdicts}")
+    expect(f"{step} has a verdict", len(verdicts) == 1)
 for failure in failures:
     print(f"NOT SO: {failure}", file=sys.stderr)
 sys.exit(bool(failures))

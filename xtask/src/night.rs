@@ -28,7 +28,7 @@ pub(crate) const LEGS: &[NightLeg] = &[
     night("capi", 20, false, |context| script(context, "ci/capi.sh")),
     night("kernel", 15, false, |context| script(context, "ci/kernel.sh")),
     night("aarch64", 10, false, aarch64),
-    night("guest", 30, true, |context| script(context, "ci/guest.sh")),
+    night("guest", 30, true, dist::in_guests),
     night("sanitizers", 15, false, sanitizers),
     night("shuttle", 20, false, shuttle),
     night("soak", 10, false, soak),
