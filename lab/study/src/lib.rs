@@ -37,6 +37,7 @@ pub mod latency;
 pub mod load;
 mod lru;
 pub mod machine;
+mod metric;
 pub mod pft;
 mod random_time;
 pub mod reproduce;

@@ -1,15 +1,16 @@
 //! Published studies run again: their tables with our values beside the printed ones. Two studies are our
 //! own.
 //!
-//! `study` defines a study. `study_file` reads those that are files, and `simulated` runs them; the others have
-//! a folder each. `published` reads the printed tables. `reproduction` is the result as one value.
+//! `study` defines a study. `study_file` reads those that are files, and `simulated` runs them. `goals` runs a plan
+//! of the sweep. The others have a folder each. `published` reads the printed tables, `prose` the notes. `reproduction` is the result as one value.
 
 mod ageing;
 #[cfg(test)]
 mod counts;
+mod goals;
 mod huge_copy;
-mod owned_blocks;
 mod page_fault;
+mod prose;
 mod published;
 mod reproduction;
 mod simulated;
@@ -24,14 +25,15 @@ pub use study::{Findings, Options, Study};
 pub use study_file::StudyFile;
 
 use ageing::Ageing;
+use goals::PlanWithGoals;
 use huge_copy::HugeCopy;
-use owned_blocks::OwnedBlocks;
 use page_fault::PageFault;
 
 /// All studies, by name.
 pub static STUDIES: LazyLock<Vec<&'static dyn Study>> = LazyLock::new(|| {
     let in_files = FILES.iter().map(|study| study as &dyn Study);
-    let mut studies: Vec<_> = in_files.chain(IN_CODE.iter().copied()).collect();
+    let in_code = IN_CODE.iter().copied().chain([&*OWNED_BLOCKS as &dyn Study]);
+    let mut studies: Vec<_> = in_files.chain(in_code).collect();
     studies.sort_by_key(|study| study.name());
     studies
 });
@@ -39,8 +41,10 @@ pub static STUDIES: LazyLock<Vec<&'static dyn Study>> = LazyLock::new(|| {
 /// Studies that are files.
 static FILES: LazyLock<Vec<StudyFile>> = LazyLock::new(|| StudyFile::bundled().collect());
 
+static OWNED_BLOCKS: LazyLock<PlanWithGoals> = LazyLock::new(PlanWithGoals::owned_blocks);
+
 /// Studies that measure or model something special.
-const IN_CODE: &[&dyn Study] = &[&HugeCopy, &PageFault, &OwnedBlocks, &Ageing];
+const IN_CODE: &[&dyn Study] = &[&HugeCopy, &PageFault, &Ageing];
 
 /// The study with this name.
 #[must_use]

@@ -1,9 +1,10 @@
 //! Many simulations from one plan.
 //!
-//! `plan` is the file that says what to run, and `grid` makes runs of it. `rows` keeps the finished runs by
+//! `plan` is the file that says what to run, `goals` a part of it, and `grid` makes runs of it. `rows` keeps the finished runs by
 //! their `key`. A key is a hash (`fnv`).
 
 mod fnv;
+mod goals;
 mod grid;
 mod key;
 mod plan;
@@ -15,6 +16,8 @@ use anyhow::{Context as _, Result};
 
 use crate::jobs::{self, Stage};
 use crate::simulate::{RunSpec, check, simulate};
+pub(crate) use goals::Goal;
+pub use goals::Goals;
 pub use grid::{keys, runs};
 use key::Keys;
 pub use key::{key, replay_key};

@@ -8,6 +8,8 @@ use anyhow::{Context as _, Result, bail};
 use pageset_trace::read_description;
 use serde::Deserialize;
 
+use super::goals::Goals;
+
 /// Most runs of one plan: a file of rows should not have more than a million lines.
 const RUNS_MAX: usize = 1_000_000;
 /// Most memory for all runs: enough for a million runs with short names and a few parameters.
@@ -28,6 +30,12 @@ pub struct Plan {
     /// Questions to answer. Each becomes a figure.
     #[serde(default, rename = "question")]
     pub questions: Vec<Question>,
+    /// The runs of `pageset reproduce --quick`, if the plan is a study that is built in.
+    #[serde(default)]
+    pub quick: Vec<Grid>,
+    /// What such a study compares.
+    #[serde(default)]
+    pub goals: Option<Goals>,
 }
 
 /// Runs with every combination of some values.

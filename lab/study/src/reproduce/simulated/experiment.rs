@@ -3,7 +3,7 @@
 use pageset_report::comparison::Quantity;
 use serde::Deserialize;
 
-use super::metric::Metric;
+use crate::metric::Metric;
 use crate::simulate::RunSpec;
 
 /// One published table, to be simulated.

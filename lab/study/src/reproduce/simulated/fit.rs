@@ -147,8 +147,8 @@ mod tests {
     use pageset_report::comparison::Quantity;
 
     use super::super::experiment::Compared;
-    use super::super::metric::Metric;
     use super::*;
+    use crate::metric::Metric;
     use crate::simulate::RunSpec;
 
     /// The results of known parameters serve as published values, and the search has to find the parameters

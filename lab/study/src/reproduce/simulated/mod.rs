@@ -3,17 +3,13 @@
 //! A study is data (`experiment`): [`Experiment`]s with one [`Case`] for each row. `runs` simulates each
 //! different run once, and `compare` puts results beside the published values. `fitted` has the few
 //! parameters that were chosen so that a base row comes out, and `fit` chooses them again with `search`. `ratio`
-//! chooses a parameter by the quotient of two tables. `metric` has the figures that can be
-//! compared, and `kernel_build` one of them.
-//! `panels` draws.
+//! chooses a parameter by the quotient of two tables. `panels` draws.
 
 mod changes;
 mod compare;
 mod experiment;
 mod fit;
 mod fitted;
-mod kernel_build;
-mod metric;
 mod panels;
 mod ratio;
 mod runs;
@@ -28,7 +24,6 @@ pub(crate) use changes::changes;
 pub(crate) use experiment::{Borrowed, Case, Compared, Experiment, Fit, FitTarget};
 pub(crate) use fit::fitted;
 pub use fitted::Fitted;
-pub(crate) use metric::Metric;
 use pageset_report::Progress;
 pub(crate) use panels::Panels;
 
@@ -80,6 +75,7 @@ mod tests {
     use pageset_report::comparison::Quantity;
 
     use super::*;
+    use crate::metric::Metric;
     use crate::simulate::RunSpec;
 
     /// A parameter that is chosen on the first row, by this column.

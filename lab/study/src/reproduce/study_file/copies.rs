@@ -7,7 +7,8 @@ use pageset_report::comparison::{Change, Comparison, Direction, Quantity};
 use pageset_report::{Cell, Column, Row, Table};
 
 use super::form::CopiesForm;
-use crate::reproduce::simulated::{Compared, Experiment, Metric, Simulated};
+use crate::metric::Metric;
+use crate::reproduce::simulated::{Compared, Experiment, Simulated};
 use crate::simulate::RunSpec;
 
 /// Makes an experiment with the rows of `build`, as copies of the recording on the same CPUs. No parameter is

@@ -6,7 +6,8 @@ use pageset_sim::TickPhase;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::reproduce::simulated::{FitTarget, Metric};
+use crate::metric::Metric;
+use crate::reproduce::simulated::FitTarget;
 use crate::sweep::Several;
 
 /// Texts by the CSV column that has them.

@@ -3,7 +3,8 @@
 use pageset_report::{Cell, Column, Row, Table};
 
 use super::form::UsedMemoryForm;
-use crate::reproduce::simulated::{Compared, Experiment, Metric, Simulated};
+use crate::metric::Metric;
+use crate::reproduce::simulated::{Compared, Experiment, Simulated};
 
 const USED_PEAK: Metric = Metric::UsedPeak;
 

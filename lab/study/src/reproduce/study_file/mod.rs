@@ -1,5 +1,5 @@
 //! Studies that are files: simulations are TOML (`form`), published values are CSV, and notes are Markdown
-//! (`prose`). A user's study is the same three files.
+//! (`super::prose`). A user's study is the same three files.
 //!
 //! `files` finds them. `table` makes an experiment of each table, `rows` its rows, and `lines` finds the line
 //! of the CSV that has a value. A `mistake` is told with its place and a remedy. `copies` and `memory` are
@@ -11,7 +11,6 @@ mod form;
 mod lines;
 mod memory;
 mod mistake;
-mod prose;
 mod rows;
 mod table;
 
@@ -23,12 +22,12 @@ use pageset_report::comparison::Comparison;
 use pageset_report::plot::{Axis, Figure, Mark};
 use toml::Spanned;
 
+use super::prose::{COPIES, EXPLANATIONS, MEMORY, NOTES, Prose, QUICK};
 use super::simulated::{self, Experiment, Fitted, Panels, changes};
 use super::study::{Findings, Options, Study};
 use files::Files;
 use form::{FigureForm, MarkForm, More, ScaleForm, StudyForm};
 use mistake::Mistake;
-use prose::Prose;
 use table::Table;
 
 /// A study that is described by files.
@@ -76,9 +75,9 @@ impl StudyFile {
             Mistake::At(error.span().unwrap_or_default(), problem).placed(&files.shown(), &files.text)
         })?;
         let markdown = format!("{}.md", files.name);
-        let text = files.read(&markdown).with_context(|| {
-            format!("put notes there, below the headings `{}` and `{}`", prose::NOTES, prose::EXPLANATIONS)
-        })?;
+        let text = files
+            .read(&markdown)
+            .with_context(|| format!("put notes there, below the headings `{NOTES}` and `{EXPLANATIONS}`"))?;
         let prose = Prose::parse(&files.beside(&markdown).display().to_string(), &text)?;
         let figures = form.figures.iter().map(|figure| match &figure.get_ref().part {
             None => files.name.clone(),
@@ -226,24 +225,24 @@ impl Study for StudyFile {
             // The copies' results are no further table of the text.
             let table = simulated.tables.pop().context("copies are the last")?;
             let drains = copies::base_drains(&simulated, [experiments.len() - 1, of]);
-            more.push(copies::table(&table, &simulated.tables[of], drains, &self.prose.copies));
+            more.push(copies::table(&table, &simulated.tables[of], drains, self.prose.below(COPIES)));
         }
         if let Some(form) = self.form.used_memory.as_ref().map(Spanned::get_ref) {
             let of = index(&experiments, form.table.get_ref());
             more.extend(
-                of.map(|of| memory::table(form, &experiments[of], of, &simulated, &self.prose.memory)),
+                of.map(|of| memory::table(form, &experiments[of], of, &simulated, self.prose.below(MEMORY))),
             );
         }
         let runs = || all.iter().flat_map(|experiment| &experiment.cases).map(|case| &case.run);
         let figures = self.figures.iter().zip(&self.form.figures);
-        let quick = self.prose.quick.iter().filter(|_| options.is_quick);
+        let quick = self.prose.below(QUICK).iter().filter(|_| options.is_quick);
         Ok(Findings {
             figures: figures
                 .map(|(name, figure)| (name.clone(), self.draw(figure.get_ref(), &simulated.tables)))
                 .collect(),
             more,
-            notes: self.prose.notes.iter().chain(quick).cloned().collect(),
-            explanations: simulated.explanations(&self.prose.explanations, options),
+            notes: self.prose.below(NOTES).iter().chain(quick).cloned().collect(),
+            explanations: simulated.explanations(self.prose.below(EXPLANATIONS), options),
             machine: format!("simulated: {}", distinct(runs().map(|run| &run.machine)).join(", ")),
             policies: distinct(runs().map(|run| &run.policy)),
             tables: simulated.tables,

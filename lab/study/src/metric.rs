@@ -1,9 +1,12 @@
-//! The figures of a simulation that a study may compare with a published column: a closed list of names.
+//! The figures of a simulation that a study may compare: with a published column, or with
+//! another policy's. A closed list of names.
 
 use serde::{Deserialize, Deserializer, de};
 
-use super::kernel_build::build_time;
+mod kernel_build;
+
 use crate::simulate::{RunResult, RunSpec};
+use kernel_build::build_time;
 
 /// Makes the type, its names and its values from one list.
 macro_rules! metrics {
@@ -67,6 +70,30 @@ metrics! {
         |_, result| result.zone_lock_acquisitions as f64;
     Visits, "visits", "times that a CPU goes to data that all CPUs of a zone share",
         |_, result| result.shared.visits as f64;
+    VisitsForWork, "visits_per_million_units", "`visits` for each million units of work done in a second",
+        |_, result| 1e6 * result.shared.visits as f64 / result.score_per_s;
+    VisitsAndPassed, "visits_and_passed",
+        "`visits`, if each line that passed between CPUs were one",
+        |_, result| {
+            let shared = &result.shared;
+            (shared.visits - shared.contended_lines + shared.line_transfers) as f64
+        };
+    Passed, "line_transfers", "pageblocks of our own allocator that another CPU had changed last",
+        |_, result| result.shared.line_transfers as f64;
+    Lines, "lines", "all lines of our own allocator that a CPU got from others",
+        |_, result| result.shared.lines() as f64;
+    SharedPercent, "shared_percent", "`zone_lock_percent`, or part of busy time until such lines came",
+        |_, result| result.zone_lock_percent + result.shared.line_percent;
+    HeldMean, "held_mean", "free pages that CPUs keep back from all others, on average",
+        |_, result| result.shared.held_mean;
+    HeldAfterTwoTicks, "held_after_two_ticks", "such pages after two ticks of an idle machine",
+        |_, result| result.shared.held_after_two_ticks as f64;
+    WholeAtEnd, "whole_at_end", "pageblocks that are free as a whole at the end of the load",
+        |_, result| result.shared.whole_at_end as f64;
+    ApartAtEnd, "apart_at_end", "free pages outside these pageblocks",
+        |_, result| result.shared.apart_at_end as f64;
+    WholeWhenGone, "whole_when_gone", "pageblocks that are free as a whole when the load is gone",
+        |_, result| result.shared.whole_when_gone as f64;
     Fallbacks, "fallbacks", "requests that get memory of another type",
         |_, result| result.shared.fallbacks as f64;
     DrainWaits, "drain_waits", "waits for a zone lock in order to drain a page set",
