@@ -1,5 +1,7 @@
 //! Points that belong together.
 
+use serde::Deserialize;
+
 use crate::Origin;
 
 /// One value.
@@ -20,7 +22,8 @@ impl From<(f64, f64)> for Point {
 }
 
 /// The style of a series.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Mark {
     /// Points joined by a line.
     Line,

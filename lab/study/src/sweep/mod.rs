@@ -22,7 +22,7 @@ pub use grid::{keys, runs};
 use key::Keys;
 pub use key::{key, replay_key};
 use pageset_report::Progress;
-pub use plan::{Grid, LogAxis, Plan, Question, Several};
+pub use plan::{FileName, Grid, LogAxis, NotAFileName, Plan, Question, Several};
 use rows::RowsFile;
 pub use rows::{Ending, Extent, FinishedRun, Rows};
 

@@ -115,7 +115,7 @@ pub struct Question {
     /// The question, as the figure's title.
     pub title: String,
     /// Name of the figure's file, without ending.
-    pub file: String,
+    pub file: FileName,
     /// Key whose values are on the x axis.
     pub x: String,
     /// Results that are on the y axis.
@@ -132,6 +132,31 @@ pub struct Question {
     /// Keys with a value each. Runs with another value are left out.
     #[serde(default)]
     pub only: BTreeMap<String, toml::Value>,
+}
+
+/// A name that can be a part of a file's name everywhere: letters, digits, - and _.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct FileName(String);
+
+/// A text that is no part of a file's name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no part of a file's name: use letters, digits, - and _")]
+pub struct NotAFileName(String);
+
+impl TryFrom<String> for FileName {
+    type Error = NotAFileName;
+
+    fn try_from(text: String) -> Result<Self, NotAFileName> {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        if text.is_empty() || !text.chars().all(is_part) { Err(NotAFileName(text)) } else { Ok(Self(text)) }
+    }
+}
+
+impl fmt::Display for FileName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
 }
 
 /// An axis that may be logarithmic.
@@ -167,7 +192,7 @@ impl Plan {
         if plan.grids.is_empty() {
             bail!("there is no [[grid]]: it needs at least one with machine, workload and policy");
         }
-        for (index, grid) in plan.grids.iter().enumerate() {
+        for (index, grid) in plan.grids.iter().chain(&plan.quick).enumerate() {
             grid.check().map_err(|problem| anyhow::anyhow!("grid {}: {problem}", index + 1))?;
         }
         let runs = plan.runs();
@@ -249,12 +274,6 @@ impl Grid {
 
 impl Question {
     fn check(&self) -> Result<(), Problem> {
-        let is_name = |text: &str| {
-            !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
-        };
-        if !is_name(&self.file) {
-            return Err(Problem("file", "use letters, digits, - and _; the figure goes to DIR/FILE.svg"));
-        }
         if self.y.values().is_empty() {
             return Err(Problem("y", "the list is empty; name at least one result"));
         }
@@ -312,7 +331,7 @@ mod tests {
         refused("[\"linux-6.6\", \"linux-6.7\"]", "[]", "grid 1: policy: the list is empty");
         refused("[0, 100, 1000]", "[]", "grid 1: set: a parameter has an empty list");
         refused("cpus = [1, 2]", "cpus = [\"all\"]", "line 7");
-        refused("file = \"q\"", "file = \"../q\"", "question `Q`: file: use letters");
+        refused("file = \"q\"", "file = \"../q\"", "`../q` is no part of a file's name: use letters");
         refused("y = \"score_per_s\"", "y = []", "question `Q`: y: the list is empty");
         let again = "y = \"score_per_s\"\n[[question]]\ntitle = \"R\"\nfile = \"q\"\nx = \"cpus\"\ny = \"score_per_s\"";
         refused("y = \"score_per_s\"", again, "question `R`: file: question `Q` has the same");

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result};
 use pageset_trace::read_description;
+
+use crate::sweep::FileName;
 
 // The files of each folder of `data/tables` that has a study's file.
 include!(concat!(env!("OUT_DIR"), "/studies.rs"));
@@ -16,8 +18,9 @@ type Bundled = (&'static str, &'static str);
 pub(super) struct Files {
     /// The study's name: that of its file, without ending.
     pub(super) name: String,
-    /// The study's file as errors name it, and its text.
-    pub(super) path: PathBuf,
+    /// The study's file.
+    path: PathBuf,
+    /// Its text.
     pub(super) text: String,
     /// Files that are built in. `None`: they are in the directory of the study's file.
     bundled: Option<&'static [Bundled]>,
@@ -27,23 +30,25 @@ impl Files {
     /// The studies that are built in.
     pub(super) fn bundled() -> impl Iterator<Item = Self> {
         BUNDLED.iter().map(|(name, files)| {
-            let path = Path::new("data/tables").join(name).join(format!("{name}.toml"));
-            let mut bundled =
-                Self { name: (*name).to_owned(), path, text: String::new(), bundled: Some(files) };
-            bundled.text = bundled.read(&format!("{name}.toml")).expect("the build script found it");
+            let file = format!("{name}.toml");
+            let mut bundled = Self {
+                name: (*name).to_owned(),
+                path: Path::new("data/tables").join(name).join(&file),
+                text: String::new(),
+                bundled: Some(files),
+            };
+            bundled.text = bundled.read(&file).expect("the build script found it");
             bundled
         })
     }
 
     /// A study in a file of the user.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
-        if !is_name(name) {
-            let shown = path.display();
-            return Err(anyhow!("{shown}: a study's name has small letters, digits and -; rename the file"));
-        }
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let name = FileName::try_from(name.into_owned())
+            .with_context(|| format!("{}: rename this file", path.display()))?;
         Ok(Self {
-            name: name.to_owned(),
+            name: name.to_string(),
             path: path.to_owned(),
             text: read_description(path)?,
             bundled: None,
@@ -60,36 +65,28 @@ impl Files {
         Self { name, path, text, bundled: Some(BESIDE) }
     }
 
-    /// The study's file as errors name it.
+    /// The study's file, as errors name it.
     pub(super) fn shown(&self) -> String {
         self.path.display().to_string()
     }
 
-    /// A file beside the study's file as errors name it.
-    pub(super) fn beside(&self, name: &str) -> PathBuf {
-        self.path.with_file_name(name)
+    /// A file beside the study's file, as errors and runs name it.
+    pub(super) fn beside(&self, name: &str) -> String {
+        self.path.with_file_name(name).display().to_string()
     }
 
     /// The text of a file beside the study's file.
     pub(super) fn read(&self, name: &str) -> Result<String> {
-        let Some(bundled) = self.bundled else { return Ok(read_description(&self.beside(name))?) };
+        let Some(bundled) = self.bundled else {
+            return Ok(read_description(&self.path.with_file_name(name))?);
+        };
         let found = bundled.iter().find(|(file, _)| *file == name);
-        let missing = || format!("{}: is not there", self.beside(name).display());
+        let missing = || format!("{}: is not there", self.beside(name));
         found.map(|(_, text)| (*text).to_owned()).with_context(missing)
-    }
-
-    /// The file that a run names: beside the study's file, as the CSV is.
-    pub(super) fn named(&self, name: &str) -> String {
-        self.beside(name).display().to_string()
     }
 
     /// Whether the study is a user's.
     pub(super) fn is_users(&self) -> bool {
         self.bundled.is_none()
     }
-}
-
-/// Whether a text can be a part of a file's name everywhere.
-pub(super) fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use pageset_report::plot::Mark;
 use pageset_sim::TickPhase;
 use serde::Deserialize;
 use toml::Spanned;
 
 use crate::metric::Metric;
 use crate::reproduce::simulated::FitTarget;
-use crate::sweep::Several;
+use crate::sweep::{FileName, Several};
 
 /// Texts by the CSV column that has them.
 pub(super) type Texts = BTreeMap<String, Several<String>>;
@@ -256,14 +257,14 @@ pub(super) struct BorrowForm {
 pub(super) struct FigureForm {
     pub(super) title: String,
     /// The end of its file's name, after the study's name.
-    pub(super) part: Option<String>,
+    pub(super) part: Option<FileName>,
     /// The axis of rows.
     pub(super) rows: String,
     #[serde(default)]
     pub(super) unit: String,
     #[serde(default)]
     pub(super) scale: ScaleForm,
-    pub(super) mark: MarkForm,
+    pub(super) mark: Mark,
     /// Keys of the columns that are drawn.
     pub(super) columns: Vec<Spanned<String>>,
     /// The tables that are drawn. Default: all that have one of these columns.
@@ -280,19 +281,10 @@ pub(super) enum ScaleForm {
     Log,
 }
 
-/// How values are drawn.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum MarkForm {
-    Bars,
-    Points,
-    Line,
-}
-
 /// Takes the fields of `own`, and those that it leaves out from `shared`.
 macro_rules! or_shared {
     ($own:ident, $shared:ident, $($field:ident)*) => {
-        Self { $($field: $own.$field.clone().or_else(|| $shared.$field.clone()),)* ..Self::default() }
+        Self { $($field: $own.$field.as_ref().or($shared.$field.as_ref()).cloned(),)* ..Self::default() }
     };
 }
 
@@ -326,9 +318,9 @@ impl RunForm {
     /// The parts of `self`, and those that only `shared` has.
     pub(super) fn over(&self, shared: &Self) -> Self {
         let mut run = or_shared!(
-            self, shared, machine workload policy cpus batch high kernel_of warmup_ms duration_ms
+            self, shared, machine workload policy cpus batch high kernel_of tick_phase warmup_ms
+            duration_ms
         );
-        run.tick_phase = self.tick_phase.or(shared.tick_phase);
         run.set = shared.set.clone();
         run.set.extend(self.set.clone());
         run

@@ -1,11 +1,11 @@
 //! Finds the line of a published table that has a value.
 
+use anyhow::{Result, bail};
 use toml::Spanned;
 
 use super::form::Texts;
-use super::mistake::{Mistake, Result};
+use super::mistake::At as _;
 use crate::reproduce::published::{Published, PublishedRow};
-use crate::sweep::Several;
 
 /// Texts that a line has to have: one of several texts in each of some columns. A later condition on a column
 /// replaces an earlier one.
@@ -24,8 +24,8 @@ impl Condition {
     pub(super) fn and(self, table: &Published, texts: &Option<Spanned<Texts>>) -> Result<Self> {
         let Some(texts) = texts else { return Ok(self) };
         texts.get_ref().iter().try_fold(self, |condition, (column, several)| {
-            has_column(table, column).map_err(|problem| Mistake::at(texts, problem))?;
-            Ok(condition.and_text(column, Several::values(several)))
+            check_column(table, column).at(texts)?;
+            Ok(condition.and_text(column, several.values()))
         })
     }
 
@@ -35,14 +35,12 @@ impl Condition {
     }
 
     /// The one line.
-    pub(super) fn line<'a>(&self, table: &'a Published) -> Result<PublishedRow<'a>, String> {
-        match self.lines(table)[..] {
+    pub(super) fn line<'a>(&self, table: &'a Published) -> Result<PublishedRow<'a>> {
+        let (lines, file, words) = (self.lines(table), table.file(), self.words());
+        match lines[..] {
             [line] => Ok(line),
-            [] => Err(format!("{} has no line with {}", table.file(), self.words())),
-            ref lines => {
-                let (count, file) = (lines.len(), table.file());
-                Err(format!("{file} has {count} lines with {}: say which one, by `only`", self.words()))
-            }
+            [] => bail!("{file} has no line with {words}"),
+            _ => bail!("{file} has {} lines with {words}: say which one, by `only`", lines.len()),
         }
     }
 
@@ -62,16 +60,16 @@ impl Condition {
     }
 }
 
-/// Checks that a table has a column.
-pub(super) fn has_column(table: &Published, column: &str) -> Result<(), String> {
-    if table.columns().iter().any(|name| name == column) {
-        return Ok(());
+fn check_column(table: &Published, column: &str) -> Result<()> {
+    if !table.columns().iter().any(|name| name == column) {
+        let columns = table.columns().join(", ");
+        bail!("{} has no column `{column}`; its columns are {columns}", table.file());
     }
-    Err(format!("{} has no column `{column}`; its columns are {}", table.file(), table.columns().join(", ")))
+    Ok(())
 }
 
 /// The name of a column that the table has.
 pub(super) fn column<'a>(table: &Published, name: &'a Spanned<String>) -> Result<&'a str> {
-    has_column(table, name.get_ref()).map_err(|problem| Mistake::at(name, problem))?;
+    check_column(table, name.get_ref()).at(name)?;
     Ok(name.get_ref())
 }

@@ -19,15 +19,15 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use pageset_report::Progress;
 use pageset_report::comparison::Comparison;
-use pageset_report::plot::{Axis, Figure, Mark};
+use pageset_report::plot::{Axis, Figure};
 use toml::Spanned;
 
 use super::prose::{COPIES, EXPLANATIONS, MEMORY, NOTES, Prose, QUICK};
 use super::simulated::{self, Experiment, Fitted, Panels, changes};
 use super::study::{Findings, Options, Study};
 use files::Files;
-use form::{FigureForm, MarkForm, More, ScaleForm, StudyForm};
-use mistake::Mistake;
+use form::{FigureForm, More, ScaleForm, StudyForm};
+use mistake::{mistake, placed};
 use table::Table;
 
 /// A study that is described by files.
@@ -72,13 +72,14 @@ impl StudyFile {
     fn new(files: Files) -> Result<Self> {
         let form: StudyForm = toml::from_str(&files.text).map_err(|error| {
             let problem = error.message().trim().replace('\n', "; ");
-            Mistake::At(error.span().unwrap_or_default(), problem).placed(&files.shown(), &files.text)
+            let written = Spanned::new(error.span().unwrap_or_default(), ());
+            placed(mistake(&written, problem), &files.shown(), &files.text)
         })?;
         let markdown = format!("{}.md", files.name);
         let text = files
             .read(&markdown)
             .with_context(|| format!("put notes there, below the headings `{NOTES}` and `{EXPLANATIONS}`"))?;
-        let prose = Prose::parse(&files.beside(&markdown).display().to_string(), &text)?;
+        let prose = Prose::parse(&files.beside(&markdown), &text)?;
         let figures = form.figures.iter().map(|figure| match &figure.get_ref().part {
             None => files.name.clone(),
             Some(part) => format!("{}-{part}", files.name),
@@ -88,26 +89,21 @@ impl StudyFile {
 
     /// The tables as experiments.
     pub(super) fn experiments(&self, is_quick: bool) -> Result<Vec<Experiment>> {
-        self.made(is_quick).map_err(|mistake| mistake.placed(&self.files.shown(), &self.files.text))
+        self.made(is_quick).map_err(|error| placed(error, &self.files.shown(), &self.files.text))
     }
 
-    fn made(&self, is_quick: bool) -> mistake::Result<Vec<Experiment>> {
+    fn made(&self, is_quick: bool) -> Result<Vec<Experiment>> {
         for each in self.form.tables.iter().flat_map(|shared| &shared.get_ref().each) {
             if !each.get_ref().each.is_empty() {
-                return Err(Mistake::at(
-                    each,
-                    "a table of `each` has an `each` of its own: write [[tables]] twice",
-                ));
+                let problem = "a table of `each` has an `each` of its own: write [[tables]] twice";
+                return Err(mistake(each, problem));
             }
         }
         let mut experiments: Vec<Experiment> = Vec::new();
         let tables = Table::all(&self.files, &self.form);
-        for table in &tables {
-            if is_quick && !table.is_quick() {
-                continue;
-            }
+        for table in tables.iter().filter(|table| !is_quick || table.is_quick()) {
             let experiment = table.experiment(is_quick)?;
-            if experiments.iter().any(|other| other.id == experiment.id) {
+            if index(&experiments, &experiment.id).is_some() {
                 return Err(table.mistake("two tables have this `id`: rename one"));
             }
             experiments.push(experiment);
@@ -125,33 +121,27 @@ impl StudyFile {
     }
 
     /// Checks that figures and further tables show tables and columns that there are.
-    fn check_shown(&self, experiments: &[Experiment]) -> mistake::Result<()> {
-        let copied = self.form.copies.iter().map(|form| &form.get_ref().table);
-        let drawn = self.form.figures.iter().flat_map(|figure| &figure.get_ref().columns);
-        let shown = self.form.copies.iter().flat_map(|form| &form.get_ref().columns);
-        for key in drawn.chain(shown) {
-            let mut columns = experiments.iter().flat_map(|experiment| &experiment.columns);
-            if !columns.any(|(quantity, _)| quantity.key == *key.get_ref()) {
-                return Err(Mistake::at(key, format!("no column has the key `{}`", key.get_ref())));
+    fn check_shown(&self, experiments: &[Experiment]) -> Result<()> {
+        let figures = || self.form.figures.iter().map(Spanned::get_ref);
+        let copies = || self.form.copies.iter().map(Spanned::get_ref);
+        let memory = self.form.used_memory.iter().map(Spanned::get_ref);
+        let columns = || experiments.iter().flat_map(|experiment| &experiment.columns);
+        let drawn = figures().flat_map(|figure| &figure.columns);
+        for key in drawn.chain(copies().flat_map(|copies| &copies.columns)) {
+            if !columns().any(|(quantity, _)| quantity.key == *key.get_ref()) {
+                return Err(mistake(key, format!("no column has the key `{}`", key.get_ref())));
             }
         }
-        for id in copied.chain(self.form.used_memory.iter().map(|form| &form.get_ref().table)) {
+        let drawn = figures().flat_map(|figure| figure.tables.iter().flatten());
+        for id in drawn.chain(copies().map(|copies| &copies.table)).chain(memory.map(|memory| &memory.table))
+        {
             if index(experiments, id.get_ref()).is_none() {
-                return Err(Mistake::at(id, format!("no table has the id `{}`", id.get_ref())));
+                return Err(mistake(id, format!("no table has the id `{}`", id.get_ref())));
             }
         }
-        for (index, written) in self.form.figures.iter().enumerate() {
+        for (index, figure) in self.form.figures.iter().enumerate() {
             if self.figures[..index].contains(&self.figures[index]) {
-                return Err(Mistake::at(written, "two figures have one name: give one a `part` of its own"));
-            }
-            let figure = written.get_ref();
-            if !figure.part.iter().all(|part| files::is_name(part)) {
-                return Err(Mistake::at(written, "`part` has small letters, digits and - only"));
-            }
-            for id in figure.tables.iter().flatten() {
-                if experiments.iter().all(|experiment| experiment.id != *id.get_ref()) {
-                    return Err(Mistake::at(id, format!("no table has the id `{}`", id.get_ref())));
-                }
+                return Err(mistake(figure, "two figures have one name: give one a `part` of its own"));
             }
         }
         Ok(())
@@ -161,8 +151,8 @@ impl StudyFile {
     fn fitted(&self) -> Result<Fitted> {
         let mut fitted = Fitted::bundled()?;
         let own = self.files.beside("fitted.toml");
-        if self.files.is_users() && own.exists() {
-            fitted.extend(Fitted::read(&own)?);
+        if self.files.is_users() && Path::new(&own).exists() {
+            fitted.extend(Fitted::read(Path::new(&own))?);
         }
         Ok(fitted)
     }
@@ -181,11 +171,7 @@ impl StudyFile {
                 ScaleForm::Linear => Axis::linear(&figure.rows, &figure.unit),
                 ScaleForm::Log => Axis::log(&figure.rows, &figure.unit),
             },
-            mark: match figure.mark {
-                MarkForm::Bars => Mark::Bars,
-                MarkForm::Points => Mark::Points,
-                MarkForm::Line => Mark::Line,
-            },
+            mark: figure.mark,
             columns: &figure.columns.iter().map(|key| key.get_ref().as_str()).collect::<Vec<_>>(),
         };
         panels.draw(&drawn)

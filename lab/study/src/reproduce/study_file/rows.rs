@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use anyhow::{Context as _, Result};
 use pageset_replay::names_policy_file;
-use pageset_sim::Machine;
 use toml::Spanned;
 
 use super::form::{ColumnForm, PrintedAs, RowForm, RunForm};
 use super::lines::{Condition, column};
-use super::mistake::{Mistake, Result};
+use super::mistake::{At as _, mistake};
 use super::table::{Columns, Table, index_of};
 use crate::load::Workload;
 use crate::reproduce::published::{Published, PublishedRow};
@@ -22,14 +22,12 @@ pub(super) struct Rows<'a> {
     pub(super) columns: &'a Columns,
     /// The condition on the lines of the table.
     pub(super) lines: Condition,
-    /// The row of a table that has one for each line of the CSV.
-    pub(super) only_row: [Spanned<RowForm>; 1],
 }
 
 /// One row: its form, the condition on its lines, and its base row, which may be the row itself.
-struct Row<'a> {
+struct Row {
     name: String,
-    form: &'a Spanned<RowForm>,
+    form: Spanned<RowForm>,
     lines: Condition,
     base: Option<usize>,
 }
@@ -38,128 +36,114 @@ impl Rows<'_> {
     /// The rows, from top to bottom.
     pub(super) fn cases(&self, is_quick: bool) -> Result<Vec<Case>> {
         let rows = self.rows()?;
-        let kept = self.kept(&rows, is_quick)?;
         let mut cases: Vec<Case> = Vec::new();
-        // Numbers of the rows that are kept.
-        let mut numbers = vec![None; rows.len()];
-        for (index, row) in rows.iter().enumerate().filter(|(index, _)| kept[*index]) {
-            let base = match row.base {
-                None => None,
-                Some(base) => Some(numbers[base].ok_or_else(|| {
-                    let (name, base) = (&row.name, &rows[base].name);
-                    Mistake::at(
-                        row.form,
-                        format!("a quick run has row `{name}` and not its base row `{base}`"),
-                    )
-                })?),
-            };
-            numbers[index] = Some(cases.len());
+        for row in self.kept(&rows, is_quick)? {
             let of_base = row.base.map_or(row, |base| &rows[base]);
-            let case = Case {
-                name: row.name.clone(),
-                base,
-                run: self.run(row)?,
-                published: self
-                    .columns
-                    .iter()
-                    .map(|of| self.value(of, row, of_base))
-                    .collect::<Result<_>>()?,
-                variation_percent: self.variation_percent(row, of_base)?,
-            };
-            cases.push(case);
+            let base = cases.iter().position(|case| case.name == of_base.name);
+            if base.is_none() && row.base.is_some() {
+                let (name, base) = (&row.name, &of_base.name);
+                let problem = format!("a quick run has row `{name}` and not its base row `{base}`");
+                return Err(mistake(&row.form, problem));
+            }
+            let published = self.columns.iter().map(|of| self.value(of, row, of_base));
+            let published = published.collect::<Result<Vec<_>>>()?;
+            let run = self.run(row)?;
+            let variation_percent = self.variation_percent(row, of_base)?;
+            cases.push(Case { name: row.name.clone(), base, run, published, variation_percent });
             self.measure(&mut cases)?;
         }
         Ok(cases)
     }
 
     /// The rows as they are written. With `each_line`, once for every line of the CSV.
-    fn rows(&self) -> Result<Vec<Row<'_>>> {
+    fn rows(&self) -> Result<Vec<Row>> {
         let form = self.table.form.get_ref();
-        let only = form.each_line.as_ref().map_or(&[][..], |_| &self.only_row);
-        let written = form.rows.as_deref().unwrap_or(only);
+        let each = form.each_line.as_ref();
+        let written = match &form.rows {
+            Some(rows) => rows.clone(),
+            // Each line is one row, which the table's `run` describes.
+            None if each.is_some() => vec![Spanned::new(self.table.run_span(), RowForm::default())],
+            None => Vec::new(),
+        };
         for (key, name) in written.iter().flat_map(|row| &row.get_ref().printed) {
             index_of(self.columns, &Spanned::new(name.span(), key.clone()))?;
         }
-        let mut rows: Vec<Row<'_>> = Vec::new();
-        let Some(each) = &form.each_line else {
-            for row in written {
-                let name = row.get_ref().name.clone();
-                let name = name.ok_or_else(|| Mistake::at(row, "this row has no `name`"))?;
-                let mut lines = self.lines.clone().and(self.csv, &row.get_ref().only)?;
-                if let Some(names) = &form.named_by {
-                    lines = lines.and_text(column(self.csv, names)?, std::slice::from_ref(&name));
+        let mut lines = vec![None];
+        if let Some(each) = each {
+            let names = column(self.csv, each)?;
+            let texts = self.lines.lines(self.csv).into_iter().map(|line| line.text(names).map(Some));
+            lines = texts.collect::<Result<_>>()?;
+            if lines.is_empty() {
+                let problem = format!("{} has no line of the table: change `only`", self.csv.file());
+                return Err(mistake(each, problem));
+            }
+        }
+        let mut rows: Vec<Row> = Vec::new();
+        for line in lines {
+            // One row for each line: then the first line is the base of all.
+            let first = if line.is_some() && written.len() == 1 { 0 } else { rows.len() };
+            for form in &written {
+                let name = match (line, &form.get_ref().name) {
+                    (Some(line), Some(own)) => format!("{line} {own}"),
+                    (Some(line), None) => line.to_owned(),
+                    (None, Some(own)) => own.clone(),
+                    (None, None) => return Err(mistake(form, "this row has no `name`")),
+                };
+                let mut lines = self.lines.clone().and(self.csv, &form.get_ref().only)?;
+                let text = line.unwrap_or(&name).to_owned();
+                if let Some(names) = each.or(self.table.form.get_ref().named_by.as_ref()) {
+                    lines = lines.and_text(column(self.csv, names)?, &[text]);
                 }
-                rows.push(Row { name, form: row, lines, base: (!rows.is_empty()).then_some(0) });
-            }
-            if rows.is_empty() {
-                return Err(self.table.mistake("this table has no `rows`: write them, or `each_line`"));
-            }
-            return Ok(rows);
-        };
-        let names = column(self.csv, each)?;
-        for line in self.lines.lines(self.csv) {
-            let named = line.text(names)?;
-            let first = rows.len();
-            for (index, row) in written.iter().enumerate() {
-                let name =
-                    row.get_ref().name.iter().fold(named.to_owned(), |name, own| format!("{name} {own}"));
-                let lines = self.lines.clone().and(self.csv, &row.get_ref().only)?;
-                let lines = lines.and_text(names, &[named.to_owned()]);
-                // One row for each line: then the first line is the base of all.
-                let base = if written.len() > 1 { first } else { 0 };
-                let is_base = if written.len() > 1 { index == 0 } else { rows.is_empty() };
-                rows.push(Row { name, form: row, lines, base: (!is_base).then_some(base) });
+                let base = (rows.len() > first).then_some(first);
+                rows.push(Row { name, form: form.clone(), lines, base });
             }
         }
         if rows.is_empty() {
-            let problem = format!("{} has no line of the table: change `only`", self.csv.file());
-            return Err(Mistake::at(each, problem));
+            return Err(self.table.mistake("this table has no `rows`: write them, or `each_line`"));
         }
         Ok(rows)
     }
 
-    /// Which rows the run has.
-    fn kept(&self, rows: &[Row<'_>], is_quick: bool) -> Result<Vec<bool>> {
+    /// The rows that the run has.
+    fn kept<'r>(&self, rows: &'r [Row], is_quick: bool) -> Result<Vec<&'r Row>> {
         for (index, row) in rows.iter().enumerate() {
             if rows[..index].iter().any(|other| other.name == row.name) {
                 let problem = format!("two rows have the name `{}`: a name tells rows apart", row.name);
-                return Err(Mistake::at(row.form, problem));
+                return Err(mistake(&row.form, problem));
             }
         }
-        let Some(quick) = &self.table.form.get_ref().quick_rows else { return Ok(vec![true; rows.len()]) };
+        let Some(quick) = &self.table.form.get_ref().quick_rows else { return Ok(rows.iter().collect()) };
         if let Some(name) = quick.get_ref().iter().find(|name| rows.iter().all(|row| row.name != **name)) {
-            return Err(Mistake::at(quick, format!("no row has the name `{name}`")));
+            return Err(mistake(quick, format!("no row has the name `{name}`")));
         }
-        Ok(rows.iter().map(|row| !is_quick || quick.get_ref().contains(&row.name)).collect())
+        Ok(rows.iter().filter(|row| !is_quick || quick.get_ref().contains(&row.name)).collect())
     }
 
     /// The line with a row's value in a column.
-    fn line(&self, of: &Spanned<ColumnForm>, row: &Row<'_>) -> Result<PublishedRow<'_>> {
-        let lines = row.lines.clone().and(self.csv, &of.get_ref().only)?;
-        lines.line(self.csv).map_err(|problem| Mistake::at(row.form, problem))
+    fn line(&self, of: &Spanned<ColumnForm>, row: &Row) -> Result<PublishedRow<'_>> {
+        row.lines.clone().and(self.csv, &of.get_ref().only)?.line(self.csv).at(&row.form)
     }
 
     /// The CSV's column with a row's value in a column.
-    fn printed<'a>(&'a self, of: &'a Spanned<ColumnForm>, row: &'a Row<'_>) -> Result<&'a str> {
+    fn printed<'a>(&'a self, of: &'a Spanned<ColumnForm>, row: &'a Row) -> Result<&'a str> {
         let by_row = row.form.get_ref().printed.get(&of.get_ref().key);
         let printed = by_row.or(of.get_ref().printed.as_ref());
         let missing = "neither the column nor the row says `printed`: name the CSV's column";
-        column(self.csv, printed.ok_or_else(|| Mistake::at(of, missing))?)
+        column(self.csv, printed.ok_or_else(|| mistake(of, missing))?)
     }
 
     /// The number that is printed for a row in a column.
-    fn number(&self, of: &Spanned<ColumnForm>, row: &Row<'_>) -> Result<Option<f64>> {
+    fn number(&self, of: &Spanned<ColumnForm>, row: &Row) -> Result<Option<f64>> {
         let line = self.line(of, row)?;
         let ColumnForm { per, times, .. } = of.get_ref();
-        let number = line.number(self.printed(of, row)?)?;
-        let number = number.map(|number| times.map_or(number, |times| times * number));
+        let number = line.number(self.printed(of, row)?)?.map(|number| times.unwrap_or(1.0) * number);
         let Some(per) = per else { return Ok(number) };
         let divisor = line.number(column(self.csv, per)?)?;
         Ok(number.zip(divisor).map(|(number, divisor)| number / divisor))
     }
 
     /// The published value of a row in a column.
-    fn value(&self, of: &Spanned<ColumnForm>, row: &Row<'_>, base: &Row<'_>) -> Result<Option<f64>> {
+    fn value(&self, of: &Spanned<ColumnForm>, row: &Row, base: &Row) -> Result<Option<f64>> {
         Ok(match of.get_ref().printed_as {
             PrintedAs::Value => self.number(of, row)?,
             PrintedAs::ValueInPercentOfBase => {
@@ -172,10 +156,10 @@ impl Rows<'_> {
     }
 
     /// The standard deviation that is printed for a row, in percent.
-    fn variation_percent(&self, row: &Row<'_>, base: &Row<'_>) -> Result<Option<f64>> {
+    fn variation_percent(&self, row: &Row, base: &Row) -> Result<Option<f64>> {
         let Some(first) = self.columns.first() else { return Ok(None) };
         if let Some(variation) = &row.form.get_ref().variation {
-            return Ok(self.line(first, row)?.number(column(self.csv, variation)?)?);
+            return self.line(first, row)?.number(column(self.csv, variation)?);
         }
         let Some(texts) = &self.table.form.get_ref().deviation_line else { return Ok(None) };
         let lines = row.lines.clone().and(self.csv, &Some(texts.clone()))?.lines(self.csv);
@@ -185,27 +169,26 @@ impl Rows<'_> {
     }
 
     /// The simulation of a row.
-    fn run(&self, row: &Row<'_>) -> Result<RunSpec> {
+    fn run(&self, row: &Row) -> Result<RunSpec> {
         let table = self.table.form.get_ref();
         let shared = table.run.as_ref().map(|run| run.get_ref().clone()).unwrap_or_default();
         let mut form = row.form.get_ref().run.over(&shared);
         for (key, name) in table.from_line.iter().flatten() {
-            let line = row.lines.line(self.csv).map_err(|problem| Mistake::at(row.form, problem))?;
-            let text = line.text(column(self.csv, name)?)?;
-            self.set_from(&mut form, key, text).map_err(|problem| Mistake::at(name, problem))?;
+            let line = row.lines.line(self.csv).at(&row.form)?;
+            self.set_from(&mut form, key, line.text(column(self.csv, name)?)?).at(name)?;
         }
-        let missing = |key| {
-            let problem = format!("row `{}` has no `{key}` in its `run`, nor has its table", row.name);
-            Mistake::at(row.form, problem)
+        let needed = |key: &str, value: Option<String>| {
+            let problem = || format!("row `{}` has no `{key}` in its `run`, nor has its table", row.name);
+            value.with_context(problem).at(&row.form)
         };
-        let machine = form.machine.ok_or_else(|| missing("machine"))?;
-        let workload = form.workload.ok_or_else(|| missing("workload"))?;
-        let policy = form.policy.ok_or_else(|| missing("policy"))?;
-        let (machine, policy) = (self.beside(machine), self.beside(policy));
-        let workload = match recording(&workload).and_then(Path::to_str) {
-            Some(path) if self.table.files.is_users() => format!("trace:{}", self.table.files.named(path)),
-            _ => workload,
-        };
+        let machine = self.beside(needed("machine", form.machine)?);
+        let mut workload = needed("workload", form.workload)?;
+        let policy = self.beside(needed("policy", form.policy)?);
+        if let Some(path) = recording(&workload).and_then(Path::to_str)
+            && self.table.files.is_users()
+        {
+            workload = format!("trace:{}", self.table.files.beside(path));
+        }
         let run = RunSpec {
             cpus: form.cpus,
             batch: form.batch,
@@ -218,34 +201,31 @@ impl Rows<'_> {
             ..RunSpec::new(&machine, &workload, &policy)
         };
         if self.table.files.is_users() {
-            run.check().map_err(|error| Mistake::at(row.form, format!("row `{}`: {error:#}", row.name)))?;
+            run.check().with_context(|| format!("row `{}`", row.name)).at(&row.form)?;
         }
         Ok(run)
     }
 
     /// A file of the user is beside the study's file; other names stay as they are.
     fn beside(&self, name: String) -> String {
-        if self.table.files.is_users() && names_policy_file(&name) {
-            self.table.files.named(&name)
-        } else {
-            name
-        }
+        let is_file = self.table.files.is_users() && names_policy_file(&name);
+        if is_file { self.table.files.beside(&name) } else { name }
     }
 
     /// Sets a part of the simulation by the text of a line of the CSV.
-    fn set_from(&self, form: &mut RunForm, key: &str, text: &str) -> Result<(), String> {
+    fn set_from(&self, form: &mut RunForm, key: &str, text: &str) -> Result<()> {
         if key == "machine" {
             let machine = self.table.study.machines.get(text);
-            form.machine = Some(machine.cloned().ok_or_else(|| {
+            form.machine = Some(machine.cloned().with_context(|| {
                 format!("no machine stands for `{text}`: add it to [machines], with the simulated one's name")
             })?);
             return Ok(());
         }
         let digits = text.bytes().rev().take_while(u8::is_ascii_digit).count();
-        let number: u64 = text[text.len() - digits..].parse().map_err(|_| {
+        let number: u64 = text[text.len() - digits..].parse().ok().with_context(|| {
             format!("`{text}` does not end with a number, which `{key}` needs: choose lines by `only`")
         })?;
-        let small = u32::try_from(number).map_err(|_| format!("`{text}` is too large for `{key}`"));
+        let small = u32::try_from(number).ok().with_context(|| format!("`{text}` is too large for `{key}`"));
         match key {
             "batch" => form.batch = Some(small?),
             "high" => form.high = Some(small?),
@@ -262,7 +242,7 @@ impl Rows<'_> {
         if form.warmup.is_none() && form.cpu_ms_min.is_none() {
             return Ok(());
         }
-        let cpus = machine(&case.run.machine)?.cpus();
+        let cpus = parse_machine(&machine_text(&case.run.machine)?, &case.run.machine)?.cpus();
         if let Some(warmup) = &form.warmup {
             let base = case.base.map_or(&*case, |base| &above[base]);
             let warmup = warmup.get_ref();
@@ -276,8 +256,4 @@ impl Rows<'_> {
         }
         Ok(())
     }
-}
-
-fn machine(name: &str) -> anyhow::Result<Machine> {
-    parse_machine(&machine_text(name)?, name)
 }

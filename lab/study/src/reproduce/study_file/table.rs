@@ -1,12 +1,15 @@
 //! A table of a study's file as an experiment.
 
+use std::ops::Range;
+
+use anyhow::{Context as _, Error, Result};
 use pageset_report::comparison::{Band, Quantity};
 use toml::Spanned;
 
 use super::files::Files;
-use super::form::{ColumnForm, ComparedForm, FitForm, RowForm, StudyForm, TableForm};
+use super::form::{ColumnForm, ComparedForm, FitForm, StudyForm, TableForm};
 use super::lines::{Condition, column};
-use super::mistake::{Mistake, Result};
+use super::mistake::{At as _, mistake};
 use super::rows::Rows;
 use crate::reproduce::published::Published;
 use crate::reproduce::simulated::{Borrowed, Case, Compared, Experiment, Fit, Fitted};
@@ -40,8 +43,13 @@ impl<'a> Table<'a> {
     }
 
     /// A mistake of the table as a whole.
-    pub(super) fn mistake(&self, problem: &str) -> Mistake {
-        Mistake::at(&self.form, problem)
+    pub(super) fn mistake(&self, problem: &str) -> Error {
+        mistake(&self.form, problem)
+    }
+
+    /// Where the simulation of the rows is written.
+    pub(super) fn run_span(&self) -> Range<usize> {
+        self.form.get_ref().run.as_ref().map_or_else(|| self.form.span(), Spanned::span)
     }
 
     /// The table as an experiment.
@@ -60,12 +68,10 @@ impl<'a> Table<'a> {
         for (index, column) in columns.iter().enumerate() {
             if columns[..index].iter().any(|other| other.get_ref().key == column.get_ref().key) {
                 let problem = format!("two columns have the key `{}`: rename one", column.get_ref().key);
-                return Err(Mistake::at(column, problem));
+                return Err(mistake(column, problem));
             }
         }
-        let place = form.run.as_ref().map_or_else(|| self.form.span(), Spanned::span);
-        let only_row = [Spanned::new(place, RowForm::default())];
-        let cases = Rows { table: self, csv: &csv, columns, lines, only_row }.cases(is_quick)?;
+        let cases = Rows { table: self, csv: &csv, columns, lines }.cases(is_quick)?;
         Ok(Experiment {
             id,
             title,
@@ -84,15 +90,15 @@ impl<'a> Table<'a> {
         let name =
             name.ok_or_else(|| self.mistake("this table has no `csv`: name the file of its values"))?;
         let text = self.files.read(name.get_ref()).map_err(|error| {
-            Mistake::at(name, format!("{error:#}: put the published values beside the study's file"))
+            mistake(name, format!("{error:#}: put the published values beside the study's file"))
         })?;
-        let mut csv = Published::parse(self.files.beside(name.get_ref()).display().to_string(), &text)?;
+        let mut csv = Published::parse(self.files.beside(name.get_ref()), &text)?;
         for correction in &self.study.corrections {
             let form = correction.get_ref();
             if form.csv == *name.get_ref() && csv.correct(&form.column, &form.printed, &form.meant) == 0 {
                 let problem =
                     format!("no line of {} has `{}` in `{}`", csv.file(), form.printed, form.column);
-                return Err(Mistake::at(correction, format!("{problem}: leave the correction out")));
+                return Err(mistake(correction, format!("{problem}: leave the correction out")));
             }
         }
         Ok(csv)
@@ -110,7 +116,7 @@ impl<'a> Table<'a> {
             let problem = format!("no `{parameter}` was chosen on row `{row}` of a table `{table}`");
             let problem =
                 format!("{problem}: name a table of this study, or one that studies/fitted.toml has");
-            return Err(borrow.map_or_else(|| self.mistake(&problem), |borrow| Mistake::at(borrow, &problem)));
+            return Err(borrow.map_or_else(|| self.mistake(&problem), |borrow| mistake(borrow, &problem)));
         }
         Ok(())
     }
@@ -122,12 +128,12 @@ impl<'a> Table<'a> {
             for fit in self.form.get_ref().fits.iter().flatten() {
                 let FitForm { parameter, range, column, rises, target } = fit.get_ref();
                 if range.0 >= range.1 {
-                    return Err(Mistake::at(fit, "`range` is empty: the smaller value comes first"));
+                    return Err(mistake(fit, "`range` is empty: the smaller value comes first"));
                 }
                 if self.files.is_users() {
                     let mut run = case.run.clone();
                     run.settings.insert(parameter.clone(), range.0);
-                    run.check().map_err(|error| Mistake::at(fit, format!("{error:#}")))?;
+                    run.check().at(fit)?;
                 }
                 let column = index_of(columns, column)?;
                 if case.published[column].is_some_and(|value| value > 0.0) {
@@ -144,14 +150,13 @@ fn quantity(form: &Spanned<ColumnForm>, csv: &Published, lines: &Condition) -> R
     let ColumnForm { key, heading, unit, decimals, is_share, variation, only, .. } = form.get_ref();
     let mut quantity = match is_share {
         true if unit.is_empty() => Quantity::share(key, heading, *decimals),
-        true => return Err(Mistake::at(form, "a share is in %: leave `unit` out")),
+        true => return Err(mistake(form, "a share is in %: leave `unit` out")),
         false => Quantity::relative(key, heading, unit, *decimals),
     };
     if let Some(name) = variation {
-        let line = lines.clone().and(csv, only)?.line(csv).map_err(|problem| Mistake::at(form, problem))?;
+        let line = lines.clone().and(csv, only)?.line(csv).at(form)?;
         let percent = line.number(column(csv, name)?)?;
-        let percent =
-            percent.ok_or_else(|| Mistake::at(name, format!("`{}` is empty there", name.get_ref())))?;
+        let percent = percent.with_context(|| format!("`{}` is empty there", name.get_ref())).at(name)?;
         // A change is between two values that vary.
         quantity.band = Band::Percent(percent * std::f64::consts::SQRT_2);
     }
@@ -174,7 +179,7 @@ pub(super) fn index_of(columns: &Columns, key: &Spanned<String>) -> Result<usize
     let found = columns.iter().position(|column| column.get_ref().key == *key.get_ref());
     found.ok_or_else(|| {
         let keys: Vec<_> = columns.iter().map(|column| column.get_ref().key.as_str()).collect();
-        Mistake::at(key, format!("no column has the key `{}`; use {}", key.get_ref(), keys.join(", ")))
+        mistake(key, format!("no column has the key `{}`; use {}", key.get_ref(), keys.join(", ")))
     })
 }
 

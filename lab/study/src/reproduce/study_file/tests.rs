@@ -388,7 +388,7 @@ fn a_mistake_is_told_with_its_file_its_line_and_a_remedy() {
         ),
         (
             ("mark = \"points\"", "mark = \"points\"\npart = \"../x\""),
-            "mine.toml:19: `part` has small letters",
+            "mine.toml:23: `../x` is no part of a file's name: use letters, digits, - and _",
         ),
         (
             (
