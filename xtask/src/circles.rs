@@ -234,7 +234,10 @@ impl<'a> Definitions<'a> {
             };
             let is_behind = |mark| tokens.get(at + 1).is_some_and(|token| token.is(mark));
             let is_before = |mark| at > 0 && tokens[at - 1].is(mark);
-            if word == "use" {
+            if word == "in" && is_before('(') {
+                // `pub(in PATH)` says who may see an item, and uses nothing there.
+                at += tokens[at..].iter().take_while(|token| !token.is(')')).count();
+            } else if word == "use" {
                 let (paths, end) = imported(tokens, at + 1);
                 if !is_passed_on(tokens, at) {
                     for path in paths {
@@ -409,6 +412,7 @@ mod tests {
             &[lib, ("a", "impl X { pub fn refill(&self) {} }"), ("b", "fn f() { x.refill() }")],
             &[("b", "a")],
         );
+        expect(&[lib, ("a", "pub(in crate::b) struct Zone;"), ("b", "struct Page;")], &[]);
         expect(&[lib, ("a", "pub struct Zone;"), ("b", "use other::Zone; fn f(zone: Zone) {}")], &[]);
         expect(
             &[

@@ -1,44 +1,13 @@
 //! Compressed files that end early or are damaged. Everything before the damage is read, and the loss is
 //! reported.
 
-use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::TraceError;
 use crate::event::Event;
 use crate::info::{LostEvents, TraceInfo};
-use crate::input::is_damage;
 use crate::reader::TraceReader;
-
-/// A decompressed stream, up to the first damage.
-pub(crate) struct UpToTheCut<R> {
-    stream: R,
-    is_cut: Arc<AtomicBool>,
-}
-
-impl<R> UpToTheCut<R> {
-    /// Sets `is_cut` when it meets damage.
-    pub(crate) const fn new(stream: R, is_cut: Arc<AtomicBool>) -> Self {
-        Self { stream, is_cut }
-    }
-}
-
-impl<R: Read> Read for UpToTheCut<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // Do not read again from a decoder that has failed.
-        if self.is_cut.load(Ordering::Relaxed) {
-            return Ok(0);
-        }
-        match self.stream.read(buffer) {
-            Err(error) if is_damage(&error) => {
-                self.is_cut.store(true, Ordering::Relaxed);
-                Ok(0)
-            }
-            read => read,
-        }
-    }
-}
 
 /// A reader of such a file. Once it has met the damage, its losses include a gap of unknown size.
 pub(crate) struct CutReader {
@@ -76,8 +45,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::damage::Strictness;
     use crate::opening::OpenOptions;
-    use crate::reader::Strictness;
 
     /// Text with this many events.
     fn text(events: u32) -> Vec<u8> {

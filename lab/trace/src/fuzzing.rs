@@ -7,9 +7,10 @@
 use std::path::Path;
 
 use crate::{
-    Buddyinfo, Event, Layout, LayoutOptions, Pagetypeinfo, Vmstat, Zoneinfo, native,
+    Buddyinfo, Event, Layout, LayoutOptions, Pagetypeinfo, Vmstat, Zoneinfo,
+    damage::{Recovery, Strictness},
+    native,
     opening::OpenOptions,
-    reader::{Recovery, Strictness},
     tasks::Tasks,
 };
 

@@ -30,10 +30,11 @@ pub(crate) use unreadable::unreadable;
 use blocks::Blocks;
 
 use crate::{
+    damage::Strictness,
     error::TraceError,
     info::{SourceFormat, TraceInfo},
-    input::ByteStream,
-    reader::{Strictness, TraceReader},
+    packing::ByteStream,
+    reader::TraceReader,
 };
 
 /// A reader of one of the text formats, by `info.source`. `head` is the stream's beginning.

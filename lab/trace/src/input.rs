@@ -7,17 +7,12 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use crate::cut::UpToTheCut;
+use crate::damage::{Strictness, UpToTheCut, is_damage};
 use crate::error::TraceError;
-use crate::packing::{self, Packing};
-use crate::reader::Strictness;
+use crate::packing::{self, ByteStream, Packing};
 
 /// Bytes examined to distinguish formats.
 pub(crate) const HEAD_BYTES: usize = 64 << 10;
-
-/// A source of bytes that can be handed to another thread.
-pub(crate) trait ByteStream: Read + Send {}
-impl<T: Read + Send> ByteStream for T {}
 
 /// A source of bytes with random access.
 pub(crate) trait Seekable: Read + Seek + Send {}
@@ -195,16 +190,6 @@ fn unreadable_or(path: &Path, error: io::Error, or: &str) -> TraceError {
         format!("the packed data is damaged, truncated or needs too much memory ({error})"),
         format!("check it with `xz -t`, `gzip -t` or `zstd -t`, copy it again{or}"),
     )
-}
-
-/// Whether a read failed because compressed data is damaged, and not because of the system.
-pub(crate) fn is_damage(error: &io::Error) -> bool {
-    use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
-    match error.kind() {
-        InvalidData | InvalidInput | UnexpectedEof => true,
-        Other => error.raw_os_error().is_none(),
-        _ => false,
-    }
 }
 
 fn read_head(path: &Path, source: &mut dyn Read) -> Result<Vec<u8>, TraceError> {

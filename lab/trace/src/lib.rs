@@ -20,6 +20,7 @@ mod call_sites;
 mod convert;
 mod counts;
 mod cut;
+mod damage;
 mod decisions;
 mod error;
 mod event;
@@ -57,6 +58,7 @@ pub use convert::{CONVERT_WRITES, ConvertSummary, convert};
 pub use counts::{
     CountedLock, CountedSite, CountedTask, Counts, HitEstimate, Party, TracepointCount, ZoneWaits,
 };
+pub use damage::{Recovery, Strictness};
 pub use decisions::{Decision, Decisions};
 pub use error::TraceError;
 pub use event::{Caller, Event, EventKind, Extfrag, MIGRATETYPE_NONE, PFN_NONE, Work, irq_flag};
@@ -73,7 +75,7 @@ pub use other_files::is_zoneinfo;
 pub use procfs::{
     Buddyinfo, FreeBlocks, Pageblocks, Pagetypeinfo, ProcError, TypedFreeBlocks, Vmstat, Zoneinfo,
 };
-pub use reader::{BLOCK_EVENTS_MAX, Recovery, Strictness, TraceReader};
+pub use reader::{BLOCK_EVENTS_MAX, TraceReader};
 pub use recording_cost::{CostRange, RecordingCost};
 pub use sample::{Sample, ZoneSample};
 pub use setting_change::SettingChange;

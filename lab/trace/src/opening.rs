@@ -9,6 +9,7 @@ pub(crate) use detect::detect;
 use crate::{
     ahead::AheadReader,
     cut::CutReader,
+    damage::{Recovery, Strictness},
     error::TraceError,
     import::{open_perf_data, open_text, open_trace_dat, unreadable},
     info::{SourceFormat, TraceInfo},
@@ -16,7 +17,7 @@ use crate::{
     layout::{Layout, LayoutOptions},
     native::NativeReader,
     other_files,
-    reader::{Recovery, Strictness, TraceReader},
+    reader::TraceReader,
 };
 
 /// Opens a trace of any known format, which the content determines.

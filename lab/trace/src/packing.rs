@@ -6,7 +6,6 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 
 use crate::error::TraceError;
-use crate::input::ByteStream;
 use crate::xz::{self, unxz};
 
 /// Number of bytes that tell the packer.
@@ -15,6 +14,10 @@ pub(crate) const MAGIC_BYTES: usize = 6;
 /// Window of the zstd decoder, as a power of two: 128 MiB, which `zstd --long` needs. A header that asks for
 /// more is rejected.
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
+
+/// A source of bytes that can be handed to another thread.
+pub(crate) trait ByteStream: Read + Send {}
+impl<T: Read + Send> ByteStream for T {}
 
 /// A packer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +74,8 @@ mod tests {
     use std::io::Write as _;
 
     use super::*;
+    use crate::damage::Strictness;
     use crate::input::{HEAD_BYTES, Input};
-    use crate::reader::Strictness;
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());

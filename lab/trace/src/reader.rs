@@ -1,4 +1,4 @@
-//! The interface to read all formats, and the treatment of damage.
+//! The interface to read all formats.
 
 use crate::{
     error::TraceError,
@@ -9,27 +9,6 @@ use crate::{
 /// Maximum number of events per block: 2 MiB of [`Event`]s, which stay in a level-2 cache while they are
 /// used.
 pub const BLOCK_EVENTS_MAX: usize = 64 << 10;
-
-/// The treatment of a malformed line of a known event, or of a malformed sample or page of a binary file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Strictness {
-    /// An error, since a replay of half-understood events would mislead.
-    #[default]
-    Strict,
-    /// Skipped, and counted in [`LostEvents::malformed_lines`](crate::LostEvents::malformed_lines) or as a
-    /// gap of unknown size.
-    Lenient,
-}
-
-/// The treatment of a damaged native file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Recovery {
-    /// An error.
-    #[default]
-    Refuse,
-    /// Events before the first damage are delivered. The rest is counted as lost.
-    UpToDamage,
-}
 
 /// A trace that is read from its first to its last event, in bounded memory.
 pub trait TraceReader: Send {

@@ -1,6 +1,6 @@
 //! A load or store as a CPU does it: translate the address, and fault if needed.
 
-use super::Backing;
+use super::attempt::Backing;
 use crate::area::Access;
 use crate::atomic::Ordering;
 use crate::error::FaultError;

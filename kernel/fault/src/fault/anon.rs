@@ -2,7 +2,7 @@
 
 use pageset_core::{Order, Pfn};
 
-use super::{Attempt, Backing, Install, Step};
+use super::attempt::{Attempt, Backing, Install, Step};
 use crate::counts::Counts;
 use crate::error::FaultError;
 use crate::local::Local;

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use pageset_core::Order;
 
-use super::{Attempt, Backing, Step};
+use super::attempt::{Attempt, Backing, Step};
 use crate::counts::Counts;
 use crate::local::Local;
 use crate::pte::Pte;

@@ -1,6 +1,6 @@
 //! A huge page: one word of level 1 maps one block, as large as a leaf table's span.
 
-use super::{Attempt, Install, Step};
+use super::attempt::{Attempt, Install, Step};
 use crate::area::Access;
 use crate::counts::Counts;
 use crate::local::Local;

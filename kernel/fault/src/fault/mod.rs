@@ -1,12 +1,13 @@
 //! Page faults. All strategies take the same steps (spec §1.2): find the area, find the word, prepare a page
 //! without a lock, then put the page into the word if the word has not changed.
 //!
-//! Modules: `word` (finds the word), `anon` (fills an empty word), `cow` (a store to a page without the
-//! right to write) and `restore` (brings a reclaimed page back). `huge`, `gang` and `run` map many pages at
-//! once. `frame` allocates the pages.
+//! Modules: `word` (finds the word), `anon` (fills an empty word), `cow` (a store to a page without the right to
+//! write) and `restore` (brings a reclaimed page back). `huge`, `gang` and `run` map many pages at once. `attempt`
+//! changes the word at the end of an attempt, and `frame` allocates the pages.
 
 mod access;
 mod anon;
+mod attempt;
 mod cow;
 mod frame;
 mod gang;
@@ -15,54 +16,19 @@ mod restore;
 mod run;
 mod word;
 
-use pageset_core::Pfn;
+pub use attempt::Backing;
 
-use crate::area::{Access, Prot};
+use crate::area::Access;
 use crate::counts::Counts;
 use crate::error::FaultError;
 use crate::local::Local;
 use crate::pte::{Meaning, Pte};
 use crate::space::AddressSpace;
-use crate::stabilise::{Entered, Ticket};
+use crate::stabilise::Entered;
 use crate::sync::Intent;
 use crate::table::Slot;
 use crate::world::World;
-
-/// The page behind an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backing {
-    /// This frame.
-    Frame(Pfn),
-    /// The shared page of zeros, for loads only.
-    ZeroPage,
-}
-
-/// The result of one attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    /// The access can go on with this page.
-    Done(Backing),
-    /// Something changed meanwhile, or is being changed: start again.
-    Again,
-}
-
-/// The result of trying to change a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Install {
-    Done,
-    /// The word has changed.
-    Lost,
-    /// The table or the area has changed.
-    Again,
-}
-
-/// One attempt at a fault: the address, the access, and the area as it was found.
-#[derive(Clone, Copy)]
-struct Attempt<'t> {
-    ticket: &'t Ticket,
-    va: u64,
-    access: Access,
-}
+use attempt::{Attempt, Install, Step};
 
 impl<W: World> AddressSpace<W> {
     /// Handles a fault of a task.
@@ -160,68 +126,5 @@ impl<W: World> AddressSpace<W> {
                 )
             }
         }
-    }
-
-    /// Puts `new` into a word that holds `old`, after checking the table, the area and the word.
-    #[inline]
-    fn install(
-        &self,
-        local: &mut Local,
-        attempt: Attempt<'_>,
-        slot: &Slot,
-        (old, new): (Pte, Pte),
-        intent: Intent,
-        counts: Counts,
-    ) -> Install {
-        let start_ns = self.clock(local);
-        let Ok(_held) = self.sync.hold(&self.mm, local, slot, intent) else { return Install::Again };
-        if !self.is_unchanged(local, attempt.ticket) {
-            return Install::Again;
-        }
-        if !self.sync.replace(self.engine().tables.word(slot.table, slot.index), old, new) {
-            return Install::Lost;
-        }
-        // Count the page only now that its word is in place (spec §1.4.3).
-        if counts != Counts::default() {
-            self.account.add(&self.mm, local, counts);
-        }
-        local.stats.install_ns += self.clock(local) - start_ns;
-        Install::Done
-    }
-
-    /// Ends a fault after another task has changed the word first. If the word now permits the access, the
-    /// fault is complete. Otherwise it starts again.
-    fn after_loss(&self, attempt: Attempt<'_>, slot: &Slot) -> Step {
-        let word = self.engine().tables.load(slot.table, slot.index);
-        let is_page = word.meaning(slot.level) == Meaning::Page;
-        if is_page && word.permits(attempt.access) {
-            Step::Done(self.backing(slot, word, attempt.va))
-        } else {
-            Step::Again
-        }
-    }
-
-    /// The page at `va` that the word maps.
-    #[inline]
-    fn backing(&self, slot: &Slot, word: Pte, va: u64) -> Backing {
-        if word.is_zero_page() {
-            Backing::ZeroPage
-        } else if slot.level == 0 {
-            Backing::Frame(word.pfn())
-        } else {
-            let index = self.engine().geometry.index(va, 0);
-            Backing::Frame(word.small(index).pfn())
-        }
-    }
-
-    /// Adds the area's rights to the word.
-    fn with_rights(&self, local: &Local, ticket: &Ticket, word: Pte) -> Pte {
-        if local.areas.area(ticket.index).prot == Prot::ReadWrite { word.writable() } else { word }
-    }
-
-    /// The current time, or 0 if the world is not timed.
-    #[inline]
-    fn clock(&self, local: &Local) -> u64 {
-        if W::TIMED { self.world().now_ns(local.cpu) } else { 0 }
     }
 }

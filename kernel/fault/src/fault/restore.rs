@@ -2,7 +2,7 @@
 
 use pageset_core::Order;
 
-use super::{Attempt, Backing, Step};
+use super::attempt::{Attempt, Backing, Step};
 use crate::area::Access;
 use crate::atomic::Ordering;
 use crate::counts::Counts;

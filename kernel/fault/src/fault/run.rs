@@ -2,7 +2,7 @@
 
 use pageset_core::{Order, Pfn};
 
-use super::{Attempt, Step};
+use super::attempt::{Attempt, Step};
 use crate::counts::Counts;
 use crate::error::FaultError;
 use crate::local::Local;

@@ -1,6 +1,6 @@
 //! A fault walks from the root table to the word for its address. It builds missing tables on the way.
 
-use super::{Attempt, Step};
+use super::attempt::{Attempt, Step};
 use crate::error::FaultError;
 use crate::local::Local;
 use crate::pte::Pte;

@@ -4,7 +4,7 @@
 
 use core::arch::asm;
 
-use super::Primitives;
+use super::isa::Primitives;
 use crate::BASE_PAGE_BYTES;
 
 pub(super) static PRIMITIVES: Primitives = Primitives { clear, clear_stream, copy, copy_stream, fence };

@@ -1,6 +1,6 @@
 //! The language's own operations: `memset` and `memcpy` of the environment.
 
-use super::Primitives;
+use super::isa::Primitives;
 
 pub(super) static PRIMITIVES: Primitives =
     Primitives { clear, clear_stream: clear, copy, copy_stream: copy, fence: || () };

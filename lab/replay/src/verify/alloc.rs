@@ -7,14 +7,13 @@ use pageset_trace::EventKind;
 use super::classes::Class;
 use super::engine::Engine;
 use super::geometry::Place;
+use super::late::is_late;
 use super::links::{Chunk, same_context};
 use super::mode::Mode;
 use super::page_set::Home;
 
 /// To find the allocation that a refill served, this many later events of its CPU are searched.
 const SEARCHED: usize = 512;
-/// To find late reports of tasks that were stopped, this many later events are searched.
-const LATE_SEARCHED: usize = 1 << 14;
 /// At most this many blocks above an allocated one are examined.
 const LOOKED_AT: usize = 32;
 
@@ -270,29 +269,6 @@ impl Engine {
         self.sets[home.set].note_alloc(&self.policy);
     }
 
-    /// Notes that the model has done an allocation whose event comes later, on this CPU.
-    pub(super) fn expect_report(&mut self, place: Place, reported_on: u16) {
-        // The machine may not have the CPU that a recording names.
-        if let Some(cpu) = self.cpus.get_mut(usize::from(reported_on)) {
-            cpu.popped_early.push(place.frame);
-        }
-    }
-
-    /// Blocks of a page set that stopped tasks will report later, each with the CPU of the report. These
-    /// tasks may have taken them already.
-    pub(super) fn reported_late(&self, chunk: &Chunk, now: usize, set: usize) -> Vec<(Place, u16)> {
-        let cpu = set % self.cpus.len();
-        let later = now + 1..chunk.events.len().min(now + LATE_SEARCHED);
-        later
-            .filter(|at| is_late(chunk, (now, *at)))
-            .filter(|at| {
-                chunk.stopped_at(*at, now).is_some_and(|before| usize::from(chunk.events[before].cpu) == cpu)
-            })
-            .filter_map(|at| Some((self.geometry.locate(chunk.events[at].pfn)?, chunk.events[at].cpu)))
-            .filter(|(place, _)| self.home(*place).is_some_and(|home| home.set == set))
-            .collect()
-    }
-
     /// Removes the blocks that lie above the allocated one in the model. Since a list hands out its head,
     /// these were taken before, without an event.
     fn drop_missed(&mut self, chunk: &Chunk, index: usize, place: Place, home: Home) {
@@ -332,11 +308,4 @@ impl Engine {
             }
         }
     }
-}
-
-/// Whether the event at `at` reports an allocation late: the task made it before `now`, was stopped, and
-/// other tasks ran.
-pub(super) fn is_late(chunk: &Chunk, (now, at): (usize, usize)) -> bool {
-    let is_alloc = chunk.events.get(at).is_some_and(|event| event.kind == EventKind::MmPageAlloc);
-    is_alloc && chunk.stopped_at(at, now).is_some()
 }

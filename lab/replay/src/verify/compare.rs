@@ -12,13 +12,24 @@ use super::after_free::{AfterFree, after_free};
 use super::classes::Class;
 use super::cpu_state::Slices;
 use super::engine::Engine;
-use super::free::DrainEnds;
+use super::explain::describe;
 use super::geometry::Place;
 use super::links::Chunk;
 use super::page_set::{Home, Scalars};
 
 /// To find the thread that an interrupt interrupted, this many later events of the CPU are searched.
 const SEARCHED: usize = 4096;
+
+/// How a drain ends, as events show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DrainEnds {
+    /// The last collected block is the last one of the drain.
+    Here,
+    /// Other tasks run. Then the drain goes on with the event at this index.
+    GoesOn(usize),
+    /// The task continues on another CPU, so the rest of the drain is unknown.
+    TaskMoved,
+}
 
 impl Engine {
     /// Compares the kernel's drain after a free with the drain that the policy decides. The page set already
@@ -464,15 +475,4 @@ enum Progress {
     /// It is whole slices of the due drain. Holds the number of pages that are left.
     Ends(i32),
     Differs,
-}
-
-/// A due drain, in words.
-pub(super) fn describe(due: Option<DueDrain>) -> String {
-    due.map_or_else(
-        || "none".to_owned(),
-        |due| match due.reason {
-            DrainReason::FreeHigh => format!("{}, since high orders are freed in a row", due.pages),
-            _ => format!("{}, since {} are the limit", due.pages, due.limit),
-        },
-    )
 }

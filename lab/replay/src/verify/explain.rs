@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use pageset_core::DrainReason;
+use pageset_core::pcp::DueDrain;
 use pageset_trace::{Event, EventKind};
 use serde::Serialize;
 
@@ -29,6 +31,17 @@ pub struct Explanation {
     pub what: String,
     /// Events of the same CPU, in order; `>` marks the one that the decision belongs to.
     pub events: Vec<String>,
+}
+
+/// A due drain, in words.
+pub(super) fn describe(due: Option<DueDrain>) -> String {
+    due.map_or_else(
+        || "none".to_owned(),
+        |due| match due.reason {
+            DrainReason::FreeHigh => format!("{}, since high orders are freed in a row", due.pages),
+            _ => format!("{}, since {} are the limit", due.pages, due.limit),
+        },
+    )
 }
 
 /// Waits for the requested mismatch.

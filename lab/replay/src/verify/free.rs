@@ -5,6 +5,7 @@ use pageset_core::{MigrateType, Order};
 use pageset_trace::{Event, EventKind};
 
 use super::after_free::{AfterFree, after_free};
+use super::compare::DrainEnds;
 use super::cpu_state::Slices;
 use super::engine::Engine;
 use super::geometry::Place;
@@ -306,17 +307,6 @@ impl Engine {
             _ => DrainEnds::Here,
         }
     }
-}
-
-/// How a drain ends, as events show it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DrainEnds {
-    /// The last collected block is the last one of the drain.
-    Here,
-    /// Other tasks run. Then the drain goes on with the event at this index.
-    GoesOn(usize),
-    /// The task continues on another CPU, so the rest of the drain is unknown.
-    TaskMoved,
 }
 
 /// The first event of the drain that follows when a block has reached its page set, and whether it follows

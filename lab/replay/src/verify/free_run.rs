@@ -7,8 +7,8 @@
 use pageset_core::Order;
 
 use super::classes::Class;
-use super::compare::describe;
 use super::engine::Engine;
+use super::explain::describe;
 use super::geometry::Place;
 use super::links::Chunk;
 use super::page_set::Home;

@@ -7,7 +7,8 @@
 //!
 //! Files, from the ground up.
 //! - Parts of a comparison: `classes`, `mode`, `geometry` (zones and limits), `links` (the next event on a
-//!   CPU and about a frame), `after_free` (the fate of a free), `explain`, `report`.
+//!   CPU and about a frame), `after_free` (the fate of a free), `late` (allocations
+//!   that are reported late), `explain`, `report`.
 //! - State: `page_set` (the core's page set and its unknown parts), `cpu_state`, and `engine`, which holds
 //!   all parts together.
 //! - Effects of events: `compare` (the drain of a free), `free_run` (mode `free`), `refill`, `bulk`, `alloc`,
@@ -30,6 +31,7 @@ mod fit;
 mod free;
 mod free_run;
 mod geometry;
+mod late;
 mod links;
 mod mode;
 mod options;

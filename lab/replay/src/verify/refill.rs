@@ -3,10 +3,10 @@
 use pageset_core::Order;
 use pageset_trace::{Event, EventKind};
 
-use super::alloc::is_late;
 use super::classes::Class;
 use super::engine::Engine;
 use super::geometry::Place;
+use super::late::is_late;
 use super::links::Chunk;
 use super::page_set::{Home, Scalars};
 

@@ -12,7 +12,7 @@ use std::thread;
 
 use super::flags::Legend;
 use super::lines::LINE_BYTES_MAX;
-use crate::input::ByteStream;
+use crate::packing::ByteStream;
 
 /// Bytes read at a time.
 const CHUNK_BYTES: usize = 256 << 10;

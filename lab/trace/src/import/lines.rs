@@ -2,7 +2,7 @@
 
 use std::io::{self, Cursor, ErrorKind, Read as _};
 
-use crate::input::ByteStream;
+use crate::packing::ByteStream;
 
 /// Maximum bytes of a line. The longest lines of page events have about 300.
 pub(super) const LINE_BYTES_MAX: usize = 64 << 10;

@@ -17,12 +17,13 @@ use super::{
     bytes::Bytes,
 };
 use crate::{
+    damage::Strictness,
     error::TraceError,
     event::Event,
     info::{LostEvents, TraceInfo},
     input::Seekable,
     raw::{Decoder, Record, Waits},
-    reader::{Strictness, TraceReader},
+    reader::TraceReader,
 };
 use head::Head;
 use rounds::Rounds;

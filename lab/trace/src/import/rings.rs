@@ -8,11 +8,11 @@ use std::{
 };
 
 use crate::{
+    damage::Strictness,
     error::TraceError,
     event::Event,
     input::Seekable,
     raw::{Decoder, Missed, PageLayout, Records, Waits},
-    reader::Strictness,
 };
 
 /// Maximum bytes of all rings' current pages. One page of each ring is in memory.

@@ -16,11 +16,12 @@ use super::{
     unreadable::unreadable,
 };
 use crate::{
+    damage::Strictness,
     error::TraceError,
     event::{Event, EventKind, PFN_NONE},
     info::{LostEvents, TraceInfo},
-    input::{self, ByteStream},
-    reader::Strictness,
+    input,
+    packing::ByteStream,
 };
 
 /// The differences between text formats.

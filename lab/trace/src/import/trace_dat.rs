@@ -19,11 +19,12 @@ use super::{
     tracing_data::TracingData,
 };
 use crate::{
+    damage::Strictness,
     error::TraceError,
     event::Event,
     info::{LostEvents, TraceInfo},
     input::Seekable,
-    reader::{Strictness, TraceReader},
+    reader::TraceReader,
 };
 use options::Options;
 

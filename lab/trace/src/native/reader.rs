@@ -17,11 +17,12 @@ use super::{
     index::{BlockEntry, Index},
 };
 use crate::{
+    damage::Recovery,
     error::TraceError,
     event::{Event, EventKind},
     info::{LostEvents, TraceInfo},
     input::Seekable,
-    reader::{Recovery, TraceReader},
+    reader::TraceReader,
 };
 
 const REMEDY_HEADER: &str = "copy or convert the trace again";

@@ -6,10 +6,10 @@ use tempfile::{SpooledTempFile, spooled_tempfile};
 
 use super::{NativeReader, NativeWriter, WriteOptions};
 use crate::{
+    damage::Recovery,
     error::TraceError,
     event::Event,
     info::{LostEvents, TraceInfo},
-    reader::Recovery,
 };
 
 /// Maximum bytes in memory: about a million events.

@@ -1,7 +1,7 @@
 //! 32-byte vectors. The loops are written in assembly, so the kernel does not depend on the compiler.
 
-use super::super::Primitives;
-use super::{HALVES, store_fence};
+use super::loops::{HALVES, store_fence};
+use crate::arch::isa::Primitives;
 
 pub(super) static PRIMITIVES: Primitives =
     Primitives { clear, clear_stream, copy, copy_stream, fence: store_fence };

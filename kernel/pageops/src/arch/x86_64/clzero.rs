@@ -3,8 +3,9 @@
 
 use core::arch::asm;
 
-use super::super::Primitives;
-use super::{LINE_BYTES, rep, store_fence};
+use super::loops::{LINE_BYTES, store_fence};
+use super::rep;
+use crate::arch::isa::Primitives;
 
 pub(super) static PRIMITIVES: Primitives = Primitives {
     clear: rep::clear,

@@ -2,8 +2,8 @@
 
 use core::arch::asm;
 
-use super::super::Primitives;
-use super::{LINE_BYTES, store_fence};
+use super::loops::{LINE_BYTES, store_fence};
+use crate::arch::isa::Primitives;
 
 pub(super) static PRIMITIVES: Primitives =
     Primitives { clear, clear_stream, copy, copy_stream, fence: store_fence };

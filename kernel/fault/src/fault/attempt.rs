@@ -1,0 +1,114 @@
+//! One attempt at a fault, and the change of the word that it ends with.
+
+use pageset_core::Pfn;
+
+use crate::area::{Access, Prot};
+use crate::counts::Counts;
+use crate::local::Local;
+use crate::pte::{Meaning, Pte};
+use crate::space::AddressSpace;
+use crate::stabilise::Ticket;
+use crate::sync::Intent;
+use crate::table::Slot;
+use crate::world::World;
+
+/// The page behind an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backing {
+    /// This frame.
+    Frame(Pfn),
+    /// The shared page of zeros, for loads only.
+    ZeroPage,
+}
+
+/// The result of one attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The access can go on with this page.
+    Done(Backing),
+    /// Something changed meanwhile, or is being changed: start again.
+    Again,
+}
+
+/// The result of trying to change a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Install {
+    Done,
+    /// The word has changed.
+    Lost,
+    /// The table or the area has changed.
+    Again,
+}
+
+/// One attempt at a fault: the address, the access, and the area as it was found.
+#[derive(Clone, Copy)]
+pub(super) struct Attempt<'t> {
+    pub(super) ticket: &'t Ticket,
+    pub(super) va: u64,
+    pub(super) access: Access,
+}
+
+impl<W: World> AddressSpace<W> {
+    /// Puts `new` into a word that holds `old`, after checking the table, the area and the word.
+    #[inline]
+    pub(super) fn install(
+        &self,
+        local: &mut Local,
+        attempt: Attempt<'_>,
+        slot: &Slot,
+        (old, new): (Pte, Pte),
+        intent: Intent,
+        counts: Counts,
+    ) -> Install {
+        let start_ns = self.clock(local);
+        let Ok(_held) = self.sync.hold(&self.mm, local, slot, intent) else { return Install::Again };
+        if !self.is_unchanged(local, attempt.ticket) {
+            return Install::Again;
+        }
+        if !self.sync.replace(self.engine().tables.word(slot.table, slot.index), old, new) {
+            return Install::Lost;
+        }
+        // Count the page only now that its word is in place (spec §1.4.3).
+        if counts != Counts::default() {
+            self.account.add(&self.mm, local, counts);
+        }
+        local.stats.install_ns += self.clock(local) - start_ns;
+        Install::Done
+    }
+
+    /// Ends a fault after another task has changed the word first. If the word now permits the access, the
+    /// fault is complete. Otherwise it starts again.
+    pub(super) fn after_loss(&self, attempt: Attempt<'_>, slot: &Slot) -> Step {
+        let word = self.engine().tables.load(slot.table, slot.index);
+        let is_page = word.meaning(slot.level) == Meaning::Page;
+        if is_page && word.permits(attempt.access) {
+            Step::Done(self.backing(slot, word, attempt.va))
+        } else {
+            Step::Again
+        }
+    }
+
+    /// The page at `va` that the word maps.
+    #[inline]
+    pub(super) fn backing(&self, slot: &Slot, word: Pte, va: u64) -> Backing {
+        if word.is_zero_page() {
+            Backing::ZeroPage
+        } else if slot.level == 0 {
+            Backing::Frame(word.pfn())
+        } else {
+            let index = self.engine().geometry.index(va, 0);
+            Backing::Frame(word.small(index).pfn())
+        }
+    }
+
+    /// Adds the area's rights to the word.
+    pub(super) fn with_rights(&self, local: &Local, ticket: &Ticket, word: Pte) -> Pte {
+        if local.areas.area(ticket.index).prot == Prot::ReadWrite { word.writable() } else { word }
+    }
+
+    /// The current time, or 0 if the world is not timed.
+    #[inline]
+    pub(super) fn clock(&self, local: &Local) -> u64 {
+        if W::TIMED { self.world().now_ns(local.cpu) } else { 0 }
+    }
+}

@@ -1,0 +1,74 @@
+//! The instruction sets by name, and the loops that each of them provides.
+
+/// The loops of one instruction set.
+///
+/// All loops have the same contract. Addresses and lengths are multiples of
+/// [`BASE_PAGE_BYTES`](crate::BASE_PAGE_BYTES); a length may be 0. All bytes are valid to write or read. Source
+/// and destination do not overlap. The CPU has the instructions.
+pub(super) struct Primitives {
+    pub(super) clear: unsafe fn(dst: *mut u8, bytes: usize),
+    pub(super) clear_stream: unsafe fn(dst: *mut u8, bytes: usize),
+    pub(super) copy: unsafe fn(dst: *mut u8, src: *const u8, bytes: usize),
+    pub(super) copy_stream: unsafe fn(dst: *mut u8, src: *const u8, bytes: usize),
+    /// Orders streamed stores before all later stores. Each caller of a `_stream` loop calls it before any
+    /// other access to the bytes.
+    pub(super) fence: fn(),
+}
+
+/// An instruction set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Isa {
+    /// The compiler's `write_bytes` and `copy_nonoverlapping`: `memset` and `memcpy` of the environment.
+    /// Nothing is streamed.
+    Portable,
+    /// x86-64: `rep stos` and `rep movs`, and `movnti` to stream. Uses only general registers, so a kernel
+    /// need not save its vector state.
+    Rep,
+    /// x86-64: as [`Isa::Rep`], but streams zeros with AMD's `clzero`.
+    Clzero,
+    /// x86-64: 32-byte vectors.
+    Avx2,
+    /// x86-64: 64-byte vectors, a whole cache line at once.
+    Avx512,
+    /// aarch64: `dc zva` clears, and pairs of general registers copy (`stnp` to stream). Where the system
+    /// forbids `dc zva`, pairs also clear. Uses only general registers.
+    Zva,
+}
+
+impl Isa {
+    /// All sets, of all architectures.
+    pub const ALL: [Self; 6] = [Self::Portable, Self::Rep, Self::Clzero, Self::Avx2, Self::Avx512, Self::Zva];
+
+    /// Name in results and on command lines.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            Self::Rep => "rep",
+            Self::Clzero => "clzero",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+            Self::Zva => "zva",
+        }
+    }
+
+    /// The set with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|isa| isa.name() == name)
+    }
+
+    /// Whether its loops may use registers that an operating-system kernel does not save on entry.
+    /// [`Isa::Portable`] calls the environment's `memset` and `memcpy`, which may use them on every target
+    /// that has them.
+    #[must_use]
+    pub const fn uses_vector_registers(self) -> bool {
+        let has_vectors = cfg!(any(target_feature = "sse2", target_feature = "neon", target_feature = "v"));
+        match self {
+            Self::Avx2 | Self::Avx512 => true,
+            Self::Portable => has_vectors || !cfg!(target_os = "none"),
+            Self::Rep | Self::Clzero | Self::Zva => false,
+        }
+    }
+}

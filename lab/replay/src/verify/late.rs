@@ -1,0 +1,42 @@
+//! Allocations that are reported late: a task made one, was stopped, and other tasks ran before its event.
+
+use pageset_trace::EventKind;
+
+use super::engine::Engine;
+use super::geometry::Place;
+use super::links::Chunk;
+
+/// To find late reports, this many later events are searched.
+const SEARCHED: usize = 1 << 14;
+
+impl Engine {
+    /// Notes that the model has done an allocation whose event comes later, on this CPU.
+    pub(super) fn expect_report(&mut self, place: Place, reported_on: u16) {
+        // The machine may not have the CPU that a recording names.
+        if let Some(cpu) = self.cpus.get_mut(usize::from(reported_on)) {
+            cpu.popped_early.push(place.frame);
+        }
+    }
+
+    /// Blocks of a page set that stopped tasks will report later, each with the CPU of the report. These
+    /// tasks may have taken them already.
+    pub(super) fn reported_late(&self, chunk: &Chunk, now: usize, set: usize) -> Vec<(Place, u16)> {
+        let cpu = set % self.cpus.len();
+        let later = now + 1..chunk.events.len().min(now + SEARCHED);
+        later
+            .filter(|at| is_late(chunk, (now, *at)))
+            .filter(|at| {
+                chunk.stopped_at(*at, now).is_some_and(|before| usize::from(chunk.events[before].cpu) == cpu)
+            })
+            .filter_map(|at| Some((self.geometry.locate(chunk.events[at].pfn)?, chunk.events[at].cpu)))
+            .filter(|(place, _)| self.home(*place).is_some_and(|home| home.set == set))
+            .collect()
+    }
+}
+
+/// Whether the event at `at` reports an allocation late: the task made it before `now`, was stopped, and
+/// other tasks ran.
+pub(super) fn is_late(chunk: &Chunk, (now, at): (usize, usize)) -> bool {
+    let is_alloc = chunk.events.get(at).is_some_and(|event| event.kind == EventKind::MmPageAlloc);
+    is_alloc && chunk.stopped_at(at, now).is_some()
+}

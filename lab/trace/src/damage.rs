@@ -1,0 +1,65 @@
+//! The treatment of damage, and the bytes of a compressed file up to the place where it is damaged.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The treatment of a malformed line of a known event, or of a malformed sample or page of a binary file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strictness {
+    /// An error, since a replay of half-understood events would mislead.
+    #[default]
+    Strict,
+    /// Skipped, and counted in [`LostEvents::malformed_lines`](crate::LostEvents::malformed_lines) or as a
+    /// gap of unknown size.
+    Lenient,
+}
+
+/// The treatment of a damaged native file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recovery {
+    /// An error.
+    #[default]
+    Refuse,
+    /// Events before the first damage are delivered. The rest is counted as lost.
+    UpToDamage,
+}
+
+/// A decompressed stream, up to the first damage.
+pub(crate) struct UpToTheCut<R> {
+    stream: R,
+    is_cut: Arc<AtomicBool>,
+}
+
+impl<R> UpToTheCut<R> {
+    /// Sets `is_cut` when it meets damage.
+    pub(crate) const fn new(stream: R, is_cut: Arc<AtomicBool>) -> Self {
+        Self { stream, is_cut }
+    }
+}
+
+impl<R: Read> Read for UpToTheCut<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // Do not read again from a decoder that has failed.
+        if self.is_cut.load(Ordering::Relaxed) {
+            return Ok(0);
+        }
+        match self.stream.read(buffer) {
+            Err(error) if is_damage(&error) => {
+                self.is_cut.store(true, Ordering::Relaxed);
+                Ok(0)
+            }
+            read => read,
+        }
+    }
+}
+
+/// Whether a read failed because compressed data is damaged, and not because of the system.
+pub(crate) fn is_damage(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
+    match error.kind() {
+        InvalidData | InvalidInput | UnexpectedEof => true,
+        Other => error.raw_os_error().is_none(),
+        _ => false,
+    }
+}
