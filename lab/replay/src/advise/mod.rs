@@ -20,15 +20,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::anyhow;
 use pageset_report::Progress;
-use pageset_trace::{TraceError, TraceInfo, TraceReader};
+use pageset_trace::{EventKind, TraceError, TraceInfo, TraceReader};
 use serde::Serialize;
 
-use crate::recorded::needs;
+use crate::recorded::{Recorded, needs};
+use crate::replay::{ReadRecording, replay_read};
 use crate::sites::Sites;
+use crate::survey::Counted;
 use crate::who::Who;
 use crate::{
     Candidate, OneSetting, RecordedKinds, Replay, ReplayError, ReplayOptions, Stage, Survey, SurveyOptions,
-    policy_of_kernel, replay_repeats, survey, untimed,
+    policy_of_kernel, survey, untimed,
 };
 
 pub use findings::{CountedTime, Doubts, Evidence, Waiting};
@@ -87,18 +89,16 @@ pub(crate) fn part<R: TraceReader>(reader: R) -> Result<OneSetting<R>, TraceErro
 }
 
 fn play(
-    mut reader: impl TraceReader,
+    read: ReadRecording,
     repeats: &mut [Box<dyn TraceReader>],
-    candidates: &[Candidate],
+    asked: &ReplayOptions,
     progress: &mut dyn Progress,
 ) -> anyhow::Result<Replay> {
-    progress.begin("replaying", "rows", Some(candidates.len() as u64));
+    let rows = asked.candidates.len() as u64;
+    progress.begin("replaying", "rows", Some(rows));
     progress.update(0)?;
-    let candidates = candidates.to_vec();
-    let rows = candidates.len() as u64;
-    let asked = ReplayOptions { candidates, cancel: progress.cancel(), ..ReplayOptions::default() };
     let (told, played) = (Mutex::new(&mut *progress), AtomicU64::new(0));
-    let replayed = replay_repeats(&mut reader, repeats, &asked, |stage| {
+    let replayed = replay_read(read, repeats, asked, |stage| {
         if stage != Stage::Played {
             return;
         }
@@ -111,6 +111,32 @@ fn play(
     })?;
     progress.update(rows)?;
     Ok(replayed)
+}
+
+/// Reads a recording once: counts its events and, if `asked` says so, prepares them for a replay.
+fn read(
+    reader: impl TraceReader,
+    asked: Option<&ReplayOptions>,
+    progress: &mut dyn Progress,
+) -> anyhow::Result<(Survey, Option<ReadRecording>)> {
+    progress.begin("reading", "events", reader.info().events);
+    let Some(asked) = asked else {
+        let mut going = Ok(());
+        let mut reader = reader;
+        let surveyed = survey(&mut reader, &SurveyOptions::default(), |events| {
+            going = going.and_then(|()| progress.update(events));
+        })?;
+        going?;
+        return Ok((surveyed, None));
+    };
+    let mut counted = Counted::new(reader, &SurveyOptions::default());
+    let mut going = Ok(());
+    let read = ReadRecording::read(&mut counted, asked, |events| {
+        going = progress.update(events);
+        if going.is_ok() { Ok(()) } else { Err(ReplayError::Cancelled) }
+    });
+    going?;
+    Ok((counted.finish(), Some(read?)))
 }
 
 /// Opens a recording. If it does not describe its machine but has the events of visits, it is refused before
@@ -144,7 +170,8 @@ pub fn findings(info: &TraceInfo, survey: &Survey) -> Evidence {
     }
 }
 
-/// Reads a recording twice, by `open`, and gives advice.
+/// Reads a recording once, and gives advice. If it does not describe its machine, `open` is called twice: of the
+/// first time, only a block of events is read.
 ///
 /// # Errors
 /// As [`examine`].
@@ -187,20 +214,8 @@ fn examine_repeats<R: TraceReader>(
     simulate: Simulate,
     progress: &mut dyn Progress,
 ) -> anyhow::Result<Examined> {
-    let mut reader = part(open_placed(&mut open)?)?;
-    progress.begin("reading", "events", reader.info().events);
-    let mut going = Ok(());
-    let surveyed = survey(&mut reader, &SurveyOptions::default(), |events| {
-        going = going.and_then(|()| progress.update(events));
-    })?;
-    going?;
-
-    let reader = part(open()?)?;
+    let reader = part(open_placed(&mut open)?)?;
     let (info, said) = (reader.info().clone(), reader.said().map(str::to_owned));
-    let unsaid = surveyed.recorded.unsaid(needs::VISITS);
-    if info.machine.is_none() && (unsaid.is_none() || info.counts.is_some()) {
-        return Err(no_layout(&info));
-    }
     let machine = info.machine.as_ref();
     let release =
         info.kernel.clone().or_else(|| machine.map(|machine| machine.kernel.clone())).unwrap_or_default();
@@ -208,15 +223,28 @@ fn examine_repeats<R: TraceReader>(
     let settings = policy.zip(machine).map(|(policy, machine)| options::settings(policy, machine));
     let kernels = options::kernels(policy);
     let candidates: Vec<Candidate> = settings.into_iter().flatten().chain(kernels).collect();
-    let is_replayable = unsaid.is_none() && untimed(&info).is_none();
-    let replayed = if is_replayable { Some(play(reader, repeats, &candidates, progress)?) } else { None };
+
+    let asked = ReplayOptions { candidates, cancel: progress.cancel(), ..ReplayOptions::default() };
+    // A text shows only at its end whether it has all kinds of events.
+    let is_denied = needs::VISITS
+        .iter()
+        .any(|kind| RecordedKinds::new(&info, &[0; EventKind::COUNT]).of(*kind) == Recorded::No);
+    let may_be_replayed = machine.is_some() && !is_denied && untimed(&info).is_none();
+    let (surveyed, read) = read(reader, may_be_replayed.then_some(&asked), progress)?;
+    let unsaid = surveyed.recorded.unsaid(needs::VISITS);
+    if machine.is_none() && (unsaid.is_none() || info.counts.is_some()) {
+        return Err(no_layout(&info));
+    }
+    let read = read.filter(|_| unsaid.is_none());
+    let replayed = read.map(|read| play(read, repeats, &asked, progress)).transpose()?;
 
     let findings = match &info.counts {
         Some(counts) => counted::findings(&info, counts, surveyed.extent.part(&info)),
         None => Evidence::new(&info, &surveyed, replayed.as_ref()),
     };
     let outcomes = replayed.iter().flat_map(|replayed| &replayed.outcomes);
-    let forecasts: Vec<Forecast> = candidates
+    let forecasts: Vec<Forecast> = asked
+        .candidates
         .iter()
         .zip(outcomes)
         .filter_map(|(candidate, outcome)| Forecast::new(candidate, outcome, &findings, policy.as_ref()))

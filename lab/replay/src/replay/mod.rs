@@ -200,10 +200,25 @@ pub fn replay_repeats(
     progress: impl Fn(Stage) + Sync,
 ) -> Result<Replay, ReplayError> {
     options.candidates.iter().try_for_each(check)?;
-    let mut first = Played::all(reader, options, &progress)?;
+    let read = ReadRecording::read(reader, options, |events| {
+        progress(Stage::Read(events));
+        go_on(&options.cancel)
+    })?;
+    replay_read(read, repeats, options, progress)
+}
+
+/// The replay of a recording that was read.
+pub(crate) fn replay_read(
+    read: ReadRecording,
+    repeats: &mut [Box<dyn TraceReader>],
+    options: &ReplayOptions,
+    progress: impl Fn(Stage) + Sync,
+) -> Result<Replay, ReplayError> {
+    let mut first = Played::new(read, options, progress)?;
     let mut others = Vec::new();
     for reader in repeats {
-        let other = Played::all(reader.as_mut(), options, |_| {})?;
+        let read = ReadRecording::read(reader.as_mut(), options, |_| go_on(&options.cancel))?;
+        let other = Played::new(read, options, |_| {})?;
         first.expect_repeat(&other, reader.info())?;
         others.push(other);
     }
@@ -234,6 +249,36 @@ fn warnings(replay: &Replay) -> Vec<String> {
     warnings
 }
 
+/// A recording that was read to its end, to be replayed.
+pub(crate) struct ReadRecording {
+    prepared: Prepared,
+    info: TraceInfo,
+    lost: LostEvents,
+    /// Which part of it was read, in words.
+    said: Option<String>,
+}
+
+impl ReadRecording {
+    /// Reads a recording, or its longest part under one setting. `progress` receives the number of events read,
+    /// and may end the reading.
+    pub(crate) fn read(
+        mut reader: &mut dyn TraceReader,
+        options: &ReplayOptions,
+        progress: impl FnMut(u64) -> Result<(), ReplayError>,
+    ) -> Result<Self, ReplayError> {
+        let from = (options.machine.clone(), options.cpus);
+        // A given machine has one setting throughout.
+        let (prepared, said) = if options.machine.is_some() {
+            (Prepared::read(&mut reader, from, Times::Forget, progress)?, None)
+        } else {
+            let mut part = OneSetting::new(&mut *reader)?;
+            let prepared = Prepared::read(&mut part, from, Times::Forget, progress)?;
+            (prepared, part.said().map(str::to_owned))
+        };
+        Ok(Self { prepared, said, info: reader.info().clone(), lost: reader.lost() })
+    }
+}
+
 /// A recording that was played under every candidate.
 struct Played {
     /// The replay without its outcomes.
@@ -244,32 +289,13 @@ struct Played {
 }
 
 impl Played {
-    /// Plays a recording, or its longest part under one setting.
-    fn all(
-        mut reader: &mut dyn TraceReader,
+    fn new(
+        read: ReadRecording,
         options: &ReplayOptions,
         progress: impl Fn(Stage) + Sync,
     ) -> Result<Self, ReplayError> {
-        if options.machine.is_some() {
-            // A given machine has one setting throughout.
-            return Self::part(&mut reader, options, progress);
-        }
-        let mut part = OneSetting::new(reader)?;
-        let mut played = Self::part(&mut part, options, progress)?;
-        played.replay.warnings.splice(0..0, part.said().map(str::to_owned));
-        Ok(played)
-    }
-
-    fn part(
-        reader: &mut dyn TraceReader,
-        options: &ReplayOptions,
-        progress: impl Fn(Stage) + Sync,
-    ) -> Result<Self, ReplayError> {
-        let from = (options.machine.clone(), options.cpus);
-        let prepared = Prepared::read(reader, from, Times::Forget, |events| {
-            progress(Stage::Read(events));
-            go_on(&options.cancel)
-        })?;
+        let ReadRecording { prepared, info, lost, said } = read;
+        prepared.require_load(&info)?;
         let forecaster = prepared.forecaster(&options.cancel);
         let Prepared { policy, window, ref load, .. } = prepared;
 
@@ -320,7 +346,7 @@ impl Played {
             stack_pages: load.stack_pages,
             diverted_frees: load.diverted_frees,
         };
-        let (lost, machine) = (reader.lost(), prepared.machine.layout);
+        let machine = prepared.machine.layout;
         let mut replay = Replay {
             machine,
             events,
@@ -336,7 +362,7 @@ impl Played {
             warnings: Vec::new(),
             room,
         };
-        replay.warnings = warnings(&replay);
+        replay.warnings = said.into_iter().chain(warnings(&replay)).collect();
         Ok(Self { replay, forecasts, off })
     }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use pageset_core::Policy;
-use pageset_trace::{Layout, Snapshot, TraceReader};
+use pageset_trace::{Layout, Snapshot, TraceInfo, TraceReader};
 
 use super::error::ReplayError;
 use super::forecast::Forecaster;
@@ -51,7 +51,6 @@ impl Prepared {
         let kernel = reader.info().kernel.clone().unwrap_or_else(|| layout.kernel.clone());
         let machine = Machine::new(layout)?;
         let load = PageSetLoad::read(reader, &machine, times, progress)?;
-        load.recorded.require(needs::LOAD, reader.info())?;
         let policy = policy_of_kernel(&kernel).copied().filter(|_| is_recorded_machine);
         // If all decisions of the kernel were recorded, they show the contents of its lists.
         let shows_kernel = load.recorded.has(needs::VISITS);
@@ -66,6 +65,11 @@ impl Prepared {
         let starts = starts.map(|policy| start::find(&machine, before.as_ref(), &policy, &load));
         let starts = starts.transpose().map_err(no_room)?;
         Ok(Self { machine, before, load, policy, starts, window })
+    }
+
+    /// Requires that the recording has a load: allocations and frees.
+    pub(super) fn require_load(&self, info: &TraceInfo) -> Result<(), ReplayError> {
+        Ok(self.load.recorded.require(needs::LOAD, info)?)
     }
 
     /// A player of the recording that stops when `cancel` is set.

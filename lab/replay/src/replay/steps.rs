@@ -76,12 +76,13 @@ impl Steps {
             Ok(())
         };
         let prepared = if machine.is_some() {
-            Prepared::read(&mut reader, (machine, None), Times::Keep, progress)
+            Prepared::read(&mut reader, (machine, None), Times::Keep, progress)?
         } else {
-            let mut part = OneSetting::new(reader)?;
-            Prepared::read(&mut part, (None, None), Times::Keep, progress)
+            let mut part = OneSetting::new(&mut *reader)?;
+            Prepared::read(&mut part, (None, None), Times::Keep, progress)?
         };
-        Ok(Self { prepared: prepared? })
+        prepared.require_load(reader.info())?;
+        Ok(Self { prepared })
     }
 
     /// Node and kind of each zone.

@@ -33,7 +33,7 @@ pub struct ReportData {
     pub neighbours: Vec<Neighbours>,
 }
 
-/// Reads a recording three times, by `open`, and twice more if a setting changed meanwhile, and gathers
+/// Reads a recording twice, by `open`, and once more if a setting changed meanwhile, and gathers
 /// everything about it.
 ///
 /// # Errors

@@ -107,13 +107,50 @@ pub fn survey(
     options: &SurveyOptions,
     mut progress: impl FnMut(u64),
 ) -> Result<Survey, TraceError> {
-    let mut counter = Counter::new(options, reader.info());
+    let mut counted = Counted::new(reader, options);
     let mut events = Vec::new();
-    while reader.read_block(&mut events)? > 0 {
-        counter.record_all(&events);
-        progress(counter.events);
+    while counted.read_block(&mut events)? > 0 {
+        progress(counted.counter.events);
     }
-    Ok(Survey { lost: reader.lost(), zones: zones::zones(reader.info()), ..counter.finish(reader.info()) })
+    Ok(counted.finish())
+}
+
+/// A recording that is counted while something else reads it.
+pub(crate) struct Counted<R> {
+    reader: R,
+    counter: Counter,
+}
+
+impl<R: TraceReader> Counted<R> {
+    pub(crate) fn new(reader: R, options: &SurveyOptions) -> Self {
+        Self { counter: Counter::new(options, reader.info()), reader }
+    }
+
+    /// The contents of the events that were read.
+    pub(crate) fn finish(self) -> Survey {
+        let info = self.reader.info();
+        Survey { lost: self.reader.lost(), zones: zones::zones(info), ..self.counter.finish(info) }
+    }
+}
+
+impl<R: TraceReader> TraceReader for Counted<R> {
+    fn info(&self) -> &TraceInfo {
+        self.reader.info()
+    }
+
+    fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
+        let read = self.reader.read_block(events)?;
+        self.counter.record_all(events);
+        Ok(read)
+    }
+
+    fn has_ticks(&mut self) -> Result<bool, TraceError> {
+        self.reader.has_ticks()
+    }
+
+    fn lost(&self) -> LostEvents {
+        self.reader.lost()
+    }
 }
 
 /// A survey that is not finished.

@@ -1,5 +1,6 @@
 //! Replays and verification through the crate's public interface.
 
+mod advise;
 mod field;
 mod recordings;
 mod steps;
