@@ -35,16 +35,6 @@ pub(crate) fn build(context: &Context) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// Boots Debian's kernels, as `ci/guest.sh` says, with the file.
-pub(crate) fn in_guests(context: &Context) -> Result {
-    let program = build(context)?;
-    context
-        .command("ci/guest.sh")
-        .arguments(&context.arguments)
-        .env("PAGESET", program.to_string_lossy().as_ref())
-        .run()
-}
-
 pub(crate) fn command() -> Result {
     build(&Context { log: None, arguments: Vec::new() }).map(|_| ())
 }

@@ -29,7 +29,7 @@ struct Place {
     by_policy: Vec<(String, Vec<(RunSpec, RunResult)>)>,
 }
 
-/// The policy that has the goals beside another one at one place.
+/// The figures of the policy that has the goals, beside those of another policy, at one place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Match {
     is_met: bool,

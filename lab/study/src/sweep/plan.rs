@@ -33,7 +33,7 @@ pub struct Plan {
     /// The runs of `pageset reproduce --quick`, if the plan is a study that is built in.
     #[serde(default)]
     pub quick: Vec<Grid>,
-    /// What such a study compares.
+    /// The policies and figures that such a study compares.
     #[serde(default)]
     pub goals: Option<Goals>,
 }
