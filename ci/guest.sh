@@ -103,7 +103,7 @@ boot() {
     local directory=$work/$1
     rm -rf "$directory/results" && mkdir "$directory/results"
     # The first serial port is the console, the second one takes the results.
-    timeout 300 qemu-system-x86_64 "${accelerator[@]}" -smp 2 -m 1536 -no-reboot -display none \
+    timeout 600 qemu-system-x86_64 "${accelerator[@]}" -smp 2 -m 1536 -no-reboot -display none \
         -monitor none -nodefaults -kernel "$directory/vmlinuz" -initrd "$work/initrd" \
         -append "console=ttyS0 quiet oops=panic panic=-1 no_timer_check rdinit=/init" \
         -serial "file:$directory/console" -serial "file:$directory/results.tar" &&

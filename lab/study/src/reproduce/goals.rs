@@ -29,7 +29,7 @@ struct Place {
     by_policy: Vec<(String, Vec<(RunSpec, RunResult)>)>,
 }
 
-/// The figures of the policy that has the goals, beside those of another policy, at one place.
+/// A figure of the policy that has the goals, beside another policy's, at one place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Match {
     is_met: bool,
@@ -182,7 +182,8 @@ impl Study for PlanWithGoals {
         runs.reverse();
         let results = simulate_all(&runs, options.jobs, progress)?;
         let places = places(runs.into_iter().zip(results).rev())?;
-        let by_machine: Vec<_> = places.chunk_by(|one, other| one.machine == other.machine).collect();
+        let by_machine: Vec<_> =
+            places.chunk_by(|one, other| (one.cpus, &one.machine) == (other.cpus, &other.machine)).collect();
         let machines: Vec<_> = by_machine.iter().map(|places| places[0].machine.as_str()).collect();
         let policies = places.first().into_iter().flat_map(|place| &place.by_policy);
         let tables = by_machine.iter().map(|places| self.of_machine(places));
@@ -205,23 +206,22 @@ impl Study for PlanWithGoals {
 fn places(results: impl Iterator<Item = (RunSpec, RunResult)>) -> Result<Vec<Place>> {
     let mut places: Vec<Place> = Vec::new();
     for (run, result) in results {
-        let is_here = |place: &&mut Place| place.machine == run.machine && place.workload == run.workload;
-        let place = match places.iter_mut().find(is_here) {
-            Some(place) => place,
-            None => {
-                let all = || Ok(parse_machine(&machine_text(&run.machine)?, &run.machine)?.cpus());
-                let cpus = run.cpus.map_or_else(all, anyhow::Ok)?;
-                let (machine, workload) = (run.machine.clone(), run.workload.clone());
-                places.push(Place { machine, cpus, workload, by_policy: Vec::new() });
-                places.last_mut().expect("one was added")
-            }
-        };
+        let all = || Ok(parse_machine(&machine_text(&run.machine)?, &run.machine)?.cpus());
+        let cpus = run.cpus.map_or_else(all, anyhow::Ok)?;
+        let here = (cpus, &run.machine, &run.workload);
+        let at = places.iter().position(|place| (place.cpus, &place.machine, &place.workload) == here);
+        let at = at.unwrap_or_else(|| {
+            let (machine, workload) = (run.machine.clone(), run.workload.clone());
+            places.push(Place { machine, cpus, workload, by_policy: Vec::new() });
+            places.len() - 1
+        });
+        let place = &mut places[at];
         match place.by_policy.iter_mut().find(|(policy, _)| *policy == run.policy) {
             Some((_, results)) => results.push((run, result)),
             None => place.by_policy.push((run.policy.clone(), vec![(run, result)])),
         }
     }
-    places.sort_by_key(|place| place.cpus);
+    places.sort_by(|one, other| (one.cpus, &one.machine).cmp(&(other.cpus, &other.machine)));
     Ok(places)
 }
 
@@ -292,14 +292,16 @@ mod tests {
             let run = RunSpec { seed, ..RunSpec::new(machine, "page_fault1", policy) };
             (run, RunResult { score_per_s: seed as f64, ..RunResult::default() })
         };
-        let results =
+        let (mut few, result) = run("xeon-36", "b", 5);
+        few.cpus = Some(18);
+        let all =
             [run("xeon-36", "b", 1), run("xeon-36", "b", 3), run("xeon-36", "a", 7), run("epyc-2", "b", 2)];
-        let places = places(results.into_iter()).unwrap();
+        let places = places(all.into_iter().chain([(few, result)])).unwrap();
         let sizes: Vec<_> = places.iter().map(|place| (place.machine.as_str(), place.cpus)).collect();
-        assert_eq!(sizes, [("epyc-2", 2), ("xeon-36", 36)]);
-        let policies: Vec<_> = places[1].by_policy.iter().map(|(policy, _)| policy.as_str()).collect();
+        assert_eq!(sizes, [("epyc-2", 2), ("xeon-36", 18), ("xeon-36", 36)]);
+        let policies: Vec<_> = places[2].by_policy.iter().map(|(policy, _)| policy.as_str()).collect();
         assert_eq!(policies, ["b", "a"]);
-        let spread = places[1].spread("b", Metric::Score).unwrap();
+        let spread = places[2].spread("b", Metric::Score).unwrap();
         assert_eq!((spread.mean, spread.runs), (2.0, 2));
     }
 
