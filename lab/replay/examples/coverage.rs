@@ -1,5 +1,5 @@
 //! Counts how often intervals hold the true value, by class: `cargo run --release --example coverage FOLDER
-//! [--rows] [--together]`.
+//! [--rows] [--together] [--before=FILE]`.
 //!
 //! FOLDER has recordings as for the example `pairs`. In a name without `_rN`, a last part such as `f64` is
 //! the setting. Each recording forecasts the visits of the same load under each other kernel and setting;
@@ -10,8 +10,14 @@
 //! score. Of the truths outside, it prints how many lie within a factor of 2 of the nearer end, and the ten
 //! worst. The score is the interval score of the logarithm of visits; lower is better. It adds the width, and 10 times
 //! the distance of each truth that lies outside, since intervals are meant to hold 80 %. `--rows` prints
-//! every forecast, too. With `--together`, the runs of a load under one kernel and setting make one forecast,
+//! every forecast, too. `--before=FILE` compares with another version of the replay: FILE has the rows that
+//! it printed for the same folder. With `--together`, the runs of a load under one kernel and setting make one forecast,
 //! like several files of `pageset replay`.
+//!
+//! Repeats of one load are not independent, so a class counts each pair (load, from, to) once. A class of at
+//! least 40 pairs *may be 80 %* if the binomial interval of its coverage includes 80 %. Its level is 1 less
+//! 5 % divided by the number of such classes. The 95 % interval of the difference to the version before is a
+//! bootstrap that draws loads, or pairs in a class of one load.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,6 +32,14 @@ const MISSED: f64 = 0.2;
 /// Repeats agree if they differ by no more than this part.
 const QUIET: f64 = 0.25;
 
+/// Fewest pairs of a class whose coverage is judged.
+const JUDGED_PAIRS: usize = 40;
+/// Draws of a bootstrap.
+const DRAWS: usize = 2000;
+
+/// Load, from, and to.
+type Pair = (String, String, String);
+
 #[derive(Default)]
 struct Class {
     /// Forecasts without an interval.
@@ -35,38 +49,127 @@ struct Class {
     scores: Vec<f64>,
     /// For each truth outside, the factor between it and the nearer end.
     outside: Vec<f64>,
+    /// Scores by pair: the truths, and the sums of the scores now and before.
+    pairs: BTreeMap<Pair, [f64; 3]>,
+}
+
+/// How far a truth lies outside of an interval, as a logarithm; 0 is inside. Then the width and the score.
+fn judged(Interval(low, high): Interval, truth: u64) -> (f64, f64, f64) {
+    let log = |value: u64| (value as f64 + 1.0).ln();
+    let (low, high, truth) = (log(low), log(high), log(truth));
+    let outside = (low - truth).max(truth - high).max(0.0);
+    (outside, high - low, high - low + 2.0 / MISSED * outside)
 }
 
 impl Class {
     /// Adds a truth. Returns how far outside it lies, as a factor; 1 is inside.
-    fn add(&mut self, Interval(low, high): Interval, truth: u64) -> f64 {
-        let log = |value: u64| (value as f64 + 1.0).ln();
-        let (low, high, truth) = (log(low), log(high), log(truth));
-        let outside = (low - truth).max(truth - high).max(0.0);
+    fn add(&mut self, pair: &Pair, interval: Interval, before: Option<Interval>, truth: u64) -> f64 {
+        let (outside, width, score) = judged(interval, truth);
         if outside > 0.0 {
             self.outside.push(outside.exp());
         } else {
             self.covered += 1;
         }
-        self.widths.push((high - low).exp());
-        self.scores.push(high - low + 2.0 / MISSED * outside);
+        self.widths.push(width.exp());
+        self.scores.push(score);
+        let sums = self.pairs.entry(pair.clone()).or_default();
+        let before = before.map_or(0.0, |before| judged(before, truth).2);
+        sums.iter_mut().zip([1.0, score, before]).for_each(|(sum, one)| *sum += one);
         outside.exp()
     }
 
-    fn print(&mut self, name: &str) {
+    fn is_judged(&self) -> bool {
+        self.pairs.len() >= JUDGED_PAIRS
+    }
+
+    /// Whether 80 % lie in the binomial interval of the coverage that leaves `left_out` outside.
+    fn may_be_right(&self, left_out: f64) -> bool {
+        let pairs = self.pairs.len();
+        let held = (self.covered as f64 / self.scores.len() as f64 * pairs as f64).round() as usize;
+        // Logarithms, since the chance of no covered pair may be below the smallest number.
+        let mut chance = pairs as f64 * MISSED.ln();
+        let (mut up_to, mut at_held) = (0.0, 0.0);
+        for count in 0..=held {
+            at_held = chance.exp();
+            up_to += at_held;
+            chance += ((pairs - count) as f64 / (count + 1) as f64 * (1.0 - MISSED) / MISSED).ln();
+        }
+        let from_on = 1.0 - up_to + at_held;
+        up_to.min(from_on) > left_out / 2.0
+    }
+
+    /// The score less the score before, and its 95 % interval.
+    fn difference(&self) -> (f64, f64, f64) {
+        let mut loads: BTreeMap<&str, [f64; 2]> = BTreeMap::new();
+        let is_one = self.pairs.keys().all(|pair| pair.0 == self.pairs.keys().next().unwrap().0);
+        for ((load, from, to), [truths, now, before]) in &self.pairs {
+            let unit = if is_one { format!("{from} {to}").leak() } else { load.as_str() };
+            let sums = loads.entry(unit).or_default();
+            (sums[0], sums[1]) = (sums[0] + truths, sums[1] + now - before);
+        }
+        let units: Vec<[f64; 2]> = loads.into_values().collect();
+        let mean = |units: &mut dyn Iterator<Item = [f64; 2]>| {
+            let [truths, sum] = units.fold([0.0, 0.0], |all, one| [all[0] + one[0], all[1] + one[1]]);
+            sum / f64::max(truths, 1.0)
+        };
+        let mut random = 1;
+        let mut draws: Vec<f64> = (0..DRAWS)
+            .map(|_| mean(&mut (0..units.len()).map(|_| units[next(&mut random) as usize % units.len()])))
+            .collect();
+        draws.sort_by(f64::total_cmp);
+        (mean(&mut units.iter().copied()), draws[DRAWS / 40], draws[DRAWS - 1 - DRAWS / 40])
+    }
+
+    fn print(&mut self, name: &str, left_out: f64, has_before: bool) {
         let truths = self.scores.len();
+        if truths == 0 {
+            return;
+        }
         self.widths.sort_by(f64::total_cmp);
         let part = |count: usize, of: usize| 100.0 * count as f64 / of.max(1) as f64;
         let near = self.outside.iter().filter(|by| **by <= 2.0).count();
-        println!(
-            "| {name} | {truths} | {} | {:.0} % | {:.2} | {:.2} | {:.0} % |",
+        let judged = match self.is_judged() {
+            true if self.may_be_right(left_out) => "yes",
+            true => "**no**",
+            false => "",
+        };
+        print!(
+            "| {name} | {truths} | {} | {} | {:.0} % | {judged} | {:.2} | {:.0} % | {:.2} |",
+            self.pairs.len(),
             self.silent,
             part(self.covered, truths),
-            self.widths.get(truths / 2).copied().unwrap_or(1.0),
-            self.scores.iter().sum::<f64>() / truths.max(1) as f64,
+            self.widths[truths / 2],
             part(near, self.outside.len()),
+            self.scores.iter().sum::<f64>() / truths as f64,
         );
+        if has_before {
+            let (mean, low, high) = self.difference();
+            print!(" {mean:+.2} | {low:+.2} to {high:+.2} |");
+        }
+        println!();
     }
+}
+
+/// The next number of a SplitMix64 generator.
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mixed = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
+}
+
+/// The intervals of the rows that another version printed, in their order.
+fn rows_of(path: &str) -> BTreeMap<Pair, Vec<Interval>> {
+    let mut rows: BTreeMap<Pair, Vec<Interval>> = BTreeMap::new();
+    for line in std::fs::read_to_string(path).expect("readable rows").lines() {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [load, from, to, _, interval, _] = cells[..] else { continue };
+        let ends = interval.split_once(" to ").map(|(low, high)| (low.parse(), high.parse()));
+        if let Some((Ok(low), Ok(high))) = ends {
+            rows.entry((load.into(), from.into(), to.into())).or_default().push(Interval(low, high));
+        }
+    }
+    rows
 }
 
 /// One recording of a load.
@@ -100,6 +203,7 @@ fn main() {
     let folder = folders.first().expect("a folder of recordings");
     let is_asked = |flag: &str| flags.iter().any(|arg| arg == flag);
     let (prints_rows, is_together) = (is_asked("--rows"), is_asked("--together"));
+    let before = flags.iter().find_map(|flag| flag.strip_prefix("--before=")).map(rows_of);
     let mut loads: BTreeMap<(u64, String), Vec<Run>> = BTreeMap::new();
     let mut paths: Vec<_> =
         std::fs::read_dir(folder).expect("a folder").map(|entry| entry.unwrap().path()).collect();
@@ -145,11 +249,16 @@ fn main() {
                 forecasts.push((run, **group, outcome.visits(), interval));
             }
         }
+        let mut seen: BTreeMap<Pair, usize> = BTreeMap::new();
         for (run, group, forecast, interval) in forecasts {
             let Some(truths) = truths.get(&group) else { continue };
             let visits: Vec<u64> = truths.iter().map(|(visits, _)| *visits).collect();
             let from = format!("{} {}", run.kernel, run.setting);
             let to = format!("{} {}", group.0, group.1);
+            let pair = (load.clone(), from.trim().to_owned(), to.trim().to_owned());
+            let nth = seen.entry(pair.clone()).or_default();
+            let was = before.as_ref().map(|rows| rows[&pair][*nth]);
+            *nth += 1;
             if prints_rows {
                 let ends = interval.map_or_else(String::new, |ends| format!("{} to {}", ends.0, ends.1));
                 println!("| {load} | {from} | {to} | {forecast} | {ends} | {visits:?} |");
@@ -165,7 +274,7 @@ fn main() {
                 for name in names {
                     let class = classes.entry(name).or_default();
                     match interval {
-                        Some(interval) => by = class.add(interval, *truth),
+                        Some(interval) => by = class.add(&pair, interval, was, *truth),
                         None => class.silent += 1,
                     }
                 }
@@ -175,11 +284,17 @@ fn main() {
             }
         }
     }
+    let (compared, rule) = match before {
+        Some(_) => (" less before | 95 % |", "---:|---:|"),
+        None => ("", ""),
+    };
     println!(
-        "\n| class | truths | no interval | covered | width, median | score | outside: within a factor of 2 |"
+        "\n| class | truths | pairs | no interval | covered | may be 80 % | width, median \
+         | outside: within a factor of 2 | score |{compared}\n|---|---:|---:|---:|---:|---|---:|---:|---:|{rule}"
     );
-    println!("|---|---:|---:|---:|---:|---:|---:|");
-    classes.iter_mut().for_each(|(name, class)| class.print(name));
+    let judged = classes.values().filter(|class| class.is_judged()).count();
+    let left_out = 0.05 / judged.max(1) as f64;
+    classes.iter_mut().for_each(|(name, class)| class.print(name, left_out, before.is_some()));
     worst.sort_by(|a, b| b.0.total_cmp(&a.0));
     println!("\nThe ten truths that lie furthest outside, by the factor from the nearer end:\n");
     worst.iter().take(10).for_each(|(by, what)| println!("- {by:.1}: {what}"));

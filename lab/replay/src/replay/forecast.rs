@@ -5,10 +5,12 @@
 //! time.
 //!
 //! Another run of the load would differ a little, so the recording is played several more times.
-//! - Some plays begin with the contents of the recorded kernel's page sets.
-//! - Some have larger or smaller page sets, as if the load had fewer or more pages in flight.
-//! - Some begin in a steady state that was reached from another quarter of the recording on, or with CPUs
-//!   that exchanged their parts.
+//! - One play begins with the contents of the recorded kernel's page sets.
+//! - Two have larger or smaller page sets, as if the load had fewer or more pages in flight.
+//! - One begins in a steady state that CPUs reached which had exchanged their parts.
+//!
+//! A play does not begin with the page sets that the middle of the recording leaves: half a load is in them,
+//! and no run begins so.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -30,28 +32,12 @@ use super::vm_settings::VmSettings;
 use super::window::Window;
 use crate::limits::{computed, printed_or_computed};
 
-/// A draw may begin with any of this many parts of the recording.
-const PARTS: usize = 4;
-/// Further plays from a steady state: two with page sets of another size, then each other part first, then
-/// each part first with CPUs that exchanged their parts.
-const DRAWS: [Draw; 2 * PARTS + 1] = [
-    Draw { part: 0, turn: 0, high: 1.0 / SIZE },
-    Draw { part: 0, turn: 0, high: SIZE },
-    Draw { part: 3, turn: 0, high: 1.0 },
-    Draw { part: 2, turn: 1, high: 1.0 },
-    Draw { part: 1, turn: 0, high: 1.0 },
-    Draw { part: 0, turn: 1, high: 1.0 },
-    Draw { part: 3, turn: 1, high: 1.0 },
-    Draw { part: 2, turn: 0, high: 1.0 },
-    Draw { part: 1, turn: 1, high: 1.0 },
-];
+/// Further plays from a steady state: two with page sets of another size, then one with CPUs that exchanged
+/// their parts before.
+const DRAWS: [Draw; 3] =
+    [Draw { turn: 0, high: 1.0 / SIZE }, Draw { turn: 0, high: SIZE }, Draw { turn: 1, high: 1.0 }];
 /// The first two draws divide and multiply the size of page sets by this. Chosen.
 const SIZE: f64 = 1.25;
-/// Maximum number of acts that all draws of a policy play together. With more acts there are fewer draws, so
-/// that a long recording does not take several times as long.
-const DRAWN_ACTS_MAX: usize = 16 << 20;
-/// Minimum number of draws, however long the recording is.
-const DRAWS_MIN: usize = 2;
 
 /// Maximum number of acts that bring page sets into their steady state: the last ones before counting begins.
 /// Chosen: 65 000 for each CPU of a server with 64 CPUs, where a page set is renewed every hundred acts. No
@@ -61,9 +47,8 @@ const STEADY_ACTS_MAX: usize = 4 << 20;
 /// How a play from a steady state differs from the play of the row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Draw {
-    /// It begins with this part of the recording.
-    part: usize,
-    /// Each CPU plays the acts of the CPU that is `turn` places further on its node.
+    /// In the play that reaches the steady state, each CPU plays the acts of the CPU that is `turn` places
+    /// further on its node.
     turn: usize,
     /// The limits of page sets are multiplied by this.
     high: f64,
@@ -71,7 +56,7 @@ struct Draw {
 
 impl Draw {
     /// The play of the row itself.
-    const ROW: Self = Self { part: 0, turn: 0, high: 1.0 };
+    const ROW: Self = Self { turn: 0, high: 1.0 };
 }
 
 /// A recording that is ready to be played under any policy.
@@ -93,23 +78,27 @@ pub(super) struct Forecaster<'r> {
 pub(super) struct Forecast {
     pub(super) totals: Totals,
     pub(super) held_idle: u64,
-    /// Totals of the further plays, which stand for other runs of the load.
+    /// Totals of the further plays from a steady state, which stand for other runs of the load.
     pub(super) draws: Vec<Totals>,
+    /// Totals of the play from the recorded kernel's page sets, if their contents are known.
+    pub(super) from_recorded: Option<Totals>,
 }
 
 impl Forecast {
-    /// All plays, the row's own first.
-    pub(super) fn plays(&self) -> impl Iterator<Item = &Totals> {
+    /// The plays from a steady state, the row's own first.
+    pub(super) fn steady_plays(&self) -> impl Iterator<Item = &Totals> {
         std::iter::once(&self.totals).chain(&self.draws)
+    }
+
+    /// All plays.
+    pub(super) fn plays(&self) -> impl Iterator<Item = &Totals> {
+        self.steady_plays().chain(&self.from_recorded)
     }
 }
 
-/// The acts that bring page sets into their steady state. The recording is played in a circle that begins and
-/// ends at `part`; these are the last acts of the circle, in two ranges.
-fn steady_ranges(all: usize, part: usize) -> [Range<usize>; 2] {
-    let split = all / PARTS * part;
-    let skipped = all.saturating_sub(STEADY_ACTS_MAX);
-    [all.min(split + skipped)..all, skipped.saturating_sub(all - split)..split]
+/// The acts that bring page sets into their steady state.
+fn steady_range(all: usize) -> Range<usize> {
+    all.saturating_sub(STEADY_ACTS_MAX)..all
 }
 
 impl Forecaster<'_> {
@@ -133,9 +122,7 @@ impl Forecaster<'_> {
         if self.is_recorded(candidate) {
             return self.count(sets, Vec::new());
         }
-        let draws = DRAWN_ACTS_MAX / (2 * self.load.acts.len()).max(1);
-        let draws = &DRAWS[..draws.clamp(DRAWS_MIN, DRAWS.len())];
-        let draws = draws.into_par_iter().map(|draw| self.steady(&machine, candidate, *draw));
+        let draws = DRAWS.into_par_iter().map(|draw| self.steady(&machine, candidate, draw));
         let plays = draws.chain(self.recorded_start(&machine, candidate).map(Ok)).map(|sets| {
             let mut sets = sets?;
             self.play_window(&mut sets)?;
@@ -181,8 +168,7 @@ impl Forecaster<'_> {
         Some(sets)
     }
 
-    /// Page sets after a play of the recording in a circle that begins at one of its parts. If the recording
-    /// is long, only the end of the circle is played.
+    /// Page sets after a play of the recording, or of its end if it is long.
     fn steady<'m>(
         &self,
         machine: &'m Machine,
@@ -190,7 +176,7 @@ impl Forecaster<'_> {
         draw: Draw,
     ) -> Result<PageSets<'m>, ReplayError> {
         let mut sets = self.empty(machine, candidate, draw.high);
-        self.play_from(&mut sets, draw.part, draw.turn)?;
+        self.play_steady(&mut sets, draw.turn)?;
         sets.play(&self.load.remainder);
         sets.begin();
         Ok(sets)
@@ -208,10 +194,13 @@ impl Forecaster<'_> {
         sets.with_ticks(recorded.stat_interval_s, ours.stat_interval_s)
     }
 
-    fn count(&self, mut sets: PageSets<'_>, draws: Vec<Totals>) -> Result<Forecast, ReplayError> {
+    /// Plays the row. `further` has the further plays: those from a steady state, then the one from the
+    /// recorded kernel's page sets.
+    fn count(&self, mut sets: PageSets<'_>, mut further: Vec<Totals>) -> Result<Forecast, ReplayError> {
         self.play_window(&mut sets)?;
         let totals = sets.totals().clone();
-        Ok(Forecast { totals, held_idle: sets.rest(), draws })
+        let from_recorded = further.split_off(further.len().min(DRAWS.len())).pop();
+        Ok(Forecast { totals, held_idle: sets.rest(), draws: further, from_recorded })
     }
 
     /// Plays the whole recording, and counts from the window on.
@@ -238,13 +227,12 @@ impl Forecaster<'_> {
         played.map_err(|error| ReplayError::no_room(acts, error))
     }
 
-    /// Plays the recording in a circle that begins at `part`. Each CPU plays the acts of the CPU that is
+    /// Plays the acts that bring page sets into their steady state. Each CPU plays the acts of the CPU that is
     /// `turn` places further on its node.
-    fn play_from(&self, sets: &mut PageSets<'_>, part: usize, turn: usize) -> Result<(), ReplayError> {
-        let [last, first] = steady_ranges(self.load.acts.len(), part);
+    fn play_steady(&self, sets: &mut PageSets<'_>, turn: usize) -> Result<(), ReplayError> {
+        let range = steady_range(self.load.acts.len());
         if turn == 0 {
-            self.play(sets, last)?;
-            return self.play(sets, first);
+            return self.play(sets, range);
         }
         let places = self.places(turn);
         let cpus = self.machine.cpus();
@@ -258,14 +246,11 @@ impl Forecaster<'_> {
             Act { at: at as u32, ..*act }
         };
         let mut there = Vec::new();
-        for range in [last, first] {
-            self.portions(range, |acts| {
-                there.clear();
-                there.extend(acts.iter().map(moved));
-                sets.play(&there);
-            })?;
-        }
-        Ok(())
+        self.portions(range, |acts| {
+            there.clear();
+            there.extend(acts.iter().map(moved));
+            sets.play(&there);
+        })
     }
 
     fn places(&self, turn: usize) -> Vec<usize> {
@@ -298,21 +283,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_load_goes_round_and_of_a_long_one_its_last_acts_count() {
-        assert_eq!(steady_ranges(100, 0), [0..100, 0..0]);
-        assert_eq!(steady_ranges(100, 3), [75..100, 0..75]);
-        let (most, all) = (STEADY_ACTS_MAX, 8 * STEADY_ACTS_MAX);
-        assert_eq!(steady_ranges(all, 0), [7 * most..all, 0..0]);
-        // The last acts before the split.
-        assert_eq!(steady_ranges(all, 2), [all..all, 3 * most..4 * most]);
-        // The first part is shorter than the steady acts, so these begin before the end.
-        let [last, first] = steady_ranges(2 * most, 1);
-        assert_eq!([last, first], [2 * most - most / 2..2 * most, 0..most / 2]);
-        for all in [0, 1, most + 3, all + 7] {
-            for part in 0..PARTS {
-                let [last, first] = steady_ranges(all, part);
-                assert_eq!(last.len() + first.len(), all.min(most), "{all} from part {part}");
-            }
-        }
+    fn of_a_long_load_the_last_acts_bring_the_steady_state() {
+        assert_eq!(steady_range(100), 0..100);
+        assert_eq!(steady_range(8 * STEADY_ACTS_MAX), 7 * STEADY_ACTS_MAX..8 * STEADY_ACTS_MAX);
     }
 }

@@ -317,11 +317,7 @@ impl Played {
             let own = own.map(|own| forecaster.forecast(&own).map(|forecast| (own, forecast))).transpose()?;
             let forecasts = options.candidates.as_slice().into_par_iter().map(|candidate| {
                 let is_recorded = forecaster.is_recorded(candidate);
-                let kind = match policy {
-                    _ if is_recorded => Kind::Recorded,
-                    Some(policy) if policy.name == candidate.policy.name => Kind::Settings,
-                    _ => Kind::Policy,
-                };
+                let kind = if is_recorded { Kind::Recorded } else { Kind::Changed };
                 let forecast = match &own {
                     // It is played already.
                     Some((own, forecast)) if is_recorded && own.policy == candidate.policy => {

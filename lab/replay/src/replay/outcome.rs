@@ -84,13 +84,19 @@ impl Outcome {
             kind,
             asked_pages: plays().map(|totals| totals.asked_pages).sum(),
             passed_pages: plays().map(Totals::passed_pages).sum(),
+            drains: plays().map(|totals| totals.drains).sum(),
+            free_high_drains: plays().map(|totals| totals.free_high_drains).sum(),
         };
         let own: Option<Vec<OwnDistance>> =
             std::iter::once(own).chain(repeats.iter().map(|(_, own)| *own)).collect();
         let of = |value: fn(&Totals) -> u64, off: fn(&OwnDistance) -> f64, own: &[OwnDistance]| {
             let rows: Vec<u64> = all.iter().map(|forecast| value(&forecast.totals)).collect();
             let off = own.iter().map(off).fold(0.0, f64::max);
-            Interval::of(&plays().map(value).collect::<Vec<_>>(), basis.spread(off, &rows))
+            let steady: Vec<u64> =
+                all.iter().flat_map(|forecast| forecast.steady_plays().map(value)).collect();
+            let recorded: Vec<u64> =
+                all.iter().flat_map(|forecast| forecast.from_recorded.as_ref().map(value)).collect();
+            Interval::of(&steady, &recorded, basis.spread(off, &rows))
         };
         Self {
             policy: candidate.name(),
