@@ -32,8 +32,8 @@ How to read this:
   and a second table, in which the first row is 100
 
   80 % interval             of the visits, or of a series' zone lock. It held
-                            85 % of real runs where repeats agree within 25 %,
-                            and 81 % of others; JSON has more intervals
+                            92 % of real runs where repeats agree within 25 %,
+                            and 88 % of others; JSON has more intervals
 
   Runs of a load differ. From one recording, an interval estimates by how much;
   several recordings of the load, made one after the other, show it. Counts are

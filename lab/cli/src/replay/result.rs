@@ -356,7 +356,7 @@ impl Finished {
     /// its policy comes to them.
     fn trust(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if let Some(kernel) = self.kernel() {
+        if let Some(kernel) = self.kernel().filter(|kernel| kernel.visits() != Some(0)) {
             let part = |count: Option<u64>, pages: Option<u64>, what: &str| match (count, pages) {
                 (Some(count), Some(pages)) => format!("{count} {what} of {pages} pages"),
                 _ => format!("an unknown number of {what}"),
@@ -392,12 +392,10 @@ impl Finished {
         notes
     }
 
-    /// The kernel's own counts, if they were recorded and there are any.
+    /// The kernel's own counts, if they were recorded.
     fn kernel(&self) -> Option<KernelTotals> {
         let kernel = self.replay.kernel_itself;
-        let counts = [kernel.refills, kernel.drains];
-        let has_none = counts.iter().all(Option::is_none) || kernel.visits() == Some(0);
-        Some(kernel).filter(|_| !has_none)
+        Some(kernel).filter(|kernel| kernel.refills.or(kernel.drains).is_some())
     }
 
     pub(super) fn document(&self) -> ReplayDocument<'_> {

@@ -173,6 +173,27 @@ fn every_number_of_stat_and_advise_is_that_of_the_whole_recording_or_unknown() {
     }
 }
 
+/// A kernel that never went to a zone is known to have made no visits. Once, its counts were null, as if they
+/// had not been recorded.
+#[test]
+fn a_run_without_visits_has_zeros() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let all_kinds = |info: &mut TraceInfo| {
+        info.recorded = EventKind::ALL.into_iter().map(|kind| kind.name().to_owned()).collect();
+    };
+    let path = write(&directory, 0b110_0111, Source::Recorder, all_kinds);
+    let replay = json(&["replay", &path, "-p", "linux-6.12,linux-6.18"]);
+    for key in ["refills", "refilled_pages", "drains", "drained_pages"] {
+        assert_eq!(replay["trace"]["kernel_itself"][key], 0, "{key}");
+    }
+    for row in replay["rows"].as_array().expect("rows") {
+        for key in ["visits", "refilled_pages", "drained_pages", "zone_lock_acquisitions"] {
+            let ends = [&row["interval"][key][0], &row["interval"][key][1]].map(Value::as_u64);
+            assert!(ends[0].is_some() && ends[0] <= ends[1], "{key}: {row}");
+        }
+    }
+}
+
 #[test]
 fn every_number_of_replay_is_that_of_the_whole_recording_or_unknown() {
     let directory = tempfile::tempdir().expect("a directory");
