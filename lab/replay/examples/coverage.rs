@@ -6,13 +6,13 @@
 //! each run under that kernel or setting is one truth. If one of the two runs was made on a busy machine
 //! (`.busy` in its name), the forecast is in the class `busy`.
 //!
-//! Prints Markdown: the share of truths that intervals hold, the median width (upper end by lower end), and the
-//! score. Of the truths outside, it prints how many lie within a factor of 2 of the nearer end, and the ten
-//! worst. The score is the interval score of the logarithm of visits; lower is better. It adds the width, and 10 times
-//! the distance of each truth that lies outside, since intervals are meant to hold 80 %. `--rows` prints
-//! every forecast, too. `--before=FILE` compares with another version of the replay: FILE has the rows that
-//! it printed for the same folder. With `--together`, the runs of a load under one kernel and setting make one forecast,
-//! like several files of `pageset replay`.
+//! Prints Markdown: the share of truths that intervals hold, the median width (upper end by lower end), and
+//! the score. Of the truths outside, it prints how many lie within a factor of 2 of the nearer end, and the ten
+//! worst. The score is the interval score of the logarithm of visits; lower is better. It adds the width, and
+//! 10 times the distance of each truth that lies outside, since intervals are meant to hold 80 %. `--rows`
+//! prints every forecast, too. `--before=FILE` compares with another version of the replay: FILE has the rows
+//! that it printed for the same folder. With `--together`, the runs of a load under one kernel and setting make
+//! one forecast, like several files of `pageset replay`.
 //!
 //! Repeats of one load are not independent, so a class counts each pair (load, from, to) once. A class of at
 //! least 40 pairs *may be 80 %* if the binomial interval of its coverage includes 80 %. Its level is 1 less

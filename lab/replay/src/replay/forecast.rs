@@ -227,8 +227,8 @@ impl Forecaster<'_> {
         played.map_err(|error| ReplayError::no_room(acts, error))
     }
 
-    /// Plays the acts that bring page sets into their steady state. Each CPU plays the acts of the CPU that is
-    /// `turn` places further on its node.
+    /// Plays the acts that bring page sets into their steady state. Each CPU plays the acts of the CPU that
+    /// is `turn` places further on its node.
     fn play_steady(&self, sets: &mut PageSets<'_>, turn: usize) -> Result<(), ReplayError> {
         let range = steady_range(self.load.acts.len());
         if turn == 0 {

@@ -10,8 +10,8 @@
 //! - The distance of the recorded kernel's own row from that kernel, which the recording shows.
 //! - [`CHANGED`], for other settings and kernels change the load's behaviour.
 //! - The order of frees. Most visits come from limits, so they depend on how many pages the load takes. The
-//!   drains by `free_high` come from many frees in a row, so they depend on the order of allocations and frees
-//!   too, which the scheduler changes from run to run. If all drains are of this kind, the spread is
+//!   drains by `free_high` come from many frees in a row, so they depend on the order of allocations and
+//!   frees too, which the scheduler changes from run to run. If all drains are of this kind, the spread is
 //!   [`ORDER`].
 //! - The differences between runs of the load. Page sets keep most of the pages of most loads; the rest
 //!   passes to and from the zone. If runs keep [`KEPT_DIFFERS`] more or fewer of their pages, the rest
@@ -181,8 +181,8 @@ mod tests {
         assert!(Interval::of(&[u64::MAX, 0], &[], 1e9).1 > 0, "no overflow");
     }
 
-    /// One play in five would reach the 90th percentile. With half as many runs, the play from the recorded page
-    /// sets belongs to the interval, but a single such play among four others does not set its end.
+    /// One play in five would set the end. With half as many runs, the play from the recorded page sets
+    /// reaches into the interval, but does not set its end.
     #[test]
     fn a_recorded_start_stands_for_half_as_many_runs() {
         let whole = Interval::of(&[100, 100, 100, 100, 900], &[], 0.1);
