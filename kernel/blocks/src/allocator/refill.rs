@@ -29,40 +29,12 @@ impl<A: Access> BlockAllocator<'_, A> {
             return self.take_from(needy);
         }
         let suiting = Needy { places: Places::Suiting, ..needy };
-        self.take_from(suiting)
-            .or_else(|| self.take_movable_in_tainted(needy))
-            .or_else(|| self.take_from(needy))
+        self.take_from(suiting).or_else(|| self.retype_in_tainted(needy)).or_else(|| self.take_from(needy))
     }
 
     fn has_tainted(&self, needy: Needy<'_>) -> bool {
         let blocks = &self.zones[needy.zone.index()].blocks;
         self.index.set::<A>(TAINTED).find_from(blocks, blocks.start).is_some()
-    }
-
-    /// Reserves a movable pageblock in part use in a tainted unit, the one with the largest free block first.
-    #[cold]
-    fn take_movable_in_tainted(&self, needy: Needy<'_>) -> Option<usize> {
-        if needy.is_movable() {
-            return None;
-        }
-        let movable = MigrateType::Movable;
-        for order in (needy.wanted.order.index()..PAGEBLOCK_ORDER).rev() {
-            let set = self.set_of(movable.index(), order);
-            while let Some(block) = self.find_in_tainted(needy, &set) {
-                if !self.reserve_indexed(needy, block, movable, order) {
-                    // The set was out of date, or another CPU has changed the pageblock first.
-                    self.leave_set(block, movable.index(), order);
-                    continue;
-                }
-                count::<A>(&needy.lists.counters.retyped);
-                count::<A>(&needy.lists.counters.foreign);
-                self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
-                if let Some(index) = self.take_rest(needy) {
-                    return Some(index);
-                }
-            }
-        }
-        None
     }
 
     /// Takes a block from another pageblock of the right type, or from a whole pageblock.

@@ -4,20 +4,22 @@
 //! A unit becomes *tainted* when one of its pageblocks is first used for a type that cannot be moved. It
 //! stays tainted, because such memory tends to return to the same places. Movable requests use *clean* units
 //! while these have room. Other requests use tainted units: first whole pageblocks, then the rest of movable
-//! pageblocks. If no tainted unit has room, they taint the clean unit with the most whole pageblocks.
+//! pageblocks, then the rest of pageblocks of the other type that cannot be moved. If no tainted unit has
+//! room, they taint the clean unit with the most whole pageblocks.
 //!
 //! Race: other CPUs change units while this CPU chooses one. Neither loses: a pageblock may come from a unit
 //! of the other kind, which does no harm.
 
 use core::ops::Range;
 
-use pageset_core::{MigrateType, PAGEBLOCK_FRAMES};
+use pageset_core::{MigrateType, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 
 use super::needy::{Needy, Places};
 use super::sets::{TAINTED, WHOLE};
 use super::{BlockAllocator, WholeUse};
 use crate::access::Access;
 use crate::atomic::Relaxed;
+use crate::cpu_lists::count;
 use crate::index::{BlockIndex, Set};
 use crate::zone::Zone;
 
@@ -126,6 +128,35 @@ impl<A: Access> BlockAllocator<'_, A> {
                 return found;
             }
             from = unit.end;
+        }
+        None
+    }
+
+    /// Reserves a pageblock of another type in part use in a tainted unit, and gives it the request's type:
+    /// first a movable one, the one with the largest free block first. Only requests that cannot be moved do
+    /// this, since otherwise they would taint one more unit.
+    #[cold]
+    pub(super) fn retype_in_tainted(&self, needy: Needy<'_>) -> Option<usize> {
+        if needy.is_movable() {
+            return None;
+        }
+        for migratetype in needy.wanted.fallbacks().into_iter().rev() {
+            for order in (needy.wanted.order.index()..PAGEBLOCK_ORDER).rev() {
+                let set = self.set_of(migratetype.index(), order);
+                while let Some(block) = self.find_in_tainted(needy, &set) {
+                    if !self.reserve_indexed(needy, block, migratetype, order) {
+                        // The set was out of date, or another CPU has changed the pageblock first.
+                        self.leave_set(block, migratetype.index(), order);
+                        continue;
+                    }
+                    count::<A>(&needy.lists.counters.retyped);
+                    count::<A>(&needy.lists.counters.foreign);
+                    self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
+                    if let Some(index) = self.take_rest(needy) {
+                        return Some(index);
+                    }
+                }
+            }
         }
         None
     }

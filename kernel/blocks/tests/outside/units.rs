@@ -3,7 +3,8 @@
 
 use pageset_blocks::{BlockAllocator, EveryCpu, Tables};
 use pageset_core::{
-    AllocError, Config, CpuId, FrameAllocator, FreeError, NodeId, Order, Pfn, Request, ZoneConfig, ZoneKind,
+    AllocError, Config, CpuId, FrameAllocator, FreeError, MigrateType, NodeId, Order, PAGEBLOCK_FRAMES, Pfn,
+    Request, ZoneConfig, ZoneKind,
 };
 
 use crate::machine;
@@ -31,6 +32,26 @@ fn what_cannot_be_moved_lies_in_few_units_and_what_can_be_moved_elsewhere() {
     let both = (0..8).filter(|unit| units[0][*unit] > 0 && units[1][*unit] > 0).count();
     let unmovable = units[1].iter().filter(|pages| **pages > 0).count();
     assert!(both <= 1 && unmovable <= 2, "{units:?}");
+}
+
+/// Inodes use what slabs have left, before they taint one more unit.
+#[test]
+fn the_rest_of_another_type_is_used_before_one_more_unit_is_tainted() {
+    let allocator = machine::allocator(&[(ZoneKind::Normal, 0..3 * GIB, vec![0..3 * GIB])], 1);
+    let (cpu, unmovable) = (CpuId(0), Request::new(Order::ZERO));
+    let inode = unmovable.of_type(MigrateType::Reclaimable);
+    let slabs: Vec<_> = (0..GIB).map(|_| allocator.alloc(cpu, &unmovable).unwrap()).collect();
+    let unit = slabs[0].0 / GIB;
+    assert!(slabs.iter().all(|page| page.0 / GIB == unit), "one unit is full");
+    // Every pageblock stays in part use.
+    slabs.iter().step_by(2).for_each(|page| allocator.free(cpu, *page, Order::ZERO).unwrap());
+    // The CPU still reserves one pageblock for slabs.
+    let at_hand = u64::from(PAGEBLOCK_FRAMES / 2);
+    for _ in 0..GIB / 2 - at_hand {
+        assert_eq!(allocator.alloc(cpu, &inode).unwrap().0 / GIB, unit);
+    }
+    assert_ne!(allocator.alloc(cpu, &inode).unwrap().0 / GIB, unit, "the rest of the unit is full again");
+    assert!(allocator.validate().is_ok());
 }
 
 #[test]
