@@ -329,6 +329,14 @@ impl<A: Access> Set<'_, A> {
         self.next(from).filter(|block| *block < range.end)
     }
 
+    /// The first pageblock of this range that is no member. O(range / 64).
+    pub(crate) fn first_missing(&self, range: &Range<BlockIndex>) -> Option<BlockIndex> {
+        Self::words_around(range).find_map(|word| {
+            let missing = Self::mask(word, range) & !self.part_of(word, range);
+            (missing != 0).then(|| word * BITS + missing.trailing_zeros() as usize)
+        })
+    }
+
     /// The number of members in this range. O(range / 64).
     pub(crate) fn count(&self, range: &Range<BlockIndex>) -> usize {
         Self::words_around(range).map(|word| self.part_of(word, range).count_ones() as usize).sum()
@@ -393,6 +401,8 @@ mod tests {
                 assert_eq!(set.find(&range, near), expected.copied(), "{near} in {range:?}");
                 let there = members.range(range.clone()).count();
                 assert_eq!(set.count(&range), there);
+                let missing = range.clone().find(|block| !members.contains(block));
+                assert_eq!(set.first_missing(&range), missing, "{range:?}");
                 assert_eq!(set.has(block), members.contains(&block));
             }
             assert_eq!(index.set::<Shared>(0).find(&(0..blocks), 0), None, "the other set is empty");

@@ -111,6 +111,7 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
             self.index.set::<A>(PAIRS).fill(blocks.clone(), true);
             zone.add_whole::<A>(blocks.len());
         }
+        self.note_units(zone);
         let mut block = zone.blocks.start;
         while block < zone.blocks.end {
             match regions.iter().map(covered).find(|blocks| blocks.contains(&block)) {

@@ -10,9 +10,12 @@
 
 use core::ops::Range;
 
-use pageset_core::{AllocError, CpuId, FreeError, MigrateType, Order, Pfn, Request, Watermark};
+use pageset_core::{
+    AllocError, CpuId, FreeError, MigrateType, Order, PAGEBLOCK_FRAMES, Pfn, Request, Watermark,
+};
 
 use super::range::Attempt;
+use super::unit::UNIT;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::cpu_lists::count;
@@ -28,7 +31,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     ///
     /// Up to 1024 frames with an alignment up to 1024 usually cost as much as a block. Otherwise this
     /// searches for the first run of whole pageblocks that is long enough, and then for the first run of free
-    /// frames. O(pageblocks).
+    /// frames. O(pageblocks). Whole GiB at a multiple of a GiB are found without a search of the pageblocks.
     ///
     /// # Errors
     /// [`AllocError::BadCount`] for no frames; [`AllocError::BadAlign`]; the errors of
@@ -180,32 +183,53 @@ impl<A: Access> BlockAllocator<'_, A> {
             return None;
         }
         let frames = usize::try_from(frames).ok()?;
-        let take = |found: Range<usize>| {
-            let first = zone.first_aligned(found.start, align)?;
-            let taken = first..first.checked_add(frames).filter(|end| *end <= found.end)?;
-            self.take_frames(cpu, zone, taken, request.migratetype).then(|| zone.pfn(first))
+        let take = |place: Range<usize>| {
+            let first = zone.pfn(place.start);
+            self.take_frames(cpu, zone, place, request.migratetype).then_some(first)
         };
-        let whole = || self.whole_runs(zone).find_map(take);
+        let whole = || self.whole_places(zone, frames, align).find_map(take);
         let any = || {
             // Takes the first run that is large enough, unless another CPU changes it meanwhile.
             let mut run = 0..0;
             self.free_extents(zone).find_map(|extent| {
                 run = if run.end == extent.start { run.start..extent.end } else { extent };
-                take(run.clone())
+                let first = zone.first_aligned(run.start, align)?;
+                take(first..first.checked_add(frames).filter(|end| *end <= run.end)?)
             })
         };
-        if frames >= FRAMES { whole().or_else(any) } else { any() }
+        match frames {
+            // Such a run consists of whole pageblocks, and reservations have ended.
+            _ if frames.is_multiple_of(FRAMES) && align >= u64::from(PAGEBLOCK_FRAMES) => whole(),
+            FRAMES.. => whole().or_else(any),
+            _ => any(),
+        }
     }
 
-    /// The frames of each run of whole pageblocks in a zone.
-    fn whole_runs(&self, zone: &Zone) -> impl Iterator<Item = Range<usize>> {
+    /// The places in whole pageblocks that have room for this many frames, at least one pageblock. Places of
+    /// whole units begin at a member of their set. Otherwise this reads the set of whole pageblocks once:
+    /// where one is missing, the next place begins after it.
+    fn whole_places(&self, zone: &Zone, frames: usize, align: u64) -> impl Iterator<Item = Range<usize>> {
         let whole = self.index.set::<A>(super::sets::WHOLE);
+        let of_units = frames.min(usize::try_from(align).unwrap_or(usize::MAX)) >= UNIT * FRAMES;
         let mut at = zone.blocks.start;
         core::iter::from_fn(move || {
-            let first = whole.find(&(at..zone.blocks.end), at)?;
-            let is_whole = |block: &BlockIndex| *block < zone.blocks.end && whole.has(*block);
-            at = (first + 1..).find(|block| !is_whole(block))?;
-            Some(first * FRAMES..at * FRAMES)
+            loop {
+                let member = match of_units {
+                    true => self.find_whole_unit(zone, at)?.start,
+                    false => whole.find_from(&zone.blocks, at)?,
+                };
+                let first = zone.first_aligned(member * FRAMES, align)?;
+                let end = first.checked_add(frames)?;
+                let blocks = first / FRAMES..end.div_ceil(FRAMES);
+                if blocks.end > zone.blocks.end {
+                    return None;
+                }
+                let missing = whole.first_missing(&blocks);
+                at = missing.unwrap_or(first / FRAMES) + 1;
+                if missing.is_none() {
+                    return Some(first..end);
+                }
+            }
         })
     }
 
@@ -279,10 +303,9 @@ impl<A: Access> BlockAllocator<'_, A> {
 }
 
 impl Zone {
-    /// The first frame from `frame` on whose number is a multiple of `align`.
+    /// The first frame from `frame` on whose number is a multiple of `align`, a power of two.
     fn first_aligned(&self, frame: usize, align: u64) -> Option<usize> {
-        let Pfn(pfn) = self.pfn(frame);
-        let more = pfn.checked_next_multiple_of(align)? - pfn;
+        let more = self.pfn(frame).0.wrapping_neg() & (align - 1);
         frame.checked_add(usize::try_from(more).ok()?)
     }
 }

@@ -17,8 +17,11 @@ pub(super) const PAIRS: usize = WHOLE + 1;
 pub(super) const UNCOUNTED: usize = WHOLE + 2;
 /// The number of the set of tainted units, by the first pageblock of each unit.
 pub(super) const TAINTED: usize = WHOLE + 3;
+/// The number of the set of units whose pageblocks are all whole, by the first pageblock of each unit. It may
+/// contain units that are no longer whole.
+pub(super) const WHOLE_UNITS: usize = WHOLE + 4;
 /// How many sets there are.
-pub(super) const SETS: usize = WHOLE + 4;
+pub(super) const SETS: usize = WHOLE + 5;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// The set of pageblocks of a type, by the order of their largest free block.

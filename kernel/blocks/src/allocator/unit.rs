@@ -15,7 +15,7 @@ use core::ops::Range;
 use pageset_core::{MigrateType, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 
 use super::needy::{Needy, Places};
-use super::sets::{TAINTED, WHOLE};
+use super::sets::{TAINTED, WHOLE, WHOLE_UNITS};
 use super::{BlockAllocator, WholeUse};
 use crate::access::Access;
 use crate::atomic::Relaxed;
@@ -24,7 +24,7 @@ use crate::index::{BlockIndex, Set};
 use crate::zone::Zone;
 
 /// Pageblocks of a unit.
-const UNIT: usize = (1 << 30) / (PAGEBLOCK_FRAMES as usize * 4096);
+pub(super) const UNIT: usize = (1 << 30) / (PAGEBLOCK_FRAMES as usize * 4096);
 /// The most units that a search looks at. Chosen: enough for 512 GiB. In a larger zone, a search may miss a
 /// suitable unit.
 const LOOKS: usize = 512;
@@ -140,7 +140,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         if needy.is_movable() {
             return None;
         }
-        for migratetype in needy.wanted.fallbacks().into_iter().rev() {
+        // Whole pageblocks that are left are those of clean units. If there are none, `rescue` looks for the
+        // rest of all pageblocks, and retypes only those that are half free.
+        let would_taint = self.zones[needy.zone.index()].whole_blocks() > 0;
+        let types = needy.wanted.fallbacks().into_iter().rev();
+        for migratetype in types.filter(|other| *other == MigrateType::Movable || would_taint) {
             for order in (needy.wanted.order.index()..PAGEBLOCK_ORDER).rev() {
                 let set = self.set_of(migratetype.index(), order);
                 while let Some(block) = self.find_in_tainted(needy, &set) {
@@ -159,6 +163,46 @@ impl<A: Access> BlockAllocator<'_, A> {
             }
         }
         None
+    }
+
+    /// Adds the unit of a pageblock that became whole to the set of whole units, if all of it is whole now.
+    pub(super) fn note_unit(&self, zone: &Zone, block: BlockIndex) {
+        let unit = zone.unit_of(block);
+        let units = self.index.set::<A>(WHOLE_UNITS);
+        if unit.len() == UNIT && !units.has(unit.start) && self.is_whole_unit(&unit) {
+            units.add(unit.start);
+        }
+    }
+
+    /// Adds all whole units of a zone to their set.
+    pub(super) fn note_units(&self, zone: &Zone) {
+        let mut block = zone.blocks.start;
+        while block < zone.blocks.end {
+            self.note_unit(zone, block);
+            block = zone.unit_of(block).end;
+        }
+    }
+
+    /// The first whole unit of a zone from `from` on. A unit stays in the set when one of its pageblocks is
+    /// claimed, so that a claim costs nothing more. Each such unit is removed by the first search that finds
+    /// it.
+    pub(super) fn find_whole_unit(&self, zone: &Zone, from: BlockIndex) -> Option<Range<BlockIndex>> {
+        let units = self.index.set::<A>(WHOLE_UNITS);
+        let mut at = from;
+        loop {
+            let unit = zone.unit_of(units.find_from(&zone.blocks, at)?);
+            if self.is_whole_unit(&unit) {
+                return Some(unit);
+            }
+            units.remove(unit.start);
+            // Race: before this removal, another CPU made the unit whole, and found it in the set still.
+            self.note_unit(zone, unit.start);
+            at = unit.end;
+        }
+    }
+
+    fn is_whole_unit(&self, unit: &Range<BlockIndex>) -> bool {
+        self.index.set::<A>(WHOLE).first_missing(unit).is_none()
     }
 
     /// A whole pageblock of the clean unit that has the most whole pageblocks.

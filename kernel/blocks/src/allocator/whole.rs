@@ -38,6 +38,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         let whole = self.index.set::<A>(WHOLE);
         whole.add_several(blocks);
         self.index.set::<A>(PAIRS).add_several(whole.pairs_around(blocks));
+        // Their bits lie in one word, so they belong to two units at most.
+        blocks.first().into_iter().chain(blocks.last()).for_each(|block| self.note_unit(zone, block));
         blocks.filter(|block| self.states[*block].get().is_isolated()).for_each(|block| self.withdraw(block));
     }
 
@@ -73,6 +75,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         if whole.has_pair(first) {
             self.index.set::<A>(PAIRS).add(first);
         }
+        self.note_unit(self.zone_at(block), block);
     }
 
     /// Whether the pageblock is in the set of whole pageblocks, so that any CPU may claim it.

@@ -85,6 +85,8 @@ impl Map {
     fn step(&mut self, allocator: &BlockAllocator<'_>, seed: &mut u64) {
         let most = [8, 100, 600, 2500][random(seed, 4) as usize];
         let count = 1 + random(seed, most);
+        // Some runs are whole pageblocks.
+        let count = if random(seed, 4) == 0 { count.next_multiple_of(512) } else { count };
         match random(seed, 5) {
             0 => {
                 let align = 1 << random(seed, 13);

@@ -103,3 +103,26 @@ fn a_unit_is_tainted_however_its_first_unmovable_block_is_taken() {
         assert_ne!(unmovable.0 / GIB, next.0 / GIB, "{way}: {unmovable}, then {next}");
     }
 }
+
+/// Units in part use stay in the set of whole units until a search finds them. They come back when their last
+/// page is freed, whichever call frees it.
+#[test]
+fn several_gib_lie_together_wherever_pages_were_in_use_before() {
+    let allocator = machine::allocator(&[(ZoneKind::Normal, 0..6 * GIB, vec![0..6 * GIB])], 1);
+    let (cpu, request) = (CpuId(0), Request::new(Order::ZERO).movable());
+    let gibs = |count: u64| allocator.alloc_contiguous(cpu, count * GIB, GIB, &request);
+    for pfn in [GIB - 1, 2 * GIB + 5] {
+        assert_eq!(allocator.alloc_at(cpu, Pfn(pfn), &request), Ok(()));
+    }
+    assert_eq!(gibs(2), Ok(Pfn(3 * GIB)));
+    assert!(gibs(2).is_err());
+    assert_eq!(gibs(1), Ok(Pfn(GIB)));
+    allocator.free(cpu, Pfn(2 * GIB + 5), Order::ZERO).unwrap();
+    allocator.free_range(cpu, GIB..2 * GIB).unwrap();
+    assert_eq!(gibs(2), Ok(Pfn(GIB)));
+    assert_eq!(gibs(1), Ok(Pfn(5 * GIB)));
+    assert!(gibs(1).is_err());
+    allocator.free(cpu, Pfn(GIB - 1), Order::ZERO).unwrap();
+    assert_eq!(gibs(1), Ok(Pfn(0)));
+    assert!(allocator.validate().is_ok());
+}
