@@ -90,6 +90,13 @@ extern "C" {
 #define PAGESET_BACKING_PLAIN 3
 
 /*
+ PAGESET_BACKING_HUGETLB if the system has enough such pages for the whole pool and fork is
+ PAGESET_FORK_HIDE or PAGESET_FORK_COPY, otherwise PAGESET_BACKING_THP. page_bytes of pageset_get_backing
+ tells which. Children see huge pages of hugetlb as the parent's memory itself.
+ */
+#define PAGESET_BACKING_HUGETLB_OR_THP 4
+
+/*
  Memory comes from the node of the CPU that touches it first.
  */
 #define PAGESET_NUMA_FIRST_TOUCH 0
@@ -194,7 +201,8 @@ typedef struct pageset_config {
    */
   size_t capacity_bytes;
   /*
-   Bytes of a huge page if backing is PAGESET_BACKING_HUGETLB: 2 MiB or 1 GiB. (2 MiB)
+   Bytes of a huge page if backing is PAGESET_BACKING_HUGETLB or PAGESET_BACKING_HUGETLB_OR_THP: 2 MiB or
+   1 GiB. (2 MiB)
    */
   size_t huge_page_bytes;
   /*
@@ -414,7 +422,8 @@ typedef struct pageset_backing {
    */
   uint64_t locked_bytes;
   /*
-   Page size of the mapping itself; transparent huge pages do not change it.
+   Page size of the mapping itself; transparent huge pages do not change it. So this tells what a pool with
+   PAGESET_BACKING_HUGETLB_OR_THP got: 4096 for transparent huge pages.
    */
   uint64_t page_bytes;
 } pageset_backing;
@@ -495,6 +504,16 @@ int pageset_alloc_exact(struct pageset_pool *pool, size_t page_count, void **pag
  Errors: EINVAL (bytes is 0, or pages is NULL); otherwise as pageset_alloc.
  */
 int pageset_alloc_run(struct pageset_pool *pool, size_t bytes, void **pages);
+
+/*
+ Allocates 1 GiB that begins at a multiple of 1 GiB from the pool's start. A pool of 1 GiB or more itself
+ begins at a multiple of 1 GiB if there is address space. The contents are unspecified. Free the GiB by
+ pageset_free_run. pageset_get_backing tells whether the pool has pages of 1 GiB, and how much of it is in
+ huge pages; pageset_collapse asks for transparent ones.
+
+ Errors: EINVAL (pages is NULL); otherwise as pageset_alloc.
+ */
+int pageset_alloc_gib(struct pageset_pool *pool, void **pages);
 
 /*
  Does what pageset_alloc_run does, with all bytes zero. Memory that is known to be zero is not cleared

@@ -82,6 +82,20 @@ pub extern "C" fn pageset_alloc_run(
     hand_out(pool, pages, |pool| pool.alloc_run(bytes).map_err(Failure::from))
 }
 
+/// Allocates 1 GiB that begins at a multiple of 1 GiB from the pool's start. A pool of 1 GiB or more itself
+/// begins at a multiple of 1 GiB if there is address space. The contents are unspecified. Free the GiB by
+/// pageset_free_run. pageset_get_backing tells whether the pool has pages of 1 GiB, and how much of it is in
+/// huge pages; pageset_collapse asks for transparent ones.
+///
+/// Errors: EINVAL (pages is NULL); otherwise as pageset_alloc.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_alloc_gib(
+    pool: *mut PoolHandle,
+    pages: Option<&mut MaybeUninit<*mut c_void>>,
+) -> c_int {
+    hand_out(pool, pages, |pool| pool.alloc_gib().map_err(Failure::from))
+}
+
 /// Does what pageset_alloc_run does, with all bytes zero. Memory that is known to be zero is not cleared
 /// again.
 ///

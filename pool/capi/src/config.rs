@@ -29,6 +29,10 @@ pub const PAGESET_BACKING_HUGETLB: u32 = 1;
 pub const PAGESET_BACKING_MEMFD: u32 = 2;
 /// Private memory in pages of 4 KiB.
 pub const PAGESET_BACKING_PLAIN: u32 = 3;
+/// PAGESET_BACKING_HUGETLB if the system has enough such pages for the whole pool and fork is
+/// PAGESET_FORK_HIDE or PAGESET_FORK_COPY, otherwise PAGESET_BACKING_THP. page_bytes of pageset_get_backing
+/// tells which. Children see huge pages of hugetlb as the parent's memory itself.
+pub const PAGESET_BACKING_HUGETLB_OR_THP: u32 = 4;
 
 /// Memory comes from the node of the CPU that touches it first.
 pub const PAGESET_NUMA_FIRST_TOUCH: u32 = 0;
@@ -80,7 +84,8 @@ pub struct Config {
     /// The most bytes that may be handed out at any time, caches included; 0 for the pool's size. Only whole
     /// pages of 4096 bytes count: with less than one, every allocation fails. (0)
     pub capacity_bytes: usize,
-    /// Bytes of a huge page if backing is PAGESET_BACKING_HUGETLB: 2 MiB or 1 GiB. (2 MiB)
+    /// Bytes of a huge page if backing is PAGESET_BACKING_HUGETLB or PAGESET_BACKING_HUGETLB_OR_THP: 2 MiB or
+    /// 1 GiB. (2 MiB)
     pub huge_page_bytes: usize,
     /// The program's own memory, to use instead of the system's. It has `bytes` bytes and is aligned to 4
     /// MiB. Only the pool may use it until the pool is destroyed. `backing` is then ignored. NULL for none.
@@ -231,6 +236,7 @@ impl Config {
         match self.backing {
             PAGESET_BACKING_THP => Ok(Backing::Thp),
             PAGESET_BACKING_HUGETLB => huge_page(self.huge_page_bytes).map(Backing::Hugetlb),
+            PAGESET_BACKING_HUGETLB_OR_THP => huge_page(self.huge_page_bytes).map(Backing::HugetlbOrThp),
             PAGESET_BACKING_MEMFD => Ok(Backing::Memfd),
             PAGESET_BACKING_PLAIN => Ok(Backing::Plain),
             other => bad("backing", other, "a PAGESET_BACKING_..."),

@@ -8,7 +8,8 @@ use pageset::Backing;
 
 use crate::array::{output, string};
 use crate::config::{
-    PAGESET_BACKING_HUGETLB, PAGESET_BACKING_MEMFD, PAGESET_BACKING_PLAIN, PAGESET_BACKING_THP,
+    PAGESET_BACKING_HUGETLB, PAGESET_BACKING_HUGETLB_OR_THP, PAGESET_BACKING_MEMFD, PAGESET_BACKING_PLAIN,
+    PAGESET_BACKING_THP,
 };
 use crate::failure::{Failure, NULL_OUTPUT, number};
 use crate::memory::own;
@@ -96,7 +97,8 @@ pub struct BackingReport {
     pub small_bytes: u64,
     /// Locked in memory.
     pub locked_bytes: u64,
-    /// Page size of the mapping itself; transparent huge pages do not change it.
+    /// Page size of the mapping itself; transparent huge pages do not change it. So this tells what a pool with
+    /// PAGESET_BACKING_HUGETLB_OR_THP got: 4096 for transparent huge pages.
     pub page_bytes: u64,
 }
 
@@ -198,9 +200,10 @@ pub extern "C" fn pageset_get_backing(
             asked: match now.asked {
                 Backing::Thp => PAGESET_BACKING_THP,
                 Backing::Hugetlb(_) => PAGESET_BACKING_HUGETLB,
+                Backing::HugetlbOrThp(_) => PAGESET_BACKING_HUGETLB_OR_THP,
                 Backing::Memfd => PAGESET_BACKING_MEMFD,
                 Backing::Plain => PAGESET_BACKING_PLAIN,
-                // Pools are made from the four above only.
+                // Pools are made from these only.
                 _ => return Err(UNKNOWN_BACKING),
             },
             mapped_bytes: now.mapped_bytes,

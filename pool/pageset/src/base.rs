@@ -124,10 +124,11 @@ impl Base {
         Some(block.0 as u32)
     }
 
-    /// Allocates contiguous frames. Returns the first.
-    pub(crate) fn alloc_run(&self, cpu: usize, frames: u32) -> Option<u32> {
+    /// Allocates contiguous frames. Returns the first, a multiple of `align`.
+    pub(crate) fn alloc_run(&self, cpu: usize, frames: u32, align: u32) -> Option<u32> {
         let (cpu, request) = (self.cpu(cpu), request(Order::ZERO));
-        let first = self.lock().allocator.get().alloc_contiguous(cpu, u64::from(frames), 1, &request).ok()?;
+        let (frames, align) = (u64::from(frames), u64::from(align));
+        let first = self.lock().allocator.get().alloc_contiguous(cpu, frames, align, &request).ok()?;
         Some(first.0 as u32)
     }
 

@@ -223,7 +223,7 @@ impl Builder {
     }
 
     fn inner(&self) -> Result<Inner, BuildError> {
-        let memory = self.map()?;
+        let (memory, backing) = self.map()?;
         let frames = (self.bytes >> PAGE_SHIFT) as u64;
         let cpus = cpu::possible();
         let checked = Checked::new(&memory);
@@ -257,8 +257,9 @@ impl Builder {
             capacity: Capacity::new(capacity),
             counts: Counts::default(),
             frames: frames as u32,
-            backing: self.backing,
-            unpinned_giveback: self.giveback(),
+            asked: self.backing,
+            backing,
+            unpinned_giveback: self.giveback(backing),
             is_pinned: AtomicBool::new(self.is_pinned),
             policy: Lock::new(self.returns),
             drain: Lock::default(),
@@ -275,8 +276,8 @@ impl Builder {
     }
 
     /// How free memory goes back.
-    fn giveback(&self) -> Giveback {
-        match (self.source, self.backing) {
+    fn giveback(&self, backing: Backing) -> Giveback {
+        match (self.source, backing) {
             _ if self.residency == Residency::Locked => Giveback::Never,
             // A huge page that went back belongs to the system. Another program may have it when the pool
             // needs it again.

@@ -15,6 +15,10 @@ pub enum Backing {
     /// a second for each GiB. The pages belong to a file, as with [`Backing::Memfd`]. Children of `fork`
     /// see the parent's memory itself, and [`Fork::Copy`] is refused.
     Hugetlb(HugePageSize),
+    /// [`Hugetlb`](Self::Hugetlb) if the system has enough such pages for the whole pool, otherwise
+    /// [`Thp`](Self::Thp). [`BackingReport::page_bytes`](crate::BackingReport::page_bytes) tells which. The
+    /// system has no huge pages of hugetlb for a pool with [`Fork::Copy`] or [`Fork::HandOver`].
+    HugetlbOrThp(HugePageSize),
     /// A file in memory, to be shared with other processes: see [`Pool::memfd`](crate::Pool::memfd).
     Memfd,
     /// Private memory in pages of 4 KiB.

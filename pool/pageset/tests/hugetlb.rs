@@ -165,6 +165,49 @@ fn fault_04_a_child_that_reads_huge_pages_is_not_killed_when_none_is_left_for_a_
     assert_eq!(fill(&builder(8).fork(Fork::Hide).build().unwrap(), 1).len(), 8);
 }
 
+/// A page of 1 GiB, which is the system's again at the end.
+#[test]
+#[ignore = "needs root and 1 GiB of memory that lies together"]
+fn a_pool_takes_pages_of_a_gib_where_there_are_some_and_is_made_of_small_ones_elsewhere() {
+    const KEY: &str = "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages";
+    let _machine = FourAndFour::set_up();
+    let before = read(KEY);
+    fs::write(KEY, (before + 1).to_string()).expect("needs root");
+    let got = read(KEY);
+    let tell = || {
+        let backing = Backing::HugetlbOrThp(HugePageSize::Gib1);
+        let pool = Pool::builder().size(1 << 30).backing(backing).build().unwrap();
+        let mut gib = pool.alloc_gib().unwrap();
+        gib.chunks_exact_mut(HUGE).for_each(|page| page[0] = 1);
+        let collapsed = pool.collapse();
+        let report = pool.backing().unwrap();
+        println!("{report:?}, {collapsed} bytes collapsed");
+        (report, collapsed)
+    };
+    let (with, collapsed) = tell();
+    fs::write(KEY, before.to_string()).expect("it was written before");
+    let (without, _) = tell();
+    assert_eq!(got, before + 1, "the system found no GiB that lies together");
+    assert_eq!((with.page_bytes, with.huge_bytes, collapsed), (1 << 30, 1 << 30, 1 << 30));
+    if before == 0 {
+        assert_eq!(without.page_bytes, 4096);
+        assert_eq!(without.huge_bytes + without.small_bytes, without.resident_bytes);
+    }
+    let copied =
+        Pool::builder().size(HUGE).backing(Backing::HugetlbOrThp(HugePageSize::Mib2)).fork(Fork::Copy);
+    assert_eq!(copied.build().unwrap().backing().unwrap().page_bytes, 4096, "a copy is private memory");
+    assert_eq!(
+        builder(2)
+            .backing(Backing::HugetlbOrThp(HugePageSize::Mib2))
+            .build()
+            .unwrap()
+            .backing()
+            .unwrap()
+            .page_bytes,
+        HUGE as u64
+    );
+}
+
 #[test]
 fn fault_04_a_copy_of_huge_pages_is_refused_wherever_it_is_asked_for() {
     for size in [HugePageSize::Mib2, HugePageSize::Gib1] {

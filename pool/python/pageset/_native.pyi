@@ -87,7 +87,7 @@ class Pool:
         size: int = 1 << 30,
         *,
         capacity: int | None = None,
-        backing: Literal["thp", "plain", "memfd", "hugetlb-2m", "hugetlb-1g"] = "thp",
+        backing: Literal["thp", "plain", "memfd", "hugetlb-2m", "hugetlb-1g", "hugetlb-2m-or-thp", "hugetlb-1g-or-thp"] = "thp",
         node: int | None = None,
         interleave: list[int] | None = None,
         fork: Literal["copy", "hide", "hand-over"] | None = None,
@@ -122,6 +122,10 @@ class Pool:
         """Allocates exactly ``count`` pages that lie side by side, up to all of the pool."""
     def alloc_run(self, nbytes: int, *, zeroed: bool = False, timeout: float | None = None) -> Pages:
         """Allocates ``nbytes`` that lie side by side, rounded up to pages, up to all of the pool."""
+    def alloc_gib(self, *, timeout: float | None = None) -> Pages:
+        """Allocates 1 GiB that begins at a multiple of 1 GiB from the pool's start. ``backing()`` tells its page size, and how
+        much of the pool is in huge pages; ``collapse()`` asks for transparent ones.
+        """
     def alloc_at(self, page: int, order: int = 0) -> Pages:
         """Allocates the block of ``2**order`` pages that begins ``page`` pages after the pool's start, if all of it is free.
 

@@ -154,6 +154,12 @@ impl Pool {
         })
     }
 
+    /// Allocates 1 GiB that begins at a multiple of 1 GiB from the pool's start.
+    #[pyo3(signature = (*, timeout=None), text_signature = "($self, *, timeout=None)")]
+    fn alloc_gib(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Pages> {
+        self.waited(py, timeout, || self.0.alloc_gib())
+    }
+
     /// Allocates the block of `2**order` pages that begins `page` pages after the pool's start, if all of it is
     /// free. Empties all caches first.
     #[pyo3(signature = (page, order=Whole(0)), text_signature = "($self, page, order=0)")]
@@ -389,8 +395,11 @@ fn named_backing(name: &str) -> PyResult<Backing> {
         "memfd" => Ok(Backing::Memfd),
         "hugetlb-2m" => Ok(Backing::Hugetlb(HugePageSize::Mib2)),
         "hugetlb-1g" => Ok(Backing::Hugetlb(HugePageSize::Gib1)),
+        "hugetlb-2m-or-thp" => Ok(Backing::HugetlbOrThp(HugePageSize::Mib2)),
+        "hugetlb-1g-or-thp" => Ok(Backing::HugetlbOrThp(HugePageSize::Gib1)),
         _ => Err(refused(format!(
-            "unknown backing `{name}`; choose one of: thp, plain, memfd, hugetlb-2m, hugetlb-1g"
+            "unknown backing `{name}`; choose one of: thp, plain, memfd, hugetlb-2m, hugetlb-1g, \
+             hugetlb-2m-or-thp, hugetlb-1g-or-thp"
         ))),
     }
 }

@@ -38,6 +38,16 @@ def test_a_view_is_the_memory_itself(pool: pageset.Pool) -> None:
     assert (view.format, view.readonly, view.shape) == ("B", False, (16384,))
 
 
+def test_a_gib_is_of_large_pages_or_of_small_ones_and_the_pool_tells_which() -> None:
+    gib = 1 << 30
+    pool = pageset.Pool(gib, backing="hugetlb-1g-or-thp")
+    pages = pool.alloc_gib()
+    assert (pages.nbytes, pages.offset) == (gib, 0)
+    with pytest.raises(pageset.OutOfMemoryError):
+        pool.alloc_gib()
+    assert pool.backing()["page_bytes"] in (4096, gib)
+
+
 def test_zeroed_pages_are_zero_even_if_somebody_had_them(pool: pageset.Pool) -> None:
     for _ in range(3):
         pages = pool.alloc(9, zeroed=True)
@@ -259,6 +269,7 @@ def test_help_shows_what_may_be_given() -> None:
         "": "(size=1073741824, *, capacity=None, backing='thp', node=None, interleave=None, fork=None, locked=False, pinned=False, returns=None)",
         "alloc": "(self, /, order=0, *, zeroed=False, timeout=None)",
         "alloc_run": "(self, /, nbytes, *, zeroed=False, timeout=None)",
+        "alloc_gib": "(self, /, *, timeout=None)",
         "populate": "(self, /, size=None, *, threads=None, progress=None)",
         "resize": "(self, /, size)",
     }

@@ -159,6 +159,28 @@ static void evicts(void) {
     CHECK(pageset_destroy(cache.pool) == 0);
 }
 
+/* 1 GiB, in pages of 1 GiB where the system has some. Nothing is touched, so no memory is needed. */
+static void gib(void) {
+    pageset_config config;
+    pageset_backing backing;
+    pageset_pool *pool;
+    void *start, *first, *second;
+    CHECK(pageset_config_init(&config, sizeof config) == 0);
+    config.bytes = 2048 * MIB;
+    config.backing = PAGESET_BACKING_HUGETLB_OR_THP;
+    config.huge_page_bytes = 1024 * MIB;
+    CHECK(pageset_create(&config, &pool) == 0);
+    CHECK(pageset_get_backing(pool, &backing, sizeof backing) == 0);
+    CHECK(backing.asked == PAGESET_BACKING_HUGETLB_OR_THP);
+    CHECK(backing.page_bytes == 4096 || backing.page_bytes == 1024 * MIB);
+    CHECK(pageset_alloc_gib(pool, &first) == 0 && pageset_alloc_gib(pool, &second) == 0);
+    CHECK(pageset_get_start(pool, &start) == 0);
+    CHECK(first == start && (char *)second == (char *)first + 1024 * MIB);
+    CHECK(pageset_alloc_gib(pool, &start) == ENOMEM && pageset_alloc_gib(pool, NULL) == EINVAL);
+    CHECK(pageset_free_run(pool, first) == 0 && pageset_free_run(pool, second) == 0);
+    CHECK(pageset_destroy(pool) == 0);
+}
+
 /* Allocates until no page is left, and then some more. */
 static void shortage(void) {
     static void *pages[5000];
@@ -402,6 +424,7 @@ int main(void) {
     memory(pool);
     CHECK(pageset_validate(pool) == 0);
     CHECK(pageset_destroy(pool) == 0);
+    gib();
     shortage();
     file();
     collapse();

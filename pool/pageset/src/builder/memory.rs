@@ -9,15 +9,29 @@ use crate::sys::node::{Binding, NodeSet};
 use crate::sys::{MapError, MapStep, Mapping, PAGE_BYTES, POOL_ALIGN, advice, hugetlb, node};
 
 impl Builder {
-    /// Maps the pool's memory.
-    pub(super) fn map(&self) -> Result<Mapping, BuildError> {
+    /// Maps the pool's memory. Returns its backing, too: either that was asked for, or one of two.
+    pub(super) fn map(&self) -> Result<(Mapping, Backing), BuildError> {
+        let Backing::HugetlbOrThp(size) = self.backing else {
+            return Ok((self.map_as_asked()?, self.backing));
+        };
+        self.check_size(size.bytes())?;
+        let of = |backing| Ok((self.clone().backing(backing).map_as_asked()?, backing));
+        of(Backing::Hugetlb(size)).or_else(|_: BuildError| of(Backing::Thp))
+    }
+
+    fn check_size(&self, multiple_of: usize) -> Result<(), BuildError> {
+        if self.bytes == 0 || !self.bytes.is_multiple_of(multiple_of) || self.bytes > BYTES_MAX {
+            return Err(BuildError::BadSize { bytes: self.bytes, multiple_of });
+        }
+        Ok(())
+    }
+
+    fn map_as_asked(&self) -> Result<Mapping, BuildError> {
         let multiple_of = match self.backing {
             Backing::Hugetlb(size) => size.bytes(),
             _ => PAGE_BYTES,
         };
-        if self.bytes == 0 || !self.bytes.is_multiple_of(multiple_of) || self.bytes > BYTES_MAX {
-            return Err(BuildError::BadSize { bytes: self.bytes, multiple_of });
-        }
+        self.check_size(multiple_of)?;
         if let (Backing::Hugetlb(_), Some(Fork::Copy)) = (self.backing, self.fork) {
             return Err(BuildError::CopyOfHugetlb);
         }

@@ -120,6 +120,9 @@ pub(crate) struct Inner {
     pub(crate) capacity: Capacity,
     pub(crate) counts: Counts,
     pub(crate) frames: u32,
+    /// The kind of memory that was asked for.
+    pub(crate) asked: Backing,
+    /// The kind of memory that the pool has.
     pub(crate) backing: Backing,
     /// How memory goes back while the pool is not pinned. [`giveback`](Self::giveback) tells how it goes back
     /// now.

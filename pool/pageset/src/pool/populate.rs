@@ -13,6 +13,7 @@ use std::thread;
 use pageset_core::PAGEBLOCK_FRAMES;
 
 use super::{Inner, Pool};
+use crate::Backing;
 use crate::ledger::ReturnState;
 use crate::sys::{BLOCK_BYTES, advice};
 
@@ -72,7 +73,8 @@ impl Pool {
             let _batch = inner.returning.lock();
             let start = *block as usize * BLOCK_BYTES;
             let is_pinned = inner.is_pinned.load(Relaxed);
-            !is_pinned && advice::collapse(&inner.memory, start..start + BLOCK_BYTES).is_ok()
+            let is_huge = matches!(inner.backing, Backing::Hugetlb(_));
+            is_huge || !is_pinned && advice::collapse(&inner.memory, start..start + BLOCK_BYTES).is_ok()
         };
         blocks.filter(collapse).count() as u64 * BLOCK_BYTES as u64
     }

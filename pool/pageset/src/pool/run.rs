@@ -8,7 +8,7 @@ use super::{Inner, Pool};
 use crate::arrays::ZeroState;
 use crate::error::AllocError;
 use crate::pages::Span;
-use crate::{PAGE_BYTES, Pages};
+use crate::{HugePageSize, PAGE_BYTES, Pages};
 
 impl Pool {
     /// Allocates contiguous `bytes`, rounded up to pages, up to the whole pool. Their contents are
@@ -43,7 +43,7 @@ impl Pool {
         if let Some(order) = block_order(count) {
             return self.alloc_zeroed(order);
         }
-        let mut pages = self.run_of(count)?;
+        let mut pages = self.run_of(count, 1)?;
         let inner = self.inner();
         let frames = pages.frames();
         for part in pageblocks_of(frames.clone()) {
@@ -68,18 +68,49 @@ impl Pool {
         if let Some(order) = block_order(count) {
             return self.alloc(order);
         }
-        let pages = self.run_of(count)?;
+        Ok(self.handed_out(self.run_of(count, 1)?))
+    }
+
+    /// Allocates 1 GiB that begins at a multiple of 1 GiB from the pool's start. Its contents are unspecified.
+    /// The pool itself begins at a multiple of 1 GiB if it has 1 GiB or more, and if there is address space.
+    /// So the GiB is one huge page of hugetlb, or 512 of 2 MiB, or memory that the system can back by 512
+    /// transparent huge pages: see [`Backing`](crate::Backing), and [`collapse`](Self::collapse).
+    ///
+    /// ```
+    /// use pageset::{Backing, HugePageSize, Pool};
+    ///
+    /// let backing = Backing::HugetlbOrThp(HugePageSize::Gib1);
+    /// let pool = Pool::builder().size(2 << 30).backing(backing).build()?;
+    /// let table = pool.alloc_gib()?;
+    /// assert_eq!(table.len(), 1 << 30);
+    /// let report = pool.backing()?;
+    /// match report.page_bytes {
+    ///     0x4000_0000 => println!("pages of 1 GiB"),
+    ///     _ => println!("{} pages of 2 MiB are huge", report.huge_bytes >> 21),
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`AllocError::NoRun`] if no such GiB is free; the errors of [`alloc`](Self::alloc).
+    pub fn alloc_gib(&self) -> Result<Pages<'_>, AllocError> {
+        let frames = HugePageSize::Gib1.bytes() / PAGE_BYTES;
+        Ok(self.handed_out(self.run_of(frames, frames as u32)?))
+    }
+
+    /// Tells the ledger of a run.
+    fn handed_out<'p>(&'p self, pages: Pages<'p>) -> Pages<'p> {
         pageblocks_of(pages.frames()).for_each(|part| {
             self.inner().ledger.hand_out(part);
         });
-        Ok(pages)
+        pages
     }
 
-    /// A run that the ledger does not know yet.
-    fn run_of(&self, count: usize) -> Result<Pages<'_>, AllocError> {
+    /// A run that the ledger does not know yet. It begins at a multiple of `align` pages from the pool's start.
+    fn run_of(&self, count: usize, align: u32) -> Result<Pages<'_>, AllocError> {
         self.inner().or_reclaimed(count, || {
             let (inner, _inside) = self.enter()?;
-            inner.alloc_run(count)
+            inner.alloc_run(count, align)
         })
     }
 }
@@ -91,7 +122,7 @@ fn block_order(count: usize) -> Option<Order> {
 
 impl Inner {
     /// Does the same as [`Pool::run_of`]. The caller is inside of the pool.
-    fn alloc_run(&self, count: usize) -> Result<Pages<'_>, AllocError> {
+    fn alloc_run(&self, count: usize, align: u32) -> Result<Pages<'_>, AllocError> {
         let none = match Order::holding(count as u64) {
             _ if count == 0 => return Err(AllocError::BadCount),
             Some(order) => AllocError::OutOfMemory { order },
@@ -99,23 +130,23 @@ impl Inner {
         };
         // A count that is too large for the pool cannot be charged.
         let frames = u32::try_from(count).unwrap_or(u32::MAX);
-        let first = self.charged_run(frames, none).or_else(|_| {
+        let first = self.charged_run(frames, align, none).or_else(|_| {
             self.drain_arrays();
             // Wait until blocks that another thread isolated for a moment are back.
             let _all_there = self.returning.lock();
-            self.charged_run(frames, none)
+            self.charged_run(frames, align, none)
         })?;
         self.counts.note_slow_alloc(frames);
         self.percpu.note_handed_out(first, frames);
         Ok(Pages::of_run(self, first, frames))
     }
 
-    fn charged_run(&self, frames: u32, none: AllocError) -> Result<u32, AllocError> {
+    fn charged_run(&self, frames: u32, align: u32, none: AllocError) -> Result<u32, AllocError> {
         if !self.capacity.try_charge(u64::from(frames)) {
             let has_limit = self.capacity.limit() < u64::from(self.frames);
             return Err(if has_limit { AllocError::OverCapacity } else { none });
         }
-        self.base.alloc_run(self.percpu.cpu(), frames).ok_or_else(|| {
+        self.base.alloc_run(self.percpu.cpu(), frames, align).ok_or_else(|| {
             self.capacity.uncharge(u64::from(frames));
             none
         })

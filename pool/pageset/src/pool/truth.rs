@@ -22,7 +22,8 @@ pub struct BackingReport {
     pub small_bytes: u64,
     /// Bytes that are locked in memory.
     pub locked_bytes: u64,
-    /// Page size of the mapping itself; transparent huge pages do not change it.
+    /// Page size of the mapping itself; transparent huge pages do not change it. So this tells what a pool
+    /// with [`Backing::HugetlbOrThp`] got: 4096 for transparent huge pages.
     pub page_bytes: u64,
     /// Resident bytes of each NUMA node. Empty if the kernel does not tell.
     pub nodes: Vec<(u16, u64)>,
@@ -47,7 +48,7 @@ impl Pool {
             _ => resident.huge,
         };
         Ok(BackingReport {
-            asked: inner.backing,
+            asked: inner.asked,
             mapped_bytes: inner.memory.bytes() as u64,
             resident_bytes: resident.all,
             huge_bytes: huge,
@@ -65,7 +66,7 @@ impl Inner {
         match self.backing {
             Backing::Hugetlb(HugePageSize::Mib2) => HugePageSize::Mib2.bytes(),
             Backing::Hugetlb(HugePageSize::Gib1) => HugePageSize::Gib1.bytes(),
-            Backing::Thp | Backing::Memfd | Backing::Plain => PAGE_BYTES,
+            Backing::Thp | Backing::HugetlbOrThp(_) | Backing::Memfd | Backing::Plain => PAGE_BYTES,
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use pageset::{AllocError, Backing, Builder, Order, PAGE_BYTES, Pages, Pool, ReturnPolicy, Worker};
+use pageset::{
+    AllocError, Backing, Builder, HugePageSize, Order, PAGE_BYTES, Pages, Pool, ReturnPolicy, Worker,
+};
 
 const MIB: usize = 1 << 20;
 
@@ -30,6 +32,26 @@ fn all_of_a_pool_is_one_run_whatever_its_size() {
         }
         assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
     }
+}
+
+/// Nothing is touched, so no memory is needed. A machine that has pages of 1 GiB may give them.
+#[test]
+fn a_gib_begins_at_a_multiple_of_a_gib_and_the_pool_tells_its_pages() {
+    const GIB: usize = 1024 * MIB;
+    let backing = Backing::HugetlbOrThp(HugePageSize::Gib1);
+    assert!(builder(GIB + 2 * MIB).backing(backing).build().is_err(), "pages of 1 GiB");
+    let pool = builder(3 * GIB).backing(backing).build().unwrap();
+    let page = pool.alloc_at(GIB / PAGE_BYTES + 7, Order::ZERO).unwrap();
+    let gibs = [pool.alloc_gib().unwrap(), pool.alloc_gib().unwrap()];
+    assert_eq!(gibs.each_ref().map(|gib| (gib.offset(), gib.len())), [(0, GIB), (2 * GIB, GIB)]);
+    let none = AllocError::NoRun { page_count: GIB / PAGE_BYTES };
+    assert_eq!(pool.alloc_gib().map(drop), Err(none));
+    drop(page);
+    assert_eq!(pool.alloc_gib().map(|gib| gib.offset()), Ok(GIB));
+    let report = pool.backing().unwrap();
+    assert_eq!(report.asked, backing);
+    assert!([PAGE_BYTES as u64, GIB as u64].contains(&report.page_bytes), "{report:?}");
+    pool.validate().unwrap();
 }
 
 #[test]

@@ -34,7 +34,7 @@ impl Mapping {
             Backing::Memfd => Some(MemfdFlags::empty()),
             Backing::Hugetlb(HugePageSize::Mib2) => Some(MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB),
             Backing::Hugetlb(HugePageSize::Gib1) => Some(MemfdFlags::HUGETLB | MemfdFlags::HUGE_1GB),
-            Backing::Thp | Backing::Plain => None,
+            Backing::Thp | Backing::HugetlbOrThp(_) | Backing::Plain => None,
         };
         let memfd = of_file.map(|flags| file_of(bytes, flags)).transpose();
         let memfd = memfd.map_err(|error| MapStep::File.refused(error))?;
