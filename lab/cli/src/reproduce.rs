@@ -35,9 +35,18 @@ pub(crate) fn run(args: &ReproduceArgs, invocation: &Invocation) -> Result<()> {
     if args.seeds.is_some() && !study.has_seeds() {
         exit_with_usage(format!("{} is not simulated with seeds: leave --seeds out", study.name()));
     }
+    if !study.plays_days() && (args.day.is_some() || !args.policies.is_empty()) {
+        exit_with_usage(format!("{} plays no day: leave --policy and --day out", study.name()));
+    }
     let existing = args.output.target.existing();
-    let options =
-        Options { is_quick: args.quick, jobs: jobs(args.jobs), fit: args.fit.clone(), seeds: args.seeds };
+    let options = Options {
+        is_quick: args.quick,
+        jobs: jobs(args.jobs),
+        fit: args.fit.clone(),
+        seeds: args.seeds,
+        policies: args.policies.clone(),
+        day: args.day.clone(),
+    };
     if let Some(directory) = &args.svg {
         std::fs::create_dir_all(directory)
             .with_context(|| format!("{}: cannot make this directory", directory.display()))?;

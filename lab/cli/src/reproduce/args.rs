@@ -9,6 +9,7 @@ use pageset_study::reproduce::{STUDIES, Study, named};
 
 use crate::options::OutputArgs;
 use crate::page::PageArgs;
+use crate::policy_name::policy_or_ours;
 
 const READING_REPRODUCE: &str = "\
 How to read this:
@@ -32,6 +33,7 @@ Examples:
   pageset reproduce pcp-auto-tuning --quick
   pageset reproduce my-study.toml
   pageset reproduce batch-size --svg plots -o batch-size.txt
+  pageset reproduce ageing --quick -p mine.toml
   pageset reproduce high-order-pcp --format json | jq .tables[].spearman";
 
 /// Run a published study again, its tables with our values beside the printed ones
@@ -53,6 +55,19 @@ pub(crate) struct ReproduceArgs {
     /// Choose fitted parameters again, on base rows only, and write them to FILE; takes minutes
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) fit: Option<PathBuf>,
+    /// Add a row with this policy to a study that plays days (ageing). May be repeated, or be a list with commas
+    #[arg(
+        short,
+        long = "policy",
+        value_name = "NAME|FILE",
+        value_delimiter = ',',
+        hide_possible_values = true
+    )]
+    #[arg(value_parser = policy_or_ours())]
+    pub(crate) policies: Vec<String>,
+    /// Play the day that FILE describes, in a study that plays days (ageing); see studies/day.toml
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) day: Option<PathBuf>,
     /// Draw figures into DIR; it is created if it is missing
     #[arg(long, value_name = "DIR", help_heading = "Output", value_hint = ValueHint::DirPath)]
     pub(crate) svg: Option<PathBuf>,

@@ -1,5 +1,8 @@
 //! Parameters of the day.
 
+use std::path::Path;
+
+use anyhow::{Context as _, Result, anyhow};
 use serde::{Deserialize, Serialize};
 
 /// Parameters of the day. Shares are in thousandths of all memory. Times are in steps; a day has
@@ -251,6 +254,17 @@ impl Parameters {
         quick
     }
 
+    /// Reads a day from a TOML file, and checks it. A key that is missing keeps its default.
+    ///
+    /// # Errors
+    /// Names the file, and the mistake in it.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let day: Self = toml::from_str(&text).with_context(|| path.display().to_string())?;
+        day.check().map_err(|why| anyhow!("{}: {why}", path.display()))?;
+        Ok(day)
+    }
+
     /// Frames of the machine.
     #[must_use]
     pub fn frames(&self) -> u64 {
@@ -318,6 +332,34 @@ mod tests {
     fn the_days_can_be() {
         assert_eq!(Parameters::default().check(), Ok(()));
         assert_eq!(Parameters::quick().check(), Ok(()));
+    }
+
+    /// A user copies this file and changes it.
+    #[test]
+    fn the_file_with_the_day_has_all_its_values() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/day.toml");
+        assert_eq!(Parameters::read(&path).unwrap(), Parameters::default());
+        let text = std::fs::read_to_string(&path).unwrap();
+        let (of_file, all) = (toml::Table::try_from(Parameters::default()), text.parse::<toml::Table>());
+        assert_eq!(of_file.unwrap(), all.unwrap());
+    }
+
+    #[test]
+    fn a_file_with_a_wrong_day_is_named_with_the_mistake() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let error = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            format!("{:#}", Parameters::read(file.path()).unwrap_err())
+        };
+        let name = file.path().display().to_string();
+        for (text, mistake) in [
+            ("steps = 0", "steps is at least 1"),
+            ("[files]\nsize = 3", "unknown field `size`"),
+            ("cpus = -1", "invalid value"),
+        ] {
+            let error = error(text);
+            assert!(error.contains(&name) && error.contains(mistake), "{error}");
+        }
     }
 
     #[test]

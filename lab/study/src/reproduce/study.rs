@@ -36,6 +36,12 @@ pub trait Study: fmt::Debug + Send + Sync {
         true
     }
 
+    /// Whether the study plays a day, which takes [policies](Options::policies) and [a day](Options::day) of the
+    /// user.
+    fn plays_days(&self) -> bool {
+        false
+    }
+
     /// Runs the study. The same options give the same findings, except measured ones; `jobs` changes only the
     /// time.
     ///
@@ -48,7 +54,7 @@ pub trait Study: fmt::Debug + Send + Sync {
 }
 
 /// Options of a study.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Options {
     /// Runs fewer rows with one seed: enough to see whether everything works. Rows keep their measured time,
     /// except the rows of `owned-blocks`, which has no fitted parameters, and the day of `ageing`.
@@ -59,6 +65,12 @@ pub struct Options {
     pub fit: Option<PathBuf>,
     /// Number of seeds for each simulation. Default: five, in a quick run one.
     pub seeds: Option<u64>,
+    /// More policies for a study that plays days: names, or policy files.
+    #[serde(default)]
+    pub policies: Vec<String>,
+    /// The file with another day's parameters, for a study that plays days.
+    #[serde(default)]
+    pub day: Option<PathBuf>,
 }
 
 /// The text that a quick run shows in place of a study's reasons.

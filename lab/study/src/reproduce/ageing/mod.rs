@@ -25,10 +25,20 @@ impl Study for Ageing {
         "a day that mixes memory: units of 1 GiB that stay clean, under Linux, RFCs of 2026 and ours"
     }
 
+    fn plays_days(&self) -> bool {
+        true
+    }
+
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings> {
-        let day = if options.is_quick { Parameters::quick() } else { Parameters::default() };
-        let runs = runs::run(&day, options, progress)?;
-        let mut policies: Vec<_> = runs::CANDIDATES.map(|candidate| candidate.entrant.to_owned()).to_vec();
+        let day = match &options.day {
+            Some(path) => Parameters::read(path)?,
+            None if options.is_quick => Parameters::quick(),
+            None => Parameters::default(),
+        };
+        let candidates = runs::candidates(&options.policies)?;
+        let runs = runs::run(&day, &candidates, options, progress)?;
+        let mut policies: Vec<_> =
+            candidates.iter().map(|candidate| candidate.entrant.name().to_owned()).collect();
         policies.dedup();
         Ok(Findings {
             more: vec![tables::end(&runs)],
@@ -65,6 +75,8 @@ const REASONS: [&str; 1] = [
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     /// Readers of the JSON rely on one row for each policy, and on the series under other keys.
@@ -72,19 +84,34 @@ mod tests {
     fn a_row_a_policy_has_the_end_of_the_day() {
         let mut day = Parameters::quick();
         (day.memory_gib, day.cpus, day.steps) = (2, 2, 24);
-        let options = Options { is_quick: true, jobs: 1, fit: None, seeds: Some(2) };
-        let runs = runs::run(&day, &options, &mut ()).unwrap();
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/policies/half-drain.toml");
+        let policies = vec![own.to_str().unwrap().to_owned(), "linux-6.6".to_owned()];
+        let options = Options { is_quick: true, jobs: 1, fit: None, seeds: Some(2), policies, day: None };
+        let candidates = runs::candidates(&options.policies).unwrap();
+        assert_eq!(
+            candidates.iter().map(|of| of.name.as_str()).skip(6).collect::<Vec<_>>(),
+            ["half-drain", "linux-6.6"]
+        );
+        let runs = runs::run(&day, &candidates, &options, &mut ()).unwrap();
         let end = serde_json::to_value(tables::end(&runs)).unwrap();
         let rows = end["rows"].as_array().unwrap();
-        assert_eq!(rows.len(), runs::CANDIDATES.len());
-        for (row, candidate) in rows.iter().zip(runs::CANDIDATES) {
+        assert_eq!(rows.len(), candidates.len());
+        for (row, candidate) in rows.iter().zip(&candidates) {
             assert_eq!(row["policy"], candidate.name);
             assert!((0.0..=2.0).contains(&row["clean_units"].as_f64().unwrap()), "{row}");
         }
         let timeline = serde_json::to_value(tables::timeline(&runs)).unwrap();
         let rows = timeline["rows"].as_array().unwrap();
-        assert!(rows.len() > runs::CANDIDATES.len());
+        assert!(rows.len() > candidates.len());
         assert!(rows.iter().all(|row| row.get("policy").is_none() && row.get("clean_units").is_none()));
         assert!(tables::figure(&runs).to_svg().is_ok());
+    }
+
+    #[test]
+    fn a_policy_that_is_not_there_or_has_a_row_already_is_named() {
+        let error = |name: &str| runs::candidates(&[name.to_owned()]).unwrap_err().to_string();
+        assert_eq!(error("linux-6.18"), "linux-6.18: there is a row of this name");
+        assert_eq!(error("linux-1.0"), "linux-1.0: no such policy");
+        assert!(error("none.toml").contains("there is no such policy file"));
     }
 }

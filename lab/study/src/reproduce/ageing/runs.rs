@@ -1,36 +1,53 @@
 //! The days that are played.
 
+use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::ageing::{Compaction, Course, Parameters, play};
 use crate::contest::AllocatorKind;
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
+use pageset_replay::{names_policy_file, read_policy};
 
 use crate::jobs::{self, Stage};
 use crate::reproduce::Options;
 use pageset_report::{Cancelled, Progress};
 
 /// An allocator, and its rule for moving pages.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Candidate {
-    pub(super) name: &'static str,
-    pub(super) entrant: &'static str,
+    pub(super) name: String,
+    pub(super) entrant: AllocatorKind,
     compaction: Compaction,
 }
 
-const fn candidate(name: &'static str, entrant: &'static str, compaction: Compaction) -> Candidate {
-    Candidate { name, entrant, compaction }
-}
-
-/// All candidates, in the order of the table's rows.
-pub(super) const CANDIDATES: [Candidate; 6] = [
-    candidate("linux-6.18", "linux-6.18", Compaction::None),
-    candidate("linux-6.18+compaction", "linux-6.18", Compaction::Linux),
-    candidate("pcp-buddy-rfc", "pcp-buddy-rfc", Compaction::None),
-    candidate("superpageblock-rfc", "superpageblock-rfc", Compaction::None),
-    candidate("superpageblock-rfc+worker", "superpageblock-rfc", Compaction::Rfc),
-    candidate("owned-blocks", "owned-blocks", Compaction::None),
+/// The rows of each table, in their order: name, allocator, and who moves pages.
+const ROWS: [(&str, &str, Compaction); 6] = [
+    ("linux-6.18", "linux-6.18", Compaction::None),
+    ("linux-6.18+compaction", "linux-6.18", Compaction::Linux),
+    ("pcp-buddy-rfc", "pcp-buddy-rfc", Compaction::None),
+    ("superpageblock-rfc", "superpageblock-rfc", Compaction::None),
+    ("superpageblock-rfc+worker", "superpageblock-rfc", Compaction::Rfc),
+    ("owned-blocks", "owned-blocks", Compaction::None),
 ];
+
+/// All candidates, in the order of the table's rows: those of each run, and then the user's policies.
+pub(super) fn candidates(of_user: &[String]) -> Result<Vec<Candidate>> {
+    let mut candidates = Vec::new();
+    for (name, entrant, compaction) in ROWS {
+        let entrant = AllocatorKind::named(entrant).context("it is an allocator of this version")?;
+        candidates.push(Candidate { name: name.to_owned(), entrant, compaction });
+    }
+    for policy in of_user {
+        let entrant = match names_policy_file(policy) {
+            true => AllocatorKind::Linux(Box::new(*read_policy(Path::new(policy))?)),
+            false => AllocatorKind::named(policy).with_context(|| format!("{policy}: no such policy"))?,
+        };
+        let name = entrant.name().to_owned();
+        ensure!(candidates.iter().all(|other| other.name != name), "{name}: there is a row of this name");
+        candidates.push(Candidate { name, entrant, compaction: Compaction::None });
+    }
+    Ok(candidates)
+}
 
 /// Samples of memory, evenly over the day.
 pub(super) const MOMENTS: u32 = 24;
@@ -43,18 +60,21 @@ pub(super) struct Days {
 }
 
 /// Plays a day with each candidate and each seed.
-pub(super) fn run(day: &Parameters, options: &Options, progress: &mut dyn Progress) -> Result<Vec<Days>> {
+pub(super) fn run(
+    day: &Parameters,
+    candidates: &[Candidate],
+    options: &Options,
+    progress: &mut dyn Progress,
+) -> Result<Vec<Days>> {
     let seeds: Vec<u64> = options.seeds().iter().collect();
     let plays: Vec<_> =
-        CANDIDATES.iter().flat_map(|candidate| seeds.iter().map(move |seed| (candidate, *seed))).collect();
+        candidates.iter().flat_map(|candidate| seeds.iter().map(move |seed| (candidate, *seed))).collect();
     let cancel = progress.cancel();
     let mut courses: Vec<Option<Course>> = plays.iter().map(|_| None).collect();
     let mut stage = Stage::begin(progress, "playing days", "days", plays.len());
     let one = |(candidate, seed): &(&Candidate, u64)| {
-        let entrant =
-            AllocatorKind::named(candidate.entrant).context("it is an allocator of this version")?;
         let mut goes_on = || !cancel.load(Relaxed);
-        Ok(play(day, *seed, &entrant, candidate.compaction, MOMENTS, &mut goes_on)?)
+        Ok(play(day, *seed, &candidate.entrant, candidate.compaction, MOMENTS, &mut goes_on)?)
     };
     jobs::each(&plays, options.jobs, one, |index, course: Result<Course>| {
         if cancel.load(Relaxed) {
@@ -65,8 +85,8 @@ pub(super) fn run(day: &Parameters, options: &Options, progress: &mut dyn Progre
     })?;
     let mut courses = courses.into_iter().flatten();
     let days = |candidate: &Candidate| Days {
-        candidate: *candidate,
+        candidate: candidate.clone(),
         courses: courses.by_ref().take(seeds.len()).collect(),
     };
-    Ok(CANDIDATES.iter().map(days).collect())
+    Ok(candidates.iter().map(days).collect())
 }

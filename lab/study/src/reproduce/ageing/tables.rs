@@ -55,7 +55,7 @@ pub(super) fn end(runs: &[Days]) -> Table {
     for days in runs {
         let cell = |digits, figure: &dyn Fn(&Moment) -> f64| Cell::real(days.mean_at_end(figure), digits);
         table.push(Row::new([
-            days.candidate.name.into(),
+            days.candidate.name.as_str().into(),
             cell(1, &|moment| moment.census.clean_units as f64),
             cell(0, &|moment| moment.census.units as f64),
             cell(1, &|moment| moment.census.unclean_units_needed as f64),
@@ -90,7 +90,7 @@ pub(super) fn timeline(runs: &[Days]) -> Table {
                 |digits, figure: &dyn Fn(&Moment) -> f64| Cell::real(days.mean_at(moment, figure), digits);
             let frames = |moment: &Moment| moment.census.units << 18;
             table.push(Row::new([
-                days.candidate.name.into(),
+                days.candidate.name.as_str().into(),
                 Cell::real(day_percent(moment), 1),
                 cell(1, &|moment| moment.census.clean_units as f64),
                 cell(1, &|moment| moment.census.free_units as f64),
@@ -117,7 +117,7 @@ pub(super) fn figure(runs: &[Days]) -> Figure {
             let clean = days.mean_at(moment, |moment| moment.census.clean_units as f64)?;
             Some((day_percent(moment), clean))
         });
-        panel.push(Series::new(days.candidate.name, Origin::Simulated, Mark::Line, points));
+        panel.push(Series::new(days.candidate.name.as_str(), Origin::Simulated, Mark::Line, points));
     }
     figure.push(panel);
     figure.note("A unit is clean if each of its pages in use can be moved.");

@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn base_rows_are_scaled_and_marked_whatever_the_jobs() {
         let run = |jobs| {
-            let options = Options { is_quick: false, jobs, fit: None, seeds: None };
+            let options = Options { is_quick: false, jobs, fit: None, seeds: None, ..Options::default() };
             run(&[experiment()], &Fitted::default(), &options, &mut ()).unwrap()
         };
         let simulated = run(1);
@@ -160,7 +160,7 @@ mod tests {
         };
         assert_eq!([0, 1, 2].map(|case| value(&chosen_here, case)), [Some(12_345); 3]);
         assert_eq!([0, 1, 2].map(|case| value(&borrowing, case)), [None, Some(12_345), None]);
-        let options = Options { is_quick: false, jobs: 1, fit: None, seeds: None };
+        let options = Options { is_quick: false, jobs: 1, fit: None, seeds: None, ..Options::default() };
         let simulated = run(&[chosen_here], &fitted, &options, &mut ()).unwrap();
         assert_eq!(simulated.failures, Vec::<String>::new());
         let notes = simulated.tables[0].to_table().notes().join("\n");
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn a_quick_run_measures_a_row_as_long_as_the_full_one() {
         let run = |is_quick| {
-            let options = Options { is_quick, jobs: 1, fit: None, seeds: Some(1) };
+            let options = Options { is_quick, jobs: 1, fit: None, seeds: Some(1), ..Options::default() };
             run(&[experiment()], &Fitted::default(), &options, &mut ()).unwrap()
         };
         assert_eq!(run(true).tables, run(false).tables);
@@ -193,7 +193,7 @@ mod tests {
             published: 87.0,
             reached: 86.9,
         });
-        let options = Options { is_quick: true, jobs: 1, fit: None, seeds: None };
+        let options = Options { is_quick: true, jobs: 1, fit: None, seeds: None, ..Options::default() };
         let simulated = run(&[experiment], &fitted, &options, &mut ()).unwrap();
         let notes = simulated.tables[0].to_table().notes().join("\n");
         // The value in percent of the row itself.
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_quick_run_gives_no_reasons_of_the_full_one() {
-        let options = |is_quick| Options { is_quick, jobs: 1, fit: None, seeds: None };
+        let options = |is_quick| Options { is_quick, jobs: 1, fit: None, seeds: None, ..Options::default() };
         let simulated = Simulated { failures: vec!["A run failed.".to_owned()], ..Simulated::default() };
         let reason = "Ours gains 1 %.";
         assert_eq!(simulated.explanations(&[reason], &options(false)), [reason, "A run failed."]);
@@ -214,7 +214,7 @@ mod tests {
     fn a_run_that_fails_is_told_and_missing() {
         let mut experiment = experiment();
         experiment.cases[1].run.workload = "doom".to_owned();
-        let options = Options { is_quick: true, jobs: 2, fit: None, seeds: None };
+        let options = Options { is_quick: true, jobs: 2, fit: None, seeds: None, ..Options::default() };
         let simulated = run(&[experiment], &Fitted::default(), &options, &mut ()).unwrap();
         assert_eq!(simulated.tables[0].agreement().missing, 2);
         assert!(simulated.failures[0].contains("unknown workload `doom`"), "{:?}", simulated.failures);

@@ -87,7 +87,7 @@ mod tests {
                 ..RunSpec::new("epyc-2", "kbuild", "")
             };
         }
-        let options = Options { is_quick: true, jobs: 1, fit: None, seeds: Some(1) };
+        let options = Options { is_quick: true, jobs: 1, fit: None, seeds: Some(1), ..Options::default() };
         let experiments = [kbuild];
         let simulated = simulated::run(&experiments, &Fitted::default(), &options, &mut ()).unwrap();
         assert_eq!(simulated.failures, Vec::<String>::new());

@@ -248,7 +248,7 @@ fn a_users_study_runs() {
     let directory = tempfile::tempdir().unwrap();
     let study = read(directory.path(), ("", ""), CSV, MARKDOWN).unwrap();
     assert_eq!((study.name(), study.has_parameters()), ("mine", false));
-    let options = |is_quick| Options { is_quick, jobs: 1, fit: None, seeds: Some(1) };
+    let options = |is_quick| Options { is_quick, jobs: 1, fit: None, seeds: Some(1), ..Options::default() };
     let findings = study.run(&options(false), &mut ()).unwrap();
     let table = &findings.tables[0];
     assert_eq!(table.row_names().collect::<Vec<_>>(), ["31", "63", "127"]);
