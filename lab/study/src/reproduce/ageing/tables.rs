@@ -106,20 +106,29 @@ fn day_percent(moment: usize) -> f64 {
     100.0 * ((moment + 1) as f64 / f64::from(MOMENTS)).min(1.0)
 }
 
-/// Draws the clean units over the day, with one line for each policy.
+/// Draws the clean units over the day, with one line for each policy. The first line is the most units that
+/// could be clean.
 pub(super) fn figure(runs: &[Days]) -> Figure {
-    let mut figure = Figure::new("What a day does to memory");
+    let mut figure =
+        Figure::new("What a day does to memory: units of 1 GiB that could still become one page");
     let (x, y) = (Axis::from_zero("part of the day", "%"), Axis::from_zero("clean units of 1 GiB", ""));
     let mut panel = Panel::new("", x, y);
-    for days in runs {
+    let line = |days: &Days, name: &str, figure: fn(&Census) -> u64| {
         let moments = days.courses.first().map_or(0, |course| course.moments.len());
         let points = (0..moments).filter_map(|moment| {
-            let clean = days.mean_at(moment, |moment| moment.census.clean_units as f64)?;
-            Some((day_percent(moment), clean))
+            let mean = days.mean_at(moment, |moment| figure(&moment.census) as f64)?;
+            Some((day_percent(moment), mean))
         });
-        panel.push(Series::new(days.candidate.name.as_str(), Origin::Simulated, Mark::Line, points));
+        Series::new(name, Origin::Simulated, Mark::Line, points)
+    };
+    for days in runs.iter().take(1) {
+        let most = |census: &Census| census.units.saturating_sub(census.unclean_units_needed);
+        panel.push(line(days, "the most that could be", most));
+    }
+    for days in runs {
+        panel.push(line(days, &days.candidate.name, |census| census.clean_units));
     }
     figure.push(panel);
-    figure.note("A unit is clean if each of its pages in use can be moved.");
+    figure.note("A unit is clean if each of its pages in use can be moved, so that the kernel can empty it.");
     figure
 }
