@@ -272,7 +272,7 @@ mod tests {
     fn every_run_is_of_something_that_there_is() {
         let study = PlanWithGoals::owned_blocks();
         let counts = [false, true].map(|is_quick| {
-            let runs = study.runs(&Options { is_quick, jobs: 1, fit: None, seeds: Some(1) });
+            let runs = study.runs(&Options { is_quick, jobs: 1, seeds: Some(1), ..Options::default() });
             for run in &runs {
                 assert!(run.check().is_ok(), "{run:?}: {:?}", run.check());
             }
