@@ -147,7 +147,7 @@ mod tests {
     }
 
     /// Together, these command lines have every option of every command that prints a provenance.
-    const LINES: [&str; 31] = [
+    const LINES: [&str; 32] = [
         "pageset replay --lenient --recover -p linux-6.1,linux-6.6 -p linux-6.12 -c 4 --layout m.toml --page-size 64K --node-cpus 0=0-3,1=4-7 t",
         "pageset replay t --series",
         "pageset replay --series=batch",
@@ -172,6 +172,7 @@ mod tests {
         "pageset sweep p.toml --rows r.jsonl",
         "pageset sweep p.toml --rows=-r.jsonl",
         "pageset reproduce batch-size --quick --seeds 3 --fit f.toml",
+        "pageset reproduce ageing --quick --policy linux-6.6 --day day.toml",
         "pageset bench faults --gib 0.5 --threads 2 --repetitions 3 --lines 4 --strategy P1,V1,R1 P2,V1,R1 --regions one_region_sliced --page-shift 14 --magazine 0 \
          --zero skip --peer kernel,clear",
         "pageset bench faults --machine epyc-2 --rss-line own --strategy all",

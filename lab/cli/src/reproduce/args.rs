@@ -33,7 +33,7 @@ Examples:
   pageset reproduce pcp-auto-tuning --quick
   pageset reproduce my-study.toml
   pageset reproduce batch-size --svg plots -o batch-size.txt
-  pageset reproduce ageing --quick -p mine.toml
+  pageset reproduce ageing --quick -p ./mine.toml
   pageset reproduce high-order-pcp --format json | jq .tables[].spearman";
 
 /// Run a published study again, its tables with our values beside the printed ones
