@@ -1,7 +1,7 @@
 //! `pageset sweep`: many simulations from one plan.
 //!
-//! `args` has the options; `elsewhere` gives runs to other processes and computers; `table` and `figure` show
-//! finished runs.
+//! `args` has the options; `elsewhere` gives runs to other processes and computers. `table` shows finished runs,
+//! and `figure` the answers to questions.
 
 pub(crate) mod args;
 mod elsewhere;
@@ -11,7 +11,7 @@ mod table;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use pageset_report::{Provenance, Table};
+use pageset_report::{Format, Provenance, Table};
 use pageset_study::sweep::{Plan, Question, Sweep, keys, rows_path};
 
 use crate::invocation::Invocation;
@@ -48,7 +48,19 @@ pub(crate) fn run(args: &SweepArgs, invocation: &Invocation) -> Result<()> {
         .collect::<Vec<_>>();
     let table = show(args, invocation.provenance(), &plan, &finished)?;
     output::write(&args.output.target, |out| match args.output.format {
-        RowsFormat::Printed(format) => Ok(format.exporter().export(&table, out)?),
+        RowsFormat::Printed(format) => {
+            format.exporter().export(&table, out)?;
+            // CSV and JSON are one table: every run.
+            for question in
+                plan.questions.iter().filter(|_| matches!(format, Format::Table | Format::Markdown))
+            {
+                let answer = figure::table(question, &finished);
+                let answer = answer.with_context(|| args.plan.display().to_string())?;
+                writeln!(out)?;
+                format.exporter().export(&answer, out)?;
+            }
+            Ok(())
+        }
         RowsFormat::Columnar(format) => format.write_runs(sweep.finished(), out),
     })
 }

@@ -1,8 +1,8 @@
-//! Draws the answer to a question of the plan.
+//! The answer to a question of the plan, as a figure and as a table.
 
 use anyhow::{Result, anyhow, bail};
-use pageset_report::Origin;
 use pageset_report::plot::{Axis, Figure, Mark, Panel, Point, Scale, Series};
+use pageset_report::{Cell, Column, Origin, Row, Table};
 use pageset_study::sweep::{LogAxis, Question};
 use serde_json::Value;
 
@@ -11,33 +11,128 @@ use super::table::{Flat, Shown, text};
 /// Draws a question. Runs that differ only in keys that the question does not name, such as the seed, become
 /// one point: their median, with their range.
 pub(crate) fn figure(question: &Question, runs: &[Shown]) -> Result<Figure> {
-    let chosen: Vec<_> = runs.iter().filter(|run| is_chosen(question, &run.keys)).collect();
-    if chosen.is_empty() {
-        bail!("question `{}`: no run is left by `only`", question.title);
-    }
-    let names = distinct(&chosen, &question.x, question)?;
-    let is_named = names.iter().any(|value| !value.is_number());
+    let answer = Answer::of(question, runs)?;
     let mut figure = Figure::new(question.title.clone());
-    for panel_value in each(&chosen, question.panel.as_ref(), question)? {
+    for panel_value in &answer.panels {
         for y in question.y.values() {
-            let title = panel_value.map_or_else(String::new, text);
-            let mut panel = Panel::new(title, x_axis(question, &names, is_named), y_axis(question, y));
-            for series_value in each(&chosen, question.series.as_ref(), question)? {
-                let runs = chosen.iter().copied().filter(|run| {
-                    has(&run.keys, question.panel.as_ref(), panel_value)
-                        && has(&run.keys, question.series.as_ref(), series_value)
-                });
-                let points = points(question, y, &names, is_named, runs)?;
-                if !points.is_empty() {
-                    let name = series_value.map_or_else(|| y.clone(), text);
-                    panel.push(Series::new(name, Origin::Simulated, Mark::Line, points));
-                }
+            let title = panel_value.map_or_else(String::new, name);
+            let mut panel = Panel::new(title, x_axis(question, &answer), y_axis(question, y));
+            for curve in answer.curves.iter().filter(|curve| curve.panel == *panel_value && curve.y == y) {
+                let series = curve.series.map_or_else(|| y.clone(), name);
+                panel.push(Series::new(series, Origin::Simulated, Mark::Line, curve.points.clone()));
             }
             figure.push(panel);
         }
     }
     figure.note("Simulated. A point is the median of the runs that differ in nothing that is shown, a whisker their range.");
     Ok(figure)
+}
+
+/// The figure's points as a table: one row for each point.
+pub(crate) fn table(question: &Question, runs: &[Shown]) -> Result<Table> {
+    let answer = Answer::of(question, runs)?;
+    let keys = [question.panel.as_ref(), question.series.as_ref(), Some(&question.x)];
+    let mut columns: Vec<Column> = Vec::new();
+    for key in keys.into_iter().flatten() {
+        if columns.iter().all(|column| column.key != *key) {
+            columns.push(Column::label(key, &key.replace('_', " ")));
+        }
+    }
+    let shown: Vec<String> = columns.iter().map(|column| column.key.clone()).collect();
+    // One result stands in the heading of its median.
+    let is_many = question.y.values().len() > 1;
+    columns.extend(is_many.then(|| Column::label("result", "result")));
+    let median = question.y.values().iter().find(|_| !is_many).map_or("median", String::as_str);
+    columns.extend([
+        Column::measure("median", &median.replace('_', " ")),
+        Column::measure("smallest", "smallest"),
+        Column::measure("largest", "largest"),
+    ]);
+    let mut table = Table::new(question.title.clone(), columns);
+    for curve in &answer.curves {
+        for point in &curve.points {
+            let key = |key: &String| match Some(key) {
+                key if key == question.panel.as_ref() => curve.panel.map_or_else(String::new, name),
+                key if key == question.series.as_ref() => curve.series.map_or_else(String::new, name),
+                _ => answer.x_text(point.x),
+            };
+            let (smallest, largest) = point.range.unwrap_or((point.y, point.y));
+            let decimals = if point.y.abs() < 100.0 { 2 } else { 0 };
+            let values = [point.y, smallest, largest].map(|value| Cell::real(value, decimals));
+            let result = is_many.then(|| curve.y.to_owned());
+            let labels = shown.iter().map(key).chain(result).map(Cell::from);
+            table.push(Row::new(labels.chain(values)));
+        }
+    }
+    Ok(table)
+}
+
+/// A value as readers know it: of a file of a policy or machine, the file's name without ending.
+fn name(value: &Value) -> String {
+    let text = text(value);
+    let stem = text.strip_suffix(".toml").map(|path| path.rsplit('/').next().unwrap_or(path).to_owned());
+    stem.unwrap_or(text)
+}
+
+/// The points of a question.
+struct Answer<'a> {
+    /// Values of the key that has panels: `None` without such a key.
+    panels: Vec<Option<&'a Value>>,
+    /// Values of the key on the x axis.
+    names: Vec<&'a Value>,
+    /// In the order of the panels, the results and the series.
+    curves: Vec<Curve<'a>>,
+}
+
+/// The points of one panel, result and series. There is at least one.
+struct Curve<'a> {
+    panel: Option<&'a Value>,
+    y: &'a str,
+    series: Option<&'a Value>,
+    points: Vec<Point>,
+}
+
+impl<'a> Answer<'a> {
+    fn of(question: &'a Question, runs: &'a [Shown]) -> Result<Self> {
+        let chosen: Vec<_> = runs.iter().filter(|run| is_chosen(question, &run.keys)).collect();
+        if chosen.is_empty() {
+            bail!("question `{}`: no run is left by `only`", question.title);
+        }
+        let names = distinct(&chosen, &question.x, question)?;
+        let panels = each(&chosen, question.panel.as_ref(), question)?;
+        let all_series = each(&chosen, question.series.as_ref(), question)?;
+        let mut answer = Self { panels, names, curves: Vec::new() };
+        for &panel in &answer.panels {
+            for y in question.y.values() {
+                for &series in &all_series {
+                    let runs = chosen.iter().copied().filter(|run| {
+                        has(&run.keys, question.panel.as_ref(), panel)
+                            && has(&run.keys, question.series.as_ref(), series)
+                    });
+                    let points = points(question, y, &answer.names, answer.is_named(), runs)?;
+                    if !points.is_empty() {
+                        answer.curves.push(Curve { panel, y, series, points });
+                    }
+                }
+            }
+        }
+        Ok(answer)
+    }
+
+    /// Whether the values on the x axis are names.
+    fn is_named(&self) -> bool {
+        self.names.iter().any(|value| !value.is_number())
+    }
+
+    /// The value that stands at `x`.
+    fn x_text(&self, x: f64) -> String {
+        let at = if self.is_named() {
+            self.names.get(x as usize)
+        } else {
+            self.names.iter().find(|value| value.as_f64() == Some(x))
+        };
+        at.map_or_else(String::new, |value| name(value))
+    }
 }
 
 fn is_chosen(question: &Question, spec: &Flat) -> bool {
@@ -75,9 +170,9 @@ fn has(spec: &Flat, key: Option<&String>, value: Option<&Value>) -> bool {
     key.is_none_or(|key| spec.get(key) == value)
 }
 
-fn x_axis(question: &Question, names: &[&Value], is_named: bool) -> Axis {
-    if is_named {
-        return Axis::categories(question.x.clone(), names.iter().map(|value| text(value)));
+fn x_axis(question: &Question, answer: &Answer<'_>) -> Axis {
+    if answer.is_named() {
+        return Axis::categories(question.x.clone(), answer.names.iter().map(|value| name(value)));
     }
     let scale = if question.log.contains(&LogAxis::X) { Scale::Log } else { Scale::Linear };
     Axis::new(question.x.clone(), "", scale)
@@ -154,6 +249,14 @@ mod tests {
         let svg = figure(&question, &runs()).unwrap().to_svg().unwrap();
         // Two panels with two points and whiskers, and one swatch.
         assert_eq!(svg.matches("<circle").count(), 2 * 2 + 1);
+        let answer = table(&question, &runs()).unwrap();
+        assert_eq!(answer.columns()[2].heading, "score");
+        let keys: Vec<_> = answer.columns().iter().map(|column| column.key.as_str()).collect();
+        assert_eq!(keys, ["machine", "batch", "median", "smallest", "largest"]);
+        assert_eq!(answer.rows().len(), 2 * 2);
+        let cells = &answer.rows()[3].cells;
+        assert_eq!(cells[..2], ["b", "63"].map(Cell::from));
+        assert_eq!([2, 3, 4].map(|at: usize| cells[at].number()), [126.0, 63.0, 189.0].map(Some));
         let all = runs();
         let points = points(&question, "score", &[&json!(31)], false, all[..3].iter()).unwrap();
         assert_eq!(points, [Point { x: 31.0, y: 62.0, range: Some((31.0, 93.0)) }]);
@@ -166,6 +269,16 @@ mod tests {
         );
         let svg = figure(&question, &runs()).unwrap().to_svg().unwrap();
         assert!(svg.contains("31 (simulated)") && svg.contains("63 (simulated)"));
+        let answer = table(&question, &runs()).unwrap();
+        let first: Vec<_> = answer.rows().iter().map(|row| row.cells[..2].to_vec()).collect();
+        let row = |batch: &str, machine: &str| vec![Cell::from(batch), Cell::from(machine)];
+        assert_eq!(first, [row("31", "a"), row("31", "b"), row("63", "a"), row("63", "b")]);
+    }
+
+    #[test]
+    fn a_policy_file_has_its_short_name() {
+        assert_eq!(name(&json!("studies/mine/half-drain.toml")), "half-drain");
+        assert_eq!([name(&json!("linux-6.12")), name(&json!(63))], ["linux-6.12", "63"]);
     }
 
     #[test]

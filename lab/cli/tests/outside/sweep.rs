@@ -83,6 +83,28 @@ fn rows_do_not_depend_on_jobs_or_interruptions() {
     );
 }
 
+/// A question is a figure, and a table below the runs. CSV and JSON have the runs alone.
+#[test]
+fn a_question_is_answered_by_a_table() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let here = directory.path();
+    fs::write(here.join("plan.toml"), PLAN).expect("the plan can be written");
+    let printed = |format: &str| {
+        let output = pageset(here, &["sweep", "plan.toml", "--format", format]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        // Markdown escapes the lines below words.
+        String::from_utf8(output.stdout).expect("a result is text").replace("\\_", "_")
+    };
+    for format in ["table", "markdown"] {
+        let text = printed(format);
+        let (runs, answer) = text.split_once("Where do CPUs wait?").expect("the question is there");
+        assert!(runs.contains("Two policies with two batches"), "{text}");
+        // Two workloads, two results and two batches.
+        assert_eq!(answer.matches("score_per_s").count(), 2 * 2, "{text}");
+    }
+    assert!(!printed("csv").contains("Where do CPUs wait?") && !printed("json").contains("Where do CPUs"));
+}
+
 #[test]
 fn mistakes_name_file_and_key() {
     let directory = tempfile::tempdir().expect("a directory can be made");
