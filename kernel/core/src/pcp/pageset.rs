@@ -285,6 +285,9 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         state.counters.pcp_free += 1;
         let (limits, pressure) = (self.pageset.limits(), self.zone.body.pressure());
         let due = state.pcp.note_free(self.policy, limits, pressure, block.order)?;
+        if !state.pcp.is_due(&self.zone.body.frames, self.policy.counting, list, &due) {
+            return None;
+        }
         let rest = self.drain_due(state, list, due);
         if rest.pages > 0 {
             return Some(rest);

@@ -20,6 +20,8 @@ pub enum ListScheme {
     /// Orders 0 to 3: one list per type for order 0, one list for each other order (the 2016 high-order
     /// series, v5).
     HighOrderV5,
+    /// As `HighOrderV5`, but orders 0 to 5 (asked for in the review of that series).
+    HighOrderToFive,
     /// Orders 0 to 3 per type.
     LowOrders,
     /// As `LowOrders`, and one list of huge pages: Linux 5.13 to 6.6.
@@ -40,6 +42,7 @@ impl ListScheme {
         match self {
             Self::OrderZero => TYPES,
             Self::HighOrderV5 => TYPES + COSTLY_ORDER,
+            Self::HighOrderToFive => TYPES + 5,
             Self::LowOrders => FIRST_HUGE,
             Self::OneHugeList => FIRST_HUGE + 1,
             Self::TwoHugeLists => FIRST_HUGE + 2,
@@ -64,6 +67,7 @@ impl ListScheme {
         const LOW: u16 = (1 << (COSTLY_ORDER + 1)) - 1;
         match self {
             Self::OrderZero => 1,
+            Self::HighOrderToFive => (1 << 6) - 1,
             Self::HighOrderV5 | Self::LowOrders => LOW,
             Self::OneHugeList | Self::TwoHugeLists => LOW | 1 << Order::THP.index(),
             Self::EveryOrder => (1 << (PAGEBLOCK_ORDER + 1)) - 1,
@@ -87,7 +91,7 @@ impl ListScheme {
             return migratetype.index();
         }
         match (self, order.index()) {
-            (Self::HighOrderV5, order) => TYPES + order - 1,
+            (Self::HighOrderV5 | Self::HighOrderToFive, order) => TYPES + order - 1,
             (_, order) if order <= COSTLY_ORDER => TYPES * order + migratetype.index(),
             (Self::TwoHugeLists, _) if migratetype == MigrateType::Movable => FIRST_HUGE + 1,
             (Self::EveryOrder, order) => TYPES * order + migratetype.index(),
@@ -95,12 +99,19 @@ impl ListScheme {
         }
     }
 
+    /// The lists of the class that a list belongs to: order 0, or all higher orders.
+    pub(crate) const fn class_of(self, list: ListIndex) -> core::ops::Range<ListIndex> {
+        if list < TYPES { 0..TYPES } else { TYPES..self.lists() }
+    }
+
     /// The order of all blocks on a list, which must be one of the [`lists`](Self::lists).
     #[inline]
     pub fn order(self, list: ListIndex) -> Order {
         debug_assert!(list < self.lists(), "{self:?} has no list {list}");
         match self {
-            Self::HighOrderV5 => Order::from_index(if list < TYPES { 0 } else { list - TYPES + 1 }),
+            Self::HighOrderV5 | Self::HighOrderToFive => {
+                Order::from_index(if list < TYPES { 0 } else { list - TYPES + 1 })
+            }
             Self::OneHugeList | Self::TwoHugeLists if list >= FIRST_HUGE => Order::THP,
             _ => Order::from_index(list / TYPES),
         }
@@ -342,9 +353,10 @@ impl Pcp<BlockCount> {
 mod tests {
     use super::*;
 
-    const SCHEMES: [ListScheme; 6] = [
+    const SCHEMES: [ListScheme; 7] = [
         ListScheme::OrderZero,
         ListScheme::HighOrderV5,
+        ListScheme::HighOrderToFive,
         ListScheme::LowOrders,
         ListScheme::OneHugeList,
         ListScheme::TwoHugeLists,
@@ -353,7 +365,7 @@ mod tests {
 
     #[test]
     fn schemes_have_the_lists_of_the_specification() {
-        assert_eq!(SCHEMES.map(ListScheme::lists), [3, 6, 12, 13, 14, 30]);
+        assert_eq!(SCHEMES.map(ListScheme::lists), [3, 6, 8, 12, 13, 14, 30]);
         assert_eq!(SCHEMES.map(ListScheme::lists).into_iter().max(), Some(MAX_LISTS));
     }
 

@@ -1,9 +1,10 @@
 //! The lists that a drain visits, and how many blocks it takes from each (spec §2.10, §4.2).
 
 use super::set::BlockList;
+use super::tuning::DueDrain;
 use super::{ListIndex, Pcp};
 use crate::Order;
-use crate::policy::{DrainOrder, FirstList};
+use crate::policy::{Counting, DrainOrder, FirstList};
 
 /// The size of a drain and its first list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,12 @@ impl<L: BlockList> Pcp<L> {
         let give = &mut give;
         match order {
             DrainOrder::ListByList => self.remove_list_by_list(frames, from, give),
+            DrainOrder::ClassFirst => {
+                let class = self.scheme().class_of(from.list);
+                let removed = self.remove_among(frames, class, from, give);
+                let rest = DrainFrom { pages: from.pages - removed as i32, ..from };
+                removed + self.remove_list_by_list(frames, rest, give)
+            }
             DrainOrder::RoundRobin(first) => self.remove_in_turn(frames, from.pages, first, give),
             DrainOrder::ExcessFirst => {
                 let removed = self.remove_excess(frames, from.pages, give);
@@ -37,6 +44,27 @@ impl<L: BlockList> Pcp<L> {
         }
     }
 
+    /// Whether a free that put a block on `list` drains, after the page set's pages reached the limit. Rules that
+    /// count something else count it here.
+    pub fn is_due(
+        &self,
+        frames: &L::Frames<'_>,
+        counting: Counting,
+        list: ListIndex,
+        due: &DueDrain,
+    ) -> bool {
+        let scheme = self.scheme();
+        let blocks = |list: ListIndex| self.lists[list].len(frames) as i32;
+        let counted: i32 = match counting {
+            Counting::Pages => return true,
+            Counting::Blocks => (0..scheme.lists()).map(blocks).sum(),
+            Counting::PagesOfClass => {
+                scheme.class_of(list).map(|list| blocks(list) * scheme.order(list).frames() as i32).sum()
+            }
+        };
+        counted >= due.limit
+    }
+
     /// Empties each list before the next is visited.
     fn remove_list_by_list(
         &mut self,
@@ -44,10 +72,20 @@ impl<L: BlockList> Pcp<L> {
         from: DrainFrom,
         give: &mut impl FnMut(L::Block, Order),
     ) -> u32 {
-        let lists = self.scheme().lists();
+        self.remove_among(frames, 0..self.scheme().lists(), from, give)
+    }
+
+    /// As [`remove_list_by_list`](Self::remove_list_by_list), among these lists. The first one is among them.
+    fn remove_among(
+        &mut self,
+        frames: &L::Frames<'_>,
+        lists: core::ops::Range<ListIndex>,
+        from: DrainFrom,
+        give: &mut impl FnMut(L::Block, Order),
+    ) -> u32 {
         let mut left = from.pages;
         let mut removed = 0;
-        for list in (0..lists).map(|step| (from.list + step) % lists) {
+        for list in (from.list..lists.end).chain(lists.start..from.list) {
             let taken = self.remove_from(frames, list, left, give);
             left -= taken as i32;
             removed += taken;
@@ -156,6 +194,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
+    use crate::event::DrainReason;
     use crate::frame::tests::owned;
     use crate::frame::{FrameIndex, FrameTables};
     use crate::pcp::ListScheme;
@@ -245,6 +284,35 @@ mod tests {
             expected.dedup();
             assert_eq!(visited, expected, "{line}");
         }
+    }
+
+    #[test]
+    fn a_class_gives_its_blocks_before_the_other_class() {
+        let taken = |lengths: &[u32], (pages, list): (i32, ListIndex)| {
+            let (frames, mut pcp) = six_lists(lengths);
+            let mut taken = Vec::new();
+            pcp.remove(&frames, DrainOrder::ClassFirst, DrainFrom { pages, list }, |_, order| {
+                taken.push(order.index());
+            });
+            taken
+        };
+        // The list of order 3 has too little. Order 1 gives the rest, not the single pages.
+        assert_eq!(taken(&[9, 0, 0, 4, 0, 1], (12, 5)), [3, 1, 1]);
+        assert_eq!(taken(&[1, 2, 0, 4, 0, 1], (3, 1)), [0, 0, 0]);
+        // Only a drain of more than the class has goes on.
+        assert_eq!(taken(&[2, 0, 0, 1, 0, 0], (4, 3)), [1, 0, 0]);
+    }
+
+    #[test]
+    fn a_limit_counts_what_the_rule_says() {
+        let (frames, pcp) = six_lists(&[9, 1, 0, 0, 0, 2]);
+        let due = |counting, list, limit| {
+            pcp.is_due(&frames, counting, list, &DueDrain { pages: 1, limit, reason: DrainReason::High })
+        };
+        assert!(due(Counting::Pages, 0, 1000), "the pages were compared before");
+        assert_eq!([12, 13].map(|limit| due(Counting::Blocks, 0, limit)), [true, false]);
+        assert_eq!([10, 11].map(|limit| due(Counting::PagesOfClass, 1, limit)), [true, false]);
+        assert_eq!([16, 17].map(|limit| due(Counting::PagesOfClass, 4, limit)), [true, false]);
     }
 
     #[test]

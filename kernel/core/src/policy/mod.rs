@@ -152,6 +152,9 @@ pub struct Policy {
     pub scale_max: u8,
     /// How a periodic tick drains the pages above `high`.
     pub decay_drain: DecayDrain,
+    /// What is compared with `high` when a block is freed.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub counting: Counting,
     /// How many pages a drain on demand takes before it releases the page set's lock.
     pub demand_drain: DemandDrain,
     /// The rules of the zone's free lists.
@@ -373,6 +376,27 @@ pub enum DrainOrder {
     RoundRobin(FirstList),
     /// First the lists that hold more than an equal share of `high`, the fullest first. Then as `ListByList`.
     ExcessFirst,
+    /// First the lists of order 0, if the freed block is a single page, or else the lists of all higher orders;
+    /// as `ListByList` among them. Then the other lists.
+    ClassFirst,
+}
+
+/// What a free compares with `high`.
+///
+/// A page set counts its pages only. The other two count when its pages reach `high`, list by list, so that the
+/// kernels' policies do not pay for counts that they do not use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
+pub enum Counting {
+    /// All pages of the page set.
+    #[default]
+    Pages,
+    /// Its blocks, whatever their order (review of the high-order series v5, 2016).
+    Blocks,
+    /// The pages of the freed block's class: order 0, or all higher orders. So each class has `high` for itself
+    /// (the same review).
+    PagesOfClass,
 }
 
 /// The first list of a round-robin drain.

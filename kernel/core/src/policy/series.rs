@@ -20,6 +20,7 @@ pub const LINUX_6_6: Policy = Policy {
     free_high: Some(BASE_FREE_HIGH),
     reclaim: ReclaimLimit::FourBatches,
     drain_order: DrainOrder::ListByList,
+    counting: Counting::Pages,
     drain_picks: DrainPicks::UnderLock,
     free_drain: FreeDrain::Whole,
     split_frees: SplitFrees::Singly,

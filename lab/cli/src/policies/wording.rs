@@ -1,7 +1,7 @@
 //! The rules of a policy in words. A new rule in the core fails a test here until it has its words.
 
 use pageset_core::policy::{
-    BatchRule, BelowHigh, BoostConsumer, BusyOwner, ClaimLimit, Decay, DecayDrain, DemandDrain,
+    BatchRule, BelowHigh, BoostConsumer, BusyOwner, ClaimLimit, Counting, Decay, DecayDrain, DemandDrain,
     DivertedFrees, DrainOrder, DrainPicks, DrainType, FactorCap, FactorGrows, Fallback, FirstList, FreeDrain,
     FreeHighDrains, FreeHighRule, FreeHistory, HighAtomicRule, HighRule, NextSlice, Part, PressureStep,
     PreviousFree, RaiseHigh, ReclaimLimit, RefillRule, SliceCaches, SplitFrees, UnitSteering,
@@ -33,6 +33,7 @@ pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
         free_history,
         free_high,
         reclaim,
+        counting,
         drain_order,
         drain_picks,
         free_drain,
@@ -67,6 +68,7 @@ pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
         }
     }
     rule("limit while the zone is reclaimed", reclaim_rule(*reclaim).to_owned());
+    rule("compared with high", counting_rule(*counting).to_owned());
     rule("order of a drain", drain_order_rule(*drain_order).to_owned());
     rule("a drain takes its blocks", drain_picks_rule(*drain_picks).to_owned());
     rule("a free's drain", free_drain_rule(*free_drain).to_owned());
@@ -99,6 +101,7 @@ fn list_scheme(lists: ListScheme) -> String {
     let what = match lists {
         ListScheme::OrderZero => "order 0, by type",
         ListScheme::HighOrderV5 => "order 0 by type, orders 1 to 3 one each",
+        ListScheme::HighOrderToFive => "order 0 by type, orders 1 to 5 one each",
         ListScheme::LowOrders => "orders 0 to 3, by type",
         ListScheme::OneHugeList => "orders 0 to 3, by type; one for huge pages",
         ListScheme::TwoHugeLists => "orders 0 to 3, by type; huge pages, movable and other",
@@ -244,6 +247,14 @@ fn reclaim_rule(rule: ReclaimLimit) -> &'static str {
     }
 }
 
+fn counting_rule(counting: Counting) -> &'static str {
+    match counting {
+        Counting::Pages => "the page set's pages",
+        Counting::Blocks => "the page set's blocks, whatever their order",
+        Counting::PagesOfClass => "the pages of the freed block's class: order 0, or all higher orders",
+    }
+}
+
 fn drain_order_rule(order: DrainOrder) -> &'static str {
     match order {
         DrainOrder::ListByList => "from the list freed to, each list until it is empty",
@@ -251,6 +262,9 @@ fn drain_order_rule(order: DrainOrder) -> &'static str {
         DrainOrder::RoundRobin(FirstList::One) => "in turn from list 1, one block more at each list",
         DrainOrder::RoundRobin(FirstList::AfterLast) => {
             "in turn from behind the list where the last drain stopped, one block more at each list"
+        }
+        DrainOrder::ClassFirst => {
+            "list by list in the class of the freed block, order 0 or all higher orders; then the other class"
         }
         DrainOrder::ExcessFirst => "lists with more than an equal share of high first, then list by list",
     }
@@ -378,7 +392,7 @@ mod tests {
         assert_eq!(
             fields.join(" "),
             "name kernel summary source lists batch high refill tuning free_history free_high reclaim drain_order \
-             drain_picks free_drain split_frees scale_max decay_drain demand_drain buddy ownership"
+             drain_picks free_drain split_frees scale_max decay_drain counting demand_drain buddy ownership"
         );
     }
 

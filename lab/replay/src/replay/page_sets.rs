@@ -261,7 +261,8 @@ impl<'m> PageSets<'m> {
             return;
         }
         set.pcp.push(&(), list, (), order);
-        if let Some(due) = set.pcp.note_free(&self.policy, set.limits, zone.pressure.flags(), order) {
+        let due = set.pcp.note_free(&self.policy, set.limits, zone.pressure.flags(), order);
+        if let Some(due) = due.filter(|due| set.pcp.is_due(&(), self.policy.counting, list, due)) {
             self.drain_due(at, list, due);
         }
         self.totals.note_held(at, self.sets[at].pcp.count);

@@ -46,7 +46,11 @@ impl Engine {
         let (policy, limits) = (self.policy, self.sets[home.set].limits);
         let before = self.sets[home.set].scalars();
         let other = self.sets[home.set].other_scalars();
-        let due = self.sets[home.set].decide(|pcp| pcp.note_free(&policy, limits, flags, order));
+        let frames = &self.geometry.frames;
+        let due = self.sets[home.set].decide(|pcp| {
+            let due = pcp.note_free(&policy, limits, flags, order);
+            due.filter(|due| pcp.is_due(frames, policy.counting, home.list, due))
+        });
         let count = before.count;
         self.out.drains.observed += u64::from(!observed.is_empty());
         self.out.drains.predicted += u64::from(due.is_some());
@@ -256,7 +260,8 @@ impl Engine {
         let policy = self.policy;
         let set = &mut self.sets[home.set];
         set.set_scalars(from);
-        set.pcp.note_free(&policy, set.limits, flags, order)
+        let due = set.pcp.note_free(&policy, set.limits, flags, order);
+        due.filter(|due| set.pcp.is_due(&self.geometry.frames, policy.counting, home.list, due))
     }
 
     /// Whether the decision agrees once events are put in their true order. An interrupt may come between a

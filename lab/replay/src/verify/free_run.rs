@@ -104,7 +104,11 @@ impl Engine {
         let flags = self.geometry.zones[zone].pressure.flags();
         let (policy, limits) = (self.policy, self.sets[home.set].limits);
         let count = self.sets[home.set].pcp.count;
-        let due = self.sets[home.set].decide(|pcp| pcp.note_free(&policy, limits, flags, order));
+        let frames = &self.geometry.frames;
+        let due = self.sets[home.set].decide(|pcp| {
+            let due = pcp.note_free(&policy, limits, flags, order);
+            due.filter(|due| pcp.is_due(frames, policy.counting, home.list, due))
+        });
         self.out.drains.observed += u64::from(!observed.is_empty());
         self.out.drains.predicted += u64::from(due.is_some());
         if self.agrees(home, due, count, observed) {

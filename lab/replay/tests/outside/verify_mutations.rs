@@ -2,7 +2,8 @@
 //!
 //! Some rules do not show in recordings without pressure: `raise`, `below_high`, `reclaim` and the step of
 //! `high` under pressure. The core's vectors `nr_pcp_alloc.csv` and `nr_pcp_high_and_free.csv` test these
-//! rules. The core's own tests have `demand_drain`, the source of `slice` and the rules of the free lists.
+//! rules. The core's own tests have `demand_drain`, drains of a class first, the source of `slice` and the rules of
+//! the free lists.
 //!
 //! No bundled recording of 6.1 needs the rule `previous`: high-order frees seldom come between others. No
 //! recording of 6.18 reaches free_high. The traces of the vectors do both. If a drain takes the lock in
@@ -11,7 +12,7 @@
 use std::path::Path;
 
 use pageset_core::policy::{
-    BatchRule, Decay, DrainOrder, FactorCap, FactorGrows, FirstList, FreeDrain, FreeHighDrains,
+    BatchRule, Counting, Decay, DrainOrder, FactorCap, FactorGrows, FirstList, FreeDrain, FreeHighDrains,
     FreeHighThreshold, FreeHistory, HighRule, LINUX_6_1, LINUX_6_12, LINUX_6_18, NextSlice, PreviousFree,
     RefillRule,
 };
@@ -87,9 +88,12 @@ fn every_change_to_linux_6_12_is_caught() {
             }),
             ("drains in turn", |p| p.drain_order = DrainOrder::RoundRobin(FirstList::Zero)),
             ("drains of the fullest", |p| p.drain_order = DrainOrder::ExcessFirst),
+            ("blocks are counted", |p| p.counting = Counting::Blocks),
+            ("each class has a limit", |p| p.counting = Counting::PagesOfClass),
             ("drains in slices", |p| p.free_drain = FreeDrain::Slices(NextSlice::WhileDue)),
             ("lists of order 0 only", |p| p.lists = ListScheme::OrderZero),
             ("one list for each high order", |p| p.lists = ListScheme::HighOrderV5),
+            ("the same up to order 5", |p| p.lists = ListScheme::HighOrderToFive),
         ],
     );
 }
