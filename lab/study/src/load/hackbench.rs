@@ -38,6 +38,13 @@ const MESSAGE_NS: Parameter = Parameter {
     meaning: "work to write or to read one message of 100 bytes outside the allocator, in ns",
     source: "guess: a system call and a share of a context switch",
 };
+const TURN_SENDERS: Parameter = Parameter {
+    key: "turn_senders",
+    default: 1,
+    min: 1,
+    meaning: "senders that a CPU runs, one round over their receivers each, before it runs twice as many receivers",
+    source: "guess: a turn for each; with many groups, a CPU has many senders that can run",
+};
 
 /// Messages go through pipes. A page of a pipe holds about 40 messages.
 pub(super) const HACKBENCH_PIPES: Workload = Workload {
@@ -46,7 +53,7 @@ pub(super) const HACKBENCH_PIPES: Workload = Workload {
     source: "spec fault.md §4.3",
     unit: "messages",
     duration_ms: (50, 200),
-    parameters: &[GROUPS, MESSAGE_NS],
+    parameters: &[GROUPS, MESSAGE_NS, TURN_SENDERS],
     build: |setup| build(setup, Medium::Pipes),
 };
 
@@ -54,7 +61,7 @@ pub(super) const HACKBENCH_PIPES: Workload = Workload {
 pub(super) const HACKBENCH_SOCKETS: Workload = Workload {
     name: "hackbench-sockets",
     summary: "hackbench: messages of 100 bytes through sockets, slab objects from CPU to CPU",
-    parameters: &[GROUPS, Parameter { default: 2000, ..MESSAGE_NS }, LIST_NS],
+    parameters: &[GROUPS, Parameter { default: 2000, ..MESSAGE_NS }, LIST_NS, TURN_SENDERS],
     build: |setup| build(setup, Medium::Sockets),
     ..HACKBENCH_PIPES
 };
@@ -77,8 +84,13 @@ fn build(setup: &Setup<'_>, medium: Medium) -> Result<Plan, PlanError> {
     let inboxes: Vec<_> = setup.each_cpu().map(|_| plan.channel(capacity as u32, setup.cpus)).collect();
     for cpu in setup.each_cpu() {
         let inbox = inboxes[cpu.index()];
-        let task =
-            Tasks { skbs: skbs.clone(), inbox, inboxes: inboxes.clone(), message_ns: setup.get(&MESSAGE_NS) };
+        let task = Tasks {
+            skbs: skbs.clone(),
+            inbox,
+            inboxes: inboxes.clone(),
+            message_ns: setup.get(&MESSAGE_NS),
+            turn_messages: setup.get(&TURN_SENDERS).saturating_mul(GROUP),
+        };
         plan.work(cpu, move |target| task.run(target));
     }
     Ok(plan)
@@ -93,17 +105,19 @@ struct Tasks {
     inbox: ChannelId,
     inboxes: Vec<ChannelId>,
     message_ns: u64,
+    /// Messages that are sent before others are read.
+    turn_messages: u64,
 }
 
 impl Tasks {
     fn run(self, target: &mut dyn Target) {
         while target.running() {
-            // A sender's turn: one round over its receivers, on whichever CPUs they are now.
-            for _ in 0..GROUP {
+            // The senders' turn: one round over their receivers, on whichever CPUs they are now.
+            for _ in 0..self.turn_messages {
                 self.send(target);
             }
-            // A receiver's turn: it reads the messages that came meanwhile.
-            for _ in 0..2 * GROUP {
+            // The receivers' turn: they read the messages that came meanwhile.
+            for _ in 0..self.turn_messages.saturating_mul(2) {
                 let Received::Message(message) = target.try_receive(self.inbox) else { break };
                 self.consume(target, message);
             }
