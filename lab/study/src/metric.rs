@@ -118,6 +118,34 @@ metrics! {
     AllocMax, "alloc_max_ns", "time of the longest allocation", |_, result| result.alloc_max_ns;
 }
 
+/// The better of two values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Better {
+    /// The larger one, as of a score.
+    More,
+    /// The smaller one, as of a time.
+    Less,
+}
+
+impl Metric {
+    /// Which of two values is better. `None` if that depends on the reader, as of pages in page sets.
+    pub(crate) fn better(self) -> Option<Better> {
+        match self {
+            Self::Score | Self::BuildSpeed => Some(Better::More),
+            Self::TimePerUnit
+            | Self::BuildTime
+            | Self::UserTime
+            | Self::SystemTime
+            | Self::AllocMean
+            | Self::AllocMedian
+            | Self::AllocP99
+            | Self::AllocP999
+            | Self::AllocMax => Some(Better::Less),
+            _ => None,
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for Metric {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let typed = String::deserialize(deserializer)?;

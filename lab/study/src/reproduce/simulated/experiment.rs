@@ -55,6 +55,18 @@ pub(crate) enum Compared {
     ScaledToBase(Metric),
 }
 
+impl Compared {
+    /// The result that is compared.
+    pub(crate) fn metric(self) -> Metric {
+        match self {
+            Self::AsIs(metric)
+            | Self::PercentOfBase(metric)
+            | Self::PerWorkPercentOfBase(metric)
+            | Self::ScaledToBase(metric) => metric,
+        }
+    }
+}
+
 /// A parameter of a workload, chosen so that a result of a base row is as published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fit {

@@ -34,6 +34,8 @@ pub(super) struct StudyForm {
     /// Further tables, after the published ones.
     #[serde(default)]
     pub(super) more: Vec<More>,
+    /// Which row to choose.
+    pub(super) choice: Option<Spanned<ChoiceForm>>,
     /// A table once more, with copies of a recording instead of its workload.
     pub(super) copies: Option<Spanned<CopiesForm>>,
     /// A table of used memory.
@@ -46,6 +48,16 @@ pub(super) struct StudyForm {
 pub(super) enum More {
     /// The changes themselves, and whether what is published covers ours.
     Changes,
+}
+
+/// A table of the rows to choose: the first that is as good as the best, and what others lose.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ChoiceForm {
+    /// Keys of the columns whose best value is wanted.
+    pub(super) columns: Vec<Spanned<String>>,
+    /// Rows whose loss is shown.
+    pub(super) rows: Vec<String>,
 }
 
 /// A table once more, with copies of a recording instead of its workload.

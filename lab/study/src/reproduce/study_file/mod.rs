@@ -2,9 +2,10 @@
 //! (`super::prose`). A user's study is the same three files.
 //!
 //! `files` finds them. `table` makes an experiment of each table, `rows` its rows, and `lines` finds the line
-//! of the CSV that has a value. A `mistake` is told with its place and a remedy. `copies` and `memory` are
-//! further tables of a study.
+//! of the CSV that has a value. A `mistake` is told with its place and a remedy. `choice`, `copies` and
+//! `memory` are further tables of a study.
 
+mod choice;
 mod copies;
 mod files;
 mod form;
@@ -127,7 +128,17 @@ impl StudyFile {
         let memory = self.form.used_memory.iter().map(Spanned::get_ref);
         let columns = || experiments.iter().flat_map(|experiment| &experiment.columns);
         let drawn = figures().flat_map(|figure| &figure.columns);
-        for key in drawn.chain(copies().flat_map(|copies| &copies.columns)) {
+        let chosen = || self.form.choice.iter().flat_map(|form| &form.get_ref().columns);
+        for key in chosen() {
+            for (_, compared) in columns().filter(|(quantity, _)| quantity.key == *key.get_ref()) {
+                if compared.metric().better().is_none() {
+                    let problem =
+                        format!("`{}` is neither a score nor a time: no row is its best", key.get_ref());
+                    return Err(mistake(key, problem));
+                }
+            }
+        }
+        for key in drawn.chain(copies().flat_map(|copies| &copies.columns)).chain(chosen()) {
             if !columns().any(|(quantity, _)| quantity.key == *key.get_ref()) {
                 return Err(mistake(key, format!("no column has the key `{}`", key.get_ref())));
             }
@@ -212,6 +223,9 @@ impl Study for StudyFile {
             let table = simulated.tables.pop().context("copies are the last")?;
             let drains = copies::base_drains(&simulated, [experiments.len() - 1, of]);
             more.push(copies::table(&table, &simulated.tables[of], drains, self.prose.below(COPIES)));
+        }
+        if let Some(form) = &self.form.choice {
+            more.insert(0, choice::table(form.get_ref(), &experiments, &simulated.tables));
         }
         if let Some(form) = self.form.used_memory.as_ref().map(Spanned::get_ref) {
             let of = index(&experiments, form.table.get_ref());

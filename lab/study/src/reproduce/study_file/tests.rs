@@ -64,6 +64,7 @@ fn the_book_has_every_key_and_choice() {
         "x = 1",
         "more = ['x']",
         "[[correction]]\nx = 1",
+        "[choice]\nx = 1",
         "[copies]\nx = 1",
         "[used_memory]\nx = 1",
         &format!("{table}x = 1"),
@@ -241,6 +242,47 @@ fn read(directory: &Path, change: (&str, &str), csv: &str, markdown: &str) -> Re
     fs::write(directory.join("mine.csv"), csv).unwrap();
     fs::write(directory.join("mine.md"), markdown).unwrap();
     StudyFile::read(&path)
+}
+
+const CHOICE: &str = "[choice]\ncolumns = ['score']\nrows = ['31', '127']\n[machines]";
+
+#[test]
+fn a_choice_is_the_first_of_the_further_tables() {
+    let directory = tempfile::tempdir().unwrap();
+    let study = read(directory.path(), ("[machines]", CHOICE), CSV, MARKDOWN).unwrap();
+    let options = Options { seeds: Some(1), ..Options::default() };
+    let findings = study.run(&options, &mut ()).unwrap();
+    assert_eq!(findings.more.len(), 2);
+    let table = serde_json::to_value(&findings.more[0]).unwrap();
+    let row = &table["rows"][0];
+    assert_eq!((row["table"].as_str(), row["published_choice"].as_str()), (Some("mine"), Some("127")));
+    let lost = |key: &str| row[key].as_f64().map(|lost| (10.0 * lost).round() / 10.0);
+    assert_eq!(lost("published_lost_31_percent"), Some(16.7));
+    assert_eq!(lost("published_lost_127_percent"), Some(0.0));
+    assert_eq!(table["rows"].as_array().unwrap().len(), 1);
+    // What the text says of the row that the simulation has as enough.
+    let ours = row["ours_choice"].as_str().unwrap();
+    let of_ours = [("31", 16.7), ("63", 8.3), ("127", 0.0)].iter().find(|(name, _)| *name == ours);
+    assert_eq!(lost("ours_costs_percent"), of_ours.map(|(_, lost)| *lost), "{row}");
+}
+
+#[test]
+fn a_choice_needs_a_column_that_has_a_best_value() {
+    let directory = tempfile::tempdir().unwrap();
+    for (from, to, message) in [
+        ("score", "scor", "no column has the key `scor`"),
+        ("score", "pages", "`pages` is neither a score nor a time: no row is its best"),
+    ] {
+        let choice = CHOICE.replace(from, to);
+        let column = "columns = [\n    { key = \"pages\", heading = \"pages\", metric = \"alloc_zone\", printed = \"score\" },";
+        let study = TOML.replace("[machines]", &choice).replace("columns = [\n", &format!("{column}\n"));
+        let path = directory.path().join("mine.toml");
+        fs::write(&path, study).unwrap();
+        fs::write(directory.path().join("mine.csv"), CSV).unwrap();
+        fs::write(directory.path().join("mine.md"), MARKDOWN).unwrap();
+        let error = format!("{:#}", StudyFile::read(&path).unwrap_err());
+        assert!(error.contains(message), "{error}");
+    }
 }
 
 #[test]
