@@ -16,7 +16,7 @@ pub fn jobs_of_this_machine() -> usize {
 }
 
 /// Does `work` for each item, up to `jobs` at once. `done` gets each result with the index of its item, one
-/// after the other, in the order in which they are finished. Once `done` fails, no further item is begun.
+/// after the other. What is finished first comes first. Once `done` fails, no further item is begun.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! Random times with a known mean.
 //!
 //! If all times are equal, workers keep step. Workers that queue for a lock come back in the order of their
-//! leaving, for ever. Then the time that the lock takes to go round depends on which worker was first. If
-//! times vary, the order varies too.
+//! leaving, for ever. Then the worker that was first decides how long the lock takes to go round. If times
+//! vary, the order varies too.
 
 use crate::target::Target;
 

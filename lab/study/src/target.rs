@@ -104,7 +104,7 @@ pub enum Fill {
     Undefined,
 }
 
-/// The way in which memory is accessed.
+/// How memory is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// The memory is read.

@@ -1,6 +1,6 @@
 //! The time of a kernel build, from the figures of a simulated one.
 //!
-//! The simulated build is the part in which all CPUs compile. A real build has steps that run one at a time:
+//! In the simulated build, all CPUs compile. A real build has steps that run one at a time:
 //! it links, looks for symbols, compresses. No lock makes these slower, so a build gains less than its
 //! compilers do.
 

@@ -142,7 +142,7 @@ impl<'a> Reproduction<'a> {
     }
 
     /// Makes a table with all pairs of all tables, one pair for each row. After them come all numbers of our
-    /// own tables, to which no published numbers correspond.
+    /// own tables, which have no published counterpart.
     pub fn flat_table(&self) -> Table {
         let columns = vec![
             Column::label("table", "table"),

@@ -51,7 +51,7 @@ pub(super) fn simulate_until(spec: &RunSpec, cancel: &Arc<AtomicBool>) -> Result
 ///
 /// # Errors
 ///
-/// Fails for the reasons for which [`simulate`] refuses a spec.
+/// Fails if [`simulate`] would refuse the spec.
 pub(crate) fn check(spec: &RunSpec) -> Result<()> {
     if recording(&spec.workload).is_some() {
         return Ok(());

@@ -61,7 +61,7 @@ impl CpuSlabs {
     }
 }
 
-/// The place from which an object comes.
+/// Where an object comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     /// The slab with this number, which the CPU has already.

@@ -25,7 +25,7 @@ pub(crate) use order::{PAGE_BYTES, order_of};
 /// Largest size that has a cache. Larger requests get blocks of pages. Source: spec fault.md §4.0.
 const KMALLOC_BYTES_MAX: u32 = 8192;
 
-/// Time for which the lock of a node's list is held.
+/// How long the lock of a node's list is held.
 pub(crate) const LIST_NS: Parameter = Parameter {
     key: "slab_list_ns",
     default: 100,

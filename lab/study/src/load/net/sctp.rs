@@ -2,7 +2,7 @@
 //! packet, and packets with several messages need blocks that no page set holds (spec fault.md §4.3).
 //!
 //! Three facts are from the recording data/traces/k612_2c_sctp.pgtrace, one stream of 512 messages of 8 KiB
-//! on Linux 6.12 with 2 CPUs: how packets are filled, and on which CPU memory is taken and given back. A
+//! on Linux 6.12 with 2 CPUs: how packets are filled, and which CPU takes memory and gives it back. A
 //! receiver opens its window by a whole packet of the loopback at a time, so most packets carry as many
 //! messages as fit. The acknowledgement that opens the window runs on the receiver's CPU. So this CPU makes
 //! the next packet and frees acknowledged memory, unless the sender's CPU comes first.

@@ -20,7 +20,7 @@ pub(super) struct Candidate {
     compaction: Compaction,
 }
 
-/// The rows of each table, in their order: name, allocator, and who moves pages.
+/// The rows of each table, in their order: name, allocator, and the mover of pages.
 const ROWS: [(&str, &str, Compaction); 6] = [
     ("linux-6.18", "linux-6.18", Compaction::None),
     ("linux-6.18+compaction", "linux-6.18", Compaction::Linux),

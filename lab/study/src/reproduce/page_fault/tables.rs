@@ -183,7 +183,7 @@ impl Steps {
     }
 }
 
-/// Number of threads from which on the line that all threads write decides.
+/// With so many threads or more, the line that all of them write decides.
 const CROWDED: u32 = 32;
 /// Changes smaller than this count as no change. Source: the band of all comparisons here.
 const BAND: f64 = 0.02;

@@ -62,7 +62,7 @@ struct BaseRow<'a> {
     fits: Vec<Fit>,
     /// The parameters' former values.
     former: Vec<Option<u64>>,
-    /// Seeds of the mean on which a value is chosen, as the study prints it. One seed alone may be far from
+    /// A value is chosen by the mean over these seeds, as the study prints it. One seed alone may be far from
     /// the mean.
     seeds: Seeds,
 }

@@ -11,7 +11,7 @@ const NEAR: f64 = 0.005;
 /// Error that is small enough, as a part of the rounding.
 const PART: f64 = 0.2;
 
-/// The range in which a parameter's value is searched, both ends included.
+/// A parameter's value is searched from the first of `ends` to the second, both included.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
     pub(crate) ends: (u64, u64),

@@ -1,5 +1,5 @@
-//! The choice between a table's rows, such as batches: the first row that is as good as the best, and what the
-//! others lose. Published and ours stand side by side.
+//! The choice between a table's rows, such as batches: the first row that is as good as the best, and the
+//! loss of each other row. Published and ours stand side by side.
 
 use std::collections::BTreeSet;
 

@@ -50,7 +50,7 @@ pub(super) enum More {
     Changes,
 }
 
-/// A table of the rows to choose: the first that is as good as the best, and what others lose.
+/// A table of the rows to choose: the first that is as good as the best, and the loss of the others.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ChoiceForm {

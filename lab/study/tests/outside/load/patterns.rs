@@ -234,7 +234,7 @@ fn every_cpu_of_a_build_works() {
     }
 }
 
-/// CPUs on which blocks are freed.
+/// CPUs that free blocks.
 fn freeing_cpus(log: &Log) -> BTreeSet<u32> {
     let freed = log.acts.iter().filter(|(.., act)| matches!(act, Act::Free { .. }));
     freed.map(|(_, cpu, _)| cpu.0).collect()
