@@ -4,11 +4,10 @@
 //!
 //! - An allocation: `alloc` (from the reserved pageblock), `slow` (which zone), `rescue` (other types, other
 //!   CPUs' pageblocks), `refill` (another pageblock). They use `take` (a block of one pageblock), `claim`
-//!   (whole pageblocks), `unit` (which whole pageblock), and `reservation` (of a pageblock, by a CPU). They
-//!   also use `room` (whether a zone has enough memory), `reserve` (for atomic requests of high order), and
-//!   `needy` (the request).
+//!   (whole pageblocks), and `reservation` (of a pageblock, by a CPU). They also use `room` (whether a zone
+//!   has enough memory), `reserve` (for atomic requests of high order), and `needy` (the request).
 //! - A free: `free`, `spare` (the pageblock that each CPU keeps for its next request), `settle` (a pageblock
-//!   after a free), `whole` (whole pageblocks), `sets`.
+//!   after a free), `whole` (whole pageblocks), `unit` (which whole pageblock to use next), `sets`.
 //!
 //! Above them are other calls. Many blocks at once: `word`, `bulk`, `arrays` and `array`. Frames that are
 //! not one block: `range` (a given place, parts of blocks), `run` (exact counts), `contiguous` (larger than
@@ -63,7 +62,7 @@ pub use info::ZoneUse;
 #[cfg(feature = "line-counts")]
 pub use line::CONTENDED_NS;
 pub use tables::{TableCounts, TableLender, Tables};
-pub use whole::WholeUse;
+pub use unit::WholeUse;
 
 use crate::access::{Access, Shared};
 use crate::atomic::AtomicUsize;

@@ -37,6 +37,39 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.index.set::<A>(TAINTED).find_from(blocks, blocks.start).is_some()
     }
 
+    /// Reserves a pageblock of another type in part use in a tainted unit, and gives it the request's type:
+    /// first a movable one, the one with the largest free block first. Only requests that cannot be moved do
+    /// this, since otherwise they would taint one more unit.
+    #[cold]
+    fn retype_in_tainted(&self, needy: Needy<'_>) -> Option<usize> {
+        if needy.is_movable() {
+            return None;
+        }
+        // Whole pageblocks that are left are those of clean units. If there are none, `rescue` looks for the
+        // rest of all pageblocks, and retypes only those that are half free.
+        let would_taint = self.zones[needy.zone.index()].whole_blocks() > 0;
+        let types = needy.wanted.fallbacks().into_iter().rev();
+        for migratetype in types.filter(|other| *other == MigrateType::Movable || would_taint) {
+            for order in (needy.wanted.order.index()..PAGEBLOCK_ORDER).rev() {
+                let set = self.set_of(migratetype.index(), order);
+                while let Some(block) = self.find_in_tainted(needy, &set) {
+                    if !self.reserve_indexed(needy, block, migratetype, order) {
+                        // The set was out of date, or another CPU has changed the pageblock first.
+                        self.leave_set(block, migratetype.index(), order);
+                        continue;
+                    }
+                    count::<A>(&needy.lists.counters.retyped);
+                    count::<A>(&needy.lists.counters.foreign);
+                    self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
+                    if let Some(index) = self.take_rest(needy) {
+                        return Some(index);
+                    }
+                }
+            }
+        }
+        None
+    }
+
     /// Takes a block from another pageblock of the right type, or from a whole pageblock.
     pub(super) fn take_from(&self, needy: Needy<'_>) -> Option<usize> {
         let order = needy.wanted.order;

@@ -12,14 +12,13 @@
 
 use core::ops::Range;
 
-use pageset_core::{MigrateType, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
+use pageset_core::{MigrateType, PAGEBLOCK_FRAMES};
 
+use super::BlockAllocator;
 use super::needy::{Needy, Places};
 use super::sets::{TAINTED, WHOLE, WHOLE_UNITS};
-use super::{BlockAllocator, WholeUse};
 use crate::access::Access;
 use crate::atomic::Relaxed;
-use crate::cpu_lists::count;
 use crate::index::{BlockIndex, Set};
 use crate::zone::Zone;
 
@@ -29,7 +28,25 @@ pub(super) const UNIT: usize = (1 << 30) / (PAGEBLOCK_FRAMES as usize * 4096);
 /// suitable unit.
 const LOOKS: usize = 512;
 
+/// Which whole pageblock a CPU uses next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WholeUse {
+    /// A pageblock near the pageblock that the CPU used or freed last. So CPUs stay apart.
+    #[default]
+    AtHand,
+    /// The lowest whole pageblock, so that memory at the end stays free. For hosts that return memory from
+    /// the end.
+    LowestFirst,
+}
+
 impl<A: Access> BlockAllocator<'_, A> {
+    /// Sets the rule for choosing whole pageblocks. The default is [`WholeUse::AtHand`].
+    #[must_use]
+    pub fn with_whole_use(mut self, rule: WholeUse) -> Self {
+        self.whole_use = rule;
+        self
+    }
+
     /// Whether units matter. They do not for a host that returns memory from the end: it needs the lowest
     /// pageblocks.
     pub(super) fn steers(&self) -> bool {
@@ -128,39 +145,6 @@ impl<A: Access> BlockAllocator<'_, A> {
                 return found;
             }
             from = unit.end;
-        }
-        None
-    }
-
-    /// Reserves a pageblock of another type in part use in a tainted unit, and gives it the request's type:
-    /// first a movable one, the one with the largest free block first. Only requests that cannot be moved do
-    /// this, since otherwise they would taint one more unit.
-    #[cold]
-    pub(super) fn retype_in_tainted(&self, needy: Needy<'_>) -> Option<usize> {
-        if needy.is_movable() {
-            return None;
-        }
-        // Whole pageblocks that are left are those of clean units. If there are none, `rescue` looks for the
-        // rest of all pageblocks, and retypes only those that are half free.
-        let would_taint = self.zones[needy.zone.index()].whole_blocks() > 0;
-        let types = needy.wanted.fallbacks().into_iter().rev();
-        for migratetype in types.filter(|other| *other == MigrateType::Movable || would_taint) {
-            for order in (needy.wanted.order.index()..PAGEBLOCK_ORDER).rev() {
-                let set = self.set_of(migratetype.index(), order);
-                while let Some(block) = self.find_in_tainted(needy, &set) {
-                    if !self.reserve_indexed(needy, block, migratetype, order) {
-                        // The set was out of date, or another CPU has changed the pageblock first.
-                        self.leave_set(block, migratetype.index(), order);
-                        continue;
-                    }
-                    count::<A>(&needy.lists.counters.retyped);
-                    count::<A>(&needy.lists.counters.foreign);
-                    self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
-                    if let Some(index) = self.take_rest(needy) {
-                        return Some(index);
-                    }
-                }
-            }
         }
         None
     }

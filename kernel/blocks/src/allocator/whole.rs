@@ -10,25 +10,7 @@ use crate::index::{BlockIndex, Several};
 use crate::state::{Phase, State};
 use crate::zone::Zone;
 
-/// Which whole pageblock a CPU uses next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WholeUse {
-    /// A pageblock near the pageblock that the CPU used or freed last. So CPUs stay apart.
-    #[default]
-    AtHand,
-    /// The lowest whole pageblock, so that memory at the end stays free. For hosts that return memory from
-    /// the end.
-    LowestFirst,
-}
-
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Sets the rule for choosing whole pageblocks. The default is [`WholeUse::AtHand`].
-    #[must_use]
-    pub fn with_whole_use(mut self, rule: WholeUse) -> Self {
-        self.whole_use = rule;
-        self
-    }
-
     /// Returns some whole pageblocks to the zone.
     pub(super) fn publish_several(&self, zone: &Zone, blocks: Several) {
         if blocks.first().is_none() {
