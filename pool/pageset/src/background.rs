@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -16,7 +16,10 @@ const SLEEP_WITH_USERS: Duration = Duration::from_secs(1);
 
 /// The running thread.
 pub(crate) struct Background {
-    thread: JoinHandle<()>,
+    /// The thread returns its end of the channel, so that whoever joins it frees the channel. ThreadSanitizer
+    /// does not see the atomics of the standard library. If the thread freed what its starter made, it would
+    /// call that a race.
+    thread: JoinHandle<SyncSender<()>>,
     inner: Shared<Inner>,
 }
 
@@ -30,6 +33,7 @@ impl Background {
             // The starter waits for it.
             let _ = begun.send(());
             run(&of_thread);
+            begun
         };
         let thread = without_signals(|| thread::Builder::new().name("pageset".into()).spawn(work))?;
         // A new thread makes system calls that it never makes again. If a program denies them once its pool
