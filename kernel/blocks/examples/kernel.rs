@@ -4,12 +4,12 @@
 //! `cargo run -p pageset-blocks --example kernel`
 
 // ANCHOR: tables
-use pageset_blocks::{
-    BadBits, BlockAllocator, BlockState, CpuHome, CpuLists, IndexWord, Rows, TableCounts, Tables, Zone,
-};
+use std::sync::Mutex;
+
+use pageset_blocks::{BlockAllocator, TableCounts, TableMemory, table_memory};
 use pageset_core::{
     AllocError, Config, CpuId, FrameAllocator as _, MigrateType, NodeId, Order, Pfn, Request, ZoneConfig,
-    ZoneId, ZoneKind,
+    ZoneKind,
 };
 
 /// Frames of 4 KiB: 256 MiB from 0 on, with a hole for the firmware. The end is not a multiple of a
@@ -19,45 +19,8 @@ const CPUS: usize = 2;
 /// The lengths of all tables: pageblocks of 512 frames, zones, CPUs, nodes.
 const COUNTS: TableCounts = TableCounts::new(0x1_0000 / 512, 1, CPUS, 1);
 
-/// All tables. Every entry is made by a `const fn`, so a kernel has them in statics.
-struct Memory {
-    rows: [Rows; COUNTS.pageblocks],
-    bad: [BadBits; COUNTS.bad],
-    states: [BlockState; COUNTS.pageblocks],
-    index: [IndexWord; COUNTS.index],
-    lists: [CpuLists; COUNTS.lists],
-    homes: [CpuHome; COUNTS.cpus],
-    zones: [Zone; COUNTS.zones],
-    zonelists: [ZoneId; COUNTS.zonelists],
-}
-
-impl Memory {
-    const fn new() -> Self {
-        Self {
-            rows: [const { Rows::new() }; COUNTS.pageblocks],
-            bad: [const { BadBits::new() }; COUNTS.bad],
-            states: [const { BlockState::new() }; COUNTS.pageblocks],
-            index: [const { IndexWord::new() }; COUNTS.index],
-            lists: [const { CpuLists::new() }; COUNTS.lists],
-            homes: [const { CpuHome::new() }; COUNTS.cpus],
-            zones: [const { Zone::empty() }; COUNTS.zones],
-            zonelists: [ZoneId(0); COUNTS.zonelists],
-        }
-    }
-
-    fn tables(&mut self) -> Tables<'_> {
-        Tables {
-            rows: (&mut self.rows).into(),
-            bad: (&mut self.bad).into(),
-            states: (&mut self.states).into(),
-            index: (&mut self.index).into(),
-            lists: (&mut self.lists).into(),
-            homes: (&mut self.homes).into(),
-            zones: (&mut self.zones).into(),
-            zonelists: (&mut self.zonelists).into(),
-        }
-    }
-}
+/// All tables: zeros at first, so the kernel's image does not hold them.
+static TABLES: Mutex<table_memory!(COUNTS)> = Mutex::new(TableMemory::new());
 // ANCHOR_END: tables
 
 // ANCHOR: use
@@ -113,7 +76,7 @@ fn fill(frames: &BlockAllocator<'_>) -> Result<(), AllocError> {
 /// # Errors
 /// An error if memory is short, or if a table has another length than the configuration needs.
 pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut memory = Box::new(Memory::new());
+    let mut tables = TABLES.lock().map_err(|_| "another thread panicked with the tables")?;
     let zone = ZoneConfig {
         kind: ZoneKind::Normal,
         node: NodeId(0),
@@ -121,7 +84,8 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
         regions: &MEMORY,
     };
     let (zones, cpus) = ([zone], [NodeId(0); CPUS]);
-    let frames = BlockAllocator::new(&Config::new(&zones, &cpus), memory.tables())?;
+    let config = Config::new(&zones, &cpus);
+    let frames = BlockAllocator::new(&config, tables.tables(&config)?)?;
     let all = frames.free_frames();
     assert_eq!(all, MEMORY.iter().map(|region| region.end - region.start).sum());
     serve(&frames)?;

@@ -57,7 +57,9 @@ mod zone;
 pub use access::{Access, Alone, Shared};
 #[cfg(feature = "line-counts")]
 pub use allocator::CONTENDED_NS;
-pub use allocator::{BlockAllocator, CpuArrays, TableCounts, TableLender, Tables, WholeUse, ZoneUse};
+pub use allocator::{
+    BlockAllocator, CpuArrays, TableCounts, TableLender, TableMemory, Tables, WholeUse, ZoneUse,
+};
 #[cfg(all(feature = "observed", not(any(loom, shuttle))))]
 pub use atomic::{LineUse, observe_lines};
 pub use bad_bits::BadBits;

@@ -4,11 +4,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Mutex;
 
-use pageset_blocks::{
-    BadBits, BlockAllocator, BlockState, CpuHome, CpuLists, IndexWord, Rows, TableCounts, Tables, Zone,
-};
+use pageset_blocks::{BlockAllocator, TableCounts, TableMemory, Tables, table_memory};
 use pageset_core::{
-    Config, ConfigError, CpuId, MigrateType, NodeId, Order, Pfn, Request, RequestTraits, Storage, Watermarks,
+    Config, ConfigError, CpuId, MigrateType, NodeId, Order, Pfn, Request, RequestTraits, Watermarks,
     ZoneConfig, ZoneId, ZoneKind,
 };
 
@@ -52,27 +50,8 @@ const FRAMES: u64 = 4096;
 const BLOCKS: usize = 8;
 
 /// A kernel's static tables.
-struct Memory {
-    rows: [Rows; BLOCKS],
-    bad: [BadBits; 16],
-    states: [BlockState; BLOCKS],
-    index: [IndexWord; 32],
-    lists: [CpuLists; 2],
-    homes: [CpuHome; 2],
-    zones: [Zone; 1],
-    zonelists: [ZoneId; 1],
-}
-
-static MEMORY: Mutex<Memory> = Mutex::new(Memory {
-    rows: [const { Rows::new() }; BLOCKS],
-    bad: [const { BadBits::new() }; 16],
-    states: [const { BlockState::new() }; BLOCKS],
-    index: [const { IndexWord::new() }; 32],
-    lists: [const { CpuLists::new() }; 2],
-    homes: [const { CpuHome::new() }; 2],
-    zones: [const { Zone::empty() }; 1],
-    zonelists: [ZoneId(0); 1],
-});
+static MEMORY: Mutex<table_memory!(COUNTS)> = Mutex::new(TableMemory::new());
+const COUNTS: TableCounts = TableCounts::new(BLOCKS, 1, 2, 1);
 
 fn order(order: u8) -> Order {
     Order::new(order).expect("tests name orders that there are")
@@ -135,6 +114,21 @@ fn everything(allocator: &BlockAllocator<'_>, held: &mut [Option<(Pfn, Order)>])
     assert!(counters.adopted > 0 && counters.claimed > 0, "{counters:?}");
 }
 
+/// Tables that are not all zeros would lie in `.data`, and a kernel's image would hold them.
+#[cfg(all(target_os = "linux", not(miri)))]
+#[test]
+fn static_tables_take_no_room_in_the_image() {
+    unsafe extern "C" {
+        // The linker sets both.
+        static __bss_start: u8;
+        static _end: u8;
+    }
+    static ONE: u8 = 1;
+    let bss = (&raw const __bss_start).addr()..(&raw const _end).addr();
+    assert!(!bss.contains(&(&raw const ONE).addr()), "the test can fail");
+    assert!(bss.contains(&(&raw const MEMORY).addr()));
+}
+
 #[test]
 fn in_statics_no_operation_asks_the_heap() {
     let mut held = vec![None; FRAMES as usize];
@@ -143,22 +137,14 @@ fn in_statics_no_operation_asks_the_heap() {
     let nodes = [NodeId(0); 2];
     let config = Config::new(&zones, &nodes);
     let mut memory = MEMORY.lock().expect("nobody panicked");
-    let memory = &mut *memory;
     let before = ASKED.get();
     assert!(before > 0, "what the test asks is counted");
     let counts = TableCounts::for_config(&config).expect("the zone is possible");
     assert_eq!((counts.pageblocks, counts.bad, counts.lists), (BLOCKS, 16, 2));
-    let tables = Tables {
-        rows: Storage::Borrowed(&mut memory.rows),
-        bad: Storage::Borrowed(&mut memory.bad),
-        states: Storage::Borrowed(&mut memory.states),
-        index: Storage::Borrowed(&mut memory.index),
-        lists: Storage::Borrowed(&mut memory.lists),
-        homes: Storage::Borrowed(&mut memory.homes),
-        zones: Storage::Borrowed(&mut memory.zones),
-        zonelists: Storage::Borrowed(&mut memory.zonelists),
-    };
-    let allocator = BlockAllocator::new(&config, tables).expect("the zone is possible");
+    let allocator = memory
+        .tables(&config)
+        .and_then(|tables| BlockAllocator::new(&config, tables))
+        .expect("the zone is possible");
     everything(&allocator, &mut held);
     assert_eq!(ASKED.get(), before);
 }

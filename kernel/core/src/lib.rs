@@ -51,14 +51,14 @@ mod vectors;
 mod zone;
 
 pub use allocator::{
-    BelowHighMark, BlockInfo, BlockUse, CacheSlice, Config, Cpu, FreeTraits, PageAllocator, PagesetInfo,
-    Reclaim, TableCounts, Tables, TickOutcome, ZoneConfig, ZoneInfo, spread_tick_offset,
+    BelowHighMark, BlockInfo, BlockUse, CacheSlice, Config, Cpu, CpuMemory, FreeTraits, PageAllocator,
+    PagesetInfo, Reclaim, TableCounts, Tables, TickOutcome, ZoneConfig, ZoneInfo, spread_tick_offset,
 };
 pub use check::{FrameCensus, Violation};
 pub use error::{AllocError, ConfigError, FreeError, RegionFault};
 pub use event::{DrainReason, Event, EventSink, FoundAt};
 pub use frame::{
-    FrameCounts, FrameIndex, FrameLinks, FrameState, FrameTables, PageblockOwner, PageblockType,
+    FrameCounts, FrameIndex, FrameLinks, FrameMemory, FrameState, FrameTables, PageblockOwner, PageblockType,
 };
 pub use frame_allocator::{FrameAllocator, FrameUsage};
 pub use ids::*;

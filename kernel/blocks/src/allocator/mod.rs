@@ -46,6 +46,7 @@ mod settings;
 mod settle;
 mod slow;
 mod spare;
+mod table_memory;
 mod tables;
 mod take;
 mod tick;
@@ -61,6 +62,7 @@ pub use arrays::CpuArrays;
 pub use info::ZoneUse;
 #[cfg(feature = "line-counts")]
 pub use line::CONTENDED_NS;
+pub use table_memory::TableMemory;
 pub use tables::{TableCounts, TableLender, Tables};
 pub use unit::WholeUse;
 

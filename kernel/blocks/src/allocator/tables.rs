@@ -19,9 +19,9 @@ use crate::zone::Zone;
 /// A zone has as many pageblocks as its span, holes included, rounded to multiples of 1024 frames at both
 /// ends.
 ///
-/// A host has three ways to provide the tables. It lends statics, whose lengths [`TableCounts::new`]
-/// computes at compile time. It cuts the tables from memory that it finds at boot ([`Tables::lent`]). Or it
-/// has a heap (`Tables::on_heap`, feature `alloc`).
+/// A host has three ways to provide the tables. It has a static [`TableMemory`](super::TableMemory). It cuts
+/// the tables from memory that it finds at boot ([`Tables::lent`]). Or it has a heap (`Tables::on_heap`,
+/// feature `alloc`).
 ///
 /// `pageset-core` has a type of the same name, and also a `TableCounts` and a `Zone`. Import them by name,
 /// not by `*`.
@@ -91,19 +91,6 @@ impl TableCounts {
     ///
     /// Pageblocks are 512 frames, counted over the spans of the zones, each rounded to 1024 frames at both
     /// ends.
-    ///
-    /// ```
-    /// use pageset_blocks::{BadBits, Rows, TableCounts};
-    ///
-    /// // 1 GiB in one zone, two CPUs, one node.
-    /// const COUNTS: TableCounts = TableCounts::new((1 << 18) / 512, 1, 2, 1);
-    /// struct Bits {
-    ///     rows: [Rows; COUNTS.pageblocks],
-    ///     bad: [BadBits; COUNTS.bad],
-    /// }
-    /// # let bits = Bits { rows: [const { Rows::new() }; _], bad: [const { BadBits::new() }; _] };
-    /// # assert_eq!((bits.rows.len(), bits.bad.len()), (512, 16));
-    /// ```
     #[must_use]
     pub const fn new(pageblocks: usize, zones: usize, cpus: usize, nodes: usize) -> Self {
         Self {

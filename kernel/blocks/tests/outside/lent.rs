@@ -5,7 +5,7 @@ use core::mem::{MaybeUninit, take};
 use core::ops::Range;
 use core::slice;
 
-use pageset_blocks::{BlockAllocator, TableCounts, TableLender, Tables};
+use pageset_blocks::{BlockAllocator, TableCounts, TableLender, TableMemory, Tables, table_memory};
 use pageset_core::{Config, ConfigError, NodeId, ZoneConfig, ZoneKind};
 use pageset_core::{CpuId, MigrateType, Pfn};
 
@@ -128,5 +128,26 @@ fn tables_take_as_many_bytes_as_was_said_before() {
         let gaps = bytes - tables.bytes();
         assert!(gaps < 9 * TableCounts::ALIGN, "{gaps} bytes are between the tables");
         BlockAllocator::new(&config, tables).unwrap().validate().unwrap();
+    }
+}
+
+/// A kernel has statics for the largest machine, and lends the beginning of each table.
+#[test]
+fn static_tables_serve_smaller_machines_and_refuse_larger_ones() {
+    const COUNTS: TableCounts = TableCounts::new(4, 1, 2, 1);
+    let mut memory = Box::<table_memory!(COUNTS)>::new(TableMemory::new());
+    for (frames, cpus) in [(2048, 2), (1024, 1), (2048, 1)] {
+        let region = [0..frames];
+        let (zones, cpus) = ([zone(frames, &region)], vec![NodeId(0); cpus]);
+        let config = Config::new(&zones, &cpus);
+        let tables = memory.tables(&config).expect("long enough");
+        assert_eq!(BlockAllocator::new(&config, tables).expect("possible").free_frames(), frames);
+        *memory = TableMemory::new(); // a kernel boots once
+    }
+    for (frames, cpus, error) in [(3072, 2, ("rows", 6)), (2048, 3, ("lists", 3))] {
+        let region = [0..frames];
+        let (zones, cpus) = ([zone(frames, &region)], vec![NodeId(0); cpus]);
+        let refused = memory.tables(&Config::new(&zones, &cpus)).map(drop);
+        assert_eq!(refused, Err(ConfigError::TableLength(error.0, error.1)));
     }
 }

@@ -12,7 +12,7 @@ use crate::{CpuId, NodeId};
 #[derive(Debug)]
 pub struct Cpu {
     node: AtomicU16,
-    online: AtomicBool,
+    is_offline: AtomicBool,
     slice_all_kib: AtomicU32,
     slice_last_level_kib: AtomicU32,
 }
@@ -34,12 +34,12 @@ enum Presence {
 }
 
 impl Cpu {
-    /// An online CPU of node 0 with unknown caches.
+    /// An online CPU of node 0 with unknown caches. All zeros, so a static table lies in `.bss`.
     #[must_use]
     pub const fn new() -> Self {
         Self {
             node: AtomicU16::new(0),
-            online: AtomicBool::new(true),
+            is_offline: AtomicBool::new(false),
             slice_all_kib: AtomicU32::new(0),
             slice_last_level_kib: AtomicU32::new(0),
         }
@@ -55,7 +55,7 @@ impl Cpu {
     }
 
     pub(super) fn is_online(&self) -> bool {
-        self.online.load(Relaxed)
+        !self.is_offline.load(Relaxed)
     }
 }
 
@@ -93,8 +93,8 @@ impl<P: Platform> PageAllocator<'_, P> {
 
     fn set_presence(&self, cpu: CpuId, presence: Presence) -> Result<(), ConfigError> {
         let slot = self.cpus.get(cpu.index()).ok_or(ConfigError::BadCpu(cpu.0))?;
-        let online = presence == Presence::Online;
-        if slot.online.swap(online, Relaxed) != online {
+        let is_offline = presence == Presence::Offline;
+        if slot.is_offline.swap(is_offline, Relaxed) != is_offline {
             // Update all zones: zones of nodes without CPUs are shared by all CPUs.
             self.zones.iter().for_each(|zone| self.update_limits(zone));
         }

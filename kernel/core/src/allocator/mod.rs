@@ -29,7 +29,7 @@ pub use cpu::{CacheSlice, Cpu};
 pub use free::FreeTraits;
 pub use info::{BlockInfo, BlockUse, PagesetInfo, ZoneInfo};
 pub use settings::{BelowHighMark, Reclaim};
-pub use tables::{TableCounts, Tables};
+pub use tables::{CpuMemory, TableCounts, Tables};
 pub use tick::{TickOutcome, spread_tick_offset};
 
 use crate::error::ConfigError;

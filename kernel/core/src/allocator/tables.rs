@@ -21,6 +21,44 @@ pub struct Tables<'a, P: Platform> {
     pub zonelists: Storage<'a, ZoneId>,
 }
 
+/// The tables of all CPUs in one value, for a static: a page set for each zone and CPU, the CPUs, and the
+/// zonelists, which have all zones once for each node. As written, for one zone; with more,
+/// `CpuMemory<P, CPUS, { ZONES * CPUS }, { ZONES * NODES }>`.
+///
+/// The value is all zeros at first if the lock's `INIT` is. So a static of it lies in `.bss`.
+#[derive(Debug)]
+pub struct CpuMemory<P: Platform, const CPUS: usize, const PAGESETS: usize = CPUS, const ZONELISTS: usize = 1>
+{
+    pagesets: [Pageset<P>; PAGESETS],
+    cpus: [Cpu; CPUS],
+    zonelists: [ZoneId; ZONELISTS],
+}
+
+impl<P: Platform, const CPUS: usize, const PAGESETS: usize, const ZONELISTS: usize>
+    CpuMemory<P, CPUS, PAGESETS, ZONELISTS>
+{
+    /// Memory for the tables.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "large: for statics, not for the stack")]
+    pub const fn new() -> Self {
+        Self {
+            pagesets: [const { Pageset::new() }; _],
+            cpus: [const { Cpu::new() }; _],
+            zonelists: [ZoneId(0); _],
+        }
+    }
+
+    /// All tables, for [`PageAllocator::new`](crate::PageAllocator::new).
+    pub fn tables<'a>(&'a mut self, zones: &'a mut [Zone<'a, P>]) -> Tables<'a, P> {
+        Tables {
+            zones: zones.into(),
+            pagesets: (&mut self.pagesets).into(),
+            cpus: (&mut self.cpus).into(),
+            zonelists: (&mut self.zonelists).into(),
+        }
+    }
+}
+
 /// Number of entries of each table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableCounts {

@@ -19,6 +19,8 @@ pub struct List {
 
 impl List {
     pub(crate) const EMPTY: Self = Self { head: NIL, tail: NIL };
+    /// No list yet: zeros.
+    pub(crate) const UNUSED: Self = Self { head: 0, tail: 0 };
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {

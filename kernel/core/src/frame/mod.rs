@@ -5,6 +5,7 @@
 //! allocated. Those locks order the accesses.
 
 mod list;
+mod memory;
 mod owners;
 mod state;
 
@@ -15,6 +16,7 @@ use core::sync::atomic::{
 };
 
 pub use list::List;
+pub use memory::FrameMemory;
 pub(crate) use owners::Owners;
 pub use owners::PageblockOwner;
 pub(crate) use state::State;

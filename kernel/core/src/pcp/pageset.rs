@@ -46,15 +46,16 @@ pub(crate) struct PagesetState {
 }
 
 impl<P: Platform> Pageset<P> {
-    /// The page set that Linux uses while it boots: it holds nothing (spec §2.6).
+    /// An entry of a table, to be filled when the allocator is built. If the lock's `INIT` is zeros, so is the
+    /// entry, and a static table lies in `.bss`.
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            batch: AtomicI32::new(1),
+            batch: AtomicI32::new(0),
             high_min: AtomicI32::new(0),
             high_max: AtomicI32::new(0),
             touched: AtomicBool::new(false),
-            state: Lock::<P, _>::new(PagesetState { pcp: Pcp::new(), counters: Counters::ZERO }),
+            state: Lock::<P, _>::new(PagesetState { pcp: Pcp::unused(), counters: Counters::ZERO }),
         }
     }
 

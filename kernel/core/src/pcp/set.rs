@@ -310,8 +310,10 @@ impl<L: BlockList> Pcp<L> {
 
 /// A page set that knows which blocks it holds.
 impl Pcp {
-    pub(crate) const fn new() -> Self {
-        Self::of(ListScheme::LowOrders)
+    /// All zeros, so that a static table lies in `.bss`. It must be replaced before it is used: an empty list is
+    /// not zero.
+    pub(crate) const fn unused() -> Self {
+        Self { lists: [List::UNUSED; MAX_LISTS], ..Self::of(ListScheme::OrderZero) }
     }
 
     /// An empty page set.

@@ -2,28 +2,29 @@
 
 use std::ops::DerefMut;
 use std::slice::from_ref;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use pageset_core::{
-    Config, Cpu, CpuId, FrameLinks, FrameState, FrameTables, NodeId, Order, PageAllocator, PageblockType,
-    Pageset, Platform, Request, Tables, Zone, ZoneConfig, ZoneId, ZoneKind,
+    Config, CpuId, CpuMemory, FrameMemory, NodeId, Order, PageAllocator, Platform, Request, Zone, ZoneConfig,
+    ZoneKind,
 };
 
 /// A static that is lent once and for ever, as `static_cell::ConstStaticCell` does in a kernel. Its lock is
 /// never released.
 struct Once<T: 'static> {
     value: Mutex<T>,
-    lent: OnceLock<()>,
+    lent: AtomicBool,
 }
 
 impl<T: Send + 'static> Once<T> {
     const fn new(value: T) -> Self {
-        Self { value: Mutex::new(value), lent: OnceLock::new() }
+        Self { value: Mutex::new(value), lent: AtomicBool::new(false) }
     }
 
     #[track_caller]
     fn take(&'static self) -> &'static mut T {
-        self.lent.set(()).expect("lent once");
+        assert!(!self.lent.swap(true, Relaxed), "lent once");
         let guard: &'static mut MutexGuard<'static, T> =
             Box::leak(Box::new(self.value.lock().expect("nobody has held it")));
         guard.deref_mut()
@@ -46,47 +47,15 @@ const ZONES: usize = 2;
 /// 4 MiB and 16 MiB. Each table is as long as the zone's span, rounded outwards to blocks of 1024 frames.
 const FRAMES: [usize; ZONES] = [1024, 4096];
 
-/// Metadata of a zone with these table lengths.
-struct Metadata<const FRAMES: usize, const PAGEBLOCKS: usize> {
-    links: [FrameLinks; FRAMES],
-    states: [FrameState; FRAMES],
-    pageblocks: [PageblockType; PAGEBLOCKS],
-}
-
-impl<const FRAMES: usize, const PAGEBLOCKS: usize> Metadata<FRAMES, PAGEBLOCKS> {
-    const fn new() -> Self {
-        Self {
-            links: [const { FrameLinks::new() }; FRAMES],
-            states: [const { FrameState::new() }; FRAMES],
-            pageblocks: [const { PageblockType::new() }; PAGEBLOCKS],
-        }
-    }
-
-    fn lend(&'static mut self) -> FrameTables<'static> {
-        FrameTables {
-            links: (&mut self.links).into(),
-            states: (&mut self.states).into(),
-            pageblocks: (&mut self.pageblocks).into(),
-        }
-    }
-}
-
-static LOW: Once<Metadata<{ FRAMES[0] }, 2>> = Once::new(Metadata::new());
-static HIGH: Once<Metadata<{ FRAMES[1] }, 8>> = Once::new(Metadata::new());
+static LOW: Once<FrameMemory<{ FRAMES[0] }, 2>> = Once::new(FrameMemory::new());
+static HIGH: Once<FrameMemory<{ FRAMES[1] }, 8>> = Once::new(FrameMemory::new());
 static ZONE_TABLE: Once<Option<[Zone<'static, Kernel>; ZONES]>> = Once::new(None);
-static PAGESETS: Once<[Pageset<Kernel>; ZONES * CPUS]> = Once::new([const { Pageset::new() }; ZONES * CPUS]);
-static CPU_TABLE: Once<[Cpu; CPUS]> = Once::new([const { Cpu::new() }; CPUS]);
-static ZONELISTS: Once<[ZoneId; ZONES]> = Once::new([ZoneId(0); ZONES]);
+static CPU_TABLES: Once<CpuMemory<Kernel, CPUS, { ZONES * CPUS }, ZONES>> = Once::new(CpuMemory::new());
 static ALLOCATOR: OnceLock<PageAllocator<'static, Kernel>> = OnceLock::new();
 
 fn boot() -> PageAllocator<'static, Kernel> {
-    let zones = ZONE_TABLE.take().insert([Zone::new(LOW.take().lend()), Zone::new(HIGH.take().lend())]);
-    let tables = Tables {
-        zones: zones.into(),
-        pagesets: PAGESETS.take().into(),
-        cpus: CPU_TABLE.take().into(),
-        zonelists: ZONELISTS.take().into(),
-    };
+    let zones = ZONE_TABLE.take().insert([Zone::new(LOW.take().tables()), Zone::new(HIGH.take().tables())]);
+    let tables = CPU_TABLES.take().tables(zones);
     let (low, high) = (1..1000, 1024..4000);
     let zones = [
         ZoneConfig { kind: ZoneKind::Dma, node: NodeId(0), span: low.clone(), regions: from_ref(&low) },
@@ -94,6 +63,23 @@ fn boot() -> PageAllocator<'static, Kernel> {
     ];
     PageAllocator::new(Kernel, &Config::new(&zones, &[NodeId(0); CPUS]), tables)
         .expect("tables as the spans ask")
+}
+
+/// Tables that are not all zeros would lie in `.data`, and a kernel's image would hold them.
+#[cfg(all(target_os = "linux", not(miri)))]
+#[test]
+fn static_tables_take_no_room_in_the_image() {
+    unsafe extern "C" {
+        // The linker sets both.
+        static __bss_start: u8;
+        static _end: u8;
+    }
+    static ONE: u8 = 1;
+    let bss = (&raw const __bss_start).addr()..(&raw const _end).addr();
+    assert!(!bss.contains(&(&raw const ONE).addr()), "the test can fail");
+    assert!(bss.contains(&(&raw const LOW).addr()));
+    assert!(bss.contains(&(&raw const HIGH).addr()));
+    assert!(bss.contains(&(&raw const CPU_TABLES).addr()));
 }
 
 #[test]
@@ -117,15 +103,10 @@ fn an_allocator_lives_in_statics() {
 /// Tables may be longer than the zone needs.
 #[test]
 fn metadata_may_be_longer_than_the_zone() {
-    static SPARE: Once<Metadata<3072, 6>> = Once::new(Metadata::new());
-    let mut zones = [Zone::<Kernel>::new(SPARE.take().lend())];
-    let (mut pagesets, mut cpus, mut zonelists) = ([Pageset::new()], [Cpu::new()], [ZoneId(0)]);
-    let tables = Tables {
-        zones: (&mut zones).into(),
-        pagesets: (&mut pagesets).into(),
-        cpus: (&mut cpus).into(),
-        zonelists: (&mut zonelists).into(),
-    };
+    static SPARE: Once<FrameMemory<3072, 6>> = Once::new(FrameMemory::new());
+    let mut zones = [Zone::new(SPARE.take().tables())];
+    let mut cpus = CpuMemory::<Kernel, 1>::new();
+    let tables = cpus.tables(&mut zones);
     let span = 5..1000;
     let shape = [ZoneConfig {
         kind: ZoneKind::Normal,
