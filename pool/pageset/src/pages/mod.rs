@@ -1,10 +1,12 @@
 //! Pages, each with one owner.
 
+mod buffer;
 #[cfg(feature = "allocator-api2")]
 mod collections;
 mod owned;
 mod span;
 
+pub use buffer::PageBuffer;
 #[cfg(feature = "allocator-api2")]
 pub use collections::PageCollections;
 pub use owned::OwnedPages;

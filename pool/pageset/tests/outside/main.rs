@@ -1,5 +1,6 @@
 //! The pool through its public interface. Tests that fork or set limits are test targets of their own.
 
+mod buffer;
 mod changed;
 mod cpus;
 mod examples;

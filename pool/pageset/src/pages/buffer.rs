@@ -1,0 +1,127 @@
+//! Pages of which the first bytes are in use.
+
+use std::fmt;
+use std::io;
+use std::ops::{Deref, DerefMut};
+
+/// [`Pages`](super::Pages) or [`OwnedPages`](super::OwnedPages), and how many of their bytes are in use: a
+/// message, a record, what a read has filled. Derefs to those bytes. Bytes are added by [`io::Write`], or put
+/// into [`unused`](Self::unused).
+///
+/// ```
+/// use std::io::Write as _;
+///
+/// use bytes::Bytes;
+/// use pageset::{Order, PageBuffer, Pool};
+///
+/// let pool = std::sync::Arc::new(Pool::builder().size(64 << 20).build()?);
+/// let mut message = PageBuffer::new(pool.alloc_owned(Order::ZERO)?, 0);
+/// write!(message, "hello, {}", "world")?;
+/// assert_eq!((&message[..], message.capacity()), (&b"hello, world"[..], 4096));
+/// let message = Bytes::from_owner(message); // no copy, and not the rest of the page
+/// assert_eq!(message.len(), 12);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Invariants
+/// `len` is at most the length of `pages`.
+#[must_use = "pages that are dropped are free again"]
+pub struct PageBuffer<P> {
+    pages: P,
+    len: usize,
+}
+
+impl<P: Deref<Target = [u8]>> PageBuffer<P> {
+    /// Pages whose first `len` bytes are in use.
+    ///
+    /// # Panics
+    /// If the pages have fewer bytes.
+    pub fn new(pages: P, len: usize) -> Self {
+        let mut buffer = Self { pages, len: 0 };
+        buffer.set_len(len);
+        buffer
+    }
+
+    /// The bytes that may be in use: those of the pages.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Changes how many bytes are in use. All bytes of pages are initialised, so any number is safe.
+    ///
+    /// # Panics
+    /// If the pages have fewer bytes.
+    pub fn set_len(&mut self, len: usize) {
+        assert!(len <= self.capacity(), "{len} bytes in pages of {}", self.capacity());
+        // INVARIANT: checked above.
+        self.len = len;
+    }
+
+    /// The pages.
+    #[must_use]
+    pub const fn pages(&self) -> &P {
+        &self.pages
+    }
+
+    /// The pages, without the number.
+    pub fn into_pages(self) -> P {
+        self.pages
+    }
+}
+
+impl<P: DerefMut<Target = [u8]>> PageBuffer<P> {
+    /// The bytes behind those in use: a read fills them, then [`set_len`](Self::set_len) counts them.
+    #[must_use]
+    pub fn unused(&mut self) -> &mut [u8] {
+        &mut self.pages[self.len..]
+    }
+}
+
+/// Adds bytes to those in use. Where the pages end, `write` adds fewer or none.
+impl<P: DerefMut<Target = [u8]>> io::Write for PageBuffer<P> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let unused = self.unused();
+        let count = bytes.len().min(unused.len());
+        unused[..count].copy_from_slice(&bytes[..count]);
+        // INVARIANT: `count` bytes were unused.
+        self.len += count;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<P: Deref<Target = [u8]>> Deref for PageBuffer<P> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.pages[..self.len]
+    }
+}
+
+impl<P: DerefMut<Target = [u8]>> DerefMut for PageBuffer<P> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.pages[..self.len]
+    }
+}
+
+impl<P: Deref<Target = [u8]>> AsRef<[u8]> for PageBuffer<P> {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl<P: DerefMut<Target = [u8]>> AsMut<[u8]> for PageBuffer<P> {
+    fn as_mut(&mut self) -> &mut [u8] {
+        self
+    }
+}
+
+impl<P: fmt::Debug> fmt::Debug for PageBuffer<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PageBuffer").field("pages", &self.pages).field("len", &self.len).finish()
+    }
+}
