@@ -1,16 +1,16 @@
 //! A node's memory serves a limited number of bytes a second. A CPU that asks for more waits.
 //!
-//! Time is cut into windows. In each window, memory can be busy for the window's length. A request whose
-//! window is full waits for the first window that is not. So memory below its limit costs nothing, and memory
-//! at its limit serves as much as it can. Within a window, the order of requests is not modelled: a CPU may
-//! be ahead of the others, so requests arrive a little out of order.
+//! Time is divided into windows. Each window has room for requests that keep memory busy for the length of
+//! the window. A request whose window is full waits for the first later window with room. So CPUs wait only
+//! if they ask for more than memory can serve. The order of requests within a window is not modelled, because
+//! the simulator runs some CPUs ahead of others and receives requests slightly out of order.
 
 use std::cell::Cell;
 
 /// Length of a window, in picoseconds: longer than CPUs run ahead of each other, shorter than a phase of a
 /// workload.
 const WINDOW_PS: u64 = 20_000_000;
-/// Windows that are remembered. No CPU waits for longer.
+/// Number of windows that are remembered. The longest wait is as long as these windows.
 const WINDOWS: usize = 64;
 
 /// The memory of every node.
@@ -27,7 +27,8 @@ impl Bandwidth {
         Self((0..nodes).map(|_| Bus([const { Cell::new((0, 0)) }; WINDOWS])).collect())
     }
 
-    /// Memory of a node serves a CPU for `service_ps` from `now_ps` on. Returns how long the CPU waits first.
+    /// Records a request at `now_ps` that keeps a node's memory busy for `service_ps`. Returns how long the
+    /// CPU waits before memory serves the request.
     #[inline]
     pub(crate) fn wait_ps(&self, node: usize, now_ps: u64, service_ps: u64) -> u64 {
         let Some(bus) = self.0.get(node) else { return 0 };

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use crate::cpu::VirtualCpu;
 use crate::time::Time;
 
-/// A bounded queue that virtual CPUs send to and receive from. Cloning gives another end of the same queue.
+/// A bounded queue that virtual CPUs send to and receive from. A clone is a handle of the same queue.
 ///
 /// A message arrives at the time on its sender's clock. It costs the receiver two lines from the sender: the
 /// queue's entry and the message's head (a guess). A CPU that waits is idle, and needs the machine's wake-up
@@ -118,7 +118,8 @@ impl<T> Channel<T> {
         TryReceived::Message(message)
     }
 
-    /// Says that one sender sends nothing more. After the last sender, waiting receivers go on.
+    /// Records that one sender will send no more messages. When the last sender has closed the channel,
+    /// waiting receivers go on.
     pub fn close(&self, cpu: &VirtualCpu) {
         cpu.engine().sync();
         self.0.senders.set(self.0.senders.get().saturating_sub(1));
@@ -166,7 +167,7 @@ mod tests {
         let sender = channel.clone();
         let receive = move |cpu: &VirtualCpu| {
             channel.0.waiting_to_receive.borrow_mut().push_back(cpu.engine().cpu_index());
-            // Periodic work takes time as here, and then other CPUs go first.
+            // Stands for periodic work: it takes time, so other CPUs run before this CPU goes on.
             cpu.advance(Span::from_us(10));
             cpu.engine().sync();
             cpu.wait_to_be_woken();

@@ -10,7 +10,7 @@ use crate::outcome::{CacheCounts, drain_index};
 use crate::prices::DataPrices;
 use crate::recency::Held;
 
-/// The world of a simulation: locks are waited for in virtual time, events cost virtual time.
+/// The environment of the core in a simulation. Waiting for locks and handling events take virtual time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VirtualPlatform(Charges);
 
@@ -78,7 +78,7 @@ impl Engine {
         self.cpus[from as usize].node / brick_nodes != self.cpus[to as usize].node / brick_nodes
     }
 
-    /// The running CPU touches a frame. Returns what that costs.
+    /// Records that the running CPU touches a frame. Returns the cost.
     #[inline]
     pub(crate) fn touch(&self, pfn: Pfn, touched: Touched<'_>) -> u64 {
         let (prices, me) = (&self.prices, self.cpu_index());
@@ -124,15 +124,16 @@ impl Engine {
         touched.lines() * line + waited
     }
 
-    /// The running CPU touches a frame's metadata.
+    /// Charges for touching a frame's metadata on the running CPU.
     #[inline]
     fn touch_metadata(&self, pfn: Pfn) {
         let cost = self.touch(pfn, Touched::Metadata);
         self.charge(cost);
     }
 
-    /// The running CPU takes a block from the free lists or gives one back. The block's neighbours in the
-    /// list are written and not read, so the CPU does not wait for their lines.
+    /// Charges for taking a block from a free list or putting one back. The CPU also writes the links of the
+    /// entries before and after the block in the list. It does not read these entries, so it does not wait
+    /// for their cache lines.
     fn move_block(&self, pfn: Pfn, work: u64) {
         let blocks = &self.cpu().scratch.blocks_in_hold;
         blocks.set(blocks.get() + 1);
@@ -140,8 +141,8 @@ impl Engine {
         self.touch_metadata(pfn);
     }
 
-    /// The running CPU has just taken a lock and reads the lines behind it: heads of lists and counters that
-    /// the last holder changed.
+    /// Charges for the lines that a CPU reads after it took a lock: list heads and counters that the last
+    /// holder changed.
     pub(crate) fn fetch_behind_lock(&self) {
         self.charge(self.prices.zone_lines * self.cpu().scratch.lock_line.get());
     }
@@ -214,8 +215,8 @@ impl Engine {
                 if let Some(buddy) = buddy
                     && self.prices.frame_layout == FrameLayout::LinePerFrame
                 {
-                    // The buddy's line is fetched ahead and arrives no later than the lock, so it adds no
-                    // wait.
+                    // The CPU prefetches the buddy's line, which arrives no later than the lock. So the line
+                    // adds no waiting time.
                     self.touch(buddy, Touched::Metadata);
                 }
             }
@@ -224,8 +225,8 @@ impl Engine {
     }
 }
 
-/// Longest time for one line, in picoseconds: a second. No machine file can make a sum of such times
-/// overflow.
+/// Longest time for one line, in picoseconds: a second. The limit keeps sums of such times from overflowing,
+/// whatever the machine file says.
 const LINE_PS_MAX: u64 = 1_000_000_000_000;
 
 /// Scales `price` by `from` / `near`, the costs of one line from two distances. Returns `price` if `near` is

@@ -37,10 +37,11 @@ pub enum Touch {
     Copy,
 }
 
-/// The CPU that a body runs on. All operations are at the CPU's own time, and take time.
+/// The CPU that a body runs on. Each operation begins at the time on the CPU's clock and moves the clock
+/// forward.
 ///
-/// A copy stands for the same CPU; it may be used only by that CPU's own body, on behalf of code that cannot
-/// be given one (a global allocator, an interface without context).
+/// A copy of this value stands for the same CPU. Only code that runs in that CPU's body may use the copy.
+/// Copies exist for code that cannot be given a reference, such as a global allocator.
 #[derive(Clone, Debug)]
 pub struct VirtualCpu {
     pub(crate) world: Rc<World>,
@@ -73,7 +74,7 @@ impl VirtualCpu {
         self.now() < self.world.deadline && !self.world.cancel.load(Relaxed)
     }
 
-    /// Returns the stream of random numbers that this CPU has for one purpose.
+    /// Returns a stream of random numbers. Each CPU has a separate stream for each purpose.
     #[must_use]
     pub fn rng(&self, purpose: &str) -> Stream {
         random::stream(self.world.seed, purpose, self.id)
@@ -84,7 +85,7 @@ impl VirtualCpu {
         self.engine().tally.borrow_mut().counts.score += units;
     }
 
-    /// Works for a while: for `span`, or longer if another hardware thread of the core works too.
+    /// Computes for `span`, or for longer while another hardware thread of the core computes too.
     pub fn advance(&self, span: Span) {
         self.engine().work(span.0);
         self.interrupt();
@@ -209,7 +210,8 @@ impl VirtualCpu {
         self.interrupt();
         let scratch = &self.engine().cpu().scratch;
         scratch.clear();
-        // Linux's lists cost an exchange of the page set's lock for each block, which its prices include.
+        // With Linux's allocator, each block of a list costs an atomic exchange on the page set's lock. The
+        // prices include these exchanges.
         scratch.exchanges_included.set(blocks as u64);
     }
 
@@ -264,7 +266,8 @@ impl VirtualCpu {
     #[cold]
     fn tick(&self) {
         let cpu = self.engine().cpu();
-        // A CPU that was busy for several periods does the work of only one.
+        // A CPU that was busy for several periods does the periodic work once, not once for each missed
+        // period.
         let period = self.world.tick.0.max(1);
         let late = cpu.clock.get() - cpu.next_tick.get();
         cpu.next_tick.set(cpu.next_tick.get() + (late / period + 1) * period);

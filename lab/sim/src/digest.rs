@@ -1,7 +1,7 @@
 //! A fingerprint of everything that happened, in order.
 
-/// Folds words into 64 bits. Two runs with equal digests made the same decisions at the same times, up to
-/// chance.
+/// Folds words into 64 bits. Two runs with equal digests made the same decisions at the same times, unless
+/// two different runs have the same digest by chance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Digest(u64);
 

@@ -1,5 +1,5 @@
-//! Which cache has a frame: the cache of the CPU that touched the frame last, unless that CPU has touched too
-//! much else since.
+//! Tells which cache has a frame's data. The caches of the CPU that touched the frame last have the data,
+//! unless that CPU has since touched more data than its caches hold.
 //!
 //! A frame's data and its metadata each have a mark: the CPU that touched them last, and when. That CPU's
 //! [`Recency`] knows which of the CPU's caches still holds the lines used then. The model is a fully
@@ -14,7 +14,8 @@ use crate::recency::{Held, Recency};
 
 /// Bytes of a cache line.
 pub(crate) const LINE_BYTES: u64 = 64;
-/// One word: the CPU that touched a thing last, when, and how many lines it touched. 0 if no CPU touched it.
+/// The last touch of a frame's data or metadata, packed into one word: which CPU, at which step, how many
+/// lines. 0 if no CPU touched it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Mark(u64);
 
@@ -22,7 +23,7 @@ struct Mark(u64);
 const LINES_BITS: u32 = 17;
 /// Most lines that a mark has room for.
 const LINES_MAX: u64 = (1 << LINES_BITS) - 1;
-/// Bits of the CPU, plus one: there are at most 8192.
+/// Bits for the CPU number plus one. There are at most 8192 CPUs.
 const CPU_BITS: u32 = 14;
 
 impl Mark {
@@ -81,8 +82,9 @@ impl Footprint {
         let sharers_max = sharers.into_iter().max().unwrap_or(1).max(1);
         let shared_kib = topology.caches.l3_kib / sharers_max;
         let lines = |kib: u32| u64::from(kib) * 1024 / LINE_BYTES;
-        // Each hardware thread has its part of the core's own caches. Each CPU has a part of the last level:
-        // the part that a CPU has where most CPUs of the run share a cache.
+        // Each hardware thread gets an equal part of the caches of its core. Each CPU gets an equal part of a
+        // last-level cache. If some last-level caches have more CPUs of this run than others, all CPUs get
+        // the part of the fullest one.
         let near_kib = slice.all_kib - slice.last_level_kib;
         Self {
             // The system gives zeroed memory, which takes pages only where it is written.
@@ -92,8 +94,8 @@ impl Footprint {
         }
     }
 
-    /// `cpu` touches a frame. Returns the CPU that touched it before, and where that CPU's caches hold the
-    /// frame. Returns `None` if the machine has no such frame.
+    /// Records that `cpu` touches a frame. Returns the CPU that touched the frame before, and which of that
+    /// CPU's caches holds the frame. Returns `None` if the machine has no such frame.
     #[inline]
     pub(crate) fn touch(&mut self, cpu: u32, pfn: Pfn, touched: Touched<'_>) -> Option<Option<(u32, Held)>> {
         let which = match touched {
@@ -119,7 +121,8 @@ impl Footprint {
         held.unwrap_or(Held::Nowhere)
     }
 
-    /// `cpu` touches `lines` lines. `mark` names the CPU that touched them before. Returns the new mark.
+    /// Records that `cpu` touches `lines` lines. `mark` tells which CPU touched them before. Returns the new
+    /// mark.
     #[inline]
     pub(crate) fn renew(&mut self, mark: u64, cpu: u32, lines: u64) -> u64 {
         if let Some((last, step, lines)) = Mark(mark).parts() {

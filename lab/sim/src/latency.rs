@@ -1,7 +1,7 @@
 //! How long operations took: a histogram with logarithmic buckets.
 
-/// Bits of a value, after its highest bit, that decide its bucket. So a bucket is at most 1/32 as wide as its
-/// values are large.
+/// Number of bits after the highest bit of a value that choose the bucket. So the width of a bucket is at
+/// most 1/32 of its values.
 const BITS: u32 = 5;
 /// Number of buckets that cover every 64-bit number of picoseconds.
 const BUCKETS: usize = (64 - BITS as usize + 1) << BITS;

@@ -10,13 +10,15 @@ use crate::link::Link;
 /// No CPU has written the line yet.
 const NOBODY: u32 = u32::MAX;
 
-/// The cost of a cache line that CPUs change by atomic operations. Each operation moves the line to its CPU,
-/// which takes time by distance. Operations happen one after another. The line holds no data.
+/// Models the cost of a cache line that several CPUs change by atomic operations. Each operation moves the
+/// line to the CPU that does it; the time grows with the distance. Operations happen one after another. The
+/// line holds no data.
 #[derive(Debug)]
 pub struct SharedLine {
     last: AtomicU32,
     free_at: AtomicU64,
-    /// The link that carries the line between bricks. Without a link, nothing but distance limits its moves.
+    /// The link that carries the line between bricks (groups of nodes). Without a link, only distance limits
+    /// how fast the line moves.
     link: Option<Arc<Link>>,
 }
 

@@ -1,10 +1,10 @@
 //! Cache lines of an allocator without locks: which CPUs have each line, and when the next CPU gets it.
 //!
-//! Operations on words happen in the order of virtual time. A line belongs to the CPU that wrote it last, and
-//! CPUs that have read it since have copies. A CPU goes on at once if it has the line alone, or if it only
-//! reads and has the line or a copy. Otherwise it fetches the line. The cost grows with distance, and fetches
-//! queue. So two exchanges that race wait for each other, and the later one fails as it would on a real
-//! machine.
+//! Atomic operations happen in the order of virtual time. A line belongs to the CPU that wrote it last. CPUs
+//! that have read the line since then have copies. A CPU that writes needs the only copy; a CPU that reads
+//! needs any copy. A CPU without the copy that it needs fetches the line, one CPU after another, at a cost
+//! that grows with distance. So if two compare-exchanges race, the second one waits for the line and then
+//! fails, as on a real machine.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::engine::{Engine, current};
 use crate::footprint::{Footprint, LINE_BYTES};
 use crate::recency::Held;
 
-/// The lines of an allocator's tables.
+/// The cache lines of an allocator's tables.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     /// Addresses of each table, and the number of its first line.
@@ -33,8 +33,8 @@ pub(crate) struct Lines {
 struct Line {
     /// The [`Footprint`]'s mark of the CPU that wrote the line last.
     mark: u64,
-    /// Time at which the line reached the CPU that fetched it last and that CPU's exchange was done, in
-    /// picoseconds; 0 if no CPU fetched it.
+    /// Time at which the last CPU to fetch the line had received it and finished its exchange, in
+    /// picoseconds; 0 if no CPU fetched the line.
     arrives_ps: u64,
     /// Index of the line's set of copies in [`Lines::copies`], plus one; 0 if the line never had copies.
     copies: u64,
@@ -140,7 +140,7 @@ pub(crate) fn observe(address: usize, how: LineUse) {
 }
 
 impl Engine {
-    /// Handles an atomic operation that the running CPU is about to do on a word of the allocator's.
+    /// Charges an atomic operation that the running CPU is about to do on a word of the allocator.
     #[inline]
     fn use_word(&self, address: usize, how: LineUse) {
         let Some((table, number)) = self.lines.find(address) else { return };
@@ -167,7 +167,8 @@ impl Engine {
         }
     }
 
-    /// The running CPU wrote this line last. The cost depends on the lines that it has used since.
+    /// Charges for a line that the running CPU itself wrote last. The cost depends on how many other lines
+    /// the CPU has used since.
     #[inline]
     fn use_own(&self, number: usize, line: Line, me: u32) {
         let mut footprint = self.footprint.borrow_mut();
@@ -185,8 +186,8 @@ impl Engine {
         }
     }
 
-    /// The running CPU gets a line from memory or from other CPUs. To write it, the CPU asks every CPU that
-    /// has a copy.
+    /// Fetches a line for the running CPU from memory or from other CPUs. A CPU that writes must invalidate
+    /// the copies of all other CPUs, so it asks every CPU that has one.
     fn get_line(&self, table: usize, number: usize, how: LineUse) {
         let (me, cpu) = (self.cpu_index(), self.cpu());
         let mut line = self.lines.get(number);

@@ -1,14 +1,15 @@
-//! The link of one plane at the memory where hot lines are at home.
+//! Models the link between one plane and the memory that holds contended cache lines.
 //!
-//! On machines whose nodes are connected by several planes, the address of a line decides which plane
-//! carries it. A line moves to one CPU at a time. A CPU that asks for a line while it moves is refused, and
-//! asks again, so each CPU that waits has one request under way. These requests share the link with the line.
+//! Planes are parallel networks between the nodes of a large machine. The address of a line decides which
+//! plane carries the line. A line moves to one CPU at a time. If a second CPU asks for a moving line, its
+//! request is refused and the CPU asks again. So each waiting CPU has one request on the link, and these
+//! requests delay the line.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::{Mutex, PoisonError};
 
-/// The times at which operations on the link's lines are done, in picoseconds.
+/// The times at which waiting CPUs will have their lines, in picoseconds.
 #[derive(Debug, Default)]
 pub struct Link(Mutex<BinaryHeap<Reverse<u64>>>);
 
@@ -22,7 +23,7 @@ impl Link {
         done.len() as u64
     }
 
-    /// A CPU waits for a line of this link until `done`.
+    /// Records that a CPU waits for a line of this link until `done`.
     pub(crate) fn waits_until(&self, done: u64) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Reverse(done));
     }

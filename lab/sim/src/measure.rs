@@ -62,7 +62,8 @@ impl Measure {
         world.engine.enter_mark(begins);
         world.engine.enter_mark(ends);
         let every_ps = (ends.since(begins).0 / LOOKS).max(1);
-        // Pages in use now were filled in before the run. The run's own use does not include them.
+        // Pages that are in use now were allocated before the run. They do not count as the run's use of
+        // memory.
         let before = current::outside(|| usage(world));
         let pages = available(&before) + before.held;
         Self {
@@ -86,7 +87,7 @@ impl Measure {
         }
     }
 
-    /// A CPU goes on. Takes a sample of memory if one is due.
+    /// Takes a sample of memory if one is due. The scheduler calls this when a CPU goes on.
     #[inline]
     pub(crate) fn look(&mut self, world: &World, cpu: u32) {
         let now_ps = world.engine.cpus[cpu as usize].clock.get();

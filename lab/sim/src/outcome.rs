@@ -19,7 +19,7 @@ pub struct Counts {
     pub failures: u64,
     /// Pages obtained.
     pub allocated_pages: u64,
-    /// Pages of blocks that no page set served.
+    /// Pages of blocks that came directly from a zone, not from a page set.
     pub direct_pages: u64,
     /// Blocks freed.
     pub frees: u64,
@@ -31,17 +31,18 @@ pub struct Counts {
     pub drains: [u64; 5],
     /// Pages that drains returned.
     pub drained_pages: u64,
-    /// Counts of how often CPUs used the same data.
+    /// How often CPUs used data that other CPUs use too.
     pub shared: SharedCounts,
-    /// Times at which a kernel would have woken the reclaimer.
+    /// Number of times that a kernel would have woken the reclaimer.
     pub kswapd_wakes: u64,
-    /// Times at which a request would have reclaimed memory itself.
+    /// Number of requests that would have had to reclaim memory themselves.
     pub direct_reclaims: u64,
     /// Blocks found to be bad.
     pub bad_pages: u64,
 }
 
-/// How often CPUs used the same data in an allocator. Every allocator has the same counts.
+/// How often CPUs used data of the allocator that other CPUs use too. The counts are defined for every
+/// allocator, so allocators can be compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedCounts {
     /// Times a CPU took a zone's lock. In an allocator without locks: times a CPU changed data that all CPUs
@@ -50,9 +51,9 @@ pub struct SharedCounts {
     /// Times a CPU changed the free frames of a pageblock that another CPU had changed last. Changes of a
     /// page set that receives pages from other CPUs count too.
     pub line_transfers: u64,
-    /// Line transfers less than 10 us after the other CPU's change.
+    /// Changes (as in the field above) less than 10 us after the other CPU's change.
     pub contended_lines: u64,
-    /// Blocks taken from another migratetype's memory.
+    /// Blocks that came from memory of another migratetype than the request's.
     pub fallbacks: u64,
 }
 
@@ -92,7 +93,7 @@ impl Counts {
     }
 }
 
-/// Cache lines touched, by where they were found.
+/// Number of cache lines touched, by the place where the CPU found them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounts {
     /// Lines found in the core's own caches.
@@ -119,7 +120,8 @@ impl CacheCounts {
     }
 }
 
-/// Lines that CPUs got from each other in an allocator without locks. All counts are 0 for Linux's allocator.
+/// Cache lines that CPUs fetched from other CPUs, in an allocator without locks. All counts are 0 for Linux's
+/// allocator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineTraffic {
     /// Times a CPU fetched a line that other CPUs had, by the table that the line belongs to, as in
@@ -138,7 +140,7 @@ impl LineTraffic {
     /// shared data of a zone, sets of pageblocks, data that few pageblocks need.
     pub const TABLES: [&'static str; 6] = ["rows", "states", "cpu_lists", "zones", "index", "bad_bits"];
 
-    /// All lines that CPUs got from each other.
+    /// Number of lines that CPUs fetched from other CPUs.
     #[must_use]
     pub fn all(&self) -> u64 {
         self.passes.iter().sum()
@@ -156,23 +158,24 @@ impl LineTraffic {
 /// Use of memory in pages, in the terms of [`FrameUsage`](pageset_core::FrameUsage).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MemoryUse {
-    /// Free pages that a CPU kept back, on average over the measured time.
+    /// Free pages that one CPU held, so that other CPUs could not take them: average over the measured time.
     pub held_mean: f64,
-    /// Most free pages that CPUs kept back, in any sample.
+    /// Largest number of such pages in any sample.
     pub held_peak: u64,
-    /// Free pages that a CPU kept back at the end of the measured time.
+    /// Number of such pages at the end of the measured time.
     pub held_at_end: u64,
-    /// Most pages that were in use or kept back by a CPU, in any sample. Tools such as `free` call this used
-    /// memory.
+    /// Largest number of pages in any sample that were in use or held by a CPU. Tools such as `free` call
+    /// this used memory.
     pub used_peak: u64,
-    /// Free pages intended for one CPU that other CPUs could take, on average.
+    /// Free pages reserved for one CPU that other CPUs could take if memory was short: average over the
+    /// measured time.
     pub at_hand_mean: f64,
     /// Pageblocks that were free as a whole at the end of the measured time.
     pub whole_at_end: u64,
-    /// Free pages outside of whole pageblocks. Whole pageblocks include the ones that CPUs have at hand, but
-    /// not those in page sets.
+    /// Free pages outside of whole pageblocks. Whole pageblocks count here even if one CPU has reserved them,
+    /// unless they are in a page set.
     pub apart_at_end: u64,
-    /// Free pages that CPUs kept back when all bodies had ended and each CPU had ticked twice.
+    /// Free pages that CPUs held after all bodies had ended and each CPU had ticked twice.
     pub held_after_two_ticks: u64,
     /// Pageblocks that were free as a whole after the idle time, when the load is gone.
     pub whole_when_gone: u64,
@@ -219,7 +222,8 @@ pub struct Outcome {
     pub memory: MemoryUse,
     /// How long each allocation took.
     pub alloc: Latency,
-    /// For each allocation, the part of its time that it waited behind another CPU's drain.
+    /// For each allocation, the part of its time spent waiting for a lock while another CPU drained a page
+    /// set under it.
     pub behind_drains: Latency,
     /// How long each single free took.
     pub free: Latency,
@@ -229,7 +233,8 @@ pub struct Outcome {
     pub cached_at_end: u64,
     /// Pages in page sets after all bodies had ended and the machine had been idle for the time set.
     pub cached_after_idle: u64,
-    /// The place of each frame in the end, as `validate` counted.
+    /// Numbers of free, cached, allocated and leaked frames after the run, as the allocator's `validate`
+    /// counted them.
     pub census: FrameCensus,
     /// Workers that never ended: they waited, and no running worker was left to wake them. The pages they
     /// held are lost.
@@ -256,13 +261,13 @@ impl Outcome {
         self.busy.iter().copied().sum()
     }
 
-    /// Share of the workers' busy time that they waited for a class of locks, in percent.
+    /// Share of the workers' busy time spent waiting for locks of a class, in percent.
     #[must_use]
     pub fn lock_wait_pct(&self, class: LockClass) -> f64 {
         self.share_pct(self.lock(class).wait_ps)
     }
 
-    /// Share of the workers' busy time that they waited for zone locks or held them, in percent: the 2023
+    /// Share of the workers' busy time spent waiting for zone locks or holding them, in percent: the 2023
     /// series' *zone lock%*.
     #[must_use]
     pub fn zone_lock_pct(&self) -> f64 {
@@ -277,7 +282,7 @@ impl Outcome {
         self.share_pct(self.lines.pass_ps)
     }
 
-    /// Share of the workers' busy time that they waited for LRU lists' locks or held them, in percent.
+    /// Share of the workers' busy time spent waiting for the locks of LRU lists or holding them, in percent.
     #[must_use]
     pub fn lru_lock_pct(&self) -> f64 {
         let lru = self.lock(LockClass::Lru);

@@ -51,19 +51,20 @@ pub(crate) struct DataPrices {
     pub(crate) service: u64,
 }
 
-/// Costs of a plane, in picoseconds.
+/// Costs of a plane (one of the parallel networks between nodes), in picoseconds.
 #[derive(Debug)]
 pub(crate) struct PlanePrices {
-    /// Nodes of one brick, whose CPUs reach each other without a plane.
+    /// Nodes of one brick. CPUs of one brick exchange lines without using a plane.
     pub(crate) brick_nodes: u16,
-    /// Time that a line occupies the plane.
+    /// Time for which one moving cache line occupies the plane.
     line: u64,
-    /// Time that a request occupies the plane.
+    /// Time for which one request for a line occupies the plane.
     request: u64,
 }
 
 impl PlanePrices {
-    /// Time that the move of a line occupies a plane, if `waiting` CPUs wait for lines of the plane.
+    /// Time for which a moving line occupies the plane while `waiting` CPUs wait for lines. Their requests
+    /// use the plane too.
     pub(crate) fn busy(&self, waiting: u64) -> u64 {
         self.line.saturating_add(self.request.saturating_mul(waiting))
     }

@@ -2,34 +2,36 @@
 
 use std::collections::VecDeque;
 
-/// Steps in the smaller cache, which decide how exact the order is. Guess: an error of a thirty-second of a
-/// cache is less than the error of assuming exact least-recently-used replacement.
+/// Number of steps that the smaller cache is divided into. More steps make the order of lines more exact.
+/// Guess: an error of 1/32 of a cache is smaller than the error of assuming that caches replace exactly the
+/// least recently used line.
 const STEPS_OF_NEAR: u64 = 32;
 /// Most steps that are remembered. A line that is not used for this many steps counts as evicted, even if few
 /// other lines were used. The limit bounds the memory of one CPU at 128 KiB.
 const STEPS_MAX: usize = 1 << 14;
-/// Most steps in both caches: a quarter of the remembered steps, because lines that are used again leave
-/// holes in older steps.
+/// Most steps that both caches together may span. It is a quarter of the remembered steps, because a line
+/// that is used again moves to a new step and leaves the old step smaller.
 const STEPS_OF_ALL: u64 = STEPS_MAX as u64 / 4;
 
 /// The number of a step, which stands for a time of use. Steps are numbered from 1.
 pub(crate) type Step = u64;
 
-/// The lines that one CPU used last, most recent first, divided into steps. Each of two caches holds the
-/// first lines up to its size. Using a line again moves it to the front and makes no other line older.
+/// The lines that one CPU used last, from the most recent to the oldest, divided into steps. A cache holds
+/// the most recent lines, as many as fit. There are two caches. A line that is used again moves to the front,
+/// and older lines keep their places.
 #[derive(Debug)]
 pub(crate) struct Recency {
     /// Lines whose last use was in each step, the oldest step first.
     steps: VecDeque<u64>,
     /// The number of the oldest step.
     first: Step,
-    /// Lines after which a new step begins.
+    /// Number of lines in a step. After as many lines, the next step begins.
     step_lines: u64,
     near: Edge,
     all: Edge,
 }
 
-/// The reach of a cache into the past.
+/// The steps whose lines are in a cache.
 #[derive(Debug)]
 struct Edge {
     capacity: u64,
@@ -98,7 +100,7 @@ impl Recency {
         }
     }
 
-    /// Uses lines. Returns the step of the use.
+    /// Records that this CPU uses lines. Returns the current step.
     #[inline]
     pub(crate) fn push(&mut self, lines: u64) -> Step {
         let last = self.steps.len() - 1;

@@ -45,13 +45,13 @@ pub enum SimulationError {
         "no memory for the stacks of {0} virtual CPUs: use fewer CPUs, or raise the limit on memory maps"
     )]
     Stack(u32, #[source] std::io::Error),
-    /// CPUs wait for locks that will never be released: a bug of the bodies, or of the allocator.
+    /// CPUs wait for locks that will never be released. This is a bug of the bodies or of the allocator.
     #[error("deadlock: these CPUs wait for each other's locks: {0:?}")]
     Deadlock(Vec<CpuId>),
     /// The run was [cancelled](Builder::cancel).
     #[error("cancelled")]
     Cancelled,
-    /// The allocator lost or doubled frames: a bug.
+    /// The allocator lost frames, or handed out a frame twice. This is a bug.
     #[error("the allocator's state is wrong after the run, which is a bug: {0}")]
     Violation(#[from] Violation),
 }
@@ -113,7 +113,8 @@ impl Simulation {
         }
     }
 
-    /// Gives a CPU its body: ordinary code that should end when [`VirtualCpu::running`] is false.
+    /// Gives a CPU its body, which is ordinary code. The body should return once [`VirtualCpu::running`] is
+    /// false.
     ///
     /// # Errors
     /// Fails if the CPU does not exist, or already has a body.
@@ -129,8 +130,8 @@ impl Simulation {
         Ok(())
     }
 
-    /// The allocator, for filling memory before the run, for example. The caller may name any CPU. Operations
-    /// cost no virtual time yet.
+    /// Returns the allocator, so that the caller can prepare memory before the run, for example fill it. The
+    /// caller may use any CPU number. Operations before the run cost no virtual time.
     #[must_use]
     pub fn allocator(&self) -> &dyn FrameAllocator {
         self.world.allocator.frames()
@@ -193,7 +194,7 @@ impl Simulation {
     }
 }
 
-/// Makes workers that share a core slow each other down.
+/// Sets the slowdown of each worker that shares a core with another worker.
 fn slow_down_siblings(engine: &Engine, workers: &[CpuId]) {
     for worker in workers {
         let cpu = &engine.cpus[worker.index()];
@@ -211,7 +212,7 @@ fn strand(world: Rc<World>, id: CpuId, body: Body) -> std::io::Result<Strand> {
     })
 }
 
-/// A run that is over.
+/// A run whose bodies have all ended.
 struct Finished {
     labels: Labels,
     stuck: Vec<CpuId>,
@@ -219,7 +220,7 @@ struct Finished {
 }
 
 impl Finished {
-    /// Lets the machine be idle, checks the allocator, and sums up.
+    /// Simulates the idle time after the run, checks the allocator, and makes the outcome.
     fn finish(self, world: &World) -> Result<Outcome, SimulationError> {
         let held_after_two_ticks = self.rest(world);
         let Measured { workers, span, busy, idle, tally, memory, digest } = self.measured;
@@ -259,8 +260,8 @@ impl Finished {
         })
     }
 
-    /// Does the periodic work of a machine that is idle for the time set. Nothing else runs, so the work
-    /// needs no virtual CPUs. Returns how many pages CPUs hold after two ticks.
+    /// Does the periodic work of all CPUs during the idle time. Nothing else runs, so this function calls the
+    /// allocator directly, without virtual CPUs. Returns the number of pages that CPUs hold after two ticks.
     fn rest(&self, world: &World) -> u64 {
         let allocator = world.allocator.frames();
         let tick = |()| {
@@ -276,8 +277,8 @@ impl Finished {
 }
 
 impl Builder<'_> {
-    /// Sets how many CPUs exist: the first ones of the machine. The memory of all nodes exists, even of nodes
-    /// without CPUs.
+    /// Sets how many CPUs exist. They are the first CPUs of the machine. The memory of all nodes exists, even
+    /// of nodes without CPUs.
     #[must_use]
     pub fn cpus(mut self, cpus: u32) -> Self {
         self.cpus = cpus;
@@ -291,8 +292,8 @@ impl Builder<'_> {
         self
     }
 
-    /// Uses our own allocator instead of Linux's, below arrays that each CPU has to itself, as kernels use
-    /// it.
+    /// Uses our own allocator instead of Linux's. Each CPU has an array of free blocks above the allocator,
+    /// as in a kernel.
     #[must_use]
     pub fn owned_blocks(mut self) -> Self {
         self.choice = Choice::OwnedBlocks;
@@ -334,8 +335,8 @@ impl Builder<'_> {
         self
     }
 
-    /// Sets the time between two ticks of a CPU: a second in Linux. A simulation of less than a second must
-    /// shorten the time to see any tick.
+    /// Sets the time between two ticks of a CPU. Linux ticks once a second, so a simulation shorter than a
+    /// second has no tick unless it sets a shorter time.
     #[must_use]
     pub fn tick(mut self, tick: Span) -> Self {
         self.tick = tick;
@@ -380,7 +381,8 @@ impl Builder<'_> {
     /// Builds the machine with all its memory free.
     ///
     /// # Errors
-    /// Fails if the machine has fewer CPUs, or if the allocator refuses the settings.
+    /// Fails if the settings ask for more CPUs than the machine has, or if the allocator refuses the
+    /// settings.
     pub fn build(self) -> Result<Simulation, SimulationError> {
         let Self { machine, cpus, .. } = self;
         if cpus == 0 || cpus > machine.cpus() {

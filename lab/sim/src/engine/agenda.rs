@@ -1,4 +1,4 @@
-//! The agenda: each CPU with the time at which the CPU goes on.
+//! The agenda: a queue of the times at which CPUs go on.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,7 +9,7 @@ pub(crate) struct Entry(u128);
 
 /// Bits of an entry that hold the CPU; machine files name at most 8192.
 const CPU_BITS: u32 = 16;
-/// Bits that hold the sequence number: 2^48 entries are years of simulating.
+/// Bits that hold the sequence number. A simulation would take years to make 2^48 entries.
 const SEQUENCE_BITS: u32 = 48;
 
 impl Entry {
@@ -41,14 +41,14 @@ impl Agenda {
         Entry(u128::from(time) << (CPU_BITS + SEQUENCE_BITS) | sequence | u128::from(cpu))
     }
 
-    /// Enters that `cpu` goes on at `time`. Returns the entry's sequence number.
+    /// Adds an entry: `cpu` goes on at `time`. Returns the entry's sequence number.
     pub(crate) fn push(&mut self, time: u64, cpu: u32) -> u64 {
         let entry = self.entry(time, cpu);
         self.entries.push(Reverse(entry));
         self.sequence
     }
 
-    /// Takes the earliest entry and enters `cpu` at `time`: `push` and `pop` in one step.
+    /// Takes the earliest entry, and adds an entry for `cpu` at `time`. This is `push` and `pop` in one step.
     pub(crate) fn exchange(&mut self, time: u64, cpu: u32) -> (u64, Entry) {
         let entry = self.entry(time, cpu);
         match self.entries.peek_mut() {

@@ -1,7 +1,7 @@
 //! The simulation that this OS thread is running.
 //!
-//! A raw lock is made by a constant and called without context. An event sink must be `Sync`. So neither can
-//! hold a reference to its simulation, and both find it here.
+//! A raw lock is created by a constant, and its methods get no context argument. An event sink must be
+//! `Sync`. So neither can hold a reference to its simulation. Both look up the simulation here.
 #![expect(
     unsafe_code,
     reason = "a thread-local cannot hold a borrow; this file proves that the borrow is alive"
@@ -31,8 +31,8 @@ pub(crate) fn enter<R>(engine: &Engine, body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// Runs `body` outside the simulation: its operations cost nothing and suspend no CPU. The scheduler uses
-/// this, since it is no virtual CPU.
+/// Runs `body` outside the simulation: operations cost nothing and suspend no CPU. The scheduler uses this
+/// function for its own work, because it is not a virtual CPU.
 pub(crate) fn outside<R>(body: impl FnOnce() -> R) -> R {
     let _restore = Restore(CURRENT.replace(None));
     body()
@@ -44,8 +44,8 @@ pub(crate) fn outside<R>(body: impl FnOnce() -> R) -> R {
 #[inline]
 pub(crate) fn with<R>(body: impl FnOnce(Option<&Engine>) -> R) -> R {
     let engine = CURRENT.get();
-    // SAFETY: `enter` stored the pointer, which it made from a borrow. It holds this borrow until it has
-    // removed the pointer. A virtual CPU that is suspended in `body` is resumed or unwound inside that
-    // `enter`: its coroutine belongs to `run`, which drops all coroutines before it leaves `enter`.
+    // SAFETY: `enter` made the pointer from a borrow, and holds the borrow until it has removed the pointer.
+    // `body` may suspend its virtual CPU. The CPU is then resumed or unwound before `enter` returns, because
+    // `run` owns the CPU's coroutine and drops all coroutines before it leaves `enter`.
     body(engine.map(|engine| unsafe { engine.as_ref() }))
 }

@@ -1,9 +1,9 @@
 //! The scheduler: virtual CPUs, their clocks, and which CPU goes on next.
 //!
-//! Each CPU has a clock of its own and runs ahead of the others until it is about to do something that others
-//! can see: take a lock, touch a shared line, use a channel. There it waits ([`Engine::sync`]) until no other
-//! CPU has an earlier clock. So visible acts happen in the order of (time, sequence number), and a run
-//! depends on nothing but its input.
+//! Each CPU has a clock. A CPU runs ahead of the other CPUs until it is about to do something that they can
+//! see: take a lock, touch a shared line, use a channel. Then the CPU waits ([`Engine::sync`]) until no other
+//! CPU has an earlier clock. So visible acts happen in the order of virtual time, and a run depends only on
+//! its input.
 
 mod agenda;
 pub(crate) mod current;
@@ -26,12 +26,13 @@ use crate::tally::Tally;
 use crate::time::Time;
 use crate::variation::Variation;
 
-/// The lead that a CPU may have over the others while it does nothing that they can see, in picoseconds: 20
-/// µs. The limit bounds how far counters that are read without a lock may be ahead. Guess: 20 µs are the time
-/// of forty allocations, so CPUs are switched once in forty allocations and not at each.
+/// How far a CPU's clock may be ahead of the earliest clock while the CPU does nothing that other CPUs can
+/// see, in picoseconds: 20 µs. Counters that are read without a lock can be wrong by what happens in this
+/// time. Guess: 20 µs are the time of forty allocations, so the simulator switches CPUs once in forty
+/// allocations instead of at each.
 const RUN_AHEAD_PS: u64 = 20_000_000;
 
-/// Number in place of a CPU's, for the entries that begin and end the measuring.
+/// The CPU number of agenda entries that belong to no CPU: the ones that begin and end the measuring.
 const MARK: u32 = u16::MAX as u32;
 
 /// The next step of the simulation.
@@ -50,7 +51,7 @@ pub(crate) struct Engine {
     /// The CPU whose code is running.
     running: Cell<u32>,
     agenda: RefCell<Agenda>,
-    /// The agenda's next entry. It was taken when a CPU last stepped aside.
+    /// The agenda's next entry. The last CPU that suspended itself took this entry from the agenda.
     upcoming: Cell<Option<Entry>>,
     /// Time of the earliest entry of the agenda.
     horizon: Cell<u64>,
@@ -114,8 +115,8 @@ impl Engine {
         clock.set(clock.get().saturating_add(ps));
     }
 
-    /// Charges work of the core itself, which takes longer than with [`charge`](Self::charge) if the core's
-    /// other hardware thread works too.
+    /// Charges time for computing. The work takes longer if the core's other hardware thread computes too,
+    /// unlike with [`charge`](Self::charge).
     #[inline]
     pub(crate) fn work(&self, ps: u64) {
         self.charge(ps.saturating_add(ps.saturating_mul(self.cpu().slowdown.get()) >> SLOWDOWN_BITS));
@@ -130,7 +131,8 @@ impl Engine {
         self.digest.get().value()
     }
 
-    /// Waits until the running CPU's clock is the earliest. Then no other CPU can act before its next act.
+    /// Suspends the running CPU until its clock is the earliest of all CPUs. Then no other CPU can act before
+    /// the running CPU's next act.
     #[inline]
     pub(crate) fn sync(&self) {
         while self.cpu().clock.get() > self.horizon.get() {
@@ -138,7 +140,7 @@ impl Engine {
         }
     }
 
-    /// Waits until the running CPU is at most [`RUN_AHEAD_PS`] ahead of the others.
+    /// Suspends the running CPU until it is at most [`RUN_AHEAD_PS`] ahead of the earliest clock.
     #[inline]
     pub(crate) fn keep_close(&self) {
         if self.cpu().clock.get() > self.horizon.get().saturating_add(RUN_AHEAD_PS) {
@@ -155,21 +157,21 @@ impl Engine {
         cpu.way_back.suspend();
     }
 
-    /// Enters that `cpu` goes on at `time`.
+    /// Adds to the agenda that `cpu` goes on at `time`.
     pub(crate) fn enter(&self, cpu: u32, time: Time) {
         let mut agenda = self.agenda.borrow_mut();
         self.cpus[cpu as usize].entry.set(agenda.push(time.0, cpu));
         self.horizon.set(agenda.earliest());
     }
 
-    /// Enters that something other than a CPU happens at `time`.
+    /// Adds an entry to the agenda that belongs to no CPU: the measuring begins or ends at `time`.
     pub(crate) fn enter_mark(&self, time: Time) {
         let mut agenda = self.agenda.borrow_mut();
         agenda.push(time.0, MARK);
         self.horizon.set(agenda.earliest());
     }
 
-    /// Makes a CPU's first entry.
+    /// Adds a CPU's first entry to the agenda.
     pub(crate) fn start(&self, cpu: u32) {
         self.live.set(self.live.get() + 1);
         self.enter(cpu, Time::ZERO);
@@ -199,7 +201,7 @@ impl Engine {
         self.note(self.cpus[cpu as usize].clock.get());
     }
 
-    /// Whether any CPU will go on by itself.
+    /// Whether any CPU will go on without being woken by another CPU.
     pub(crate) fn is_stalled(&self) -> bool {
         self.live.get() == 0
     }
@@ -224,7 +226,7 @@ impl Engine {
     /// `is_promised`: whether the CPU will act by itself at `until`.
     pub(crate) fn idle(&self, until: Time, is_promised: bool) -> bool {
         let cpu = self.cpu();
-        // Another CPU woke the running CPU while it did its periodic work, between two waits.
+        // Another CPU woke the running CPU before this wait, while the running CPU did its periodic work.
         if cpu.is_woken.replace(false) {
             return true;
         }

@@ -61,8 +61,8 @@ impl WayBack {
     #[inline]
     pub(crate) fn suspend(&self) {
         let yielder = self.0.get().expect("only a virtual CPU's own code suspends it");
-        // SAFETY: `during` put the pointer there from a borrow that lasts until it has taken it away again,
-        // and code that runs meanwhile on this strand is inside it.
+        // SAFETY: `during` made the pointer from a borrow, and keeps the borrow until it has removed the
+        // pointer. This code runs inside `during` on the same strand, so the borrow is still valid.
         unsafe { &*yielder }.suspend(());
     }
 }

@@ -1,4 +1,4 @@
-//! A lock that one CPU holds, or many share: the lock of an address space, or of a file.
+//! A readers-writer lock, such as the lock of an address space or of a file.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -8,8 +8,8 @@ use crate::cpu::VirtualCpu;
 use crate::engine::Engine;
 use crate::line::SharedLine;
 
-/// A lock that virtual CPUs can share, or hold alone. It guards no value. First come, first served: a CPU
-/// that waits to hold it alone keeps later CPUs from sharing it.
+/// A readers-writer lock for virtual CPUs, which guards no value. CPUs get the lock in the order in which
+/// they ask: while a CPU waits to hold the lock exclusively, later CPUs cannot share it.
 ///
 /// Each acquisition and release changes the lock's line ([`SharedLine`]), also by CPUs that share it.
 #[derive(Debug)]
@@ -41,12 +41,12 @@ impl Gate {
         }
     }
 
-    /// Takes the lock, shared with others.
+    /// Takes the lock, which other CPUs may share.
     pub fn lock_shared(&self, cpu: &VirtualCpu) {
         self.enter(cpu.engine(), false);
     }
 
-    /// Takes the lock alone.
+    /// Takes the lock exclusively.
     pub fn lock_exclusive(&self, cpu: &VirtualCpu) {
         self.enter(cpu.engine(), true);
     }
@@ -58,19 +58,19 @@ impl Gate {
     pub fn unlock_shared(&self, cpu: &VirtualCpu) {
         let engine = cpu.engine();
         self.line.rmw_by(engine);
-        assert!(self.sharers.get() > 0, "a gate that nobody shares is unlocked");
+        assert!(self.sharers.get() > 0, "a CPU unlocks a gate that no CPU shares");
         self.sharers.set(self.sharers.get() - 1);
         self.admit(engine);
     }
 
-    /// Releases the lock that this CPU holds alone.
+    /// Releases the lock that this CPU holds exclusively.
     ///
     /// # Panics
-    /// Panics if no CPU holds the lock alone.
+    /// Panics if no CPU holds the lock exclusively.
     pub fn unlock_exclusive(&self, cpu: &VirtualCpu) {
         let engine = cpu.engine();
         self.line.rmw_by(engine);
-        assert!(self.is_exclusive.replace(false), "a gate that nobody has alone is unlocked");
+        assert!(self.is_exclusive.replace(false), "a CPU unlocks a gate that no CPU holds exclusively");
         self.admit(engine);
     }
 

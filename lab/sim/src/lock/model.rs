@@ -4,8 +4,8 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LockModel {
     /// CPUs wait in a queue, each spinning on a line of its own, as Linux's spin locks since 4.2. A hand-over
-    /// moves the lock's line and the next waiter's line. A hand-over takes a little longer with every
-    /// doubling of the queue, since each CPU that joins takes the lock's line once.
+    /// moves the lock's line and the next waiter's line. CPUs that join the queue also take the lock's line,
+    /// so a hand-over takes a little longer when more CPUs wait.
     #[default]
     Queued,
     /// CPUs wait in a queue, all spinning on one line. A hand-over invalidates every waiter's copy, so the
@@ -15,7 +15,8 @@ pub enum LockModel {
     /// with `Ticket`, and failing attempts delay the one that succeeds. In the model the first CPU to come is
     /// served first; a real lock of this kind is unfair.
     TestAndSet,
-    /// Only waiting for the holder costs time: for tests and upper bounds.
+    /// A CPU waits until the holder releases the lock. Taking and handing over cost nothing. For tests and
+    /// upper bounds.
     Free,
 }
 
@@ -49,8 +50,9 @@ impl LockModel {
     /// Time from a release to the next acquisition. The lock's line takes `line` to move, passing the lock on
     /// is `pass` of work, and `waiters` CPUs wait.
     ///
-    /// The growth terms are guesses at the right order of magnitude. Each doubling of a queue adds an eighth
-    /// of a line. Each further CPU that reads adds half a line, and each that writes adds a line.
+    /// The growth terms are guesses at the right order of magnitude. In a queue, each doubling of the number
+    /// of waiters adds an eighth of a line transfer. With `Ticket`, each further waiter adds half a transfer.
+    /// With `TestAndSet`, each further waiter adds a whole one.
     #[inline]
     pub(crate) fn hand_over(self, line: u64, pass: u64, waiters: u64) -> u64 {
         let others = waiters.saturating_sub(1);

@@ -1,10 +1,10 @@
-//! Which CPU waits for a lock, and for how long.
+//! Decides when a virtual CPU gets a lock.
 //!
-//! Requests arrive in the order of virtual time ([`Engine::sync`]), and holders run ahead. When the second
-//! CPU asks, the first may already have released the lock, at a moment later than the second CPU's clock. So
-//! a queue is usually one number, the time at which the lock becomes free, and no CPU is suspended. A CPU is
-//! suspended only if the holder was suspended with the lock held: the holder waits for another lock, or
-//! computes at length.
+//! CPUs ask for locks in the order of virtual time ([`Engine::sync`]), but a CPU that holds a lock runs
+//! ahead. When a second CPU asks, the holder's code may already have released the lock, at a virtual time
+//! that is later than the second CPU's clock. Then the second CPU need not be suspended: its clock is set to
+//! that time. A CPU is suspended only if the holder itself is suspended with the lock held, because the
+//! holder waits for another lock or computes for long.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -18,22 +18,23 @@ use crate::engine::Engine;
 /// Stands for "no CPU".
 const NONE: u32 = u32::MAX;
 
-/// The queues of all locks that a simulation has met.
+/// The queues of all locks that a simulation has used.
 #[derive(Debug)]
 pub(crate) struct LockTable {
     queues: RefCell<Vec<Queue>>,
-    /// Number of this simulation's table. A lock keeps it beside its slot, so a slot of another simulation's
-    /// table is recognised.
+    /// Number of this table. A lock stores this number with its slot, so a lock that was last used in another
+    /// simulation is recognised.
     epoch: u64,
     zones: Range<usize>,
     page_sets: Range<usize>,
 }
 
-/// Bits of a lock's place that hold the slot, plus one.
+/// Number of low bits of `VirtualLock::place` that hold the lock's slot. The bits above hold the epoch.
 const SLOT_BITS: u32 = 24;
 
 impl LockTable {
-    /// Makes a table that knows the core's locks by their addresses: among the zones, or among the page sets.
+    /// Makes an empty table. `zones` and `page_sets` are the address ranges of the core's zones and page
+    /// sets. The address of a lock tells which kind of lock it is.
     pub(crate) fn new(zones: Range<usize>, page_sets: Range<usize>) -> Self {
         static EPOCHS: AtomicU64 = AtomicU64::new(1);
         let epoch = EPOCHS.fetch_add(1, Ordering::Relaxed);
@@ -79,14 +80,14 @@ impl LockTable {
     }
 }
 
-/// One lock's past and future.
+/// The past holds of one lock, and the CPUs that wait for it.
 #[derive(Debug)]
 struct Queue {
     /// The last holder.
     last: u32,
     /// Holds that end after the current virtual time, in order.
     holds: VecDeque<PastHold>,
-    /// Time that drains have held this lock so far.
+    /// Sum of the times for which drains held this lock so far.
     drained_ps: u64,
     /// CPUs that are suspended until the suspended holder releases the lock.
     parked: VecDeque<Parked>,
@@ -96,7 +97,7 @@ struct Queue {
 struct PastHold {
     begin: u64,
     end: u64,
-    /// Time that drains had held the lock before this hold.
+    /// Sum of the times for which drains held the lock before this hold began.
     drained_before: u64,
     is_drain: bool,
 }
@@ -121,7 +122,8 @@ impl Queue {
         }
     }
 
-    /// Time that drains have held the lock until `now`. Holds that ended earlier must be forgotten already.
+    /// Returns the sum of the times for which drains held the lock before `now`. The caller must have called
+    /// `forget` with `now`.
     #[inline]
     fn drained_until(&self, now: u64) -> u64 {
         match self.holds.front() {

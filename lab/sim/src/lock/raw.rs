@@ -151,7 +151,7 @@ impl Spin {
     /// # Panics
     /// Panics if the lock is not held.
     pub fn unlock(&self) {
-        let hold = self.hold.take().expect("a spin lock that nobody holds is unlocked");
+        let hold = self.hold.take().expect("a CPU unlocks a spin lock that no CPU holds");
         // SAFETY: `lock` stored this hold when it took the lock. The hold has just been removed from its
         // place, so it is given back once.
         unsafe { self.lock.unlock(hold) };

@@ -23,8 +23,9 @@ pub struct ByLevel {
     /// Nanoseconds if the last-level cache has the data.
     pub shared_ns: f64,
     /// Nanoseconds if the own caches of another core under the same last-level cache have the data. The cost
-    /// from cores farther away grows by the same factor as the cost of a single line. Only costs of data use
-    /// this value, costs of metadata do not. Default: `memory_ns`.
+    /// from a more distant core is this value times a factor: the cost of a line from that core divided by
+    /// the cost of a line from this one. Only costs of data use this value; costs of metadata do not.
+    /// Default: `memory_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_ns: Option<f64>,
     /// Nanoseconds if only memory of the CPU's own node has the data.
@@ -53,8 +54,8 @@ impl FrameLayout {
     }
 }
 
-/// All costs of a machine. A cost that is called "work" below contains no cache misses; the simulation adds
-/// them.
+/// All costs of a machine. A cost that is described as "work" does not contain cache misses. The simulation
+/// adds their cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Costs {
@@ -69,8 +70,8 @@ pub struct Costs {
     pub give_block: Cost,
     /// Work of taking and releasing an uncontended zone lock.
     pub zone_visit: Cost,
-    /// Number of cache lines that follow a zone's lock from CPU to CPU: free-list heads, counters. The same
-    /// number of lines follows the lock of an LRU list.
+    /// Number of cache lines that a zone's lock protects and that move with it from CPU to CPU: free-list
+    /// heads and counters. The simulation uses the same number for the lock of an LRU list.
     pub zone_lines: u32,
     /// Touching a frame's metadata, which is one line.
     pub metadata: ByLevel,

@@ -39,7 +39,8 @@ struct TopologyTable {
     /// Distances between nodes, one row per node. If there are no rows, `levels` decides.
     #[serde(default)]
     distances: Vec<Vec<u8>>,
-    /// Groups of nodes in a hierarchy, e.g. bricks under routers. Nodes of no common group have distance 20.
+    /// Groups of nodes in a hierarchy, e.g. bricks under routers. Two nodes that share no group have distance
+    /// 20.
     #[serde(default)]
     levels: Vec<Level>,
 }
@@ -50,7 +51,7 @@ struct TopologyTable {
 struct Level {
     /// Number of nodes in one group: a multiple of the number of the level before.
     nodes: u32,
-    /// Distance between nodes of one group that no smaller group holds.
+    /// Distance between two nodes of this group that are in different groups of the level before.
     distance: u8,
 }
 

@@ -38,7 +38,8 @@ pub struct Machine {
     pub memory: ZoneLayout,
     /// Costs of single steps.
     pub costs: Costs,
-    /// The planes that connect its bricks. Without planes, only distance limits how fast a line moves.
+    /// The parallel networks between the machine's bricks (groups of nodes). Without planes, only distance
+    /// limits how fast a cache line moves.
     pub planes: Option<Planes>,
     /// When the CPUs do their periodic work.
     pub tick_phase: TickPhase,

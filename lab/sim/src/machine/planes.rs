@@ -1,4 +1,5 @@
-//! Planes: networks side by side that connect the nodes of a large machine.
+//! Planes: parallel networks that connect the nodes of a large machine. A brick is a group of nodes that are
+//! connected without a plane.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,15 +13,15 @@ pub struct Planes {
     pub count: u32,
     /// Nodes of one brick. Lines inside a brick use no plane.
     pub brick_nodes: u32,
-    /// Time that a line occupies a plane when it moves.
+    /// Time for which one moving cache line occupies a plane.
     pub line: Cost,
-    /// Time that a request of a CPU that waits for a line occupies a plane. Each such CPU has one
-    /// request under way while the line moves. Default: CPUs wait without requests.
+    /// Time for which one request for a line occupies a plane. Each CPU that waits for a moving line sends
+    /// such requests, one at a time. Default: waiting CPUs send no requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Cost>,
 }
 
-/// Most planes, and most nodes of a brick.
+/// Largest number of planes, and largest number of nodes in a brick.
 const COUNT_MAX: u32 = 256;
 
 impl Planes {

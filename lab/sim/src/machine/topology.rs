@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// numbering decides only which CPUs "the first n CPUs" are.)
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
-    /// Number of packages.
+    /// Number of processor packages.
     pub sockets: u32,
     /// Number of nodes, of all sockets together.
     pub nodes: u32,

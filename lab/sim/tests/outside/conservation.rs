@@ -12,7 +12,8 @@ fn small(name: &str) -> Machine {
         .expect("still valid")
 }
 
-/// Allocates blocks of all orders, passes some of them on, frees what it has and gets.
+/// Allocates blocks of all orders, sends some of them to another CPU, and frees the other blocks and the ones
+/// that it receives.
 fn churn(cpu: &VirtualCpu, from: &Channel<(Pfn, Order)>, to: &Channel<(Pfn, Order)>) {
     let mut rng = cpu.rng("churn");
     let mut held = Vec::new();
@@ -44,7 +45,7 @@ fn churn(cpu: &VirtualCpu, from: &Channel<(Pfn, Order)>, to: &Channel<(Pfn, Orde
     }
 }
 
-/// Every CPU churns and passes blocks on, under an allocator that `choose` chooses.
+/// Every CPU allocates, frees and sends blocks to other CPUs. `choose` selects the allocator.
 fn churned(name: &str, choose: impl FnOnce(Builder<'_>) -> Builder<'_>) -> Outcome {
     let machine = small("westmere-ep");
     let builder = Simulation::builder(&machine)
@@ -63,8 +64,8 @@ fn churned(name: &str, choose: impl FnOnce(Builder<'_>) -> Builder<'_>) -> Outco
     assert!(outcome.stuck.is_empty(), "{name}");
     assert_eq!((outcome.census.allocated, outcome.census.leaked), (0, 0), "{name}");
     assert!(outcome.counts.allocs > 1000, "{name}: {:?}", outcome.counts);
-    // Some thousand pages are in use at the end of the measured time, or less. All others are free, whole or
-    // apart.
+    // At the end of the measured time, at most a few thousand pages are in use. All other pages are free, in
+    // whole pageblocks or outside of them.
     let (pages, memory) = (machine.memory_bytes() / 4096, outcome.memory);
     let free = memory.whole_at_end * 512 + memory.apart_at_end;
     assert!(
@@ -81,8 +82,8 @@ fn every_policy_keeps_every_frame() {
     }
 }
 
-/// CPUs meet inside operations: exchanges fail because another CPU's came first, and pageblocks change while
-/// a CPU takes frames from them.
+/// CPUs interrupt each other within operations: a compare-exchange fails because another CPU's came first,
+/// and a pageblock changes while a CPU takes frames from it.
 #[test]
 fn owned_pageblocks_keep_every_frame() {
     for seed in 0..10 {
@@ -95,7 +96,7 @@ fn owned_pageblocks_keep_every_frame() {
     }
 }
 
-/// The largest machines are ordinary: all their memory is there, and all CPUs work.
+/// On the largest machines, all memory exists and all CPUs work.
 #[test]
 fn five_hundred_cpus_and_a_tebibyte_are_ordinary() {
     let machine = Machine::named("altix-512").unwrap();

@@ -33,7 +33,7 @@ fn consume(cpu: &VirtualCpu, pages: &Channel<Pfn>, common: &Common) {
     }
 }
 
-/// Half of the CPUs allocate, the others free; all use one lock.
+/// Half of the CPUs allocate pages, the other half frees them. All CPUs use one lock.
 fn run(seed: u64) -> Outcome {
     run_with(seed, |builder| builder)
 }
@@ -68,7 +68,7 @@ fn one_seed_gives_one_digest_on_any_number_of_threads() {
     assert_eq!(digests[1], digests[3]);
 }
 
-/// Each run has its tables at other addresses. The result must not depend on them.
+/// The tables of each run are at different addresses. The result must not depend on the addresses.
 #[test]
 fn owned_pageblocks_are_determined_by_the_seed_too() {
     let run = |seed: u64| run_with(seed, |builder| builder.owned_blocks_straight());

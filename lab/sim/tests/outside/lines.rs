@@ -3,8 +3,8 @@
 use pageset_core::{CpuId, Order, PAGEBLOCK_FRAMES, Pfn, Request};
 use pageset_sim::{Channel, Machine, Outcome, Simulation, Span, Time, VirtualCpu};
 
-/// Time of each exchange after the first of an operation, in these tests. One exchange more is visible in the
-/// sum, and no tick passes meanwhile.
+/// In these tests, time of each atomic exchange after the first one of an operation. The value is large
+/// enough that one more exchange shows in the sum, and small enough that no tick falls into a test.
 const EXCHANGE_NS: f64 = 1e4;
 
 fn machine() -> Machine {
@@ -38,7 +38,7 @@ fn an_allocation_and_a_free_at_hand_are_one_exchange_each_and_no_line() {
     let mut machine = machine();
     machine.costs.atomic.ns = EXCHANGE_NS;
     let pairs: Body = Box::new(|cpu, _| {
-        // From then on the CPU has pageblocks for single pages alone.
+        // After this, the CPU has reserved pageblocks that only serve requests for single pages.
         let many: Vec<_> = (0..=PAGEBLOCK_FRAMES).map(|_| page(cpu)).collect();
         many.into_iter().for_each(|page| free(cpu, page));
         let began = cpu.now();
@@ -73,8 +73,9 @@ fn a_page_that_another_cpu_frees_takes_its_line_there_and_back() {
     });
     let lines = run(&machine(), [allocates, frees]).lines;
     let [rows, states, ..] = lines.passes;
-    // Each direction reads the word and then exchanges it: the CPU fetches a copy, and then the line alone.
-    // The first turn finds the line with no CPU. After the last turn, no CPU fetches it back.
+    // In each direction, the CPU reads the word and then exchanges it. The read fetches a copy of the line;
+    // the exchange fetches the line again, to own it exclusively. The first turn finds the line with no CPU.
+    // After the last turn, no CPU fetches it back.
     assert_eq!(rows, 2 * TURNS + 2 * (TURNS - 1));
     assert_eq!(states, 1, "the state of a pageblock does not change; the other CPU reads it once");
     assert_eq!(lines.contended, 0, "they take turns");
@@ -114,7 +115,7 @@ fn two_cpus_that_free_to_one_pageblock_wait_for_its_line() {
     const PAGES: usize = 200;
     let machine = machine();
     let line_ns = machine.costs.line_from_cache.ns;
-    // Pages of one pageblock, whose words are one line, for both.
+    // Both CPUs get pages of one pageblock. All of its words lie in one line.
     let both_free = |cpu: &VirtualCpu, pages: Vec<Pfn>| {
         cpu.sleep_until(Time::ZERO + Span::from_us(100));
         let began = cpu.now();
@@ -133,7 +134,7 @@ fn two_cpus_that_free_to_one_pageblock_wait_for_its_line() {
     });
     let outcome = run(&machine, [allocates, other]);
     assert!(outcome.lines.contended as usize > PAGES, "{:?}", outcome.lines);
-    // The line is at one place at a time.
+    // Only one CPU has the line at a time.
     let least_ns = outcome.lines.passes[0] as f64 * line_ns;
     let busy_ns: f64 = outcome.busy.iter().map(|busy| busy.as_ns_f64()).sum();
     assert!(busy_ns > least_ns, "{busy_ns} ns for {:?}", outcome.lines);
@@ -147,7 +148,7 @@ fn cpus_that_go_through_pageblocks_meet_where_they_take_and_give_them() {
             for _ in 0..ROUNDS {
                 let pages: Vec<_> = (0..3 * PAGEBLOCK_FRAMES).map(|_| page(cpu)).collect();
                 let list: Vec<_> = pages.into_iter().map(|page| (page, Order::ZERO)).collect();
-                // In parts that do not end where pageblocks do.
+                // The list is freed in parts whose ends do not match the ends of pageblocks.
                 list.chunks(500).for_each(|part| cpu.free_list(part).unwrap());
             }
         })

@@ -55,7 +55,7 @@ fn a_cost_needs_a_source() {
 }
 
 proptest! {
-    /// A line that is lost, doubled, or whose number is another.
+    /// A mistake in a file: a line is missing, occurs twice, or has another number.
     #[test]
     fn no_file_is_a_panic(line in 0_usize..80, change in 0..3, number in any::<i64>()) {
         let lines: Vec<_> = text().lines().collect();

@@ -1,7 +1,8 @@
 //! Locks, lines and channels against the formulas of queueing theory.
 //!
-//! Each test uses the lock model without hand-over costs, so that a lock is a plain server. Simulated and
-//! computed figures must agree within the stated tolerance, which covers the chance left by the run's length.
+//! Each test uses the lock model without hand-over costs, so that a lock behaves like the single server of
+//! the theory. Simulated and computed figures must agree within the stated tolerance. The tolerance covers
+//! random deviations of a run of limited length.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -19,7 +20,7 @@ use rand::{Rng, RngExt};
 /// A machine whose lines, wake-ups and atomics cost nothing, and whose hardware threads are cores.
 fn ideal(name: &str) -> Machine {
     let bundled = MACHINES.iter().find(|machine| machine.name == name).expect("it is bundled");
-    // Little memory: it is not used, and takes time to build.
+    // The memory is small, because it is not used and building it takes time.
     let text = bundled.text().replace("mib_per_node = ", "mib_per_node = 64 #");
     let mut machine = Machine::parse(&text, name).expect("it is still valid");
     for cost in [
@@ -41,7 +42,7 @@ fn exponential(rng: &mut impl Rng, mean_ns: f64) -> Span {
     Span::from_ns_f64(-mean_ns * (1.0 - uniform).ln())
 }
 
-/// CPUs that think and then hold one lock, over and over.
+/// CPUs that compute and then hold one lock, again and again. The theory calls the computing "thinking".
 fn think_and_lock(
     cpus: u32,
     (think_ns, hold_ns): (f64, f64),
@@ -114,9 +115,9 @@ fn a_closed_queue_agrees_with_the_machine_repairman_formula() {
     }
 }
 
-/// M/D/1: many CPUs that seldom come are a Poisson stream; W = ρ S / (2 (1 - ρ)). With 192 CPUs, each is
-/// missing from the stream while it waits, which lowers the load a little: the measured load is put into the
-/// formula.
+/// M/D/1: if many CPUs seldom ask for the lock, their requests are a Poisson stream; W = ρ S / (2 (1 - ρ)). A
+/// CPU that waits asks for nothing else meanwhile. With 192 CPUs this lowers the load a little, so the
+/// formula gets the measured load.
 #[test]
 fn a_lock_with_equal_holds_agrees_with_m_d_1() {
     for load in [0.3, 0.6] {
@@ -195,7 +196,7 @@ fn a_channel_agrees_with_m_m_1() {
     agrees("utilisation", busy, load, 0.03);
 }
 
-/// Two threads of a core do less than two cores, by the machine's factor.
+/// Two hardware threads of one core do less work than two cores. The machine file has the factor.
 #[test]
 fn threads_of_one_core_slow_each_other_down() {
     let score = |cpus: [u32; 2]| {
@@ -216,7 +217,7 @@ fn threads_of_one_core_slow_each_other_down() {
     agrees("two cores over one", score([0, 1]) / score([0, 4]), 1.5, 0.01);
 }
 
-/// Each of these CPUs changes one line again and again.
+/// All of these CPUs change the same cache line, again and again.
 fn change_all_the_time(simulation: &mut Simulation, line: SharedLine, cpus: [u32; 2]) {
     let line = Rc::new(line);
     for cpu in cpus {
@@ -231,7 +232,7 @@ fn change_all_the_time(simulation: &mut Simulation, line: SharedLine, cpus: [u32
     }
 }
 
-/// A shared line serves one atomic after another, each at the price of moving it.
+/// A shared line serves one atomic operation at a time. Each operation costs a move of the line.
 #[test]
 fn atomics_on_one_line_queue_up() {
     let mut machine = ideal("epyc-2");
@@ -242,8 +243,9 @@ fn atomics_on_one_line_queue_up() {
     agrees("atomics a second", simulation.run().unwrap().score_per_second(), 1e9 / 50.0, 0.001);
 }
 
-/// Two CPUs of different bricks want one line. Its plane carries the line, and the request of the one that
-/// waits, before the next move can begin. Inside a brick the plane has no part in it.
+/// Two CPUs of different bricks (groups of nodes) want one line. The plane between the bricks carries the
+/// line and the request of the waiting CPU. The next move begins only then. Inside a brick, lines do not use
+/// the plane.
 #[test]
 fn a_plane_carries_a_line_and_the_requests_of_those_who_wait() {
     let rate = |brick_nodes| {
@@ -263,8 +265,8 @@ fn a_plane_carries_a_line_and_the_requests_of_those_who_wait() {
     agrees("inside a brick", rate(2), 1e9 / 50.0, 0.001);
 }
 
-/// Eight CPUs fill their page sets, then sleep while these decay. How often a zone's lock was found taken
-/// then, and how long CPUs waited for it.
+/// Eight CPUs fill their page sets, and sleep while the page sets decay. Returns how often a CPU found a
+/// zone's lock taken in that time, and how long CPUs waited.
 fn decay_together(phase: TickPhase) -> (u64, u64) {
     let mut machine = ideal("skylake-ep");
     machine.tick_phase = phase;
@@ -293,7 +295,7 @@ fn ticks_at_one_moment_meet_at_the_zone_lock() {
     assert!(aligned.0 > 2 * spread.0 && aligned.1 > 2 * spread.1, "{aligned:?}, {spread:?}");
 }
 
-/// CPUs clear pages of one node. Latency limits one CPU alone, bandwidth limits six together.
+/// CPUs clear pages of one node. One CPU is limited by latency. Six CPUs together are limited by bandwidth.
 #[test]
 fn a_nodes_memory_serves_no_more_than_its_bandwidth() {
     let mut machine = ideal("westmere-ep");
@@ -303,7 +305,7 @@ fn a_nodes_memory_serves_no_more_than_its_bandwidth() {
             Simulation::builder(machine).cpus(cpus).warm_up(Span::from_ms(5)).duration(span).build().unwrap();
         for cpu in 0..cpus {
             let body = move |cpu: &VirtualCpu| {
-                // More pages than any cache holds, none of them another CPU's.
+                // Each CPU clears pages of its own, more than any cache holds.
                 let pages: Vec<_> =
                     (0..1000).map(|_| cpu.alloc(&Request::new(Order::ZERO).movable()).unwrap()).collect();
                 while cpu.running() {
@@ -328,7 +330,8 @@ fn a_nodes_memory_serves_no_more_than_its_bandwidth() {
     agrees("six CPUs without a bound", cleared_per_s(&machine, 6), unbound, 0.02);
 }
 
-/// A free looks at its buddy, whose line it waits for where each frame has one.
+/// A free reads its buddy's metadata. If each frame has a cache line of its own, the free waits for the
+/// buddy's line.
 #[test]
 fn a_free_waits_for_its_buddys_line_where_each_frame_has_one() {
     let free_ns = |layout: FrameLayout| {
@@ -338,7 +341,7 @@ fn a_free_waits_for_its_buddys_line_where_each_frame_has_one() {
         let mut simulation = Simulation::builder(&machine).cpus(1).build().unwrap();
         let found = Rc::clone(&seen);
         let body = move |cpu: &VirtualCpu| {
-            // Too large for page sets: each block comes from the zone, and goes back there.
+            // The blocks are too large for page sets, so each one comes from the zone and goes back there.
             let order = Order::new(4).unwrap();
             let first = cpu.alloc(&Request::new(order)).unwrap();
             let second = cpu.alloc(&Request::new(order)).unwrap();
@@ -356,7 +359,7 @@ fn a_free_waits_for_its_buddys_line_where_each_frame_has_one() {
     assert!(own > shared, "{own} and {shared} ns");
 }
 
-/// For how long a lock of a class is held when two CPUs take turns at it, which never wait.
+/// Returns how long a lock of a class is held. Two CPUs take the lock in turn, and never at the same time.
 fn held_in_turns(class: LockClass, turns: u64) -> f64 {
     let mut machine = ideal("skylake-ex");
     machine.costs.line_from_cache.ns = 100.0;
@@ -384,7 +387,7 @@ fn the_lock_of_an_lru_list_is_held_until_its_head_and_counters_are_there() {
     const TURNS: u64 = 100;
     let lines = f64::from(Machine::named("skylake-ex").unwrap().costs.zone_lines);
     let (list, other) = (held_in_turns(LockClass::Lru, TURNS), held_in_turns(LockClass::Slab, TURNS));
-    // The first acquisition found the lock with no CPU.
+    // Before the first acquisition, no CPU had the lock's line.
     let fetched_ns = lines * 100.0 * (2 * TURNS - 1) as f64;
     agrees("held for the lines behind the lock, ns", list - other, fetched_ns, 1e-6);
 }

@@ -1,4 +1,4 @@
-//! Counts pages in use, and the ones that cannot be moved, by pageblock and by unit of 1 GiB.
+//! Counts pages in use, and pages that cannot be moved, in each pageblock and in each unit of 1 GiB.
 //!
 //! The census counts blocks that were handed out. It does not trust the types that an allocator gives its
 //! pageblocks.
@@ -67,7 +67,7 @@ impl Uses {
     }
 }
 
-/// How memory lies at one moment.
+/// How pages in use are spread over memory at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
     /// Units of 1 GiB.
@@ -84,8 +84,8 @@ pub struct Census {
     pub used_frames: u64,
     /// Frames in use that cannot be moved.
     pub pinned_frames: u64,
-    /// Units that the frames that cannot be moved would fill at their peak, if they filled whole units. At
-    /// least as many units are unclean then.
+    /// Smallest number of units that could hold all frames that cannot be moved, at their peak. At that time,
+    /// at least as many units have such frames.
     pub unclean_units_needed: u64,
 }
 

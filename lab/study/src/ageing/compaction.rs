@@ -1,5 +1,5 @@
-//! Moves pages so that pageblocks become free: as Linux does in the background, and as the RFC of 2026 does
-//! in units with pages that cannot be moved.
+//! Moves pages so that pageblocks become free. Two rules are modelled: the one of Linux's background
+//! compaction, and the one of the RFC of 2026 for units with pages that cannot be moved.
 //!
 //! Both are models: they know where each page lies, and a move takes no time and always succeeds. The cost is
 //! the count of moved pages.
@@ -19,9 +19,10 @@ pub enum Compaction {
     /// ends are the documented way. Guess for the amount of work: while less than a hundredth of all
     /// pageblocks is free, a step empties up to 32 pageblocks.
     Linux,
-    /// Pages are moved as Linux moves them. In addition, pages are moved as in the RFC of 2026: out of a unit
-    /// that has pages that cannot be moved and too little room. Too little room is at most one free
-    /// pageblock, or free pages for less than two. Moving ends when the unit has three free pageblocks.
+    /// Pages are moved as Linux moves them, and also by the rule of the RFC of 2026. That rule moves pages
+    /// out of a unit if the unit has pages that cannot be moved and is nearly full: it has at most one free
+    /// pageblock, or fewer free pages than two pageblocks have. Moving ends when the unit has three free
+    /// pageblocks.
     Rfc,
 }
 
@@ -31,7 +32,7 @@ const FREE_PERCENT: usize = 1;
 const EMPTIED_MAX: usize = 32;
 const PAGEBLOCK: u32 = PAGEBLOCK_FRAMES;
 const PER_UNIT: usize = (UNIT_FRAMES / PAGEBLOCK_FRAMES as u64) as usize;
-/// Free pageblocks that the RFC's worker wants in a unit.
+/// Number of free pageblocks in a unit at which the RFC's rule stops moving pages.
 const WANTED_PAGEBLOCKS: u32 = 3;
 const SHORT_PAGEBLOCKS: u32 = 2;
 

@@ -24,7 +24,7 @@ pub struct Work {
     pub failures: u64,
     /// Requests for huge pages.
     pub huge_requests: u64,
-    /// Huge requests that got single pages instead.
+    /// Requests for huge pages that got single pages instead.
     pub huge_failures: u64,
     /// Requests that got memory of another type.
     pub fallbacks: u64,
@@ -40,7 +40,7 @@ pub struct Work {
 pub struct Moment {
     /// Steps done so far.
     pub step: u32,
-    /// How memory lies at this moment.
+    /// How pages in use are spread over memory at this moment.
     pub census: Census,
     /// Work done so far.
     pub work: Work,
@@ -123,7 +123,7 @@ impl Stage<'_> {
         while day.step(|event| memory.perform(event)) && progress() {
             for cpu in 0..self.parameters.cpus {
                 let ticked = allocator.tick(CpuId(cpu));
-                debug_assert!(ticked.is_ok(), "it is one of the machine's CPUs");
+                debug_assert!(ticked.is_ok(), "the CPU is one of the machine's");
             }
             self.compaction.run(&mut scanners, &mut memory);
             let step = day.steps_done();
@@ -150,11 +150,11 @@ pub struct Summary {
     pub blocks: [u64; 3],
     /// Pages of these blocks, by type.
     pub pages: [u64; 3],
-    /// The most pages that live at one time.
+    /// Largest number of pages in use at one time.
     pub live_peak: u64,
-    /// The most pages that live at one time and cannot be moved.
+    /// Largest number of pages in use at one time that cannot be moved.
     pub pinned_peak: u64,
-    /// A hash of the stream of acts.
+    /// A hash of the stream of events.
     pub digest: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The day as a stream of events: the same for each allocator.
+//! The day as a stream of events. Every allocator gets the same stream.
 
 use std::collections::VecDeque;
 
@@ -51,7 +51,7 @@ const HUGE_ORDER: u8 = 9;
 const FOUR_PAGES: u8 = 2;
 /// CPU of the reclaimer.
 const RECLAIMER: u32 = 0;
-/// Share of the day's activity that remains by night, in thousandths.
+/// Activity at night, in thousandths of the activity by day.
 const NIGHT_PERMILLE: u64 = 100;
 
 /// A day in progress.
@@ -62,11 +62,12 @@ pub struct Day {
     step: u32,
     slots: Slots,
     processes: Vec<Option<Process>>,
-    /// Processes that end, for each step.
+    /// The processes that end in each step.
     ends: Vec<Vec<usize>>,
-    /// Blocks of slabs that die, for each step. The last entry has the blocks that outlive the day.
+    /// The blocks of slabs that are freed in each step. The last entry has the blocks that live longer than
+    /// the day.
     slabs: Vec<Chain>,
-    /// Pages of slabs that live long.
+    /// Pages of long-lived slabs.
     long_pages: u64,
     files: Files,
     buffers: VecDeque<(Chain, u32)>,
@@ -78,7 +79,7 @@ pub struct Day {
 }
 
 impl Day {
-    /// A day that has not begun. `parameters` passed their check.
+    /// Makes a day that has not begun. The caller has checked `parameters`.
     #[must_use]
     pub fn new(parameters: &Parameters, seed: u64) -> Self {
         let steps = parameters.steps as usize;
@@ -99,19 +100,19 @@ impl Day {
         }
     }
 
-    /// Steps that are over.
+    /// Number of steps done so far.
     #[must_use]
     pub fn steps_done(&self) -> u32 {
         self.step
     }
 
-    /// Frames of blocks that live.
+    /// Frames of all blocks in use.
     #[must_use]
     pub fn live_frames(&self) -> u64 {
         self.slots.frames
     }
 
-    /// Does one step. Returns `false` if the day is over.
+    /// Plays one step of the day. Returns `false` if the day is over.
     pub fn step(&mut self, mut emit: impl FnMut(Event)) -> bool {
         if self.step == self.parameters.steps {
             return false;

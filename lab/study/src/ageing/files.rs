@@ -48,8 +48,8 @@ impl Files {
         self.cached.push_back(File { pages, slab });
     }
 
-    /// Drops the file that was unused for longest. Files that were used again get another turn. Returns
-    /// `false` if there is no file.
+    /// Drops the file that was unused for longest. A file that was used again since it was read is kept, and
+    /// moves to the end of the queue. Returns `false` if there is no file.
     pub(super) fn drop_one(
         &mut self,
         slots: &mut Slots,

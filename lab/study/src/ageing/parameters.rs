@@ -18,8 +18,8 @@ pub struct Parameters {
     pub memory_gib: u32,
     /// CPUs. Guess.
     pub cpus: u32,
-    /// Steps of a day: an hour, if a step is a second. Everything happens less often than on a real day, so
-    /// less memory changes hands.
+    /// Steps of a day. If a step were a second, the day would be an hour. So each thing happens less often
+    /// than on a real day, and less memory is allocated and freed.
     pub steps: u32,
     /// Memory that the reclaimer keeps free. Guess: the amount that `free` shows on servers that have run for
     /// days.
@@ -67,8 +67,8 @@ pub struct Builds {
     pub pages_max: u32,
     /// Average life of a process. Guess: a real process lives for less, and there are more processes.
     pub life_steps: u32,
-    /// Pages of page tables, stacks and objects for a thousand pages: 47 in `k618_2c_make_lua_j4` (11 630 of
-    /// 248 528 blocks) and in `k618_2c_make_openssl_j4` (10 706 of 228 559).
+    /// Pages of page tables, stacks and objects for each thousand pages of a process: 47 in
+    /// `k618_2c_make_lua_j4` (11 630 of 248 528 blocks) and in `k618_2c_make_openssl_j4` (10 706 of 228 559).
     pub unmovable_permille: u32,
     /// Part of the memory requested as huge pages. Guess.
     pub huge_permille: u32,
@@ -93,7 +93,8 @@ pub struct Jobs {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Files {
-    /// Memory read in a step by day. Guess: memory is read over about twice a day.
+    /// Memory that files are read into in one step by day. Guess: over the day, about twice the size of the
+    /// memory.
     pub read_permille_of_permille: u32,
     /// Pages of the largest file; sizes are spread evenly by their logarithm. With 20 files in 4 pages of
     /// inodes, the mean is that of `k618_2c_make_openssl_j4`: 6 reclaimable pages (129) for a thousand that
@@ -107,7 +108,7 @@ pub struct Files {
     pub inodes_in_slab: u32,
     /// Chance that a file about to be dropped was used again and stays. Guess.
     pub used_again_permille: u32,
-    /// Memory of slabs of the inodes that a scan of all files by night reads. Guess.
+    /// Memory of the inodes that a scan of all files at night reads. Guess.
     pub scan_permille: u32,
 }
 
@@ -124,7 +125,8 @@ pub struct Slabs {
     pub long_permille: u32,
     /// Average life of long-lived objects: a day. Guess.
     pub long_life_steps: u32,
-    /// Blocks of two pages among a thousand: 445 of `k618_2c_hackbench_sock` (20 487 of 45 993).
+    /// Blocks of two pages among a thousand blocks. In `k618_2c_hackbench_sock` they are 445 (20 487 of 45
+    /// 993).
     pub pairs_permille: u32,
     /// Blocks of 8 pages among a thousand. Guess.
     pub eights_permille: u32,
@@ -136,15 +138,15 @@ pub struct Slabs {
 pub struct Network {
     /// Memory of buffers under way, by day. Guess.
     pub permille: u32,
-    /// Growth of the memory of buffers under way in bursts, as a factor. Guess.
+    /// Factor by which the memory of buffers under way grows in a burst. Guess.
     pub burst: u32,
     /// Steps in a thousand that belong to a burst. Guess.
     pub burst_permille: u32,
     /// Buffers under way that are replaced in a step. Guess: in `k612_2c_tcp` half of the buffers live 8 ms,
     /// so all are replaced often. The day plays a thousandth of these replacements.
     pub replaced_permille: u32,
-    /// Blocks of 8 pages among a thousand: nearly all in `k612_2c_tcp` (8285 of 8371 unmovable ones), none in
-    /// `k618_2c_hackbench_sock`. Guess: half.
+    /// Blocks of 8 pages among a thousand blocks. In `k612_2c_tcp` they are nearly all (8285 of 8371
+    /// unmovable blocks), in `k618_2c_hackbench_sock` none. Guess: half.
     pub eights_permille: u32,
     /// Requests that cannot wait. Guess.
     pub atomic_permille: u32,
@@ -237,7 +239,7 @@ impl Default for Network {
 
 /// Frames in a GiB.
 const GIB_FRAMES: u64 = 1 << 18;
-/// Most memory that all shares above may have together, in thousandths.
+/// Largest sum of all shares above, in thousandths of memory.
 const USED_MOST_PERMILLE: u32 = 850;
 
 impl Parameters {

@@ -21,7 +21,7 @@ impl Random {
         ((self.next() as u128 * end as u128) >> 64) as u64
     }
 
-    /// True `permille` times in a thousand.
+    /// Returns true with a chance of `permille` in a thousand.
     pub(super) fn permille(&mut self, permille: u32) -> bool {
         self.below(1000) < permille as u64
     }

@@ -9,7 +9,7 @@ const NONE: Slot = Slot::MAX;
 /// The table of places.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
-    /// The next block of the same chain, or the next place that is not in use.
+    /// If the place is in use: the next block of the same chain. If not: the next free place.
     next: Vec<Slot>,
     orders: Vec<u8>,
     unused: Option<Slot>,

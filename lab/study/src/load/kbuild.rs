@@ -195,7 +195,8 @@ impl Slot {
         self.end(target);
     }
 
-    /// Pages of a compiler. Every doubling has the same chance, and every size within a doubling too.
+    /// Draws the pages of a compiler: first one of several ranges, each up to twice its smallest size, then a
+    /// size within the range. All ranges are equally likely, and so are all sizes within a range.
     fn compiler_pages(&self, target: &mut dyn Target) -> u64 {
         let smallest = self.pages.0;
         let doubled = smallest << (target.random() % DOUBLINGS);

@@ -1,5 +1,5 @@
-//! A plan of the sweep with goals, as a study: one policy beside others, compared with goals instead of
-//! published values.
+//! A study made from a plan with goals. The study compares one policy with other policies, and says which
+//! goals the policy reaches.
 
 use anyhow::{Context as _, Result};
 use pageset_report::{Cell, Column, Progress, Row, Spread, Table};
@@ -29,16 +29,16 @@ struct Place {
     by_policy: Vec<(String, Vec<(RunSpec, RunResult)>)>,
 }
 
-/// A figure of the policy that has the goals, beside another policy's, at one place.
+/// The figure of the policy that has the goals, compared with the figure of another policy at one place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Match {
     is_met: bool,
-    /// Its figure as a part of the other's.
+    /// The policy's figure divided by the other policy's figure.
     ratio: f64,
 }
 
 impl PlanWithGoals {
-    /// Our own allocator beside Linux's.
+    /// Returns the study that compares our own allocator with Linux's.
     pub(super) fn owned_blocks() -> Self {
         let text = include_str!("../../bundled/owned-blocks.toml");
         let prose = include_str!("../../bundled/owned-blocks.md");
@@ -146,7 +146,8 @@ impl PlanWithGoals {
         table
     }
 
-    /// Returns a sentence for each goal that is missed beside the base, with the places.
+    /// Returns one sentence for each goal that the policy misses compared with the base. The sentence lists
+    /// the places.
     fn misses(&self, places: &[Place]) -> Vec<String> {
         let Goals { policy, base, goals, .. } = &self.goals;
         let of_goal = |goal: &Goal| {
@@ -157,7 +158,7 @@ impl PlanWithGoals {
                 .collect();
             let Goal { axis, words, .. } = goal;
             let places = (!places.is_empty()).then(|| places.join(", "))?;
-            Some(format!("{axis}, goal \"{words}\" beside {base}, missed by {places}."))
+            Some(format!("{axis}, goal \"{words}\" compared with {base}: missed by {places}."))
         };
         goals.iter().filter_map(of_goal).collect()
     }

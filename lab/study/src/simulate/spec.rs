@@ -32,7 +32,8 @@ pub struct RunSpec {
     pub batch: Option<u32>,
     /// A fixed `high`, in pages, instead of the policy's.
     pub high: Option<u32>,
-    /// The policy whose kernel surrounds the allocator (slabs, sockets). Default: the same as `policy`.
+    /// The policy that names the kernel version of everything around the allocator, such as slabs and
+    /// sockets. Default: `policy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_of: Option<String>,
     /// When CPUs tick, relative to each other. Default: the machine's setting.
@@ -61,8 +62,8 @@ pub(super) enum Work {
 const TRACE: &str = "trace:";
 /// Prefix of a built-in recording's name.
 const BUNDLED: &str = "bundled:";
-/// Time of a recording that is played before measuring begins, and measured, in milliseconds. Guess: page
-/// sets fill within the first.
+/// For a played recording: virtual time before measuring begins, and measured time, in milliseconds. Guess:
+/// page sets are full after the first of these times.
 const RECORDED_MS: (u64, u64) = (100, 500);
 
 /// The path of the recording that a workload of this name plays. `None` if the workload is not `trace:` and a
@@ -124,7 +125,7 @@ impl Work {
     }
 }
 
-/// A [`RunSpec`] after the machine, workload and policy that it names were looked up.
+/// A [`RunSpec`] with its names replaced by the machine, workload and policy that they name.
 #[derive(Debug)]
 pub(super) struct Resolved {
     pub(super) machine: Machine,
@@ -277,10 +278,11 @@ pub fn parse_machine(text: &str, name: &str) -> Result<Machine> {
     })
 }
 
-/// The kernel that a policy is from: slabs and sockets changed between the kernels of the published texts.
+/// Returns the kernel version that a policy belongs to. Slabs and sockets differ between the kernels that the
+/// published texts measured.
 fn generation_of(policy: &str) -> Result<Generation> {
     let version = match names_policy_file(policy) {
-        // The kernel of the policy that the file begins with.
+        // A policy file builds on a named policy, so this is the kernel of that policy.
         true => read_policy(Path::new(policy))?.kernel,
         false => policy.strip_prefix("linux-").unwrap_or_default(),
     };

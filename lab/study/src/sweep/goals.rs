@@ -1,18 +1,19 @@
-//! The goals of a plan: what one policy has to reach beside others.
+//! The goals of a plan: the results that one policy must reach, compared with other policies.
 
 use serde::Deserialize;
 
 use crate::metric::Metric;
 
-/// Goals of one policy beside others.
+/// Goals of one policy, compared with other policies.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Goals {
     /// The policy that has the goals.
     pub(crate) policy: String,
-    /// The policies that it is compared with.
+    /// The policies that `policy` is compared with.
     pub(crate) beside: Vec<String>,
-    /// The one of these whose figures are 100 %, and beside which a missed goal is told.
+    /// One of the policies in `beside`. Its figures count as 100 %. The notes list the goals that are missed
+    /// compared with it.
     pub(crate) base: String,
     /// The goals.
     #[serde(rename = "goal")]
@@ -30,12 +31,12 @@ pub(crate) struct Goal {
     pub(crate) axis: String,
     pub(crate) words: String,
     pub(crate) metric: Metric,
-    /// The figure of the policies beside. Default: the same.
+    /// The metric of the policies in `beside`. Default: `metric`.
     pub(crate) beside_metric: Option<Metric>,
-    /// The part of their figure that may be reached. Without it, at least their figure has to be reached, as far as
-    /// the seeds tell.
+    /// The goal is met if the figure is at most this part of the compared policy's figure. Without `at_most`,
+    /// the goal is met unless the seeds show that the figure is lower than the compared policy's.
     pub(crate) at_most: Option<f64>,
-    /// Is added to both figures before the division, since either may be 0.
+    /// A constant added to both figures before they are divided, because a figure may be 0.
     #[serde(default)]
     pub(crate) plus: f64,
 }

@@ -1,7 +1,9 @@
-//! The text's promises: pages that are mapped before they are requested, and pages that are cleared before.
+//! The published text's promises: pages that are mapped before they are requested, and pages that are cleared
+//! before.
 //!
-//! The text says that prefaulting raises the highest fault rate three-fold and may allocate pages that are
-//! not needed. The text also says that prezeroing pays if a program uses few cache lines of a page.
+//! The published text says that prefaulting raises the highest fault rate three-fold and may allocate pages
+//! that are not needed. The published text also says that prezeroing pays if a program uses few cache lines
+//! of a page.
 
 use anyhow::Result;
 use pageset_fault::Strategy;
@@ -12,12 +14,14 @@ use pageset_report::{Cell, Column, Origin, Row, Table};
 use super::printed::PAGES_PER_GIB;
 use super::runs::{Key, Runs};
 
-/// Highest rate with prefaulting, as a multiple of the highest rate without. The text promises this multiple.
+/// Highest rate with prefaulting, as a multiple of the highest rate without. The published text promises this
+/// multiple.
 const CLAIM: f64 = 3.0;
-/// Memory of the rows, of all threads together. It is the largest in the text that has rows for all counts of
-/// threads.
+/// Memory of the rows, of all threads together. It is the largest in the published text that has rows for all
+/// counts of threads.
 const GIB: u32 = 512;
-/// The strategy with the text's atomic operations. The text means to add prefaulting to it.
+/// The strategy with the published text's atomic operations. The published text means to add prefaulting to
+/// it.
 const STRATEGY: &str = "P2,V1,R1";
 const ORDERS: [u8; 4] = [0, 1, 3, 5];
 

@@ -1,8 +1,8 @@
-//! The change by deltas, by the planes between bricks: a test of the text's own explanation.
+//! The change by deltas, by the planes between bricks: a test of the published text's own explanation.
 //!
-//! With deltas no thread writes the counters' line, and the text's kernel became slower. Its author says why:
-//! with atomic operations two lines move, each over a plane of its own. With deltas one line moves, and it
-//! uses one plane. Each case here is a wiring and a place of the counters where that could show.
+//! With deltas no thread writes the counters' line, and the published text's kernel became slower. Its author
+//! says why: with atomic operations two lines move, each over a plane of its own. With deltas one line moves,
+//! and it uses one plane. Each case here is a wiring and a place of the counters where that could show.
 
 use anyhow::Result;
 use pageset_report::{Cell, Column, Row, Table};
@@ -25,7 +25,7 @@ const fn wiring(has_one_plane: bool, has_requests: bool) -> Wiring {
     Wiring { has_one_plane, has_requests }
 }
 
-/// The rows with deltas, each after the row that the text compares it with.
+/// The rows with deltas, each after the row that the published text compares it with.
 fn pairs(rows: &[PrintedRow]) -> Vec<(&PrintedRow, &PrintedRow)> {
     let has_deltas = |row: &PrintedRow| row.table.contains("delta");
     let with = rows.iter().filter(|row| has_deltas(row));

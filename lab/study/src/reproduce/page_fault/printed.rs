@@ -5,12 +5,12 @@ use pageset_fault::Strategy;
 
 use crate::reproduce::published::published;
 
-/// The machine of the text's measurements.
+/// The machine of the published text's measurements.
 pub(super) const MACHINE: &str = "altix-512";
 /// The program of 2005 keeps its threads in arrays of 128. Source: spec fault.md §2.1, its listing of 2006.
 pub(super) const THREADS_OF_LISTING: u32 = 128;
 
-/// One row of the text.
+/// One row of the published text.
 #[derive(Clone, Debug)]
 pub(super) struct PrintedRow {
     /// Name of the row's table: "page_locking_64gb", …
@@ -81,7 +81,7 @@ mod tests {
         let rows = rows().unwrap();
         assert_eq!(rows.len(), 31);
         for row in &rows {
-            // The text cuts seconds to hundredths.
+            // The published text cuts seconds to hundredths.
             assert!((row.pages() / row.wall_s / row.faults_per_wall_s - 1.0).abs() < 1e-3, "{row:?}");
             assert!((row.pages() / row.cpu_s / row.faults_per_cpu_s - 1.0).abs() < 1e-3, "{row:?}");
         }

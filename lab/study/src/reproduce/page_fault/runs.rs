@@ -24,7 +24,7 @@ pub(super) struct Key {
     pub(super) own_line: bool,
     /// Whether the address space remembers the area that was used last, as in 2005.
     pub(super) shared_cache: bool,
-    /// The planes between bricks.
+    /// Changes to the networks between bricks (groups of nodes).
     pub(super) wiring: Wiring,
     /// Most pages that are simulated, of all threads together.
     pub(super) pages_max: u64,
@@ -36,18 +36,18 @@ pub(super) struct Key {
     pub(super) lines: u32,
 }
 
-/// Changes of this run to the machine file's planes.
+/// How this run changes the planes (the parallel networks between nodes) that the machine file describes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Wiring {
-    /// Whether all lines use one plane.
+    /// Whether all cache lines move over one plane.
     pub(super) has_one_plane: bool,
     /// Whether waiting CPUs send [requests](REQUEST_NS).
     pub(super) has_requests: bool,
 }
 
-/// Time that a request occupies a plane. Source: 16 bytes at 1.6 GB/s, the rate of the machine file.
-/// A busy line of the Origin 2000 refuses requests, and the CPU asks again (Laudon and Lenoski, 1997). Guess:
-/// so it is on the Altix.
+/// Time that a request occupies a plane. Source: 16 bytes at 1.6 GB/s, the rate of the machine file. On the
+/// Origin 2000, a cache line that is moving refuses requests, and the CPU asks again (Laudon and Lenoski,
+/// 1997). Guess: the Altix does the same.
 const REQUEST_NS: f64 = 10.0;
 
 impl Wiring {

@@ -1,9 +1,10 @@
 //! The number of threads that ran, estimated from the printed rows.
 //!
-//! From 128 to 512 threads the text has linear scaling, with about 85 CPUs busy throughout. The program
-//! computes its number of faults from the size, and its listing has arrays for 128 threads. If only 128
-//! threads ran, a row of n threads touched 128 / n of the memory. Then two figures should depend on a
-//! thread's share alone, and not on n: the time per page, and the wall time without the threads' CPU time.
+//! The published text reports linear scaling from 128 to 512 threads, although about 85 CPUs were busy in
+//! each of these rows. The test program has arrays for only 128 threads, and computes the number of faults
+//! from the requested memory. So perhaps only 128 threads ran in rows that ask for more. A row of n threads
+//! then touched only 128 / n of its memory. In that case the time per page, and the wall time without CPU
+//! time, depend only on the memory of one thread, not on n.
 
 use pageset_report::{Cell, Column, Row, Table};
 
