@@ -55,9 +55,9 @@ mod tests {
         let bandwidth = Bandwidth::new(2);
         let half = WINDOW_PS / 2;
         assert_eq!(bandwidth.wait_ps(0, 100, half), 0);
-        assert_eq!(bandwidth.wait_ps(0, 50, half), 0, "who is behind finds room too");
+        assert_eq!(bandwidth.wait_ps(0, 50, half), 0, "a CPU with an earlier clock also finds room");
         assert_eq!(bandwidth.wait_ps(0, 100, half), WINDOW_PS - 100, "the window is full");
-        assert_eq!(bandwidth.wait_ps(0, WINDOW_PS, half), 0, "half of the next is left");
+        assert_eq!(bandwidth.wait_ps(0, WINDOW_PS, half), 0, "half of the next window is left");
         assert_eq!(bandwidth.wait_ps(0, WINDOW_PS, half), WINDOW_PS);
         assert_eq!(bandwidth.wait_ps(1, 100, half), 0, "each node has its own");
         assert_eq!(bandwidth.wait_ps(2, 100, half), 0, "no such node");

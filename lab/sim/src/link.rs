@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_its_line_does_not_wait() {
+    fn a_cpu_that_has_its_line_does_not_wait() {
         let link = Link::default();
         [30, 10, 20].into_iter().for_each(|done| link.waits_until(done));
         assert_eq!([5, 10, 25, 30].map(|now| link.waiting(now)), [3, 2, 1, 0]);

@@ -1,6 +1,6 @@
 //! Tables for all frames of a simulated machine. They take this computer's memory only where they are
 //! written.
-#![expect(unsafe_code, reason = "asks for zeroed memory of types that zero is a value of")]
+#![expect(unsafe_code, reason = "allocates zeroed memory for types whose all-zero bytes are a valid value")]
 
 use pageset_core::{FrameCounts, FrameLinks, FrameState, FrameTables, PageblockType, Storage};
 

@@ -1,5 +1,5 @@
 //! Our own allocator with the arrays of all CPUs, which borrow it.
-#![expect(unsafe_code, reason = "a value that borrows from a value beside it")]
+#![expect(unsafe_code, reason = "one field borrows from another field of the same value")]
 
 use std::rc::Rc;
 

@@ -7,11 +7,12 @@ use crate::reproduce::{Fitted, StudyFile};
 use crate::simulate::RunSpec;
 use crate::sweep::{Ending, Extent, Plan, Rows, runs};
 
-/// Most runs that one input may unfold to. Inputs with more runs take longer and find no more.
+/// Largest number of runs that one plan may have here. Larger plans take longer to check and find no further
+/// bugs.
 const RUNS_MAX: usize = 10_000;
 
-/// Checks a plan of a sweep. If the plan is accepted, it has at most as many runs as it says, and no run
-/// twice. Each run's text is read back as the same run.
+/// Checks a plan of a sweep. If the plan is accepted, it has no run twice and at most the number of runs that
+/// it claims. The text of each run parses to the same run.
 pub fn sweep_plan(text: &str) {
     let Ok(plan) = Plan::parse(text) else { return };
     if plan.runs() > RUNS_MAX {
@@ -32,7 +33,7 @@ pub fn sweep_plan(text: &str) {
 pub fn sweep_rows(bytes: &[u8]) {
     let mut rows = Rows::default();
     let Ok(Extent { rows: kept, ending }) = rows.read_from(&mut &bytes[..]) else { return };
-    let kept = usize::try_from(kept).expect("it is a part of the input");
+    let kept = usize::try_from(kept).expect("the kept part is no longer than the input");
     let whole_lines = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     match ending {
         Ending::Line => assert_eq!(kept, bytes.len()),
@@ -56,7 +57,8 @@ fn read(bytes: &[u8]) -> Rows {
     rows
 }
 
-/// Checks a study's file, beside a table of two columns. If the file is accepted, its tables can be made.
+/// Checks a study's file. The published values are a CSV with two columns. If the file is accepted, all of
+/// its tables can be made.
 pub fn study(text: &str) {
     let Ok(study) = StudyFile::fuzzed(text) else { return };
     study.check().expect("its tables were made before");

@@ -1,4 +1,4 @@
-//! Several pieces of work at once.
+//! Runs several pieces of work at once.
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
@@ -15,8 +15,9 @@ pub fn jobs_of_this_machine() -> usize {
     thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-/// Does `work` for each item, up to `jobs` at once. `done` gets each result with the index of its item, one
-/// after the other. What is finished first comes first. Once `done` fails, no further item is begun.
+/// Does `work` for each item, up to `jobs` items at once. Calls `done` with each result and the index of its
+/// item, one result at a time, in the order in which the items are finished. Once `done` fails, no further
+/// item is begun.
 ///
 /// # Errors
 ///
@@ -30,7 +31,7 @@ pub(crate) fn each<T: Sync, R: Send>(
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.max(1)).build();
     let done = Mutex::new(done);
     pool.context("cannot make threads")?.install(|| {
-        // A bridge hands items out in their order, so the caller's order decides which item is begun first.
+        // The bridge hands out items in the order of the iterator, so items at the front are begun first.
         items.iter().enumerate().par_bridge().try_for_each(|(index, item)| {
             let result = work(item);
             // A panic in `done` is passed on by the pool.
@@ -92,7 +93,8 @@ mod tests {
 
     #[test]
     fn a_failure_ends_the_work() {
-        // All items together would take seconds: long enough for a thread to get a turn on a busy machine.
+        // All items together would take seconds. That is long enough for the other thread to run, even on a
+        // busy machine.
         let items: Vec<u64> = (0..10_000).collect();
         let begun = AtomicUsize::new(0);
         let work = |_: &u64| {

@@ -8,8 +8,8 @@ use pageset_sim::MACHINES;
 
 use crate::simulate::{RunSpec, simulate};
 
-/// Simulates the recording at `path` twice: under the recorded kernel's policy, and under a forecast's.
-/// Returns `None` if a simulation fails, because the report does without these times.
+/// Simulates the recording at `path` twice: under the policy of the recorded kernel, and under the policy of
+/// a forecast. Returns `None` if a simulation fails. The report then leaves these times out.
 #[must_use]
 pub fn simulated(path: &Path, cpus: u32, policy: &str, advised: &Forecast) -> Option<Latency> {
     let of_size = MACHINES.iter().map(|bundled| (bundled.parse().cpus(), bundled.name));

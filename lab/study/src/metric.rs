@@ -1,5 +1,5 @@
-//! The figures of a simulation that a study may compare: with a published column, or with
-//! another policy's. A closed list of names.
+//! The figures of a simulation that a study may compare with a published column or with another policy's
+//! figures. Study files name them, and other names are errors.
 
 use serde::{Deserialize, Deserializer, de};
 
@@ -118,17 +118,17 @@ metrics! {
     AllocMax, "alloc_max_ns", "time of the longest allocation", |_, result| result.alloc_max_ns;
 }
 
-/// The better of two values.
+/// Tells which of two values is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Better {
-    /// The larger one, as of a score.
+    /// The larger value is better, for example for a score.
     More,
-    /// The smaller one, as of a time.
+    /// The smaller value is better, for example for a time.
     Less,
 }
 
 impl Metric {
-    /// Which of two values is better. `None` if that depends on the reader, as of pages in page sets.
+    /// Which of two values is better. `None` if neither is, for example for the number of pages in page sets.
     pub(crate) fn better(self) -> Option<Better> {
         match self {
             Self::Score | Self::BuildSpeed => Some(Better::More),

@@ -1,8 +1,7 @@
 //! Random times with a known mean.
 //!
-//! If all times are equal, workers keep step. Workers that queue for a lock come back in the order of their
-//! leaving, for ever. Then the worker that was first decides how long the lock takes to go round. If times
-//! vary, the order varies too.
+//! If all times are equal, workers that queue for a lock return to it in the order in which they left it, for
+//! ever. The order of the first round then decides the cost of all rounds. Random times change the order.
 
 use crate::target::Target;
 

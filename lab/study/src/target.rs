@@ -16,10 +16,10 @@ pub trait Target {
     /// The worker's CPU.
     fn cpu(&self) -> CpuId;
 
-    /// Time since the run began, in nanoseconds. It is the time of a clock, or virtual.
+    /// Time since the run began, in nanoseconds: real time on threads, virtual time in a simulation.
     fn now_ns(&self) -> u64;
 
-    /// Whether the measured time is not over yet. A worker that sees `false` gives everything back and
+    /// Returns whether the measured time still runs. A worker that sees `false` frees all of its memory and
     /// returns.
     fn running(&mut self) -> bool;
 
@@ -44,8 +44,8 @@ pub trait Target {
     /// Works for `ns` nanoseconds outside the allocator.
     fn compute(&mut self, ns: u64);
 
-    /// Works like [`compute`](Self::compute), in the user's program. A world that tells user time from the
-    /// kernel's counts the time as user time.
+    /// Works like [`compute`](Self::compute), but in the user program. A world that separates user time from
+    /// kernel time counts this time as user time.
     fn compute_in_user_mode(&mut self, ns: u64) {
         self.compute(ns);
     }
@@ -72,7 +72,7 @@ pub trait Target {
     /// Receives like [`receive`](Self::receive), but does not wait.
     fn try_receive(&mut self, channel: ChannelId) -> Received;
 
-    /// Says that this worker sends nothing more to a channel.
+    /// Records that this worker will send nothing more to a channel.
     fn close(&mut self, channel: ChannelId);
 
     /// Takes one of the workload's locks; waits while the lock is not free.
@@ -120,7 +120,7 @@ pub enum Access {
 pub enum Hold {
     /// Any number of workers share the lock.
     Shared,
-    /// One worker holds the lock alone.
+    /// Only one worker holds the lock.
     Exclusive,
 }
 

@@ -104,7 +104,7 @@ mod tests {
             assert!(files.drop_one(&mut slots, &mut random, 0, |_| of_file += 1));
             freed.push(of_file);
         }
-        assert_eq!(freed, [1, 2, 1, 2, 1], "the last block is open still");
+        assert_eq!(freed, [1, 2, 1, 2, 1], "the last block still gets new inodes");
         assert!(!files.drop_one(&mut slots, &mut random, 0, |_| {}));
     }
 }

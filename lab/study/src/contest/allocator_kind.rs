@@ -22,7 +22,7 @@ use super::{ContestError, ContestRow, Recording};
 pub enum AllocatorKind {
     /// Linux's allocator, under a policy.
     Linux(Box<Policy>),
-    /// Our allocator, below arrays that each CPU has to itself, as kernels use it.
+    /// Our allocator, with an array of free blocks for each CPU above it, as kernels use it.
     OwnedBlocks,
     /// Our allocator, called directly.
     OwnedBlocksStraight,
@@ -110,8 +110,8 @@ impl Counting for PageAllocator<'_, Host> {
 }
 
 thread_local! {
-    /// Time of the act that this thread plays. Our allocator takes the time from a function without
-    /// arguments.
+    /// Time of the operation that this thread plays. Our allocator gets the time from a function without
+    /// arguments, so the time is kept here.
     static NOW_NS: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -182,7 +182,8 @@ impl<'m> Grounds<'m> {
     }
 }
 
-/// Counts requests that got another type's memory, and where CPUs meet at page sets.
+/// Counts requests that got memory of another migratetype, and changes of page sets that another CPU had
+/// changed last.
 #[derive(Debug, Default)]
 pub(crate) struct Host {
     fallbacks: AtomicU64,

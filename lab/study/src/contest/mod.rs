@@ -1,9 +1,9 @@
-//! A recording's blocks on whole allocators: Linux's under several policies, and our own.
+//! Plays the blocks of a recording on whole allocators: Linux's under several policies, and our own.
 //!
-//! A [replay](pageset_replay::replay()) puts a recording to page sets, which treat all pages alike.
-//! Allocators whose CPUs reserve pageblocks do not, and neither does the count of whole pageblocks. So a
-//! contest allocates each block that the recording allocates, and frees the same block when the recording
-//! does, on the same CPU.
+//! A [replay](pageset_replay::replay()) plays a recording on page sets only. For a page set, all pages are
+//! alike. For an allocator whose CPUs reserve pageblocks, and for counting whole pageblocks, it matters which
+//! pages are freed. So a contest allocates each block that the recording allocates, and frees the same block
+//! when the recording frees it, on the same CPU.
 //!
 //! `recording` holds the operations; `allocator_kind` builds an allocator on the recorded machine; `stage`
 //! plays the operations on it; `page_set_lines` counts where CPUs meet at Linux's page sets; `row` is the
@@ -24,7 +24,7 @@ pub use row::ContestRow;
 use pageset_core::ConfigError;
 use pageset_trace::{Layout, TraceError};
 
-/// Why there is no contest.
+/// Why a contest cannot be run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContestError {
@@ -42,9 +42,9 @@ pub enum ContestError {
     Config(#[from] ConfigError),
 }
 
-/// Frames of a machine: 1 TiB of 4 KiB each, whose tables take 2.3 GiB.
+/// Largest number of frames of a machine: 1 TiB in frames of 4 KiB. Their tables take 2.3 GiB.
 const MOST_FRAMES: u64 = 1 << 28;
-/// Most pairs of a zone and a CPU. Each pair takes several KiB.
+/// Largest number of pairs of a zone and a CPU. Each pair takes several KiB.
 const MOST_CPU_ZONES: u64 = 1 << 17;
 
 impl Recording {

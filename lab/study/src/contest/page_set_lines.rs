@@ -1,5 +1,5 @@
-//! Counts how often CPUs meet at one of Linux's page sets. They meet only under policies that send pages back
-//! to the page set of the CPU that owns them.
+//! Counts how often two CPUs change the same page set of Linux's allocator. This happens only under policies
+//! that send freed pages back to the page set of the CPU that owns them.
 
 use pageset_blocks::CONTENDED_NS;
 use pageset_core::{CpuId, ZoneId};

@@ -1,4 +1,4 @@
-//! A recording as a list of operations, in its own order.
+//! A recording as a list of operations, in the order of the recording.
 
 use pageset_replay::operations::{BlockName, Blocks, LeftOut, Operation, What};
 use pageset_trace::{TraceError, TraceReader};
@@ -11,8 +11,9 @@ pub struct Recording {
     pub(super) blocks: usize,
     /// The highest CPU number in the recording, plus 1.
     pub cpus: u32,
-    /// The part of the recording that is not played. Bulk allocations are not counted here: a recording does
-    /// not name their frames, so their frees count as frees of blocks whose allocation it does not show.
+    /// Counts of the events that are not played. Bulk allocations are not counted, because a recording does
+    /// not name their frames. So frees of such frames count as frees of blocks whose allocation the recording
+    /// does not show.
     pub left_out: LeftOut,
 }
 

@@ -17,13 +17,14 @@ pub struct ContestRow {
     /// Counts of how often CPUs used the same data.
     #[serde(flatten)]
     pub shared: SharedCounts,
-    /// Frames that CPUs kept back: mean over the recording's time.
+    /// Free frames that single CPUs held, so that other CPUs could not take them: mean over the recording's
+    /// time.
     pub held_mean: f64,
-    /// Most frames that CPUs kept back.
+    /// Largest number of such frames at one time.
     pub held_peak: u64,
-    /// Free frames intended for one CPU that other CPUs could take: mean over the recording's time.
+    /// Free frames reserved for one CPU that other CPUs could take: mean over the recording's time.
     pub at_hand_mean: f64,
-    /// Frames that CPUs kept back after two idle seconds at the end.
+    /// Free frames that single CPUs held after two idle seconds at the end.
     pub held_idle: u64,
     /// Whole pageblocks that are free after the last event.
     pub whole_at_end: u64,
@@ -32,7 +33,8 @@ pub struct ContestRow {
 }
 
 impl ContestRow {
-    /// Visits to data that all CPUs of a zone share, plus contended lines.
+    /// Number of times that a CPU used data that all CPUs of a zone share, plus the number of contended cache
+    /// lines.
     #[must_use]
     pub const fn visits(&self) -> u64 {
         self.shared.shared_visits.saturating_add(self.shared.contended_lines)

@@ -9,18 +9,19 @@ use super::row::ContestRow;
 
 /// Nanoseconds between two ticks of a CPU (Linux's `stat_interval`).
 const TICK_NS: u64 = 1_000_000_000;
-/// Samples of memory in one recording.
+/// Number of samples of memory over one recording.
 const LOOKS: u64 = 500;
-/// Ticks that are two idle seconds.
+/// Number of ticks in two idle seconds.
 const IDLE_TICKS: u32 = 2;
 
-/// The most ticks that are made up for after a gap in the recording. After more ticks than these, all page
-/// sets are idle already.
+/// Largest number of missed ticks that are done after a gap in the recording. After as many ticks, further
+/// ticks change nothing, because all page sets are idle.
 const MOST_TICKS: u64 = 100;
 
 /// An allocator with counters of its own.
 pub(super) trait Counting: FrameAllocator {
-    /// Sets the time of the next calls, for counters of changes at about the same time.
+    /// Sets the time of the next calls. Counters use the time to tell whether two changes came shortly after
+    /// each other.
     fn set_time_ns(&self, now_ns: u64);
     /// Notes that this CPU allocated a block of pages, or is about to free it.
     fn note(&self, cpu: CpuId, pfn: Pfn);
@@ -78,7 +79,7 @@ impl<A: Counting> Stage<'_, A> {
                     self.alloc(cpu, block as usize, &request);
                 }
                 What::Free { block: BlockName::Alone(block) } => self.free(cpu, block as usize),
-                // Bulk allocations have no name, so the list does not have them.
+                // Bulk allocations are not in the list, because the recording does not name their frames.
                 What::Alloc { .. } | What::Bulk { .. } | What::Free { .. } => {}
             }
         }
@@ -104,7 +105,7 @@ impl<A: Counting> Stage<'_, A> {
     fn tick(&self) {
         for cpu in 0..self.cpus {
             let ticked = self.allocator.tick(CpuId(cpu));
-            debug_assert!(ticked.is_ok(), "it is one of the machine's CPUs");
+            debug_assert!(ticked.is_ok(), "the CPU is one of the machine's");
         }
     }
 

@@ -1,7 +1,8 @@
 //! The LRU list: one lock for each node and memory cgroup, taken for several pages at once.
 //!
-//! The list is not the allocator's, but every anonymous or file page passes it. So its lock is the next to be
-//! contended after the zone lock (spec fault.md §4.1, the 2018 study of batch sizes).
+//! The list is not part of the allocator, but every anonymous page and every file page goes through it. So
+//! after the zone lock, its lock is the next one to be contended (spec fault.md §4.1, the 2018 study of batch
+//! sizes).
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,8 @@ use crate::target::{Hold, LockId, Target, locked};
 /// Pages that a CPU collects before it takes the lock to add them. Source: spec fault.md §4.1, Linux 4.15 to
 /// 6.9.
 const ADD_BATCH: u32 = 15;
-/// Pages that are removed under one hold of the lock. Source: `SWAP_CLUSTER_MAX`, spec pcp.md §0.2.
+/// Largest number of pages that are removed under one hold of the lock. Source: `SWAP_CLUSTER_MAX`, spec
+/// pcp.md §0.2.
 pub(crate) const REMOVE_BATCH: u32 = 32;
 
 /// How long the lock is held for a page.
@@ -80,8 +82,8 @@ impl Lru {
         }
     }
 
-    /// The time of a hold varies, because the pages and their neighbours on the list are in this CPU's
-    /// caches, in another's or in none.
+    /// The time of a hold varies, because the cache lines of the pages, and of the pages before and after
+    /// them on the list, may be in this CPU's caches, in another CPU's caches or only in memory.
     fn hold(&self, target: &mut dyn Target, pages: u32) {
         let ns = exponential_ns(target, self.page_ns * u64::from(pages));
         locked(target, self.lock, Hold::Exclusive, |target| target.compute(ns));

@@ -1,4 +1,4 @@
-//! Costs of the allocator's steps on this machine.
+//! Measures the costs of the allocator's steps on this machine.
 
 use anyhow::Result;
 use pageset_core::{MigrateType, Order};
@@ -14,7 +14,7 @@ const BLOCKS: usize = 2048;
 const SAWTOOTH: usize = 16_384;
 /// Rounds of each measurement. The result is the median of the rounds.
 const ROUNDS: usize = 21;
-/// Two batches. The difference between them shows the cost of a visit to the zone.
+/// Two batch sizes. Their times differ by the number of visits to the zone, which gives the cost of a visit.
 const BATCHES: [i32; 2] = [15, 127];
 
 /// Costs of the allocator, in nanoseconds.
@@ -22,7 +22,7 @@ const BATCHES: [i32; 2] = [15, 127];
 pub(super) struct AllocatorCosts {
     /// One allocation or free that the page set serves.
     pub(super) hit: f64,
-    /// Moving one block between page set and free lists, one way.
+    /// Moving one block from the page set to the free lists, or back.
     pub(super) block: f64,
     /// Taking the zone's lock once.
     pub(super) visit: f64,
@@ -97,7 +97,8 @@ fn give(target: &mut dyn Target, block: Block) {
     target.free(block);
 }
 
-/// Frees a block and takes a cleared one. The two are the same block, since a page set is a stack.
+/// Frees a block and allocates a cleared one. Both are the same block, because a page set hands out the block
+/// that was freed last.
 fn renew(target: &mut dyn Target, block: Block) -> Block {
     target.free(block);
     let pfn = target.alloc(Order::ZERO, MigrateType::Movable, Fill::Zeroed);
@@ -111,8 +112,8 @@ fn time(target: &mut dyn Target, work: impl FnOnce(&mut dyn Target)) -> f64 {
     (target.now_ns() - began) as f64 / BLOCKS as f64
 }
 
-/// Takes many blocks and gives all back, nearly all through the zone's free lists. Returns the nanoseconds
-/// for one block, one way.
+/// Allocates many blocks and frees all of them. Nearly all blocks go through the zone's free lists. Returns
+/// the nanoseconds for one block in one direction.
 fn sawtooth(batch: i32) -> Result<f64> {
     measure(fixed(batch), |target, found| {
         let mut held = Vec::with_capacity(SAWTOOTH);
@@ -125,8 +126,8 @@ fn sawtooth(batch: i32) -> Result<f64> {
     })
 }
 
-/// Works like [`sawtooth`], in phases, and reads `pages_between` other pages between them. Returns the
-/// nanoseconds for one block, one way.
+/// Works like [`sawtooth`], but in phases, and reads `pages_between` other pages between the phases. Returns
+/// the nanoseconds for one block in one direction.
 fn phases(pages_between: usize) -> Result<f64> {
     measure(fixed(BATCHES[1]), move |target, found| {
         let others: Vec<_> = (0..pages_between).map(|_| take(target)).collect();

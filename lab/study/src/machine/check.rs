@@ -1,4 +1,4 @@
-//! Compares a simulation of this machine with this machine.
+//! Runs workloads on this machine and on a simulation of this machine, and compares the results.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,10 @@ use crate::load::{Generation, Settings, Setup, Topology, Workload};
 use crate::simulate::run_plan;
 use crate::{ThreadOptions, run_on_threads};
 
-/// Pages of memory in both worlds: 1 GiB in one zone.
+/// Pages of memory on threads and in the simulation: 1 GiB in one zone.
 const PAGES: u64 = 1 << 18;
 const WARM_UP_MS: u64 = 100;
-/// Measured time of each run on threads. A simulation repeats itself sooner.
+/// Measured time of each run on threads. A simulation can be shorter, because its results vary less.
 const THREADS_MS: u64 = 500;
 /// Runs of each case on threads. The result is the fastest of the runs.
 const THREADS_RUNS: u32 = 3;
@@ -24,7 +24,8 @@ const SIMULATED_MS: u64 = 200;
 /// Largest accepted error of a prediction.
 const TOLERANCE: f64 = 0.25;
 
-/// Least share of the time that threads have their CPUs. Threads with less were disturbed by other programs.
+/// Smallest share of the time for which threads must have their CPUs. Below it, other programs disturbed the
+/// run.
 const CPU_SHARE_MIN: f64 = 0.9;
 
 /// A run whose result is compared.
@@ -67,7 +68,8 @@ const CASES: &[Case] = &[
 /// Time and place of the measurement of the checked machine file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measured {
-    /// The file was measured here, just now. The cost of moving a line is measured again before each row.
+    /// The file was measured on this machine just now. Before each row, the cost of moving a line is measured
+    /// again.
     Now,
     /// The file was measured before, or on another machine.
     Before,

@@ -1,4 +1,4 @@
-//! Cost of data that another core has in its own caches.
+//! Measures the cost of data that is in the own caches of another core.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,11 +11,12 @@ use super::shape::Shape;
 use crate::load::{Body, ChannelSpec};
 use crate::{Access, ChannelId, Fill, Message, Target};
 
-/// Times that pages go to the other core and come back.
+/// Number of times that the pages go to the other core and come back.
 const ROUNDS: usize = 101;
-/// Pages that go to and fro at once: a quarter, half, and all of the 208 KiB that a socket holds. The result
-/// is the average of the three, since pages that were written just before take longest. On a 2-CPU Xeon guest
-/// pages took 1130 ns up to 160 KiB, and 430 ns beyond.
+/// Numbers of pages that go back and forth together: a quarter, half, and all of the 208 KiB that a socket
+/// holds. The result is the average of the three, because the time of a page depends on the number: pages
+/// that the other core has just written take longest. On a 2-CPU Xeon guest a page took 1130 ns up to 160
+/// KiB, and 430 ns beyond.
 const PAGES: [usize; 3] = [13, 26, 52];
 const THERE: ChannelId = ChannelId(0);
 const BACK: ChannelId = ChannelId(1);

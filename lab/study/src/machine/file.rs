@@ -25,7 +25,7 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
         Some(_) => (lines::message()? - 2.0 * atomic - 2.0 * line).max(0.0),
         None => 3000.0,
     };
-    // A contended hand-over moves the lock's line twice, and the zone's lines once.
+    // Handing over a contended lock moves the lock's line twice, and the zone's lines once.
     let lock_pass = (costs.contended_visit() - costs.visit - line * f64::from(2 + ZONE_LINES)).max(0.0);
     let fault = (lines::fault() - costs.clear[2]).max(0.0);
     let measured = |how: &str| format!("measured by pageset bench machine: {how}");
@@ -66,13 +66,14 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
     Ok(text)
 }
 
-/// Costs by the place of the data. No place costs less than a nearer one.
+/// Writes costs by the place of the data. If a measured cost is lower than that of a nearer place, it is
+/// raised to that one.
 fn by_level([near, shared, memory]: [f64; 3]) -> String {
     let [shared, memory] = [shared.max(near), memory.max(shared).max(near)];
     format!("near_ns = {near:.2}, shared_ns = {shared:.2}, memory_ns = {memory:.2}")
 }
 
-/// Costs of reading by the place of the data, and of copying without the reading.
+/// Writes the costs of reading by the place of the data, and the cost of copying without the reading.
 fn read_and_copy(read: [f64; 3], copy: Option<CopyCosts>, measured: &dyn Fn(&str) -> String) -> String {
     let sweeps = measured("sweeps over sets of pages of three sizes");
     let ([near, ..], levels) = (read, by_level(read));

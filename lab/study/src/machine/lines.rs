@@ -13,19 +13,20 @@ use super::rig::{fixed, score_per_ns};
 use crate::load::ChannelSpec;
 use crate::{ChannelId, Message, Target};
 
-/// Atomics of one timing.
+/// Number of atomic operations in one timing.
 const ATOMICS: u32 = 100_000;
-/// Turns of one timing. They take some microseconds, so most timings are not interrupted.
+/// Number of turns in one timing. They take some microseconds, so most timings are not interrupted.
 const TURNS: u64 = 50;
 /// Number of timings of turns.
 const CHUNKS: u64 = 2001;
 /// Number of timings. The result is their median.
 const ROUNDS: usize = 11;
-/// Pages that a fault is measured on: 64 MiB.
+/// Number of pages whose first write is timed: 64 MiB.
 const FAULT_PAGES: usize = 16 << 10;
 const PAGE_BYTES: usize = 4096;
 
-/// A value that is alone on its cache line, and on the neighbouring line that the processor fetches with it.
+/// A value that shares neither its cache line nor the adjacent line, which the processor fetches together
+/// with it, with other data.
 #[repr(align(128))]
 struct Line(AtomicU64);
 
@@ -61,7 +62,8 @@ pub(super) fn turn() -> Option<f64> {
             }
             times.push(began.elapsed().as_nanos() as f64 / (2 * TURNS) as f64);
         }
-        // In the longest chunks the system took a CPU away.
+        // The longest timings are those during which the system took a CPU away. The median does not depend
+        // on their length.
         median(&times)
     };
     thread::scope(|scope| {

@@ -1,4 +1,5 @@
-//! Costs of single steps on this machine, as a machine file for simulations, and a check of such a file.
+//! Measures the costs of single steps on this machine, writes them as a machine file for simulations, and
+//! checks such a file.
 //!
 //! `shape` asks the system for CPUs, caches and memory. `rig` runs pieces of work on threads. `allocator`,
 //! `cores` and `lines` measure costs, `file` writes them down, `check` compares a simulation of this machine

@@ -1,4 +1,4 @@
-//! Pieces of work on threads of this machine, through the same world that workloads run in.
+//! Runs pieces of work on threads of this machine, through the same interface that workloads use.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

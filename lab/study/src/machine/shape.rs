@@ -23,7 +23,7 @@ pub(super) struct Shape {
     pub(super) mib: u64,
 }
 
-/// Most pages to measure with: three quarters of the pages of the measured allocator.
+/// Largest number of pages to measure with: three quarters of the measured allocator's pages.
 const PAGES_MAX: usize = rig::PAGES as usize / 4 * 3;
 
 impl Shape {
@@ -43,7 +43,7 @@ impl Shape {
                 _ => {}
             }
         }
-        // Common sizes stand for caches that the system does not report.
+        // If the system does not report a cache, a common size is assumed.
         let (l3_kib, sharers) = l3.unwrap_or((32 << 10, cpus));
         let (nodes, threads_per_core) = fitting(cpus, nodes, siblings);
         Self {
@@ -59,8 +59,8 @@ impl Shape {
         }
     }
 
-    /// A number of pages whose memory exceeds all caches. At most [`PAGES_MAX`]: the system tells a guest the
-    /// size of the host's whole last level, but a guest has only a part of it.
+    /// A number of pages that no cache can hold, but at most [`PAGES_MAX`]. The limit is enough for a guest:
+    /// the system reports the size of the host's whole last-level cache, but a guest has only a part of it.
     pub(super) fn pages_beyond_caches(&self) -> usize {
         (3 * self.l3_kib as usize / 4).min(PAGES_MAX)
     }
@@ -84,7 +84,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }
 
-/// Number of numbers that a list such as `0-3,8` names.
+/// How many CPUs a list such as `0-3,8` names.
 fn list(text: &str) -> u32 {
     let count = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(list("7-3,x"), 0);
     }
 
-    /// A bug made a machine of 4 CPUs from 6 CPUs, 2 nodes and 2 threads a core.
+    /// A past bug made a machine of 4 CPUs from 6 CPUs, 2 nodes and 2 threads a core.
     #[test]
     fn no_cpu_is_lost_whatever_the_system_tells() {
         assert_eq!(fitting(6, 2, 2), (1, 2));
@@ -119,7 +119,8 @@ mod tests {
         }
     }
 
-    /// With 480 MiB of last-level cache, the measurement asked for more pages than there were, and panicked.
+    /// A past bug: with 480 MiB of last-level cache, the measurement asked for more pages than the allocator
+    /// had, and panicked.
     #[test]
     fn a_cache_larger_than_the_memory_to_measure_with_is_no_panic() {
         let large = Shape { l2_kib: u32::MAX / 8, l3_kib: u32::MAX, ..Shape::of_this_machine() };

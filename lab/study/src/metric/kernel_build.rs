@@ -1,8 +1,8 @@
 //! The time of a kernel build, from the figures of a simulated one.
 //!
-//! In the simulated build, all CPUs compile. A real build has steps that run one at a time:
-//! it links, looks for symbols, compresses. No lock makes these slower, so a build gains less than its
-//! compilers do.
+//! In the simulated build, all CPUs compile. A real build also has steps that run on one CPU at a time, such
+//! as linking, extracting symbols and compressing. These steps never wait for locks. So a better allocator
+//! shortens a build by less than it shortens compiling.
 
 use crate::simulate::{RunResult, RunSpec};
 
@@ -18,7 +18,7 @@ use crate::simulate::{RunResult, RunSpec};
 /// | 16, AMD | 98.12 | 1269.7 | `perf.mvermeulen.com/workloads/phoronix/build-linux-kernel` |
 /// | 8, Intel | 160.12 | 1120.3 | the same |
 ///
-/// Some of this time may be waiting for a disk, which is serial here too.
+/// Some of this time may be spent waiting for a disk. Here it counts as serial time too.
 const SERIAL_SHARE: f64 = 0.011;
 
 /// The workload's parameter that says how many builds share the CPUs.

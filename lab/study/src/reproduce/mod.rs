@@ -1,8 +1,9 @@
-//! Published studies run again: their tables with our values beside the printed ones. Two studies are our
-//! own.
+//! Runs published studies again, and shows each published table with our values next to the printed ones. Two
+//! studies are not published but our own.
 //!
-//! `study` defines a study. `study_file` reads those that are files, and `simulated` runs them. `goals` runs a plan
-//! of the sweep. The others have a folder each. `published` reads the printed tables, `prose` the notes. `reproduction` is the result as one value.
+//! `study` defines what a study is. `study_file` reads studies that are described by files, and `simulated`
+//! runs them. `goals` makes a study from a plan with goals. Each other study has a folder. `published` reads
+//! the printed tables, and `prose` reads the notes. `reproduction` holds the result of a study.
 
 mod ageing;
 #[cfg(test)]

@@ -15,7 +15,7 @@ const HEADINGS: [&str; 5] = [NOTES, QUICK, COPIES, MEMORY, EXPLANATIONS];
 pub(super) struct Prose([Vec<String>; HEADINGS.len()]);
 
 impl Prose {
-    /// Reads the Markdown. What stands above the first section is for readers of the file. `file` is its name.
+    /// Reads the Markdown of the file called `file`. Text above the first section is not part of the notes.
     pub(super) fn parse(file: &str, text: &str) -> Result<Self> {
         let mut prose = Self::default();
         let mut section = &mut Vec::new();

@@ -1,4 +1,4 @@
-//! A reproduced study as JSON, and as one flat table.
+//! The result of a reproduced study, as JSON and as one flat table.
 
 use pageset_report::comparison::{Agreement, Comparison, Misses, Skill};
 use pageset_report::{Cell, Column, Kind, Provenance, Row, Table};
@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::study::Findings;
 
-/// Quantities whose order agrees worse than this value are listed among the differences.
+/// Smallest rank correlation between published and our values that counts as agreement. Quantities below it
+/// are listed among the differences.
 const SPEARMAN_MIN: f64 = 0.9;
 
 /// The whole result of a study.
@@ -14,14 +15,16 @@ const SPEARMAN_MIN: f64 = 0.9;
 pub struct Reproduction<'a> {
     /// Name of the study.
     pub study: &'a str,
-    /// Directions of all tables except withdrawn ones, and the null model's directions.
+    /// Counts of directions: ours and the null model's that agree with the published ones, in all tables
+    /// except withdrawn ones. A direction says whether a value goes up, goes down or stays the same compared
+    /// with its base row. The null model is the forecast that nothing ever changes.
     #[serde(flatten)]
     pub skill: Skill,
-    /// The part of the directions that agree.
+    /// The part of the directions that agree with the published ones.
     pub direction_agreement: Option<f64>,
-    /// Kinds of the directions that differ.
+    /// How many directions differ, by kind of difference.
     pub misses: Misses,
-    /// Scores of tables that belong together. One group is the whole study.
+    /// Scores of groups of tables. Tables without a group are one group, which is named after the study.
     pub groups: Vec<Group>,
     /// Published tables with our values, without the withdrawn ones.
     pub tables: Vec<&'a Comparison>,
@@ -30,7 +33,7 @@ pub struct Reproduction<'a> {
     pub withdrawn: Option<Withdrawn<'a>>,
     /// Tables of our own.
     pub more: &'a [Table],
-    /// The state over time.
+    /// The state of memory over time, if the study plays days.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeline: Option<&'a Table>,
     /// Notes that a reader needs.
@@ -43,7 +46,7 @@ pub struct Reproduction<'a> {
     pub provenance: Provenance,
 }
 
-/// Tables that belong together. Whether our values have skill is judged for all tables of a group at once.
+/// Tables that are scored together. Our values have skill, or not, for all tables of a group at once.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Group {
     /// Name of the group.
@@ -51,9 +54,11 @@ pub struct Group {
     /// The group's directions and the null model's.
     #[serde(flatten)]
     pub skill: Skill,
-    /// The sign test's p-value: how often chance does at least as well as our values against the null model.
+    /// The p-value of the sign test: the chance that a fair coin beats the null model at least as often as
+    /// our values do.
     pub p_value: f64,
-    /// Whether our values have skill. `None` if the text publishes no change.
+    /// Whether our values have skill: they meet at least a third of the published changes, and beat the null
+    /// model significantly. `None` if the published values have no change.
     pub has_skill: Option<bool>,
 }
 
@@ -108,8 +113,8 @@ impl<'a> Reproduction<'a> {
         self.tables.iter().chain(withdrawn).copied()
     }
 
-    /// Directions of each group and of the null model, and the withdrawn tables, as a table. `None` if nothing
-    /// is published.
+    /// Makes a table of directions, with one row for each group and one for withdrawn tables. Returns `None`
+    /// if nothing is published.
     pub fn skill_table(&self) -> Option<Table> {
         let columns = vec![
             Column::label("group", "directions"),
@@ -141,8 +146,8 @@ impl<'a> Reproduction<'a> {
         (!table.rows().is_empty()).then_some(table)
     }
 
-    /// Makes a table with all pairs of all tables, one pair for each row. After them come all numbers of our
-    /// own tables, which have no published counterpart.
+    /// Makes a table of all values of all tables. Each row has a published value and ours. After them come
+    /// the numbers of our own tables, which have no published value.
     pub fn flat_table(&self) -> Table {
         let columns = vec![
             Column::label("table", "table"),
@@ -209,8 +214,8 @@ fn skill_row(name: &str, skill: &Skill, verdict: &str) -> Row {
     Row::new(cells)
 }
 
-/// Adds the numbers of one row of a table of our own. The row's name is its labels and, where these do not
-/// tell rows apart, its first number.
+/// Adds the numbers of one row of a table of our own. The row's name is made of its labels. If labels do not
+/// tell the rows apart, its first number is part of the name.
 fn push_own(table: &mut Table, own: &Table, row: &Row) {
     let labels = |row: &Row| {
         let cells = own.columns().iter().zip(&row.cells);
@@ -238,7 +243,7 @@ fn push_own(table: &mut Table, own: &Table, row: &Row) {
     }
 }
 
-/// One sentence for each quantity of a table that does not agree.
+/// Makes one sentence for each quantity of a table that differs from the published values.
 fn differences(comparison: &Comparison) -> Vec<String> {
     let mut found = Vec::new();
     for (index, quantity) in comparison.quantities().iter().enumerate() {
@@ -272,7 +277,7 @@ mod tests {
 
     use super::*;
 
-    /// One table of a base row and one change for each pair of a published and an own value.
+    /// Makes a table with a base row and one row for each pair of a published change and ours.
     fn table(id: &str, changes: &[(f64, f64)]) -> Comparison {
         let pair = |published, ours| vec![Pair::new(Some(published), Some(ours), Origin::Simulated)];
         let mut table = Comparison::new(id, id, "m", vec![Quantity::relative("score", "score", "", 0)]);

@@ -59,7 +59,7 @@ pub struct Options {
     /// Runs fewer rows with one seed: enough to see whether everything works. Rows keep their measured time,
     /// except the rows of `owned-blocks`, which has no fitted parameters, and the day of `ageing`.
     pub is_quick: bool,
-    /// Runs that go on at once.
+    /// Largest number of runs at one time.
     pub jobs: usize,
     /// File for parameters that are chosen again before the study runs.
     pub fit: Option<PathBuf>,
@@ -73,9 +73,8 @@ pub struct Options {
     pub day: Option<PathBuf>,
 }
 
-/// The text that a quick run shows in place of a study's reasons.
-const REASONS_ELSEWHERE: &str =
-    "This was a quick run. Reasons are known of the full one, and stand in its report.";
+/// The text that a quick run shows in place of the reasons.
+const REASONS_ELSEWHERE: &str = "This was a quick run. The report of the full run gives the reasons.";
 
 /// Seeds of a whole study. Guess: enough to see how much a result varies.
 const SEEDS: u64 = 5;
@@ -87,8 +86,8 @@ impl Options {
         Seeds { first: 1, count: self.seeds.unwrap_or(if self.is_quick { 1 } else { SEEDS }) }
     }
 
-    /// The reasons that a study gives for its findings. They describe the full run. A quick run says where
-    /// they are instead.
+    /// The reasons that a study gives for its findings. The reasons describe the full run, so a quick run
+    /// only says where to find them.
     #[must_use]
     pub fn reasons(&self, reasons: &[impl AsRef<str>]) -> Vec<String> {
         if self.is_quick {
@@ -105,12 +104,12 @@ pub struct Findings {
     pub tables: Vec<Comparison>,
     /// Tables of our own that belong to the study.
     pub more: Vec<Table>,
-    /// The state over time, if that is part of the result.
+    /// The state of memory over time, if the study plays days.
     pub timeline: Option<Table>,
     /// Pictures, with the names of their files without ending.
     pub figures: Vec<(String, Figure)>,
-    /// Notes that a reader of the tables needs: the way to our values, and the meaning of each part
-    /// of the simulation.
+    /// Notes that a reader of the tables needs: how our values were made, and what each part of the
+    /// simulation stands for.
     pub notes: Vec<String>,
     /// Why rows differ, as far as we can tell. Which rows differ is found from the tables.
     pub explanations: Vec<String>,

@@ -131,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    /// A fraction fixes the limit of page sets. With a small limit, page sets go to their zone more often.
+    /// The fraction sets the limit of page sets. With a small limit, page sets visit their zone more often.
     #[test]
     fn settings_of_the_kernel_reach_the_allocator() {
         let mut spec = RunSpec::new("epyc-2", "page_fault1", "linux-6.12");

@@ -15,24 +15,24 @@ pub struct RunResult {
     pub score_per_s: f64,
     /// Name of a unit of work.
     pub unit: String,
-    /// Share of the CPUs' busy time that they waited for a zone's lock or held it.
+    /// Share of the CPUs' busy time spent waiting for a zone's lock or holding it.
     pub zone_lock_percent: f64,
-    /// Share of the CPUs' busy time that they waited for a zone's lock.
+    /// Share of the CPUs' busy time spent waiting for a zone's lock.
     pub zone_wait_percent: f64,
-    /// Share of the CPUs' busy time that they waited for an LRU lock or held it.
+    /// Share of the CPUs' busy time spent waiting for an LRU lock or holding it.
     pub lru_lock_percent: f64,
-    /// Share of the CPUs' busy time that they waited for an LRU lock.
+    /// Share of the CPUs' busy time spent waiting for an LRU lock.
     pub lru_wait_percent: f64,
-    /// Share of the CPUs' busy time that they waited for an address space.
+    /// Share of the CPUs' busy time spent waiting for the lock of an address space.
     pub mmap_wait_percent: f64,
     /// Time that CPUs were busy: the sum of all CPUs.
     pub busy_ms: f64,
-    /// The user program's part of the busy time, in workloads that tell it from the kernel's: kbuild,
-    /// stress-vm, ebizzy, pigz, oltp. 0 in others.
+    /// The part of the busy time that CPUs spent in the user program. Only these workloads report it: kbuild,
+    /// stress-vm, ebizzy, pigz, oltp. It is 0 in other workloads.
     pub user_ms: f64,
-    /// Times that a CPU waited for a zone's lock in order to drain a page set.
+    /// Number of times that a CPU waited for a zone's lock in order to drain a page set.
     pub drain_waits: u64,
-    /// Time of these waits, all together.
+    /// Sum of the times of these waits.
     pub drain_wait_ns: u64,
     /// The longest of these waits.
     pub drain_wait_max_ns: u64,
@@ -46,15 +46,15 @@ pub struct RunResult {
     pub failures: u64,
     /// Times a zone's lock was taken.
     pub zone_lock_acquisitions: u64,
-    /// Most pages in page sets at once. In an allocator without page sets: most pages that its CPUs kept
-    /// back.
+    /// Largest number of pages in page sets at one time. In an allocator without page sets: largest number of
+    /// free pages that single CPUs held, so that other CPUs could not take them.
     pub pcp_pages_peak: u64,
-    /// Pages in page sets, or that CPUs kept back, after 30 idle seconds.
+    /// Pages in page sets, or held by single CPUs, after 30 idle seconds.
     pub pcp_pages_idle: u64,
-    /// Counts that every allocator has, with page sets or without.
+    /// Figures that are defined for every allocator, with page sets or without.
     #[serde(default)]
     pub shared: SharedUse,
-    /// Share of the cache lines touched that came from memory.
+    /// Share of the touched cache lines that came from memory.
     pub cache_miss_percent: f64,
     /// Median time of an allocation.
     pub alloc_p50_ns: f64,
@@ -77,46 +77,48 @@ pub struct RunResult {
     pub digest: String,
 }
 
-/// How often CPUs used the same data, and the use of memory. Every allocator has the same figures.
+/// How often CPUs used the same data, and how much memory the allocator used. These figures are defined for
+/// every allocator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SharedUse {
     /// Times a CPU took a zone's lock. In an allocator without locks: times a CPU changed data that all CPUs
     /// of a zone share, or one of the contended lines.
     pub visits: u64,
-    /// Times a CPU changed the free frames of a pageblock that another CPU had changed last, however long
-    /// ago. Not counted for Linux's allocator.
+    /// Number of times that a CPU changed the free frames of a pageblock after another CPU had changed them.
+    /// The time between both changes does not matter. Not counted for Linux's allocator.
     pub line_transfers: u64,
-    /// Line transfers less than 10 us after the other CPU's change.
+    /// The part of `line_transfers` that came less than 10 us after the other CPU's change.
     pub contended_lines: u64,
-    /// Lines that CPUs got from other CPUs in an allocator without locks, by the table that they belong to.
-    /// Linux's lines are under its locks and not counted.
+    /// Number of cache lines that CPUs fetched from other CPUs, for each table of an allocator without locks.
+    /// Linux's allocator protects its lines by locks, so they are not counted.
     pub line_passes: BTreeMap<String, u64>,
-    /// Lines that a CPU waited for, since they were on their way to another CPU.
+    /// Number of lines that a CPU waited for because they were still moving to another CPU.
     pub line_waits: u64,
     /// Share of the CPUs' busy time spent waiting for lines that other CPUs had.
     pub line_percent: f64,
-    /// Requests that got memory of another type.
+    /// Requests that got memory of another migratetype.
     pub fallbacks: u64,
-    /// Free pages that a CPU kept back, on average.
+    /// Free pages that one CPU held, so that other CPUs could not take them: average over the measured time.
     pub held_mean: f64,
-    /// Most pages in use or kept back by a CPU. A tool such as `free` reports these pages as used memory.
+    /// Largest number of pages that were in use or held by one CPU. A tool such as `free` reports these pages
+    /// as used memory.
     #[serde(default)]
     pub used_peak: u64,
-    /// Free pages that a CPU kept back, after two ticks of a machine that is idle.
+    /// Free pages that single CPUs hold after two ticks of an idle machine.
     pub held_after_two_ticks: u64,
-    /// Free pages intended for one CPU that other CPUs take if they find no others, on average.
+    /// Free pages reserved for one CPU that other CPUs take if they find no other pages: average over the
+    /// measured time.
     pub at_hand_mean: f64,
     /// Pageblocks that are free as a whole at the end of the measured time.
     pub whole_at_end: u64,
-    /// Free pages outside of whole pageblocks at the end of the measured time. An allocator leaves this
-    /// memory in pieces, for any load.
+    /// Free pages outside of whole pageblocks at the end of the measured time.
     pub apart_at_end: u64,
     /// Whole pageblocks that are free after 30 idle seconds, when the load is gone.
     pub whole_when_gone: u64,
 }
 
 impl SharedUse {
-    /// All lines that CPUs got from other CPUs.
+    /// Number of cache lines that CPUs fetched from other CPUs, in all tables.
     #[must_use]
     pub fn lines(&self) -> u64 {
         self.line_passes.values().sum()

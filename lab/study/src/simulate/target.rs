@@ -16,7 +16,7 @@ pub(super) struct Shared {
     locks: Vec<Lock>,
 }
 
-/// A workload's lock: CPUs spin for it, or can share it.
+/// A workload's lock: either a spin lock, or a lock that CPUs can share.
 #[derive(Debug)]
 enum Lock {
     Spin(Spin),
@@ -82,7 +82,8 @@ impl Target for VirtualTarget<'_> {
     }
 
     fn score(&mut self, units: u64) {
-        // Work finished after the end does not count: a longer clean-up is no better work.
+        // Work that is finished after the measured time does not count. Otherwise a run with a longer
+        // clean-up would get a better score.
         if self.cpu.running() {
             self.cpu.score(units);
         }

@@ -1,7 +1,8 @@
-//! One slab cache: the slab that an object comes from, and the slabs that become empty.
+//! One slab cache: decides which slab an object comes from, and which empty slabs are freed.
 //!
-//! Everything here is bookkeeping under one lock of the host. The caller gets the acts that follow (allocate
-//! a block, free one, take a list lock) and does them without that lock.
+//! Everything here is bookkeeping under one lock of the real machine. Functions return what the caller must
+//! do next: allocate a block, free a block, or take the lock of a list. The caller does these without holding
+//! that lock.
 
 use pageset_core::{MigrateType, NodeId, Order};
 
@@ -10,8 +11,8 @@ use super::partial::PartialRule;
 use crate::load::setup::Generation;
 use crate::target::Block;
 
-/// Partly used slabs that a node keeps even if they are empty. Source: SLUB's documented `min_partial`, 5 for
-/// small objects; general knowledge, not in the spec.
+/// Number of partly used slabs that a node keeps, even if they become empty. Source: SLUB's documented
+/// `min_partial`, 5 for small objects; general knowledge, not in the spec.
 const NODE_SLABS_MIN: usize = 5;
 
 /// A cache of objects of one size.
@@ -39,7 +40,7 @@ struct Slab {
 /// The place of a slab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// A CPU takes objects from the slab, or will.
+    /// The slab belongs to a CPU, which takes objects from it now or later.
     Cpu,
     /// All objects of the slab are in use. The slab is on no list.
     Full,
@@ -64,15 +65,15 @@ impl CpuSlabs {
 /// Where an object comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// The slab with this number, which the CPU has already.
+    /// The slab with this number. The CPU already has the slab.
     FromCpu(u32),
-    /// The slab with this number, from the node's list. The list's lock is taken for that.
+    /// The slab with this number. The CPU takes the slab from the node's list, under the list's lock.
     FromNode(u32),
     /// No slab has a free object, so a new slab is needed.
     NeedsSlab,
 }
 
-/// The acts that follow a free.
+/// What the caller must do after a free.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Given {
     /// Whether the lock of the node's list is taken.
@@ -102,7 +103,7 @@ impl Cache {
         }
     }
 
-    /// Takes an object for a CPU. Returns the number of its slab, or that a new slab is needed.
+    /// Takes an object for a CPU. Says which slab it comes from, or that a new slab is needed.
     pub(super) fn take(&mut self, cpu: usize, node: NodeId) -> Taken {
         let own = &mut self.cpus[cpu];
         if let Some(current) = own.current {
@@ -189,7 +190,8 @@ impl Cache {
         }
     }
 
-    /// Puts a slab on its node's list. If the slab is empty and the list long enough, gives its block back.
+    /// Puts a slab on its node's list. If the slab is empty and the list has enough slabs, frees the slab's
+    /// block instead.
     fn list_or_retire(&mut self, id: u32) -> Option<Block> {
         let slab = &mut self.slabs[id as usize];
         let list = &mut self.nodes[slab.node.index()];

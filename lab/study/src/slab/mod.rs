@@ -1,8 +1,8 @@
 //! Objects smaller than pages: a small slab layer with the orders and lists of SLUB (spec fault.md §4.0).
 //!
-//! An object costs a page event only when a slab is missing or becomes empty. If one CPU takes objects and
-//! another gives them back, slabs move between CPUs. In this way messages of a few hundred bytes become
-//! allocations of order 2 or 3.
+//! Objects cause allocations and frees of pages only when a new slab is needed or a slab becomes empty. If
+//! one CPU allocates objects and another CPU frees them, slabs move between the CPUs. So a stream of messages
+//! of a few hundred bytes causes allocations of order 2 or 3.
 
 mod cache;
 pub(crate) mod object;
@@ -76,7 +76,7 @@ impl Slabs {
         CacheId(self.caches.len() as u16 - 1)
     }
 
-    /// Adds the cache for requests of `bytes` bytes that have no cache of their own, if there is one.
+    /// Adds the general cache for requests of `bytes` bytes, if requests of this size come from a cache.
     pub(crate) fn kmalloc_cache(&mut self, plan: &mut Plan, bytes: u32) {
         let size = kmalloc_size(bytes);
         if bytes <= KMALLOC_BYTES_MAX && !self.kmalloc.iter().any(|(known, _)| *known == size) {
@@ -149,8 +149,8 @@ impl Slabs {
         Self { users: AtomicUsize::new(workers), ..self }
     }
 
-    /// Says that a worker needs the caches no longer. The last worker to leave gives all empty slabs back to
-    /// the allocator.
+    /// Records that a worker no longer needs the caches. The last worker to leave gives all empty slabs back
+    /// to the allocator.
     pub(crate) fn leave(&self, target: &mut dyn Target) {
         if self.users.fetch_sub(1, AcqRel) == 1 {
             self.shrink(target);
@@ -170,7 +170,7 @@ impl Slabs {
     }
 
     fn state(&self, id: CacheId) -> MutexGuard<'_, Cache> {
-        // The bookkeeping does not panic between two states.
+        // The bookkeeping never panics halfway through a change, so its state is valid even after a panic.
         self.caches[usize::from(id.0)].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,14 +4,14 @@ use pageset_core::Order;
 
 /// Bytes of a page.
 pub(crate) const PAGE_BYTES: u32 = 4096;
-/// Largest order that a cache takes in order to waste less. Source: spec fault.md §4.0, `slub_max_order`.
+/// Largest order that a cache uses to waste less memory. Source: spec fault.md §4.0, `slub_max_order`.
 const ORDER_MAX: u8 = 3;
 
 /// The order of the slabs of a cache with objects of `size` bytes, on a machine with `cpus` CPUs.
 ///
-/// A slab has room for at least `4 * (fls(cpus) + 1)` objects, as far as order 3 has room for them. Among
-/// such orders, the rule takes the smallest that wastes at most 1/16 of the slab, else 1/8, 1/4, 1/2. `size`
-/// is from 1 byte to the largest block; 0 counts as 1.
+/// A slab should have room for `4 * (fls(cpus) + 1)` objects, if order 3 has so much room. Among orders with
+/// that room, the rule takes the smallest one that wastes at most 1/16 of the slab. If there is none, it
+/// allows 1/8, then 1/4, then 1/2. `size` is from 1 byte to the largest block; 0 counts as 1.
 pub(crate) fn slab_order(size: u32, cpus: u32) -> Order {
     let size = size.max(1);
     let wanted = 4 * (u32::BITS - cpus.leading_zeros() + 1);
@@ -27,7 +27,7 @@ pub(crate) fn slab_order(size: u32, cpus: u32) -> Order {
     found.and_then(Order::new).unwrap_or(smallest)
 }
 
-/// The smallest order with `bytes` bytes. If no order has as many, the largest order.
+/// The smallest order whose blocks have at least `bytes` bytes. If there is none, the largest order.
 pub(crate) fn order_of(bytes: u64) -> Order {
     Order::holding(bytes.div_ceil(u64::from(PAGE_BYTES)).max(1)).unwrap_or(Order::MAX)
 }

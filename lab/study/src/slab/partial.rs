@@ -8,9 +8,10 @@ use crate::load::setup::Generation;
 /// The limit of partly used slabs, and the unit of the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartialRule {
-    /// Before Linux 5.16 the unit is free objects, counted when a slab joins. A full slab joins with one free
-    /// object. So a CPU that frees other CPUs' objects collects as many slabs as the limit allows objects.
-    /// Most of these slabs are empty when the CPU gives them away.
+    /// Before Linux 5.16 the limit counts the free objects that a slab has when it joins the CPU's list. A
+    /// full slab joins at its first free, with one free object. So a CPU that frees other CPUs' objects
+    /// collects one slab for each object of the limit. Most of these slabs are empty when the CPU gives them
+    /// away.
     Objects(u32),
     /// Since Linux 5.16 the unit is slabs. The limit is twice the number of slabs that would hold the wanted
     /// objects.
@@ -46,7 +47,7 @@ impl PartialRule {
         }
     }
 
-    /// Whether slabs of this total weight leave no room for a further slab.
+    /// Whether the limit allows no further slab, if the CPU's slabs have this total weight.
     pub(super) fn is_full(self, counted: u32) -> bool {
         match self {
             Self::Objects(limit) => counted > limit,
@@ -54,7 +55,7 @@ impl PartialRule {
         }
     }
 
-    /// Whether slabs of this total weight are enough to take from a node under one hold of its lock.
+    /// Whether a CPU that takes slabs from a node under one hold of the lock has enough at this total weight.
     pub(super) fn is_enough(self, counted: u32) -> bool {
         let (Self::Objects(limit) | Self::Slabs(limit)) = self;
         counted > limit / 2

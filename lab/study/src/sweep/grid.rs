@@ -1,4 +1,4 @@
-//! The runs of a plan, one after another.
+//! Makes the list of the runs of a plan.
 
 use serde_json::{Map, Value};
 

@@ -12,8 +12,8 @@ use super::fnv::Fnv;
 use super::grid;
 use crate::simulate::{self, RunSpec};
 
-/// A hash of the sources of the code that computes. Rows of other code are not used again, whether or not the
-/// code is committed.
+/// A hash of the source files whose code computes results. Rows that other code has computed are not used
+/// again. Code that is not committed counts too.
 const SOURCES: &str = env!("PAGESET_SOURCES");
 /// Hexadecimal digits of a key.
 pub(super) const DIGITS: usize = 32;
@@ -21,7 +21,8 @@ pub(super) const DIGITS: usize = 32;
 /// Makes keys: a hash of the run, of the code, and of the files that the run names.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
-    /// Texts of machines by name, and hashes of recordings by path. A plan names each of them many times.
+    /// Texts of machines by name, and hashes of recordings by path. They are kept because a plan names the
+    /// same machine or recording many times.
     machines: HashMap<String, String>,
     recordings: HashMap<PathBuf, String>,
 }
@@ -41,7 +42,7 @@ impl Keys {
             hash.add(part.as_bytes());
             hash.add(b"\0");
         }
-        // The key covers the policy, and also the policy whose kernel surrounds the allocator.
+        // The key depends on the run's policy, and on the policy that names the kernel around the allocator.
         for policy in std::iter::once(&spec.policy).chain(&spec.kernel_of) {
             if names_policy_file(policy) {
                 hash.add(rules(Path::new(policy))?.as_bytes());

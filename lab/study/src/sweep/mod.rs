@@ -1,7 +1,7 @@
-//! Many simulations from one plan.
+//! Runs many simulations from one plan.
 //!
-//! `plan` is the file that says what to run, `goals` a part of it, and `grid` makes runs of it. `rows` keeps the finished runs by
-//! their `key`. A key is a hash (`fnv`).
+//! `plan` is the file that says what to run, and `goals` is a part of that file. `grid` makes the runs of a
+//! plan. `rows` keeps finished runs in a file, by their `key`. A key is a hash (`fnv`).
 
 mod fnv;
 mod goals;
@@ -59,7 +59,7 @@ impl Sweep {
         &self.runs
     }
 
-    /// Takes a run that was finished elsewhere.
+    /// Adds a finished run that another sweep has computed.
     pub fn insert(&mut self, run: FinishedRun) {
         self.rows.insert(run);
     }
@@ -72,7 +72,8 @@ impl Sweep {
     /// Fails if the file cannot be written or is not a file of rows, if a run is impossible, or with
     /// [`Cancelled`](pageset_report::Cancelled).
     pub fn finish(&mut self, rows: &Path, jobs: usize, progress: &mut dyn Progress) -> Result<()> {
-        // A plan that cannot run leaves no file behind, and fails before the first run, not after hours.
+        // All runs are checked before the first one. So a plan with an impossible run fails at once, not
+        // after hours, and leaves no file.
         let is_new = !rows.exists();
         if is_new {
             self.check()?;
@@ -139,7 +140,7 @@ mod tests {
         let in_sources = ["batch-sizes", "latency", "review-v5"]
             .map(|name| std::fs::read_to_string(root.join(format!("studies/{name}.toml"))).unwrap());
         for text in plans.into_iter().chain(in_sources.iter().map(String::as_str)) {
-            // They name policy files from the root of the sources.
+            // These plans name policy files by paths from the root of the repository.
             let text = text.replace("\"studies/", &format!("\"{}/studies/", root.display()));
             let plan = Plan::parse(&text).unwrap();
             Sweep::new(&plan).unwrap().check().unwrap();

@@ -1,4 +1,4 @@
-//! The plan of a sweep: which runs, and which questions their results answer.
+//! The plan of a sweep: the runs, and the questions that their results answer.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,11 +10,12 @@ use serde::Deserialize;
 
 use super::goals::Goals;
 
-/// Most runs of one plan: a file of rows should not have more than a million lines.
+/// Largest number of runs in one plan, because a file of rows should not have more than a million lines.
 const RUNS_MAX: usize = 1_000_000;
-/// Most memory for all runs: enough for a million runs with short names and a few parameters.
+/// Largest memory for all runs of a plan. It is enough for a million runs with short names and a few
+/// parameters.
 const BYTES_MAX: usize = 512 << 20;
-/// Memory of one run besides names and parameters, and of a parameter besides its name. Guess.
+/// Memory of one run without its names and parameters, and memory of one parameter without its name. Guess.
 const RUN_BYTES: usize = 256;
 const PARAMETER_BYTES: usize = 64;
 
@@ -30,10 +31,10 @@ pub struct Plan {
     /// Questions to answer. Each becomes a figure.
     #[serde(default, rename = "question")]
     pub questions: Vec<Question>,
-    /// The runs of `pageset reproduce --quick`, if the plan is a study that is built in.
+    /// The runs for `pageset reproduce --quick`, if the plan is a study that is built in.
     #[serde(default)]
     pub quick: Vec<Grid>,
-    /// The policies and figures that such a study compares.
+    /// The policies and figures that the study compares, if the plan is a study that is built in.
     #[serde(default)]
     pub goals: Option<Goals>,
 }
@@ -57,7 +58,8 @@ pub struct Grid {
     /// Limit of a page set in pages, instead of the policy's rule.
     #[serde(default)]
     pub high: Several<u32>,
-    /// The policy whose kernel surrounds the allocator. Default: the run's own policy.
+    /// The policy that names the kernel version of everything around the allocator. Default: the run's own
+    /// policy.
     #[serde(default)]
     pub kernel_of: Option<String>,
     /// Seeds. Default: 1.
@@ -91,7 +93,7 @@ impl<T> Default for Several<T> {
 }
 
 impl<T> Several<T> {
-    /// The values, however they are written.
+    /// The values, whether the key has one value or a list.
     pub fn values(&self) -> &[T] {
         match self {
             Self::One(value) => std::slice::from_ref(value),
@@ -99,7 +101,7 @@ impl<T> Several<T> {
         }
     }
 
-    /// The values as options. If there are none, one `None`.
+    /// The values as options. If the list is empty, returns a single `None`.
     pub fn or_default(&self) -> Vec<Option<&T>> {
         match self.values() {
             [] => vec![None],
@@ -118,28 +120,28 @@ pub struct Question {
     pub file: FileName,
     /// Key whose values are on the x axis.
     pub x: String,
-    /// Results that are on the y axis.
+    /// Names of the results on the y axis.
     pub y: Several<String>,
-    /// Key that has one panel for each value.
+    /// Key whose values get one panel each.
     #[serde(default)]
     pub panel: Option<String>,
-    /// Key that has one series for each value.
+    /// Key whose values get one series each.
     #[serde(default)]
     pub series: Option<String>,
     /// Axes that have a logarithmic scale: x, y.
     #[serde(default)]
     pub log: Vec<LogAxis>,
-    /// Keys with a value each. Runs with another value are left out.
+    /// Values of keys that a run must have. Runs with other values are left out.
     #[serde(default)]
     pub only: BTreeMap<String, toml::Value>,
 }
 
-/// A name that can be a part of a file's name everywhere: letters, digits, - and _.
+/// A name that can be part of a file name on every system: letters, digits, - and _.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct FileName(String);
 
-/// A text that is no part of a file's name.
+/// A text that cannot be part of a file name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no part of a file's name: use letters, digits, - and _")]
 pub struct NotAFileName(String);
@@ -177,7 +179,7 @@ impl Plan {
         Self::parse(&text).with_context(|| format!("{name}: this is not a plan of a sweep"))
     }
 
-    /// Number of combinations in all grids. Runs that occur twice count twice.
+    /// Number of combinations in all grids. A run that is in two grids counts twice.
     pub fn runs(&self) -> usize {
         self.grids.iter().fold(0, |sum, grid| sum.saturating_add(grid.runs()))
     }

@@ -1,4 +1,5 @@
-//! Finished runs on disk, one line of JSON each. A sweep can be ended at any time and goes on later.
+//! Keeps finished runs on disk, one line of JSON each. So a sweep can be stopped at any time and continued
+//! later.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -12,7 +13,7 @@ use serde_json::{Map, Value};
 use super::key;
 use crate::simulate::{RunResult, RunSpec};
 
-/// Longest line. Guess: a row has about 1 KiB, and paths some more.
+/// Length limit of a line. Guess: a row has about 1 KiB, and its paths need some more.
 const LINE_MAX: u64 = 1 << 20;
 
 /// One finished run.
@@ -43,7 +44,7 @@ impl FinishedRun {
         Ok(Self { key, spec, result })
     }
 
-    /// Returns the result with its types.
+    /// Parses the result.
     ///
     /// # Errors
     ///
@@ -61,11 +62,11 @@ impl FinishedRun {
     }
 }
 
-/// The text of every row before its key and after it.
+/// The text that every row has before its key, and the text after the key.
 const BEFORE_KEY: &[u8] = b"{\"key\":\"";
 const AFTER_KEY: &[u8] = b"\",\"spec\":{\"machine\":\"";
 
-/// Whether a text without an end of line is the beginning of a row.
+/// Whether an unfinished last line could be the beginning of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beginning {
     /// The text has a key in the right place, and goes on as a row does.
@@ -134,7 +135,7 @@ impl Rows {
         self.finished.insert(run.key.clone(), run);
     }
 
-    /// Reads a file of rows. Half a row at the end does not count.
+    /// Reads a file of rows. An incomplete row at the end is ignored.
     pub fn read(&mut self, path: &Path) -> Result<Extent> {
         let name = || format!("{}: cannot read these rows", path.display());
         self.read_file(&File::open(path).with_context(name)?).with_context(|| path.display().to_string())
@@ -296,7 +297,7 @@ mod tests {
             assert!(error.contains("name another file"), "{error}");
             assert_eq!(std::fs::read(&path).unwrap(), text.as_bytes());
         }
-        // The file has rows of ours, and something else behind them.
+        // The file has rows, and after them something that is not a row.
         for end in ["precious", "{\"key\":\"precious", "precious\n"] {
             let (rows, after) = opened(0, end.as_bytes());
             assert!(format!("{:#}", rows.unwrap_err()).contains("line 3: this is not a row"));

@@ -9,8 +9,9 @@ use parking_lot::{Condvar, Mutex};
 use crate::load::plan::ChannelSpec;
 use crate::target::{Message, Received};
 
-/// Times that a thread looks at a channel before it sleeps. Guess: some 10 us, longer than waking a thread
-/// takes, so that a stream costs the workload's time and not the system's wake-ups.
+/// Number of times that a thread reads a channel before it sleeps. Guess: this takes some 10 us, which is
+/// longer than waking a thread. So in a stream of messages, threads seldom sleep, and the measured time is
+/// not that of wake-ups.
 const SPINS: u32 = 2000;
 
 /// Bit of [`Channel::seen`] that is set while there are senders.
@@ -21,8 +22,8 @@ const OPEN: usize = 1 << 32;
 pub(super) struct Channel {
     capacity: usize,
     state: Mutex<State>,
-    /// The number of messages, and above it a bit for whether there are senders. Threads read it without
-    /// taking the lock.
+    /// The number of messages in the low bits, and one bit above them that is set while there are senders.
+    /// Threads read this field without taking the lock.
     seen: AtomicUsize,
     has_room: Condvar,
     has_message: Condvar,

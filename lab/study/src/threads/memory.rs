@@ -15,14 +15,14 @@ const PAGE_WORDS: u64 = PAGE_BYTES as u64 / 8;
 /// Words of one cache line.
 const LINE_WORDS: usize = 8;
 
-/// The frames' contents. The words are atomics: a workload that touches memory of another worker is wrong,
-/// but its behaviour is defined.
+/// The frames' contents. The words are atomics, so that the behaviour is defined even if a faulty workload
+/// touches another worker's memory.
 #[derive(Debug)]
 pub(super) struct Memory(Vec<AtomicU64>);
 
 impl Memory {
-    /// Makes the contents of frames 0 to `pages`. The system provides memory when it is touched. If there is
-    /// too little address space, there are no contents, and touching costs nothing.
+    /// Makes the contents of the frames below `pages`. The system provides memory only for touched pages. If
+    /// there is too little address space, frames have no contents, and touching them takes no time.
     pub(super) fn new(pages: u64) -> Self {
         let words =
             pages.saturating_add(1).checked_mul(PAGE_WORDS).and_then(|words| usize::try_from(words).ok());

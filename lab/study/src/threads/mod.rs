@@ -1,7 +1,8 @@
 //! Runs a workload on threads of this machine, one pinned to each CPU, over `pageset-core` with real locks.
 //!
-//! The same bodies run on virtual CPUs, so the two results for a small machine show how good the simulation
-//! is. Ordinary memory backs the frames, so that clearing and copying pages takes this machine's time.
+//! The same workload also runs on virtual CPUs. So on a small machine, comparing both results shows how good
+//! the simulation is. Ordinary memory backs the frames, so clearing and copying take as long as this machine
+//! needs for them.
 
 mod channel;
 mod memory;
@@ -50,7 +51,7 @@ pub struct ThreadOutcome {
     pub counters: Counters,
     /// Requests that failed, in the whole run.
     pub failures: u64,
-    /// Whether every thread could be kept on its CPU.
+    /// Whether every thread could be pinned to its CPU.
     pub pinned: bool,
 }
 
@@ -65,7 +66,7 @@ impl ThreadOutcome {
 /// Why a workload could not run on threads.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ThreadError {
-    /// There are more workers than CPUs, so the run would measure spinning and not work.
+    /// There are more workers than CPUs. The run would measure spinning and not work.
     #[error("the workload needs {wanted} CPUs, but this machine lets the program use {present}")]
     Cpus {
         /// Number of workers in the plan.

@@ -1,13 +1,15 @@
-//! A lock that one thread holds, or several share. The lock guards no value: workloads only wait for it.
+//! A readers-writer spin lock. It guards no value: workloads only take it where a kernel would.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::target::Hold;
 
-/// The state while one thread holds the lock alone. Any other number counts the threads that share it.
+/// State of a lock that one thread holds exclusively. Any other value is the number of threads that share the
+/// lock.
 const ALONE: u32 = u32::MAX;
-/// Times that a thread looks at the lock before it offers its CPU to others. Guess: about a microsecond.
+/// Number of times that a thread reads the lock before it yields its CPU to other threads. Guess: this takes
+/// about a microsecond.
 const SPINS: u32 = 200;
 
 /// A spin lock. The thread that first sees the lock free gets it.

@@ -179,7 +179,7 @@ impl Cursor {
         if self.chunk != Some(chunk) {
             lists
                 .read(self.cpu, chunk, &mut self.bytes)
-                .expect("what this process wrote to its own temporary file can be read");
+                .expect("this process can read its own temporary file");
             self.chunk = Some(chunk);
         }
         Paced::from_bytes(&self.bytes.as_chunks().0[at as usize])

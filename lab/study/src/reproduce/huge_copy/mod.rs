@@ -1,4 +1,5 @@
-//! The 2018 series on copying huge pages: vm-scalability's anon-cow-seq under each order.
+//! The 2018 patch series on copying huge pages. The study runs vm-scalability's anon-cow-seq with each order
+//! of copying.
 //!
 //! `workload` is the load, `counters` the CPU's counters.
 
@@ -23,7 +24,7 @@ use workload::{AnonCow, Measured};
 #[derive(Debug)]
 pub(crate) struct HugeCopy;
 
-/// Times that each order is measured, in turn with the others.
+/// Number of measurements of each order. All orders are measured in turn.
 const ROUNDS: usize = 9;
 const ROUNDS_QUICK: usize = 3;
 
@@ -141,7 +142,8 @@ struct OrderResult {
     no_counters: Option<String>,
 }
 
-/// The compared orders: first the orders that Linux has had, with its instructions, then ours.
+/// The compared orders of copying the pages of a huge page: first the ones that Linux has had, with its
+/// instructions, then ours.
 fn methods() -> Vec<Method> {
     let rep = Kernel::new(Isa::Rep).unwrap_or(Kernel::PORTABLE);
     let linux = VisitOrder::ALL.into_iter().filter(|order| *order != VisitOrder::StreamTargetLast);
@@ -152,7 +154,7 @@ fn measure(cpus: &[usize], rounds: usize, stage: &mut Stage<'_>) -> Result<Resul
     let methods = methods();
     let mut load = AnonCow::new(cpus)?;
     let mut measured: Vec<Vec<Measured>> = vec![Vec::new(); methods.len()];
-    // The first of all runs finds the caches in a state that no later run finds. So its result is not used.
+    // Only the first run starts with caches that hold nothing of an earlier run. So its result is not used.
     load.run(methods[0])?;
     for round in 0..rounds {
         for turn in 0..methods.len() {
@@ -234,7 +236,7 @@ fn table(id: &str, title: &str, machine: &str, results: &Results, claims: Option
     table
 }
 
-/// Says whether the published result comes out here.
+/// Returns a sentence that says whether this machine shows the published result.
 fn verdict(results: &Results, claims: &Claims) -> Result<String> {
     let row = results.rows.get(1).context("the order of 2018 was measured")?;
     let change = results.throughput_percent(row) - 100.0;

@@ -1,5 +1,5 @@
-//! anon-cow-seq of vm-scalability: one parent's memory, children that write all of it and so copy it page by
-//! page.
+//! anon-cow-seq of vm-scalability: a parent has memory, and children write all of it. So each child copies
+//! the memory page by page.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -27,7 +27,7 @@ struct Child {
     memory: HugeMemory,
 }
 
-/// One run: all children from begin to end.
+/// The result of one run of all children.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
     /// Bytes copied in a second, by all children together, as in the published runs.

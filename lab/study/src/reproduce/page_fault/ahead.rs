@@ -1,5 +1,5 @@
-//! The published text's promises: pages that are mapped before they are requested, and pages that are cleared
-//! before.
+//! Tests two promises of the published text: gains from pages that are mapped before they are requested, and
+//! from pages that are cleared before they are requested.
 //!
 //! The published text says that prefaulting raises the highest fault rate three-fold and may allocate pages
 //! that are not needed. The published text also says that prezeroing pays if a program uses few cache lines

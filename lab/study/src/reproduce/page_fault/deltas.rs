@@ -1,8 +1,10 @@
-//! The change by deltas, by the planes between bricks: a test of the published text's own explanation.
+//! Tests the published text's explanation of why deltas made the kernel slower: the change by deltas under
+//! several kinds of planes (the networks between groups of nodes).
 //!
 //! With deltas no thread writes the counters' line, and the published text's kernel became slower. Its author
 //! says why: with atomic operations two lines move, each over a plane of its own. With deltas one line moves,
-//! and it uses one plane. Each case here is a wiring and a place of the counters where that could show.
+//! and it uses one plane. Each case here is a kind of planes and a place of the counters where this could
+//! show.
 
 use anyhow::Result;
 use pageset_report::{Cell, Column, Row, Table};
@@ -32,7 +34,7 @@ fn pairs(rows: &[PrintedRow]) -> Vec<(&PrintedRow, &PrintedRow)> {
     let partner = |row: &PrintedRow| {
         let is_alike =
             |other: &&PrintedRow| !has_deltas(other) && (other.gib, other.threads) == (row.gib, row.threads);
-        // Where both kernels without deltas have a row, the atomic operations come last.
+        // If both kernels without deltas have a row, the row of the atomic operations comes last.
         rows.iter().rfind(is_alike)
     };
     with.filter_map(|row| Some((partner(row)?, row))).collect()
@@ -43,7 +45,8 @@ fn case_key(row: &PrintedRow, reading: Reading, case: usize) -> Key {
     Key { wiring, own_line, ..key(row, reading) }
 }
 
-/// How a row is read. More threads than the listing has are simulated as printed only in a full run.
+/// How many threads a row stands for. If a row prints more threads than the program's listing has arrays for,
+/// only a full run simulates the printed number.
 fn readings(row: &PrintedRow, is_quick: bool) -> impl Iterator<Item = Reading> + use<> {
     let has_all = row.threads <= THREADS_OF_LISTING;
     let is_wanted = move |reading: &Reading| match reading {

@@ -1,4 +1,5 @@
-//! The one fitted number: the private time of a fault, on the row of one thread.
+//! Fits the only fitted number, on the row of one thread: the private time of a fault, which is its time
+//! without any wait.
 
 use anyhow::{Context as _, Result};
 use pageset_sim::Machine;
@@ -6,8 +7,9 @@ use pageset_sim::Machine;
 use super::printed::{PAGES_PER_GIB, PrintedRow};
 use super::runs::Key;
 
-/// The private time of a fault that gives one thread the printed wall time. It is 0 if the other work alone
-/// takes longer. One thread never waits, so its time is a sum.
+/// Returns the private time of a fault with which one thread takes the printed wall time. Returns 0 if the
+/// other work alone takes longer. One thread never waits, so its time is the private time plus the other
+/// work.
 pub(super) fn fault_ns(machine: &Machine, rows: &[PrintedRow]) -> Result<f64> {
     let row = rows.iter().find(|row| row.threads == 1).context("the text has a row of one thread")?;
     let pages = u64::from(row.gib * PAGES_PER_GIB);

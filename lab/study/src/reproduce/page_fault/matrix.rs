@@ -1,4 +1,4 @@
-//! The table that no text has: page table x areas x counters, from 1 to 512 CPUs.
+//! A table that was not published: all combinations of page table, areas and counters, from 1 to 512 CPUs.
 
 use anyhow::Result;
 use pageset_fault::{Account, Stabilise, Strategy};
@@ -22,8 +22,8 @@ fn strategies(is_quick: bool) -> Vec<Strategy> {
     if is_quick {
         return QUICK.iter().filter_map(|name| name.parse().ok()).collect();
     }
-    // V0 does not allow areas to change, so it is an upper bound and no strategy. The other counters are in
-    // T4.
+    // V0 does not allow areas to change, so V0 is an upper bound and not a usable strategy. Prediction T4
+    // covers the other counters.
     let accounts = [Account::R1, Account::R2, Account::R3, Account::R4];
     Strategy::all()
         .filter(|strategy| strategy.stabilise() != Stabilise::V0 && accounts.contains(&strategy.account()))
@@ -34,8 +34,8 @@ fn key(strategy: Strategy, threads: u32) -> Key {
     Key::new(strategy, threads, THREAD_PAGES)
 }
 
-/// Pages of each thread in runs that hide the cost of its first table. They are all pages that one table
-/// covers, with pages of 16 KiB.
+/// Pages of each thread in runs in which the cost of its first table does not matter: all pages that one leaf
+/// table covers, with pages of 16 KiB.
 const TABLE_PAGES: u64 = 2048;
 /// Strategies without a line that all CPUs write, except for a counter now and then.
 const APART: [&str; 3] = ["P1,V7,R3", "P2,V7,R3", "P3,V7,R3"];
@@ -102,9 +102,10 @@ impl Matrix {
             table.push(Row::new(cells));
         }
         table.note(
-            "Touching alone, own slices, all memory local. Linear: the last column as a share of what its CPUs would do if \
-             each were as fast as one alone. A thread touches 256 pages, an eighth of what its first table covers: with \
-             hundreds of CPUs building that table shows. Below is said what comes out with a whole table.",
+            "Only touching is measured. Each thread touches a region of its own, and all memory is local. Linear: the last \
+             rate as a share of the rate that as many CPUs would reach if each were as fast as a single CPU. A thread touches \
+             256 pages, an eighth of the pages that its first leaf table covers. So with hundreds of CPUs the time to build \
+             that table matters. The sentences below have the shares with a whole leaf table for each thread.",
         );
         table
     }
@@ -124,14 +125,16 @@ impl Matrix {
         let linear = self.rows.iter().filter(|(_, rates)| self.linear(rates) >= 0.9).count();
         let short = share("P2,V7,R3").map(|share| {
             format!(
-                "With {THREAD_PAGES} pages for each thread P2,V7,R3 is {share:.0} % linear to {most} CPUs on own slices; of \
-                 {} strategies {linear} reach 90 %.",
+                "With {THREAD_PAGES} pages for each thread, P2,V7,R3 reaches {share:.0} % of linear scaling to {most} CPUs. \
+                 {linear} of {} strategies reach 90 %.",
                 self.rows.len()
             )
         });
         let whole = self.whole_tables.iter().map(|(name, share)| format!("{name} {:.0} %", 100.0 * share));
         let whole = whole.collect::<Vec<_>>().join(", ");
-        let whole = format!("With {TABLE_PAGES}, a whole leaf table, of linear to {most} CPUs: {whole}.");
+        let whole = format!(
+            "With {TABLE_PAGES} pages, a whole leaf table, shares of linear scaling to {most} CPUs: {whole}."
+        );
         short.into_iter().chain([whole]).collect()
     }
 }

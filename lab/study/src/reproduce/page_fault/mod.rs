@@ -2,9 +2,10 @@
 //! Lameter's atomic operations, and these with deltas for the counters.
 //!
 //! `printed` has the published text's rows, `runs` simulates, `fit` chooses the one fitted number, `tables`
-//! puts our values beside the printed ones. `threads` asks the printed rows how many threads ran. `deltas`
-//! tests the published text's explanation of the loss by deltas, `predictions` T1 to T5 of the specification.
-//! `matrix` is a table that no text has, `ahead` has the published text's promises, `figures` draws.
+//! puts our values beside the printed ones. `threads` estimates from the printed rows how many threads ran.
+//! `deltas` tests the published text's explanation of the loss by deltas, `predictions` T1 to T5 of the
+//! specification. `matrix` is a table that no text has, `ahead` has the published text's promises, `figures`
+//! draws.
 
 mod ahead;
 mod deltas;
@@ -86,47 +87,50 @@ impl Study for PageFault {
 /// The meaning of the simulated parts.
 fn notes(fault_ns: f64) -> Vec<String> {
     vec![
-        "Rows are numbers of threads. All of ours is simulated: the fault engine, on the allocator of this project, in \
-         virtual time, with the costs of machines/altix-512.toml, most of which are guesses."
+        "A row is a number of threads. All of our values are simulated: the fault engine runs on the allocator of this \
+         project in virtual time. The costs are those of machines/altix-512.toml; most of them are guesses."
             .to_owned(),
         format!(
-            "One number is fitted, on the row of 1 thread: the private time of a fault, {fault_ns:.0} ns. Nothing is \
-             fitted on any other row."
+            "One number is fitted: the time of a fault without any wait, {fault_ns:.0} ns, on the row of 1 thread. \
+             Nothing is fitted on any other row."
         ),
-        "Page locking is P1,V1,R1, atomic operations P2,V1,R1, deltas P2,V1,R2. The counters are on mmap_sem's line \
-         (R1 of the specification), and so is what the address space remembers of the area used last, which until Linux \
-         3.15 each fault of another thread overwrote; that it is on this line is a guess."
+        "Page locking is P1,V1,R1, atomic operations P2,V1,R1, deltas P2,V1,R2. The counters are on \
+         the cache line of mmap_sem (R1 of the specification). The address space also remembers the area that was used \
+         last. Until Linux 3.15 each fault of another thread overwrote this memory. Guess: it is on the same line."
             .to_owned(),
-        "Each thread touches a few thousand pages on a machine that is as much smaller, so that as much memory is \
-         remote; touching and teardown are multiplied by what was left out."
+        "Each thread touches a few thousand pages. The simulated machine's memory is smaller in the same proportion, so \
+         that the same part of the pages is remote. The times of touching and teardown are scaled up to all pages."
             .to_owned(),
         format!(
-            "A row `n, {THREADS_OF_LISTING} run` supposes that only {THREADS_OF_LISTING} threads ran, each with its \
-             n-th part of the memory, and that the number of faults was computed all the same."
+            "A row `n, {THREADS_OF_LISTING} run` assumes that only {THREADS_OF_LISTING} threads ran, each with 1/n of \
+             the memory, and that the program computed the number of faults as if n threads had run."
         ),
     ]
 }
 
 /// Explanations that the tables do not show themselves.
 const EXPLANATIONS: [&str; 6] = [
-    "Bandwidth is not charged. Two CPUs of a node that did nothing but clear as fast as the machine file says would read \
-     and write 8.2 GB/s, and the bus that they share has 6.4 GB/s (general knowledge of the Itanium 2); they clear for half \
-     of their time at most, so a little is missing in rows of 2 to 16 threads, and nothing where all wait for one line. Nor \
-     are the atomics of teardown charged: one thread is left then, which has the line to itself.",
-    "From 128 to 512 threads the text has both linear scaling and a constant number of busy CPUs. A line that all threads \
-     write cannot scale; threads that do not wait for it would be busy. Nothing in the model gives both, unless no more \
-     than 128 threads ran: see the table of that name.",
-    "Peak at 16: there 16 private times take as long as what all threads write to one line, in one brick. From \
-     then on the line decides: each further router on its way makes it slower.",
-    "Busy CPUs: threads that wait for a line are busy; the last thread, which gives everything back, is alone. So the \
-     share of busy CPUs is that of touching in the whole. That is the residue of about 1 us a page in the specification: \
-     the allocator's own cost of a free and a frame's metadata coming from another node give two thirds of it here.",
-    "Starting threads is nearly free here: 40 us each, a guess. The User column says otherwise: if threads are created one after the other and \
-     spin until all are there, what it has beyond the rows of few threads is 4 to 7 ms for each thread, most of a second \
-     for 128, 5 % of the wall time of 64 GB with 128 threads and more where it is shorter. It is not in the model, since it \
-     would be fitted on the rows it explains.",
-    "Deltas: with the counters on mmap_sem's line they take two of five writes of that line away, so faults become faster. \
-     With a line of their own the counters do not matter, since nobody waits for them. Nor is the printed loss a loss of CPU \
-     time alone: with 64 threads CPU time per fault rises by half; with 512 it falls while wall time rises, and User time is 9 \
-     times as long. No wait for a line or a link gives both. We cannot explain it.",
+    "The simulation does not limit bandwidth. Two CPUs of a node that only clear pages, as fast as the machine file says, \
+     need 8.2 GB/s; the bus that they share has 6.4 GB/s (general knowledge of the Itanium 2). CPUs clear for at most half \
+     of the time. So our values are slightly too fast in rows of 2 to 16 threads, and not in rows where all threads wait \
+     for one line. The atomic operations of teardown cost nothing either, because only one thread is left then.",
+    "From 128 to 512 threads the published text has both linear scaling and a constant number of busy CPUs. If all threads \
+     write one line, the rate cannot scale. If they do not wait for it, more CPUs would be busy. The model shows both only \
+     if no more than 128 threads ran; see the table on this question.",
+    "Peak at 16 threads: 16 threads of one brick (a group of nodes) fault as fast as the line that all of them write can \
+     move. With more threads the line limits the rate, and each further router on its way makes the line slower.",
+    "Busy CPUs: threads that wait for a line are busy. The last thread tears down the memory alone. So the number of busy \
+     CPUs tells what share of the time the threads touched pages. The teardown is the residue of about 1 us a page in the \
+     specification. Two thirds of it come out here: the allocator's cost of a free, and fetching a frame's metadata from \
+     another node.",
+    "Starting threads is nearly free here: 40 us each, a guess. The published User column shows more: if \
+     threads are created one after the other and spin until all exist, the User time beyond that of rows with few threads \
+     is 4 to 7 ms for each thread. That is most of a second for 128 threads, and 5 % of the wall time of 64 GB with 128 \
+     threads; the share is larger where the wall time is shorter. The model leaves this time out, because it would be \
+     fitted on the rows that it explains.",
+    "Deltas: if the counters are on the line of mmap_sem, deltas remove two of five writes of that line, so faults become \
+     faster. If the counters have a line of their own, they do not matter, because no thread waits for that line. The \
+     printed loss is not only a loss of CPU time: with 64 threads, CPU time per fault rises by half; with 512 threads, it \
+     falls while wall time rises, and User time is 9 times as long. Waits for a line or a link do not explain both. We \
+     cannot explain this loss.",
 ];

@@ -154,7 +154,7 @@ struct ReadingScore {
     steps: Steps,
 }
 
-/// Counts of steps from a row of a table to the next.
+/// Counts of steps, where a step is the change from one row of a table to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Steps {
     all: usize,
@@ -183,7 +183,7 @@ impl Steps {
     }
 }
 
-/// With so many threads or more, the line that all of them write decides.
+/// From this number of threads on, the cache line that all threads write limits the rate.
 const CROWDED: u32 = 32;
 /// Changes smaller than this count as no change. Source: the band of all comparisons here.
 const BAND: f64 = 0.02;

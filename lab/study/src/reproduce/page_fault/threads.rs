@@ -10,7 +10,7 @@ use pageset_report::{Cell, Column, Row, Table};
 
 use super::printed::{PrintedRow, THREADS_OF_LISTING};
 
-/// The rows of 128 threads and more without deltas, by a thread's share of memory.
+/// Makes the table of rows with 128 threads or more and without deltas, sorted by the memory of one thread.
 pub(super) fn table(rows: &[PrintedRow]) -> Table {
     let columns = vec![
         Column::label("table", "printed row"),
@@ -41,9 +41,10 @@ pub(super) fn table(rows: &[PrintedRow]) -> Table {
         ]));
     }
     table.note(
-        "Rows are in the order of a thread's share. If as many threads ran as printed, wall time per page should fall with \
-         the number of threads; if 128 ran, it should follow the share. The residue is the serial time that explains wall \
-         time if the rest of the CPU time is spread evenly: (W - C/N) / (1 - 1/N).",
+        "Rows are sorted by the memory of one thread. If as many threads ran as printed, wall time per page should fall with \
+         the number of threads. If 128 threads ran, wall time per page should depend on the memory of one thread. The residue \
+         is the time of serial work that explains the wall time, if all other CPU time is spread evenly over the threads: \
+         (W - C/N) / (1 - 1/N).",
     );
     table
 }
@@ -52,7 +53,7 @@ fn thread_mib(row: &PrintedRow) -> u64 {
     u64::from(row.gib) * 1024 / u64::from(row.threads)
 }
 
-/// Times per page that was really touched, if this many threads ran.
+/// Times per touched page, if this many threads ran.
 struct Residue {
     wall_us: f64,
     residue_us: f64,

@@ -1,4 +1,4 @@
-//! Results beside the published values.
+//! Compares simulated results with published values.
 
 use pageset_report::comparison::{Comparison, Pair};
 use pageset_report::{Origin, Spread};
@@ -52,12 +52,13 @@ pub(super) fn compare(experiment: &Experiment, fitted: &Fitted, results: &Result
 }
 
 impl Compared {
-    /// Whether base rows have 100 by definition.
+    /// Whether the value of base rows is 100 by definition.
     fn is_relative(self) -> bool {
         matches!(self, Self::PercentOfBase(_) | Self::PerWorkPercentOfBase(_))
     }
 
-    /// The value of a row's result. `ours` and `base` are a run and its result.
+    /// Returns the value of a row. `ours` and `base` are the runs of the row and of its base row, with their
+    /// results.
     fn value(self, ours: (&RunSpec, &RunResult), base: (&RunSpec, &RunResult)) -> f64 {
         match self {
             Self::AsIs(metric) | Self::ScaledToBase(metric) => metric.of(ours.0, ours.1),

@@ -1,4 +1,4 @@
-//! A published table as simulations: rows, columns, chosen parameters.
+//! A published table, described as simulations: rows, columns and chosen parameters.
 
 use pageset_report::comparison::Quantity;
 use serde::Deserialize;
@@ -15,9 +15,9 @@ pub(crate) struct Experiment {
     pub(crate) title: String,
     /// The columns, each with the result that it is compared with.
     pub(crate) columns: Vec<(Quantity, Compared)>,
-    /// The tables that it is judged with, if not the whole study's.
+    /// Name of the group of tables that the table is scored with. Default: the whole study.
     pub(crate) group: Option<String>,
-    /// How its author has withdrawn it.
+    /// How the author has withdrawn the table, if the author has.
     pub(crate) withdrawn: Option<String>,
     /// The rows, from top to bottom; the first is a base row.
     pub(crate) cases: Vec<Case>,
@@ -38,7 +38,7 @@ pub(crate) struct Case {
     pub(crate) run: RunSpec,
     /// The published values, one for each column.
     pub(crate) published: Vec<Option<f64>>,
-    /// The standard deviation that the text prints of this row's values, in percent.
+    /// The published standard deviation of this row's values, in percent.
     pub(crate) variation_percent: Option<f64>,
 }
 
@@ -51,7 +51,8 @@ pub(crate) enum Compared {
     PercentOfBase(Metric),
     /// The result for each unit of work, in percent of the base row's.
     PerWorkPercentOfBase(Metric),
-    /// The result, scaled so that the base row has its published value, because our unit is another.
+    /// The result, scaled so that the base row has its published value. Used if our unit differs from the
+    /// published one.
     ScaledToBase(Metric),
 }
 
@@ -67,7 +68,7 @@ impl Compared {
     }
 }
 
-/// A parameter of a workload, chosen so that a result of a base row is as published.
+/// A parameter of a workload, chosen so that one result of a base row equals the published one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fit {
     /// The base row. The value is used in all rows that are compared with it.
@@ -78,20 +79,20 @@ pub(crate) struct Fit {
     pub(crate) range: (u64, u64),
     /// The column with the target value.
     pub(crate) column: usize,
-    /// What is to be as published.
+    /// The quantity that must equal the published one.
     pub(crate) target: FitTarget,
     /// Whether the result rises with the parameter. Otherwise it falls.
     pub(crate) rises: bool,
 }
 
-/// What is to be as published when a parameter is chosen.
+/// The quantity that must equal the published one when a parameter is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FitTarget {
     /// The value.
     #[default]
     Value,
-    /// The value in percent of the value of the row that parameters are borrowed from.
+    /// The value in percent of another row's value: the row that this row borrows its other parameters from.
     PercentOfLender,
 }
 

@@ -1,4 +1,4 @@
-//! Chooses parameters so that base rows come out as published.
+//! Chooses parameters so that the simulated values of base rows are the published ones.
 
 use std::path::Path;
 
@@ -27,12 +27,13 @@ pub(crate) fn fitted(
     let mut fitted = if path.exists() {
         Fitted::read(path)?
     } else {
-        // The file is made now. If another program's file appears meanwhile, it is not replaced.
+        // The file is created now and not later, so that a file that another program creates in the meantime
+        // is not overwritten.
         known.write(path, Existing::Refuse)?;
         known
     };
     all(experiments, &mut fitted, path, options, progress)?;
-    // Lenders' parameters are known now.
+    // Rows that lend parameters to other rows have their parameters now.
     ratio::fit(experiments, &mut fitted, path, options.jobs, progress)?;
     Ok(fitted)
 }
@@ -62,8 +63,8 @@ struct BaseRow<'a> {
     fits: Vec<Fit>,
     /// The parameters' former values.
     former: Vec<Option<u64>>,
-    /// A value is chosen by the mean over these seeds, as the study prints it. One seed alone may be far from
-    /// the mean.
+    /// The seeds whose mean decides which value is chosen. The study prints this mean. The result of a single
+    /// seed may be far from it.
     seeds: Seeds,
 }
 
@@ -97,9 +98,9 @@ impl<'a> BaseRow<'a> {
         Ok(fitted.collect())
     }
 
-    /// Chooses the parameters after the `given` ones. For each value that is tried for the next parameter,
-    /// all later parameters are chosen anew, since each affects the others' results. The search for each
-    /// parameter begins at its value in `known`, which is the last one that came near.
+    /// Chooses all parameters after the `given` ones. For each tried value of the next parameter, all later
+    /// parameters are chosen again, because parameters affect each other's results. The search for a
+    /// parameter begins at its value in `known`, which came near its target last.
     fn settle(&self, given: &[u64], known: &mut [Option<u64>]) -> Result<Settled> {
         let Some(fit) = self.fits.get(given.len()) else {
             return Ok(Settled { values: given.to_vec(), reached: self.results(given)? });

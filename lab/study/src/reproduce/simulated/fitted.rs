@@ -1,4 +1,4 @@
-//! Parameters that were chosen so that a base row comes out as published.
+//! Parameters that were chosen so that one result of a base row equals the published one.
 
 use std::path::Path;
 
@@ -103,8 +103,8 @@ impl Fitted {
         }
     }
 
-    /// Returns the experiment with its parameters set: the ones chosen on it, and the ones that it borrows.
-    /// No other function sets them.
+    /// Returns the experiment with its parameters set: the ones chosen on its rows, and the ones borrowed
+    /// from other tables. Only this function sets them.
     pub(crate) fn applied(&self, experiment: &Experiment) -> Experiment {
         let mut applied = experiment.clone();
         for fit in &experiment.fits {
@@ -124,7 +124,8 @@ impl Fitted {
     }
 
     /// Makes notes for the reader of a table. `here` is this run's value in a row and column. A note says
-    /// whether this run comes near the published value. The run that chose the parameter does not matter.
+    /// whether this run's value is near the published one. It does not use the value that was reached when
+    /// the parameter was chosen.
     pub(super) fn sentences(
         &self,
         experiment: &Experiment,
@@ -137,7 +138,7 @@ impl Fitted {
             };
             let FittedValue { parameter, value, column, published, reached, .. } = fitted;
             let chosen = format!("{parameter} = {value}, on {column} of row {row}: published {published}");
-            // A parameter may be chosen on a figure that is no column of the table.
+            // A parameter may be chosen by a figure that is not a column of the table.
             if experiment.columns[fit.column].0.heading != *column {
                 return format!("{chosen}, {reached:.1} when it was chosen");
             }

@@ -1,9 +1,10 @@
 //! Studies whose values come from simulations.
 //!
 //! A study is data (`experiment`): [`Experiment`]s with one [`Case`] for each row. `runs` simulates each
-//! different run once, and `compare` puts results beside the published values. `fitted` has the few
-//! parameters that were chosen so that a base row comes out, and `fit` chooses them again with `search`. `ratio`
-//! chooses a parameter by the quotient of two tables. `panels` draws.
+//! different run once, and `compare` compares the results with the published values. A few parameters were
+//! chosen so that the result of a base row is the published one. `fitted` has these parameters, and `fit`
+//! chooses them again with `search`. `ratio` chooses a parameter by the quotient of the values of two tables.
+//! `panels` draws figures.
 
 mod changes;
 mod compare;
@@ -78,7 +79,8 @@ mod tests {
     use crate::metric::Metric;
     use crate::simulate::RunSpec;
 
-    /// A parameter that is chosen on the first row, by this column.
+    /// Makes a parameter that is chosen on the first row so that the value of this column is the published
+    /// one.
     fn fit(parameter: &str, column: usize) -> Fit {
         let (parameter, target) = (parameter.to_owned(), FitTarget::Value);
         Fit { case: 0, parameter, range: (1, 2), column, target, rises: false }
@@ -127,7 +129,8 @@ mod tests {
         assert_eq!(simulated.tables, run(3).tables);
     }
 
-    /// A bug: after `--fit`, phase two of batch sizes simulated with the built-in values.
+    /// A past bug: after `--fit`, phase two of the study of batch sizes was simulated with the built-in
+    /// values.
     #[test]
     fn values_that_were_just_chosen_are_used_and_told() {
         let [mut chosen_here, mut borrowing] = [experiment(), experiment()];
@@ -167,8 +170,8 @@ mod tests {
         assert!(notes.contains("copy_fault_ns = 12345"), "{notes}");
     }
 
-    /// A bug: a quick run measured for a quarter of the time, which is no whole cycle of most workloads. A
-    /// base row that was fitted to 14.0 came out as 5.4, and was called fitted.
+    /// A past bug: a quick run measured for a quarter of the time, which is not a whole cycle of most
+    /// workloads. So a base row that was fitted to 14.0 had 5.4, and the note still called it fitted.
     #[test]
     fn a_quick_run_measures_a_row_as_long_as_the_full_one() {
         let run = |is_quick| {

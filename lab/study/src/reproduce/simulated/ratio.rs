@@ -1,9 +1,9 @@
-//! Chooses a parameter so that a row's value in percent of its lender's is as published. The lender is the row
-//! of another table that the row borrows its other parameters from: the same machine, with another workload of
-//! the same unit.
+//! Chooses a parameter so that the ratio of a row's score to its lender's score is the published one. The
+//! lender is a row of another table that the row borrows its other parameters from. Both rows are of the same
+//! machine, and their workloads have the same unit.
 //!
-//! Both rows print their scores in the same unit, so their ratio needs no translation. Our machines are faster
-//! than the published ones under contention, so absolute scores would not do.
+//! The ratio is used because absolute scores do not agree: under contention our machines are faster than the
+//! published ones.
 
 use std::path::Path;
 

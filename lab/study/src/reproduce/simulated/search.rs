@@ -6,12 +6,12 @@ use anyhow::{Context as _, Result};
 const STEPS: usize = 8;
 /// Quotient of the first value tried and the guess. Each further quotient is the square of the last.
 const STRIDE: f64 = 1.15;
-/// Error that is small enough, as a part of the wanted result.
+/// Error at which the search ends, as a part of the wanted result.
 const NEAR: f64 = 0.005;
-/// Error that is small enough, as a part of the rounding.
+/// Error at which the search ends, as a part of the rounding of the wanted result.
 const PART: f64 = 0.2;
 
-/// A parameter's value is searched from the first of `ends` to the second, both included.
+/// A search for a parameter's value between the two `ends`, both included.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
     pub(crate) ends: (u64, u64),
@@ -21,10 +21,10 @@ pub(crate) struct Range {
     pub(crate) rises: bool,
 }
 
-/// Tries values until the result of one comes near the wanted one, which is known to within `rounding`.
-/// Returns the second part of `result`'s answer for the nearest value. The search goes away from a guess in
-/// longer and longer strides until the wanted result is between two values, and then halves the distance
-/// between them.
+/// Tries values until the result of one is near the wanted result, which is known to within `rounding`.
+/// `result` returns the result of a value and some data with it. Returns the data of the value whose result
+/// is nearest. The search goes away from a guess in longer and longer strides until the wanted result is
+/// between two values, and then halves the distance between them.
 pub(crate) fn nearest<T>(
     range: Range,
     wanted: f64,
@@ -59,7 +59,7 @@ pub(crate) fn nearest<T>(
     nearest.map(|(_, found)| found).context("at least one value was tried")
 }
 
-/// The geometric middle of two values. Parameters are times, so their quotients count.
+/// The geometric mean of two values. Parameters are times, so ratios matter more than differences.
 fn middle(low: u64, high: u64) -> u64 {
     ((low.max(1) as f64) * (high.max(1) as f64)).sqrt().round() as u64
 }

@@ -1,5 +1,6 @@
-//! The choice between a table's rows, such as batches: the first row that is as good as the best, and the
-//! loss of each other row. Published and ours stand side by side.
+//! Makes a table that says which row of a published table to choose, for example which batch size: the first
+//! row that is as good as the best, and how much worse other rows are. Published values and ours stand side
+//! by side.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,7 @@ struct Candidate<'a> {
     pair: &'a Pair,
 }
 
-/// Makes the table of choices: one row for each group of rows below one base row. `experiments` are the tables'.
+/// Makes the table of choices, with one row for each base row. `experiments` are the study's tables.
 pub(super) fn table(form: &ChoiceForm, experiments: &[Experiment], tables: &[Comparison]) -> Table {
     let mut columns = vec![Column::label("table", "table"), Column::label("line", "line")];
     for (who, heading) in [("published", "published"), ("ours", "ours")] {
@@ -46,9 +47,10 @@ pub(super) fn table(form: &ChoiceForm, experiments: &[Experiment], tables: &[Com
         }
     }
     table.note(
-        "First that is enough: the first row from the top that is at most 2 % worse than the best, or by no more than both \
-         deviations: the printed ones, or those between seeds. Lost: how much worse a row is than the best. The last \
-         column is what the published best loses if the row is taken that ours has as enough.",
+        "First that is enough: the first row from the top that is at most 2 % worse than the best row, or worse by no more \
+         than both deviations together (printed deviations for published values, deviations between seeds for ours). \
+         Lost: how much worse a row is than the best. The last column says how much worse than the best published row \
+         the row is that our values call enough.",
     );
     table
 }
@@ -81,19 +83,20 @@ fn line(
     Row::new(cells)
 }
 
-/// The line of the CSV and the row in a row's name: the row is the last word.
+/// Splits the name of a row: the last word names the row, the words before it name the line of the CSV.
 fn parts(name: &str) -> (&str, &str) {
     name.rsplit_once(' ').unwrap_or(("", name))
 }
 
-/// What is lost with each row, in percent of the best, and the first row that loses no more than varies.
+/// For each row, how much worse it is than the best row, in percent of the best. Also the first row whose
+/// loss is not larger than the deviation of its values.
 struct Judged {
     lost: Vec<Option<f64>>,
     enough: Option<usize>,
 }
 
 impl Judged {
-    /// `value` gives a value and its standard deviation in percent.
+    /// `value` returns a value and its standard deviation in percent.
     fn new(
         options: &[Candidate<'_>],
         better: Better,
@@ -158,7 +161,8 @@ mod tests {
         assert_eq!(judged(Better::More, &[]), (vec![], None));
     }
 
-    /// The page's table of the published choices is the command's. Nothing has to be simulated for it.
+    /// The page shows the table of published choices that the command prints. The test needs no simulation
+    /// for it.
     #[test]
     fn the_page_has_the_published_choices() {
         let study = StudyFile::bundled().find(|study| study.files.name == "batch-size").unwrap();

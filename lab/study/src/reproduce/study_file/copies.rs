@@ -1,7 +1,7 @@
 //! Simulates a table once more, with copies of a recorded build instead of modelled processes.
 //!
-//! The copies are no further table of the text. So their directions are not counted. The output shows their
-//! directions beside the model's, step by step.
+//! Copies are not a published table, so their directions do not count in the score. The output shows them
+//! next to the model's directions, step by step.
 
 use pageset_report::comparison::{Change, Comparison, Direction, Quantity};
 use pageset_report::{Cell, Column, Row, Table};
@@ -11,8 +11,8 @@ use crate::metric::Metric;
 use crate::reproduce::simulated::{Compared, Experiment, Simulated};
 use crate::simulate::RunSpec;
 
-/// Makes an experiment with the rows of `build`, as copies of the recording on the same CPUs. No parameter is
-/// fitted.
+/// Makes an experiment with the rows of `build`, in which copies of the recording run on the same CPUs. No
+/// parameter is fitted.
 pub(super) fn experiment(form: &CopiesForm, build: &Experiment) -> Experiment {
     let is_shared = |quantity: &Quantity| form.columns.iter().any(|key| *key.get_ref() == quantity.key);
     let mut copies = build.clone();
@@ -35,9 +35,9 @@ pub(super) fn experiment(form: &CopiesForm, build: &Experiment) -> Experiment {
     copies
 }
 
-/// Makes a table with published values, copies and model side by side, and the direction of each from the row
-/// before. `drains` are the base row's drains because of high-order frees, of copies and model. `notes` say
-/// more about the copies.
+/// Makes a table with the published values, the copies' values and the model's values side by side. Each has
+/// its direction from the row before. `drains` has the base row's drains because of high-order frees, in the
+/// copies and in the model. `notes` are shown below the table.
 pub(super) fn table(
     copies: &Comparison,
     model: &Comparison,
@@ -84,8 +84,8 @@ pub(super) fn table(
         sentences.push(steps.sentence(&quantity.heading));
     }
     table.note(format!(
-        "In % of base, for each unit of work. Step: which way the value goes from the row before; a change of 2 %, or within the \
-         seeds' deviation, is none. {}",
+        "Values are per unit of work, in percent of the base row. Step: whether the value goes up or down from the row before. \
+         A change of at most 2 %, or within the deviation between seeds, counts as none. {}",
         sentences.join(" ")
     ));
     let [of_copies, of_model] =

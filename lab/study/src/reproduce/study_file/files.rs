@@ -1,4 +1,4 @@
-//! The three kinds of files of a study: what to do, what is published, what to say.
+//! The three files of a study: the simulations, the published values and the notes.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ type Bundled = (&'static str, &'static str);
 /// The files of one study.
 #[derive(Debug)]
 pub(super) struct Files {
-    /// The study's name: that of its file, without ending.
+    /// The study's name: the name of its file without the ending.
     pub(super) name: String,
     /// The study's file.
     path: PathBuf,
@@ -55,7 +55,7 @@ impl Files {
         })
     }
 
-    /// A study's file with this text, beside a table and notes.
+    /// A study's file with this text, together with a table and notes.
     pub(super) fn fuzzed(text: &str) -> Self {
         const BESIDE: &[Bundled] = &[
             ("my-study.csv", "batch,score,zone_pct\n31,3511158,2\n63,3561082,2\n127,3549375,0\n"),
@@ -70,12 +70,12 @@ impl Files {
         self.path.display().to_string()
     }
 
-    /// A file beside the study's file, as errors and runs name it.
+    /// The path of a file in the directory of the study's file. Errors and runs name the file by this path.
     pub(super) fn beside(&self, name: &str) -> String {
         self.path.with_file_name(name).display().to_string()
     }
 
-    /// The text of a file beside the study's file.
+    /// The text of a file in the directory of the study's file.
     pub(super) fn read(&self, name: &str) -> Result<String> {
         let Some(bundled) = self.bundled else {
             return Ok(read_description(&self.path.with_file_name(name))?);

@@ -11,7 +11,7 @@ use crate::metric::Metric;
 use crate::reproduce::simulated::FitTarget;
 use crate::sweep::{FileName, Several};
 
-/// Texts by the CSV column that has them.
+/// Allowed texts for each column of a CSV file.
 pub(super) type Texts = BTreeMap<String, Several<String>>;
 
 /// A study's file.
@@ -20,10 +20,10 @@ pub(super) type Texts = BTreeMap<String, Several<String>>;
 pub(super) struct StudyForm {
     /// The comparison that the study makes, on one line of help.
     pub(super) summary: String,
-    /// For each machine: its published name, and the simulated machine.
+    /// The machines: published name and simulated machine.
     #[serde(default)]
     pub(super) machines: BTreeMap<String, String>,
-    /// Misprints.
+    /// Misprints in the published values, which are corrected.
     #[serde(default, rename = "correction")]
     pub(super) corrections: Vec<Spanned<CorrectionForm>>,
     /// Tables that are alike.
@@ -31,26 +31,27 @@ pub(super) struct StudyForm {
     /// Pictures.
     #[serde(default, rename = "figure")]
     pub(super) figures: Vec<Spanned<FigureForm>>,
-    /// Further tables, after the published ones.
+    /// Names of further tables that are made from the published ones and shown after them.
     #[serde(default)]
     pub(super) more: Vec<More>,
-    /// Which row to choose.
+    /// The table that says which row to choose.
     pub(super) choice: Option<Spanned<ChoiceForm>>,
-    /// A table once more, with copies of a recording instead of its workload.
+    /// The table that is simulated again with copies of a recording.
     pub(super) copies: Option<Spanned<CopiesForm>>,
     /// A table of used memory.
     pub(super) used_memory: Option<Spanned<UsedMemoryForm>>,
 }
 
-/// A further table, made from the published ones.
+/// A kind of further table that is made from the published ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum More {
-    /// The changes themselves, and whether what is published covers ours.
+    /// The size of each change, and whether the published interval covers our change.
     Changes,
 }
 
-/// A table of the rows to choose: the first that is as good as the best, and the loss of the others.
+/// A table that says which row to choose, for example which batch size: the first row that is as good as the
+/// best, and how much worse other rows are.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ChoiceForm {
@@ -60,7 +61,7 @@ pub(super) struct ChoiceForm {
     pub(super) rows: Vec<String>,
 }
 
-/// A table once more, with copies of a recording instead of its workload.
+/// A table that is simulated again. Copies of a recording run in place of the table's workload.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CopiesForm {
@@ -68,16 +69,17 @@ pub(super) struct CopiesForm {
     pub(super) workload: String,
     pub(super) warmup_ms: u64,
     pub(super) duration_ms: u64,
-    /// Keys of the columns that copies have too.
+    /// Keys of the columns that are compared with the copies.
     pub(super) columns: Vec<Spanned<String>>,
 }
 
-/// A table of the memory that the machine of a table uses.
+/// A table of used memory, on the machine of a published table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UsedMemoryForm {
     pub(super) table: Spanned<String>,
-    /// What is published of these rows, in percent of the base row: at the peak, and at the end.
+    /// Published use of memory of the rows below, in percent of the base row: at the peak, and at the end of
+    /// the run.
     pub(super) peak_percent: f64,
     pub(super) after_percent: f64,
     pub(super) rows: Vec<String>,
@@ -93,31 +95,32 @@ pub(super) struct CorrectionForm {
     pub(super) meant: String,
 }
 
-/// One table, or what several tables share: then `each` says how they differ.
+/// One table. If `each` is not empty, these are the values that several tables share, and each entry of
+/// `each` is one table with the values in which it differs.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TableForm {
     /// The table's name in JSON, and its title.
     pub(super) id: Option<String>,
     pub(super) title: Option<String>,
-    /// The tables that it is judged with.
+    /// Name of the group of tables that the table is scored with.
     pub(super) group: Option<String>,
-    /// How its author has withdrawn it.
+    /// How the author has withdrawn the table, if the author has.
     pub(super) withdrawn: Option<String>,
     /// The file of published values.
     pub(super) csv: Option<Spanned<String>>,
-    /// Texts of the CSV's lines that belong to the table.
+    /// Texts that select the CSV's lines of this table.
     pub(super) only: Option<Spanned<Texts>>,
-    /// The CSV's column with the names of rows.
+    /// Name of the CSV column that holds the names of the rows.
     pub(super) named_by: Option<Spanned<String>>,
-    /// The CSV's column that names lines, if every line has the rows.
+    /// Name of the CSV column that tells lines apart, if each line of the CSV has a value for every row.
     pub(super) each_line: Option<Spanned<String>>,
     /// Columns and rows.
     pub(super) columns: Option<Vec<Spanned<ColumnForm>>>,
     pub(super) rows: Option<Vec<Spanned<RowForm>>>,
     /// The simulation.
     pub(super) run: Option<Spanned<RunForm>>,
-    /// Parts of the simulation that the CSV's columns say.
+    /// Settings of the simulation that come from the CSV: the setting, and the column that has its value.
     pub(super) from_line: Option<BTreeMap<String, Spanned<String>>>,
     /// The warm-up's length, in rounds of the workload.
     pub(super) warmup: Option<Spanned<WarmupForm>>,
@@ -126,12 +129,12 @@ pub(super) struct TableForm {
     /// Parameters that are chosen on base rows, and parameters that were chosen on other tables.
     pub(super) fits: Option<Vec<Spanned<FitForm>>>,
     pub(super) borrows: Option<Vec<Spanned<BorrowForm>>>,
-    /// Texts of the lines with the standard deviations of a line's values.
+    /// Texts that select the lines with standard deviations.
     pub(super) deviation_line: Option<Spanned<Texts>>,
-    /// Whether a quick run has the table, and the rows that it has.
+    /// Whether a quick run includes the table, and which rows it includes.
     pub(super) is_quick: Option<bool>,
     pub(super) quick_rows: Option<Spanned<Vec<String>>>,
-    /// Tables that differ from this one as they say.
+    /// The tables that share the values above. Each of them lists only the values in which it differs.
     #[serde(default)]
     pub(super) each: Vec<Spanned<TableForm>>,
 }
@@ -146,20 +149,20 @@ pub(super) struct ColumnForm {
     pub(super) unit: String,
     #[serde(default = "one")]
     pub(super) decimals: u8,
-    /// Whether a change counts in percentage points.
+    /// Whether a change is counted in percentage points.
     #[serde(default)]
     pub(super) is_share: bool,
     pub(super) metric: Metric,
     #[serde(default)]
     pub(super) compared: ComparedForm,
-    /// The CSV's column, unless the rows say it.
+    /// Name of the CSV column with the values. Rows can name a column of their own instead.
     pub(super) printed: Option<Spanned<String>>,
     /// A CSV's column that divides the printed value, and a factor.
     pub(super) per: Option<Spanned<String>>,
     pub(super) times: Option<f64>,
     #[serde(default)]
     pub(super) printed_as: PrintedAs,
-    /// Texts of the CSV's lines that have the column's values.
+    /// Texts that select the CSV's lines with the column's values.
     pub(super) only: Option<Spanned<Texts>>,
     /// The CSV's column with the standard deviation by mean, in percent, of both values that make a change.
     pub(super) variation: Option<Spanned<String>>,
@@ -187,9 +190,10 @@ pub(super) enum PrintedAs {
     /// The value.
     #[default]
     Value,
-    /// The value is this number in percent of the base row's.
+    /// The number is the value in percent of the base row's value.
     ValueInPercentOfBase,
-    /// The change from the base row in percent. The base row is 100, and has no line.
+    /// The number is the change from the base row in percent. The base row counts as 100 and has no line in
+    /// the CSV.
     Change,
 }
 
@@ -198,11 +202,11 @@ pub(super) enum PrintedAs {
 #[serde(deny_unknown_fields)]
 pub(super) struct RowForm {
     pub(super) name: Option<String>,
-    /// Texts of the CSV's lines that have the row's values.
+    /// Texts that select the CSV's lines with the row's values.
     pub(super) only: Option<Spanned<Texts>>,
     #[serde(default)]
     pub(super) run: RunForm,
-    /// The CSV's column, for a column's key.
+    /// For the key of a column: the CSV column that has this row's value.
     #[serde(default)]
     pub(super) printed: BTreeMap<String, Spanned<String>>,
     /// The CSV's column with the standard deviation, in percent.
@@ -232,9 +236,9 @@ pub(super) struct RunForm {
 #[serde(deny_unknown_fields)]
 pub(super) struct WarmupForm {
     pub(super) rounds: f64,
-    /// Units of work that a CPU does in one round.
+    /// Units of work of one CPU in one round.
     pub(super) units: u64,
-    /// Key of the column whose value in the base row is the work of all CPUs in a second.
+    /// Key of the column that gives the work of all CPUs in a second, in the base row.
     pub(super) score: Spanned<String>,
 }
 
@@ -244,7 +248,7 @@ pub(super) struct WarmupForm {
 pub(super) struct FitForm {
     pub(super) parameter: String,
     pub(super) range: (u64, u64),
-    /// Key of the column with the target.
+    /// Key of the column that the result should agree with.
     pub(super) column: Spanned<String>,
     #[serde(default)]
     pub(super) rises: bool,
@@ -268,7 +272,7 @@ pub(super) struct BorrowForm {
 #[serde(deny_unknown_fields)]
 pub(super) struct FigureForm {
     pub(super) title: String,
-    /// The end of its file's name, after the study's name.
+    /// The part of the picture's file name that comes after the study's name.
     pub(super) part: Option<FileName>,
     /// The axis of rows.
     pub(super) rows: String,
@@ -293,7 +297,7 @@ pub(super) enum ScaleForm {
     Log,
 }
 
-/// Takes the fields of `own`, and those that it leaves out from `shared`.
+/// Makes a value from the fields of `own`. Fields that `own` does not set come from `shared`.
 macro_rules! or_shared {
     ($own:ident, $shared:ident, $($field:ident)*) => {
         Self { $($field: $own.$field.as_ref().or($shared.$field.as_ref()).cloned(),)* ..Self::default() }
@@ -301,8 +305,8 @@ macro_rules! or_shared {
 }
 
 impl TableForm {
-    /// The table, where `shared` says what `self` does not. Texts of lines and parts of the simulation are
-    /// added to each other.
+    /// Returns the table with the fields of `self`. Fields that `self` does not set come from `shared`. Texts
+    /// that select lines and settings of the simulation are combined from both.
     pub(super) fn over(&self, shared: &Self) -> Self {
         let mut table = or_shared!(
             self, shared, id title group withdrawn csv named_by each_line columns rows from_line warmup
@@ -314,7 +318,7 @@ impl TableForm {
     }
 }
 
-/// Both values as one, at the place of the second.
+/// Combines both values into one, with the position in the file of the second.
 fn joined<T: Clone>(
     shared: &Option<Spanned<T>>,
     own: &Option<Spanned<T>>,
@@ -327,7 +331,7 @@ fn joined<T: Clone>(
 }
 
 impl RunForm {
-    /// The parts of `self`, and those that only `shared` has.
+    /// The settings of `self`, and the settings that only `shared` has.
     pub(super) fn over(&self, shared: &Self) -> Self {
         let mut run = or_shared!(
             self, shared, machine workload policy cpus batch high kernel_of tick_phase warmup_ms

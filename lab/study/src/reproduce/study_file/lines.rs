@@ -7,20 +7,21 @@ use super::form::Texts;
 use super::mistake::At as _;
 use crate::reproduce::published::{Published, PublishedRow};
 
-/// Texts that a line has to have: one of several texts in each of some columns. A later condition on a column
-/// replaces an earlier one.
+/// A condition on lines of a CSV. For each column that it names, it lists the texts that a line may have
+/// there. A later condition on a column replaces an earlier one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Condition(Vec<(String, Vec<String>)>);
 
 impl Condition {
-    /// Both conditions. `column` is a name in the CSV.
+    /// Returns this condition, in which `column` may have only these texts.
     pub(super) fn and_text(mut self, column: &str, texts: &[String]) -> Self {
         self.0.retain(|(other, _)| other != column);
         self.0.push((column.to_owned(), texts.to_vec()));
         self
     }
 
-    /// Both conditions, if the table has the columns.
+    /// Returns this condition, in which each column of `texts` may have only the texts there. Fails if the
+    /// table lacks a column.
     pub(super) fn and(self, table: &Published, texts: &Option<Spanned<Texts>>) -> Result<Self> {
         let Some(texts) = texts else { return Ok(self) };
         texts.get_ref().iter().try_fold(self, |condition, (column, several)| {
@@ -34,7 +35,7 @@ impl Condition {
         table.rows().filter(|line| self.fits(line)).collect()
     }
 
-    /// The one line.
+    /// Returns the only line that meets the condition. Fails if there is none, or more than one.
     pub(super) fn line<'a>(&self, table: &'a Published) -> Result<PublishedRow<'a>> {
         let (lines, file, words) = (self.lines(table), table.file(), self.words());
         match lines[..] {

@@ -8,8 +8,9 @@ use crate::reproduce::simulated::{Compared, Experiment, Simulated};
 
 const USED_PEAK: Metric = Metric::UsedPeak;
 
-/// Makes a table of the memory that the machine of `experiment` uses, whose number is `index`. It is no table of
-/// the text, so its directions do not count. `notes` say more.
+/// Makes a table of the memory that the machine of `experiment` uses. `index` is the number of the
+/// experiment. The table is not a published one, so its directions do not count in the score. `notes` are
+/// shown below the table.
 pub(super) fn table(
     form: &UsedMemoryForm,
     experiment: &Experiment,
@@ -55,10 +56,10 @@ pub(super) fn table(
     push("back, ours", ours(Metric::PcpPagesIdle).collect());
     push("page sets, 1000s", pages.collect());
     table.note(format!(
-        "At the peak: pages in use and in page sets; ours is simulated, the largest standard deviation over seeds is {spread:.1}. \
-         `base level again` says the text of the end of its run, in words: 100 is the base's own level then. `back` is what page \
-         sets keep 30 s after the load is gone, in percent of the base's peak. The last row is the peak of page sets alone, in \
-         thousands of pages."
+        "`peak`: pages in use and in page sets. Our values are simulated; their largest standard deviation over seeds is \
+         {spread:.1}. `base level again`: at the end of the run, the published text says in words that memory is back at the \
+         base's level, which is 100 here. `back`: pages in page sets 30 s after the load is gone, in percent of the base's \
+         peak. The last row is the peak of the page sets alone, in thousands of pages."
     ));
     notes.iter().for_each(|note| table.note(note));
     table
@@ -99,7 +100,7 @@ mod tests {
         assert_eq!(row("peak, published")["patch7"], 150.6);
         assert_eq!(row("peak, ours")["base"], 100.0);
         assert!(row("peak, ours")["patch7"].as_f64().unwrap() > 50.0);
-        // No memory is in use any more, and no page set can keep more than was ever taken.
+        // At the end no memory is in use, and page sets cannot hold more pages than the run used at its peak.
         assert!(row("back, ours")["patch7"].as_f64() <= row("peak, ours")["patch7"].as_f64(), "{rows}");
         assert!(row("page sets, 1000s")["base"].as_f64().unwrap() > 0.0);
     }

@@ -1,5 +1,6 @@
-//! A mistake in a study's file, and where it is. All errors of a study are [`anyhow::Error`]s; one with a `Mistake`
-//! gets the file's name and the line at the end, and others name their file themselves.
+//! A mistake in a study's file, with its place. All errors of a study are [`anyhow::Error`]s. If an error
+//! contains a `Mistake`, the file's name and the line are added to it last. Other errors already name their
+//! file.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -7,7 +8,7 @@ use std::ops::Range;
 use anyhow::{Error, Result, anyhow};
 use toml::Spanned;
 
-/// Something between these bytes of the study's file, with a remedy.
+/// A mistake between two byte positions of the study's file, and its remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("{problem}")]
 struct Mistake {
@@ -15,12 +16,12 @@ struct Mistake {
     problem: String,
 }
 
-/// A mistake where `written` is.
+/// Makes a mistake at the place of `written`.
 pub(super) fn mistake<T>(written: &Spanned<T>, problem: impl Display) -> Error {
     Mistake { bytes: written.span(), problem: problem.to_string() }.into()
 }
 
-/// Says where in the study's file an error comes from.
+/// Adds the place in the study's file to an error.
 pub(super) trait At {
     fn at<T>(self, written: &Spanned<T>) -> Self;
 }

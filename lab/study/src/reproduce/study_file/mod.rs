@@ -1,9 +1,9 @@
-//! Studies that are files: simulations are TOML (`form`), published values are CSV, and notes are Markdown
-//! (`super::prose`). A user's study is the same three files.
+//! Studies that are described by three files: the simulations in TOML (`form`), the published values in CSV,
+//! and the notes in Markdown (`super::prose`). Studies of users have the same files.
 //!
-//! `files` finds them. `table` makes an experiment of each table, `rows` its rows, and `lines` finds the line
-//! of the CSV that has a value. A `mistake` is told with its place and a remedy. `choice`, `copies` and
-//! `memory` are further tables of a study.
+//! `files` finds the files. `table` makes an experiment of each table, and `rows` makes its rows. `lines`
+//! finds the line of the CSV that has a value. A `mistake` names its place in the file and a remedy.
+//! `choice`, `copies` and `memory` make further tables.
 
 mod choice;
 mod copies;
@@ -42,12 +42,12 @@ pub struct StudyFile {
 }
 
 impl StudyFile {
-    /// The studies that are built in.
+    /// The built-in studies.
     pub(super) fn bundled() -> impl Iterator<Item = Self> {
         Files::bundled().map(|files| Self::new(files).expect("a test reads every study"))
     }
 
-    /// Reads a user's study. The published values and the Markdown are beside the file.
+    /// Reads a user's study. The published values and the notes are in the same directory.
     ///
     /// # Errors
     ///
@@ -58,14 +58,14 @@ impl StudyFile {
         Ok(study)
     }
 
-    /// A study whose file has this text, beside small files of ours.
+    /// Makes a study whose file has this text. The other two files are small examples.
     pub(crate) fn fuzzed(text: &str) -> Result<Self> {
         let study = Self::new(Files::fuzzed(text))?;
         study.check()?;
         Ok(study)
     }
 
-    /// Checks that all tables can be made, of a quick run and of a full one.
+    /// Checks that all tables of a quick run and of a full run can be made.
     pub(crate) fn check(&self) -> Result<()> {
         self.experiments(true).and_then(|_| self.experiments(false)).map(drop)
     }
@@ -121,7 +121,7 @@ impl StudyFile {
         Ok(experiments)
     }
 
-    /// Checks that figures and further tables show tables and columns that there are.
+    /// Checks that the tables and columns that figures and further tables name exist.
     fn check_shown(&self, experiments: &[Experiment]) -> Result<()> {
         let figures = || self.form.figures.iter().map(Spanned::get_ref);
         let copies = || self.form.copies.iter().map(Spanned::get_ref);
@@ -158,7 +158,8 @@ impl StudyFile {
         Ok(())
     }
 
-    /// The parameters that were chosen. A user's study adds the parameters of the file `fitted.toml` beside it.
+    /// The parameters that were chosen. If there is a file `fitted.toml` in the directory of a user's study,
+    /// its parameters are added.
     fn fitted(&self) -> Result<Fitted> {
         let mut fitted = Fitted::bundled()?;
         let own = self.files.beside("fitted.toml");
@@ -219,7 +220,7 @@ impl Study for StudyFile {
         let mut more: Vec<_> =
             self.form.more.iter().map(|More::Changes| changes(&simulated.tables)).collect();
         if let Some((_, of)) = copied {
-            // The copies' results are no further table of the text.
+            // The copies' results are not a published table.
             let table = simulated.tables.pop().context("copies are the last")?;
             let drains = copies::base_drains(&simulated, [experiments.len() - 1, of]);
             more.push(copies::table(&table, &simulated.tables[of], drains, self.prose.below(COPIES)));
@@ -257,7 +258,7 @@ fn index(experiments: &[Experiment], id: &str) -> Option<usize> {
     experiments.iter().position(|experiment| experiment.id == id)
 }
 
-/// The texts, each where it occurs first.
+/// The texts without repetitions, in the order of their first occurrence.
 fn distinct<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut distinct: Vec<String> = Vec::new();
     for text in texts {

@@ -15,16 +15,17 @@ use crate::reproduce::published::{Published, PublishedRow};
 use crate::reproduce::simulated::Case;
 use crate::simulate::{RunSpec, machine_text, parse_machine, recording};
 
-/// The parts that the rows of a table are made of.
+/// The data from which the rows of a table are made.
 pub(super) struct Rows<'a> {
     pub(super) table: &'a Table<'a>,
     pub(super) csv: &'a Published,
     pub(super) columns: &'a Columns,
-    /// The condition on the lines of the table.
+    /// The condition that selects the table's lines in the CSV.
     pub(super) lines: Condition,
 }
 
-/// One row: its form, the condition on its lines, and its base row, which may be the row itself.
+/// One row: its form, the condition that selects its lines in the CSV, and its base row. A base row is its
+/// own base row.
 struct Row {
     name: String,
     form: Spanned<RowForm>,
@@ -55,7 +56,7 @@ impl Rows<'_> {
         Ok(cases)
     }
 
-    /// The rows as they are written. With `each_line`, once for every line of the CSV.
+    /// The rows as the file lists them. With `each_line`, the list is repeated for every line of the CSV.
     fn rows(&self) -> Result<Vec<Row>> {
         let form = self.table.form.get_ref();
         let each = form.each_line.as_ref();
@@ -80,7 +81,7 @@ impl Rows<'_> {
         }
         let mut rows: Vec<Row> = Vec::new();
         for line in lines {
-            // One row for each line: then the first line is the base of all.
+            // If each line is one row, the first line is the base row of all lines.
             let first = if line.is_some() && written.len() == 1 { 0 } else { rows.len() };
             for form in &written {
                 let name = match (line, &form.get_ref().name) {
@@ -104,7 +105,7 @@ impl Rows<'_> {
         Ok(rows)
     }
 
-    /// The rows that the run has.
+    /// The rows that this run (quick or full) includes.
     fn kept<'r>(&self, rows: &'r [Row], is_quick: bool) -> Result<Vec<&'r Row>> {
         for (index, row) in rows.iter().enumerate() {
             if rows[..index].iter().any(|other| other.name == row.name) {
@@ -206,13 +207,14 @@ impl Rows<'_> {
         Ok(run)
     }
 
-    /// A file of the user is beside the study's file; other names stay as they are.
+    /// A file that a user's study names is searched in the directory of the study's file. Other names stay as
+    /// they are.
     fn beside(&self, name: String) -> String {
         let is_file = self.table.files.is_users() && names_policy_file(&name);
         if is_file { self.table.files.beside(&name) } else { name }
     }
 
-    /// Sets a part of the simulation by the text of a line of the CSV.
+    /// Sets one setting of the simulation to the text that a line of the CSV has.
     fn set_from(&self, form: &mut RunForm, key: &str, text: &str) -> Result<()> {
         if key == "machine" {
             let machine = self.table.study.machines.get(text);
@@ -235,7 +237,7 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// Sets the times of the last row, as far as the table has rules for them.
+    /// Sets the warm-up and the measured time of the last row if the table has rules for them.
     fn measure(&self, cases: &mut [Case]) -> Result<()> {
         let form = self.table.form.get_ref();
         let Some((case, above)) = cases.split_last_mut() else { return Ok(()) };

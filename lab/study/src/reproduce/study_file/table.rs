@@ -14,15 +14,15 @@ use super::rows::Rows;
 use crate::reproduce::published::Published;
 use crate::reproduce::simulated::{Borrowed, Case, Compared, Experiment, Fit, Fitted};
 
-/// One table of a study's file, and everything that it shares with others.
+/// One table of a study's file, with the values that it shares with other tables.
 pub(super) struct Table<'a> {
     pub(super) files: &'a Files,
     pub(super) study: &'a StudyForm,
-    /// The table, and where the file has it.
+    /// The table and its place in the file.
     pub(super) form: Spanned<TableForm>,
 }
 
-/// The columns of a table as they are written.
+/// The columns of a table as the file lists them.
 pub(super) type Columns = [Spanned<ColumnForm>];
 
 impl<'a> Table<'a> {
@@ -42,12 +42,12 @@ impl<'a> Table<'a> {
         self.form.get_ref().is_quick.unwrap_or(true)
     }
 
-    /// A mistake of the table as a whole.
+    /// Makes a mistake that concerns the whole table.
     pub(super) fn mistake(&self, problem: &str) -> Error {
         mistake(&self.form, problem)
     }
 
-    /// Where the simulation of the rows is written.
+    /// The place in the file that describes the simulation of the rows.
     pub(super) fn run_span(&self) -> Range<usize> {
         self.form.get_ref().run.as_ref().map_or_else(|| self.form.span(), Spanned::span)
     }
@@ -104,7 +104,8 @@ impl<'a> Table<'a> {
         Ok(csv)
     }
 
-    /// Checks that the parameters that a user's rows take were chosen: on a table of the study, or of another.
+    /// Checks that a value was chosen for each parameter that rows of a user's study borrow, on a table of
+    /// this study or of another.
     pub(super) fn check_borrowed(&self, own: &Experiment, all: &[Experiment], fitted: &Fitted) -> Result<()> {
         for Borrowed { parameter, table, row, .. } in &own.borrowed {
             let is_known = all.iter().any(|other| other.id == *table);
@@ -121,7 +122,8 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// Parameters that are chosen on the base rows. A row that shows nothing to choose one by is left out.
+    /// The parameters that are chosen on base rows. A base row without a published value to choose by is left
+    /// out.
     fn fits(&self, columns: &Columns, cases: &[Case]) -> Result<Vec<Fit>> {
         let mut fits = Vec::new();
         for (index, case) in cases.iter().enumerate().filter(|(_, case)| case.base.is_none()) {
@@ -157,7 +159,7 @@ fn quantity(form: &Spanned<ColumnForm>, csv: &Published, lines: &Condition) -> R
         let line = lines.clone().and(csv, only)?.line(csv).at(form)?;
         let percent = line.number(column(csv, name)?)?;
         let percent = percent.with_context(|| format!("`{}` is empty there", name.get_ref())).at(name)?;
-        // A change is between two values that vary.
+        // A change is computed from two values, and both of them vary.
         quantity.band = Band::Percent(percent * std::f64::consts::SQRT_2);
     }
     Ok(quantity)

@@ -1,4 +1,4 @@
-//! Studies that are built in, a user's study, and studies with mistakes.
+//! Tests built-in studies, a study of a user, and study files with mistakes.
 
 use std::fs;
 use std::path::Path;
@@ -52,7 +52,7 @@ fn metrics_have_distinct_names_that_the_book_explains() {
     }
 }
 
-/// The error of an unknown key or choice lists all that there are.
+/// The error about an unknown key or choice lists all known ones.
 #[test]
 fn the_book_has_every_key_and_choice() {
     let book = book();
@@ -196,7 +196,7 @@ fn batch_size_machines_have_a_copy_time_and_all_their_rows_use_it() {
         assert!(value.is_some(), "{machine}");
         assert_eq!(case.run.settings.get(COPY).copied(), value, "{}", case.name);
     }
-    // Each value is set in one place only: where it was chosen, or where it is borrowed.
+    // Each value is set in one place only: on the row that chose it, or on the row that borrows it.
     for experiment in &experiments {
         let fits = experiment.fits.iter().filter(|fit| fit.parameter == COPY).count();
         let borrowed = experiment.borrowed.iter().filter(|borrowed| borrowed.parameter == COPY).count();
@@ -234,7 +234,7 @@ const CSV: &str = "machine,batch,score\nsmall,31,1000\nsmall,63,1100\nsmall,127,
 const MARKDOWN: &str =
     "# Mine\n\n## How to read this\n\nA note.\n\n## What did not reproduce, and why\n\nA reason.\n";
 
-/// Reads a user's study from a directory of its own. A text of `change` is replaced in the study's file.
+/// Reads a user's study from a new directory. `change` is a text of the study's file and its replacement.
 fn read(directory: &Path, change: (&str, &str), csv: &str, markdown: &str) -> Result<StudyFile> {
     assert!(TOML.contains(change.0), "{}", change.0);
     let path = directory.join("mine.toml");

@@ -22,7 +22,7 @@ impl Counters {
         let counters = || -> io::Result<Self> {
             let counter = |event| {
                 let mut options = Opts::default();
-                // A user without rights to count the kernel may still count the program.
+                // The kernel's own work is left out, because counting it needs rights that the user may lack.
                 options.exclude.kernel = true;
                 options.exclude.hv = true;
                 Counter::new(event, (Proc::CURRENT, Cpu::ALL), options)
