@@ -1,5 +1,5 @@
-//! Hashes the sources that compute a simulation: rows that other sources have computed are not used again.
-//! Lists the studies that are built in.
+//! Hashes the sources that compute a simulation, so that rows of other sources are not used again. Also lists
+//! the built-in studies.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ mod studies;
 const TABLES: &str = "tables";
 
 fn main() {
-    // From here: cargo runs this in the package's directory.
+    // The path is relative to the package's directory, because cargo runs this script there.
     let package = Path::new("");
     let sources = sources::computing(package);
     for path in

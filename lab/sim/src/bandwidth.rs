@@ -17,8 +17,8 @@ const WINDOWS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Bandwidth(Box<[Bus]>);
 
-/// The memory of one node. Window `n` is at index `n` modulo [`WINDOWS`]: the window's number, and the time
-/// for which memory is busy in the window.
+/// The memory of one node. Window `n` is at index `n` modulo [`WINDOWS`]: the window's number, and how long
+/// memory is busy in the window.
 #[derive(Debug)]
 struct Bus([Cell<(u64, u64)>; WINDOWS]);
 

@@ -3,7 +3,7 @@
 use crate::footprint::LINE_BYTES;
 use crate::machine::{ByLevel, FrameLayout, Machine};
 
-/// Bits behind the point of [`Processor::slowdown`](crate::engine::Processor::slowdown).
+/// Number of fractional bits of [`Processor::slowdown`](crate::engine::Processor::slowdown).
 pub(crate) const SLOWDOWN_BITS: u32 = 8;
 
 /// A machine's costs in picoseconds, ready to be added.
@@ -47,7 +47,7 @@ pub(crate) struct DataPrices {
     pub(crate) levels: [u64; 3],
     /// Cost from another core's own caches under the same last level. `None` stands for the cost from memory.
     pub(crate) core: Option<u64>,
-    /// Time for which memory is busy with the line; 0 if the bandwidth is not known.
+    /// Time that memory is busy with the line; 0 if the bandwidth is not known.
     pub(crate) service: u64,
 }
 
@@ -56,15 +56,15 @@ pub(crate) struct DataPrices {
 pub(crate) struct PlanePrices {
     /// Nodes of one brick. CPUs of one brick exchange lines without using a plane.
     pub(crate) brick_nodes: u16,
-    /// Time for which one moving cache line occupies the plane.
+    /// Time that one moving cache line occupies the plane.
     line: u64,
-    /// Time for which one request for a line occupies the plane.
+    /// Time that one request for a line occupies the plane.
     request: u64,
 }
 
 impl PlanePrices {
-    /// Time for which a moving line occupies the plane while `waiting` CPUs wait for lines. Their requests
-    /// use the plane too.
+    /// Time that a moving line occupies the plane while `waiting` CPUs wait for lines. Their requests use the
+    /// plane too.
     pub(crate) fn busy(&self, waiting: u64) -> u64 {
         self.line.saturating_add(self.request.saturating_mul(waiting))
     }

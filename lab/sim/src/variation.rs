@@ -1,17 +1,17 @@
 //! Random variation of the time that a line takes to move between CPUs.
 //!
 //! On a real machine the time depends on other traffic, on the slice of the cache that has the line, and on
-//! the order of requests. With equal times, locks keep step: CPUs do not wait even for a lock that is busy
-//! nine tenths of the time. So on machines with `lines_vary`, each move takes a random time from an
-//! exponential distribution whose mean is the cost.
+//! the order of requests. If all moves take equal times, CPUs come to a lock at regular times, one after
+//! another. Then no CPU waits, even for a lock that is busy 90 % of the time. So on machines with
+//! `lines_vary`, each move takes a random time from an exponential distribution whose mean is the cost.
 
 use std::cell::Cell;
 
 use crate::random::mix;
 
-/// Bits behind the point of a factor.
+/// Number of fractional bits of a factor.
 const FACTOR_BITS: u32 = 12;
-/// Factors to choose from, each as likely as the others.
+/// Number of factors to choose from. All of them are equally likely.
 const FACTORS: usize = 256;
 
 /// A source of factors with mean 1.
@@ -26,7 +26,8 @@ impl Variation {
     /// Makes factors of an exponential distribution. Without `varies` there are none, and every factor is 1.
     pub(crate) fn new(varies: bool, seed: u64) -> Self {
         let part = |index: usize| -(1.0 - (index as f64 + 0.5) / FACTORS as f64).ln();
-        // The middles of 256 parts have a mean slightly below 1.
+        // The mean of these factors is slightly below 1, because each factor is the middle of one of 256
+        // parts of the distribution.
         let mean = (0..FACTORS).map(part).sum::<f64>() / FACTORS as f64;
         let factor = |index| (part(index) / mean * f64::from(1_u32 << FACTOR_BITS)).round() as u32;
         let factors = if varies { (0..FACTORS).map(factor).collect() } else { Box::default() };

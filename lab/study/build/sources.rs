@@ -9,9 +9,9 @@ use super::fnv::Fnv;
 /// Directories of the crates below this one whose code computes a simulation's result.
 pub(crate) const COMPUTING: [&str; 7] =
     ["kernel/blocks", "kernel/core", "kernel/fault", "kernel/pageops", "lab/replay", "lab/sim", "lab/trace"];
-/// This crate's own part of a simulation, bundled machines, and versions of external crates. Where the other
-/// crates are not beside this one, as in a registry, this one's version stands for theirs: they are released
-/// together.
+/// This crate's own part of a simulation, bundled machines, and versions of external crates. If the other
+/// crates are not in the same repository, as in a package from a registry, this crate's version stands for
+/// theirs, because all crates are released together.
 const ALSO: [&str; 14] = [
     "src/contest",
     "src/load",
@@ -51,7 +51,8 @@ pub(crate) fn fingerprint(package: &Path, paths: &[PathBuf]) -> io::Result<Strin
     for file in files {
         let name = file.strip_prefix(package).unwrap_or(&file).to_string_lossy().into_owned();
         let contents = fs::read(&file)?;
-        // Lengths keep the end of one file apart from the beginning of the next.
+        // The hash includes lengths, so that moving bytes from the end of one file to the beginning of the
+        // next changes it.
         for part in [name.as_bytes(), &contents] {
             hash.add(&(part.len() as u64).to_le_bytes());
             hash.add(part);

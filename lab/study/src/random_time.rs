@@ -1,6 +1,6 @@
 //! Random times with a known mean.
 //!
-//! If all times are equal, workers that queue for a lock return to it in the order in which they left it, for
+//! If all times are equal, workers that queue for a lock return to it in the order that they left it, for
 //! ever. The order of the first round then decides the cost of all rounds. Random times change the order.
 
 use crate::target::Target;

@@ -1,5 +1,5 @@
-//! Rows of sweeps are kept by a hash of the sources that compute them. No source that computes may be missing
-//! there.
+//! Checks that the hash of the sources covers every source file that computes results. Rows of sweeps are
+//! kept by this hash.
 
 use std::fs;
 use std::path::Path;

@@ -26,8 +26,8 @@ use crate::tally::Tally;
 use crate::time::Time;
 use crate::variation::Variation;
 
-/// How far a CPU's clock may be ahead of the earliest clock while the CPU does nothing that other CPUs can
-/// see, in picoseconds: 20 µs. Counters that are read without a lock can be wrong by what happens in this
+/// Largest lead of a CPU's clock over the earliest clock, while the CPU does nothing that other CPUs can see.
+/// In picoseconds: 20 µs. A counter that is read without a lock can be wrong by at most the changes of this
 /// time. Guess: 20 µs are the time of forty allocations, so the simulator switches CPUs once in forty
 /// allocations instead of at each.
 const RUN_AHEAD_PS: u64 = 20_000_000;

@@ -8,8 +8,8 @@ use crate::cpu::VirtualCpu;
 use crate::engine::Engine;
 use crate::line::SharedLine;
 
-/// A readers-writer lock for virtual CPUs, which guards no value. CPUs get the lock in the order in which
-/// they ask: while a CPU waits to hold the lock exclusively, later CPUs cannot share it.
+/// A readers-writer lock for virtual CPUs. It guards no value. CPUs get the lock in the order of their
+/// requests: while a CPU waits to hold the lock exclusively, later CPUs cannot share it.
 ///
 /// Each acquisition and release changes the lock's line ([`SharedLine`]), also by CPUs that share it.
 #[derive(Debug)]

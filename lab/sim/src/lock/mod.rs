@@ -99,7 +99,7 @@ impl LockUse {
         self.wait_ps / 1000
     }
 
-    /// Time for which locks of the class were held, in nanoseconds.
+    /// Time that CPUs held locks of the class, in nanoseconds.
     #[must_use]
     pub const fn hold_ns(&self) -> u64 {
         self.hold_ps / 1000

@@ -87,7 +87,7 @@ struct Queue {
     last: u32,
     /// Holds that end after the current virtual time, in order.
     holds: VecDeque<PastHold>,
-    /// Sum of the times for which drains held this lock so far.
+    /// Total time that drains held this lock so far.
     drained_ps: u64,
     /// CPUs that are suspended until the suspended holder releases the lock.
     parked: VecDeque<Parked>,
@@ -97,7 +97,7 @@ struct Queue {
 struct PastHold {
     begin: u64,
     end: u64,
-    /// Sum of the times for which drains held the lock before this hold began.
+    /// Total time that drains held the lock before this hold began.
     drained_before: u64,
     is_drain: bool,
 }
@@ -122,8 +122,8 @@ impl Queue {
         }
     }
 
-    /// Returns the sum of the times for which drains held the lock before `now`. The caller must have called
-    /// `forget` with `now`.
+    /// Returns the total time that drains held the lock before `now`. The caller must have called `forget`
+    /// with `now`.
     #[inline]
     fn drained_until(&self, now: u64) -> u64 {
         match self.holds.front() {

@@ -13,10 +13,10 @@ pub struct Planes {
     pub count: u32,
     /// Nodes of one brick. Lines inside a brick use no plane.
     pub brick_nodes: u32,
-    /// Time for which one moving cache line occupies a plane.
+    /// Time that one moving cache line occupies a plane.
     pub line: Cost,
-    /// Time for which one request for a line occupies a plane. Each CPU that waits for a moving line sends
-    /// such requests, one at a time. Default: waiting CPUs send no requests.
+    /// Time that one request for a line occupies a plane. Each CPU that waits for a moving line sends such
+    /// requests, one at a time. Default: waiting CPUs send no requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Cost>,
 }

@@ -1,5 +1,5 @@
-//! Moves pages so that pageblocks become free. Two rules are modelled: the one of Linux's background
-//! compaction, and the one of the RFC of 2026 for units with pages that cannot be moved.
+//! Moves pages so that pageblocks become free. Two rules are modelled: Linux's background compaction, and the
+//! RFC of 2026 for units with pages that cannot be moved.
 //!
 //! Both are models: they know where each page lies, and a move takes no time and always succeeds. The cost is
 //! the count of moved pages.
@@ -20,9 +20,9 @@ pub enum Compaction {
     /// pageblocks is free, a step empties up to 32 pageblocks.
     Linux,
     /// Pages are moved as Linux moves them, and also by the rule of the RFC of 2026. That rule moves pages
-    /// out of a unit if the unit has pages that cannot be moved and is nearly full: it has at most one free
-    /// pageblock, or fewer free pages than two pageblocks have. Moving ends when the unit has three free
-    /// pageblocks.
+    /// out of a unit if the unit is nearly full and has pages that cannot be moved. Nearly full means at most
+    /// one free pageblock, or fewer free pages than two pageblocks have. Moving ends when the unit has three
+    /// free pageblocks.
     Rfc,
 }
 

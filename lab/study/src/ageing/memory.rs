@@ -1,4 +1,4 @@
-//! Plays acts on an allocator, and knows the place of everything that it handed out.
+//! Plays the day's events on an allocator, and knows the place of each block that the allocator handed out.
 
 use std::collections::HashMap;
 

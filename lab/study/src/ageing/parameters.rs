@@ -138,7 +138,7 @@ pub struct Slabs {
 pub struct Network {
     /// Memory of buffers under way, by day. Guess.
     pub permille: u32,
-    /// Factor by which the memory of buffers under way grows in a burst. Guess.
+    /// Memory of buffers under way in a burst, as a multiple of their memory otherwise. Guess.
     pub burst: u32,
     /// Steps in a thousand that belong to a burst. Guess.
     pub burst_permille: u32,

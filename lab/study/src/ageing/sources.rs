@@ -2,7 +2,8 @@
 
 use super::slots::Chain;
 
-/// Blocks that a source allocates or frees in one turn. Turns interleave, because CPUs work side by side.
+/// Number of blocks that a source allocates or frees in one turn. Sources take turns, because real CPUs work
+/// at the same time.
 pub(super) const TURN_PAGES: u64 = 64;
 
 /// A process. All of its memory is freed at one moment.
@@ -10,8 +11,8 @@ pub(super) const TURN_PAGES: u64 = 64;
 pub(super) struct Process {
     pub(super) cpu: u32,
     pub(super) kind: Kind,
-    /// Pages that the process has yet to get: all of its own, the part of them as huge pages, and the
-    /// kernel's for it.
+    /// Pages that the process has not got yet: all of its own pages, the part of them that are huge pages,
+    /// and the kernel's pages for the process.
     pub(super) pages_left: u64,
     pub(super) huge_left: u64,
     pub(super) unmovable_left: u64,
@@ -32,7 +33,7 @@ pub(super) enum Kind {
     Job,
 }
 
-/// The rest of a step's work.
+/// The part of a step's work that is still to do.
 #[derive(Debug)]
 pub(super) enum Turn {
     /// A process grows by this many pages.
@@ -43,7 +44,7 @@ pub(super) enum Turn {
     Scan { inodes: u64 },
     /// Pages of slabs are allocated. `life_steps` is their mean life.
     Slabs { pages: u64, life_steps: u32 },
-    /// Buffers are allocated, and as many freed.
+    /// Buffers are allocated, and the same number is freed.
     Buffers { pages: u64 },
     /// Blocks are freed.
     Free { cpu: u32, blocks: Chain, remote_permille: u32 },

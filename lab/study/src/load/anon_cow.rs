@@ -28,7 +28,8 @@ const ORDER: Parameter = Parameter {
     source: "spec fault.md §3.2: since 5.8 a huge page is split, and single pages are copied",
 };
 
-/// The parent works on the first CPU, a child on every CPU. When a child ends, the next one begins there.
+/// The parent runs on the first CPU. A child runs on every CPU, and when it ends, the next child begins
+/// there.
 pub(super) const ANON_COW_SEQ: Workload = Workload {
     name: "anon-cow-seq",
     summary: "vm-scalability anon-cow-seq: children write all of their parent's memory, page by page",
@@ -48,7 +49,8 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let order = setup.at_most(&ORDER, Order::MAX.get().into())?;
     let order = Order::new(order as u8).unwrap_or(Order::MAX);
     let inherited = Inherited::default();
-    // The parent sends nothing: a child may begin, and the parent end, when a channel is closed.
+    // Channels carry no messages here. A closed channel is the signal: a child may begin, or the parent may
+    // end.
     let forks: Vec<_> = (1..setup.cpus).map(|_| plan.channel(1, 1)).collect();
     let exits = (setup.cpus > 1).then(|| plan.channel(1, setup.cpus - 1));
     let blocks = setup.get(&PAGES).div_ceil(u64::from(order.frames()));
@@ -100,7 +102,7 @@ impl Child {
     fn run(mut self, target: &mut dyn Target) {
         let inherited = self.inherited.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let pages = u64::from(self.order.frames());
-        // Children begin at different places, as long-running ones would.
+        // Each child begins at another point of its work, as if all of them had run for long.
         let mut begin = (target.random() % (inherited.len() as u64).max(1)) as usize;
         while target.running() && !inherited.is_empty() {
             // Fork copies the page tables.

@@ -1,5 +1,5 @@
-//! vm-scalability `anon-r-rand`: random reads of anonymous memory that is never written. The pages are all
-//! the zero page, so only page tables are allocated (spec fault.md §4.2).
+//! vm-scalability `anon-r-rand`: random reads of anonymous memory that is never written. Each read page is
+//! mapped to the zero page, so only page tables are allocated (spec fault.md §4.2).
 
 use std::sync::{Arc, Mutex, PoisonError};
 

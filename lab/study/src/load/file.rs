@@ -60,7 +60,7 @@ pub(super) const WRITE1: Workload = Workload {
     ..READ1
 };
 
-/// Calls between two readings of the clock.
+/// Number of calls between two readings of the clock.
 const CALLS: u64 = 64;
 
 fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {

@@ -1,8 +1,8 @@
-//! hackbench: groups of 20 senders and 20 receivers, each sender to each receiver, 100 bytes at a time,
-//! through pipes or sockets (spec fault.md §4.3).
+//! hackbench: groups of 20 senders and 20 receivers. Each sender sends messages of 100 bytes to each receiver
+//! of its group, through pipes or sockets (spec fault.md §4.3).
 //!
-//! There are many tasks, and they move between CPUs. So a CPU is sender and receiver in turn, and the other
-//! end of a message may be on any CPU.
+//! There are many tasks, and they move between CPUs. So in the model a CPU alternates between sending and
+//! receiving, and the receiver of a message may be any CPU.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::workload::Workload;
 use crate::slab::LIST_NS;
 use crate::target::{ChannelId, Fill, Message, Received, Target};
 
-/// Senders, and receivers, of a group. Source: spec fault.md §4.3.
+/// Number of senders in a group, and number of receivers. Source: spec fault.md §4.3.
 const GROUP: u64 = 20;
 /// Bytes of a message. Source: spec fault.md §4.3.
 const MESSAGE_BYTES: u32 = 100;
@@ -78,7 +78,7 @@ fn build(setup: &Setup<'_>, medium: Medium) -> Result<Plan, PlanError> {
         let skbs = Skbs::new(&mut plan, setup, &[MESSAGE_BYTES]);
         Arc::new(skbs.used_by(setup.cpus as usize))
     });
-    // The messages that may be under way. Each CPU has an equal share of them.
+    // The number of messages that may be under way. Each CPU has an equal share of this number.
     let links = setup.get(&GROUPS).saturating_mul(GROUP * GROUP);
     let capacity = (links * PIPE_PAGES / MESSAGES_PER_PAGE / u64::from(setup.cpus)).clamp(1, INBOX_MAX);
     let inboxes: Vec<_> = setup.each_cpu().map(|_| plan.channel(capacity as u32, setup.cpus)).collect();
@@ -105,18 +105,18 @@ struct Tasks {
     inbox: ChannelId,
     inboxes: Vec<ChannelId>,
     message_ns: u64,
-    /// Messages that are sent before others are read.
+    /// Number of messages that a CPU sends before it reads messages.
     turn_messages: u64,
 }
 
 impl Tasks {
     fn run(self, target: &mut dyn Target) {
         while target.running() {
-            // The senders' turn: one round over their receivers, on whichever CPUs they are now.
+            // The senders' turn: each sender sends to all of its receivers, which may be on any CPUs.
             for _ in 0..self.turn_messages {
                 self.send(target);
             }
-            // The receivers' turn: they read the messages that came meanwhile.
+            // The receivers' turn: they read the messages that came during the senders' turn.
             for _ in 0..self.turn_messages.saturating_mul(2) {
                 let Received::Message(message) = target.try_receive(self.inbox) else { break };
                 self.consume(target, message);

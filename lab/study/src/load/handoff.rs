@@ -1,4 +1,5 @@
-//! Pages that some CPUs allocate and others free: a producer beside each consumer, and a few purgers for all.
+//! Pages that some CPUs allocate and other CPUs free. In one workload each consumer has a producer. In the
+//! other, a few purgers free the pages of all CPUs.
 
 use pageset_core::{CpuId, MigrateType, Order};
 
@@ -46,7 +47,8 @@ const USER_NS: Parameter = Parameter {
     source: "guess: four purgers keep up with some hundred CPUs",
 };
 const LARGEST_MESSAGE_PAGES: u64 = 1 << 16;
-/// Messages that may wait for a receiver. Guess: enough that a pause of one side does not stop the other.
+/// Largest number of messages that wait for a receiver. Guess: enough that the sender need not wait during a
+/// pause of the receiver, or the receiver during a pause of the sender.
 const WAITING: u32 = 16;
 
 /// Pairs of CPUs: one CPU fills pages, the other reads and frees them.
@@ -138,7 +140,7 @@ struct Program {
 
 impl Program {
     fn run(mut self, target: &mut dyn Target, cpu: CpuId) {
-        // Programs begin at different places, as long-running ones would.
+        // Each program begins at another point of its cycle, as if all of them had run for long.
         let mut left = (target.random() % self.range_pages as u64) as usize + 1;
         let mut turn = cpu.index();
         while target.running() {

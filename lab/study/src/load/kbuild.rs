@@ -1,6 +1,6 @@
-//! kbuild: `make -j N`, as the page allocator sees it. Short processes run one after another. Each process is
-//! born, faults in its memory, reads and writes files, and gives everything back at once when it ends (spec
-//! fault.md §4.3).
+//! kbuild: the requests that `make -j N` makes to the page allocator. Short processes run one after another.
+//! Each process is born, faults in its memory, reads and writes files, and gives everything back at once when
+//! it ends (spec fault.md §4.3).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,9 +22,10 @@ const COMPILER_PAGES: Parameter = Parameter {
     meaning: "anonymous pages of the smallest compiler; the largest has 50 times as many, all sizes are as likely",
     source: "spec fault.md §4.3: 1000 to 50000 per cc1",
 };
-/// Size of the largest compiler, as a multiple of the smallest. Source: spec fault.md §4.3, 50000 by 1000.
+/// Size of the largest compiler divided by the size of the smallest. Source: spec fault.md §4.3, 50000
+/// divided by 1000.
 const LARGEST_BY_SMALLEST: u64 = 50;
-/// Doublings from the smallest compiler to the largest.
+/// Number of doublings from the smallest compiler to the largest, rounded up.
 const DOUBLINGS: u64 = LARGEST_BY_SMALLEST.ilog2() as u64 + 1;
 const SMALL_PAGES: Parameter = Parameter {
     key: "small_pages",
@@ -33,8 +34,9 @@ const SMALL_PAGES: Parameter = Parameter {
     meaning: "anonymous pages of each other process (make, sh, gcc, as) on average",
     source: "guess",
 };
-/// Measured on an EPYC of 2 CPUs. The studies' processors are slower, so their processes fault less often.
-/// gcc -O2 on larger files faults less often too: 51 to 117 us of user time for each minor fault.
+/// Measured on an EPYC with 2 CPUs. The processors of the published studies are slower, so a process computes
+/// longer between faults there. gcc -O2 on larger files also computes longer: 51 to 117 us of user time for
+/// each minor fault.
 const PAGE_NS: Parameter = Parameter {
     key: "page_ns",
     default: 15_000,
@@ -61,20 +63,21 @@ const CGROUPS: Parameter = Parameter {
 
 /// Processes of one compilation, besides the compiler. Source: spec fault.md §4.3, make, sh, gcc, as; guess.
 const SMALL_PROCESSES: u32 = 4;
-/// Faults between two system calls that allocate for a while. Guess.
+/// Number of faults between two system calls that allocate memory for a short time. Guess.
 const FAULTS_PER_CALL: u64 = 64;
-/// Delay until a dead process's last objects are freed, all at once: readers without a lock may still look at
-/// them (RCU). Guess.
+/// Time until the last objects of a dead process are freed, all at once. They are kept until then because
+/// readers without a lock may still use them (RCU). Guess.
 const GRACE_NS: u64 = 10_000_000;
 /// Processes that end on another CPU than the one they began on, in percent. Source: `pageset stat` on
 /// data/traces/k618_2c_make_lua_j4.pgtrace: 4.7 % of the blocks that a build frees were allocated by another
-/// CPU. The value is an estimate: the source counts blocks and not processes, and on two CPUs some processes
-/// that moved have come back.
+/// CPU. The value is an estimate, because the source counts blocks and not processes. Also, on two CPUs some
+/// processes that moved have moved back.
 const MOVED_PERCENT: u64 = 5;
 /// Pages of a kernel stack, allocated one by one. Source: spec fault.md §4.3, "4 x order-0 vmalloc stack
 /// pages".
 const STACK_PAGES: usize = 4;
-/// Stacks that a CPU keeps. Source: spec fault.md §4.3, "2 cached stacks per CPU".
+/// Number of stacks that a CPU keeps for new processes. Source: spec fault.md §4.3, "2 cached stacks per
+/// CPU".
 const STACKS_KEPT: usize = 2;
 /// Page tables of a process besides the leaves of its heap: upper levels, stack, libraries. Guess.
 const OTHER_TABLES: u32 = 9;
@@ -85,8 +88,8 @@ const PGD_ORDER: u8 = 1;
 const OUTPUT_PAGES: u64 = 12;
 /// Mappings of a process. Guess: an executable, its libraries, heap, stack.
 const MAPPINGS: usize = 30;
-/// Files that a process opens and does not find in the kernel's memory: new directory entries and inodes.
-/// Guess.
+/// Number of files that a process opens and that are not in the kernel's caches yet. Each one needs a new
+/// directory entry and a new inode. Guess.
 const NEW_FILES: usize = 6;
 
 /// N compilations at a time, one on each CPU.
@@ -168,7 +171,7 @@ struct Slot {
     files: [CacheId; FILE_KINDS.len()],
     buffers: [CacheId; BUFFER_KINDS.len()],
     memory: Mapping,
-    /// Channels to the parents of dead processes, which free the rest of them.
+    /// Channels to the parents of dead processes. A parent frees what remains of the process.
     graves: Vec<ChannelId>,
     own_grave: ChannelId,
     stacks: Vec<Vec<Block>>,
@@ -183,7 +186,7 @@ struct Slot {
 
 impl Slot {
     fn run(mut self, target: &mut dyn Target) {
-        // Builds begin at different places, as long-running ones would.
+        // Each CPU begins at another point of its build, as in builds that have run for long.
         let mut turn = (target.random() % u64::from(SMALL_PROCESSES + 1)) as u32;
         while target.running() {
             let pages = if turn == 0 { self.compiler_pages(target) } else { self.small_pages(target) };
@@ -203,7 +206,7 @@ impl Slot {
         (doubled + target.random() % doubled).min(smallest * LARGEST_BY_SMALLEST)
     }
 
-    /// Pages of a small process: from half of the average to one and a half of it.
+    /// Draws the pages of a small process: from half of the average to one and a half times the average.
     fn small_pages(&self, target: &mut dyn Target) -> u64 {
         let average = self.pages.1;
         average / 2 + target.random() % average
@@ -233,8 +236,8 @@ impl Slot {
             }
         }
         self.write_output(target);
-        // At the exit, the memory is freed in bulk, then the page tables. The process's structures are freed
-        // a grace period later.
+        // When the process exits, its memory is freed in bulk, then its page tables. The structures of the
+        // process are freed one grace period later.
         let is_moved = target.random() % 100 < MOVED_PERCENT;
         let mut left = Vec::new();
         if is_moved {
@@ -243,7 +246,7 @@ impl Slot {
             self.memory.unmap(target);
         }
         pgd.into_iter().for_each(|block| target.free(block));
-        // The first object is the task; it outlives the others.
+        // The first object is the task. It is freed after the other objects.
         let others = kept.objects.split_off(kept.objects.len().min(1));
         self.deferred.push_back((target.now_ns() + GRACE_NS, others));
         left.extend(self.stack_kept(stack));
@@ -258,7 +261,7 @@ impl Slot {
         }
     }
 
-    /// A stack for the new process: a kept one, or single pages.
+    /// Returns a stack for the new process: a kept stack, or one made of single pages.
     fn stack(&mut self, target: &mut dyn Target) -> Vec<Block> {
         self.stacks.pop().unwrap_or_else(|| {
             let page = |target: &mut dyn Target| {
@@ -268,7 +271,7 @@ impl Slot {
         })
     }
 
-    /// A system call: buffers that live as long as it lasts.
+    /// Does a system call, with buffers that are freed at its end.
     fn call(&self, target: &mut dyn Target) {
         let buffers = self.buffers.map(|buffer| self.slabs.take(target, buffer));
         buffers.into_iter().flatten().for_each(|object| self.slabs.give(target, object));
@@ -304,7 +307,7 @@ impl Slot {
         Vec::new()
     }
 
-    /// Leaves the rest of a dead process to its parent, which waits on another CPU.
+    /// Sends what remains of a dead process to its parent, which waits on another CPU and frees it.
     fn bury(&self, target: &mut dyn Target, rest: Message) {
         let parent = self.graves[(target.random() % self.graves.len() as u64) as usize];
         if let Err(rest) = target.try_send(parent, rest) {

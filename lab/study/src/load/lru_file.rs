@@ -1,6 +1,6 @@
 //! vm-scalability `lru-file-mmap-read`: processes read files larger than memory through mappings. So the page
-//! cache takes pages as fast as reclaim gives them back, on other CPUs than they were read on (spec fault.md
-//! §4.2).
+//! cache allocates pages as fast as the reclaimer frees them. The reclaimer frees them on other CPUs than the
+//! ones that read them (spec fault.md §4.2).
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -86,9 +86,9 @@ fn build(setup: &Setup<'_>, per_miss: u32) -> Result<Plan, PlanError> {
 #[derive(Debug)]
 struct Cache {
     pages: Mutex<VecDeque<Block>>,
-    /// Pages above which the reclaimer works.
+    /// Number of cached pages above which the reclaimer works.
     low: usize,
-    /// Pages above which readers reclaim too.
+    /// Number of cached pages above which readers reclaim pages too.
     high: usize,
 }
 
@@ -132,7 +132,7 @@ impl Nodes {
         Arc::clone(&found.expect("every CPU's node is counted").2)
     }
 
-    /// Whether `cpu` is the last used CPU of a node with other used CPUs.
+    /// Whether `cpu` is the reclaimer: the last CPU in use on its node, if the node has other CPUs in use.
     fn is_last(&self, setup: &Setup<'_>, cpu: u32) -> bool {
         let node = setup.node_of(pageset_core::CpuId(cpu));
         let has_others = self.0.iter().any(|(known, cpus, _)| *known == node && *cpus > 1);

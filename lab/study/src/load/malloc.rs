@@ -39,7 +39,8 @@ pub(super) const MALLOC1: Workload = Workload {
 pub(super) const MALLOC1_THREADS: Workload = Workload {
     name: "malloc1-threads",
     summary: "will-it-scale malloc1, threads: as malloc1, in one address space",
-    // Threads take turns, and their order matters: the time allows a thousand turns of 192 threads.
+    // Threads take the lock in turn, and the order of threads affects the result. The measured time is long
+    // enough for a thousand turns of each of 192 threads.
     duration_ms: (50, 1000),
     build: |setup| build_large(setup, Tasks::Threads),
     ..MALLOC1
@@ -58,7 +59,8 @@ fn build_large(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
         let slabs = Arc::clone(&slabs);
         let out_of_step_ns = mmap_ns.saturating_mul(setup.cpus.into());
         plan.work(cpu, move |target| {
-            // The time varies, so that after a while tasks do not queue in the order of their CPUs.
+            // The time varies, so that after a while the order of tasks in the queue is not that of their
+            // CPUs.
             let ns = exponential_ns(target, out_of_step_ns);
             target.compute(ns);
             while target.running() {
@@ -88,7 +90,7 @@ const CALL_NS: Parameter = Parameter {
     source: "guess",
 };
 
-/// A control. malloc serves each request from its own cache.
+/// A control: malloc serves each request from its own cache, so no page is allocated.
 pub(super) const MALLOC2: Workload = Workload {
     name: "malloc2",
     summary: "will-it-scale malloc2: malloc and free 1 KiB; a control, allocates no page",

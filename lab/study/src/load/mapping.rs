@@ -155,7 +155,7 @@ impl Mapping {
         self.pages.drain(..).chain(self.tables.drain(..)).collect()
     }
 
-    /// Works on the address space, and keeps other workers out meanwhile.
+    /// Does work under the exclusive lock of the address space.
     pub(super) fn exclusively(&self, target: &mut dyn Target, work: impl FnOnce(&mut dyn Target)) {
         self.take(target, Hold::Exclusive);
         work(target);

@@ -49,7 +49,7 @@ struct Process {
     pages: u64,
 }
 
-/// Number of bytes that marks a signal as the last one.
+/// Value of the number of bytes that marks the last signal.
 const LAST: u64 = 1;
 
 impl Process {

@@ -7,7 +7,7 @@
 //!
 //! This file lists all benchmarks. Each benchmark is described in a file of this folder, some together with
 //! similar ones. The benchmarks share `mapping` (an address space), `file` (a file in the page cache) and
-//! `net` (sockets). Their descriptions use `workload`, `setup` and `plan`, which know no benchmark.
+//! `net` (sockets). Their descriptions use `workload`, `setup` and `plan`, which name no benchmark.
 //! `recorded` makes a plan from a recording.
 
 mod anon_cow;

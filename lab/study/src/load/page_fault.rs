@@ -92,7 +92,7 @@ fn build(setup: &Setup<'_>, backing: Backing, tasks: Tasks) -> Result<Plan, Plan
         plan.work(cpu, move |target| {
             // The first pass fills the file. It ends before measuring begins.
             let file = File::filled(target, file_pages);
-            // Processes begin at different places, as long-running ones would.
+            // Each process begins at another point of its cycle, as if all of them had run for long.
             let mut left = target.random() % pages + 1;
             while target.running() {
                 for _ in 0..std::mem::replace(&mut left, pages) {

@@ -1,5 +1,5 @@
-//! pigz and oltp: programs that compute with buffers that they keep. Few pages pass through these programs
-//! (spec fault.md §4.3).
+//! pigz and oltp: programs that keep and reuse their buffers. They allocate and free few pages (spec fault.md
+//! §4.3).
 
 use std::collections::VecDeque;
 

@@ -33,8 +33,8 @@ impl Setup<'_> {
         Ok(value)
     }
 
-    /// Pairs of neighbouring CPUs, for a sender and a receiver. A scheduler wakes a task near the task that
-    /// wakes it.
+    /// Pairs of CPUs with adjacent numbers, for a sender and a receiver. They are close because a scheduler
+    /// places a woken task near the task that wakes it.
     pub(crate) fn each_pair(&self) -> Result<impl Iterator<Item = (CpuId, CpuId)> + use<>, PlanError> {
         if self.cpus < 2 {
             return Err(PlanError::TooFewCpus { needed: 2 });
@@ -104,7 +104,7 @@ impl Settings {
     /// Largest value of any parameter. Sums and products of a few such values do not overflow.
     pub const VALUE_MAX: u64 = 1 << 40;
 
-    /// Sets a parameter, or sets it again.
+    /// Sets a parameter. A value that was set before is replaced.
     pub fn set(&mut self, key: &str, value: u64) {
         self.0.insert(key.to_owned(), value);
     }
@@ -115,8 +115,8 @@ impl Settings {
         self.0.is_empty()
     }
 
-    /// Checks that all settings are among `parameters` and in their ranges. Otherwise returns the first that
-    /// is not.
+    /// Checks that each setting is one of `parameters` and is in its range. Otherwise returns an error about
+    /// the first setting that is not.
     pub(super) fn check_against<'p>(
         &self,
         parameters: impl Iterator<Item = &'p Parameter> + Clone,

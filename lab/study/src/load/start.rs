@@ -1,8 +1,8 @@
 //! Start times of a workload's programs.
 //!
 //! If all programs start at once, CPUs reach their first contended lock in the order of their numbers, and a
-//! fair lock keeps that order. Then the lock's cache lines pass between neighbouring CPUs. These passes are
-//! faster than in programs that were started one by one.
+//! fair lock keeps that order. Then the lock's cache lines always move between CPUs with adjacent numbers,
+//! which are close to each other. So locks are faster than in programs that were started one by one.
 
 use super::plan::Plan;
 use super::setup::{Parameter, PlanError, Setup};

@@ -43,7 +43,7 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     for (cpu, lru) in setup.each_cpu().zip(Lru::for_cpus(&mut plan, setup)) {
         let mut mapping = Mapping::new(setup, Backing::Anonymous, lru, None);
         plan.work(cpu, move |target| {
-            // Workers begin at different places, as long-running ones would.
+            // Each worker begins at another point of its cycle, as if all of them had run for long.
             let mut left = target.random() % pages + 1;
             while target.running() {
                 let wanted = std::mem::replace(&mut left, pages);

@@ -1,6 +1,6 @@
 //! The description of a benchmark, its parameters, and the function that makes a plan of it.
 //!
-//! This file knows no benchmark by name, so each benchmark's file can use it. The module above lists all
+//! This file names no benchmark, so the file of each benchmark can use it. The module `load` lists all
 //! benchmarks.
 
 use super::plan::Plan;

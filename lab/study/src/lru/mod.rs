@@ -82,8 +82,9 @@ impl Lru {
         }
     }
 
-    /// The time of a hold varies, because the cache lines of the pages, and of the pages before and after
-    /// them on the list, may be in this CPU's caches, in another CPU's caches or only in memory.
+    /// The time of a hold varies. The CPU writes the pages' metadata, and the metadata of the pages before
+    /// and after them on the list. These lines may be in this CPU's caches, in another CPU's caches or only
+    /// in memory.
     fn hold(&self, target: &mut dyn Target, pages: u32) {
         let ns = exponential_ns(target, self.page_ns * u64::from(pages));
         locked(target, self.lock, Hold::Exclusive, |target| target.compute(ns));

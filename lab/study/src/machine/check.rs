@@ -24,8 +24,8 @@ const SIMULATED_MS: u64 = 200;
 /// Largest accepted error of a prediction.
 const TOLERANCE: f64 = 0.25;
 
-/// Smallest share of the time for which threads must have their CPUs. Below it, other programs disturbed the
-/// run.
+/// Threads must have their CPUs for at least this share of the time. If they have less, other programs
+/// disturbed the run.
 const CPU_SHARE_MIN: f64 = 0.9;
 
 /// A run whose result is compared.

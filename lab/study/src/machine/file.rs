@@ -66,8 +66,8 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
     Ok(text)
 }
 
-/// Writes costs by the place of the data. If a measured cost is lower than that of a nearer place, it is
-/// raised to that one.
+/// Writes costs by the place of the data. If data at a place costs less than at a nearer place, the nearer
+/// cost is used for both.
 fn by_level([near, shared, memory]: [f64; 3]) -> String {
     let [shared, memory] = [shared.max(near), memory.max(shared).max(near)];
     format!("near_ns = {near:.2}, shared_ns = {shared:.2}, memory_ns = {memory:.2}")

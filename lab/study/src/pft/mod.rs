@@ -1,7 +1,8 @@
-//! The page fault test: through the fault engine on threads or in virtual time, and through the kernel.
+//! The page fault test. Faults are handled by the fault engine, on threads or in virtual time, or by the
+//! kernel.
 //!
-//! `page_fault_test` is the request and its run. On this machine [`pageset_measure::pft`] runs it; in virtual
-//! time `virtual_run` does, over `virtual_world`.
+//! `page_fault_test` has the request for a test and runs it. [`pageset_measure::pft`] runs a test on this
+//! machine. `virtual_run` runs a test in virtual time, on `virtual_world`.
 
 mod page_fault_test;
 mod virtual_run;

@@ -104,8 +104,8 @@ pub struct Test {
     pub rss_line: RssLine,
 }
 
-/// Most pages in a simulation: of one thread, and of all threads. Guess: enough for a steady state of some
-/// thousand faults, and few enough for a run of seconds.
+/// Largest number of pages in a simulation: of one thread, and of all threads. Guess: enough for a steady
+/// state of some thousand faults, and few enough that a run takes seconds.
 const SIMULATED_THREAD_PAGES: (u64, u64) = (1024, 16384);
 const SIMULATED_PAGES: u64 = 1 << 18;
 
@@ -158,7 +158,7 @@ impl Test {
         })
     }
 
-    /// Runs every handler in turn, so that a disturbance affects all handlers alike.
+    /// Runs all handlers in turn and repeats this, so that a disturbance affects all handlers equally.
     ///
     /// # Errors
     ///
@@ -174,7 +174,7 @@ impl Test {
         for repetition in 0..self.repetitions {
             for (handler, series) in self.contestants.iter().zip(&mut series) {
                 let run = match (&self.machine, series.runs.first()) {
-                    // A simulation gives the same result again.
+                    // A repeated simulation would give the same result, so it runs once.
                     (Some(_), Some(first)) if repetition > 0 => *first,
                     _ => self.run_once(*handler)?,
                 };

@@ -1,9 +1,9 @@
 //! The fault engine on a simulated machine, in virtual time.
 //!
-//! Hundreds of gibibytes are not simulated page by page. Each thread touches a few thousand pages. The
-//! machine's nodes are made smaller in proportion, so that the same part of the pages lies on other nodes.
-//! The times of touching, leaving and teardown are then scaled up to all pages, as if each page took as long.
-//! The time of the start is not scaled.
+//! A simulation does not touch each page of hundreds of gibibytes. Each thread touches a few thousand pages,
+//! and the nodes of the machine are made smaller in proportion, so the same part of the pages is on other
+//! nodes. Then the times of touching, leaving and teardown are scaled up to all pages. The start time is not
+//! scaled.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -43,32 +43,33 @@ pub struct VirtualSpec {
 /// Which part remembers the area that was used last: each task, or the address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AreaCache {
-    /// Each task remembers its own area: so since Linux 3.15, and in our engine.
+    /// Each task remembers the area that it used last. Linux has done so since 3.15, and our engine does so
+    /// too.
     Task,
-    /// The address space remembers one area for all threads. Threads with areas of their own write it in
-    /// turn, one store per fault. Source: the changelog of "mm: per-thread vma caching" (3.15), "we currently
-    /// cache the last used vma for the whole address space". The changelog counts hits below 2 % in a program
-    /// of many threads. Guess, the same as for the counters: this memory is on the line of mmap_sem.
+    /// The address space remembers one area for all threads. If each thread has its own area, each fault
+    /// overwrites the remembered area. Source: the changelog of "mm: per-thread vma caching" (3.15), "we
+    /// currently cache the last used vma for the whole address space". The changelog counts hits below 2 % in
+    /// a program of many threads. Guess: the remembered area is on the cache line of mmap_sem, as the
+    /// counters are.
     Space,
 }
 
-/// Time between the creation of two threads by the thread that creates all. Guess: a clone and the mapping of
-/// a stack take a few times the 10 us of a wake-up.
+/// Time between the creation of two threads. One thread creates all. Guess: cloning a thread and mapping its
+/// stack take a few times as long as a wake-up, which takes 10 us.
 const CREATION: Span = Span::from_us(40);
 /// Virtual time at which threads begin to map. The first thread has made the address space by then.
 const MAPPING: Span = Span::from_ms(1);
 /// Virtual time at which all threads begin to touch pages. Mapping is over by then.
 const TOUCHING: Span = Span::from_ms(100_000);
-/// Virtual time at which all activity is over.
+/// Virtual time at which every run has ended.
 const END: Span = Span::from_ms(100_000_000);
-/// Time between two passes of a thread through the scheduler: the time slice. Guess: Linux 2.6's default, 100
-/// ms.
+/// Time slice: the time between two calls of the scheduler by a thread. Guess: Linux 2.6's default, 100 ms.
 const SLICE: Span = Span::from_ms(100);
-/// Pages that a page set fetches at once, and holds. Source: 2.6.13's rule for a zone of 4 GiB with 16 KiB
-/// pages, 512 KiB / 4 brought to 2^n - 1, and six batches.
+/// Number of pages that a page set fetches in one refill, and number that it holds at most. Source: 2.6.13's
+/// rule for a zone of 4 GiB with 16 KiB pages, 512 KiB / 4 brought to 2^n - 1, and six batches.
 const BATCH: i32 = 7;
 const HIGH: i32 = 6 * BATCH;
-/// Most memory of a node, as a multiple of one thread's pages. More memory would never be used.
+/// Largest memory of a node, as a multiple of one thread's pages. A node would never use more.
 const NODE_SHARES_MAX: u64 = 4;
 
 /// Runs the test. `machine` is any simulated machine with the shape's page size.
@@ -140,9 +141,9 @@ fn shrunk(machine: &Machine, scale: f64, shape: &Shape) -> Machine {
     let real = machine.memory.pages() / u64::from(all);
     let needed = NODE_SHARES_MAX * shape.thread_pages * u64::from(cpus_per_node);
     let pages = ((real as f64 / scale) as u64).min(needed).max(64);
-    // The memory is a quarter larger, for tables and for the pages that watermarks keep. Nodes are used in
-    // whole groups of eight, as they are wired. The part of a region that is not simulated may still be mapped
-    // ahead.
+    // The memory is a quarter larger, for page tables and for the pages that watermarks keep free. Nodes are
+    // used in whole groups of eight, because the machine is built of such groups. Pages of a region that are
+    // not touched may still be mapped ahead, so they need memory too.
     let filled = (shape.mapped_pages() + u64::from(shape.tables())) * 5 / 4 / pages + 1;
     let used = u32::try_from(filled).unwrap_or(all).max(shape.threads.div_ceil(cpus_per_node));
     let nodes = used.next_multiple_of(8).min(all);
@@ -166,9 +167,9 @@ struct Shared {
     shape: Shape,
     strategy: Strategy,
     ahead: Ahead,
-    /// Whether the program's writes take time.
+    /// Whether writes by the program cost time.
     writes_lines: bool,
-    /// Whether each fault finds another thread's area in the address space's cache.
+    /// Whether the address space always remembers the area of another thread.
     writes_area_cache: bool,
     fault: Span,
     engine: Arc<Engine<VirtualWorld>>,
@@ -249,8 +250,8 @@ impl Shared {
                 self.engine.world().shares(cpu.id(), Line::MmapLock { space: task.space().id() });
             }
             let backing = task.fault(address, Access::Write)?;
-            // The lines of a page that was cleared just now are near. The lines of a page that was cleared
-            // long ago come from memory.
+            // The lines of a page that was cleared just now are in this CPU's caches. The lines of a page
+            // that was cleared long ago come from memory.
             if self.writes_lines
                 && let Backing::Frame(pfn) = backing
             {
@@ -265,7 +266,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Proves the invariants and then frees everything. The last thread does this alone.
+    /// Checks the invariants and then frees everything. Only the last thread does this.
     fn tear_down(&self, cpu: &VirtualCpu) -> Result<()> {
         let space = self.space.take().context("the address space is there until now")?;
         let census = self.engine.check(&[&space])?;
@@ -373,7 +374,7 @@ mod tests {
     fn memory_suffices_for_what_is_mapped_ahead_of_few_threads() {
         let machine = Machine::named("altix-512").unwrap();
         let mut spec = spec("P2,V1,R1", 1);
-        // One thread with 512 GB: nodes are so small that nearly all nodes that are kept are full.
+        // One thread touches 512 GB. The simulated nodes are so small that the pages fill nearly all of them.
         (spec.shape.thread_pages, spec.thread_pages_max) = (1 << 25, 8192);
         (spec.shape.skipped, spec.ahead.prefault_order) = (16, 5);
         assert!(run(&machine, &spec).unwrap().pages_untouched > 0);

@@ -1,5 +1,5 @@
-//! The fault engine's world on virtual CPUs: frames of the simulated allocator, lines that take time to
-//! travel, pages that take time to clear.
+//! The environment of the fault engine on virtual CPUs. Frames come from the simulated allocator. Moving
+//! cache lines and clearing pages take virtual time.
 //!
 //! The engine calls its world without naming the virtual CPU. All virtual CPUs of a simulation run on one OS
 //! thread, so a thread-local table holds them.
@@ -108,7 +108,7 @@ impl VirtualWorld {
     }
 }
 
-/// Number of lines for areas' locks. Areas with higher numbers share these lines.
+/// Number of lines for the locks of areas. If there are more areas, several areas share a line.
 const AREAS: usize = 4096;
 
 /// The lines of one address space. The engine has more lines, which are not shared here.
@@ -160,7 +160,7 @@ impl World for VirtualWorld {
         }
     }
 
-    /// The time of reading a line that no other CPU writes passes, and other CPUs go on.
+    /// Charges for reading a line that no other CPU writes. Other CPUs go on in the meantime.
     fn relax(&self, _: CpuId) {
         SharedLine::new().rmw_here();
     }
@@ -191,7 +191,7 @@ impl FrameSource for VirtualFrames {
     }
 }
 
-/// Pages without contents. Clearing and copying take time by the place of the pages.
+/// Pages have no contents. Clearing and copying only take time, which depends on where the pages are.
 pub(super) struct VirtualMemory;
 
 impl Memory for VirtualMemory {

@@ -1,6 +1,6 @@
 //! Compares the counts of directions in the book with the published tables, and with the book's list of
-//! directions that differ. (A direction says whether a value goes up, goes down or stays the same compared
-//! with its base row.)
+//! directions that differ. A direction says whether a value is higher than, lower than or equal to the value
+//! of its base row.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -178,7 +178,8 @@ impl Study for PlanWithGoals {
     }
 
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings> {
-        // The larger machines and the longer loads come last: they begin first.
+        // In the plan, larger machines and longer loads come last. They begin first, so that no long run is
+        // left at the end.
         let mut runs = self.runs(options);
         runs.reverse();
         let results = simulate_all(&runs, options.jobs, progress)?;
@@ -202,8 +203,8 @@ impl Study for PlanWithGoals {
     }
 }
 
-/// Sorts results by place: the smaller machine first, and otherwise in the order of the plan. A reader looks at one
-/// machine after the other.
+/// Sorts results by place, smaller machines first, because a reader looks at one machine after the other.
+/// Places of the same machine stay in the order of the plan.
 fn places(results: impl Iterator<Item = (RunSpec, RunResult)>) -> Result<Vec<Place>> {
     let mut places: Vec<Place> = Vec::new();
     for (run, result) in results {

@@ -108,8 +108,8 @@ pub struct Findings {
     pub timeline: Option<Table>,
     /// Pictures, with the names of their files without ending.
     pub figures: Vec<(String, Figure)>,
-    /// Notes that a reader of the tables needs: how our values were made, and what each part of the
-    /// simulation stands for.
+    /// Notes that a reader of the tables needs: how our values were made, and the meaning of each part of the
+    /// simulation.
     pub notes: Vec<String>,
     /// Why rows differ, as far as we can tell. Which rows differ is found from the tables.
     pub explanations: Vec<String>,

@@ -1,8 +1,8 @@
 //! One slab cache: decides which slab an object comes from, and which empty slabs are freed.
 //!
-//! Everything here is bookkeeping under one lock of the real machine. Functions return what the caller must
-//! do next: allocate a block, free a block, or take the lock of a list. The caller does these without holding
-//! that lock.
+//! Everything here is bookkeeping under one lock of the real machine. Functions return the caller's next
+//! steps: allocate a block, free a block, or take the lock of a list. The caller does not hold the lock of
+//! the bookkeeping meanwhile.
 
 use pageset_core::{MigrateType, NodeId, Order};
 
@@ -73,7 +73,7 @@ pub(super) enum Taken {
     NeedsSlab,
 }
 
-/// What the caller must do after a free.
+/// The steps that the caller must do after a free.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Given {
     /// Whether the lock of the node's list is taken.

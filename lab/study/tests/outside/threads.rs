@@ -1,4 +1,4 @@
-//! The workloads on real threads: they end, give everything back, and do work. Times are not looked at.
+//! Workloads on real threads end, free all of their memory, and do work. Times are not checked.
 
 use std::time::Duration;
 

@@ -43,7 +43,7 @@ pub(super) enum Role {
 pub(super) enum FreedBy {
     /// The receiver's CPU.
     Receiver,
-    /// The CPU that allocated the memory, unless too much memory waits there already.
+    /// The CPU that allocated the memory. If too much memory already waits there, the receiver's CPU.
     Sender,
 }
 
@@ -119,7 +119,8 @@ impl End {
         }
     }
 
-    /// Reads the payload of messages of `bytes` bytes each. Payload in objects is read in no time.
+    /// Reads the payload of messages of `bytes` bytes each. Reading payload in objects takes no time in the
+    /// model.
     pub(super) fn read(&self, target: &mut dyn Target, messages: &Message, bytes: u32) {
         for (pfn, order) in &messages.blocks {
             let bytes = u64::from(bytes).min(u64::from(order.frames()) * u64::from(PAGE_BYTES));

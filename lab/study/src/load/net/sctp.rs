@@ -1,11 +1,11 @@
 //! netperf `SCTP_STREAM_MANY` over the loopback, 10 KiB messages. Each message is copied once more into a
-//! packet, and packets with several messages need blocks that no page set holds (spec fault.md §4.3).
+//! packet. Packets with several messages need blocks that are too large for page sets (spec fault.md §4.3).
 //!
 //! Three facts are from the recording data/traces/k612_2c_sctp.pgtrace, one stream of 512 messages of 8 KiB
 //! on Linux 6.12 with 2 CPUs: how packets are filled, and which CPU takes memory and gives it back. A
-//! receiver opens its window by a whole packet of the loopback at a time, so most packets carry as many
-//! messages as fit. The acknowledgement that opens the window runs on the receiver's CPU. So this CPU makes
-//! the next packet and frees acknowledged memory, unless the sender's CPU comes first.
+//! receiver opens its window by one whole packet of the loopback at a time, so most packets carry as many
+//! messages as fit. The acknowledgement that opens the window is handled on the receiver's CPU. So this CPU
+//! makes the next packet and frees acknowledged memory, unless the sender's CPU does so earlier.
 
 use std::sync::Arc;
 
@@ -141,7 +141,8 @@ impl Ends for Stream {
         };
         if packet.bytes == 0 {
             self.end.read(target, &chunks, self.bytes);
-            // Without memory for a packet, the packet is sent again later. The model gives that no cost.
+            // If there is no memory for a packet, the packet is sent later. In the model the delay costs
+            // nothing.
             let _ = self.pack(target, chunks.bytes, &mut packet);
         }
         let count = chunks.bytes / u64::from(self.bytes);

@@ -10,8 +10,9 @@ use crate::target::{Message, Target};
 
 /// Size of the structure that describes a message. Source: spec fault.md §4.3.
 pub(super) const SKB_BYTES: u32 = 256;
-/// Memory of a message besides its payload: room for headers before, shared information behind. Source: 4 KiB
-/// of payload need kmalloc-8k and 8 KiB need order 2 (spec fault.md §4.3). The number itself is a guess.
+/// Memory of a message besides its payload: room for headers before it, shared information after it. Source:
+/// 4 KiB of payload need kmalloc-8k and 8 KiB need order 2 (spec fault.md §4.3). The number itself is a
+/// guess.
 pub(super) const OVERHEAD_BYTES: u32 = 384;
 /// Size of small heads since Linux 6.3. Source: spec fault.md §4.3.
 const SMALL_HEAD_BYTES: u32 = 704;
@@ -49,8 +50,8 @@ impl Skbs {
         self.slabs.release(target, message);
     }
 
-    /// Allocates the description and the head of a message, with `bytes` bytes beside its headers in the
-    /// head.
+    /// Allocates the description and the head of a message. The head has room for the headers and for `bytes`
+    /// bytes of payload.
     pub(in crate::load) fn head(
         &self,
         target: &mut dyn Target,

@@ -11,10 +11,10 @@ use crate::load::plan::Plan;
 use crate::load::setup::{PlanError, Setup};
 use crate::target::{Message, Target};
 
-/// Memory that one socket may have under way. Source: spec fault.md §4.3, "~208 KiB".
+/// Largest memory of the messages under way of one socket. Source: spec fault.md §4.3, "~208 KiB".
 pub(super) const SOCKET_BYTES: u32 = 212_992;
 
-/// Makes one message after another. Each sender has a source of its own.
+/// Makes the messages of one sender, one after another.
 pub(super) trait Source: Send {
     /// Allocates the memory of the next message. After an error, the caller frees the memory in `message`.
     fn fill(&mut self, skbs: &Skbs, target: &mut dyn Target, message: &mut Message)

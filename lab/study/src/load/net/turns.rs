@@ -1,14 +1,14 @@
-//! The roles of sender and receiver. Tasks move between CPUs, so a CPU has one end of a flow for a while, and
-//! then the other end.
+//! The roles of sender and receiver. Tasks move between CPUs, so a CPU is the sender of a flow for a while,
+//! then the receiver, and so on.
 //!
-//! A worker stays on its CPU. So two tasks that exchange their CPUs are two workers that exchange their
-//! roles. Each direction has a socket of its own, so no worker receives its own messages.
+//! In the model a worker stays on its CPU. So two tasks that swap CPUs become two workers that swap roles.
+//! Each direction has its own socket, so no worker receives its own messages.
 
 use super::end::{End, Role};
 use crate::load::setup::Parameter;
 use crate::target::{Message, Target};
 
-/// Most moves per second. With more moves, no time is left to send something between them.
+/// Largest number of moves per second. With more moves, there is no time left to send anything between them.
 pub(super) const MOVES_MAX: u64 = 10_000;
 pub(super) const MOVES: Parameter = Parameter {
     key: "moves_per_s",
@@ -86,8 +86,9 @@ fn receive_until_moved(target: &mut dyn Target, ends: &mut impl Ends) -> bool {
     true
 }
 
-/// Time that a CPU keeps its role: at most twice the average. A task that arrives has the same role as
-/// the task that left in half of all cases. So the average is twice the time between two moves.
+/// Draws the time that a CPU keeps its role, at most twice the average. In half of all moves, the arriving
+/// task has the same role as the task that leaves. So the average time in one role is twice the time between
+/// two moves.
 fn stay_ns(target: &mut dyn Target, moves_per_s: u64) -> u64 {
     match 2_000_000_000_u64.checked_div(moves_per_s) {
         Some(average_ns) => target.random() % (2 * average_ns).max(1),

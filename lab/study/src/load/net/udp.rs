@@ -22,7 +22,7 @@ pub(super) const BYTES: Parameter = Parameter {
 const BYTES_MAX: u64 = 65_507;
 /// Largest payload of a datagram with one piece of memory in Linux 6.x. Source: spec fault.md §4.3.
 const LINEAR_BYTES_MAX: u32 = 16_000;
-/// Blocks that larger datagrams are cut from. Source: spec fault.md §4.3.
+/// Blocks that hold the payload of larger datagrams. Source: spec fault.md §4.3.
 const FRAGMENT_ORDER: u8 = 3;
 
 /// Pairs of a sender and a receiver.
@@ -72,7 +72,8 @@ impl Source for Datagrams {
     }
 }
 
-/// A task's block of order 3 that payload is cut from. The last message with a part of the block frees it.
+/// A task's block of order 3, which is divided into payload. The block is freed with the last message that
+/// has a part of it.
 #[derive(Debug, Default)]
 pub(super) struct Fragments {
     current: Option<Block>,

@@ -17,10 +17,10 @@ pub(super) struct Paced {
 }
 
 const BYTES: usize = 12;
-/// Acts that are read at once. Guess: small beside the other memory of a simulated CPU, large enough to
-/// outweigh the cost of a system call.
+/// Number of acts that are read at once. Guess: a chunk is small compared with the other memory of a
+/// simulated CPU, and large enough that the system call to read it costs little per act.
 const CHUNK: usize = 1024;
-/// Bytes that are kept in memory. If there are more, they go to a temporary file.
+/// Largest number of bytes that are kept in memory. Longer lists go to a temporary file.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
 
 /// The zones that a request may be limited to, by their number in the file.

@@ -1,9 +1,9 @@
 //! A recording as a workload for any number of CPUs. Each CPU plays one recorded CPU's allocations and frees,
 //! with the recorded time between them, again and again.
 //!
-//! The loop is closed: a CPU that waits for a lock does all its further acts later, as a program would. As
-//! many copies of the recorded machine run as fit the CPUs. Within a copy, a block is freed on the CPU that
-//! freed it in the recording.
+//! If a CPU waits for a lock, all of its later acts are delayed too, as in a real program. If the run has
+//! more CPUs than the recording, several copies of the recorded machine run. Within a copy, a block is freed
+//! on the CPU that freed it in the recording.
 //!
 //! Files: `reading` (the acts of each CPU), `lists` (their storage), `player` (a CPU that plays them).
 

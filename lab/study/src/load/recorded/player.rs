@@ -10,10 +10,10 @@ use super::lists::Cursor;
 use super::reading::Recording;
 use crate::target::{Block, Fill, Target};
 
-/// Longest gap between two events of a CPU that counts as work; the CPU is idle in longer gaps. Guess: a
-/// recording of page events does not say.
+/// Longest gap between two events of a CPU that counts as work. In longer gaps the CPU counts as idle. Guess,
+/// because a recording of page events does not tell work from idling.
 const BUSY_NS_MAX: u64 = 100_000;
-/// Time that a CPU waits for the others of its copy before it looks again. Guess.
+/// Time that a CPU waits for the other CPUs of its copy before it checks them again. Guess.
 const WAIT_NS: u64 = 20_000;
 
 /// State that the CPUs of one copy share.
@@ -52,7 +52,7 @@ impl Player {
         let mut pass = 0;
         let lists = &self.recording.lists;
         let mut cursor = Cursor::new(self.index);
-        // Copies begin at different places, as long-running ones would.
+        // Each copy begins at another point of the recording, as if all of them had run for long.
         let mut start = target.random() % lists.len(self.index);
         while target.running() {
             let mut kept = Vec::new();
@@ -71,8 +71,8 @@ impl Player {
                 target.score(1);
             }
             kept.into_iter().for_each(|block| target.free(block));
-            // Forget blocks that will not be allocated any more. Their allocation failed, or the CPU that
-            // allocates them began in the middle.
+            // Forget frees whose block will never be allocated: the allocation failed, or the CPU that
+            // allocates the block began in the middle of its list.
             early.retain(|(since, _)| since + 1 >= pass);
             pass += 1;
             self.copy().passes[self.index] = pass;

@@ -23,8 +23,8 @@ pub struct Played {
     pub failed_in_recording: u64,
     /// Allocations left out because their order or number of pages is impossible.
     pub impossible: u64,
-    /// Frees that are made up. When a frame is allocated once more, its former block is still in use in the
-    /// recording, so that block is freed first.
+    /// Frees that are added. If the recording allocates a frame that it has not freed, the old block is freed
+    /// first.
     pub made_up_frees: u64,
     /// Events that the recording itself lacks.
     pub lost_events: u64,
@@ -36,7 +36,8 @@ pub(super) struct Recording {
     pub(super) lists: Lists,
     /// Blocks that the recording does not free.
     kept: HashSet<u32>,
-    /// Number of the first bulk page that is not freed. Later ones are not freed either.
+    /// Number of the first page of a bulk allocation that the recording does not free. Later pages are not
+    /// freed either.
     bulk_kept: u32,
 }
 
@@ -92,7 +93,7 @@ impl Reading {
         let LeftOut { unmatched_frees, failed_in_recording, impossible, allocated_twice, .. } =
             blocks.left_out;
         let played = Played {
-            // One free is made up for each block that was allocated twice.
+            // One free is added for each block that was allocated twice.
             events: self.operations - allocated_twice,
             bulk_pages: u64::from(blocks.bulk_pages),
             unmatched_frees,

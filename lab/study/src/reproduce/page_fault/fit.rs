@@ -7,7 +7,7 @@ use pageset_sim::Machine;
 use super::printed::{PAGES_PER_GIB, PrintedRow};
 use super::runs::Key;
 
-/// Returns the private time of a fault with which one thread takes the printed wall time. Returns 0 if the
+/// Returns the private time of a fault that makes one thread take the printed wall time. Returns 0 if the
 /// other work alone takes longer. One thread never waits, so its time is the private time plus the other
 /// work.
 pub(super) fn fault_ns(machine: &Machine, rows: &[PrintedRow]) -> Result<f64> {

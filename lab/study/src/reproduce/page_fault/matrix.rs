@@ -34,8 +34,8 @@ fn key(strategy: Strategy, threads: u32) -> Key {
     Key::new(strategy, threads, THREAD_PAGES)
 }
 
-/// Pages of each thread in runs in which the cost of its first table does not matter: all pages that one leaf
-/// table covers, with pages of 16 KiB.
+/// Pages of each thread in runs that hide the cost of its first table. They are all pages that one leaf table
+/// covers, with pages of 16 KiB.
 const TABLE_PAGES: u64 = 2048;
 /// Strategies without a line that all CPUs write, except for a counter now and then.
 const APART: [&str; 3] = ["P1,V7,R3", "P2,V7,R3", "P3,V7,R3"];

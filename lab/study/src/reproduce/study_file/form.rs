@@ -96,7 +96,7 @@ pub(super) struct CorrectionForm {
 }
 
 /// One table. If `each` is not empty, these are the values that several tables share, and each entry of
-/// `each` is one table with the values in which it differs.
+/// `each` is one table with only its own values.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TableForm {
@@ -134,7 +134,8 @@ pub(super) struct TableForm {
     /// Whether a quick run includes the table, and which rows it includes.
     pub(super) is_quick: Option<bool>,
     pub(super) quick_rows: Option<Spanned<Vec<String>>>,
-    /// The tables that share the values above. Each of them lists only the values in which it differs.
+    /// The tables that share the values above. Each table lists only the values that differ from the shared
+    /// ones.
     #[serde(default)]
     pub(super) each: Vec<Spanned<TableForm>>,
 }

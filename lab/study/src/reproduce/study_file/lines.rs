@@ -13,15 +13,14 @@ use crate::reproduce::published::{Published, PublishedRow};
 pub(super) struct Condition(Vec<(String, Vec<String>)>);
 
 impl Condition {
-    /// Returns this condition, in which `column` may have only these texts.
+    /// Adds the condition that a line has one of `texts` in `column`.
     pub(super) fn and_text(mut self, column: &str, texts: &[String]) -> Self {
         self.0.retain(|(other, _)| other != column);
         self.0.push((column.to_owned(), texts.to_vec()));
         self
     }
 
-    /// Returns this condition, in which each column of `texts` may have only the texts there. Fails if the
-    /// table lacks a column.
+    /// Adds the conditions of `texts`. Fails if the table lacks one of their columns.
     pub(super) fn and(self, table: &Published, texts: &Option<Spanned<Texts>>) -> Result<Self> {
         let Some(texts) = texts else { return Ok(self) };
         texts.get_ref().iter().try_fold(self, |condition, (column, several)| {

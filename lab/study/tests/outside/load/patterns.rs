@@ -92,7 +92,7 @@ fn children_copy_every_page_of_their_parent() {
     for (order, pages) in [(0, 1), (9, 512)] {
         let log = run("anon-cow-seq", 2, 8 * MS, &[("region_pages", 2048), ("page_order", order)]);
         let copies = log.orders(0)[order as usize] - 2048 / pages;
-        // Page tables are single pages; the last children's do not copy everything.
+        // Page tables are single pages. The last children do not copy all of their memory.
         let tables = if order == 0 { 4 * copies / 2048 + 8 } else { 0 };
         assert!(
             (copies - tables..=copies).contains(&(log.score as usize / pages)),
@@ -134,7 +134,7 @@ fn expect_a_stream(workload: &str, set: &[(&str, u64)], expected: &[u8]) {
 
 #[test]
 fn streams_use_the_orders_of_their_definitions() {
-    // With 4 CPUs, 256-byte objects have slabs of order 0, 8 KiB ones of order 3.
+    // With 4 CPUs, slabs of 256-byte objects have order 0, and slabs of 8 KiB objects have order 3.
     expect_a_stream("udp-stream", &[("message_bytes", 4096)], &[0, 3]);
     expect_a_stream("udp-stream", &[("message_bytes", 8192)], &[0, 2]);
     expect_a_stream("af-unix", &[PINNED], &[0, 1, 2, 3]);
@@ -185,8 +185,8 @@ fn a_write_to_a_unix_socket_is_blocks_of_orders_3_and_2_1_0() {
     for (order, count) in orders.iter().enumerate().take(3).skip(1) {
         assert!(count.abs_diff(writes) <= 12, "order {order}: {count} for {writes} writes");
     }
-    // The heads' slabs come on top, but are used again and again: 11 heads are under way at most, 8 fit a
-    // slab.
+    // Slabs for heads are allocated in addition. They are used again and again, because at most 11 heads are
+    // under way and 8 fit a slab.
     assert!(orders[3].abs_diff(writes) <= 16, "order 3: {} for {writes} writes", orders[3]);
 }
 
@@ -262,7 +262,7 @@ fn processes_of_a_mass_exit_end_when_all_are_full() {
     let log = run("mass-exit", 4, 1_000_000, &[("process_pages", pages)]);
     let is_alloc = |act: &Act| matches!(act, Act::Alloc { .. });
     let first_free = log.acts.iter().position(|(.., act)| matches!(act, Act::Free { .. })).unwrap();
-    // A page table besides.
+    // In addition, a page table.
     let filled = log.acts[..first_free].iter().filter(|(.., act)| is_alloc(act)).count() as u64;
     assert_eq!(filled, 4 * (pages + 1));
     assert_eq!(freeing_cpus(&log).len(), 4);

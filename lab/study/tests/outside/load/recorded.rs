@@ -24,7 +24,7 @@ fn plan(recorded: &Recorded, cpus: u32) -> Plan {
 fn copies_of_a_recording_give_everything_back_and_repeat() {
     let recorded = recorded();
     assert!(recorded.played.events > 10_000 && recorded.played.impossible == 0);
-    // Two whole copies of the two recorded CPUs, and one that has only the first.
+    // Two copies have both recorded CPUs. A third copy has only the first one.
     let run = || run_plan(plan(&recorded, 5), 50_000_000);
     let log = run();
     assert_eq!(log.left, 0);

@@ -1,8 +1,8 @@
-//! A world that records a workload's acts. One worker at a time runs: the one whose clock is earliest. Each
-//! worker is a coroutine, since threads take long to take turns.
+//! A test world that records what a workload does. Only one worker runs at a time: the worker whose clock is
+//! earliest. Each worker is a coroutine, because switching between threads takes long.
 //!
-//! Memory never ends, a block's frame number is never used twice, and calls take fixed times. So two runs
-//! with one seed are equal, and a workload's requests do not depend on any allocator.
+//! Memory is unlimited, a frame number is never used twice, and each call takes a fixed time. So two runs
+//! with the same seed are equal, and a workload's requests do not depend on an allocator.
 
 use std::cell::{RefCell, RefMut};
 use std::collections::{HashMap, VecDeque};
@@ -63,7 +63,7 @@ impl Log {
         orders
     }
 
-    /// Frees on the CPU that allocated the block, and on others.
+    /// Number of frees on the CPU that allocated the block, and on other CPUs.
     pub(crate) fn frees(&self) -> (usize, usize) {
         let mut counts = (0, 0);
         for (_, cpu, act) in &self.acts {
@@ -75,7 +75,7 @@ impl Log {
     }
 }
 
-/// A run of `workload` on `cpus` CPUs of two nodes for `duration_ns`, with settings changed.
+/// Runs `workload` on `cpus` CPUs of two nodes for `duration_ns`, with these settings.
 pub(crate) fn run(workload: &str, cpus: u32, duration_ns: u64, set: &[(&str, u64)]) -> Log {
     let mut settings = Settings::default();
     set.iter().for_each(|(key, value)| settings.set(key, *value));
@@ -116,12 +116,12 @@ pub(crate) fn run_plan(plan: Plan, duration_ns: u64) -> Log {
 
 struct State {
     clocks: Vec<u64>,
-    /// Whether a worker waits for a channel or lock; then others have to go on first.
+    /// Whether a worker waits for a channel or a lock. Then other workers must run first.
     waiting: Vec<bool>,
     done: Vec<bool>,
     end_ns: u64,
     channels: Vec<Channel>,
-    /// Shared holders, and whether there is an exclusive one.
+    /// For each lock: the number of shared holders, and whether there is an exclusive holder.
     locks: Vec<(u32, bool)>,
     blocks: HashMap<u64, (Order, CpuId, u64)>,
     next_pfn: u64,
@@ -157,7 +157,7 @@ impl State {
         }
     }
 
-    /// Lets waiting workers look again, no earlier than the time of `actor`'s act.
+    /// Lets waiting workers try again, but not before the time of what `actor` did.
     fn wake(&mut self, actor: usize) {
         let now = self.clocks[actor];
         for worker in (0..self.clocks.len()).filter(|worker| *worker != actor) {
@@ -168,7 +168,8 @@ impl State {
         self.waiting[actor] = false;
     }
 
-    /// The worker to go on: the earliest one that does not wait, else the earliest one that waits.
+    /// Returns the worker that runs next: the earliest worker that does not wait. If all workers wait, the
+    /// earliest of them.
     fn next(&self) -> Option<usize> {
         let workers = (0..self.clocks.len()).filter(|worker| !self.done[*worker]);
         workers.min_by_key(|worker| (self.waiting[*worker], self.clocks[*worker], *worker))
