@@ -7,7 +7,8 @@ use std::time::Instant;
 use pageset_core::{Order, Request};
 use pageset_sim::{Machine, Simulation, SimulationError, Span, VirtualCpu};
 
-/// Blocks that a CPU holds at most: a sawtooth of this depth passes the page set's limit.
+/// Largest number of blocks that a CPU holds. It is above the limit of a page set, so that page sets refill
+/// and drain.
 const DEPTH: usize = 2000;
 
 /// Allocates and frees single pages in a sawtooth, and works a little in between.

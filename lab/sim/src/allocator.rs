@@ -18,12 +18,12 @@ use crate::outcome::SharedCounts;
 use crate::time::Time;
 use crate::with_arrays::WithArrays;
 
-/// Which allocator a machine has.
+/// The allocator that a simulated machine uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Choice {
     /// Linux's allocator, under a policy.
     Linux(Policy),
-    /// Our allocator, below arrays that each CPU has to itself.
+    /// Our allocator, with an array of free blocks for each CPU above it.
     OwnedBlocks,
     /// Our allocator, called directly.
     OwnedBlocksStraight,
@@ -129,7 +129,7 @@ fn linux(config: &Config<'_>, machine: &Machine) -> Result<(Allocator, LockTable
 fn owned_blocks(config: &Config<'_>) -> Result<(BlockAllocator<'static>, Lines), ConfigError> {
     assert!(*IS_OBSERVED, "this process observes the lines of allocators for something else");
     let tables = pageset_blocks::Tables::on_heap(config)?;
-    // The tables in the order of `LineTraffic::TABLES`, which begins with the most frequent.
+    // The tables in the order of `LineTraffic::TABLES`. The table that is used most often comes first.
     let lines = Lines::new(
         [
             addresses(&tables.rows),
@@ -149,7 +149,8 @@ fn now_ns() -> u64 {
     current::with(|engine| engine.map_or(0, |engine| Time(engine.cpu().clock.get()).as_ns()))
 }
 
-/// Makes the tables on the heap. The tables of frames take memory only where they are written.
+/// Makes the tables on the heap. The system provides memory for the tables of frames only where they are
+/// written.
 fn tables(config: &Config<'_>) -> Result<Tables<'static, VirtualPlatform>, ConfigError> {
     let needed = TableCounts::for_config(config);
     let zones = config.zones.iter().enumerate().map(|(index, zone)| {

@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn farther_lines_cost_in_proportion_and_never_overflow() {
         assert_eq!(in_proportion(400, 140, 70), 800);
-        assert_eq!(in_proportion(400, 140, 0), 400, "a machine file may say that near lines cost nothing");
+        assert_eq!(in_proportion(400, 140, 0), 400, "a machine file may give near lines the cost 0");
         let largest = 1_000_000_000_000;
         assert_eq!(in_proportion(largest, largest, 1), LINE_PS_MAX);
     }

@@ -21,7 +21,7 @@ struct Mark(u64);
 
 /// Bits of a mark's line count. The count saturates at 8 MiB.
 const LINES_BITS: u32 = 17;
-/// Most lines that a mark has room for.
+/// Largest number of lines that a mark has room for.
 const LINES_MAX: u64 = (1 << LINES_BITS) - 1;
 /// Bits for the CPU number plus one. There are at most 8192 CPUs.
 const CPU_BITS: u32 = 14;

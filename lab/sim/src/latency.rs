@@ -48,7 +48,7 @@ impl Latency {
         self.max_ps = self.max_ps.max(ps);
     }
 
-    /// Number of times recorded.
+    /// Number of recorded times.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count

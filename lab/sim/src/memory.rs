@@ -1,4 +1,4 @@
-//! Tables for all frames of a simulated machine. They take this computer's memory only where they are
+//! Tables for all frames of a simulated machine. The system provides memory for them only where they are
 //! written.
 #![expect(unsafe_code, reason = "allocates zeroed memory for types whose all-zero bytes are a valid value")]
 

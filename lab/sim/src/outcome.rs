@@ -45,11 +45,11 @@ pub struct Counts {
 /// allocator, so allocators can be compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedCounts {
-    /// Times a CPU took a zone's lock. In an allocator without locks: times a CPU changed data that all CPUs
-    /// of a zone share.
+    /// Number of times that a CPU took a zone's lock. In an allocator without locks: number of times that a
+    /// CPU changed data that all CPUs of a zone share.
     pub shared_visits: u64,
-    /// Times a CPU changed the free frames of a pageblock that another CPU had changed last. Changes of a
-    /// page set that receives pages from other CPUs count too.
+    /// Number of times that a CPU changed the free frames of a pageblock that another CPU had changed last.
+    /// Changes of a page set that receives pages from other CPUs count too.
     pub line_transfers: u64,
     /// Changes (as in the field above) less than 10 us after the other CPU's change.
     pub contended_lines: u64,
@@ -124,11 +124,11 @@ impl CacheCounts {
 /// allocator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineTraffic {
-    /// Times a CPU fetched a line that other CPUs had, by the table that the line belongs to, as in
-    /// [`LineTraffic::TABLES`]. The CPU read a line that another CPU wrote, or wrote a line that other CPUs
-    /// had read or written.
+    /// Number of times that a CPU fetched a line that other CPUs had, by the table that the line belongs to,
+    /// as in [`LineTraffic::TABLES`]. The CPU read a line that another CPU wrote, or wrote a line that other
+    /// CPUs had read or written.
     pub passes: [u64; Self::TABLES.len()],
-    /// Times a CPU waited because the line was still on its way to another CPU.
+    /// Number of times that a CPU waited because the line was still on its way to another CPU.
     pub contended: u64,
     /// Time from asking for a line until the line arrived, waiting included, in picoseconds. Sum of all
     /// fetches.
@@ -227,7 +227,7 @@ pub struct Outcome {
     pub behind_drains: Latency,
     /// How long each single free took.
     pub free: Latency,
-    /// Most pages in page sets at once, while measured.
+    /// Largest number of pages in page sets at once, while measured.
     pub cached_peak: u64,
     /// Pages in page sets at the end of the measured time.
     pub cached_at_end: u64,
@@ -236,8 +236,8 @@ pub struct Outcome {
     /// Numbers of free, cached, allocated and leaked frames after the run, as the allocator's `validate`
     /// counted them.
     pub census: FrameCensus,
-    /// Workers that never ended: they waited, and no running worker was left to wake them. The pages they
-    /// held are lost.
+    /// Workers that never ended. They waited, and no running worker was left that could wake them. The pages
+    /// that they held are lost.
     pub stuck: Vec<pageset_core::CpuId>,
 }
 
@@ -275,8 +275,8 @@ impl Outcome {
         self.share_pct(zone.wait_ps + zone.hold_ps)
     }
 
-    /// Share of the workers' busy time spent waiting for lines of other CPUs, in percent. For allocators
-    /// without locks.
+    /// Share of the workers' busy time spent waiting for lines of other CPUs, in percent. Only allocators
+    /// without locks have these lines.
     #[must_use]
     pub fn line_pass_pct(&self) -> f64 {
         self.share_pct(self.lines.pass_ps)

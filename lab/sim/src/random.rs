@@ -1,5 +1,5 @@
-//! One stream of random numbers per purpose, so that a change in one place does not shift the numbers of
-//! another.
+//! Streams of random numbers. Each purpose has its own stream, so that one more random number for one purpose
+//! does not change the numbers of another.
 
 use pageset_core::CpuId;
 use rand::{Rng, SeedableRng};
@@ -8,7 +8,7 @@ use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 /// A stream of random numbers.
 pub type Stream = Xoshiro256PlusPlus;
 
-/// Returns the stream that seed, purpose and CPU name.
+/// Returns the stream of this seed, purpose and CPU.
 #[must_use]
 pub fn stream(seed: u64, purpose: &str, cpu: CpuId) -> Stream {
     let named = purpose.bytes().fold(mix(seed), |hash, byte| mix(hash ^ u64::from(byte)));

@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 /// Guess: an error of 1/32 of a cache is smaller than the error of assuming that caches replace exactly the
 /// least recently used line.
 const STEPS_OF_NEAR: u64 = 32;
-/// Most steps that are remembered. A line that is not used for this many steps counts as evicted, even if few
-/// other lines were used. The limit bounds the memory of one CPU at 128 KiB.
+/// Largest number of steps that are remembered. A line that is not used for this many steps counts as
+/// evicted, even if few other lines were used. The limit bounds the memory of one CPU at 128 KiB.
 const STEPS_MAX: usize = 1 << 14;
-/// Most steps that both caches together may span. It is a quarter of the remembered steps, because a line
-/// that is used again moves to a new step and leaves the old step smaller.
+/// Largest number of steps that both caches together may span. It is a quarter of the remembered steps,
+/// because a line that is used again moves to a new step and leaves the old step smaller.
 const STEPS_OF_ALL: u64 = STEPS_MAX as u64 / 4;
 
 /// The number of a step, which stands for a time of use. Steps are numbered from 1.

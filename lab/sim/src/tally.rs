@@ -19,7 +19,7 @@ pub(crate) struct Tally {
     /// The part of each allocation's time that was spent waiting for another CPU's drain.
     pub(crate) behind_drains: Latency,
     pub(crate) free: Latency,
-    /// Pages in page sets now, and the most so far.
+    /// Number of pages in page sets now, and the largest number so far.
     pub(crate) cached: i64,
     pub(crate) cached_peak: i64,
 }

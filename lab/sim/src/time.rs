@@ -1,7 +1,7 @@
 //! Virtual time: instants and spans with a resolution of one picosecond.
 //!
-//! Costs of single steps are a few nanoseconds and fractions of them, so whole nanoseconds would round them
-//! badly. A `u64` of picoseconds lasts 213 days.
+//! A single step costs a few nanoseconds or less, so rounding to whole nanoseconds would be too coarse. A
+//! `u64` can count picoseconds for 213 days.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Sub};

@@ -1,4 +1,4 @@
-//! Our own allocator with the arrays of all CPUs, which borrow it.
+//! Our own allocator together with the arrays of all CPUs. The arrays borrow the allocator.
 #![expect(unsafe_code, reason = "one field borrows from another field of the same value")]
 
 use std::rc::Rc;
@@ -12,7 +12,8 @@ use pageset_core::{ConfigError, FrameAllocator};
 /// The arrays are dropped before the allocator: fields are dropped in this order.
 #[derive(Debug)]
 pub(crate) struct WithArrays {
-    /// The arrays, whose `'static` is only as long as this value. The methods lend them for no longer.
+    /// The arrays. They are declared `'static`, but the allocator that they borrow lives only as long as this
+    /// value. So the methods never lend an array for longer than `self` is borrowed.
     arrays: EveryCpu<'static>,
     _allocator: Rc<BlockAllocator<'static>>,
 }

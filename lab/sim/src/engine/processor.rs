@@ -23,8 +23,8 @@ pub(crate) struct Processor {
     pub(crate) node: u16,
     pub(crate) core: u32,
     pub(crate) cache: u32,
-    /// Extra time for each piece of work because another thread of the core works too, in 256ths of the
-    /// work's time.
+    /// Extra time of computing because another hardware thread of the core computes too, in 1/256 of the time
+    /// without it.
     pub(crate) slowdown: Cell<u64>,
     pub(crate) scratch: Scratch,
     pub(crate) held: Held,
@@ -44,17 +44,17 @@ impl Processor {
 /// Counts of the operation that the CPU is doing.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
-    /// Zone locks that the operation took.
+    /// Number of zone locks that the operation took.
     pub(crate) zone_visits: Cell<u32>,
-    /// Blocks that the operation's refills brought.
+    /// Number of blocks that the operation's refills took from zones.
     pub(crate) refilled: Cell<u32>,
-    /// Drains that the operation did.
+    /// Number of drains that the operation did.
     pub(crate) drains: Cell<u32>,
-    /// Blocks moved under the zone lock that is held.
+    /// Number of blocks moved so far under the zone lock that the CPU holds.
     pub(crate) blocks_in_hold: Cell<u32>,
-    /// Wait for the lock that was taken last.
+    /// Time that the CPU waited for the lock that it took last.
     pub(crate) lock_wait: Cell<u64>,
-    /// Time to move the line of the held zone lock to this CPU.
+    /// Time that the line of the lock took to move to this CPU, for the lock that the CPU took last.
     pub(crate) lock_line: Cell<u64>,
     /// Time spent waiting for locks.
     pub(crate) waited: Cell<u64>,
@@ -62,7 +62,7 @@ pub(crate) struct Scratch {
     pub(crate) waited_for_drains: Cell<u64>,
     /// Whether the held zone lock was used for a drain.
     pub(crate) is_drain: Cell<bool>,
-    /// Atomic exchanges that the price of the operation includes.
+    /// Number of atomic exchanges that the price of the operation already includes.
     pub(crate) exchanges_included: Cell<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! The coroutine of one virtual CPU: its stack, and the way back to the scheduler.
+//! The coroutine of one virtual CPU, called a strand here: its stack, and the way back to the scheduler.
 #![expect(
     unsafe_code,
     reason = "keeps a pointer to the coroutine's yielder, which only its own body could borrow"
@@ -17,7 +17,7 @@ const STACK_BYTES: usize = 256 << 10;
 /// One virtual CPU's coroutine.
 pub(crate) struct Strand(Coroutine<(), (), ()>);
 
-/// How a strand's code gets back to the scheduler.
+/// The handle through which a strand's code returns to the scheduler.
 #[derive(Debug, Default)]
 pub(crate) struct WayBack(Cell<Option<*const Yielder<(), ()>>>);
 
@@ -40,8 +40,8 @@ impl Strand {
 }
 
 impl WayBack {
-    /// Runs `body` on the strand that `yielder` belongs to. Meanwhile [`suspend`](Self::suspend) knows the
-    /// way back.
+    /// Runs `body` on the strand that `yielder` belongs to. Until `body` returns, [`suspend`](Self::suspend)
+    /// can return to the scheduler.
     pub(crate) fn during<R>(&self, yielder: &Yielder<(), ()>, body: impl FnOnce() -> R) -> R {
         struct Forget<'a>(&'a WayBack);
         impl Drop for Forget<'_> {

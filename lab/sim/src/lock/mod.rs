@@ -1,7 +1,7 @@
 //! Locks whose waiting happens in virtual time.
 //!
-//! `raw` is the lock itself, `queue` decides which CPU waits for how long, `model` has the cost of handing a
-//! lock on, `order` checks the lock order, `gate` is a lock that can be shared.
+//! `raw` is the lock itself. `queue` decides how long a CPU waits. `model` has the cost of passing a lock to
+//! the next CPU. `order` checks the lock order. `gate` is a readers-writer lock.
 
 mod gate;
 mod model;
@@ -18,7 +18,7 @@ pub use raw::{Hold, Spin, VirtualLock};
 /// A mutex that virtual CPUs wait for in virtual time.
 pub type VirtualMutex<T> = pageset_core::lock_api::Mutex<VirtualLock, T>;
 
-/// A mutex of a class around `value`.
+/// Makes a mutex of a class around `value`.
 #[must_use]
 pub const fn mutex<T>(class: LockClass, value: T) -> VirtualMutex<T> {
     VirtualMutex::from_raw(VirtualLock::of(class), value)
@@ -32,7 +32,7 @@ pub enum LockClass {
     Zone,
     /// A page set.
     PageSet,
-    /// A list of pages in order of use.
+    /// An LRU list: pages in the order of their last use.
     Lru,
     /// An address space.
     Mmap,
@@ -69,9 +69,9 @@ impl LockClass {
 /// The cost of one class of locks, over all CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockUse {
-    /// Times such a lock was taken.
+    /// Number of times that such a lock was taken.
     pub acquisitions: u64,
-    /// Times a CPU had to wait for such a lock.
+    /// Number of times that a CPU had to wait for such a lock.
     pub contended: u64,
     /// Time waited, in picoseconds.
     pub(crate) wait_ps: u64,

@@ -1,4 +1,4 @@
-//! The cost of handing a contended lock on.
+//! The cost of passing a contended lock to the next CPU.
 
 /// How waiting CPUs wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

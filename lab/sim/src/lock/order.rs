@@ -1,4 +1,4 @@
-//! The order of locks: page set before zone, and no two of a kind at once.
+//! The lock order: page set before zone, and never two page sets or two zones at once.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! The lock itself: a flag, and a way to its queue.
+//! The lock itself: a flag, and the place of its queue.
 #![expect(unsafe_code, reason = "lock_api's RawMutex is an unsafe trait")]
 
 use std::cell::RefCell;
@@ -17,14 +17,14 @@ const TAKEN: u8 = 1;
 /// A CPU holds the lock, and suspended CPUs wait for it.
 pub(super) const WANTED: u8 = 2;
 
-/// The class is not known yet, because a constant makes the core's locks.
+/// The class is not known yet. The core creates its locks from a constant, which cannot contain the class.
 const UNKNOWN: u8 = u8::MAX;
 
 /// A raw lock. A CPU takes it at once, or waits in the virtual time of the simulation that runs on this OS
 /// thread.
 ///
-/// Outside a simulation there is no waiting. Taking a held lock panics there, since its holder is suspended
-/// for ever.
+/// Outside a simulation no CPU can wait. Taking a held lock then panics, because the suspended holder would
+/// never release it.
 #[derive(Debug)]
 pub struct VirtualLock {
     flag: AtomicU8,
@@ -136,8 +136,8 @@ impl Spin {
         Self { lock: VirtualLock::of(class), hold: RefCell::new(None) }
     }
 
-    /// Takes the lock, and waits for it if needed. If it protects an LRU list, the list's head and counters
-    /// are fetched too.
+    /// Takes the lock, and waits for it if needed. If the lock protects an LRU list, the CPU also pays for
+    /// fetching the list's head and counters.
     pub fn lock(&self) {
         let hold = self.lock.lock();
         self.hold.replace(Some(hold));

@@ -9,8 +9,7 @@ use crate::time::Span;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TickPhase {
-    /// All CPUs tick at the same moment. Linux does so to date, because it rounds the moment to a whole
-    /// second.
+    /// All CPUs tick at the same moment. Linux still does so, because it rounds the moment to a whole second.
     Aligned,
     /// CPU `i` of `n` ticks `i/n` of the interval later.
     #[default]
@@ -22,7 +21,8 @@ impl TickPhase {
     pub(crate) fn first(self, interval: Span, cpu: u32, cpus: u32) -> u64 {
         match self {
             Self::Aligned => interval.0,
-            // The next CPU's offset: CPU 0's own is 0, so CPU 0 would tick when the simulation begins.
+            // Each CPU uses the offset of the next CPU. With its own offset, which is 0, CPU 0 would tick
+            // when the simulation begins.
             Self::Spread => spread_tick_offset(CpuId(cpu.saturating_add(1)), cpus, interval.0),
         }
     }

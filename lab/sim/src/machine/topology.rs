@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 /// Sockets, cores, hardware threads, nodes and the distances between nodes.
 ///
 /// CPUs are numbered node by node. Inside a node, the first hardware threads of all cores come before the
-/// second ones. So the first CPUs of a node are different cores. (Firmware numbers CPUs differently. The
-/// numbering decides only which CPUs "the first n CPUs" are.)
+/// second ones. So the first CPUs of a node are on different cores. Firmware numbers CPUs in other ways. The
+/// numbering matters only for runs that use the first n CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     /// Number of processor packages.

@@ -20,7 +20,8 @@ impl ZoneLayout {
     /// Makes a layout with the same amount of memory for each node, one node after another. With `has_dma`,
     /// the lowest 16 MiB and the rest of the lowest 4 GiB are zones of their own, as on x86-64.
     ///
-    /// A real computer's firmware keeps some memory, and has holes below 4 GiB; here every frame is usable.
+    /// On a real computer, firmware reserves some memory and there are holes below 4 GiB. Here every frame is
+    /// usable.
     pub(super) fn even(nodes: u32, bytes_per_node: u64, page_bytes: u32, has_dma: bool) -> Self {
         let limits: &[(ZoneKind, u64)] = if has_dma {
             &[(ZoneKind::Dma, DMA_END), (ZoneKind::Dma32, DMA32_END), (ZoneKind::Normal, u64::MAX)]

@@ -28,7 +28,7 @@ pub enum Compaction {
 
 /// Compaction empties pageblocks while less than this percentage of them is free (guess).
 const FREE_PERCENT: usize = 1;
-/// Most pageblocks that a step empties (guess).
+/// Largest number of pageblocks that a step empties (guess).
 const EMPTIED_MAX: usize = 32;
 const PAGEBLOCK: u32 = PAGEBLOCK_FRAMES;
 const PER_UNIT: usize = (UNIT_FRAMES / PAGEBLOCK_FRAMES as u64) as usize;

@@ -28,7 +28,7 @@ pub struct Work {
     pub huge_failures: u64,
     /// Requests that got memory of another type.
     pub fallbacks: u64,
-    /// Times a CPU took the zone's lock, or changed data that all CPUs share.
+    /// Number of times that a CPU took the zone's lock, or changed data that all CPUs share.
     pub visits: u64,
     /// Pages that were moved.
     pub moved_pages: u64,

@@ -188,5 +188,5 @@ fn request(order: u8, migratetype: MigrateType) -> Request {
 }
 
 fn order_of(order: u8) -> Order {
-    Order::new(order).expect("a day has orders up to a pageblock's")
+    Order::new(order).expect("no block of a day is larger than a pageblock")
 }

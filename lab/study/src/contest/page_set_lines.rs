@@ -11,7 +11,7 @@ type PageSet = (ZoneId, CpuId);
 #[derive(Debug, Default)]
 pub(super) struct PageSetLines {
     last: std::collections::HashMap<PageSet, (CpuId, u64)>,
-    /// Times a CPU changed a page set that another CPU had changed last.
+    /// Number of times that a CPU changed a page set that another CPU had changed last.
     pub(super) passed: u64,
     /// Changes that came soon after another CPU's change.
     pub(super) contended: u64,

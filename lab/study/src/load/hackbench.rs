@@ -96,7 +96,7 @@ fn build(setup: &Setup<'_>, medium: Medium) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// Most messages that wait for one CPU, so that memory stays bounded. Guess.
+/// Largest number of messages that wait for one CPU, so that memory stays bounded. Guess.
 const INBOX_MAX: u64 = 4096;
 
 /// The tasks of one CPU.

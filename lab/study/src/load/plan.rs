@@ -38,7 +38,7 @@ impl fmt::Debug for Worker {
 /// The description of a first-in-first-out queue of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChannelSpec {
-    /// Most messages in the queue.
+    /// Largest number of messages in the queue.
     pub capacity: u32,
     /// Number of workers that send to the queue. Each of them closes it once.
     pub senders: u32,

@@ -7,12 +7,13 @@ use super::rig::{fixed, measure, score_per_ns};
 use super::shape::Shape;
 use crate::{Access, Block, Fill, Target};
 
-/// Blocks of a phase that is timed. A phase is long against the clock's reading, and short against a page
-/// set's sawtooth.
+/// Number of blocks of a timed phase. A phase takes much longer than reading the clock, and is much shorter
+/// than a sawtooth.
 const BLOCKS: usize = 2048;
-/// Blocks of a sawtooth, many times a page set's limit.
+/// Number of blocks of a sawtooth, which allocates all of them and then frees all of them. It is many times
+/// the limit of a page set.
 const SAWTOOTH: usize = 16_384;
-/// Rounds of each measurement. The result is the median of the rounds.
+/// Number of rounds of each measurement. The result is the median of the rounds.
 const ROUNDS: usize = 21;
 /// Two batch sizes. Their times differ by the number of visits to the zone, which gives the cost of a visit.
 const BATCHES: [i32; 2] = [15, 127];
@@ -35,8 +36,8 @@ pub(super) struct AllocatorCosts {
     /// Size of the last-level cache that one CPU finds here, in KiB. The system tells a guest the size of the
     /// host's whole cache, but a guest has only a part of this cache.
     pub(super) last_level_kib: u32,
-    /// Blocks that two CPUs together move through the zone's lock both ways, per nanosecond, with the smaller
-    /// batch.
+    /// Number of blocks per nanosecond that two CPUs together move in both directions under the zone's lock,
+    /// with the smaller batch.
     pub(super) contended: f64,
 }
 

@@ -63,7 +63,7 @@ fn copy_of(pages: usize) -> Result<CopyCosts> {
     let answer: Body = Box::new(move |target| {
         while let Some(message) = target.receive(THERE) {
             let round = [copy_each(target, &message), copy_each(target, &message)];
-            let mut times = found.lock().expect("nobody panics with it");
+            let mut times = found.lock().expect("no thread panics while it holds the lock");
             times.iter_mut().zip(round).for_each(|(times, ns)| times.push(ns));
             target.send(BACK, message);
         }
@@ -71,7 +71,7 @@ fn copy_of(pages: usize) -> Result<CopyCosts> {
     });
     let channel = ChannelSpec { capacity: 1, senders: 1 };
     run(fixed(63), vec![channel; 2], [ask, answer])?;
-    let times = times.lock().expect("nobody panics with it");
+    let times = times.lock().expect("no thread panics while it holds the lock");
     let [from_core, near] = &*times;
     Ok(CopyCosts { near: median(near), from_core: median(from_core) })
 }

@@ -33,10 +33,10 @@ pub(super) fn measure(
     let recording: Body = Box::new(move |target| {
         let mut found = Vec::new();
         body(target, &mut |ns| found.push(ns));
-        sink.lock().expect("nobody panics with it").extend(found);
+        sink.lock().expect("no thread panics while it holds the lock").extend(found);
     });
     run(policy, Vec::new(), [recording])?;
-    let times = times.lock().expect("nobody panics with it");
+    let times = times.lock().expect("no thread panics while it holds the lock");
     Ok(median(&times))
 }
 

@@ -36,7 +36,7 @@ pub struct VirtualSpec {
     pub area_cache: AreaCache,
     /// Entry, walk and return of one fault: the machine file's `fault`, or another value on trial.
     pub fault_ns: f64,
-    /// Most pages that each thread touches in the simulation.
+    /// Largest number of pages that each thread touches in the simulation.
     pub thread_pages_max: u64,
 }
 

@@ -285,7 +285,7 @@ mod tests {
             runs.len() / 6
         });
         assert_eq!(counts, [32, 3]);
-        assert_eq!(Sweep::new(&study.plan).unwrap().run_count(), 32 * 6 * 5, "the plan alone has all seeds");
+        assert_eq!(Sweep::new(&study.plan).unwrap().run_count(), 32 * 6 * 5, "only the plan has all seeds");
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub struct RunResult {
     pub allocated_pages: u64,
     /// Requests that failed.
     pub failures: u64,
-    /// Times a zone's lock was taken.
+    /// Number of times that a zone's lock was taken.
     pub zone_lock_acquisitions: u64,
     /// Largest number of pages in page sets at one time. In an allocator without page sets: largest number of
     /// free pages that single CPUs held, so that other CPUs could not take them.
@@ -81,8 +81,8 @@ pub struct RunResult {
 /// every allocator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SharedUse {
-    /// Times a CPU took a zone's lock. In an allocator without locks: times a CPU changed data that all CPUs
-    /// of a zone share, or one of the contended lines.
+    /// Number of times that a CPU took a zone's lock. In an allocator without locks: number of times that a
+    /// CPU changed data that all CPUs of a zone share, or one of the contended lines.
     pub visits: u64,
     /// Number of times that a CPU changed the free frames of a pageblock after another CPU had changed them.
     /// The time between both changes does not matter. Not counted for Linux's allocator.

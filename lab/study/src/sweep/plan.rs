@@ -264,7 +264,7 @@ impl Grid {
 }
 
 impl Grid {
-    /// Most memory that the grid's runs can take.
+    /// Largest amount of memory that the grid's runs can take.
     fn bytes(&self) -> usize {
         let longest = |names: &Several<String>| names.values().iter().map(String::len).max().unwrap_or(0);
         let names = longest(&self.machine) + longest(&self.workload) + longest(&self.policy);

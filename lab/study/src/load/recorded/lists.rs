@@ -217,7 +217,7 @@ mod tests {
             writer.push(if number % 3 == 0 { 7 } else { 2 }, paced(number)).unwrap();
         }
         let lists = writer.finish().unwrap();
-        assert_eq!(lists.cpus(), 2, "those that did something");
+        assert_eq!(lists.cpus(), 2, "the CPUs that did something");
         for (cpu, is_mine) in [(0, false), (1, true)] {
             let numbers: Vec<u64> =
                 (0..5 * CHUNK as u64).filter(|number| (number % 3 == 0) == is_mine).collect();

@@ -26,7 +26,7 @@ pub(super) struct Key {
     pub(super) shared_cache: bool,
     /// Changes to the networks between bricks (groups of nodes).
     pub(super) wiring: Wiring,
-    /// Most pages that are simulated, of all threads together.
+    /// Largest number of pages that are simulated, of all threads together.
     pub(super) pages_max: u64,
     /// Work done before a page is requested.
     pub(super) ahead: Ahead,

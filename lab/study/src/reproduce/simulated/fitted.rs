@@ -49,7 +49,8 @@ impl Fitted {
         toml::from_str(BUNDLED).context("studies/fitted.toml")
     }
 
-    /// Reads a file that will be replaced, so it must have been written by [`Self::write`].
+    /// Reads a file of fitted parameters that the caller will overwrite. Fails if [`Self::write`] did not
+    /// write the file, so that no other file is overwritten.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let name = || format!("{}: these are not fitted parameters", path.display());
         let text = read_description(path)?;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 
-/// Most values that are tried.
+/// Largest number of values that are tried.
 const STEPS: usize = 8;
 /// Quotient of the first value tried and the guess. Each further quotient is the square of the last.
 const STRIDE: f64 = 1.15;

@@ -41,7 +41,7 @@ pub(crate) struct Log {
     pub(crate) score: u64,
     /// Blocks that were not freed.
     pub(crate) left: usize,
-    /// Most pages in use at once.
+    /// Largest number of pages in use at once.
     pub(crate) pages_peak: u64,
 }
 
