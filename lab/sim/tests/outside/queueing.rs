@@ -17,7 +17,8 @@ use pageset_sim::{
 };
 use rand::{Rng, RngExt};
 
-/// A machine whose lines, wake-ups and atomics cost nothing, and whose hardware threads are cores.
+/// A machine whose lines, wake-ups and atomic operations cost nothing. Hardware threads of one core do not
+/// slow each other down.
 fn ideal(name: &str) -> Machine {
     let bundled = MACHINES.iter().find(|machine| machine.name == name).expect("it is bundled");
     // The memory is small, because it is not used and building it takes time.
@@ -389,5 +390,5 @@ fn the_lock_of_an_lru_list_is_held_until_its_head_and_counters_are_there() {
     let (list, other) = (held_in_turns(LockClass::Lru, TURNS), held_in_turns(LockClass::Slab, TURNS));
     // Before the first acquisition, no CPU had the lock's line.
     let fetched_ns = lines * 100.0 * (2 * TURNS - 1) as f64;
-    agrees("held for the lines behind the lock, ns", list - other, fetched_ns, 1e-6);
+    agrees("time that the lock is held longer, to fetch its lines, ns", list - other, fetched_ns, 1e-6);
 }

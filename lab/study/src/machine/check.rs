@@ -119,10 +119,11 @@ pub fn compare(mut machine: Machine, measured: Measured) -> Result<Table> {
             verdict.into(),
         ]));
     }
-    table.note("CPU %: how much of the time the threads had their CPUs; below 90 %, others were at work.");
-    table.note("Threads: the fastest of three runs, since other programs only slow them down.");
+    table.note("CPU %: the part of the time that the threads had their CPUs. Below 90 %, other programs disturbed the \
+     run.");
+    table.note("Threads: the fastest of three runs, because other programs can only slow a run down.");
     if measured == Measured::Now {
-        table.note("A guest's CPUs wander: what moving a line costs is measured again before each row.");
+        table.note("The host may move a guest's CPUs, so the cost of moving a line is measured again before each row.");
     }
     Ok(table)
 }

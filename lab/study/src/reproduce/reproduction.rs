@@ -46,7 +46,7 @@ pub struct Reproduction<'a> {
     pub provenance: Provenance,
 }
 
-/// Tables that are scored together. Our values have skill, or not, for all tables of a group at once.
+/// Tables that are scored together. Whether our values have skill is decided for the whole group.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Group {
     /// Name of the group.

@@ -55,22 +55,26 @@ impl Study for Ageing {
 }
 
 const NOTES: [&str; 6] = [
-    "A unit of 1 GiB is clean if each of its pages in use can be moved. It is counted from what was handed out, not from what an \
-     allocator calls its pageblocks. Values are means over the seeds.",
-    "`needed`: units that the pages that cannot be moved would fill when they are most. `of others`: of all units but those, how \
-     many are clean.",
+    "A unit of 1 GiB is clean if each of its pages in use can be moved. The counts use the blocks that \
+     were handed out, not the types that an allocator gives its pageblocks. Values are means over the \
+     seeds.",
+    "`needed`: the number of units that could hold all pages that cannot be moved, at the time with the \
+     most such pages. `of others`: the share of all other units that is clean.",
     "The day is the same for each allocator. Some of its values are from recordings, and most are guesses: none of our recordings \
      is as long as a day. So differences between rows say more than a row's own number.",
-    "Published (RFC of May 2026, one machine of 256 GiB): of 238 units normally fewer than 20 hold unmovable or reclaimable memory; 50 \
-     pages of 1 GiB could be allocated beside the load.",
-    "`+compaction` and `+worker` are models: who moves pages knows where each lies, and a move always succeeds and takes no time. What \
-     it costs is the number of pages moved. The worker is the RFC's, and compacts too.",
-    "`superpageblock-rfc` steers as far as the posts say; its lists of remote frees are left out, since one thread plays all CPUs.",
+    "Published (RFC of May 2026, one machine of 256 GiB): of 238 units normally fewer than 20 hold \
+     unmovable or reclaimable memory; 50 pages of 1 GiB could be allocated while the load ran.",
+    "`+compaction` and `+worker` are models: they know the place of each page, and a move always succeeds \
+     and takes no time. Their cost is the number of moved pages. The worker is that of the RFC, and does \
+     compaction too.",
+    "`superpageblock-rfc` chooses units as far as the posts describe it. Its lists of remote frees are \
+     left out, because one thread plays all CPUs.",
 ];
 
 const REASONS: [&str; 1] = [
-    "Linux's rows: a request that finds no memory of its type claims the largest block of another type that is first on its list, \
-     wherever that lies. So each unit gets some pageblocks that cannot be moved, and one page is enough to keep it.",
+    "Linux's rows: a request that finds no memory of its type takes the largest block of another type, the \
+     first on its list, in whatever unit it is. So each unit gets some pageblocks that cannot be moved, \
+     and one such page keeps a unit from being clean.",
 ];
 
 #[cfg(test)]

@@ -77,27 +77,30 @@ impl Study for HugeCopy {
 }
 
 const NOTES: [&str; 6] = [
-    "Throughput and user time are relative to page-by-page, what Linux did before the series. Each is the median of \
-     several runs in turn with those of the other orders.",
-    "The load: a parent's memory of huge pages, and children that each copy it page by page, since each writes to it: \
-     8 bytes at a time, from its first word to its last. A page is copied when its first word is written, so the target \
-     is always the start of the page.",
-    "What differs from the published run: children are threads, not processes, kept on one CPU each; the kernel is not \
-     part of it, so a copy is a call and not a page fault, and memory is resident before; the parent has 256 MiB.",
-    "User time stands for the time in which children write, which in the published run is all that they do; copying was \
-     system time there.",
-    "Copies are made with rep movs, as Linux makes them, except in the last row, which is this library's choice.",
+    "Throughput and user time are relative to copying page by page, as Linux did before the series. Each \
+     value is the median of several runs. The runs of all orders alternate.",
+    "The load: a parent has memory of huge pages. Each child writes all of this memory, 8 bytes at a time, \
+     from the first word to the last. A page is copied when its first word is written, so the written word \
+     is always at the start of the page.",
+    "Differences from the published run: children are threads and not processes, each pinned to one CPU. \
+     The kernel takes no part: a copy is a call and not a page fault, and all memory is resident before. \
+     The parent has 256 MiB.",
+    "User time is the time that children write. In the published run, children did nothing else in user \
+     mode, and copying was system time.",
+    "Pages are copied with the instruction rep movs, as in Linux, except in the last row, which is this \
+     library's choice.",
     "Only the first two rows were published: the base, and the 2018 order.",
 ];
 
 const WHY: &str = "\
-Why: the series was measured where two threads shared 2.5 MB of cache and copied 4 MiB between them, so that what was \
-copied first was gone when the program came to it. Then it matters which part is last. Where the third-level cache holds a \
-copied page whatever the order, writing takes the same time after each of them, as the last column shows, and only the \
-copy itself counts: single base pages, in an order that jumps or descends, lose what CPUs fetch ahead along ascending \
-addresses, and string instructions of 4 KiB cannot do what those of 2 MiB can. Streaming past the cache gains less here \
-than in `pageset bench pages`, presumably since the program's own writes have left a page of dirty lines in the caches, \
-which go to memory while the next page streams there.";
+Why: the series was measured on a processor where two threads shared 2.5 MB of cache. They copied 4 MiB together, so \
+the part that was copied first had left the cache when the program used it. There it matters which part is copied \
+last. If the third-level cache holds the whole copied page, the order does not matter to writing: writing takes the \
+same time after each order, as the last column shows. Then only the copy itself counts. Copying single base pages in \
+an order that jumps or descends is slower, because CPUs fetch ahead along ascending addresses. String instructions of \
+4 KiB are slower than those of 2 MiB. Copying past the caches gains less here than in `pageset bench pages`. The \
+presumed reason: the program's own writes have left a page of dirty lines in the caches, and these lines go to memory \
+while the next page is copied there.";
 
 /// The series' claims for this load.
 struct Claims {

@@ -128,9 +128,10 @@ impl Promises {
             ]));
         }
         table.note(
-            "Faults are pages by wall time, as the text counts them: with prefaulting one fault maps up to 2^order of them. \
-             Pages untouched are of another run with as many touched pages: there 48 are touched and 16 left out, again and \
-             again. Where all are touched, no page is untouched.",
+            "Fault rates are touched pages divided by wall time, as in the published text, although with \
+             prefaulting one fault maps up to 2^order pages. The untouched pages are from another run with \
+             as many touched pages: it touches 48 pages and leaves out 16, again and again. In the main \
+             run all pages are touched.",
         );
         [table, self.prezero.clone()]
     }
@@ -139,8 +140,9 @@ impl Promises {
         let none = self.highest(0);
         let times = |order| self.highest(order) / none;
         format!(
-            "Prefaulting raises the highest rate of all numbers of threads {:.1} times with order 3 and {:.1} times with order 5; the \
-             text says three-fold. Nothing is fitted on it.",
+            "Over all numbers of threads, the highest rate with prefaulting is {:.1} times the highest \
+             rate without it for order 3, and {:.1} times for order 5. The published text says three \
+             times. No parameter is fitted on this figure.",
             times(3),
             times(5)
         )
@@ -191,8 +193,9 @@ fn prezero_table(runs: &Runs) -> Result<Table> {
         }
     }
     table.note(
-        "CLine lines of 128 bytes are written in each page, of 128. A page that its fault clears is in the cache afterwards. One that was \
-         cleared ahead comes from memory, line by line. What clearing ahead takes is not in these times.",
+        "CLine: number of lines of 128 bytes that are written in each page, of 128 lines. A page that its \
+         fault clears is in the cache afterwards. A page that was cleared ahead comes from memory, line by \
+         line. These times do not include the time of clearing ahead.",
     );
     Ok(table)
 }

@@ -110,7 +110,8 @@ impl Matrix {
         table
     }
 
-    /// The last rate as a share of linear scaling from the first.
+    /// Returns the rate with the most threads as a share of the rate of linear scaling: the rate of one
+    /// thread times the number of threads.
     fn linear(&self, rates: &[f64]) -> f64 {
         match (rates.first(), rates.last(), self.counts.last()) {
             (Some(first), Some(last), Some(&most)) => last / (first * f64::from(most)),

@@ -57,7 +57,7 @@ struct Look<'a> {
     most: u32,
 }
 
-/// The beginning of the sentence.
+/// Returns the beginning of a sentence about a prediction.
 fn verdict(name: &str, is_so: bool) -> String {
     format!("{name} is {}:", if is_so { "confirmed" } else { "refuted" })
 }
@@ -74,10 +74,12 @@ impl Look<'_> {
             let [locks, atomics] = T1.map(|name| self.rate(name, threads, Sharing::Apart));
             most = most.max((locks? / atomics? - 1.0).abs());
         }
-        let verdict =
-            verdict("T1 (a lock per table and compare-exchange are equal on own slices)", most < 0.05);
+        let verdict = verdict(
+            "T1 (with memory of its own for each thread, a lock per table is as fast as compare-exchange)",
+            most < 0.05,
+        );
         Ok(format!(
-            "{verdict} they differ by at most {:.1} % up to {} threads; in the text by 2.1 %.",
+            "{verdict} they differ by at most {:.1} % up to {} threads; in the published text by 2.1 %.",
             most * 100.0,
             self.most
         ))
@@ -90,8 +92,10 @@ impl Look<'_> {
         };
         let [p1, p2, p3] = T2.map(loss);
         let (p1, p2, p3) = (p1?, p2?, p3?);
-        let verdict =
-            verdict("T2 (interleaved pages separate P1 from P2 and cap P3)", p1 > 1.5 * p2 && p3 > 1.5 * p2);
+        let verdict = verdict(
+            "T2 (interleaved pages make P1 slower than P2, and limit P3)",
+            p1 > 1.5 * p2 && p3 > 1.5 * p2,
+        );
         Ok(format!(
             "{verdict} at {} threads, with V7 and R3, interleaving makes P1 {p1:.1}, P2 {p2:.1} and P3 {p3:.1} times \
              slower.",
@@ -108,8 +112,8 @@ impl Look<'_> {
         let verdict =
             verdict("T3 (a lock per area does not help a test with one area)", (one - 1.0).abs() < 0.1);
         Ok(format!(
-            "{verdict} at {} threads V2 is {one:.2} times as fast as V1 with one area, and {own:.1} times with one for each \
-             thread.",
+            "{verdict} at {} threads, V2 is {one:.2} times as fast as V1 if all threads share one area, \
+             and {own:.1} times as fast if each thread has an area.",
             self.most
         ))
     }
@@ -122,9 +126,10 @@ impl Look<'_> {
         let each = T4.iter().zip(&rates).map(|(name, rate)| {
             format!("{} {:.0} %", name.rsplit(',').next().unwrap_or(name), rate / best * 100.0)
         });
-        let verdict = verdict("T4 (with V7 the counters are what is visible)", best > 1.5 * least);
+        let verdict =
+            verdict("T4 (with V7, only the counters make a visible difference)", best > 1.5 * least);
         Ok(format!(
-            "{verdict} at {} threads, of the best: {}.",
+            "{verdict} rates at {} threads, in percent of the best: {}.",
             self.most,
             each.collect::<Vec<_>>().join(", ")
         ))
@@ -139,7 +144,7 @@ impl Look<'_> {
         let rate = |run: &Run| run.pages_computed as f64 / (run.wall_s() - run.start_s);
         let wall = rate(new) / rate(old);
         let of_teardown = rate(new) / new.teardown_pages_per_s();
-        let verdict = verdict("T5 (wall time with teardown hides the rest)", of_teardown > 0.75);
+        let verdict = verdict("T5 (the time of teardown hides differences in wall time)", of_teardown > 0.75);
         Ok(format!(
             "{verdict} at {} threads P2,V7,R3 touches {touch:.1} times as fast as P1,V1,R1 and has {wall:.1} times its \
              fault/wsec (start left out), which is {:.0} % of the {:.2} million pages a second that one thread tears down.",

@@ -245,8 +245,9 @@ impl ReadingScore {
         let factor = median(&self.crowded);
         let rest: Vec<_> = self.crowded.iter().map(|ratio| (ratio / factor - 1.0).abs()).collect();
         let factor = format!(
-            "From {CROWDED} threads on, ours is {factor:.2} times the printed value in the median row without deltas; \
-             divided by that, which no row here is, it would be off by {:.0} %.",
+            "From {CROWDED} threads on, our value is {factor:.2} times the printed value in the median row \
+             without deltas. If our values were divided by this factor, which is not done here, the median \
+             row would be off by {:.0} %.",
             100.0 * median(&rest)
         );
         format!(

@@ -1,4 +1,5 @@
-//! The size of published changes and of ours, and whether the published interval covers ours.
+//! Makes a table of changes: published size and our size, and whether the published interval covers our
+//! value.
 
 use pageset_report::comparison::{Band, Comparison, Direction};
 use pageset_report::{Cell, Column, Row, Table};

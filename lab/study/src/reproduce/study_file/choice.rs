@@ -27,7 +27,7 @@ pub(super) fn table(form: &ChoiceForm, experiments: &[Experiment], tables: &[Com
         }));
     }
     columns.push(Column::ratio("ours_costs_percent", "our choice loses, as published").with_unit("%"));
-    let mut table = Table::new("Which row to choose, and what is lost with another", columns);
+    let mut table = Table::new("Which row to choose, and how much worse other rows are", columns);
     for (experiment, comparison) in experiments.iter().zip(tables) {
         for (column, (quantity, compared)) in experiment.columns.iter().enumerate() {
             let is_asked = form.columns.iter().any(|key| *key.get_ref() == quantity.key);
