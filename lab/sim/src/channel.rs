@@ -10,8 +10,8 @@ use crate::time::Time;
 /// A bounded queue that virtual CPUs send to and receive from. A clone is a handle of the same queue.
 ///
 /// A message arrives at the time on its sender's clock. It costs the receiver two lines from the sender: the
-/// queue's entry and the message's head (a guess). A CPU that waits is idle, and needs the machine's wake-up
-/// time to go on.
+/// queue's entry and the message's head (a guess). A CPU that waits is idle. When it is woken, it goes on
+/// after the machine's wake-up time.
 #[derive(Debug)]
 pub struct Channel<T>(Rc<Inner<T>>);
 
@@ -155,9 +155,10 @@ mod tests {
     use super::*;
     use crate::{MACHINES, Simulation, Span};
 
-    /// A CPU that waits for a message still does its periodic work, and may wait for a lock then. A sender
-    /// that wakes the CPU meanwhile has removed it from the list of receivers. Found by the study of frees in
-    /// slices: 176 CPUs ended a build, one never did.
+    /// Race: a waiting receiver does its periodic work and may wait for a lock there, while a sender wakes
+    /// the receiver and removes it from the list of waiting receivers. The receiver must not go back to
+    /// waiting, because no sender would wake it again. The study of frees in slices found this: 176 CPUs
+    /// ended a build, one never did.
     #[test]
     fn a_cpu_that_is_woken_during_its_periodic_work_does_not_wait_again() {
         let machine = MACHINES[0].parse();

@@ -124,9 +124,9 @@ impl CacheCounts {
 /// allocator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineTraffic {
-    /// Number of times that a CPU fetched a line that other CPUs had, by the table that the line belongs to,
-    /// as in [`LineTraffic::TABLES`]. The CPU read a line that another CPU wrote, or wrote a line that other
-    /// CPUs had read or written.
+    /// Number of times that a CPU fetched a line that other CPUs had, for each table of
+    /// [`LineTraffic::TABLES`]. The CPU read a line that another CPU wrote, or wrote a line that other CPUs
+    /// had read or written.
     pub passes: [u64; Self::TABLES.len()],
     /// Number of times that a CPU waited because the line was still on its way to another CPU.
     pub contended: u64,

@@ -15,7 +15,8 @@ pub(crate) struct Prices {
     pub(crate) give_block: u64,
     pub(crate) zone_visit: u64,
     pub(crate) zone_lines: u64,
-    /// Cost of one metadata line, by level: near, shared, memory.
+    /// Cost of one metadata line from the core's own caches (near), from the last-level cache (shared), and
+    /// from memory.
     pub(crate) metadata: [u64; 3],
     pub(crate) frame_layout: FrameLayout,
     /// Cost of clearing one line.
@@ -43,9 +44,11 @@ pub(crate) struct Prices {
 /// Cost of one line of data, in picoseconds.
 #[derive(Debug)]
 pub(crate) struct DataPrices {
-    /// Cost by the place of the line: near, shared, memory.
+    /// Cost of the line from the core's own caches (near), from the last-level cache (shared), and from
+    /// memory.
     pub(crate) levels: [u64; 3],
-    /// Cost from another core's own caches under the same last level. `None` stands for the cost from memory.
+    /// Cost from another core's own caches under the same last level. If it is `None`, the cost from memory
+    /// is used.
     pub(crate) core: Option<u64>,
     /// Time that memory is busy with the line; 0 if the bandwidth is not known.
     pub(crate) service: u64,

@@ -16,16 +16,16 @@ const STEPS_OF_ALL: u64 = STEPS_MAX as u64 / 4;
 /// The number of a step, which stands for a time of use. Steps are numbered from 1.
 pub(crate) type Step = u64;
 
-/// The lines that one CPU used last, from the most recent to the oldest, divided into steps. A cache holds
-/// the most recent lines, as many as fit. There are two caches. A line that is used again moves to the front,
-/// and older lines keep their places.
+/// The lines that one CPU used last, from the most recent to the oldest, divided into steps. Two caches are
+/// modelled. Each cache holds the most recent lines, up to its size. A line that is used again moves to the
+/// front, and older lines keep their places.
 #[derive(Debug)]
 pub(crate) struct Recency {
     /// Lines whose last use was in each step, the oldest step first.
     steps: VecDeque<u64>,
     /// The number of the oldest step.
     first: Step,
-    /// Number of lines in a step. After as many lines, the next step begins.
+    /// Number of lines in a step. After this number of lines, the next step begins.
     step_lines: u64,
     near: Edge,
     all: Edge,

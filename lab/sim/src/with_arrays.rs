@@ -21,8 +21,8 @@ pub(crate) struct WithArrays {
 impl WithArrays {
     pub(crate) fn new(allocator: BlockAllocator<'static>) -> Result<Self, ConfigError> {
         let allocator = Rc::new(allocator);
-        // SAFETY: the value that an `Rc` points to stays at its place, no reference to it is mutable, and by
-        // the invariant it is dropped after the arrays.
+        // SAFETY: the value in an `Rc` does not move, no code makes a mutable reference to it, and by the
+        // invariant it is dropped after the arrays that borrow it.
         let lent = unsafe { &*Rc::as_ptr(&allocator) };
         Ok(Self { arrays: EveryCpu::new(lent)?, _allocator: allocator })
     }

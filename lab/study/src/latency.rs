@@ -1,5 +1,5 @@
-//! Simulated times of a recording's allocations. The simulation runs on the bundled machine with as many CPUs
-//! as the recorded one, or with the next larger number.
+//! Simulated times of a recording's allocations. The simulation runs on a bundled machine that has as many
+//! CPUs as the recorded machine. If there is none, it runs on the one with the next larger number of CPUs.
 
 use std::path::Path;
 

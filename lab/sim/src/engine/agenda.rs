@@ -26,8 +26,7 @@ impl Entry {
     }
 }
 
-/// The entries to come, earliest first. Among entries of equal time, the one that was entered first comes
-/// first.
+/// The entries to come, earliest first. Entries of equal time are in the order that they were added.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     entries: BinaryHeap<Reverse<Entry>>,

@@ -17,7 +17,7 @@ pub(crate) struct Processor {
     pub(crate) is_spinning: Cell<bool>,
     pub(super) is_idle: Cell<bool>,
     pub(super) is_woken: Cell<bool>,
-    /// Whether this CPU counts among the CPUs that will go on by themselves.
+    /// Whether this CPU will go on without being woken by another CPU.
     pub(super) is_counted: Cell<bool>,
     pub(crate) next_tick: Cell<u64>,
     pub(crate) node: u16,

@@ -82,9 +82,9 @@ impl VirtualLock {
     }
 }
 
-// SAFETY: a lock is given out only by `take`, which succeeds for one caller between two stores of `FREE`, or
-// by `Engine::release`, which passes it from a holder that gives it up to one CPU that waits, and leaves the
-// flag set. `Hold` is not `Send`.
+// SAFETY: only two functions give a lock to a CPU. `take` succeeds for one caller between two stores of
+// `FREE`. `Engine::release` passes the lock from its holder, which gives it up, to one waiting CPU, and
+// leaves the flag set. `Hold` is not `Send`.
 unsafe impl RawMutex for VirtualLock {
     const INIT: Self =
         Self { flag: AtomicU8::new(FREE), class: AtomicU8::new(UNKNOWN), place: AtomicU64::new(0) };

@@ -99,8 +99,8 @@ pub struct Costs {
     pub line_from_cache: Cost,
     /// A line that another core of the node wrote, under another last-level cache.
     pub line_from_node: Cost,
-    /// A line that a core of another node wrote, or that node's memory, by the distance between the nodes. A
-    /// distance between two entries has a cost in proportion.
+    /// A line that a core of another node wrote, or a line in that node's memory, for each distance between
+    /// the nodes. A distance between two entries has a cost in proportion.
     pub line_from_distance: Vec<AtDistance>,
     /// Whether each move of a line between CPUs takes a random time, exponentially distributed with the cost
     /// as its mean. Otherwise each move takes the mean.

@@ -85,7 +85,7 @@ pub struct Census {
     /// Frames in use that cannot be moved.
     pub pinned_frames: u64,
     /// Smallest number of units that could hold all frames that cannot be moved, at their peak. At that time,
-    /// at least as many units have such frames.
+    /// at least this number of units have such frames.
     pub unclean_units_needed: u64,
 }
 

@@ -35,7 +35,7 @@ const NOBODY: u32 = u32::MAX;
 pub(super) struct Memory<'a, A> {
     pub(super) allocator: &'a A,
     placed: Vec<Placed>,
-    /// Single pages in place of a block, by the block's number.
+    /// For the number of a block: the single pages that were allocated in its place.
     scattered: HashMap<u32, Vec<u32>>,
     /// For each frame, the block that begins there. Empty if no pages are moved.
     begins: Vec<u32>,

@@ -39,7 +39,7 @@ impl AllocatorKind {
         Policy::named(name).map(|policy| Self::Linux(Box::new(*policy))).or_else(ours)
     }
 
-    /// The name of the kind. A policy's name stands for Linux under that policy.
+    /// The name of the kind. The name of a policy means Linux's allocator under that policy.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -142,7 +142,7 @@ impl Counting for EveryCpu<'_> {
 /// A machine's memory, in the form that allocators take.
 struct Grounds<'m> {
     machine: &'m Layout,
-    /// Frames of each zone: as many frames as the zone manages, from the zone's start.
+    /// Frames of each zone, from the zone's start. A zone has as many frames as the recorded zone manages.
     regions: Vec<[Range<u64>; 1]>,
     nodes: Vec<NodeId>,
 }

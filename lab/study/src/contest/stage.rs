@@ -14,8 +14,8 @@ const LOOKS: u64 = 500;
 /// Number of ticks in two idle seconds.
 const IDLE_TICKS: u32 = 2;
 
-/// Largest number of missed ticks that are done after a gap in the recording. After as many ticks, further
-/// ticks change nothing, because all page sets are idle.
+/// Largest number of missed ticks that are done after a gap in the recording. After this number of ticks all
+/// page sets are idle, so further ticks change nothing.
 const MOST_TICKS: u64 = 100;
 
 /// An allocator with counters of its own.
@@ -25,8 +25,7 @@ pub(super) trait Counting: FrameAllocator {
     fn set_time_ns(&self, now_ns: u64);
     /// Notes that this CPU allocated a block of pages, or is about to free it.
     fn note(&self, cpu: CpuId, pfn: Pfn);
-    /// Counts so far of how often CPUs used the same data. The allocator's usage does not contain these
-    /// counts.
+    /// How often CPUs have used the same data so far. The allocator's usage does not contain these counts.
     fn counted(&self) -> SharedCounts;
 }
 

@@ -15,7 +15,7 @@ const PAGES: Parameter = Parameter {
     source: "guess: 4 MiB, so that some generations fit into a tenth of a second",
 };
 
-/// All processes of a service are stopped at once, and started anew.
+/// A service stops all of its processes at the same time, and starts new ones.
 pub(super) const MASS_EXIT: Workload = Workload {
     name: "mass-exit",
     summary: "a process on each CPU faults in 4 MiB, then all of them end at one moment",

@@ -53,7 +53,7 @@ impl Setup<'_> {
     }
 }
 
-/// The machine's shape, as far as workloads need it.
+/// The parts of the machine's shape that workloads need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
     /// The node of each CPU.

@@ -1,4 +1,5 @@
-//! The LRU list: one lock for each node and memory cgroup, taken for several pages at once.
+//! The LRU list. Each node and memory cgroup has one list and one lock. A CPU takes the lock once for several
+//! pages.
 //!
 //! The list is not part of the allocator, but every anonymous page and every file page goes through it. So
 //! after the zone lock, its lock is the next one to be contended (spec fault.md §4.1, the 2018 study of batch

@@ -29,9 +29,9 @@ pub(super) struct AllocatorCosts {
     pub(super) visit: f64,
     /// Extra cost of a page's metadata from the last-level cache, and from memory.
     pub(super) metadata: [f64; 2],
-    /// Clearing a page in near caches, the last level, memory.
+    /// Clearing a page that is in the core's own caches, in the last-level cache, and in memory.
     pub(super) clear: [f64; 3],
-    /// Reading a page in near caches, the last level, memory.
+    /// Reading a page that is in the core's own caches, in the last-level cache, and in memory.
     pub(super) read: [f64; 3],
     /// Size of the last-level cache that one CPU finds here, in KiB. The system tells a guest the size of the
     /// host's whole cache, but a guest has only a part of this cache.

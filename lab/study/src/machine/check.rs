@@ -128,8 +128,8 @@ pub fn compare(mut machine: Machine, measured: Measured) -> Result<Table> {
     Ok(table)
 }
 
-/// Measures the cost of moving a line again. In a guest, the host moves our CPUs while we measure, near each
-/// other or far apart.
+/// Measures the cost of moving a line again. In a guest, the host may move our CPUs closer together or
+/// farther apart while we measure.
 fn measure_line_again(machine: &mut Machine) {
     let Some(turn) = lines::turn() else { return };
     let costs = &mut machine.costs;

@@ -7,8 +7,7 @@ use pageset_measure::host::{self, Meminfo, usable_cpus};
 
 use super::rig;
 
-/// CPUs, caches and memory, as far as a machine file names them. All nodes are assumed to be like the first
-/// one.
+/// The CPUs, caches and memory that a machine file names. All nodes are assumed to be like the first one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) title: String,

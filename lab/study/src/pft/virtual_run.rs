@@ -268,7 +268,7 @@ impl Shared {
 
     /// Checks the invariants and then frees everything. Only the last thread does this.
     fn tear_down(&self, cpu: &VirtualCpu) -> Result<()> {
-        let space = self.space.take().context("the address space is there until now")?;
+        let space = self.space.take().context("there is no address space to tear down; this is a bug")?;
         let census = self.engine.check(&[&space])?;
         let began = cpu.now();
         drop(space);

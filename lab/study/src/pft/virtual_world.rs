@@ -84,8 +84,9 @@ pub(super) struct VirtualWorld {
 
 impl VirtualWorld {
     /// Makes a world. `span` are the machine's frames. The engine may use `tables` tables of
-    /// `lines_per_table` lines each. The address space is at home on one node. One link of each of
-    /// `planes` planes leads from there to other bricks. Its lines use the planes in turn.
+    /// `lines_per_table` lines each. The memory of the address space is on one node. From there `planes`
+    /// planes, which are parallel networks, lead to other bricks (groups of nodes). The lines of the address
+    /// space are spread evenly over the planes.
     pub(super) fn new(
         span: Range<u64>,
         (tables, lines_per_table): (u32, u32),

@@ -126,7 +126,8 @@ impl PlanWithGoals {
         table
     }
 
-    /// Makes the table of cache lines that pass from CPU to CPU, by the allocator's table that they belong to.
+    /// Makes the table of cache lines that move from CPU to CPU, with one column for each table of the
+    /// allocator.
     fn lines(&self, places: &[Place]) -> Table {
         let mut columns =
             vec![Column::label("workload", "lines, of 1000 pages"), Column::count("cpus", "CPUs")];

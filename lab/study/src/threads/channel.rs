@@ -10,8 +10,8 @@ use crate::load::plan::ChannelSpec;
 use crate::target::{Message, Received};
 
 /// Number of times that a thread reads a channel before it sleeps. Guess: this takes some 10 us, which is
-/// longer than waking a thread. So in a stream of messages, threads seldom sleep, and the measured time is
-/// not that of wake-ups.
+/// longer than waking a thread. So in a stream of messages threads seldom sleep, and the system's wake-ups
+/// take little of the measured time.
 const SPINS: u32 = 2000;
 
 /// Bit of [`Channel::seen`] that is set while there are senders.

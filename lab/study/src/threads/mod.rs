@@ -179,7 +179,7 @@ pub fn run_on_threads(plan: Plan, options: &ThreadOptions) -> Result<ThreadOutco
     })
 }
 
-/// Makes an allocator of one zone on one node, with as many CPUs as the plan names.
+/// Makes an allocator of one zone on one node, for the CPUs that the plan names.
 fn allocator(plan: &Plan, options: &ThreadOptions) -> Result<Allocator, ThreadError> {
     let cpus = plan.workers.iter().map(|worker| worker.cpu.index() + 1).max().unwrap_or(1);
     // Frame 0 is never used, as on a real machine.

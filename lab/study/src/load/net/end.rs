@@ -47,8 +47,8 @@ pub(super) enum FreedBy {
     Sender,
 }
 
-/// Messages whose memory waits to be freed by the CPU that allocated it. Source: spec fault.md §4.3, "list <=
-/// 64".
+/// Largest number of messages whose memory waits to be freed by the CPU that allocated it. Source: spec
+/// fault.md §4.3, "list <= 64".
 const DEFERRED_MAX: u32 = 64;
 
 /// Costs of sending, receiving and copying.

@@ -106,8 +106,8 @@ impl Player {
             }
             What::Free { block } => {
                 early.push_back((pass, block));
-                // Try to free the block that is due, and one of those that another CPU had not allocated
-                // before.
+                // Free the block of this act, if it is allocated already. Also try again to free one earlier
+                // block that another CPU had not allocated at its time.
                 for _ in 0..early.len().min(2) {
                     let Some(key) = early.pop_back() else { break };
                     let found = self.copy().blocks.remove(&key);

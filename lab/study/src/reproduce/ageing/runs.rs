@@ -30,11 +30,12 @@ const ROWS: [(&str, &str, Compaction); 6] = [
     ("owned-blocks", "owned-blocks", Compaction::None),
 ];
 
-/// All candidates, in the order of the table's rows: those of each run, and then the user's policies.
+/// All candidates, in the order of the table's rows: first the built-in ones, then the user's policies.
 pub(super) fn candidates(of_user: &[String]) -> Result<Vec<Candidate>> {
     let mut candidates = Vec::new();
     for (name, entrant, compaction) in ROWS {
-        let entrant = AllocatorKind::named(entrant).context("it is an allocator of this version")?;
+        let entrant =
+            AllocatorKind::named(entrant).context("this version has no such allocator; this is a bug")?;
         candidates.push(Candidate { name: name.to_owned(), entrant, compaction });
     }
     for policy in of_user {

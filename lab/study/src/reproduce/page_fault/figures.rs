@@ -45,8 +45,8 @@ fn printed(rows: &[PrintedRow], runs: &Runs) -> Result<Figure> {
     Ok(figure)
 }
 
-/// Strategies that are drawn: the published text's, Linux's today, and the one without any line that all
-/// threads write.
+/// The strategies that the figure shows: the strategies of the published text, the strategy of today's Linux,
+/// and a strategy without any cache line that all threads write.
 const DRAWN: [&str; 5] = ["P0,V1,R1", "P1,V1,R1", "P2,V1,R2", "P1,V2,R4", "P2,V7,R3"];
 
 fn strategies(matrix: &Matrix) -> Figure {

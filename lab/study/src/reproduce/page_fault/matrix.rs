@@ -15,8 +15,8 @@ fn counts(is_quick: bool) -> &'static [u32] {
 /// with the CPUs.
 const THREAD_PAGES: u64 = 256;
 
-/// Page table x areas x counters. With `is_quick`: the combinations of the published text, today's, and the
-/// one without a line that all CPUs write.
+/// Page table x areas x counters. With `is_quick`, only combinations of the published text, the combination
+/// of today's Linux, and a combination without a cache line that all CPUs write.
 fn strategies(is_quick: bool) -> Vec<Strategy> {
     const QUICK: [&str; 5] = ["P0,V1,R1", "P1,V1,R1", "P2,V1,R2", "P1,V2,R4", "P2,V7,R3"];
     if is_quick {

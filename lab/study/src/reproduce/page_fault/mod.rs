@@ -1,11 +1,11 @@
 //! The page-fault comparison on an Altix with 512 CPUs, September 2005: Hugh Dickins' page locking, Christoph
 //! Lameter's atomic operations, and these with deltas for the counters.
 //!
-//! `printed` has the published text's rows, `runs` simulates, `fit` chooses the one fitted number, `tables`
-//! puts our values beside the printed ones. `threads` estimates from the printed rows how many threads ran.
-//! `deltas` tests the published text's explanation of the loss by deltas, `predictions` T1 to T5 of the
-//! specification. `matrix` is a table that no text has, `ahead` has the published text's promises, `figures`
-//! draws.
+//! `printed` has the rows of the published text. `runs` simulates. `fit` chooses the only fitted number.
+//! `tables` compares our values with the printed ones. `threads` estimates from the printed rows how many
+//! threads ran. `deltas` tests the published text's explanation of the loss by deltas, `predictions` T1 to T5
+//! of the specification. `matrix` is a table that no text has, `ahead` has the published text's promises,
+//! `figures` draws.
 
 mod ahead;
 mod deltas;

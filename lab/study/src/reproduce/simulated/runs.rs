@@ -10,7 +10,7 @@ use super::experiment::Experiment;
 use crate::jobs::{self, Stage};
 use crate::simulate::{RunResult, RunSpec, simulate};
 
-/// Results by the run's line of JSON.
+/// Results, each under its run written as a line of JSON.
 #[derive(Debug)]
 pub(super) struct Results {
     by_run: HashMap<String, Result<RunResult, String>>,
