@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(bandwidth.wait_ps(0, 100, half), WINDOW_PS - 100, "the window is full");
         assert_eq!(bandwidth.wait_ps(0, WINDOW_PS, half), 0, "half of the next window is left");
         assert_eq!(bandwidth.wait_ps(0, WINDOW_PS, half), WINDOW_PS);
-        assert_eq!(bandwidth.wait_ps(1, 100, half), 0, "each node has its own");
+        assert_eq!(bandwidth.wait_ps(1, 100, half), 0, "each node has windows of its own");
         assert_eq!(bandwidth.wait_ps(2, 100, half), 0, "no such node");
     }
 

@@ -167,13 +167,13 @@ pub struct MemoryUse {
     /// Largest number of pages in any sample that were in use or held by a CPU. Tools such as `free` call
     /// this used memory.
     pub used_peak: u64,
-    /// Free pages reserved for one CPU that other CPUs could take if memory was short: average over the
-    /// measured time.
+    /// Free pages reserved for one CPU that other CPUs could take if they found no other pages: average over
+    /// the measured time.
     pub at_hand_mean: f64,
     /// Pageblocks that were free as a whole at the end of the measured time.
     pub whole_at_end: u64,
-    /// Free pages outside of whole pageblocks. Whole pageblocks count here even if one CPU has reserved them,
-    /// unless they are in a page set.
+    /// Free pages outside of whole pageblocks. A free pageblock that one CPU has reserved is a whole
+    /// pageblock too. Pages in page sets are always outside.
     pub apart_at_end: u64,
     /// Free pages that CPUs held after all bodies had ended and each CPU had ticked twice.
     pub held_after_two_ticks: u64,
