@@ -286,6 +286,15 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         state.counters.pcp_free += 1;
         let (limits, pressure) = (self.pageset.limits(), self.zone.body.pressure());
         let due = state.pcp.note_free(self.policy, limits, pressure, block.order)?;
+        self.drain_if_due(state, list, due)
+    }
+
+    /// Drains the pages above the limit, or the first slice of them, unless the policy counts something else than
+    /// pages and that is below the limit. Returns the rest.
+    // The test stands here, because a free that reaches no limit must not pay for it.
+    #[cold]
+    #[inline(never)]
+    fn drain_if_due(self, state: &mut PagesetState, list: ListIndex, due: DueDrain) -> Option<DueDrain> {
         if !state.pcp.is_due(&self.zone.body.frames, self.policy.counting, list, &due) {
             return None;
         }
