@@ -2,27 +2,15 @@
 
 use pageset_core::{CpuId, FreeError, MigrateType, Order, Pfn};
 
+use super::attempt::Attempt;
 use super::{BlockAllocator, FRAMES, head_of};
 use crate::access::Access;
-use crate::atomic::relax;
 use crate::bad_bits::BadBits;
 use crate::index::BlockIndex;
 use crate::row::ROW_FRAMES;
 use crate::rows::Use;
 use crate::state::{Phase, State};
 use crate::zone::Zone;
-
-/// How often to look again at a pageblock that another CPU is changing. A change takes a few exchanges, so
-/// this many looks fail only if a CPU stopped in the middle. Chosen.
-const ATTEMPTS: usize = 1000;
-
-/// The outcome of one look at a pageblock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Attempt {
-    Done,
-    /// Another CPU is changing the pageblock, or this attempt has changed its phase: look again.
-    Again,
-}
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Takes a frame out of service, usually because the hardware reported it as failing. A free frame goes
@@ -43,13 +31,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         // Claim the entry before anything changes, because nothing may fail afterwards.
         BadBits::entry(&self.bad, index / FRAMES).ok_or(FreeError::NoRoom(pfn))?;
-        for _ in 0..ATTEMPTS {
-            if self.try_mark_bad(zone, index, pfn)? == Attempt::Done {
-                return Ok(());
-            }
-            relax();
-        }
-        Err(FreeError::Busy(pfn))
+        self.until_done(pfn, || self.try_mark_bad(zone, index, pfn))
     }
 
     fn try_mark_bad(&self, zone: &Zone, index: usize, pfn: Pfn) -> Result<Attempt, FreeError> {

@@ -14,7 +14,7 @@ use pageset_core::{
     AllocError, CpuId, FreeError, MigrateType, Order, PAGEBLOCK_FRAMES, Pfn, Request, Watermark,
 };
 
-use super::range::Attempt;
+use super::attempt::Attempt;
 use super::unit::UNIT;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;

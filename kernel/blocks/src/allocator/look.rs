@@ -2,7 +2,7 @@
 
 use pageset_core::{MAX_ORDER, Order, PAGEBLOCK_ORDER, Pfn};
 
-use super::range::LOOKS;
+use super::attempt::ATTEMPTS;
 use super::{BlockAllocator, FRAMES, head_of};
 use crate::access::Access;
 use crate::atomic::relax;
@@ -16,7 +16,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     #[must_use]
     pub fn block_in_use(&self, pfn: Pfn) -> Option<(Pfn, Order)> {
         let (_, index) = self.locate(pfn)?;
-        for _ in 0..LOOKS {
+        for _ in 0..ATTEMPTS {
             match self.look_around(index / FRAMES, index % FRAMES) {
                 // Another CPU is changing the block. A change takes a few exchanges, unless the CPU stopped
                 // in the middle.

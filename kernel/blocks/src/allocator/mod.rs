@@ -11,13 +11,15 @@
 //!
 //! Above them are other calls. Many blocks at once: `word`, `bulk`, `arrays` and `array`. Frames that are
 //! not one block: `range` (a given place, parts of blocks), `run` (exact counts), `contiguous` (larger than
-//! a block, any alignment, any range). `look` tells what is at one place. Administration: `add`,
-//! `isolation`, `bad`, `tick`, `cpu`, `settings`. The allocator itself: `build`, `tables`, `info`, `check`.
+//! a block, any alignment, any range). `look` tells what is at one place. Administration: `add`, `isolation`,
+//! `bad`, `tick`, `cpu`, `settings`. `attempt` repeats a change that waits for another CPU. The allocator
+//! itself: `build`, `tables`, `info`, `check`.
 
 mod add;
 mod alloc;
 mod array;
 mod arrays;
+mod attempt;
 mod bad;
 mod build;
 mod bulk;

@@ -4,19 +4,15 @@ use core::ops::Range;
 
 use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request, RequestTraits, Watermark, ZoneKind};
 
+use super::attempt::Attempt;
 use super::{BlockAllocator, FRAMES, blocks_in, head_of};
 use crate::access::Access;
-use crate::atomic::relax;
 use crate::cpu_lists::Wanted;
 use crate::index::BlockIndex;
 use crate::row::ROW_FRAMES;
 use crate::rows::{Refused, Use};
 use crate::state::{Phase, State};
 use crate::zone::Zone;
-
-/// How often to look again at a block that another CPU is changing. A change takes a few exchanges, so this
-/// many looks fail only if a CPU stopped in the middle. Chosen.
-pub(super) const LOOKS: u32 = 1000;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Allocates the block that begins at this frame. The request gives order and type; its zone, node and
@@ -201,22 +197,6 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// Repeats an attempt until it is done or refused. Gives up after `LOOKS`, because another CPU may have
-    /// stopped in the middle.
-    pub(super) fn until_done(
-        &self,
-        pfn: Pfn,
-        mut attempt: impl FnMut() -> Result<Attempt, FreeError>,
-    ) -> Result<(), FreeError> {
-        for _ in 0..LOOKS {
-            if attempt()? == Attempt::Done {
-                return Ok(());
-            }
-            relax();
-        }
-        Err(FreeError::Busy(pfn))
-    }
-
     /// Checks that all frames of a range are in use.
     fn check_all_in_use(&self, cpu: CpuId, pfns: &Range<u64>) -> Result<(), FreeError> {
         if !self.is_known(cpu) {
@@ -384,14 +364,6 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.settle(block);
         self.count_free(block);
     }
-}
-
-/// The outcome of one attempt at a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Attempt {
-    Done,
-    /// Another CPU is changing the pageblock, or this attempt has changed its phase: try again.
-    Again,
 }
 
 /// Visits the part of a range in each pageblock.

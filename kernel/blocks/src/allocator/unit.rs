@@ -26,7 +26,7 @@ use crate::zone::Zone;
 pub(super) const UNIT: usize = (1 << 30) / (PAGEBLOCK_FRAMES as usize * 4096);
 /// The most units that a search looks at. Chosen: enough for 512 GiB. In a larger zone, a search may miss a
 /// suitable unit.
-const LOOKS: usize = 512;
+const UNITS_SEARCHED: usize = 512;
 
 /// Which whole pageblock a CPU uses next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,7 +121,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let mut looks = 0;
         for range in [near..blocks.end, blocks.start..near] {
             let mut from = range.start;
-            while looks < LOOKS
+            while looks < UNITS_SEARCHED
                 && let Some(block) = set.find_from(&range, from)
             {
                 if !self.is_tainted(zone, block) {
@@ -138,7 +138,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let zone = &self.zones[needy.zone.index()];
         let tainted = self.index.set::<A>(TAINTED);
         let mut from = zone.blocks.start;
-        for _ in 0..LOOKS {
+        for _ in 0..UNITS_SEARCHED {
             let unit = zone.unit_of(tainted.find_from(&zone.blocks, from)?);
             let found = set.find(&unit, self.own_part(needy, &unit));
             if found.is_some() {
@@ -194,7 +194,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     fn to_taint(&self, zone: &Zone) -> Option<BlockIndex> {
         let whole = self.index.set::<A>(WHOLE);
         let (mut most, mut found, mut from) = (0, None, zone.blocks.start);
-        for _ in 0..LOOKS {
+        for _ in 0..UNITS_SEARCHED {
             let Some(block) = whole.find_from(&zone.blocks, from) else { break };
             let unit = zone.unit_of(block);
             let there = whole.count(&unit);

@@ -75,7 +75,7 @@ pub(crate) struct AdviseArgs {
     /// How long to count, and to record if counts are not enough, such as 30s or 5m
     #[arg(long = "for", value_name = "TIME", value_parser = time, default_value = "30s", help_heading = "Recording")]
     pub(super) duration: Duration,
-    /// Keep the recording that is judged in FILE: counts or events
+    /// Write the counts or events behind the answer to FILE
     #[arg(long, value_name = "FILE", help_heading = "Recording", value_hint = ValueHint::FilePath,
         conflicts_with = "recordings")]
     pub(super) keep_recording: Option<PathBuf>,

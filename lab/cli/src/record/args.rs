@@ -58,7 +58,7 @@ pub(crate) struct RecordArgs {
     /// Record all CPUs, as without this option
     #[arg(short, long, conflicts_with = "cpus")]
     all: bool,
-    /// Record these CPUs only, as in 0-3,8. A page that another CPU frees is then missing
+    /// Record only these CPUs, such as 0-3,8. What other CPUs allocate and free is missing
     #[arg(long, value_name = "CPUS")]
     cpus: Option<CpuList>,
     /// How long to record: 500ms, 10s, 5m, 1h

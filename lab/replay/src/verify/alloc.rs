@@ -240,9 +240,9 @@ impl Engine {
         }
     }
 
-    /// Finds blocks that a stopped task took before this free, and takes them off the list. A list hands out
-    /// the block that came last. So if the head of the list is reported later, while the block of this free
-    /// is still on the list, a task took the head before this free.
+    /// Finds blocks that a task took before this free and reports only after it, and takes them off the list.
+    /// A list hands out first what was freed last. So an allocation of an older block, while this free's block
+    /// is still on the list, shows that the task took the older block before this free.
     pub(super) fn take_before_free(&mut self, chunk: &Chunk, index: usize, home: Home) {
         // If pages come and go without events, the order of a list is not known well enough.
         if !self.has_bulk_events {
