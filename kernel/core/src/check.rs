@@ -79,6 +79,11 @@ fn check_zone<P: Platform>(zone: &Zone<'_, P>, pagesets: &[Pageset<P>]) -> Resul
         // A block that was marked bad inside a page set counts as cached until it leaves the page set.
         census.leaked = census.leaked.saturating_sub(held.marked_bad);
         census.cached += held.marked_bad;
+        let mut remote = Held::default();
+        pageset.remote_blocks(&body.frames, |frame| remote.add(body.frames.state(frame)));
+        cached += remote.all;
+        census.leaked = census.leaked.saturating_sub(remote.marked_bad);
+        census.cached += remote.marked_bad;
     }
     let gauges = &body.gauges;
     let of = |migratetype: MigrateType| listed[migratetype.index()] as i64;
@@ -248,6 +253,14 @@ struct Held {
     all: u64,
     /// Frames of blocks that were marked bad while the page set held them.
     marked_bad: u64,
+}
+
+impl Held {
+    fn add(&mut self, state: State) {
+        let pages = state.order().map_or(0, |order| u64::from(order.frames()));
+        self.all += pages;
+        self.marked_bad += if let State::Leaked { .. } = state { pages } else { 0 };
+    }
 }
 
 /// Walks one page set's lists. Returns the number of frames.

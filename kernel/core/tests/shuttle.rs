@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool as Flag, Ordering};
 
 use pageset_core::lock_api::{GuardSend, RawMutex};
 use pageset_core::policy::{
-    BatchRule, BusyOwner, HighRule, LINUX_6_1, LINUX_6_12, PCP_BUDDY_RFC, PageblockOwnership,
+    BatchRule, BusyOwner, HighRule, LINUX_6_1, LINUX_6_12, PCP_BUDDY_RFC, PageblockOwnership, RemoteFrees,
 };
 use pageset_core::{
     BlockUse, Config, CpuId, NodeId, Order, PageAllocator, Pfn, Platform, Policy, Reclaim, Request,
@@ -342,10 +342,17 @@ fn owned(busy_owner: BusyOwner) -> Policy {
     policy
 }
 
+/// As `owned`, but a page that another CPU frees goes to the owner's list.
+fn owned_with_lists() -> Policy {
+    let mut policy = owned(BusyOwner::Zone);
+    policy.ownership.iter_mut().for_each(|rule| rule.remote = RemoteFrees::OwnersList);
+    policy
+}
+
 #[test]
 fn three_cpus_that_own_pageblocks() {
-    for busy_owner in [BusyOwner::Zone, BusyOwner::FreeingCpu] {
-        run(owned(busy_owner), 3);
+    for policy in [owned(BusyOwner::Zone), owned(BusyOwner::FreeingCpu), owned_with_lists()] {
+        run(policy, 3);
     }
 }
 
@@ -353,9 +360,15 @@ fn three_cpus_that_own_pageblocks() {
 /// lost.
 #[test]
 fn frees_by_others_meet_the_drain_of_an_owner_that_leaves() {
+    for policy in [owned(BusyOwner::FreeingCpu), owned_with_lists()] {
+        frees_by_others_meet_the_drain_of_a_leaving_owner(policy);
+    }
+}
+
+fn frees_by_others_meet_the_drain_of_a_leaving_owner(policy: Policy) {
     shuttle::check_random(
-        || {
-            let world = Arc::new(World::new(owned(BusyOwner::FreeingCpu), 3));
+        move || {
+            let world = Arc::new(World::new(policy, 3));
             let owner = CpuId(2);
             let page = || world.allocator.alloc(owner, &Request::new(Order::ZERO).movable()).expect("free");
             let pages: Vec<_> = (0..12).map(|_| page()).collect();

@@ -76,6 +76,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     /// number of pages held and returns the number to drain.
     pub(super) fn drain_some(self, reason: DrainReason, pages: impl FnOnce(i32) -> i32) -> u32 {
         self.pageset.with(|state| {
+            self.take_in(state);
             let pages = pages(state.pcp.count);
             if pages <= 0 || state.pcp.count == 0 {
                 return 0;

@@ -134,12 +134,22 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             return own.free_direct(block, diverted);
         }
         let mut at = self.at_owner(own, frame);
+        if !traits.contains(FreeTraits::BYPASS_PCP) && at.gives_to_list(block) {
+            if traits.contains(FreeTraits::BATCHED) {
+                let pfn = zone.body.span.pfn(frame);
+                emit(self.platform.events(), cpu, || Event::MmPageFreeBatched { pfn, order });
+            }
+            return;
+        }
         // The loop runs again only if the owner has just given up the pageblock, or if the owner's page set
         // is busy.
         loop {
             let cached = match traits.contains(FreeTraits::BYPASS_PCP) {
                 true => None,
                 false => at.pageset.try_with(|state| {
+                    if at.owner == cpu {
+                        at.take_in(state);
+                    }
                     if !at.takes_back(block, migratetype) {
                         return Kept::Disowned;
                     }

@@ -149,10 +149,14 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         })
     }
 
-    /// Number of pages in all page sets.
+    /// Number of pages in all page sets, and on the lists of their owners.
     pub fn cached_pages(&self) -> u64 {
-        let held = |pageset: &crate::Pageset<P>| pageset.with(|state| state.pcp.count.max(0) as u64);
-        self.pagesets.iter().map(held).sum()
+        let of_zone = |zone: &Zone<'_, P>| -> u64 {
+            let frames = &zone.body.frames;
+            let pagesets = self.pagesets.of_zone(zone.body.id);
+            pagesets.iter().map(|pageset| pageset.count() + pageset.remote_pages(frames)).sum()
+        };
+        self.zones.iter().map(of_zone).sum()
     }
 
     /// Counters of one CPU's page set of one zone. `None` if the zone or CPU does not exist.

@@ -3,9 +3,10 @@
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 
+use super::owned::RemoteList;
 use super::{DrainFrom, DueDrain, Limits, ListIndex, ListScheme, Pcp};
 use crate::event::{Event, FoundAt, emit};
-use crate::frame::{FrameIndex, State};
+use crate::frame::{FrameIndex, FrameTables, State};
 use crate::platform::{Lock, Platform};
 use crate::policy::Policy;
 use crate::request::{AllocFlags, Wanted};
@@ -27,6 +28,8 @@ pub struct Pageset<P: Platform> {
     /// Whether this CPU has changed the zone's free pages since its last tick.
     touched: AtomicBool,
     state: Lock<P, PagesetState>,
+    /// Blocks that other CPUs freed.
+    pub(super) remote: RemoteList<P>,
 }
 
 /// Whether a CPU has changed a zone's free pages since its last tick.
@@ -56,11 +59,13 @@ impl<P: Platform> Pageset<P> {
             high_max: AtomicI32::new(0),
             touched: AtomicBool::new(false),
             state: Lock::<P, _>::new(PagesetState { pcp: Pcp::unused(), counters: Counters::ZERO }),
+            remote: RemoteList::new(),
         }
     }
 
     pub(crate) fn set_scheme(&mut self, scheme: ListScheme) {
         self.state.get_mut().pcp = Pcp::with_scheme(scheme);
+        self.remote.begin();
     }
 
     #[inline]
@@ -86,6 +91,25 @@ impl<P: Platform> Pageset<P> {
     /// Returns whether the page set was touched since the last call.
     pub(crate) fn take_activity(&self) -> Activity {
         if self.touched.swap(false, Relaxed) { Activity::Touched } else { Activity::None }
+    }
+
+    /// Number of pages in the page set.
+    pub(crate) fn count(&self) -> u64 {
+        self.with(|state| state.pcp.count.max(0) as u64)
+    }
+
+    /// Number of pages that other CPUs freed and the page set has not taken in.
+    pub(crate) fn remote_pages(&self, frames: &FrameTables<'_>) -> u64 {
+        let mut pages = 0;
+        self.remote_blocks(frames, |frame| {
+            pages += frames.state(frame).order().map_or(0, |order| u64::from(order.frames()));
+        });
+        pages
+    }
+
+    /// Calls `visit` for the first frame of each block that another CPU freed and the page set has not taken in.
+    pub(crate) fn remote_blocks(&self, frames: &FrameTables<'_>, visit: impl FnMut(FrameIndex)) {
+        self.remote.for_each(frames, visit);
     }
 
     /// Runs `work` with the lock held, or not at all if the lock is taken.
@@ -134,10 +158,6 @@ impl<'a, P: Platform> Pagesets<'a, P> {
     /// The page sets of one zone, in the order of CPUs.
     pub(crate) fn of_zone(&self, zone: ZoneId) -> &[Pageset<P>] {
         &self.table[zone.index() * self.cpus..][..self.cpus]
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Pageset<P>> {
-        self.table.iter()
     }
 
     /// The zone as `cpu` uses it.
@@ -223,6 +243,9 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         wanted: Wanted,
         flags: AllocFlags,
     ) -> Option<FrameIndex> {
+        if self.policy.ownership.is_some() {
+            self.take_in(state);
+        }
         loop {
             if state.pcp.is_list_empty(list) {
                 match self.policy.ownership {

@@ -38,7 +38,7 @@ pub use linux_6_12::{LINUX_6_12, LINUX_6_12_0};
 pub use linux_6_18::{LINUX_6_18, LINUX_6_18_0};
 pub use linux_6_19::LINUX_6_19;
 pub use linux_7_2::LINUX_7_2;
-pub use pageblock_ownership::{BusyOwner, ClaimLimit, PageblockOwnership};
+pub use pageblock_ownership::{BusyOwner, ClaimLimit, PageblockOwnership, RemoteFrees};
 pub use part::Part;
 pub use pcp_buddy::PCP_BUDDY_RFC;
 pub use series::{

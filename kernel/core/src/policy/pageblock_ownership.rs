@@ -11,6 +11,8 @@
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 #[non_exhaustive]
 pub struct PageblockOwnership {
+    /// The destination of a page that another CPU than the owner frees.
+    pub remote: RemoteFrees,
     /// The destination of a freed page if the lock of the owner's page set is taken.
     pub busy_owner: BusyOwner,
     /// A page set claims no pageblock beyond this number of pages.
@@ -22,8 +24,26 @@ pub struct PageblockOwnership {
 
 impl PageblockOwnership {
     /// The rule of the RFC. Decision 0016 says which values the RFC leaves open.
-    pub const RFC: Self =
-        Self { busy_owner: BusyOwner::Zone, claims: ClaimLimit::HighMax, recovery_looks_max: 16 };
+    pub const RFC: Self = Self {
+        remote: RemoteFrees::PageSet,
+        busy_owner: BusyOwner::Zone,
+        claims: ClaimLimit::HighMax,
+        recovery_looks_max: 16,
+    };
+}
+
+/// The destination of a page that another CPU than the owner frees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+pub enum RemoteFrees {
+    /// The owner's page set, if its lock is free.
+    #[cfg_attr(feature = "serde", serde(rename = "page set"))]
+    PageSet,
+    /// A list of the owner, whose page set takes it in later. The freeing CPU does not touch the page set.
+    /// Source: the RFC "superpageblocks" (posted in April and May 2026, not merged).
+    #[cfg_attr(feature = "serde", serde(rename = "owner's list"))]
+    OwnersList,
 }
 
 /// The destination of a freed page of an owned pageblock if the owner's page set is busy.

@@ -4,7 +4,7 @@ use pageset_core::policy::{
     BatchRule, BelowHigh, BoostConsumer, BusyOwner, ClaimLimit, Counting, Decay, DecayDrain, DemandDrain,
     DivertedFrees, DrainOrder, DrainPicks, DrainType, FactorCap, FactorGrows, Fallback, FirstList, FreeDrain,
     FreeHighDrains, FreeHighRule, FreeHistory, HighAtomicRule, HighRule, NextSlice, Part, PressureStep,
-    PreviousFree, RaiseHigh, ReclaimLimit, RefillRule, SliceCaches, SplitFrees, UnitSteering,
+    PreviousFree, RaiseHigh, ReclaimLimit, RefillRule, RemoteFrees, SliceCaches, SplitFrees, UnitSteering,
 };
 use pageset_core::{ListScheme, Policy};
 use serde::Serialize;
@@ -89,6 +89,7 @@ pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
         None => rule("owners of pageblocks", "none: they are the zone's".to_owned()),
         Some(ownership) => {
             rule("owners of pageblocks", claim_rule(ownership.claims).to_owned());
+            rule("pages that other CPUs free go to", remote_rule(ownership.remote).to_owned());
             rule("owner's page set is busy", busy_owner_rule(ownership.busy_owner).to_owned());
             let looks = ownership.recovery_looks_max;
             rule("fragments are taken back", format!("of the first {looks} pageblocks on the CPU's list"));
@@ -349,6 +350,13 @@ fn claim_rule(limit: ClaimLimit) -> &'static str {
             "CPUs, which claim them whole, up to the upper limit of high; a page goes back to the owner's set"
         }
         ClaimLimit::High => "CPUs, which claim them whole, up to high; a page goes back to the owner's set",
+    }
+}
+
+fn remote_rule(rule: RemoteFrees) -> &'static str {
+    match rule {
+        RemoteFrees::PageSet => "the owner's page set",
+        RemoteFrees::OwnersList => "the owner's list",
     }
 }
 

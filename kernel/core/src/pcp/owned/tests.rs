@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::vec::Vec;
 
 use crate::event::{Event, EventSink};
-use crate::policy::{ClaimLimit, PCP_BUDDY_RFC, Policy};
+use crate::policy::{ClaimLimit, PCP_BUDDY_RFC, Policy, RemoteFrees};
 use crate::{
     BlockUse, Config, CpuId, NodeId, Order, PageAllocator, Pfn, Platform, Request, RequestTraits, Tables,
     ZoneConfig, ZoneId, ZoneKind,
@@ -184,4 +184,76 @@ fn a_bad_frame_in_an_owners_page_set_is_not_merged_and_never_returns() {
     while let Ok(page) = allocator.alloc(OWNER, &desperate) {
         assert_ne!(page, bad);
     }
+}
+
+/// As the RFC "superpageblocks" has it: another CPU's frees go to a list of the owner.
+fn with_lists() -> Policy {
+    let mut policy = PCP_BUDDY_RFC;
+    policy.ownership.iter_mut().for_each(|rule| rule.remote = RemoteFrees::OwnersList);
+    policy
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
+fn an_owners_list_is_taken_in_when_a_list_of_its_page_set_is_empty() {
+    let allocator = allocator(with_lists(), 65_536);
+    let held = pages(&allocator, OWNER, 512);
+    free(&allocator, OTHER, &held);
+    assert_eq!((count(&allocator, OWNER), count(&allocator, OTHER)), (0, 0), "the page sets are left alone");
+    assert_eq!((allocator.cached_pages(), allocator.validate().unwrap().cached), (512, 512));
+    assert!(allocator.free(OTHER, held[7], Order::ZERO).is_err(), "it is free already");
+    let again = pages(&allocator, OWNER, 512);
+    assert!(again.iter().all(|page| held.contains(page)));
+    assert_eq!(allocator.counters().zone_lock_acquisitions, 1, "both times from one look into the zone");
+    allocator.validate().unwrap();
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
+fn an_owners_list_is_taken_in_by_its_own_free_and_by_a_drain() {
+    let allocator = allocator(with_lists(), 65_536);
+    let held = pages(&allocator, OWNER, 512);
+    free(&allocator, OTHER, &held[..100]);
+    free(&allocator, OWNER, &held[100..101]);
+    assert_eq!(count(&allocator, OWNER), 101);
+    free(&allocator, OTHER, &held[101..]);
+    allocator.drain_cpu(OTHER, OWNER).unwrap();
+    assert_eq!(allocator.pageblock_owner(held[0]), None, "free as a whole");
+    assert_eq!(allocator.validate().unwrap().cached, 0);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
+fn no_page_stays_on_the_list_of_an_owner_that_left_or_of_an_isolated_pageblock() {
+    let allocator = allocator(with_lists(), 65_536);
+    let held = pages(&allocator, OWNER, 300);
+    free(&allocator, OTHER, &held[..100]);
+    allocator.cpu_offline(OWNER).unwrap();
+    free(&allocator, OTHER, &held[100..110]);
+    assert_eq!((count(&allocator, OWNER), count(&allocator, OTHER)), (0, 10));
+    free(&allocator, OTHER, &held[110..]);
+    allocator.drain_all(OTHER).unwrap();
+    assert_eq!(allocator.validate().unwrap().cached, 0);
+    allocator.cpu_online(OWNER).unwrap();
+
+    let held = pages(&allocator, OWNER, 512);
+    free(&allocator, OTHER, &held[..100]);
+    allocator.isolate_pageblock(OTHER, held[200]).unwrap();
+    allocator.drain_all(OTHER).unwrap();
+    free(&allocator, OTHER, &held[100..]);
+    allocator.drain_all(OTHER).unwrap();
+    assert_eq!(allocator.validate().unwrap().cached, 0);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "a zone too large for miri")]
+fn a_bad_frame_on_an_owners_list_never_returns() {
+    let allocator = allocator(with_lists(), 65_536);
+    let held = pages(&allocator, OWNER, 512);
+    free(&allocator, OTHER, &held);
+    allocator.mark_bad(OTHER, held[100]).unwrap();
+    allocator.validate().unwrap();
+    allocator.drain_all(OTHER).unwrap();
+    let census = allocator.validate().unwrap();
+    assert_eq!((census.cached, census.leaked), (0, 1));
 }
