@@ -8,7 +8,7 @@
 /// open is a field here; decision 0016 gives the reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", default, deny_unknown_fields))]
 #[non_exhaustive]
 pub struct PageblockOwnership {
     /// The destination of a page that another CPU than the owner frees.
@@ -30,6 +30,13 @@ impl PageblockOwnership {
         claims: ClaimLimit::HighMax,
         recovery_looks_max: 16,
     };
+}
+
+impl Default for PageblockOwnership {
+    /// The rule of the RFC.
+    fn default() -> Self {
+        Self::RFC
+    }
 }
 
 /// The destination of a page that another CPU than the owner frees.
