@@ -18,9 +18,10 @@ use super::{BuddyRules, PCP_BUDDY_RFC, Policy};
 ///
 /// - If a pageblock is not worth claiming, a free block in it is taken alone.
 ///
-/// Not modelled: the worker that moves pages out of tainted units (`pageset-sim` models it), the search of
-/// contiguous requests, and lock-free lists of remote frees. The RFC keeps counts for each unit. Here they
-/// are counted anew each time, which gives the same answers and takes longer.
+/// Not modelled: the worker that moves pages out of tainted units (`pageset-sim` models it), and the search of
+/// contiguous requests. Lists of pages that other CPUs freed are a choice of `PageblockOwnership::remote`. The
+/// RFC keeps counts for each unit. Here they are counted anew each time, which gives the same answers and
+/// takes longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
