@@ -2,7 +2,8 @@
 //!
 //! Files: `pageset` (the lock, and the steps under it), `set` (lists and numbers), `tuning` (decides how much
 //! a refill fetches and when a free drains). `refill` and `drain` move blocks under the zone's lock; `visit`
-//! says which lists give. `decay` is the tick. `owned` does the same for CPUs that own pageblocks.
+//! says which lists give. `decay` is the tick. `owned` does the same for CPUs that own pageblocks, and
+//! `remote_list` has the blocks that other CPUs freed for them.
 //!
 //! An allocator's page sets are reached only through [`PageAllocator`](crate::PageAllocator). [`Pcp`] is
 //! public for programs that drive a single page set: a comparison with a real kernel's events, a model
@@ -13,6 +14,7 @@ mod drain;
 mod owned;
 mod pageset;
 mod refill;
+mod remote_list;
 mod set;
 mod tuning;
 mod visit;

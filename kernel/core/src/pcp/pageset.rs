@@ -3,7 +3,7 @@
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 
-use super::owned::RemoteList;
+use super::remote_list::RemoteList;
 use super::{DrainFrom, DueDrain, Limits, ListIndex, ListScheme, Pcp};
 use crate::event::{Event, FoundAt, emit};
 use crate::frame::{FrameIndex, FrameTables, State};
@@ -243,9 +243,6 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         wanted: Wanted,
         flags: AllocFlags,
     ) -> Option<FrameIndex> {
-        if self.policy.ownership.is_some() {
-            self.take_in(state);
-        }
         loop {
             if state.pcp.is_list_empty(list) {
                 match self.policy.ownership {

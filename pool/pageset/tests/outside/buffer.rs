@@ -1,4 +1,4 @@
-//! Pages of which the first bytes are in use.
+//! Pages with a count of the bytes in use, which come first.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 

@@ -1,10 +1,12 @@
-//! Puts a freed block into the page set of the CPU that owns its pageblock.
+//! Puts a freed block into the page set of the CPU that owns its pageblock, or on the owner's list first.
 
-use crate::MigrateType;
+use crate::event::DrainReason;
 use crate::frame::State;
-use crate::pcp::{Claimed, CpuZone};
+use crate::pcp::pageset::PagesetState;
+use crate::pcp::{Claimed, CpuZone, DrainFrom};
 use crate::platform::Platform;
-use crate::policy::BusyOwner;
+use crate::policy::{BusyOwner, RemoteFrees};
+use crate::{MigrateType, Order};
 
 impl<P: Platform> CpuZone<'_, '_, P> {
     /// Whether this page set, whose lock is held, takes a freed block: its CPU owns the pageblock, or frees
@@ -32,5 +34,49 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     pub(crate) fn may_try_own(self) -> bool {
         let busy_owner = self.policy.ownership.map(|rule| rule.busy_owner);
         self.owner != self.cpu && busy_owner == Some(BusyOwner::FreeingCpu)
+    }
+
+    /// Adds a freed block to the owner's list. `false` if the policy has no such lists, or if the owner frees
+    /// the block itself.
+    #[cold]
+    pub(crate) fn gives_to_list(self, block: Claimed) -> bool {
+        let remote = self.policy.ownership.map(|rule| rule.remote);
+        if self.owner == self.cpu || remote != Some(RemoteFrees::OwnersList) {
+            return false;
+        }
+        self.pageset.remote.add(&self.zone.body.frames, block.frame);
+        // Race: the owner goes offline. It gives up its pageblocks first, and then empties its page set and this
+        // list. If the list was emptied before the block was added, the pageblock has no owner now, and this
+        // CPU empties the list. So no block stays behind.
+        if self.zone.body.owners.owner(block.frame) != Some(self.owner) {
+            self.pageset.with(|state| {
+                self.take_in(state);
+                let pages = state.pcp.count;
+                if pages > 0 {
+                    self.drain(state, DrainFrom { pages, list: 0 }, DrainReason::Demand);
+                }
+            });
+        }
+        true
+    }
+
+    /// Takes the blocks of the owner's list into its page set, whose lock is held.
+    #[cold]
+    pub(crate) fn take_in(self, state: &mut PagesetState) {
+        let frames = &self.zone.body.frames;
+        let mut blocks = self.pageset.remote.take();
+        while let Some(frame) = blocks.pop_head(frames) {
+            // A corrupted block has no order. Only its first frame is treated as bad.
+            let order = frames.state(frame).order().unwrap_or(Order::ZERO);
+            let migratetype = match frames.state(frame) {
+                State::Cached { migratetype, .. } => migratetype,
+                _ => frames.pageblock_type(frame),
+            };
+            self.takes_back(Claimed { frame, order }, migratetype);
+            let list = self.policy.lists.list_of_held(order, migratetype);
+            state.pcp.push(frames, list, frame, order);
+            state.counters.pgfree += u64::from(order.frames());
+            state.counters.pcp_free += 1;
+        }
     }
 }

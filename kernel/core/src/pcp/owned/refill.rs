@@ -51,7 +51,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         flags: AllocFlags,
         rule: PageblockOwnership,
     ) {
-        if self.split_larger(state, wanted) {
+        self.take_in(state);
+        if !state.pcp.is_list_empty(list) || self.split_larger(state, wanted) {
             return;
         }
         let (limits, pressure) = (self.pageset.limits(), self.zone.body.pressure());

@@ -1,0 +1,49 @@
+//! Blocks that other CPUs freed, until their owner's page set takes them in.
+
+use core::mem;
+use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+use crate::frame::{FrameIndex, FrameTables, List};
+use crate::platform::{Lock, Platform};
+
+/// A list of blocks that CPUs other than the owner freed.
+///
+/// In the RFC, the list has no lock. Here a lock of its own guards it while a block is added or the whole list
+/// is taken. So an addition is one exchange of this lock, as it is one exchange of the list there, and the
+/// core needs no unsafe code.
+pub(super) struct RemoteList<P: Platform> {
+    blocks: Lock<P, List>,
+    has_any: AtomicBool,
+}
+
+impl<P: Platform> RemoteList<P> {
+    pub(super) const fn new() -> Self {
+        Self { blocks: Lock::<P, _>::new(List::UNUSED), has_any: AtomicBool::new(false) }
+    }
+
+    pub(super) fn begin(&mut self) {
+        *self.blocks.get_mut() = List::EMPTY;
+    }
+
+    pub(super) fn add(&self, frames: &FrameTables<'_>, frame: FrameIndex) {
+        let mut blocks = self.blocks.lock();
+        blocks.push_head(frames, frame);
+        self.has_any.store(true, SeqCst);
+    }
+
+    pub(super) fn take(&self) -> List {
+        if !self.has_any.load(SeqCst) {
+            return List::EMPTY;
+        }
+        let mut blocks = self.blocks.lock();
+        self.has_any.store(false, SeqCst);
+        mem::replace(&mut *blocks, List::EMPTY)
+    }
+
+    /// Calls `visit` for the first frame of each block.
+    pub(super) fn for_each(&self, frames: &FrameTables<'_>, visit: impl FnMut(FrameIndex)) {
+        if self.has_any.load(SeqCst) {
+            self.blocks.lock().iter(frames).for_each(visit);
+        }
+    }
+}
