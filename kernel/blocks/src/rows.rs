@@ -80,13 +80,13 @@ pub(crate) enum Refused {
     Changing,
 }
 
-impl Default for Rows {
+impl<A: Access> Default for Rows<A> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Rows {
+impl<A: Access> Rows<A> {
     constant! {
         /// An entry of a table, to be filled when the allocator is built.
         #[must_use]
@@ -99,9 +99,7 @@ impl Rows {
             }
         }
     }
-}
 
-impl<A: Access> Rows<A> {
     #[inline]
     pub(crate) fn row(&self, row: usize) -> Row {
         Row(self.rows[row].load(Acquire))
@@ -566,7 +564,7 @@ mod tests {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (seed >> 33) as usize % below
         };
-        let rows = Rows::new();
+        let rows = <Rows>::new();
         rows.open();
         let mut blocks: BTreeMap<usize, usize> = BTreeMap::new();
         let steps = if cfg!(miri) { 300 } else { 30_000 };
@@ -659,7 +657,7 @@ mod tests {
 
     #[test]
     fn what_is_withheld_cannot_be_taken_or_freed() {
-        let rows = Rows::new();
+        let rows = <Rows>::new();
         assert!(rows.put(0, Order::ZERO).is_err() && rows.take_any(Order::ZERO).is_none());
         rows.open();
         assert!(rows.close() && !rows.close());

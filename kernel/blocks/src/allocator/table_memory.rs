@@ -3,6 +3,7 @@
 use pageset_core::{Config, ConfigError, Storage, ZoneId};
 
 use super::{TableCounts, Tables};
+use crate::access::{Access, Shared};
 use crate::atomic::{array, constant};
 use crate::bad_bits::BadBits;
 use crate::cpu_lists::{CpuHome, CpuLists};
@@ -41,10 +42,11 @@ pub struct TableMemory<
     const CPUS: usize,
     const ZONES: usize,
     const ZONELISTS: usize,
+    A = Shared,
 > {
     lists: [CpuLists; LISTS],
     zones: [Zone; ZONES],
-    rows: [Rows; PAGEBLOCKS],
+    rows: [Rows<A>; PAGEBLOCKS],
     states: [BlockState; PAGEBLOCKS],
     bad: [BadBits; BAD],
     index: [IndexWord; INDEX],
@@ -53,9 +55,14 @@ pub struct TableMemory<
 }
 
 /// The type of [`TableMemory`] that has room for these [`TableCounts`](crate::TableCounts), a constant.
+///
+/// `table_memory!(COUNTS, Alone)` is for [`BlockAllocator::for_one`](crate::BlockAllocator::for_one).
 #[macro_export]
 macro_rules! table_memory {
     ($counts:expr) => {
+        $crate::table_memory!($counts, $crate::Shared)
+    };
+    ($counts:expr, $access:ty) => {
         $crate::TableMemory<
             { $counts.pageblocks },
             { $counts.bad },
@@ -64,6 +71,7 @@ macro_rules! table_memory {
             { $counts.cpus },
             { $counts.zones },
             { $counts.zonelists },
+            $access,
         >
     };
 }
@@ -76,7 +84,8 @@ impl<
     const CPUS: usize,
     const ZONES: usize,
     const ZONELISTS: usize,
-> TableMemory<PAGEBLOCKS, BAD, INDEX, LISTS, CPUS, ZONES, ZONELISTS>
+    A: Access,
+> TableMemory<PAGEBLOCKS, BAD, INDEX, LISTS, CPUS, ZONES, ZONELISTS, A>
 {
     constant! {
         /// Memory for the tables: all zeros.
@@ -102,7 +111,7 @@ impl<
     /// # Errors
     /// [`ConfigError::BadZoneSpan`] if a zone is empty or too large, [`ConfigError::TableLength`] if a table
     /// has too few entries.
-    pub fn tables(&mut self, config: &Config<'_>) -> Result<Tables<'_>, ConfigError> {
+    pub fn tables(&mut self, config: &Config<'_>) -> Result<Tables<'_, A>, ConfigError> {
         let counts = TableCounts::for_config(config)?;
         Ok(Tables {
             rows: first("rows", &mut self.rows, counts.pageblocks)?,

@@ -141,7 +141,7 @@ pub trait TableLender<'a> {
     fn lend<T: 'a>(&mut self, len: usize, make: impl FnMut() -> T) -> Option<&'a mut [T]>;
 }
 
-impl<'a> Tables<'a> {
+impl<'a, A: Access> Tables<'a, A> {
     /// Makes the tables for `config` in memory of one lender. [`TableCounts::bytes`] tells their size in
     /// advance.
     ///
@@ -221,7 +221,7 @@ impl<A: Access> Tables<'_, A> {
 }
 
 #[cfg(feature = "alloc")]
-impl Tables<'static> {
+impl<A: Access> Tables<'static, A> {
     /// Tables on the heap for `config`.
     ///
     /// # Errors
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn zeros_are_entries_of_which_nothing_is_known() {
-        assert_eq!(format!("{:?}", <Rows>::new_zeroed()), format!("{:?}", Rows::new()));
+        assert_eq!(format!("{:?}", <Rows>::new_zeroed()), format!("{:?}", <Rows>::new()));
         assert_eq!(format!("{:?}", BlockState::new_zeroed()), format!("{:?}", BlockState::new()));
         assert_eq!(format!("{:?}", BadBits::new_zeroed()), format!("{:?}", BadBits::new()));
         assert_eq!(format!("{:?}", IndexWord::new_zeroed()), format!("{:?}", IndexWord::new()));

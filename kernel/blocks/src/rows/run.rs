@@ -179,7 +179,7 @@ mod tests {
     /// Takes and frees runs of any length at random, and compares with the list of used frames.
     #[test]
     fn a_run_is_taken_where_it_fits_best() {
-        let rows = Rows::new();
+        let rows = <Rows>::new();
         rows.open();
         let mut used = [false; FRAMES];
         let mut runs = std::vec::Vec::new();

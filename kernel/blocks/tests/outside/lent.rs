@@ -5,11 +5,11 @@ use core::mem::{MaybeUninit, take};
 use core::ops::Range;
 use core::slice;
 
-use pageset_blocks::{BlockAllocator, TableCounts, TableLender, TableMemory, Tables, table_memory};
+use pageset_blocks::{Alone, BlockAllocator, TableCounts, TableLender, TableMemory, Tables, table_memory};
 use pageset_core::{Config, ConfigError, NodeId, ZoneConfig, ZoneKind};
 use pageset_core::{CpuId, MigrateType, Pfn};
 
-use crate::machine::request;
+use crate::machine::{order, request};
 
 // ANCHOR: lent
 /// Hands out memory that nothing else uses, from its beginning.
@@ -123,7 +123,7 @@ fn tables_take_as_many_bytes_as_was_said_before() {
         const { assert!(TableCounts::ALIGN <= 4096) };
         let bytes = counts.bytes();
         let memory = frames(bytes.div_ceil(4096) as u64);
-        assert!(Tables::lent(&config, &mut Bump(&mut memory[..bytes - 1])).is_err(), "{counts:?}");
+        assert!(<Tables>::lent(&config, &mut Bump(&mut memory[..bytes - 1])).is_err(), "{counts:?}");
         let tables = Tables::lent(&config, &mut Bump(&mut memory[..bytes])).unwrap();
         let gaps = bytes - tables.bytes();
         assert!(gaps < 9 * TableCounts::ALIGN, "{gaps} bytes are between the tables");
@@ -149,5 +149,29 @@ fn static_tables_serve_smaller_machines_and_refuse_larger_ones() {
         let (zones, cpus) = ([zone(frames, &region)], vec![NodeId(0); cpus]);
         let refused = memory.tables(&Config::new(&zones, &cpus)).map(drop);
         assert_eq!(refused, Err(ConfigError::TableLength(error.0, error.1)));
+    }
+}
+
+/// Tables of an allocator for one thread come from a lender, from a static, or from the heap.
+#[test]
+fn for_one_takes_tables_from_every_source() {
+    const COUNTS: TableCounts = TableCounts::new(4, 1, 1, 1);
+    let region = [0..2048];
+    let zones = [zone(2048, &region)];
+    let config = Config::new(&zones, &[NodeId(0)]);
+    let mut memory = Box::<table_memory!(COUNTS, Alone)>::new(TableMemory::new());
+    let lent = frames(COUNTS.bytes().div_ceil(4096) as u64);
+    let sources: [Tables<'_, Alone>; 3] = [
+        memory.tables(&config).expect("long enough"),
+        Tables::lent(&config, &mut Bump(lent)).expect("long enough"),
+        Tables::on_heap(&config).expect("heap"),
+    ];
+    for tables in sources {
+        let allocator = BlockAllocator::for_one(&config, tables).expect("possible");
+        let pfn = allocator.alloc(CpuId(0), &request(3, MigrateType::Movable)).expect("memory enough");
+        assert_eq!(allocator.free_frames(), 2040);
+        allocator.free(CpuId(0), pfn, order(3)).expect("in use");
+        allocator.validate().expect("nothing broke");
+        assert_eq!(allocator.free_frames(), 2048);
     }
 }
