@@ -26,6 +26,7 @@ pub(crate) const LEGS: &[NightLeg] = &[
     night("bench", 5, false, |context| context.run("cargo bench --package pageset-bench -- --test")),
     night("peers", 15, false, peers),
     night("capi", 20, false, |context| script(context, "ci/capi.sh")),
+    night("size", 1, false, |context| script(context, "ci/size.sh")),
     night("kernel", 15, false, |context| script(context, "ci/kernel.sh")),
     night("aarch64", 10, false, aarch64),
     night("guest", 30, true, guest),
