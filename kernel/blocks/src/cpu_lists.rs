@@ -63,6 +63,9 @@ pub struct CpuLists {
     pub(crate) counters: Counters,
 }
 
+/// The pageblocks that a CPU may reserve in a zone.
+pub(crate) const AT_HAND: usize = TYPES * 2;
+
 impl Default for CpuLists {
     fn default() -> Self {
         Self::new()
@@ -111,8 +114,8 @@ impl CpuLists {
     }
 
     /// All pageblocks that the CPU may reserve.
-    pub(crate) fn all_at_hand(&self) -> impl Iterator<Item = &AtHand> {
-        self.at_hand.iter().flatten()
+    pub(crate) fn all_at_hand(&self) -> &[AtHand] {
+        self.at_hand.as_flattened()
     }
 }
 

@@ -166,7 +166,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 return Err("a CPU reserves a pageblock");
             }
             let mut at_hand =
-                self.lists_at(id, cpu).all_at_hand().filter_map(|at_hand| Some(at_hand.get()?.0));
+                self.lists_at(id, cpu).all_at_hand().iter().filter_map(|at_hand| Some(at_hand.get()?.0));
             if !at_hand.any(|at_hand| at_hand == block) {
                 return Err("a CPU's list names each pageblock that the CPU reserves");
             }

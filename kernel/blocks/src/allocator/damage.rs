@@ -65,8 +65,8 @@ fn damage(allocator: &BlockAllocator<'_, impl Access>, random: &mut Random) {
         4 => allocator.index.damage(random.below(1 << 30) as usize, random.row()),
         5 => allocator.states[block].counted.store(some(random), Relaxed),
         6 => {
-            let all = lists.all_at_hand().count() as u64;
-            let at_hand = lists.all_at_hand().nth(random.below(all) as usize).expect("one of them");
+            let all = lists.all_at_hand().len() as u64;
+            let at_hand = &lists.all_at_hand()[random.below(all) as usize];
             at_hand.damage(some(random));
         }
         7 => [&lists.near, &lists.spare][random.below(2) as usize].store(some(random), Relaxed),

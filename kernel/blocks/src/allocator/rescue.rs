@@ -1,13 +1,13 @@
 //! The last attempts in a zone without a pageblock of the right type: pageblocks of other types, and
 //! pageblocks that CPUs reserve.
 
-use pageset_core::{Order, PAGEBLOCK_ORDER, Request, Watermark, ZoneId};
+use pageset_core::{CpuId, Order, PAGEBLOCK_ORDER, Request, Watermark, ZoneId};
 
 use super::needy::Needy;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::atomic::Relaxed;
-use crate::cpu_lists::{Wanted, count};
+use crate::cpu_lists::{AT_HAND, Wanted, count};
 use crate::index::BlockIndex;
 use crate::row::FRAMES as PAGEBLOCK;
 use crate::state::State;
@@ -140,9 +140,25 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// The reserved pageblocks of a zone.
     pub(super) fn reserved_in(&self, zone: ZoneId) -> impl Iterator<Item = BlockIndex> {
-        let lists = self.lists_in(zone).take_while(move |_| self.zones[zone.index()].has_reserved());
-        let blocks = lists.flat_map(|lists| lists.all_at_hand()).filter_map(|at_hand| Some(at_hand.get()?.0));
-        blocks.filter(|block| self.states.get(*block).is_some_and(|state| state.get().owner().is_some()))
+        let mut next = 0;
+        core::iter::from_fn(move || self.next_reserved(zone, &mut next))
+    }
+
+    /// The first reserved pageblock from the place `next` on, in the lists of all CPUs one after the other. One
+    /// function, because a kernel would link a copy of a chain of iterators for each caller.
+    fn next_reserved(&self, zone: ZoneId, next: &mut usize) -> Option<BlockIndex> {
+        loop {
+            let (cpu, place) = (*next / AT_HAND, *next % AT_HAND);
+            if cpu >= self.cpus() || place == 0 && !self.zones[zone.index()].has_reserved() {
+                return None;
+            }
+            *next += 1;
+            let at_hand = self.lists_at(zone, CpuId(cpu as u32)).all_at_hand()[place].get();
+            let Some((block, _)) = at_hand else { continue };
+            if self.states.get(block).is_some_and(|state| state.get().owner().is_some()) {
+                return Some(block);
+            }
+        }
     }
 
     /// Finds reserved pageblocks whose frames are all free, and makes them whole. O(CPUs).

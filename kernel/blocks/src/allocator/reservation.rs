@@ -94,7 +94,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Ends a CPU's reservations in a zone, and gives up its spare pageblock.
     pub(super) fn unreserve_of(&self, zone: ZoneId, cpu: CpuId) {
         self.give_spare_of(self.lists_at(zone, cpu));
-        for at_hand in self.lists_at(zone, cpu).all_at_hand().filter(|at_hand| at_hand.get().is_some()) {
+        for at_hand in self.lists_at(zone, cpu).all_at_hand().iter().filter(|at_hand| at_hand.get().is_some())
+        {
             self.put_at_hand(at_hand, None, cpu);
         }
     }

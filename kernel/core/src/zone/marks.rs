@@ -66,7 +66,13 @@ impl WatermarkSettings {
 /// Linux's default `min_free_kbytes` for `free_kbytes` of memory: 4 · √(free), 128 to 262 144 (spec §1.9).
 #[must_use]
 pub fn default_min_free_kbytes(free_kbytes: u64) -> u64 {
-    free_kbytes.saturating_mul(16).isqrt().clamp(128, 262_144)
+    // Kernels link it, and `isqrt` would take 560 bytes more.
+    let (square, mut low, mut high) = (free_kbytes.saturating_mul(16), 128, 262_144);
+    while low < high {
+        let middle = u64::div_ceil(low + high, 2);
+        if middle * middle <= square { low = middle } else { high = middle - 1 }
+    }
+    low
 }
 
 /// A zone's watermarks and boost. Readable without the zone's lock.
