@@ -85,7 +85,7 @@ impl State {
         Self(self.0 & !PHASE | phase as u32)
     }
 
-    /// Returns the state after all frames have become free. Only the isolation flag stays.
+    /// Returns the state of a pageblock that is not open any more. Only the isolation flag stays.
     #[must_use]
     pub(crate) const fn unused(self, phase: Phase) -> Self {
         Self(self.0 & ISOLATED | phase as u32)

@@ -24,8 +24,8 @@ use crate::state::{BlockState, State};
 ///
 /// A kernel has one `CpuArrays` for each CPU. `&mut` means that only this CPU uses it, with interrupts off
 /// if an interrupt handler uses it too. A program has one for each thread. An allocation and a free then need
-/// no atomic operation. An empty array gets free blocks of one row, up to half of its capacity. A full array returns
-/// half of its blocks. An array holds at most 64 pages; that for pageblocks, two of them.
+/// no exchange. An empty array gets free blocks of one row, up to half of its capacity. A full array returns
+/// its older half. An array holds at most 64 pages; that for pageblocks, two of them.
 ///
 /// # Out of memory
 /// For the allocator, blocks in arrays are in use, and [`drain_all`](BlockAllocator::drain_all) does not

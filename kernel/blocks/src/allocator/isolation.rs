@@ -63,6 +63,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         let before = self.states[block].update::<A>(to_service).map_err(|_| ConfigError::NotIsolated(pfn))?;
         if before.phase() == Phase::Parked {
             self.give_whole(block);
+        } else {
+            self.note_use(migratetype, block);
         }
         self.settle(block);
         self.count_free(block);

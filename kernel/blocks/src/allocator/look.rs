@@ -45,7 +45,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Whether a frame is free. O(1).
+    /// Whether a frame is free. `false` also while its pageblock opens or becomes whole. O(1).
     #[must_use]
     pub fn is_free(&self, pfn: Pfn) -> bool {
         self.locate(pfn).is_some_and(|(_, index)| {

@@ -55,7 +55,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Settles and counts a pageblock after its reservation has ended. `before` is the state that it had.
+    /// Lowers the zone's count of reserved pageblocks, and removes the pageblock from its CPU's list. `before` is
+    /// the state that it had.
     pub(super) fn note_unreserved(&self, block: BlockIndex, before: State) {
         let zone = self.zone_at(block);
         zone.note_unreserved::<A>();

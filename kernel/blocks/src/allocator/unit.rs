@@ -31,7 +31,7 @@ const UNITS_SEARCHED: usize = 512;
 /// Which whole pageblock a CPU uses next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WholeUse {
-    /// A pageblock near the pageblock that the CPU used or freed last. So CPUs stay apart.
+    /// A pageblock near the pageblock that the CPU used or freed last, if its unit suits. So CPUs stay apart.
     #[default]
     AtHand,
     /// The lowest whole pageblock, so that memory at the end stays free. For hosts that return memory from

@@ -76,12 +76,12 @@ fn a_gib_is_had_while_one_is_whole_and_comes_back() {
     assert!(allocator.validate().is_ok());
 }
 
-/// Found by a reader: a unit stayed clean if its first pageblock that could not be moved came from the CPU's
-/// spare, or was requested at its place.
+/// Found by readers: a unit stayed clean if its first pageblock that could not be moved came from the CPU's
+/// spare, was requested at its place, or came back into service.
 #[test]
 fn a_unit_is_tainted_however_its_first_unmovable_block_is_taken() {
     let (cpu, huge) = (CpuId(0), Request::new(Order::PAGEBLOCK));
-    for way in ["the spare", "a whole place", "a part of a place", "any place"] {
+    for way in ["the spare", "a whole place", "a part of a place", "a return into service", "any place"] {
         let allocator = machine::allocator(&[(ZoneKind::Normal, 0..2 * GIB, vec![0..2 * GIB])], 1);
         let first = allocator.alloc(cpu, &huge.movable()).unwrap();
         let unmovable = match way {
@@ -96,6 +96,13 @@ fn a_unit_is_tainted_however_its_first_unmovable_block_is_taken() {
             "a part of a place" => {
                 let at = Pfn(first.0 + 512);
                 allocator.alloc_at(cpu, at, &Request::new(Order::ZERO)).map(|()| at).unwrap()
+            }
+            "a return into service" => {
+                let at = Pfn(first.0 + 512);
+                allocator.alloc_at(cpu, at, &Request::new(Order::ZERO).movable()).unwrap();
+                allocator.isolate_pageblock(cpu, at).unwrap();
+                allocator.unisolate_pageblock(cpu, at, MigrateType::Unmovable).unwrap();
+                at
             }
             _ => allocator.alloc(cpu, &huge).unwrap(),
         };
