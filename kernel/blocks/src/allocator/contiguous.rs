@@ -198,7 +198,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             })
         };
         match frames {
-            // Such a run consists of whole pageblocks, and reservations have ended.
+            // The run consists of whole pageblocks, and reservations have ended.
             _ if frames.is_multiple_of(FRAMES) && align >= u64::from(PAGEBLOCK_FRAMES) => whole(),
             FRAMES.. => whole().or_else(any),
             _ => any(),

@@ -15,8 +15,8 @@ use crate::zone::Zone;
 /// A CPU that needs single frames opens a whole pageblock only if no pageblock in part use has a free block
 /// of at least this order.
 const RICH: usize = 2;
-/// The largest order for which a CPU reserves a pageblock in part use, unless the pageblock changes its type. It
-/// takes a larger block out of such a pageblock without reserving it.
+/// Up to this order, a CPU reserves a pageblock in part use. For larger orders it does so only if it changes the
+/// pageblock's type. Otherwise it takes the block without a reservation.
 const RESERVED_FOR_MAX: Order = match Order::new(3) {
     Some(order) => order,
     None => Order::ZERO,
