@@ -14,7 +14,7 @@ use pageset_core::{
     AllocError, CpuId, FreeError, MigrateType, Order, PAGEBLOCK_FRAMES, Pfn, Request, Watermark,
 };
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, not_returned};
 use super::unit::UNIT;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
@@ -89,9 +89,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         if surplus.is_empty() {
             return Ok(());
         }
-        // The caller has not got these frames yet. If their free fails, another caller has freed frames that
-        // it does not own.
-        self.free_parts(cpu, surplus).map_err(|_| AllocError::NotFree(pfn))
+        self.free_parts(cpu, surplus).map_err(|error| not_returned(error, pfn, order))
     }
 
     /// Allocates the frames of a range at its address, within one zone. The request's order, zone, node and

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request, RequestTraits, Watermark, ZoneKind};
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, not_returned};
 use super::{BlockAllocator, FRAMES, blocks_in, head_of};
 use crate::access::Access;
 use crate::cpu_lists::Wanted;
@@ -117,7 +117,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// The errors of [`alloc`](Self::alloc) for a block of at least this many frames;
     /// [`AllocError::BadCount`] if no block is large enough. [`AllocError::OutOfMemory`] if other CPUs were
     /// changing each pageblock that was tried. [`AllocError::NotFree`] if another caller freed frames that
-    /// this call had just taken.
+    /// this call had just taken. If a CPU stopped in the middle of a change of a pageblock, frames that this
+    /// call took there may stay in use.
     pub fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
         let order = Order::holding(frames).ok_or(AllocError::BadCount(frames))?;
         let mut request = *request;
@@ -138,7 +139,8 @@ impl<A: Access> BlockAllocator<'_, A> {
                 // free yet, part by part, and try again.
                 Err(FreeError::Busy(Pfn(at))) => {
                     let ours = self.free_parts(cpu, pfn.0..pfn.0 + frames);
-                    ours.and(self.free_parts(cpu, at..end)).map_err(|_| AllocError::NotFree(pfn))?;
+                    let rest = self.free_parts(cpu, at..end);
+                    ours.and(rest).map_err(|error| not_returned(error, pfn, order))?;
                 }
                 Err(_) => return Err(AllocError::NotFree(pfn)),
             }
