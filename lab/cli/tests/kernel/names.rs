@@ -112,10 +112,9 @@ fn names_are_kept_where_they_are_asked_for() {
     );
     let trace = directory.path().join("t.pftrace");
     succeeds(&["convert", &name, &trace.display().to_string(), "--to", "perfetto"]);
-    assert!(
-        holds(&fs::read(&trace).expect("it was written"), "kthreadd")
-            || holds(&fs::read(&trace).unwrap(), "dd")
-    );
+    // Which tasks visit a zone differs from run to run. The names of those that do are there.
+    let perfetto = fs::read(&trace).expect("it was written");
+    assert!(tasks.all().iter().filter_map(|task| tasks.name(task)).any(|name| holds(&perfetto, name)));
 }
 
 #[test]
