@@ -1,6 +1,6 @@
 //! A minimal spin lock: its cost is the least that a lock can cost.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use pageset_core::lock_api::{GuardSend, RawMutex};
 
@@ -21,7 +21,7 @@ unsafe impl RawMutex for Spin {
                 return guard;
             }
             while self.is_locked() {
-                std::hint::spin_loop();
+                core::hint::spin_loop();
             }
         }
     }

@@ -40,49 +40,20 @@ mod blocks {
 }
 
 #[cfg(feature = "core")]
-mod linux {
-    use core::sync::atomic::{AtomicBool, Ordering};
+#[path = "../../src/spin.rs"]
+mod spin;
 
-    use pageset_core::lock_api::{GuardNoSend, RawMutex};
+#[cfg(feature = "core")]
+mod linux {
     use pageset_core::{
         Config, CpuId, CpuMemory, FrameMemory, NodeId, Order, PageAllocator, Pfn, Platform, Request, Zone,
         ZoneConfig, ZoneKind,
     };
 
-    pub(crate) struct SpinLock(AtomicBool);
-
-    // SAFETY: only one holder sets the flag from false to true, until it unlocks.
-    unsafe impl RawMutex for SpinLock {
-        const INIT: Self = Self(AtomicBool::new(false));
-        type Guard = GuardNoSend;
-
-        fn lock(&self) -> GuardNoSend {
-            loop {
-                if let Some(guard) = self.try_lock() {
-                    return guard;
-                }
-                core::hint::spin_loop();
-            }
-        }
-
-        fn try_lock(&self) -> Option<GuardNoSend> {
-            let taken = self.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
-            taken.is_ok().then_some(GuardNoSend::new())
-        }
-
-        unsafe fn unlock(&self, _: GuardNoSend) {
-            self.0.store(false, Ordering::Release);
-        }
-
-        fn is_locked(&self) -> bool {
-            self.0.load(Ordering::Relaxed)
-        }
-    }
-
     pub(crate) struct Kernel;
 
     impl Platform for Kernel {
-        type RawLock = SpinLock;
+        type RawLock = crate::spin::Spin;
         type Events = ();
 
         fn events(&self) -> &() {

@@ -268,10 +268,10 @@ fn check_pcp(body: &ZoneBody<'_>, cpu: CpuId, pcp: &Pcp) -> Result<Held, Violati
     let mut held = Held::default();
     for list in 0..pcp.scheme().lists() {
         let order = pcp.scheme().order(list);
-        let pages = u64::from(order.frames());
         for frame in pcp.list(list).iter(&body.frames) {
-            match body.frames.state(frame) {
-                State::Cached { order: cached, .. } if cached == order => {}
+            let state = body.frames.state(frame);
+            match state {
+                State::Cached { order: cached, .. } | State::Leaked { order: cached } if cached == order => {}
                 State::Owned { order: cached } if cached == order => {
                     // The pageblock belongs to this CPU. After the CPU went offline, or while the pageblock
                     // is isolated, it belongs to no CPU. It never belongs to another CPU.
@@ -280,13 +280,12 @@ fn check_pcp(body: &ZoneBody<'_>, cpu: CpuId, pcp: &Pcp) -> Result<Held, Violati
                         return Err(Violation { zone: body.id, pfn: Some(body.span.pfn(frame)), rule });
                     }
                 }
-                State::Leaked { order: cached } if cached == order => held.marked_bad += pages,
                 _ => {
                     let rule = "a block in a page set has its list's order (8)";
                     return Err(Violation { zone: body.id, pfn: Some(body.span.pfn(frame)), rule });
                 }
             }
-            held.all += pages;
+            held.add(state);
         }
     }
     if i64::from(pcp.count) != held.all as i64 {

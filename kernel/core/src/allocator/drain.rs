@@ -48,7 +48,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         owners.map(|owner| self.drain_pageset(cpu, zone, owner)).sum()
     }
 
-    fn drain_pageset(&self, cpu: CpuId, zone: &Zone<'a, P>, owner: CpuId) -> u64 {
+    pub(super) fn drain_pageset(&self, cpu: CpuId, zone: &Zone<'a, P>, owner: CpuId) -> u64 {
         let at = self.pagesets.at(zone, owner, &self.policy, &self.platform);
         let at = CpuZone { cpu, ..at };
         let chunk = match self.policy.demand_drain {

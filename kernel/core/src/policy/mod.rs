@@ -381,7 +381,7 @@ pub enum DrainOrder {
     ClassFirst,
 }
 
-/// What a free compares with `high`.
+/// The number that a free compares with `high`.
 ///
 /// A page set counts its pages only. The other two count when its pages reach `high`, list by list, so that the
 /// kernels' policies do not pay for counts that they do not use.

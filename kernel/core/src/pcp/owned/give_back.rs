@@ -1,9 +1,8 @@
 //! Puts a freed block into the page set of the CPU that owns its pageblock, or on the owner's list first.
 
-use crate::event::DrainReason;
 use crate::frame::State;
 use crate::pcp::pageset::PagesetState;
-use crate::pcp::{Claimed, CpuZone, DrainFrom};
+use crate::pcp::{Claimed, CpuZone};
 use crate::platform::Platform;
 use crate::policy::{BusyOwner, RemoteFrees};
 use crate::{MigrateType, Order};
@@ -41,23 +40,11 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     #[cold]
     pub(crate) fn gives_to_list(self, block: Claimed) -> bool {
         let remote = self.policy.ownership.map(|rule| rule.remote);
-        if self.owner == self.cpu || remote != Some(RemoteFrees::OwnersList) {
-            return false;
+        let gives = self.owner != self.cpu && remote == Some(RemoteFrees::OwnersList);
+        if gives {
+            self.pageset.remote.add(&self.zone.body.frames, block.frame);
         }
-        self.pageset.remote.add(&self.zone.body.frames, block.frame);
-        // Race: the owner goes offline. It gives up its pageblocks first, and then empties its page set and this
-        // list. If the list was emptied before the block was added, the pageblock has no owner now, and this
-        // CPU empties the list. So no block stays behind.
-        if self.zone.body.owners.owner(block.frame) != Some(self.owner) {
-            self.pageset.with(|state| {
-                self.take_in(state);
-                let pages = state.pcp.count;
-                if pages > 0 {
-                    self.drain(state, DrainFrom { pages, list: 0 }, DrainReason::Demand);
-                }
-            });
-        }
-        true
+        gives
     }
 
     /// Takes the blocks of the owner's list into its page set, whose lock is held.
