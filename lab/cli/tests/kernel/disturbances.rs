@@ -144,7 +144,10 @@ fn a_recording_that_somebody_switches_off_ends_with_what_there_was() {
     let (_directory, path, name) = directory();
     let child = start(&["record", "-o", &name]);
     has_begun(&path);
-    fs::write(instance_of(&child).join("tracing_on"), "0").unwrap();
+    // The recorder writes the head of its file before it switches recording on.
+    let switch = instance_of(&child).join("tracing_on");
+    wait_until("recording is on", || fs::read_to_string(&switch).is_ok_and(|state| state.trim() == "1"));
+    fs::write(switch, "0").unwrap();
     thread::sleep(Duration::from_millis(200));
     send("-INT", &child);
     let said = ends_well(child);
