@@ -1,4 +1,4 @@
-//! Pages of which the first bytes are in use.
+//! Pages with a count of the bytes in use, which come first.
 
 use std::fmt;
 use std::io;
@@ -42,7 +42,7 @@ impl<P: Deref<Target = [u8]>> PageBuffer<P> {
         buffer
     }
 
-    /// The bytes that may be in use: those of the pages.
+    /// The number of bytes that the pages have.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.pages.len()
