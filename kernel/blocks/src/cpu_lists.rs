@@ -55,8 +55,8 @@ pub struct CpuLists {
     /// The CPU's spare pageblock, plus 1. A hint: it may be out of date.
     pub(crate) spare: AtomicU32,
     pub(crate) activity: Activity,
-    /// For each type, two reserved pageblocks: for single frames, and for larger blocks.
-    at_hand: [[AtHand; 2]; TYPES],
+    /// For each type, three reserved pageblocks: for single frames, for larger blocks, and for frees.
+    at_hand: [[AtHand; KINDS]; TYPES],
     /// For each order, the first frame of the block that the CPU freed last, plus 1. A hint: it may be out of
     /// date.
     freed: [AtomicU32; ROW_ORDER + 1],
@@ -64,7 +64,8 @@ pub struct CpuLists {
 }
 
 /// The pageblocks that a CPU may reserve in a zone.
-pub(crate) const AT_HAND: usize = TYPES * 2;
+pub(crate) const AT_HAND: usize = TYPES * KINDS;
+const KINDS: usize = 3;
 
 impl Default for CpuLists {
     fn default() -> Self {
@@ -93,6 +94,12 @@ impl CpuLists {
     #[inline]
     pub(crate) fn at_hand(&self, wanted: Wanted) -> &AtHand {
         &self.at_hand[wanted.migratetype.index()][usize::from(wanted.order > Order::ZERO)]
+    }
+
+    /// The pageblock of this type that was full before this CPU freed to it.
+    #[inline]
+    pub(crate) fn freed_to(&self, migratetype: MigrateType) -> &AtHand {
+        &self.at_hand[migratetype.index()][2]
     }
 
     /// Notes that the CPU freed this block. Larger blocks than a row are not noted.

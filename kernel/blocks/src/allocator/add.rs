@@ -87,7 +87,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             }
             let Ok(left) = self.rows[block].offer(row, bits) else { break };
             added += bits.count_ones() as usize;
-            self.note_free(block, row, left);
+            self.note_free_of_none(block, row, left);
         }
         self.settle(block);
         self.count_free(block);

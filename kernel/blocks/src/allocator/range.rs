@@ -286,7 +286,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         while rest.start < rest.end {
             match self.rows[block].free_first(rest.clone()) {
                 Ok((freed, left)) => {
-                    self.note_free(block, rest.start / ROW_FRAMES, left);
+                    self.note_free_of_none(block, rest.start / ROW_FRAMES, left);
                     rest.start += freed;
                 }
                 Err(Refused::Changing) => return Ok(Attempt::Again),

@@ -23,13 +23,34 @@ const RESERVED_FOR_MAX: Order = match Order::new(3) {
 };
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Takes a block of a pageblock other than the CPU's own: first in units that suit, then anywhere.
+    /// Takes a block of another pageblock: first of the one that the CPU frees to, then in units that suit,
+    /// then anywhere.
     pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
+        let of_freed = self.take_from_freed(needy);
+        if of_freed.is_some() {
+            return of_freed;
+        }
         if !self.steers() || !self.has_tainted(needy) {
             return self.take_from(needy);
         }
         let suiting = Needy { places: Places::Suiting, ..needy };
         self.take_from(suiting).or_else(|| self.retype_in_tainted(needy)).or_else(|| self.take_from(needy))
+    }
+
+    /// Takes a block of the pageblock that the CPU frees to. From then on the CPU takes from this pageblock.
+    fn take_from_freed(&self, needy: Needy<'_>) -> Option<usize> {
+        let freed_to = needy.lists.freed_to(needy.wanted.migratetype);
+        let (block, _) = freed_to.get()?;
+        let least = if needy.wanted.order == Order::ZERO { RICH } else { needy.wanted.order.index() };
+        let is_ours = self.states.get(block)?.get().is_reserved_by(needy.cpu);
+        if !is_ours || self.rows[block].largest_free() < Some(least) {
+            return None;
+        }
+        // Race: another thread of this CPU frees to another pageblock, and gives this one up. Then this CPU
+        // does not reserve it any more, and `take_rest` takes nothing.
+        self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
+        freed_to.forget::<A>(block);
+        self.take_rest(needy)
     }
 
     fn has_tainted(&self, needy: Needy<'_>) -> bool {

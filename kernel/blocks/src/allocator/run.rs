@@ -61,7 +61,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         while let Some((freed, left)) =
             self.rows[block].free_first(rest.clone()).ok().filter(|_| !rest.is_empty())
         {
-            self.note_free(block, rest.start / ROW_FRAMES, left);
+            self.note_free_of_none(block, rest.start / ROW_FRAMES, left);
             rest.start += freed;
         }
     }
