@@ -272,13 +272,14 @@ impl<A: Access> BlockAllocator<'_, A> {
                 }
             }
             Phase::Block => self.open_in_use(block, Order::PAGEBLOCK),
-            Phase::Open => return self.free_rows(zone, block, rest),
+            Phase::Open => return self.free_rows(cpu, zone, block, rest),
         }
         Ok(Attempt::Again)
     }
 
     fn free_rows(
         &self,
+        cpu: CpuId,
         zone: &Zone,
         block: BlockIndex,
         rest: &mut Range<usize>,
@@ -286,7 +287,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         while rest.start < rest.end {
             match self.rows[block].free_first(rest.clone()) {
                 Ok((freed, left)) => {
-                    self.note_free_of_none(block, rest.start / ROW_FRAMES, left);
+                    self.note_free(cpu, block, rest.start / ROW_FRAMES, left);
                     rest.start += freed;
                 }
                 Err(Refused::Changing) => return Ok(Attempt::Again),

@@ -32,15 +32,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     #[inline(always)]
     pub(super) fn note_free_of(&self, cpu: CpuId, block: BlockIndex, state: State, at: usize, row: Row) {
         if state.needs_look(row) {
-            self.mind(Some(cpu), block, state, at);
-        }
-    }
-
-    /// Does the same as [`note_free`](Self::note_free), but no CPU reserves the pageblock.
-    pub(super) fn note_free_of_none(&self, block: BlockIndex, at: usize, row: Row) {
-        let state = self.states[block].get();
-        if state.needs_look(row) {
-            self.mind(None, block, state, at);
+            self.mind(cpu, block, state, at);
         }
     }
 
@@ -71,7 +63,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// out of date. If it was full, the CPU that freed reserves it, so that its further frees change no set.
     #[cold]
     #[inline(never)]
-    fn mind(&self, cpu: Option<CpuId>, block: BlockIndex, state: State, at: usize) {
+    fn mind(&self, cpu: CpuId, block: BlockIndex, state: State, at: usize) {
         self.note_old_count(block, state);
         // Race: several CPUs free the last rows of a block at once. Each looks after its own free, so the
         // last CPU sees that the whole block is free.
@@ -82,9 +74,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         if new == 0 || self.states[block].update::<A>(noted).is_ok() {
             return;
         }
-        let is_reserved =
-            new >> PAGEBLOCK_ORDER == 0 && cpu.is_some_and(|cpu| self.reserve_freed(cpu, block));
-        if !is_reserved {
+        if new >> PAGEBLOCK_ORDER != 0 || !self.reserve_freed(cpu, block) {
             self.settle(block);
         }
     }
