@@ -3,7 +3,7 @@
 use pageset_core::{CpuId, MigrateType, Order, ZoneId};
 
 use super::needy::{Needy, Reserve};
-use super::sets::{PAIRS, WHOLE};
+use super::sets::Members;
 use super::{BlockAllocator, WholeUse, blocks_in};
 use crate::access::Access;
 use crate::atomic::Relaxed;
@@ -46,11 +46,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         if !zone.may_claim(1, needy.reserve) {
             return None;
         }
-        let whole = self.index.set::<A>(WHOLE);
+        let whole = self.set(Members::Whole);
         loop {
             let block = self.find_whole(needy)?;
             if whole.remove(block) {
-                self.note_claimed(needy, block, 1);
+                self.note_claimed(needy, Several::of(block));
                 return Some(block);
             }
         }
@@ -60,11 +60,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub(super) fn claim_several(&self, needy: Needy<'_>, limit: usize) -> Several {
         let zone = &self.zones[needy.zone.index()];
         let limit = limit.min(zone.open_blocks(limit, needy.reserve));
-        let taken = self.index.set::<A>(WHOLE).take_near(&zone.blocks, self.whole_start(needy), limit);
-        if let Some(first) = taken.first() {
-            self.note_claimed(needy, first, taken.len());
-            taken.for_each(|block| self.note_use(needy.wanted.migratetype, block));
-        }
+        let taken = self.set(Members::Whole).take_near(&zone.blocks, self.whole_start(needy), limit);
+        self.note_claimed(needy, taken);
         taken
     }
 
@@ -74,13 +71,13 @@ impl<A: Access> BlockAllocator<'_, A> {
         if !zone.may_claim(2, needy.reserve) {
             return None;
         }
-        let (whole, pairs) = (self.index.set::<A>(WHOLE), self.index.set::<A>(PAIRS));
+        let (whole, pairs) = (self.set(Members::Whole), self.set(Members::Pairs));
         loop {
             let first = pairs.find(&zone.blocks, self.whole_start(needy) & !1)?;
             let claimed = whole.remove_pair(first);
             pairs.remove(first);
             if claimed {
-                self.note_claimed(needy, first, 2);
+                self.note_claimed(needy, Several::pair_of(first));
                 return Some(first);
             }
             if whole.has_pair(first) {
@@ -91,11 +88,12 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    fn note_claimed(&self, needy: Needy<'_>, block: BlockIndex, blocks: usize) {
-        self.zones[needy.zone.index()].remove_whole::<A>(blocks);
+    fn note_claimed(&self, needy: Needy<'_>, blocks: Several) {
+        let Some(first) = blocks.first() else { return };
+        self.zones[needy.zone.index()].remove_whole::<A>(blocks.len());
         count::<A>(&needy.lists.counters.claimed);
-        needy.lists.near.store(block as u32, Relaxed);
-        (block..block + blocks).for_each(|block| self.note_use(needy.wanted.migratetype, block));
+        needy.lists.near.store(first as u32, Relaxed);
+        blocks.for_each(|block| self.note_use(needy.wanted.migratetype, block));
     }
 
     /// The pageblock at which a search for free blocks begins.

@@ -15,6 +15,7 @@ use pageset_core::{
 };
 
 use super::attempt::{Attempt, not_returned};
+use super::sets::Members;
 use super::unit::UNIT;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
@@ -207,7 +208,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// whole units begin at a member of their set. Otherwise this reads the set of whole pageblocks once:
     /// where one is missing, the next place begins after it.
     fn whole_places(&self, zone: &Zone, frames: usize, align: u64) -> impl Iterator<Item = Range<usize>> {
-        let whole = self.index.set::<A>(super::sets::WHOLE);
+        let whole = self.set(Members::Whole);
         let of_units = frames.min(usize::try_from(align).unwrap_or(usize::MAX)) >= UNIT * FRAMES;
         let mut at = zone.blocks.start;
         core::iter::from_fn(move || {

@@ -4,7 +4,7 @@ use pageset_core::{MigrateType, Order, PAGEBLOCK_ORDER};
 
 use super::BlockAllocator;
 use super::needy::{Needy, Places};
-use super::sets::TAINTED;
+use super::sets::Members;
 use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::cpu_lists::{Wanted, count, types};
@@ -55,7 +55,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     fn has_tainted(&self, needy: Needy<'_>) -> bool {
         let blocks = &self.zones[needy.zone.index()].blocks;
-        self.index.set::<A>(TAINTED).find_from(blocks, blocks.start).is_some()
+        self.set(Members::Tainted).find_from(blocks, blocks.start).is_some()
     }
 
     /// Reserves a pageblock of another type in part use in a tainted unit, and gives it the request's type:

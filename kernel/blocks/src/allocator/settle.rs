@@ -4,7 +4,7 @@
 use pageset_core::{CpuId, Order, PAGEBLOCK_ORDER};
 
 use super::BlockAllocator;
-use super::sets::UNCOUNTED;
+use super::sets::Members;
 use crate::access::{Access, update};
 use crate::atomic::{Relaxed, SeqCst};
 use crate::bad_bits::BadBits;
@@ -84,7 +84,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         if state.is_counted() {
             let changed = self.states[block].update::<A>(|now| now.is_counted().then(|| now.counted(false)));
             if changed.is_ok() {
-                self.index.set::<A>(UNCOUNTED).add(block);
+                self.set(Members::Uncounted).add(block);
             }
         }
     }
@@ -147,7 +147,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             } else if before.is_counted() {
                 // Race: another CPU freed a frame. It saw the phase `Changing`, and so did not mark the
                 // count as out of date.
-                self.index.set::<A>(UNCOUNTED).add(block);
+                self.set(Members::Uncounted).add(block);
             }
             return false;
         }
@@ -204,7 +204,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Counts each pageblock again that had a free since it was counted last. O(number of such pageblocks).
     pub(super) fn count_frees(&self, zone: &Zone) {
-        let uncounted = self.index.set::<A>(UNCOUNTED);
+        let uncounted = self.set(Members::Uncounted);
         // At most one round, because other CPUs may free without end.
         for _ in zone.blocks.clone() {
             let Some(block) = uncounted.find(&zone.blocks, zone.blocks.start) else { return };
