@@ -87,11 +87,6 @@ impl Several {
         Self { word: block / BITS, bits: 1 << (block % BITS) }
     }
 
-    /// A pair of pageblocks, by the first, whose number is even.
-    pub(crate) const fn pair_of(first: BlockIndex) -> Self {
-        Self { word: first / BITS, bits: 0b11 << (first % BITS) }
-    }
-
     /// Adds a pageblock. Returns `false` if its bit lies in another word.
     pub(crate) const fn add(&mut self, block: BlockIndex) -> bool {
         let one = Self::of(block);

@@ -50,7 +50,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         loop {
             let block = self.find_whole(needy)?;
             if whole.remove(block) {
-                self.note_claimed(needy, Several::of(block));
+                self.note_claimed(needy, block, 1);
                 return Some(block);
             }
         }
@@ -61,7 +61,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         let zone = &self.zones[needy.zone.index()];
         let limit = limit.min(zone.open_blocks(limit, needy.reserve));
         let taken = self.set(Members::Whole).take_near(&zone.blocks, self.whole_start(needy), limit);
-        self.note_claimed(needy, taken);
+        if let Some(first) = taken.first() {
+            self.note_claimed(needy, first, taken.len());
+            // The others may lie in the next unit.
+            taken.for_each(|block| self.note_use(needy.wanted.migratetype, block));
+        }
         taken
     }
 
@@ -77,7 +81,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             let claimed = whole.remove_pair(first);
             pairs.remove(first);
             if claimed {
-                self.note_claimed(needy, Several::pair_of(first));
+                self.note_claimed(needy, first, 2);
                 return Some(first);
             }
             if whole.has_pair(first) {
@@ -88,12 +92,12 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    fn note_claimed(&self, needy: Needy<'_>, blocks: Several) {
-        let Some(first) = blocks.first() else { return };
-        self.zones[needy.zone.index()].remove_whole::<A>(blocks.len());
+    /// Notes that this many pageblocks were claimed, and the use of the first and of its unit.
+    fn note_claimed(&self, needy: Needy<'_>, first: BlockIndex, blocks: usize) {
+        self.zones[needy.zone.index()].remove_whole::<A>(blocks);
         count::<A>(&needy.lists.counters.claimed);
         needy.lists.near.store(first as u32, Relaxed);
-        blocks.for_each(|block| self.note_use(needy.wanted.migratetype, block));
+        self.note_use(needy.wanted.migratetype, first);
     }
 
     /// The pageblock at which a search for free blocks begins.
