@@ -129,11 +129,11 @@ impl Zone {
         self.gauges.whole.load(Relaxed)
     }
 
-    /// A lower bound of the number of free frames. It lacks frames that were freed since their pageblock was
+    /// An estimate of the number of free frames, usually too low. It lacks frames that were freed since their pageblock was
     /// last counted, and free frames of reserved pageblocks.
     ///
     /// Race: a CPU takes a frame of the pageblock that it reserves, while another CPU ends the reservation and
-    /// counts the frame as free. Then the bound is too high by that block until the pageblock is counted
+    /// counts the frame as free. Then the estimate is too high by that block until the pageblock is counted
     /// again.
     pub(crate) fn free_at_least(&self) -> u64 {
         let whole = (self.whole_blocks() as u64).saturating_mul(u64::from(PAGEBLOCK_FRAMES));

@@ -23,8 +23,8 @@ pub struct ZoneUse {
     pub managed: u64,
     /// Free frames, including those of reserved and spare pageblocks.
     pub free: u64,
-    /// The part of `free` in reserved and spare pageblocks. Other CPUs take these frames only if they find
-    /// no others.
+    /// The part of `free` in reserved and spare pageblocks. Other CPUs usually take these frames only if
+    /// they find no others.
     pub at_hand: u64,
     /// Pageblocks that are completely free, reserved ones included. Any request can get them.
     pub whole_pageblocks: u64,

@@ -13,10 +13,12 @@ use crate::state::State;
 use crate::zone::Zone;
 
 /// A CPU that needs single frames opens a whole pageblock only if no pageblock in part use has a free block
-/// of at least this order.
+/// of at least this order. It prefers a smaller block to a whole pageblock in a unit that does not suit.
+/// Chosen.
 const RICH: usize = 2;
 /// Up to this order, a CPU reserves a pageblock in part use. For larger orders it does so only if it changes the
 /// pageblock's type. Otherwise it takes the block without a reservation.
+/// Chosen: Linux calls larger orders costly.
 const RESERVED_FOR_MAX: Order = match Order::new(3) {
     Some(order) => order,
     None => Order::ZERO,

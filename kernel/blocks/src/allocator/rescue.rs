@@ -9,7 +9,6 @@ use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::cpu_lists::{AT_HAND, Wanted, count};
 use crate::index::BlockIndex;
-use crate::row::FRAMES as PAGEBLOCK;
 use crate::state::State;
 use crate::zone::Zone;
 
@@ -19,11 +18,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.give_spares(zone);
         let floor = zone.floor(request, Watermark::Min);
         let mut is_tight = false;
-        if floor > 0 && !self.is_free_at_least(zone, floor.saturating_add(PAGEBLOCK as u64)) {
+        if floor > 0 && !self.is_free_at_least(zone, floor.saturating_add(FRAMES as u64)) {
             // A CPU takes from its reserved pageblock without checking a watermark, so near the floor it
             // could use memory that other requests must find. End all reservations.
             self.unreserve_all(zone);
-            is_tight = !self.is_free_at_least(zone, floor.saturating_add(PAGEBLOCK as u64));
+            is_tight = !self.is_free_at_least(zone, floor.saturating_add(FRAMES as u64));
             if is_tight
                 && !self.is_free_at_least(zone, floor.saturating_add(u64::from(request.order.frames())))
             {
