@@ -236,7 +236,10 @@ impl fmt::Display for BuildError {
                 )
             }
             Self::AddressSpace { bytes, .. } => {
-                write!(f, "cannot reserve {bytes} bytes of address space (see ulimit -v and vm.max_map_count)")
+                write!(
+                    f,
+                    "cannot reserve {bytes} bytes of address space (see ulimit -v and vm.max_map_count)"
+                )
             }
             Self::HugetlbShortage { wanted, free: Some(free), .. } => {
                 write!(f, "cannot get {wanted} huge pages: {free} are free (see /proc/sys/vm/nr_hugepages)")
@@ -254,7 +257,7 @@ impl fmt::Display for BuildError {
                     Numa::Bind(node) => write!(f, "on node {node}")?,
                     Numa::Interleave(nodes) => write!(f, "on the nodes {nodes:#b} in turn")?,
                 }
-                f.write_str(": too few on its nodes (free_hugepages), or a limit of its cpuset or cgroup (hugetlb.*.max)")
+                f.write_str(": see free_hugepages of its nodes, its cpuset, and hugetlb.*.max of its cgroup")
             }
             Self::CopyOfHugetlb => f.write_str(
                 "huge pages are not copied for children: use Fork::Hide, or leave fork unset to share them",
