@@ -214,7 +214,7 @@ fn every_number_of_replay_is_that_of_the_whole_recording_or_unknown() {
         );
         assert_eq!(row["is_recorded_kernel"], false, "{parts:07b}");
         let warning = part["warnings"][0].as_str().expect("a warning");
-        assert!(warning.contains("does not say what its kernel did"), "{warning}");
+        assert!(warning.contains("does not show what its kernel did"), "{warning}");
         assert!(warning.contains("It has no mm_page_"), "{warning}");
     }
 }

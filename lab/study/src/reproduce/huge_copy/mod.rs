@@ -247,7 +247,7 @@ fn verdict(results: &Results, claims: &Claims) -> Result<String> {
     let change = results.throughput_percent(row) - 100.0;
     let is_apart = row.throughput.is_apart_from(&results.base().throughput);
     let outcome = match change {
-        change if change >= claims.throughput_percent / 2.0 => "It reproduces here",
+        change if change >= claims.throughput_percent / 2.0 => "The published result reproduces here",
         change if change > 0.0 && is_apart => {
             "The published result reproduces here in direction, but not in size"
         }
@@ -309,7 +309,7 @@ mod tests {
     fn the_verdict_follows_the_figures() {
         let claims = Claims::read().unwrap();
         for (ours, expected) in [
-            ([110.0, 112.0], "It reproduces here:"),
+            ([110.0, 112.0], "The published result reproduces here:"),
             ([104.0, 105.0], "The published result reproduces here in direction"),
             ([99.0, 105.0], "The published result does not reproduce here:"),
             ([80.0, 81.0], "The published result does not reproduce here:"),

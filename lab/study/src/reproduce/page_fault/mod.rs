@@ -96,8 +96,8 @@ fn notes(fault_ns: f64) -> Vec<String> {
         ),
         "Page locking is P1,V1,R1, atomic operations P2,V1,R1, deltas P2,V1,R2. The counters are on \
          the cache line of mmap_sem (R1 of the specification). The address space also remembers the area that was used \
-         last. Until Linux 3.15 each fault of another thread overwrote this memory. Guess: the remembered area is \
-         on that cache line too."
+         last. Until Linux 3.15 each fault of another thread overwrote this memory. Guess: the remembered area \
+         is on that cache line too."
             .to_owned(),
         "Each thread touches a few thousand pages. The simulated machine's memory is smaller in the same proportion, so \
          that the same part of the pages is remote. The times of touching and teardown are scaled up to all pages."
@@ -132,6 +132,6 @@ const EXPLANATIONS: [&str; 6] = [
     "Deltas: if the counters are on the line of mmap_sem, deltas remove two of five writes of that line, so faults become \
      faster. If the counters have a line of their own, they do not matter, because no thread waits for that line. The \
      printed loss is not only a loss of CPU time: with 64 threads, CPU time per fault rises by half; with 512 threads, it \
-     falls while wall time rises, and User time is 9 times as long. Waits for a line or a link do not explain both. We \
-     cannot explain this loss.",
+     falls while wall time rises, and User time is 9 times as long. Waits for a line or a link do not explain both. The \
+     cause of this loss is not known.",
 ];
