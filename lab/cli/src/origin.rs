@@ -140,7 +140,7 @@ mod tests {
             [
                 "Lost events: 3 (3 overwritten in the kernel's buffer).",
                 "Events are missing: small differences mean nothing.",
-                "Also in the trace: 1 events out of order, kept.",
+                "The trace also has: 1 events out of order, kept.",
             ]
         );
     }

@@ -352,7 +352,7 @@ fn what_is_said_is_of_the_longest_part_under_one_setting() {
         let change = "\"text\":\"vm.percpu_pagelist_high_fraction changed from 0 to 8 between ";
         assert!(html.contains(change), "each chart has the change");
         assert!(html.contains("vm.percpu_pagelist_high_fraction=0"), "the settings when it began");
-        assert!(html.contains("The charts over time are of all of the recording"), "it is said");
+        assert!(html.contains("The charts over time show the whole recording"), "it is said");
         let forecast = |setting: &str| {
             let forecasts = advice["forecasts"].as_array().expect("a list");
             forecasts.iter().any(|forecast| forecast["settings"] == setting)
