@@ -50,8 +50,9 @@ impl EngineConfig {
     pub fn new(geometry: Geometry, cpus: u32, pages: u64) -> Self {
         let leaves = pages.div_ceil(u64::from(geometry.entries()));
         let upper = leaves.div_ceil(u64::from(geometry.entries())) + u64::from(geometry.root_level());
-        // Add spare tables. Each CPU may have prepared one table per level that it does not need, because
-        // another CPU was faster. A range may also begin in the middle of a table.
+        // Add some spare tables to the number that is needed. Each CPU may have prepared one table per level
+        // that it does not need, because another CPU was faster. A range may also begin in the middle of a
+        // table.
         let spare =
             u64::from(cpus) * u64::from(geometry.root_level()) + 2 * u64::from(geometry.root_level()) + 2;
         let tables = u32::try_from(leaves + upper + spare).unwrap_or(u32::MAX);

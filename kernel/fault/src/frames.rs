@@ -9,9 +9,9 @@ use crate::atomic::{AtomicU64, Ordering::Relaxed};
 /// What a frame is allocated for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameUse {
-    /// Contents of an address space. The frame is movable.
+    /// The frame holds a page of an address space, and is movable.
     Anon,
-    /// A page table. The frame is not movable.
+    /// The frame holds a page table, and is not movable.
     Table,
 }
 
@@ -35,7 +35,7 @@ pub trait FrameSource {
     fn alloc(&self, cpu: CpuId, order: Order, wanted_for: FrameUse) -> Option<Pfn>;
 
     /// Fills the empty slots of `frames` with single frames, first to last. Returns the number of slots
-    /// filled. If memory is short, some stay empty.
+    /// filled. If memory is short, some slots stay empty.
     fn alloc_many(&self, cpu: CpuId, wanted_for: FrameUse, frames: &mut [Option<Pfn>]) -> usize {
         let mut got = 0;
         for slot in frames.iter_mut().filter(|slot| slot.is_none()) {
@@ -48,7 +48,7 @@ pub trait FrameSource {
         got
     }
 
-    /// Takes a block back.
+    /// Takes back a block that was allocated here.
     ///
     /// # Errors
     /// An error if the block was not handed out. In that case nothing changes.
@@ -57,7 +57,7 @@ pub trait FrameSource {
     /// Takes many blocks back.
     ///
     /// # Errors
-    /// The error of the first block that was refused. All blocks that were not refused are free.
+    /// If blocks were refused, the error of the first one. All other blocks are free.
     fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), FreeError> {
         blocks.iter().map(|(pfn, order)| self.free(cpu, *pfn, *order)).fold(Ok(()), Result::and)
     }
@@ -109,7 +109,7 @@ pub struct Bump {
 }
 
 impl Bump {
-    /// Makes a source of these frames.
+    /// Makes a source that hands out these frames.
     #[must_use]
     pub fn new(span: Range<u64>) -> Self {
         Self { next: AtomicU64::new(span.start), freed: AtomicU64::new(0), span }

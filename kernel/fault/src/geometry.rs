@@ -20,7 +20,8 @@ impl Geometry {
     /// table covers 32 MiB, addresses have 47 bits.
     pub const PAGES_16K: Self = Self { page_shift: 14, index_bits: 11, levels: 3 };
 
-    /// Makes another shape, for models. Returns `None` if a number is outside the limits of the type.
+    /// Makes a page table of another shape, for tests with models. Returns `None` if a number is outside the
+    /// limits of the type.
     #[must_use]
     pub const fn new(page_shift: u8, index_bits: u8, levels: u8) -> Option<Self> {
         let sane = 6 <= page_shift

@@ -22,7 +22,8 @@ pub(crate) struct Local {
     pub(crate) home: u32,
     pub(crate) stats: Stats,
     pub(crate) deltas: Counts,
-    /// Faults since the task last added its counts to the address space's counters. Used by strategy R3.
+    /// Faults since the task last added its counts to the address space's counters. Strategy R3 uses this
+    /// number.
     pub(crate) events: u32,
     pub(crate) areas: KnownAreas,
     pub(crate) lru: LruBatch,

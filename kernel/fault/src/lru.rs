@@ -23,7 +23,7 @@ const BATCH: usize = 15;
 
 const UNLISTED: u16 = 0;
 const PENDING: u16 = 1;
-/// The mark of blocks on list 0. Blocks on list n have mark `LISTED + n`.
+/// The mark of blocks on list 0. The mark of blocks on list n is `LISTED + n`.
 const LISTED: u16 = 2;
 /// The largest number of lists that a mark of 16 bits can distinguish.
 pub(crate) const LISTS_MAX: u16 = u16::MAX - LISTED;

@@ -15,7 +15,8 @@ pub(crate) struct Prefault {
 }
 
 impl Prefault {
-    /// No prediction. This address is not the start of a page, so no fault matches it.
+    /// The value for "no prediction": an address that is not the start of a page, so that no fault matches
+    /// it.
     pub(crate) const NONE: Self = Self { next: u64::MAX, order: 0 };
 
     /// Returns how many pages a fault at `page` maps, including `page` itself: at most 2^`largest` and at

@@ -69,8 +69,8 @@ impl Strategy {
     }
 
     /// Whether areas may change while faults run. If not (V0 without P3), the caller must ensure that they do
-    /// not. Otherwise a fault could map a page into an area that is being removed, and only `check` would
-    /// find that page.
+    /// not. If areas changed during a fault, the fault could map a page into an area that is being removed,
+    /// and only `check` would find that page.
     #[must_use]
     pub const fn areas_may_change(self) -> bool {
         !matches!(self.stabilise, Stabilise::V0) || matches!(self.sync, TableSync::P3)

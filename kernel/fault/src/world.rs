@@ -88,7 +88,7 @@ pub enum Line {
         area: u32,
     },
     /// The count of resident pages. R1b has only this counter, and R1 has both counters on this line. A host
-    /// may treat it as the cache line of the address space's lock.
+    /// may treat this line as the cache line of the address space's lock.
     Rss {
         /// Number of the address space.
         space: u32,

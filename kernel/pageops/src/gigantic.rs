@@ -16,7 +16,7 @@ pub struct Part {
 }
 
 /// The parts of a page, in ascending order. With [`VisitOrder::StreamTargetLast`] and a hint, the part with
-/// the hint comes last. This is a pure iterator, so a caller can keep it to continue later.
+/// the hint comes last. `Parts` is a pure iterator, so a caller can keep it to continue later.
 #[derive(Clone, Debug)]
 pub struct Parts {
     page_bytes: usize,

@@ -1,9 +1,9 @@
 //! The orders in which the base pages of a page are visited, and the kind of stores for each visit, as pure
 //! iterators.
 //!
-//! An order does not touch memory. Its inputs are the number of base pages, the base page that the program
-//! will touch, and the size of the neighbourhood around that base page. The output is the steps in sequence.
-//! Each order visits every base page exactly once.
+//! An order does not touch memory. The inputs of an order are the number of base pages, the base page that
+//! the program will touch, and the size of the neighbourhood around that base page. The output is the steps
+//! in sequence. Each order visits every base page exactly once.
 
 use core::iter::FusedIterator;
 use core::ops::Range;

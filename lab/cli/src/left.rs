@@ -50,7 +50,7 @@ fn way_back() -> String {
     format!("`{}` puts them back.", rights::as_root(&["advise", "--put-back"]))
 }
 
-/// Reports each setting. An error if one does not have its old value.
+/// Reports each setting. Returns an error if a setting does not have its old value.
 fn told(all: &[PutBack]) -> Result<()> {
     all.iter().for_each(|one| say(&one.to_string()));
     if all.iter().any(|one| !one.is_settled()) {

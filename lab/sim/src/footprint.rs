@@ -1,10 +1,10 @@
 //! Tells which cache has a frame's data. The caches of the CPU that touched the frame last have the data,
 //! unless that CPU has since touched more data than its caches hold.
 //!
-//! A frame's data and its metadata each have a mark: the CPU that touched them last, and when. That CPU's
-//! [`Recency`] knows which of the CPU's caches still holds the lines used then. The model is a fully
-//! associative cache that evicts the least recently used line. A workload's own data takes part only if the
-//! workload touches it explicitly.
+//! A frame's data and its metadata each have a mark: the CPU that touched them last, and when. The
+//! [`Recency`] of that CPU knows which of its caches still holds the lines that were used at that time. The
+//! model is a fully associative cache that evicts the least recently used line. A workload's own data takes
+//! part only if the workload touches it explicitly.
 
 use pageset_core::{CpuId, Pfn};
 

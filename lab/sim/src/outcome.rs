@@ -189,9 +189,9 @@ pub struct Outcome {
     pub machine: String,
     /// Name of the allocator's policy, or of the allocator if it is not Linux's.
     pub policy: &'static str,
-    /// CPUs that existed.
+    /// The number of simulated CPUs.
     pub cpus: u32,
-    /// CPUs that ran a body (*workers*).
+    /// The number of CPUs that ran a body (*workers*).
     pub workers: u32,
     /// The seed of the random numbers.
     pub seed: u64,

@@ -12,8 +12,9 @@ use pageset_core::{ConfigError, FrameAllocator};
 /// The arrays are dropped before the allocator, because fields are dropped in the order of their declaration.
 #[derive(Debug)]
 pub(crate) struct WithArrays {
-    /// The arrays. Their type says that they borrow the allocator for `'static`, but the allocator lives only
-    /// as long as this value. So the methods never lend an array for longer than `self` is borrowed.
+    /// The arrays. The type of the arrays says that they borrow the allocator for `'static`, but the
+    /// allocator lives only as long as this value. So the methods never lend an array for longer than `self`
+    /// is borrowed.
     arrays: EveryCpu<'static>,
     _allocator: Rc<BlockAllocator<'static>>,
 }

@@ -7,8 +7,8 @@ use crate::slab::object::Object;
 /// A block of pages: its first frame, and its order.
 pub type Block = (Pfn, Order);
 
-/// The world of one worker of a workload. A worker stays on one CPU from beginning to end, and no other
-/// worker runs on that CPU.
+/// The operations that one worker of a workload can call. A worker stays on one CPU from beginning to end,
+/// and no other worker runs on that CPU.
 ///
 /// A call may block the worker: on a lock, on a full or empty channel, or for a while. So a worker holds no
 /// lock of the host language across a call.

@@ -3,9 +3,9 @@
 //! Bits are those of Linux 6.12 on x86-64 (`/sys/kernel/tracing/events/kmem/mm_page_alloc/format` lists
 //! them); raw and named reports of the bundled traces agree with them. Linux 6.1 and 6.18 number bits 0 to 23
 //! in the same way, except 0x200, which is `__GFP_ATOMIC` in 6.1 and unused later. Bits from 24 up depend on
-//! the configuration, so their names are not in the table. Composite names come from the same list.
-//! `GFP_NOWAIT` contains `__GFP_NOWARN` in 6.12 but not in 6.1: so for text of 6.1, this crate sets that bit
-//! although the kernel did not.
+//! the configuration, so their names are not in the table. Composite names, such as `GFP_KERNEL`, come from
+//! the same file. `GFP_NOWAIT` contains `__GFP_NOWARN` in 6.12 but not in 6.1: so for text of 6.1, this crate
+//! sets that bit although the kernel did not.
 
 /// Names and bits. The kernel prints the composite name with the most bits, so this comes first.
 const NAMES: [(&str, u32); 40] = [

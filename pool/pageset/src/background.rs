@@ -1,4 +1,4 @@
-//! The pool's thread. It scans for idle memory, and sleeps while there is none.
+//! The pool's thread. The thread scans for idle memory, and sleeps while there is none.
 
 use std::io;
 use std::sync::atomic::Ordering::SeqCst;

@@ -27,7 +27,7 @@ pub(crate) enum Contents {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum ReturnState {
-    /// None of its frames was ever handed out.
+    /// No frame of the pageblock was ever handed out.
     Fresh = 0,
     /// Frames of the pageblock were handed out.
     Resident = 1,

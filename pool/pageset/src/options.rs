@@ -76,8 +76,8 @@ pub enum Numa {
 ///   [`Pool::stats`](crate::Pool::stats) are all zero. [`Pool::validate`](crate::Pool::validate) returns an
 ///   error: it cannot check.
 /// - [`Pool::backing`](crate::Pool::backing) describes the child's own memory.
-/// - Dropping the [`Pool`](crate::Pool) does nothing. Its memory stays mapped until the child ends or runs
-///   another program.
+/// - Dropping the [`Pool`](crate::Pool) does nothing. The pool's memory stays mapped in the child until the
+///   child ends or runs another program.
 ///
 /// [`Pool::take_over`](crate::Pool::take_over) ends these limits for the child of a parent that has ended, if
 /// the pool was built with [`Fork::HandOver`].
@@ -162,8 +162,8 @@ pub struct ReturnPolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Worker {
     /// The thread sleeps while nothing is idle. The pool's thread blocks all signals and has no real-time
-    /// policy. It may run on every CPU that the process's cpuset allows, whatever the affinity of the thread
-    /// that builds the pool. To use a thread of your own, choose `None`.
+    /// policy. The pool's thread may run on every CPU that the process's cpuset allows, whatever the affinity
+    /// of the thread that builds the pool. To use a thread of your own, choose `None`.
     Thread,
     /// The program calls [`Pool::tick`](crate::Pool::tick).
     None,

@@ -1,5 +1,5 @@
-//! The arrays of a pool. Restartable sequences change the arrays if the system supports such sequences.
-//! Otherwise a try-lock for each CPU protects them.
+//! The arrays of a pool. Restartable sequences change the arrays if the system supports such sequences. On
+//! other systems, a try-lock for each CPU protects the arrays.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -70,7 +70,8 @@ impl PerCpu {
     /// is not counted, or the share is one step too large. Both results are harmless.
     #[inline]
     fn has_grown(&self) -> bool {
-        /// The number of calls after which the share grows. Guess: 2 ms of such calls.
+        /// The number of calls of `fit` after which arrays may hold a larger share of the free memory. Guess:
+        /// 2 ms of such calls.
         const CALLS: u32 = 16384;
         let Some(grown) = self.share().grown() else { return false };
         let calls = self.calls.load(Relaxed) + 1;

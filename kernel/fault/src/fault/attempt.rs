@@ -21,16 +21,16 @@ pub enum Backing {
     ZeroPage,
 }
 
-/// The result of one attempt.
+/// How an attempt to handle a fault ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The access can go on with this page.
+    /// The fault is complete, and the access can use this page.
     Done(Backing),
     /// The area or a word changed meanwhile, or is being changed: start the fault again.
     Again,
 }
 
-/// The result of trying to change a word.
+/// What happened when a fault tried to change a page-table word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Install {
     Done,
@@ -77,7 +77,7 @@ impl<W: World> AddressSpace<W> {
     }
 
     /// Ends a fault after another task has changed the word first. If the word now permits the access, the
-    /// fault is complete. Otherwise the fault starts again.
+    /// fault is complete. If the word does not permit the access, the fault starts again.
     pub(super) fn after_loss(&self, attempt: Attempt<'_>, slot: &Slot) -> Step {
         let word = self.engine().tables.load(slot.table, slot.index);
         let is_page = word.meaning(slot.level) == Meaning::Page;

@@ -80,9 +80,9 @@ impl<W: World> AddressSpace<W> {
     ) -> Result<Step, FaultError> {
         let engine = self.engine();
         let pfn = self.take_block(local, Order::ZERO).ok_or(FaultError::OutOfMemory(attempt.va))?;
-        // Race: another task frees the page, or makes it writable, while this task copies it. A temporary
-        // reference prevents both. If the word is still unchanged after the copy, the copy is of the right
-        // page.
+        // Race: another task frees the page, or makes it writable, while this task copies it. This task has
+        // taken a temporary reference, which prevents both. If the word is still unchanged after the copy,
+        // the copy is of the right page.
         let Some(head) = engine.frames.try_get(old.pfn()) else {
             self.free_unused(local, pfn, Order::ZERO);
             return Ok(Step::Again);

@@ -46,8 +46,8 @@ impl<W: World> AddressSpace<W> {
                         self.attempt(local, Attempt { ticket: &ticket, va, access })
                     } else if area.is_marked(ticket.write) {
                         // Race: a writer is taking the right away, and other tasks can still use it until the
-                        // write ends. So do not report an error yet. Start again, and report it when the
-                        // write has ended.
+                        // write ends. So do not report an error yet. Start the fault again, and report an
+                        // error only if it fails after the write has ended.
                         Ok(Step::Again)
                     } else {
                         Err(FaultError::NotAllowed(va))

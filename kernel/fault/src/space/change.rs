@@ -36,7 +36,7 @@ impl<W: World> AddressSpace<W> {
         self.split_at(local, range.start)?;
         self.split_at(local, range.end)?;
         // From here on, new faults in the range find no area. `zap` removes the pages that earlier faults
-        // have mapped.
+        // have mapped there.
         write.publish(change.map);
         self.zap(local, &range, &write.map);
         Ok(())

@@ -52,9 +52,9 @@ pub struct Options {
 /// Whether huge pages are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Huge {
-    /// Small pages only.
+    /// Map only small pages.
     Never,
-    /// Huge pages where a huge page's whole range is empty and inside one area.
+    /// Map a huge page if its whole range is empty and inside one area.
     /// [`Geometry::PAGES_16K`](crate::Geometry::PAGES_16K) cannot have huge pages: its leaf table covers 32
     /// MiB, more than the allocator's largest block of 2^10 pages.
     Always,

@@ -47,7 +47,7 @@ impl Ticket {
         mm.map_number() == self.map && !local.areas.area(self.index).is_marked(write)
     }
 
-    /// Ends the fault's hold on the area.
+    /// Ends the use of the area by this fault, so that writers may change it.
     #[inline]
     pub(crate) fn leave<W: World>(&self, mm: &Mm<W>, local: &Local) {
         match self.holds {
@@ -122,7 +122,7 @@ impl AnyStabilise {
 
 /// Looks for the area again, under the address space's lock. Race: a writer has taken the area out of the
 /// map, but has not yet unmapped all of its pages, so other tasks can still use them. A fault may answer "no
-/// area" only after the unmap has ended. Taking the lock waits for that.
+/// area" only after the unmap has ended. To wait for the end of the unmap, the fault takes the lock.
 #[cold]
 fn confirm<W: World>(mm: &Mm<W>, local: &mut Local, va: u64) -> Entered {
     local.stats.vma_fallback += 1;

@@ -21,8 +21,8 @@ impl Stabiliser for V2 {
             let area = local.areas.area(ticket.index);
             if !area.is_marked(ticket.write) && area.lock.try_read(mm.world(), local.cpu, area.line()) {
                 // Race: a write has replaced the area and has ended before this CPU got the area's lock. The
-                // area's mark has an old number by then and shows nothing, but the map has a new number. So
-                // compare the map's number too.
+                // area's mark has an old number by then and shows nothing, but the map has a new number.
+                // Therefore the fault also compares the number of the map.
                 if !area.is_marked(mm.write_number()) && mm.map_number() == ticket.map {
                     local.stats.vma_fast += 1;
                     local.stats.locks.acquired += 1;

@@ -53,7 +53,7 @@ impl<R: lock_api::RawMutex> TableArena<R> {
         }
     }
 
-    /// Takes a free table and gives it `frame`. The words of the table are empty.
+    /// Takes a free table, which from now on occupies `frame`. The words of the table are empty.
     pub(crate) fn take(&self, frame: Pfn) -> Option<TableId> {
         let mut head = self.free.load(Ordering::Acquire);
         loop {
@@ -76,8 +76,8 @@ impl<R: lock_api::RawMutex> TableArena<R> {
         }
     }
 
-    /// Frees a table that no task can reach: it was unlinked and a grace period has passed. Returns its
-    /// frame.
+    /// Frees a table that no task can reach: it was unlinked and a grace period has passed. Returns the frame
+    /// that the table occupied.
     pub(crate) fn put(&self, id: TableId) -> Pfn {
         self.words_of(id).iter().for_each(|word| word.store(0, Ordering::Relaxed));
         let frame = Pfn(self.table(id).frame.load(Ordering::Relaxed));

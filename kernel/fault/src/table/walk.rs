@@ -11,7 +11,7 @@ pub(crate) struct Slot {
     pub(crate) index: u32,
     /// Level of the table; 0 is a leaf table.
     pub(crate) level: u8,
-    /// The word that names the table. `None` for the root.
+    /// The parent word, which leads to the table. `None` for the root.
     pub(crate) parent: Option<(TableId, u32)>,
 }
 

@@ -145,8 +145,8 @@ impl Kernel {
     }
 }
 
-/// When dropped, orders streamed stores before all later stores of this CPU. This also happens if a caller's
-/// code panics between the stores.
+/// When dropped, orders streamed stores before all later stores of this CPU. The stores are ordered even if a
+/// caller's code panics between them.
 pub(crate) struct Fence(Kernel);
 
 impl Fence {

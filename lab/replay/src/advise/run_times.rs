@@ -20,8 +20,8 @@ pub struct RunTimes {
 pub enum Difference {
     /// One of the two groups has only one run, which does not show how much runs differ.
     OneRun,
-    /// All runs with the setting were faster, or all were slower, than the runs before. But with so few runs,
-    /// this also happens often by chance.
+    /// All runs with the setting were faster, or all were slower, than the runs before. But there are so few
+    /// runs that chance alone often has the same effect.
     TooFew,
     /// The times before and with the setting overlap.
     WithinNoise,

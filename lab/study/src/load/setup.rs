@@ -115,8 +115,8 @@ impl Settings {
         self.0.is_empty()
     }
 
-    /// Checks that each setting is one of `parameters` and is in its range. Otherwise returns an error about
-    /// the first setting that is not.
+    /// Checks that each setting is one of `parameters` and is in its range. Returns an error about the first
+    /// setting that is not.
     pub(super) fn check_against<'p>(
         &self,
         parameters: impl Iterator<Item = &'p Parameter> + Clone,

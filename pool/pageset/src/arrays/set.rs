@@ -41,7 +41,7 @@ pub(crate) const COUNT_MASK: u64 = 0xffff;
 /// The amount that a pop adds to the head word: one pop more, one entry less.
 pub(crate) const POP_STEP: u64 = COUNT_MASK;
 
-/// One CPU's arrays: a page.
+/// The arrays of one CPU, which fill a page.
 #[repr(C, align(4096))]
 pub(crate) struct CpuArrays {
     /// The try-lock that protects the arrays where there are no restartable sequences.

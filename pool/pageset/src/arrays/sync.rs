@@ -17,8 +17,8 @@ pub(super) use std::thread::yield_now;
 #[inline]
 pub(super) fn this_thread() -> u32 {
     std::thread_local!(static HERE: u64 = const { 0 });
-    // The address of a thread-local differs between threads. So do these bits of the address, unless two
-    // addresses are a multiple of 64 GiB apart.
+    // The address of a thread-local differs between threads. These bits of the address also differ, unless
+    // two addresses are a multiple of 64 GiB apart.
     HERE.with(|here| (std::ptr::from_ref(here).addr() >> 3) as u32 | 1)
 }
 

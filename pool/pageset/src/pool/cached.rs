@@ -14,7 +14,7 @@ use crate::arrays::{Entry, StackAt};
 pub struct CachedOrder(StackAt);
 
 impl CachedOrder {
-    /// Names an order. `None` if no array holds blocks of this order.
+    /// Makes the value for an order. `None` if no array holds blocks of this order.
     #[must_use]
     pub const fn of(order: Order) -> Option<Self> {
         match StackAt::of(order) {

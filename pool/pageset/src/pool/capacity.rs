@@ -10,9 +10,10 @@ use crate::bell::Bell;
 /// The pool's capacity. A frame is charged to it while a user or an array has the frame; such a frame is
 /// called *out*.
 pub(crate) struct Capacity {
-    /// The most frames that may be out.
+    /// The most frames that users and arrays may have.
     limit: AtomicU64,
-    /// The number of frames that are out. A thread that changes this number rings the bell afterwards.
+    /// The number of frames that users and arrays have. A thread that changes this number rings the bell
+    /// afterwards.
     out: AtomicU64,
     /// The bell that wakes the pool's thread when frames come and go.
     pub(crate) bell: Bell,
@@ -31,19 +32,19 @@ impl Capacity {
         self.limit.store(frames, Relaxed);
     }
 
-    /// The number of frames that are out.
+    /// The number of frames that users and arrays have.
     pub(super) fn out(&self) -> u64 {
         self.out.load(SeqCst)
     }
 
-    /// The number of further frames that may go out.
+    /// The number of further frames that users and arrays may get.
     pub(super) fn left(&self) -> u64 {
         self.limit().saturating_sub(self.out.load(Relaxed))
     }
 
-    /// Charges frames that are about to go out. Returns `false`, and changes nothing, if there is no room for
-    /// all of them. The count never rises in between, so a concurrent charge never sees less room than there
-    /// is.
+    /// Charges frames that are about to go to a user or an array. Returns `false`, and changes nothing, if
+    /// there is no room for all of them. The count never rises in between, so a concurrent charge never sees
+    /// less room than there is.
     pub(super) fn try_charge(&self, frames: u64) -> bool {
         let limit = self.limit();
         let within = |out: u64| out.checked_add(frames).filter(|out| *out <= limit);
@@ -60,7 +61,7 @@ impl Capacity {
         self.bell.ring();
     }
 
-    /// Sets the number of frames that are out.
+    /// Sets the number of frames that users and arrays have.
     pub(super) fn set_out(&self, frames: u64) {
         self.out.store(frames, SeqCst);
         self.bell.ring();

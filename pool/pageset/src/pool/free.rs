@@ -32,8 +32,8 @@ impl Inner {
         }
     }
 
-    /// Frees frames under a lock, or directly to the base. This is a separate function, so that the fast path
-    /// stays small enough to be inlined where pages are dropped.
+    /// Frees frames under a lock, or directly to the base. The slow path is a separate function, so that the
+    /// fast path stays small enough to be inlined where pages are dropped.
     #[inline(never)]
     fn free_out_of_line(&self, span: Span) {
         self.percpu.note_taken_back(span.frame(), span.count());
@@ -124,9 +124,9 @@ impl Inner {
         self.percpu.note_handed_out(span.frame(), 1);
         loop {
             link::set(&self.memory, span.frame(), first);
-            // Race: handlers of two threads add pages at once. The exchange of the second thread fails. Its
-            // pages are still only its own, so it tries again, and puts them in front of the first thread's
-            // pages.
+            // Race: handlers of two threads add pages at once. The exchange of the second thread fails. No
+            // other thread has the pages of the second thread yet. So the second thread tries again, and puts
+            // its pages in front of those of the first thread.
             match self.deferred.compare_exchange_weak(first, span.to_bits() | what as u64, Release, Relaxed) {
                 Ok(_) => return,
                 Err(now) => first = now,

@@ -213,8 +213,8 @@ impl Inner {
         singles.count() as u64
     }
 
-    /// Finds the last run of adjacent pageblocks that may go back, and takes it out of the base. Shortens
-    /// `searched` by the part that was searched.
+    /// Finds the last run of adjacent pageblocks that may go back, and takes it out of the base. Afterwards
+    /// `searched` is the range that is still to be searched.
     fn isolate_last_run(
         &self,
         searched: &mut Range<u32>,
@@ -245,8 +245,8 @@ impl Inner {
                 }
             };
             let is_isolated = may_go && self.isolate(block);
-            // Continue below this pageblock in each case. A pageblock that was only marked waits for the next
-            // scan.
+            // In each case, continue the search below this pageblock. A pageblock that was only marked waits
+            // for the next scan.
             searched.end = block;
             if is_isolated {
                 run.start = block;

@@ -4,7 +4,7 @@
 //! thread of the parent may be in the middle of a change under a lock. So the thread that forks takes all
 //! locks of the pool before the fork. Second, threads change arrays without these locks. So the forking
 //! thread empties the arrays before the fork, and the child forgets the blocks that other threads have put
-//! into arrays since. These blocks stay in use for ever.
+//! into arrays since. Such blocks stay in use for ever.
 //!
 //! The parent may still be alive. If both processes used the pool, each would act as its only owner. So the
 //! child waits for the end of its parent.
@@ -36,7 +36,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The state that a pool needs so that a child may take it over.
 pub(crate) struct HandOver {
-    /// Whether no other thread held a lock when this copy was made. Only a child sets this.
+    /// In a child: whether no other thread of the parent held a lock of the pool at the fork. Only a child
+    /// sets this.
     is_quiet: AtomicBool,
     /// The process that owns the pool.
     owner: Lock<Process>,

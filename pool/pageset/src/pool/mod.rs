@@ -260,9 +260,9 @@ impl Pool {
     }
 
     /// The file of a pool with [`Backing::Memfd`] or [`Backing::Hugetlb`]. Another process maps the file, and
-    /// finds pages by their [offset](crate::Pages::offset). The file's size is sealed. Its contents are not,
-    /// because the pool writes them. If the file has huge pages, a mapping must consist of whole huge pages,
-    /// and `write` to the file fails.
+    /// finds pages by their [offset](crate::Pages::offset). The file's size is sealed. The contents of the
+    /// file are not sealed, because the pool writes them. If the file has huge pages, a mapping must consist
+    /// of whole huge pages, and `write` to the file fails.
     ///
     /// # Safety
     /// No process may use this descriptor to touch memory that has another user:

@@ -60,7 +60,7 @@ impl Pool {
         self.populate(usize::MAX, threads, |_| ControlFlow::Continue(())).map(|_all| ())
     }
 
-    /// Asks the system to replace the pool's small pages by huge pages. This also works where the system
+    /// Asks the system to replace the pool's small pages by huge pages. The call works even where the system
     /// gives no huge pages by itself, for example for a [`Backing::Memfd`](crate::Backing::Memfd). Contents
     /// do not change, so this may run while the pool is used. Each pageblock of 2 MiB that was used becomes
     /// resident as a whole. Returns the number of bytes that are now in huge pages: 0 before Linux 6.1, and 0

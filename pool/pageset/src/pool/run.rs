@@ -178,8 +178,8 @@ impl Inner {
         let (first, count) = (span.frame(), span.count());
         assert!(0 < at && at < count as usize, "split {count} pages at {at}");
         let border = first + at as u32;
-        // A child of `fork` and an interrupted thread's handler cannot split the block in the base. Then the
-        // base splits it when one of the parts is freed.
+        // A child of `fork` and an interrupted thread's handler cannot split the block in the base. In that
+        // case the base splits the block when one of the parts is freed.
         let is_known = self.enter().is_ok_and(|_inside| self.base.split_at(border).is_ok());
         let of = if is_known { Span::of } else { Span::loose };
         *span = of(first, at as u32);

@@ -104,8 +104,9 @@ impl Pool {
     }
 
     /// Checks the pool's tables. The base's own check finds lost and doubled frames. Every block in an array
-    /// must be allocated in the base, and be in one array only. The numbers of allocated pages must agree.
-    /// O(pages). The result is exact only while no other thread uses the pool.
+    /// must be allocated in the base, and be in one array only. The number of pages that are allocated in the
+    /// base must equal the number that users and arrays have. O(pages). The result is exact only while no
+    /// other thread uses the pool.
     ///
     /// # Errors
     /// The first violation. [`ValidateError::Forked`] in a child of [`fork`](crate::Fork), where nothing can

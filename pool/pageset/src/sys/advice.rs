@@ -1,5 +1,5 @@
 //! Calls of madvise(2). Some concern ranges that the pool owns for the moment: return their memory, or make
-//! it resident. Others concern a whole mapping.
+//! it resident. Other calls concern a whole mapping.
 
 use std::io;
 use std::ops::Range;

@@ -92,8 +92,8 @@ pub(crate) enum FitTarget {
     /// The value.
     #[default]
     Value,
-    /// The value, in percent of the lender's value. The lender is the row of another table whose parameters
-    /// this row uses.
+    /// The value, in percent of the value of another table's row, whose parameters this row uses (the
+    /// *lender*).
     PercentOfLender,
 }
 

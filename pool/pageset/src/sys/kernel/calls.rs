@@ -44,7 +44,8 @@ pub(in crate::sys) fn current_cpu() -> usize {
     // glibc reads the thread's registered area where there is one, which is faster than the vDSO.
     // SAFETY: the call has no arguments and no effects.
     let cpu = unsafe { libc::sched_getcpu() };
-    // The call fails only on a kernel that does not have it. Then all threads count as running on CPU 0.
+    // The call fails only on a kernel that does not have it. On such a kernel, all threads count as running
+    // on CPU 0.
     usize::try_from(cpu).unwrap_or(0)
 }
 
