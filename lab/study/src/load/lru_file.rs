@@ -38,10 +38,10 @@ const RECLAIM_NS: Parameter = Parameter {
 /// Pages that the system reads when a sequential reader misses one. Source: readahead of 128 KiB, general
 /// knowledge, not in the spec.
 const READAHEAD: u32 = 32;
-/// Sleep of the reclaimer when there is no work. Guess.
+/// How long the reclaimer sleeps when it has no work, in ns. Guess.
 const RECLAIM_SLEEP_NS: u64 = 20_000;
 
-/// Sequential reads. Each miss reads ahead.
+/// Sequential reads. Each miss reads several pages ahead.
 pub(super) const LRU_FILE_READ: Workload = Workload {
     name: "lru-file-mmap-read",
     summary: "vm-scalability lru-file-mmap-read: stream files through a full page cache",
@@ -72,7 +72,7 @@ fn build(setup: &Setup<'_>, per_miss: u32) -> Result<Plan, PlanError> {
     for (cpu, lru) in setup.each_cpu().zip(lrus) {
         let cache = nodes.cache_of(setup.node_of(cpu));
         let mut reader = Reader { cache, lru, read_ns: costs.0, reclaim_ns: costs.1 };
-        // One CPU of each node is the reclaimer's. A node with one CPU has no reclaimer.
+        // The last CPU of each node reclaims. A node with one CPU has no reclaimer.
         if nodes.is_last(setup, cpu.0) {
             plan.work(cpu, move |target| reader.reclaim_in_background(target));
         } else {
