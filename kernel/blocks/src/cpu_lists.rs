@@ -113,7 +113,7 @@ impl CpuLists {
 
     /// Takes the hint to the block of this order that the CPU freed last.
     #[inline]
-    pub(crate) fn take_freed(&self, order: Order) -> Option<usize> {
+    pub(crate) fn take_freed_hint(&self, order: Order) -> Option<usize> {
         let freed = self.freed.get(order.index())?;
         let index = (freed.load(Relaxed) as usize).checked_sub(1)?;
         freed.store(0, Relaxed);

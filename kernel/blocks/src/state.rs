@@ -87,7 +87,7 @@ impl State {
 
     /// Returns the state of a pageblock that is not open any more. Only the isolation flag stays.
     #[must_use]
-    pub(crate) const fn unused(self, phase: Phase) -> Self {
+    pub(crate) const fn closed_as(self, phase: Phase) -> Self {
         Self(self.0 & ISOLATED | phase as u32)
     }
 
@@ -230,7 +230,7 @@ impl State {
 
     /// Returns the state of a spare pageblock that this CPU keeps.
     pub(crate) const fn spare_of(self, cpu: CpuId) -> Self {
-        Self(self.unused(Phase::Spare).0 | cpu.0 << OWNER_AT)
+        Self(self.closed_as(Phase::Spare).0 | cpu.0 << OWNER_AT)
     }
 
     /// Whether the pageblock is a spare that this CPU keeps.

@@ -176,7 +176,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 && self.states[block]
                     .update::<A>(|state| {
                         let is_block = state.is_block_of(Order::PAGEBLOCK) && !state.is_isolated();
-                        is_block.then(|| state.unused(Phase::Whole))
+                        is_block.then(|| state.closed_as(Phase::Whole))
                     })
                     .is_ok();
             if !is_freed {

@@ -31,8 +31,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         let parts = block..block + blocks_in(order);
         let hand_out = |part: BlockIndex| {
             self.turn_into(part, |state| match part == block {
-                true => state.unused(Phase::Block).of_block(order).of_type(migratetype),
-                false => state.unused(Phase::SecondHalf),
+                true => state.closed_as(Phase::Block).of_block(order).of_type(migratetype),
+                false => state.closed_as(Phase::SecondHalf),
             })
         };
         let Some(isolated) = parts.clone().rev().find(|part| !hand_out(*part)) else { return true };
@@ -149,7 +149,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             self.note_damage(zone);
             return false;
         }
-        let to_whole = |state: State| state.is_block_of(order).then(|| state.unused(Phase::Changing));
+        let to_whole = |state: State| state.is_block_of(order).then(|| state.closed_as(Phase::Changing));
         let freed = self.states[block].update::<A>(to_whole).is_ok();
         if freed {
             self.lists_at(zone, cpu).near.store(block as u32, Relaxed);

@@ -56,7 +56,8 @@ impl<A: Access> BlockAllocator<'_, A> {
                 at_hand,
                 whole_pageblocks: zone.whole_blocks().saturating_add(whole_at_hand + spare) as u64,
                 isolated_pageblocks: zone.blocks.clone().filter(is_isolated).count() as u64,
-                reserved_highatomic: (zone.reserved.load(Relaxed) as u64).saturating_mul(FRAMES as u64),
+                reserved_highatomic: (zone.high_order_reserve.load(Relaxed) as u64)
+                    .saturating_mul(FRAMES as u64),
                 watermarks: Watermarks {
                     min: zone.mark(Watermark::Min),
                     low: zone.mark(Watermark::Low),

@@ -140,7 +140,6 @@ impl<A: Access> BlockAllocator<'_, A> {
             if !self.open(block, state) {
                 continue;
             }
-            self.zones[needy.zone.index()].note_reserved::<A>();
             self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
             if let Some(index) = self.take_rest(needy) {
                 return Some(index);

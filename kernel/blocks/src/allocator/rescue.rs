@@ -148,7 +148,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     fn next_reserved(&self, zone: ZoneId, next: &mut usize) -> Option<BlockIndex> {
         loop {
             let (cpu, place) = (*next / AT_HAND, *next % AT_HAND);
-            if cpu >= self.cpus() || place == 0 && !self.zones[zone.index()].has_reserved() {
+            if cpu >= self.cpus() {
                 return None;
             }
             *next += 1;

@@ -32,7 +32,6 @@ impl<A: Access> BlockAllocator<'_, A> {
         let Ok(before) = reserved else { return false };
         self.leave_set_of(block, before);
         self.uncount(block);
-        self.zones[needy.zone.index()].note_reserved::<A>();
         needy.lists.near.store(block as u32, Relaxed);
         true
     }
@@ -62,7 +61,6 @@ impl<A: Access> BlockAllocator<'_, A> {
             return false;
         }
         self.uncount(block);
-        zone.note_reserved::<A>();
         self.put_at_hand(freed_to, Some(block), cpu);
         true
     }
@@ -89,13 +87,10 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Lowers the zone's count of reserved pageblocks, and removes the pageblock from its CPU's list. `before` is
-    /// the state that it had.
+    /// Removes a pageblock that is no longer reserved from its CPU's list. `before` is the state that it had.
     pub(super) fn note_unreserved(&self, block: BlockIndex, before: State) {
-        let zone = self.zone_at(block);
-        zone.note_unreserved::<A>();
         if let Some(cpu) = before.owner().filter(|cpu| self.is_known(*cpu)) {
-            self.forget(zone.id, cpu, block);
+            self.forget(self.zone_of_block(block), cpu, block);
         }
     }
 
@@ -118,9 +113,6 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Ends all reservations in a zone. O(CPUs).
     pub(super) fn unreserve_all(&self, zone: &Zone) {
         self.give_spares(zone);
-        if !zone.has_reserved() {
-            return;
-        }
         for cpu in (0..self.cpus()).map(|cpu| CpuId(cpu as u32)) {
             self.unreserve_of(zone.id, cpu);
         }

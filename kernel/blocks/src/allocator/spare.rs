@@ -64,7 +64,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let block = (lists.spare.load(Relaxed) as usize).wrapping_sub(1);
         let to_block = |state: State| {
             let is_there = state.phase() == Phase::Spare && !state.is_isolated();
-            is_there.then(|| state.unused(Phase::Block).of_type(migratetype))
+            is_there.then(|| state.closed_as(Phase::Block).of_type(migratetype))
         };
         self.states.get(block)?.update::<A>(to_block).ok()?;
         self.note_use(migratetype, block);

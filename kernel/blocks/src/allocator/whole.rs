@@ -68,7 +68,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Gives a claimed pageblock the phase `Whole`, and returns it to the zone. If it is isolated, it stays
     /// out of service instead.
     pub(super) fn give_whole(&self, block: BlockIndex) {
-        if self.turn_into(block, |state| state.unused(Phase::Whole)) {
+        if self.turn_into(block, |state| state.closed_as(Phase::Whole)) {
             self.publish(block);
         }
     }
@@ -80,7 +80,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let is_ours =
             |state: State| matches!(state.phase(), Phase::Whole | Phase::Changing | Phase::SecondHalf);
         let change = |state: State| (is_ours(state) && !state.is_isolated()).then(|| change(state));
-        let park = |state: State| state.is_isolated().then(|| state.unused(Phase::Parked));
+        let park = |state: State| state.is_isolated().then(|| state.closed_as(Phase::Parked));
         loop {
             let Err(found) = self.states[block].update::<A>(change) else { return true };
             if !is_ours(found) {
