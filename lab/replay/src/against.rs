@@ -41,13 +41,13 @@ pub struct Change {
 }
 
 impl Change {
-    /// The factor by which the quantity changed, as measured.
+    /// The factor of the quantity's change, as measured.
     #[must_use]
     pub fn real_ratio(&self) -> f64 {
         ratio(self.to, self.from)
     }
 
-    /// The factor by which the quantity changes, as predicted.
+    /// The factor of the quantity's change, as predicted.
     #[must_use]
     pub fn predicted_ratio(&self) -> f64 {
         ratio(self.predicted, self.from)
@@ -73,7 +73,7 @@ pub struct Against {
     pub from: Side,
     /// The side that the replay is compared with.
     pub to: Side,
-    /// The settings of the second side that differ from those of the first side.
+    /// The settings of the second side that differ from the first side's.
     pub settings: String,
     /// Refills, refilled pages, drains, drained pages, visits.
     pub changes: Vec<Change>,

@@ -127,7 +127,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// The answer of an advice, with which its first sentence begins.
+    /// The answer of an advice: the beginning of its first sentence.
     #[must_use]
     pub fn of(advice: &Advice) -> Self {
         use crate::advise::Matter::{CpuTime, HeldMemory};

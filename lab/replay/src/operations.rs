@@ -62,7 +62,7 @@ pub enum BlockName {
     Bulk(u32),
 }
 
-/// Counts of recorded events for which no request, or a different request, is made.
+/// Counts of recorded events that lead to no request, or to a different request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LeftOut {

@@ -1,4 +1,4 @@
-//! Finds the longest part of a recording in which no setting changed. A kernel's decisions depend on its
+//! Finds the longest part of a recording without a change of a setting. A kernel's decisions depend on its
 //! settings, so a forecast or comparison must be about a part without changes.
 
 use pageset_trace::{Event, Layout, LostEvents, SettingChange, Sysctls, TraceError, TraceInfo, TraceReader};
@@ -27,7 +27,7 @@ pub fn untimed(info: &TraceInfo) -> Option<String> {
 }
 
 impl<R: TraceReader> OneSetting<R> {
-    /// Limits `reader` to its longest part in which no setting changed.
+    /// Limits `reader` to its longest part without a change of a setting.
     ///
     /// # Errors
     /// An error if a setting changed and the recording does not say when.

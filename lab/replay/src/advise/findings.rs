@@ -96,9 +96,9 @@ impl Doubts {
 /// segments of time, so that counting slows the load little.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CountedTime {
-    /// The part of the time in which visits to zones were counted. `None` if they were not counted.
+    /// How long visits to zones were counted, as a part of the time. `None` if they were not counted.
     pub visits_percent: Option<f64>,
-    /// The part of the time in which moved blocks were counted. `None` if they were not counted.
+    /// How long moved blocks were counted, as a part of the time. `None` if they were not counted.
     pub moved_percent: Option<f64>,
 }
 

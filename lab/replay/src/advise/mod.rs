@@ -1,8 +1,8 @@
 //! Advice about a machine's page sets, from one recording of its load. Most advice is to change nothing.
 //!
-//! `findings` has the figures of a recording of events, and `counted` those of a recording of counts.
-//! `spending` computes how much CPU time page sets cost. `options` chooses kernels and settings to try,
-//! `forecast` has the results, and `verdict` decides on the advice. `latency` has times of an allocation
+//! `findings` has the figures of a recording of events, and `counted` has the figures of a recording of
+//! counts. `spending` computes how much CPU time page sets cost. `options` chooses kernels and settings to
+//! try, `forecast` has the results, and `verdict` decides on the advice. `latency` has times of an allocation
 //! under the advice, and `wording` writes the sentences. `run_times` compares runs of a command before and
 //! after a change. Each sentence of the advice names the figures behind it.
 
@@ -83,7 +83,7 @@ pub struct Examined {
     pub replay: Option<Replay>,
 }
 
-/// Chooses the part of a recording that advice is about: the longest part in which no setting changed. If a
+/// Chooses the part of a recording that advice is about: the longest part without a change of a setting. If a
 /// setting changed at an unknown time, this is the whole recording; its events are counted, but no forecast
 /// is made.
 pub(crate) fn part<R: TraceReader>(reader: R) -> Result<OneSetting<R>, TraceError> {

@@ -15,7 +15,7 @@ pub struct RunTimes {
     pub after_s: Vec<f64>,
 }
 
-/// What run times show about the effect of a setting.
+/// The effect of a setting, as far as run times show it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Difference {
     /// One of the two groups has only one run, which does not show how much runs differ.

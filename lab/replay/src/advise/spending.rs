@@ -25,7 +25,7 @@ impl Figure {
         Self { value, low: value, high: value }
     }
 
-    /// Makes a number of which only an upper bound is known.
+    /// Makes a number if only an upper bound is known.
     #[must_use]
     pub const fn at_most(high: f64) -> Self {
         Self { value: high, low: 0.0, high }
@@ -88,7 +88,7 @@ impl Spending {
     /// Computes the shares for a recording. `all_ns` is the time of all CPUs, busy or idle.
     pub(super) fn of_recording(info: &TraceInfo, all_ns: Option<u64>, load: Load) -> Self {
         // Ignore a busy time of 0, or of more than twice the time of all CPUs: such a time is wrong, because
-        // somebody set the clock.
+        // the clock was set.
         let busy_ns =
             info.busy_ns.filter(|busy_ns| *busy_ns > 0 && all_ns.is_none_or(|all| *busy_ns <= 2 * all));
         let time = busy_ns.or(all_ns).map(|ns| Figure::exact(ns as f64));
@@ -128,8 +128,8 @@ impl Spending {
     }
 }
 
-/// Computes the time from the cost of a visit and from the cost of a page, and takes the wider of the two
-/// ranges, because visits that move more pages than the measured ones cost more.
+/// Computes the time from the cost of a visit and from the cost of a page. Takes the wider of the two ranges,
+/// because visits that move more pages than the measured ones cost more.
 fn visits_ns(load: &Load, cost: &VisitCost) -> Option<Figure> {
     let each = |range: pageset_trace::CostRange| Figure {
         value: range.median,

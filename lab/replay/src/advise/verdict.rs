@@ -18,7 +18,7 @@ const LOST_PERCENT: f64 = 5.0;
 /// A shorter recording is no sample of a load.
 const SECONDS_MIN: f64 = 0.5;
 
-/// What the user should do.
+/// The advice to the user.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
@@ -170,8 +170,9 @@ fn what_helps(findings: &Evidence, forecasts: &[Forecast], matter: Matter) -> Ve
 }
 
 /// Finds the forecast to advise. Only forecasts that certainly help count. Forecasts whose intervals overlap
-/// that of the best one are taken to be as good as the best. Among these, a forecast that keeps the kernel's
-/// own tuning is preferred, then the one with the fewest held pages, then the one with the fewest visits.
+/// the interval of the best one are taken to be as good as the best. Among these, a forecast that keeps the
+/// kernel's own tuning is preferred, then the one with the fewest held pages, then the one with the fewest
+/// visits.
 fn best(findings: &Evidence, forecasts: &[Forecast], matter: Matter, is_kernel: bool) -> Option<usize> {
     let visits = findings.visits?;
     let held_max = (findings.managed_pages? as f64 * HELD_PERCENT_MAX / 100.0) as u64;

@@ -238,7 +238,7 @@ fn counted(findings: &Evidence) -> String {
     )
 }
 
-/// The parts of the time in which events were counted.
+/// How long events were counted, as parts of the time.
 fn counted_time(findings: &Evidence) -> Option<String> {
     let time = findings.counted_time?;
     let of = |what: &str, percent: Option<f64>| percent.map(|percent| format!("{what} in {percent:.1} %"));

@@ -27,7 +27,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What an interval promises, and how often real runs were found inside.
+/// The promise of an interval, and how often real runs were found inside.
 pub const INTERVAL_COVERAGE: &str = "An interval is meant to hold 80 % of the true values. Measured, it held 92 % of the runs \
 of loads whose repeats agree within 25 %, 88 % of those of other loads, and 55 % in trials of settings on a busy machine, \
 where an earlier rule computed it.";

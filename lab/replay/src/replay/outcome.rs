@@ -60,7 +60,7 @@ pub struct Intervals {
     pub drained_pages: Interval,
 }
 
-/// How far the own row is from the recorded kernel's counts, as logarithms of ratios.
+/// The distance between the own row and the recorded kernel's counts, as logarithms of ratios.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OwnDistance {
     pub(super) visits: f64,

@@ -11,7 +11,7 @@ const SCALE_FACTOR_MAX: u32 = 3000;
 /// The default of `watermark_scale_factor`.
 const SCALE_FACTOR: u32 = 10;
 
-/// Settings that differ from those of the recorded machine. `None` keeps the recorded value.
+/// Settings that differ from the recorded machine's. `None` keeps the recorded value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct VmSettings {
     /// `vm.percpu_pagelist_high_fraction`: 0 lets the kernel decide, and other values are at least 8.

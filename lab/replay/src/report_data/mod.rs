@@ -30,7 +30,7 @@ pub struct ReportData {
     pub timeline: Timeline,
     /// The contents of page sets and zones over time, from samples.
     pub samples: Samples,
-    /// The machine's CPUs, in the order in which the report shows them.
+    /// The machine's CPUs, in the report's order.
     pub neighbours: Vec<Neighbours>,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Block {
     pub(super) order: Order,
 }
 
-/// What one free released.
+/// The result of one free: the blocks that were released.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     /// Blocks, or parts of a larger block, that were allocated in the recording.

@@ -28,7 +28,7 @@ pub struct Kernel {
     pub bulk_calls: u64,
     /// Pages that the bulk allocator was asked for.
     pub bulk_pages_asked: u64,
-    /// Pages that the bulk allocator delivered, for which there are no allocation events.
+    /// Pages that the bulk allocator delivered. There are no allocation events for these pages.
     pub bulk_pages_got: u64,
     /// Periodic ticks (`vmstat_update`), which decay page sets.
     pub vmstat_ticks: u64,

@@ -154,7 +154,7 @@ impl WhoCounter {
         self.totals(slot).visits += 1;
     }
 
-    /// Returns the index of the task for which an event counts.
+    /// Returns the index of the task that an event counts for.
     pub(super) fn slot_of(&mut self, event: &Event) -> TaskSlot {
         self.slot(event.pid, event.in_interrupt(), event.ts_ns)
     }

@@ -1,12 +1,12 @@
-//! What happened to a freed block, according to the next event about its frame: whether the block reached a
-//! page set, and which list.
+//! The fate of a freed block, according to the next event about its frame: whether the block reached a page
+//! set, and which list.
 
 use pageset_core::{MigrateType, Order};
 use pageset_trace::EventKind;
 
 use super::links::Chunk;
 
-/// What happened to a freed block.
+/// The fate of a freed block.
 pub(super) enum AfterFree {
     /// The block waits in a batch, and reaches its page set with a later event.
     Batched,

@@ -127,8 +127,8 @@ impl Engine {
         self.allocated(chunk, (index, index), None);
     }
 
-    /// Handles an allocation. `begin` is the index of its first event, `index` that of the allocation event
-    /// itself.
+    /// Handles an allocation. `begin` is the index of its first event, `index` is the index of the allocation
+    /// event itself.
     fn allocated(&mut self, chunk: &Chunk, (begin, index): (usize, usize), run: Option<&[(Place, u32)]>) {
         let event = chunk.events[index];
         if event.is_failed_allocation() {

@@ -396,9 +396,9 @@ impl Engine {
         self.sets[home.set].set_scalars(after);
         let class = self.count_class(home.set);
         let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
-        // Correct the value in which the model differs from the kernel. If events do not show all pages, this
-        // is `count`. If events show all pages and memory may be short, it is `high`: the model was wrong
-        // about whether memory was short.
+        // Correct the value that differs between model and kernel. If events do not show all pages, this is
+        // `count`. If events show all pages and memory may be short, it is `high`: the model was wrong about
+        // whether memory was short.
         let is_high_wrong = self.has_bulk_events && class == Class::ZonePressure && !is_edge;
         let limits = self.sets[home.set].limits;
         let corrected = match due {

@@ -9,7 +9,7 @@ use super::page_set::Home;
 /// The state of one CPU.
 #[derive(Debug, Default)]
 pub(super) struct CpuState {
-    /// Drains of which further slices will follow.
+    /// Drains that are not complete: further slices will follow.
     pub(super) slices: Vec<Slices>,
     /// Blocks that have reached their page set, but whose drain is delayed by an interrupt. For each block,
     /// the index of its free's event, and the index of the drain's first event.

@@ -205,13 +205,13 @@ impl Engine {
         Some(home)
     }
 
-    /// Puts a frame at the hot end of a list, from which allocations take.
+    /// Puts a frame at the hot end of a list. Allocations take from this end.
     pub(super) fn push(&mut self, place: Place, home: Home, order: Order, next: u32) {
         self.sets[home.set].push(&self.geometry.frames, home.list, place.frame, order);
         self.settle(place, home, next);
     }
 
-    /// Puts a frame at the cold end of a list, from which drains take.
+    /// Puts a frame at the cold end of a list. Drains take from this end.
     pub(super) fn append(&mut self, place: Place, home: Home, order: Order, next: u32) {
         self.sets[home.set].append(&self.geometry.frames, home.list, place.frame, order);
         self.settle(place, home, next);
@@ -250,7 +250,7 @@ impl Engine {
         }
     }
 
-    /// The class of a wrong page count for which no more specific reason is known.
+    /// The class of a wrong page count if no more specific reason is known.
     pub(super) fn count_class(&self, set: usize) -> Class {
         let pressure = &self.geometry.zones[set / self.cpus.len().max(1)].pressure;
         if !self.has_bulk_events {

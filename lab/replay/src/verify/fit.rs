@@ -9,8 +9,8 @@ use super::Verification;
 pub struct Fit {
     /// The policy's name.
     pub policy: String,
-    /// The number of decisions that agree: refills, drains and ticks for which policy and kernel have the
-    /// same number of pages.
+    /// The number of decisions that agree: refills, drains and ticks that have the same number of pages under
+    /// the policy and in the kernel.
     pub right: u64,
     /// All decisions: the kernel's refills, drains and ticks, and further ones that only the policy makes.
     pub decisions: u64,

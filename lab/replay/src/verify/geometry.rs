@@ -51,7 +51,7 @@ pub(super) struct Place {
     pub(super) frame: FrameIndex,
 }
 
-/// All zones, by node and kind, in the order in which a tick visits them.
+/// All zones, by node and kind: a tick visits them in this order.
 ///
 /// The frames of a stretch get table numbers when an event is first about one of these frames. So the size of
 /// tables depends on the recording, not on the machine.

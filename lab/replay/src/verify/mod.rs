@@ -6,6 +6,7 @@
 //! has a [`Class`].
 //!
 //! The files, beginning with those that use no others:
+//!
 //! - Parts of a comparison: `classes`, `mode`, `geometry` (zones and limits), `links` (the next event on a
 //!   CPU and about a frame), `after_free` (the fate of a free), `late` (allocations
 //!   that are reported late), `explain`, `report`.
@@ -70,8 +71,8 @@ const LOOK_AHEAD: usize = 64 << 10;
 /// Compares a recording with a policy. `progress` gets the number of events compared so far.
 ///
 /// # Errors
-/// An error if the recording is damaged, lacks events, or does not describe its machine or its kernel, if the
-/// machine is too large for the tables, or if a setting changed at an unknown time.
+/// An error if the recording is damaged, lacks events, or does not describe its machine or its kernel. Also
+/// an error if the machine is too large for the tables, or if a setting changed at an unknown time.
 pub fn verify(
     reader: &mut dyn TraceReader,
     options: &VerifyOptions,

@@ -14,7 +14,7 @@ pub struct VerifyOptions {
     pub policy: Option<Policy>,
     /// The machine to use instead of the recording's own.
     pub machine: Option<Layout>,
-    /// Settings that differ from those of the recorded machine.
+    /// Settings that differ from the recorded machine's.
     pub settings: VmSettings,
     /// How much the kernel's events correct the page sets.
     pub mode: Mode,

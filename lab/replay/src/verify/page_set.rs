@@ -1,4 +1,4 @@
-//! One CPU's page set of one zone: the core's page set, and what is not known about it.
+//! One CPU's page set of one zone: the core's page set, and its unknown parts.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use pageset_core::{FrameIndex, FrameTables, Order, Policy};
 /// Maximum number of lists in a page set.
 const LISTS_MAX: usize = 16;
 
-/// The numbers (*scalars*) on which a page set's decisions depend.
+/// The numbers (*scalars*) that a page set's decisions depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scalars {
     pub(super) count: i32,
@@ -59,8 +59,8 @@ pub(super) struct PageSet {
     pub(super) expire_known: bool,
     /// Whether `count` is known.
     pub(super) count_known: bool,
-    /// The state of the model at the event that begins a sample: whether `count` and `high` were those of the
-    /// sample, and the value of `count`.
+    /// The state of the model at the event that begins a sample: whether `count` and `high` were equal to the
+    /// sample's, and the value of `count`.
     pub(super) sampled: (bool, bool, i32),
     /// Errors of the model's `count` and `high` at the last sample.
     pub(super) sample_error: (i32, i32),

@@ -14,7 +14,7 @@ use super::page_set::{Home, Scalars};
 const SEARCHED: usize = 512;
 
 impl Engine {
-    /// Compares the kernel's refill with that of the policy, and carries out the kernel's.
+    /// Compares the kernel's refill with the policy's refill, and carries out the kernel's.
     pub(super) fn refilled(
         &mut self,
         chunk: &Chunk,

@@ -119,7 +119,7 @@ fn of_kernel_7(name: &str, policy: Option<Policy>) -> Verification {
         .expect("a verification")
 }
 
-/// Tests a recording in which other tasks run between two slices of a drain, and pages are reported long
+/// Tests a recording with other tasks between two slices of a drain, and with pages that are reported long
 /// after they were taken.
 #[test]
 fn a_stopped_task_goes_on_with_its_drain() {

@@ -35,8 +35,8 @@ impl Curve {
         self.value
     }
 
-    /// Sets the counter's value from now on. Writes the value, unless another one was written less than
-    /// `gap_ns` ago.
+    /// Sets the counter's value from now on. Writes the value, unless a value was written less than `gap_ns`
+    /// ago.
     #[inline]
     pub(super) fn note(
         &mut self,

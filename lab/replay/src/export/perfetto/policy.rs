@@ -1,5 +1,5 @@
-//! Draws a policy under which the recording is replayed: its page sets and decisions, beside those of the
-//! recorded kernel.
+//! Draws a policy under which the recording is replayed: its page sets and decisions, beside the recorded
+//! kernel's.
 
 use anyhow::Result;
 use pageset_core::DrainReason;

@@ -13,8 +13,8 @@ use pageset_trace::{Sample, TraceInfo, ZoneSample};
 pub struct SampledSets {
     /// Comparisons: one for each page set in each sample.
     pub taken: u64,
-    /// Comparisons in which the page set never held the sampled number between the beginning and the end of
-    /// the sample.
+    /// Comparisons with an error: the page set never held the sampled number between the beginning and the
+    /// end of the sample.
     pub off: u64,
     /// Sum of the errors in the comparisons of `off`, in pages.
     pub off_pages: u64,

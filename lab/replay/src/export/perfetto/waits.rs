@@ -18,7 +18,7 @@ pub(super) struct Wait {
     pub(super) until_ns: u64,
     pub(super) lock: u64,
     pub(super) pid: u32,
-    /// The CPU on which the wait ended.
+    /// The CPU where the wait ended.
     pub(super) cpu: u16,
     pub(super) kind: LockKind,
     /// The reason for taking the lock, if the call chain was recorded.
