@@ -120,7 +120,7 @@ fn name(part: &Part) -> String {
     }
 }
 
-/// The end of a control group's path, by which people recognise the group.
+/// The end of a control group's path. People recognise the group by this end.
 fn path(part: &Part) -> String {
     let name = short_numbers(&name(part));
     let characters = name.chars().count();

@@ -26,7 +26,7 @@ pub(crate) struct World {
     pub(crate) cancel: Arc<AtomicBool>,
 }
 
-/// What a body does with memory that it touches.
+/// How a body uses memory that it touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {
     /// The memory is cleared.
@@ -217,7 +217,7 @@ impl VirtualCpu {
         scratch.exchanges_included.set(blocks as u64);
     }
 
-    /// Touches the first `bytes` of a block. The time depends on which cache or memory has the data.
+    /// Touches the first `bytes` of a block. The time depends on the place of the data: a cache or memory.
     /// Afterwards this CPU's caches have the data.
     pub fn touch(&self, pfn: Pfn, bytes: u64, touch: Touch) {
         let engine = self.engine();

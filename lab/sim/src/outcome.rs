@@ -51,7 +51,7 @@ pub struct SharedCounts {
     /// Number of times that a CPU changed the free frames of a pageblock that another CPU had changed last.
     /// Changes of a page set that receives pages from other CPUs count too.
     pub line_transfers: u64,
-    /// The part of `line_transfers` in which the other CPU's change was less than 10 us ago.
+    /// The part of `line_transfers` that came less than 10 us after the other CPU's change.
     pub contended_lines: u64,
     /// Blocks that came from memory of another migratetype than the request's.
     pub fallbacks: u64,

@@ -16,8 +16,8 @@ pub fn jobs_of_this_machine() -> usize {
 }
 
 /// Does `work` for each item, up to `jobs` items at once. Calls `done` with each result and the index of its
-/// item: one call at a time, in the order in which items are finished. Once `done` fails, no further item is
-/// begun.
+/// item: one call at a time, and the item that is finished first comes first. Once `done` fails, no further
+/// item is begun.
 ///
 /// # Errors
 ///

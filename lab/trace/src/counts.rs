@@ -17,11 +17,11 @@ pub struct Counts {
     /// number is not known.
     #[serde(default)]
     pub visits: Option<HitEstimate>,
-    /// The number of visits that were seen in some segments of time, in which each hit was recorded with its
-    /// time.
+    /// The number of visits that were seen in some segments of time. In these segments, each hit was recorded
+    /// with its time.
     #[serde(default)]
     pub visits_counted: u64,
-    /// Total length of the segments in which visits were seen, in nanoseconds: the mean over the CPUs.
+    /// Total length of the segments of `visits_counted`, in nanoseconds: the mean over the CPUs.
     #[serde(default)]
     pub visits_counted_ns: u64,
     /// Waits for zone locks. `None` if they are not known.

@@ -4,8 +4,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a reader does with a malformed line of a known event, or with a malformed sample or page of a binary
-/// file.
+/// How a reader treats a malformed line of a known event, or a malformed sample or page of a binary file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strictness {
     /// The line or sample is an error, because a replay without it would mislead.
@@ -16,7 +15,7 @@ pub enum Strictness {
     Lenient,
 }
 
-/// What a reader does with a damaged native file.
+/// How a reader treats a damaged native file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
     /// An error.

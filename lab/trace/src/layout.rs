@@ -108,7 +108,7 @@ pub struct Sysctls {
     pub min_free_kbytes: Option<u64>,
     /// Distance between watermarks in 1/10 000 of the zone.
     pub watermark_scale_factor: Option<u32>,
-    /// How far watermarks rise after fragmentation, in 1/10 000 of the high watermark.
+    /// The rise of watermarks after fragmentation, in 1/10 000 of the high watermark.
     pub watermark_boost_factor: Option<u32>,
     /// Divisors of the reserve for lower zones, by zone index.
     pub lowmem_reserve_ratio: Vec<u32>,

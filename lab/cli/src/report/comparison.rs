@@ -7,14 +7,14 @@ use pageset_report::{Cell, Column, Row, Table, command_line};
 
 use super::settings;
 
-/// A figure in which recordings are compared.
+/// A figure for the comparison of recordings.
 #[derive(Clone, Copy)]
 struct Figure {
     title: &'static str,
     unit: &'static str,
     /// A difference of at most this size is too small to notice.
     little: f64,
-    /// Returns the recording's figure, in a unit in which it is printed as a whole number. `None` if the
+    /// Returns the recording's figure, in a unit that lets it be printed as a whole number. `None` if the
     /// recording does not have the figure.
     of: fn(&ReportData) -> Option<u64>,
 }

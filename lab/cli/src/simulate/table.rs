@@ -175,7 +175,7 @@ fn provenance(args: &SimulateArgs, of_command: Provenance) -> Provenance {
     }
 }
 
-/// The seeds with which each policy is run.
+/// The seeds for the runs of each policy.
 pub(super) fn seeds(args: &SimulateArgs) -> Seeds {
     Seeds { first: args.seed, count: args.seeds }
 }

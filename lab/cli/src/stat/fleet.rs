@@ -29,7 +29,7 @@ const FIGURES: [Figure; 7] = [
     ("waits_percent", "waits", "%", 2, |of| of.waiting.map(pageset_replay::advise::Waiting::percent)),
     ("remote_percent", "remote frees", "%", 1, |of| of.remote_percent),
 ];
-/// The figure by which lines are sorted.
+/// Lines are sorted by this figure.
 const VISITS: usize = 4;
 
 const READING: &str = "The most visits to the zones a second stand first. `pages` were allocated, `waits` are for zone locks in percent \

@@ -19,7 +19,7 @@ use crate::who;
 /// Titles of tables that need both the allocation and the free of a block.
 const MATRIX: &str = "Blocks by allocating and by freeing CPU";
 const LIFETIMES: &str = "Lifetimes of blocks, from allocation to free";
-/// The most CPUs for which tables for people show single page sets.
+/// Tables for people show single page sets of at most this many CPUs.
 const CPUS_SHOWN: usize = 16;
 
 /// A table, with a drawing for people if it has one.

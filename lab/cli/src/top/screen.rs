@@ -32,7 +32,7 @@ const HELP: &[&str] = &[
     "",
 ];
 
-/// What the program does after a key.
+/// The program's next step after a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Draw,

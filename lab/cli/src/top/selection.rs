@@ -1,4 +1,4 @@
-//! Which page sets are shown, and in which order. The file `keys` has the effects of keys.
+//! The choice of the page sets that are shown, and their order. The file `keys` has the effects of keys.
 
 #[cfg(any(feature = "screen", test))]
 mod keys;

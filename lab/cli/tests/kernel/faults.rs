@@ -18,7 +18,7 @@ fn this_machine() -> MutexGuard<'static, ()> {
     machine().expect("this machine can record")
 }
 
-/// Runs the command in a separate PID namespace, in which the command has the number 1.
+/// Runs the command in a separate PID namespace. The command has the number 1 there.
 fn in_pid_namespace(arguments: &[&str]) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--pid", "--fork", "--mount-proc", PAGESET]).args(arguments);

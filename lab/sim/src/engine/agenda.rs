@@ -27,7 +27,7 @@ impl Entry {
     }
 }
 
-/// The future entries, earliest first. Entries with equal times are in the order in which they were added.
+/// The future entries, earliest first. Entries with equal times are in the order of their addition.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     entries: BinaryHeap<Reverse<Entry>>,
@@ -41,7 +41,7 @@ impl Agenda {
         Entry(u128::from(time) << (CPU_BITS + SEQUENCE_BITS) | sequence | u128::from(cpu))
     }
 
-    /// Adds an entry by which `cpu` continues at `time`. Returns the entry's sequence number.
+    /// Adds an entry that lets `cpu` continue at `time`. Returns the entry's sequence number.
     pub(crate) fn push(&mut self, time: u64, cpu: u32) -> u64 {
         let entry = self.entry(time, cpu);
         self.entries.push(Reverse(entry));

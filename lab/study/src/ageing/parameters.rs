@@ -99,7 +99,7 @@ pub struct Files {
     /// memory.
     pub read_permille_of_permille: u32,
     /// Pages of the largest file; sizes are spread evenly by their logarithm. With 20 files for each block of
-    /// inodes, the share of inode pages is that of the recording `k618_2c_make_openssl_j4`: 129 reclaimable
+    /// inodes, inode pages have the same share as in the recording `k618_2c_make_openssl_j4`: 129 reclaimable
     /// pages to 21 874 pages that stay cached.
     pub pages_max: u32,
     /// The part of files that is cached in blocks of 4 pages. In the recording `k618_2c_make_openssl_j4`, 616

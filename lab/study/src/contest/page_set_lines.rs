@@ -13,7 +13,7 @@ pub(super) struct PageSetLines {
     last: std::collections::HashMap<PageSet, (CpuId, u64)>,
     /// Number of times that a CPU changed a page set that another CPU had changed last.
     pub(super) passed: u64,
-    /// The part of `passed` in which the other CPU's change was only a short time ago.
+    /// The part of `passed` that came only a short time after the other CPU's change.
     pub(super) contended: u64,
 }
 

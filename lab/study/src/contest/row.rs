@@ -3,7 +3,7 @@
 use pageset_sim::SharedCounts;
 use serde::{Deserialize, Serialize};
 
-/// What an allocator did when it repeated a recording. Frames are those of the machine.
+/// An allocator's results when it repeated a recording. Frames are the machine's.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ContestRow {

@@ -22,8 +22,8 @@ const COMPILER_PAGES: Parameter = Parameter {
     meaning: "anonymous pages of the smallest compiler; the largest has 50 times as many, all sizes are as likely",
     source: "spec fault.md §4.3: 1000 to 50000 per cc1",
 };
-/// Memory of the largest compiler process, divided by that of the smallest. Source: spec fault.md §4.3, 50000
-/// divided by 1000.
+/// Memory of the largest compiler process, divided by the memory of the smallest. Source: spec fault.md §4.3,
+/// 50000 divided by 1000.
 const LARGEST_BY_SMALLEST: u64 = 50;
 /// The number of times that the size of the smallest compiler process must be doubled to reach the largest,
 /// rounded up.

@@ -1,4 +1,4 @@
-//! What a workload runs on: CPUs, kernel generation, settings.
+//! The setup of a workload: CPUs, kernel generation, settings.
 
 use std::collections::BTreeMap;
 

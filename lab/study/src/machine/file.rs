@@ -68,7 +68,7 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
 }
 
 /// Writes the costs for each place of the data. If a more distant place was measured as cheaper, its cost is
-/// replaced by that of the nearer place.
+/// replaced by the cost of the nearer place.
 fn by_level([near, shared, memory]: [f64; 3]) -> String {
     let [shared, memory] = [shared.max(near), memory.max(shared).max(near)];
     format!("near_ns = {near:.2}, shared_ns = {shared:.2}, memory_ns = {memory:.2}")

@@ -51,7 +51,7 @@ pub struct Reproduction<'a> {
 pub struct Group {
     /// Name of the group.
     pub group: String,
-    /// The counts of directions of the group's tables, and those of the null model.
+    /// The counts of directions of the group's tables, and the null model's counts.
     #[serde(flatten)]
     pub skill: Skill,
     /// The p-value of the sign test: the chance that a fair coin beats the null model at least as often as
@@ -71,7 +71,7 @@ impl Group {
 /// Tables that their author has withdrawn.
 #[derive(Debug, Serialize)]
 pub struct Withdrawn<'a> {
-    /// The counts of directions of these tables, and those of the null model.
+    /// The counts of directions of these tables, and the null model's counts.
     #[serde(flatten)]
     pub skill: Skill,
     /// The tables, with our values.

@@ -18,7 +18,7 @@ pub trait Study: fmt::Debug + Send + Sync {
     /// The study's name on the command line: lower case, words joined by `-`.
     fn name(&self) -> &str;
 
-    /// What the study compares, in one line.
+    /// The study's comparison, in one line.
     fn summary(&self) -> &str;
 
     /// Names of the figures that the study draws: their file names without ending.

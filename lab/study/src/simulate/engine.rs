@@ -17,7 +17,7 @@ use crate::contest::AllocatorKind;
 use crate::load::{Plan, Setup, Topology};
 
 /// Idle time after the run, after which the pages in page sets are counted, as in published tables. Guess:
-/// half a minute, in which `high` falls to 2 % of its former value (by a factor of 7/8 each second).
+/// half a minute. In this time `high` falls to 2 % of its former value (by a factor of 7/8 each second).
 const IDLE_SECONDS: u64 = 30;
 
 /// Runs a simulation; equal specs give equal results.

@@ -39,7 +39,7 @@ impl PartialRule {
         Self::Slabs((2 * wanted).div_ceil(objects))
     }
 
-    /// By how much a slab with `free` free objects counts when it joins the CPU's list.
+    /// The weight of a slab with `free` free objects when it joins the CPU's list.
     pub(super) fn weight(self, free: u32) -> u32 {
         match self {
             Self::Objects(_) => free,

@@ -221,7 +221,7 @@ impl Plan {
     }
 }
 
-/// The error for a key of the plan: the key, and what is wrong with it.
+/// The error for a key of the plan: the key, and a description of the mistake.
 #[derive(Debug)]
 struct Problem(&'static str, &'static str);
 

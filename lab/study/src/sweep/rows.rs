@@ -98,8 +98,8 @@ impl Beginning {
 pub struct Extent {
     /// Bytes up to the end of the last row.
     pub rows: u64,
-    /// What the file has after the last row. The ending decides what must be repaired before another row is
-    /// added.
+    /// The end of the file, after the last row. The ending decides what must be repaired before another row
+    /// is added.
     pub ending: Ending,
 }
 

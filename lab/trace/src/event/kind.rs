@@ -21,7 +21,7 @@ pub enum EventKind {
     /// and `migratetype` are the request's, and `refill` is the fallback order. `gfp` is the fallback type,
     /// plus 256 if the pageblock's ownership changed.
     MmPageAllocExtfrag = 6,
-    /// A CPU found a lock taken, and begins to wait: `pfn` = lock address, `gfp` = the tracepoint's flags (1
+    /// A CPU found a lock taken, and begins to wait. `pfn` = lock address, `gfp` = the tracepoint's flags (1
     /// spin, 2 read, 4 write, 8 rt, 16 per-CPU, 32 mutex), `order` = [`Caller`](super::Caller) if the call
     /// chain was recorded.
     ContentionBegin = 7,

@@ -117,7 +117,7 @@ const fn is_flag(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'#' | b'*' | b'?')
 }
 
-/// What a character in this column means: flags, and a depth. `None` if the column has no such character.
+/// The meaning of a character in this column: flags, and a depth. `None` if the column has no such character.
 fn said(byte: u8, column: Column) -> Option<(u8, u8)> {
     let bits = match (column, byte) {
         (Column::Other, b'.' | b'L' | b'l' | b'N' | b'n' | b'b' | b'p' | b'0'..=b'9' | b'a'..=b'f') => 0,

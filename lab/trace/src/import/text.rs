@@ -345,7 +345,7 @@ impl<F: TextFormat> EventSource for TextReader<F> {
 /// The name of frees that old kernels print twice.
 const DIRECT: &[u8] = b"mm_page_free_direct";
 
-/// Whether the line begins a call chain, for which trace-cmd prints a separate event name.
+/// Whether the line begins a call chain: trace-cmd prints a separate event name for call chains.
 fn is_call_chain(header: &Header<'_>) -> bool {
     matches!(header.event, b"kernel_stack" | b"user_stack")
 }

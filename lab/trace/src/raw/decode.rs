@@ -54,7 +54,7 @@ struct Stacks {
     callers: Callers,
 }
 
-/// What must be remembered of a CPU's earlier records.
+/// State that must be kept from a CPU's earlier records.
 #[derive(Clone, Debug, Default)]
 pub struct Waits {
     locks: Vec<u64>,

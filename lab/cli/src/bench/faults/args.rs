@@ -46,7 +46,7 @@ Examples:
 
 /// Touch memory with many threads, through the fault engine or the kernel
 ///
-/// Runs the page fault test with which Linux developers have measured how page faults scale since 2004: on
+/// Runs the page fault test that Linux developers have used since 2004 to measure how page faults scale: on
 /// this machine with real threads and memory, or on a simulated machine in virtual time.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = READING)]

@@ -1,5 +1,5 @@
-//! Prints the result of a contest, in which several allocators play one recording: a row for each allocator,
-//! and notes.
+//! Prints the result of a contest: a row for each allocator, and notes. In a contest, several allocators play
+//! one recording.
 
 use std::io::Write;
 

@@ -1,5 +1,5 @@
 //! The study of the 2018 patch series on copying huge pages. The study runs vm-scalability's anon-cow-seq
-//! with each order in which the pages of a huge page can be copied.
+//! with each order of copying the pages of a huge page.
 //!
 //! `workload` is the load, `counters` the CPU's counters.
 

@@ -17,8 +17,8 @@ use super::runs::{Key, Runs};
 /// Highest rate with prefaulting, as a multiple of the highest rate without. The published text promises
 /// three times the rate.
 const CLAIM: f64 = 3.0;
-/// Memory of all threads together, in GiB. Of the sizes for which the published text has rows for all numbers
-/// of threads, this is the largest.
+/// Memory of all threads together, in GiB. This is the largest size that has rows for all numbers of threads
+/// in the published text.
 const GIB: u32 = 512;
 /// The strategy with atomic operations. The published text proposes to add prefaulting to this strategy.
 const STRATEGY: &str = "P2,V1,R1";

@@ -3,8 +3,8 @@
 //!
 //! With deltas no thread writes the counters' line, and the published text's kernel became slower. Its author
 //! explains: with atomic operations two lines move, each over its own plane. With deltas only one line moves,
-//! over one plane. Each case of this test is a kind of planes and a place of the counters in which this could
-//! show.
+//! over one plane. Each case of this test is a kind of planes and a place of the counters that could show
+//! this.
 
 use anyhow::Result;
 use pageset_report::{Cell, Column, Row, Table};
@@ -70,7 +70,7 @@ pub(super) fn keys(rows: &[PrintedRow], is_quick: bool) -> Vec<Key> {
     keys
 }
 
-/// By how many percent deltas change the column fault/wsec.
+/// The changes of the column fault/wsec by deltas, in percent.
 pub(super) struct Deltas(Vec<Change>);
 
 /// The changes of one row, in percent.

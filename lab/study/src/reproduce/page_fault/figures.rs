@@ -45,8 +45,8 @@ fn printed(rows: &[PrintedRow], runs: &Runs) -> Result<Figure> {
     Ok(figure)
 }
 
-/// The strategies in the figure: those of the published text, that of today's Linux, and one without any
-/// cache line that all threads write.
+/// The strategies in the figure: the published text's strategies, the strategy of today's Linux, and one
+/// without any cache line that all threads write.
 const DRAWN: [&str; 5] = ["P0,V1,R1", "P1,V1,R1", "P2,V1,R2", "P1,V2,R4", "P2,V7,R3"];
 
 fn strategies(matrix: &Matrix) -> Figure {

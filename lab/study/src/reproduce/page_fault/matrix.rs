@@ -15,8 +15,8 @@ fn counts(is_quick: bool) -> &'static [u32] {
 /// with the CPUs.
 const THREAD_PAGES: u64 = 256;
 
-/// All combinations of page table, areas and counters. With `is_quick`, only those of the published text,
-/// that of today's Linux, and one without a cache line that all CPUs write.
+/// All combinations of page table, areas and counters. With `is_quick`, only the published text's
+/// combinations, the combination of today's Linux, and one without a cache line that all CPUs write.
 fn strategies(is_quick: bool) -> Vec<Strategy> {
     const QUICK: [&str; 5] = ["P0,V1,R1", "P1,V1,R1", "P2,V1,R2", "P1,V2,R4", "P2,V7,R3"];
     if is_quick {
@@ -34,13 +34,13 @@ fn key(strategy: Strategy, threads: u32) -> Key {
     Key::new(strategy, threads, THREAD_PAGES)
 }
 
-/// Pages of each thread in runs in which the cost of building its first page table is negligible: as many
-/// pages of 16 KiB as one leaf table covers.
+/// Pages of each thread in runs where the cost of building its first page table is negligible: as many pages
+/// of 16 KiB as one leaf table covers.
 const TABLE_PAGES: u64 = 2048;
 /// Strategies under which CPUs share no cache line, except a counter that they change only now and then.
 const APART: [&str; 3] = ["P1,V7,R3", "P2,V7,R3", "P3,V7,R3"];
 
-/// Runs in which each thread fills a whole leaf table: with one thread, and with the most threads.
+/// Runs whose threads each fill a whole leaf table: with one thread, and with the most threads.
 fn whole_tables(is_quick: bool) -> impl Iterator<Item = (Strategy, [Key; 2])> {
     let most = counts(is_quick).last().copied().unwrap_or(1);
     APART.iter().filter_map(|name| name.parse().ok()).map(move |strategy| {

@@ -51,7 +51,7 @@ fn variants(row: &PrintedRow) -> [Key; 4] {
     ]
 }
 
-/// What each of [`variants`] changes.
+/// The change that each of [`variants`] makes.
 const VARIANTS: [&str; 4] = [
     "As above, with the counters on their own cache line",
     "As above, if each thread remembered its area itself",
@@ -159,7 +159,7 @@ struct ReadingScore {
 struct Steps {
     all: usize,
     agreed: usize,
-    /// Steps without a printed change, for which the forecast "nothing ever changes" is right.
+    /// Steps without a printed change. For these steps, the forecast "nothing ever changes" is right.
     null_model: usize,
     /// Steps whose printed change has the same direction in our values.
     changes_met: usize,

@@ -104,7 +104,7 @@ pub(crate) struct Borrowed {
     pub(crate) case: usize,
     /// The parameter.
     pub(crate) parameter: String,
-    /// The table on which the value was chosen, and that table's base row.
+    /// The table that the value was chosen on, and that table's base row.
     pub(crate) table: String,
     pub(crate) row: String,
 }

@@ -69,7 +69,7 @@ struct BaseRow<'a> {
 }
 
 impl<'a> BaseRow<'a> {
-    /// The base rows of an experiment for which parameters are chosen.
+    /// An experiment's base rows that have parameters to choose.
     fn of(experiment: &'a Experiment, former: &Fitted, seeds: Seeds) -> Vec<Self> {
         let rows = experiment.cases.iter().enumerate().map(|(index, case)| {
             let fits: Vec<_> = experiment

@@ -11,8 +11,8 @@ use crate::metric::Metric;
 use crate::reproduce::simulated::{Compared, Experiment, Simulated};
 use crate::simulate::RunSpec;
 
-/// Makes an experiment with the rows of `build`, in which copies of the recording run on the same CPUs. No
-/// parameter is fitted.
+/// Makes an experiment with the rows of `build`: copies of the recording run on the same CPUs. No parameter
+/// is fitted.
 pub(super) fn experiment(form: &CopiesForm, build: &Experiment) -> Experiment {
     let is_shared = |quantity: &Quantity| form.columns.iter().any(|key| *key.get_ref() == quantity.key);
     let mut copies = build.clone();

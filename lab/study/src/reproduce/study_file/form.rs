@@ -18,7 +18,7 @@ pub(super) type Texts = BTreeMap<String, Several<String>>;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StudyForm {
-    /// What the study compares, in one line.
+    /// The study's comparison, in one line.
     pub(super) summary: String,
     /// The machines: published name and simulated machine.
     #[serde(default)]

@@ -15,7 +15,7 @@ use crate::reproduce::published::{Published, PublishedRow};
 use crate::reproduce::simulated::Case;
 use crate::simulate::{RunSpec, machine_text, parse_machine, recording};
 
-/// What the rows of a table are made from.
+/// The sources of the rows of a table.
 pub(super) struct Rows<'a> {
     pub(super) table: &'a Table<'a>,
     pub(super) csv: &'a Published,

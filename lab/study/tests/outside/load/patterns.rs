@@ -117,7 +117,7 @@ fn streamed_files_are_freed_by_other_cpus_than_read_them() {
 /// back.
 const SLOW: (&str, u64) = ("receive_ns", 9_000);
 
-/// The setting with which tasks never move to another CPU.
+/// With this setting, tasks never move to another CPU.
 const PINNED: (&str, u64) = ("moves_per_s", 0);
 
 /// Tests that a stream's messages are allocated on even CPUs and freed on odd CPUs.
